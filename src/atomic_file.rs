@@ -1,11 +1,11 @@
 //! Files that appear whole or not at all: written under another name beside
 //! their place, and then renamed.
 //!
-//! A place that is a link is where it leads to. What is no file stays what it is:
-//! a FIFO is written into once the whole content is there, a device is refused.
+//! A place that is a link is where it leads to. A stream, such as standard output, a
+//! FIFO or a terminal, is written into once the whole content is there.
 
 use std::fs::File;
-use std::io::{Error, ErrorKind, Seek};
+use std::io::{self, Error, ErrorKind, Seek, Stdout, Write};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
@@ -18,16 +18,96 @@ const MOST_LINKS: usize = 40;
 enum Place {
     /// A file, or nothing yet, under this name.
     File(PathBuf),
-    /// Something that is written into: a FIFO or a socket's end.
-    Pipe,
+    /// Something that is written into.
+    Stream,
+}
+
+/// A stream at a path.
+#[derive(Debug)]
+pub(crate) enum Stream {
+    /// Standard output.
+    Stdout(Stdout),
+    /// A FIFO, a device or a pipe.
+    File(File),
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Stdout(stdout) => stdout.write(bytes),
+            Stream::File(file) => file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Stream::Stdout(stdout) => stdout.flush(),
+            Stream::File(file) => file.flush(),
+        }
+    }
+}
+
+/// Whether a path stands for standard output. A file of the name `-` is `./-`.
+pub(crate) fn is_stdout(path: &Path) -> bool {
+    [Path::new("-"), Path::new("/dev/stdout")].contains(&path)
+}
+
+/// The stream at a path, opened; `None` if a file is or will be there. A FIFO is waited
+/// for.
+///
+/// # Errors
+/// What the system says; or that `path` is a folder or a disk.
+pub(crate) fn stream(path: &Path) -> io::Result<Option<Stream>> {
+    match place_of(path)? {
+        Place::File(_) => Ok(None),
+        Place::Stream => open_stream(path).map(Some),
+    }
+}
+
+/// Whether a stream is at a path.
+pub(crate) fn is_stream(path: &Path) -> bool {
+    matches!(place_of(path), Ok(Place::Stream))
+}
+
+fn open_stream(path: &Path) -> io::Result<Stream> {
+    match is_stdout(path) {
+        true => Ok(Stream::Stdout(io::stdout())),
+        false => Ok(Stream::File(File::options().write(true).open(path)?)),
+    }
+}
+
+/// Fails where [`unfinished`] or [`persist`] would. Whether a FIFO can be written into
+/// shows later: looking would end it for its reader.
+///
+/// # Errors
+/// What the system says; or that `path` is a folder or a disk.
+pub(crate) fn check(path: &Path) -> io::Result<()> {
+    match place_of(path)? {
+        Place::Stream if is_device(path) => open_stream(path).map(drop),
+        Place::Stream => Ok(()),
+        Place::File(_) => unfinished(path).map(drop),
+    }
+}
+
+/// Whether a device that takes characters, such as a terminal, is at a path.
+#[cfg(unix)]
+pub(crate) fn is_device(path: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    let kind = path.metadata().map(|metadata| metadata.file_type());
+    kind.is_ok_and(|kind| kind.is_char_device())
+}
+
+#[cfg(not(unix))]
+pub(crate) fn is_device(_: &Path) -> bool {
+    false
 }
 
 /// A file beside `path` that vanishes unless it is persisted there.
 ///
 /// # Errors
 /// What the system says where the folder cannot be written to; or that `path` is
-/// a folder or a device.
-pub(crate) fn unfinished(path: &Path) -> std::io::Result<NamedTempFile> {
+/// a folder or a disk.
+pub(crate) fn unfinished(path: &Path) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     // Temporary files are their owner's alone; these become files like any
     // other, for which the user's umask decides.
@@ -37,16 +117,34 @@ pub(crate) fn unfinished(path: &Path) -> std::io::Result<NamedTempFile> {
     builder.permissions(mode);
     builder.prefix(UNFINISHED);
     match place_of(path)? {
-        Place::File(path) => builder.tempfile_in(folder_of(&path)),
-        Place::Pipe => builder.tempfile(),
+        Place::File(path) => {
+            let folder = folder_of(&path);
+            let file = builder.tempfile_in(folder);
+            file.map_err(|error| explained(error, folder))
+        }
+        Place::Stream => builder.tempfile(),
     }
+}
+
+/// An error in words that name the folder in place of the unfinished file.
+fn explained(error: Error, folder: &Path) -> Error {
+    let shown = folder.display();
+    let reason = match error.kind() {
+        ErrorKind::NotFound => format!("there is no folder {shown}"),
+        ErrorKind::NotADirectory => format!("{shown} is not a folder"),
+        kind @ (ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) => {
+            format!("the folder {shown} does not let you: {kind}")
+        }
+        _ => return error,
+    };
+    Error::new(error.kind(), reason)
 }
 
 /// Removes what a killed process left half-written in a folder, if there is one.
 ///
 /// # Errors
 /// What the system says.
-pub(crate) fn remove_unfinished(folder: &Path) -> std::io::Result<()> {
+pub(crate) fn remove_unfinished(folder: &Path) -> io::Result<()> {
     let entries = match std::fs::read_dir(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         entries => entries?,
@@ -66,14 +164,14 @@ pub(crate) fn remove_unfinished(folder: &Path) -> std::io::Result<()> {
 ///
 /// # Errors
 /// What the system says; `path` is then as it was.
-pub(crate) fn persist(mut file: NamedTempFile, path: &Path) -> std::io::Result<()> {
+pub(crate) fn persist(mut file: NamedTempFile, path: &Path) -> io::Result<()> {
     let path = match place_of(path)? {
         Place::File(path) => path,
-        Place::Pipe => {
+        Place::Stream => {
             file.rewind()?;
-            let mut pipe = File::options().write(true).open(path)?;
-            std::io::copy(&mut file, &mut pipe)?;
-            return Ok(());
+            let mut stream = open_stream(path)?;
+            io::copy(&mut file, &mut stream)?;
+            return stream.flush();
         }
     };
     file.as_file().sync_all()?;
@@ -89,7 +187,7 @@ pub(crate) fn persist(mut file: NamedTempFile, path: &Path) -> std::io::Result<(
 /// # Errors
 /// [`ErrorKind::AlreadyExists`] if something is there, which stays; or what else the
 /// system says.
-pub(crate) fn persist_new(file: NamedTempFile, path: &Path) -> std::io::Result<()> {
+pub(crate) fn persist_new(file: NamedTempFile, path: &Path) -> io::Result<()> {
     file.as_file().sync_all()?;
     file.persist_noclobber(path).map_err(|error| error.error)?;
     #[cfg(unix)]
@@ -97,13 +195,16 @@ pub(crate) fn persist_new(file: NamedTempFile, path: &Path) -> std::io::Result<(
     Ok(())
 }
 
-fn place_of(path: &Path) -> std::io::Result<Place> {
+fn place_of(path: &Path) -> io::Result<Place> {
+    if is_stdout(path) {
+        return Ok(Place::Stream);
+    }
     let kind = match path.metadata() {
         Ok(metadata) => metadata.file_type(),
         Err(error) if error.kind() == ErrorKind::NotFound => {
             return Ok(Place::File(followed(path)?));
         }
-        Err(error) => return Err(error),
+        Err(error) => return Err(explained(error, folder_of(path))),
     };
     let refused = |reason| Err(Error::new(ErrorKind::InvalidInput, reason));
     if kind.is_file() {
@@ -115,15 +216,15 @@ fn place_of(path: &Path) -> std::io::Result<Place> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::FileTypeExt;
-        if kind.is_fifo() || kind.is_socket() {
-            return Ok(Place::Pipe);
+        if kind.is_fifo() || kind.is_char_device() {
+            return Ok(Place::Stream);
         }
     }
-    refused("it is a device, and no file")
+    refused("it is neither a file nor a stream")
 }
 
 /// Where links lead, whether or not anything is there.
-fn followed(path: &Path) -> std::io::Result<PathBuf> {
+fn followed(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {
         match path.read_link() {
@@ -150,7 +251,7 @@ mod tests {
     use std::os::unix::fs::{FileTypeExt, symlink};
     use std::process::Command;
 
-    fn write_to(path: &Path) -> std::io::Result<()> {
+    fn write_to(path: &Path) -> io::Result<()> {
         let mut file = unfinished(path)?;
         file.write_all(b"new")?;
         persist(file, path)
@@ -199,8 +300,40 @@ mod tests {
         write_to(&fifo).unwrap();
         assert!(fifo.metadata().unwrap().file_type().is_fifo());
         assert_eq!(reader.join().unwrap(), "new");
-        for path in [Path::new("/dev/null"), folder.path()] {
-            assert!(write_to(path).is_err(), "{}", path.display());
+        assert!(write_to(folder.path()).is_err());
+        write_to(Path::new("/dev/null")).unwrap();
+        assert!(!Path::new("/dev/null").metadata().unwrap().is_file());
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_known_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        write(&file, "old").unwrap();
+        let circle = folder.path().join("circle");
+        symlink("circle", &circle).unwrap();
+        let fifo = folder.path().join("fifo");
+        assert!(
+            Command::new("mkfifo")
+                .arg(&fifo)
+                .status()
+                .unwrap()
+                .success()
+        );
+        let null = PathBuf::from("/dev/null");
+        let stdout = PathBuf::from("-");
+        for path in [&file, &folder.path().join("new"), &fifo, &null, &stdout] {
+            check(path).unwrap();
         }
+        assert_eq!(read_to_string(&file).unwrap(), "old");
+        assert_eq!(folder.path().read_dir().unwrap().count(), 3);
+        let error = |path: &Path| check(path).unwrap_err().to_string();
+        assert_eq!(error(folder.path()), "it is a folder");
+        let missing = folder.path().join("none");
+        let said = format!("there is no folder {}", missing.display());
+        assert_eq!(error(&missing.join("new")), said);
+        let said = format!("{} is not a folder", file.display());
+        assert_eq!(error(&file.join("new")), said);
+        assert!(check(&circle).is_err());
     }
 }

@@ -30,6 +30,7 @@ pub mod shard;
 pub mod statistics;
 pub mod v6;
 
+pub use crate::packed::is_stdin;
 pub use contents::{Contents, ContentsError};
 pub use curve::Curve;
 pub use legal::Legal;

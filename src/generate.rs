@@ -215,6 +215,9 @@ impl Generator {
             }
             // Nobody looks at what follows in a free row.
             let nothing = self.encoder.vocabulary.start();
+            if queue.is_closed() {
+                return Ok(());
+            }
             let last = |row: &Option<Course>| row.as_ref().map_or(nothing, Course::last);
             let next = decoder.step(&rows.iter().map(last).collect::<Vec<u16>>());
             self.advance(&next, &mut rows, sampling);
@@ -247,9 +250,13 @@ struct Queue<P, H> {
 }
 
 impl<P, H> Queue<P, H> {
-    /// No more games begin.
+    /// No more games begin, and nobody takes those that have begun.
     fn close(&self) {
         *self.prompts.lock() = None;
+    }
+
+    fn is_closed(&self) -> bool {
+        self.prompts.lock().is_none()
     }
 }
 

@@ -38,7 +38,7 @@ use parking_lot::Mutex;
 use sampler::Sampler;
 use serde::Serialize;
 use source::Job;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 /// How an engine labels games and positions.
@@ -161,12 +161,12 @@ impl Labelling {
             jobs: source.jobs()?,
             journal: &mut *journal,
             summary: LabelSummary::default(),
-            failed: false,
+            counts: &counts,
         });
         let work = || {
             let mut analyst = Analyst::new(self, &counts, observe);
             let worked = self.work(event, &queue, &mut analyst, observe);
-            worked.inspect_err(|_| queue.lock().failed = true)
+            worked.inspect_err(|_| counts.failed.store(true, Relaxed))
         };
         side_by_side(vec![work; self.processes.max(1)])?;
         let mut summary = queue.into_inner().summary;
@@ -220,7 +220,7 @@ impl Labelling {
             }
         }
         if let Some(sampler) = &mut sampler {
-            while !sampler.is_empty() && !queue.lock().failed {
+            while !sampler.is_empty() && !queue.lock().counts.failed.load(Relaxed) {
                 judge(sampler, analyst)?;
             }
         }
@@ -233,8 +233,7 @@ struct Queue<'a> {
     jobs: source::Jobs<'a>,
     journal: &'a mut Journal,
     summary: LabelSummary,
-    /// Whether a worker has failed, so that the others stop.
-    failed: bool,
+    counts: &'a Counts,
 }
 
 impl<'a> Queue<'a> {
@@ -243,7 +242,7 @@ impl<'a> Queue<'a> {
         &mut self,
         observe: &(dyn Fn(Event) + Sync),
     ) -> Result<Option<(u64, source::Job<'a>)>, SourceError> {
-        while !self.failed {
+        while !self.counts.failed.load(Relaxed) {
             match self.jobs.next().transpose()? {
                 Some((number, _)) if self.journal.contains(number) => {
                     self.summary.found += 1;
@@ -264,6 +263,10 @@ impl<'a> Queue<'a> {
         line: usize,
         observe: &(dyn Fn(Event) + Sync),
     ) -> Result<(), JournalError> {
+        // A game that was broken off is none.
+        if self.counts.failed.load(Relaxed) {
+            return Ok(());
+        }
         match labelled {
             Ok(mut game) => {
                 let is_named = |(name, _): &(String, String)| IDENTITY.contains(&name.as_str());
@@ -277,6 +280,7 @@ impl<'a> Queue<'a> {
                 self.summary.games += 1;
             }
             Err(reason) => {
+                self.journal.leave_out(number)?;
                 self.summary.unreadable += 1;
                 observe(Event::Trouble(format!("skipped {reason}")));
             }
@@ -290,4 +294,6 @@ impl<'a> Queue<'a> {
 struct Counts {
     positions: AtomicU64,
     given_up: AtomicU64,
+    /// Whether a worker has failed, so that the others stop.
+    failed: AtomicBool,
 }

@@ -38,9 +38,10 @@
 //! | [`selfplay`] | training data by our own engine: games against itself |
 //! | [`serve`] | every agent over HTTP, and a page to play and analyse on |
 //! | [`cycle`] | the loop over one store: actors, reanalysers, the learner, the gate |
+//! | [`output`] | where commands write: files and streams, checked before the work begins |
 //! | [`overwrite`] | refuses outputs that are inputs |
-//! | [`version`] | what `--version` says |
 //! | [`progress`] | progress bars |
+//! | [`version`] | what `--version` says |
 //!
 //! # The guide
 //!
@@ -88,6 +89,7 @@ pub mod label;
 pub mod network;
 pub mod nn;
 pub mod openings;
+pub mod output;
 pub mod overwrite;
 mod packed;
 #[cfg(feature = "torch")]
@@ -95,9 +97,9 @@ mod page;
 mod panics;
 pub mod play;
 pub mod player;
+pub mod progress;
 mod scoped_threads;
 pub mod search;
-pub mod progress;
 pub mod selfplay;
 #[cfg(feature = "serve")]
 pub mod serve;

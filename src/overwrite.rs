@@ -1,10 +1,15 @@
-//! Commands do not write over what they read.
+//! Commands do not write over what they read, and know that they can write before they
+//! begin.
 
+use crate::output::{self, OutputError};
 use std::path::{Path, PathBuf};
 
-/// An output is one of the inputs.
+/// An output cannot be written, or is one of the inputs.
 #[derive(Debug, thiserror::Error)]
 pub enum OverwriteError {
+    /// Nothing can be written there.
+    #[error(transparent)]
+    Unwritable(#[from] OutputError),
     /// Both have one name.
     #[error("{} is read, so it is not written: name another output", .0.display())]
     Same(PathBuf),
@@ -21,15 +26,20 @@ pub enum OverwriteError {
     },
 }
 
-/// Refuses an output that is one of the inputs, be it by another name or through links
-/// of any kind. What is no regular file, such as a pipe or a terminal, may be both.
+/// Refuses an output that cannot be written, or that is one of the inputs, be it by
+/// another name or through links of any kind. What is no regular file, such as a pipe or a
+/// terminal, may be both.
 ///
 /// # Errors
-/// [`OverwriteError`] names both.
+/// [`OverwriteError`] says which, and names the input.
 pub fn refuse<P: AsRef<Path>>(
     output: &Path,
     inputs: impl IntoIterator<Item = P>,
 ) -> Result<(), OverwriteError> {
+    output::check(output)?;
+    if output::is_stdout(output) {
+        return Ok(());
+    }
     // What is not there yet is nobody's input.
     let Some(there) = file_at(output) else {
         return Ok(());

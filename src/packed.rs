@@ -46,11 +46,32 @@ pub(crate) fn read_all(stream: impl Read, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Whether a path stands for standard input. A file of the name `-` is `./-`.
+#[must_use]
+pub fn is_stdin(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+#[cfg(unix)]
+fn open_stdin() -> io::Result<File> {
+    use std::os::fd::AsFd;
+    Ok(io::stdin().as_fd().try_clone_to_owned()?.into())
+}
+
+#[cfg(windows)]
+fn open_stdin() -> io::Result<File> {
+    use std::os::windows::io::AsHandle;
+    Ok(io::stdin().as_handle().try_clone_to_owned()?.into())
+}
+
 /// Opens what is at `path`.
 ///
 /// # Errors
 /// What the system says; or that it is a folder.
 pub(crate) fn open_file(path: &Path) -> io::Result<File> {
+    if is_stdin(path) {
+        return open_stdin();
+    }
     if path.is_dir() {
         return Err(Error::new(ErrorKind::IsADirectory, "it is a folder"));
     }

@@ -7,6 +7,9 @@ mod help;
 #[cfg(feature = "torch")]
 #[path = "cli/network.rs"]
 mod network;
+#[cfg(all(unix, feature = "torch"))]
+#[path = "cli/outputs.rs"]
+mod outputs;
 
 use assert_cmd::Command;
 use serde_json::Value;

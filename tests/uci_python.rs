@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-#[test]
-fn python_chess_plays_analyses_and_ponders() {
+/// A Python with python-chess; where there is none, the test that calls this is skipped.
+pub fn python() -> Option<&'static str> {
     let python = if cfg!(windows) { "python" } else { "python3" };
     let has_chess = Command::new(python)
         .args(["-c", "import chess.engine"])
@@ -11,8 +11,13 @@ fn python_chess_plays_analyses_and_ponders() {
         .is_ok_and(|output| output.status.success());
     if !has_chess {
         crate::skip::skip("a Python with python-chess (`pip install chess`)");
-        return;
     }
+    has_chess.then_some(python)
+}
+
+#[test]
+fn python_chess_plays_analyses_and_ponders() {
+    let Some(python) = python() else { return };
     let output = Command::new(python)
         .arg(concat!(
             env!("CARGO_MANIFEST_DIR"),

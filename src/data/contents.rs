@@ -73,12 +73,11 @@ impl Contents {
             path: path.to_owned(),
             source,
         };
-        let kind = path.metadata().map_err(failed)?;
-        if kind.is_dir() || kind.is_file() && v6::is_named_as_chunks(path) {
+        let is_file = !packed::is_stdin(path) && path.metadata().map_err(failed)?.is_file();
+        if path.is_dir() || is_file && v6::is_named_as_chunks(path) {
             return chunks(Chunks::open(path)?, path);
         }
-        let is_file = kind.is_file();
-        let file = wrap(File::open(path).map_err(failed)?);
+        let file = wrap(packed::open_file(path).map_err(failed)?);
         let file = BufReader::with_capacity(packed::BUFFER, file);
         let (start, stream) = packed::peek(file, v6::TAR_HEADER);
         if start.starts_with(&shard::MAGIC) {

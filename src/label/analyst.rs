@@ -52,8 +52,11 @@ impl<'a> Analyst<'a> {
     }
 
     /// The engine's lines in the position, the best first; empty if the engine
-    /// failed.
+    /// failed, or once the work has failed as a whole.
     pub(super) fn judge(&mut self, game: &Game) -> Result<Vec<Judged>, LabelError> {
+        if self.counts.failed.load(Relaxed) {
+            return Ok(Vec::new());
+        }
         let mut attempts = ATTEMPTS;
         loop {
             match self.attempt(game)? {

@@ -5,7 +5,7 @@ use crate::adjudication::Adjudication;
 use crate::bounded::LARGEST_TEXT;
 use crate::data::pgn::Games;
 use crate::openings::{self, Openings};
-use crate::packed;
+use crate::packed::{self, is_stdin};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -115,7 +115,7 @@ impl GameSource {
         if let GameSource::Files { paths, .. } = self
             && paths
                 .iter()
-                .any(|path| path.exists() && !path.is_file() && !path.is_dir())
+                .any(|path| is_stdin(path) || path.exists() && !path.is_file() && !path.is_dir())
         {
             return Ok(None);
         }

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tch::Device;
 use tessera::nn::CodeArguments;
+use tessera::output;
 use tessera::train::{
     Ablation, History, Override, Progress, RunOptions, TrainConfig, Trainer, table,
 };
@@ -70,6 +71,7 @@ struct Bench {
 impl Ablate {
     /// Trains the variants that are not trained yet, and prints the table.
     pub fn run(self) -> anyhow::Result<()> {
+        output::check_folder(&self.output)?;
         let ablation = Ablation::read(&self.file)?;
         let minutes = self.minutes.or(ablation.minutes);
         for name in &self.only {

@@ -5,12 +5,11 @@ use super::source;
 use anyhow::ensure;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
-use std::io::{Write, stdout};
 use std::path::PathBuf;
 use tessera::nn::torch::ExportPrecision;
 use tessera::nn::{CodeArguments, EncoderSpec};
-use tessera::overwrite;
 use tessera::train::Checkpoint;
+use tessera::{output, overwrite};
 
 /// Arguments of `train export`.
 #[derive(Args)]
@@ -48,6 +47,7 @@ pub struct Export {
 impl Export {
     /// Writes the network.
     pub fn run(self) -> anyhow::Result<()> {
+        output::check_bytes(&self.output, "a network")?;
         overwrite::refuse(&self.output, Checkpoint::files(&self.source)?)?;
         let mut network = source::open_any(&self.source, self.code, self.last)?;
         let about = &mut network.about;
@@ -73,15 +73,14 @@ impl Export {
             "the network has no output `{ranks}` to rank moves by"
         );
         let metadata = network.write(self.precision, &self.output)?;
-        writeln!(
-            stdout(),
+        let line = format!(
             "{}: {}, {} parameters, {} samples seen, sha256 {}",
             self.output.display(),
             metadata.name,
             metadata.parameters,
             metadata.training["samples"],
             metadata.hash,
-        )?;
-        Ok(())
+        );
+        Ok(output::announce(&self.output, line)?)
     }
 }

@@ -1,14 +1,11 @@
 //! `train label`: labels games and positions with another engine.
 
-use super::games::{
-    GamesArguments, RANDOM_PLIES, bar, from_before, make_folder, name_and_value, share,
-};
+use super::games::{GamesArguments, RANDOM_PLIES, from_before, make_folder, name_and_value, share};
 use super::policies::{PolicyArguments, PolicyOptions, policy};
 use anyhow::bail;
 use clap::{ArgGroup, Args};
 use indicatif::ProgressBar;
 use serde::Serialize;
-use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -17,7 +14,7 @@ use tessera::data::pgn::Journal;
 use tessera::engine::{EngineCommand, Limit};
 use tessera::error_report::tell;
 use tessera::label::{Event, GameSource, LabelSummary, Labelling, Play, SampledGames};
-use tessera::overwrite;
+use tessera::{output, overwrite, progress};
 
 /// Arguments of `train label`.
 #[derive(Args)]
@@ -57,7 +54,7 @@ pub struct Label {
     #[command(flatten)]
     networks: PolicyArguments,
     /// The games to write: PGN, compressed if the name ends in .gz or .zst. An
-    /// unfinished output is continued.
+    /// unfinished output is continued. `-` is standard output.
     #[arg(short, long, value_name = "OUT.pgn")]
     output: PathBuf,
     /// The engine: a path, or a name on PATH.
@@ -142,18 +139,18 @@ impl Label {
             line: self.line,
             seed: self.seed,
         };
+        make_folder(&self.output)?;
         self.spare_inputs()?;
         let source = self.source(labelling.processes)?;
         let event = labelling.event(&source)?;
-        make_folder(&self.output)?;
         let mut journal = Journal::open(&self.output, &event, |_| {})?;
-        let progress = bar(source.count()?)?;
+        let bar = progress::bar(source.count()?, "games");
         let clock = Instant::now();
         let positions = AtomicU64::new(0);
         let summary = labelling.run(&source, &event, &mut journal, &|event| {
-            observe(event, &progress, &positions, clock);
+            observe(event, &bar, &positions, clock);
         })?;
-        progress.finish_and_clear();
+        bar.finish_and_clear();
         let seconds = clock.elapsed().as_secs_f64();
         self.tell(&event, &summary, seconds)
     }
@@ -221,8 +218,7 @@ impl Label {
 impl Label {
     fn tell(&self, event: &str, summary: &LabelSummary, seconds: f64) -> anyhow::Result<()> {
         let positions_per_second = summary.positions as f64 / seconds;
-        writeln!(
-            stdout(),
+        let line = format_args!(
             "{}: {} games{}, {} positions ({:.1} and {positions_per_second:.1} a second); \
              {} games unreadable, {} positions given up",
             self.output.display(),
@@ -232,7 +228,8 @@ impl Label {
             summary.games as f64 / seconds,
             summary.unreadable,
             summary.given_up,
-        )?;
+        );
+        output::announce(&self.output, line)?;
         if self.json {
             let report = Report {
                 output: &self.output,
@@ -241,21 +238,22 @@ impl Label {
                 seconds,
                 positions_per_second,
             };
-            writeln!(stdout(), "{}", serde_json::to_string(&report)?)?;
+            output::announce(&self.output, serde_json::to_string(&report)?)?;
         }
         Ok(())
     }
 }
 
-fn observe(event: Event, progress: &ProgressBar, positions: &AtomicU64, clock: Instant) {
+fn observe(event: Event, bar: &ProgressBar, positions: &AtomicU64, clock: Instant) {
     match event {
         Event::Judged => {
             let judged = positions.fetch_add(1, Relaxed) + 1;
             let rate = judged as f64 / clock.elapsed().as_secs_f64();
-            progress.set_message(format!("{judged} positions, {rate:.1}/s"));
+            let rate = progress::rate(rate);
+            progress::say(bar, format_args!("{judged} positions, {rate}"));
         }
-        Event::Finished => progress.inc(1),
-        Event::Trouble(line) => progress.suspend(|| tell(line)),
+        Event::Finished => bar.inc(1),
+        Event::Trouble(line) => bar.suspend(|| tell(line)),
     }
 }
 

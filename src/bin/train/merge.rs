@@ -4,13 +4,12 @@ use super::source;
 use anyhow::ensure;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
-use std::io::{Write, stdout};
 use std::path::PathBuf;
 use tessera::network::merge::{Part, merge};
 use tessera::nn::CodeArguments;
 use tessera::nn::torch::ExportPrecision;
-use tessera::overwrite;
 use tessera::train::Checkpoint;
+use tessera::{output, overwrite};
 
 /// Arguments of `train merge`.
 #[derive(Args)]
@@ -54,6 +53,7 @@ impl Merge {
             given == count,
             "--weights names {given} for {count} networks"
         );
+        output::check_bytes(&self.output, "a network")?;
         for source in &self.sources {
             overwrite::refuse(&self.output, Checkpoint::files(source)?)?;
         }
@@ -70,14 +70,13 @@ impl Merge {
             .name
             .unwrap_or_else(|| stem.to_string_lossy().into_owned());
         let metadata = merge(name, parts)?.write(self.precision, &self.output)?;
-        writeln!(
-            stdout(),
+        let line = format!(
             "{}: {}, the mean of {count} networks, {} parameters, sha256 {}",
             self.output.display(),
             metadata.name,
             metadata.parameters,
             metadata.hash,
-        )?;
-        Ok(())
+        );
+        Ok(output::announce(&self.output, line)?)
     }
 }

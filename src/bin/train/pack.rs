@@ -1,14 +1,12 @@
 //! `train pack`: games and chunks into a shard.
 
-use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use super::games::{make_folder, range, share};
 use super::policies::{PolicyArguments, PolicyOptions, policy};
 use anyhow::{Context, anyhow, bail};
 use clap::{ArgGroup, Args};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use tessera::chess::RATING_SPREAD;
 use tessera::data::held_out::HeldOut;
 use tessera::data::label::{EvalRefersTo, TargetRules};
@@ -17,11 +15,11 @@ use tessera::data::packing::{
 };
 use tessera::data::record::Record;
 use tessera::data::shard::Header;
-use tessera::data::{Contents, Curve};
+use tessera::data::{Contents, Curve, is_stdin};
 use tessera::error_report::tell;
 use tessera::eval::positions;
 use tessera::label::Teaching;
-use tessera::overwrite;
+use tessera::{output, overwrite, progress};
 
 /// Arguments of `train pack`.
 #[derive(Args)]
@@ -123,6 +121,8 @@ impl Pack {
             sources: self.inputs.iter().map(|path| file_name(path)).collect(),
             rules,
         };
+        make_folder(&self.output)?;
+        output::check_bytes(&self.output, "a shard")?;
         let teachers = self.teachers.iter().map(PolicyOptions::file);
         let read = self.inputs.iter().chain(&self.without);
         overwrite::refuse(&self.output, read.map(PathBuf::as_path).chain(teachers))?;
@@ -132,7 +132,6 @@ impl Pack {
             limit: self.limit_games,
             is_strict: self.strict,
         };
-        make_folder(&self.output)?;
         let progress = self.progress()?;
         let teaching = self.teaching()?;
         let teach = |records: &[Record], first: u64| -> Judged {
@@ -149,15 +148,14 @@ impl Pack {
                 progress.suspend(|| tell(format_args!("skipped {fault}")));
             }
             PackEvent::Added(counts) => {
-                let message = format!("{} games, {} samples", counts.packed, counts.samples);
-                progress.set_message(message);
+                let (games, samples) = (counts.packed, counts.samples);
+                progress::say(&progress, format_args!("{games} games, {samples} samples"));
             }
         };
         let packer = Packer::create(&self.output, &header, options, judge, &mut report)?;
         let (counts, bytes) = self.pack(packer, &progress)?;
         progress.finish_and_clear();
-        writeln!(
-            stdout(),
+        let line = format!(
             "{}: {} games, {} samples, {bytes} bytes ({:.2} a sample); \
              {} games without a target, {} skipped{}{}",
             self.output.display(),
@@ -174,8 +172,8 @@ impl Pack {
                 0 => String::new(),
                 cut => format!(", {cut} ended by a null move"),
             },
-        )?;
-        Ok(())
+        );
+        Ok(output::announce(&self.output, line)?)
     }
 
     /// Packs all inputs. Returns the counts and the shard's size in bytes.
@@ -225,15 +223,15 @@ impl Pack {
     fn progress(&self) -> anyhow::Result<ProgressBar> {
         let mut bytes = 0;
         for input in &self.inputs {
+            if is_stdin(input) {
+                continue;
+            }
             let file = std::fs::metadata(input).with_context(|| input.display().to_string())?;
             if file.is_file() {
                 bytes += file.len();
             }
         }
-        let style = "{elapsed} [{bar:40}] {binary_bytes}/{binary_total_bytes}, {eta} left, {msg}";
-        let progress = ProgressBar::new(bytes).with_style(ProgressStyle::with_template(style)?);
-        progress.enable_steady_tick(Duration::from_millis(250));
-        Ok(progress)
+        Ok(progress::bytes(bytes))
     }
 }
 

@@ -6,8 +6,8 @@ use clap::Args;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use tessera::data::statistics::Survey;
-use tessera::overwrite;
 use tessera::train::{History, TrainConfig, write_report};
+use tessera::{output, overwrite};
 
 /// Arguments of `train report`.
 #[derive(Args)]
@@ -26,6 +26,7 @@ pub struct Report {
 impl Report {
     /// Writes the page.
     pub fn run(self) -> anyhow::Result<()> {
+        output::check(&self.output)?;
         let runs: Vec<History> = self
             .runs
             .iter()

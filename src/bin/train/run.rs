@@ -16,6 +16,7 @@ use tessera::nn::CodeArguments;
 use tessera::train::{
     Launch, Override, Progress, RunOptions, Summary, TrainConfig, Trainer, World,
 };
+use tessera::{output, progress};
 
 /// Least time between two lines of progress without a terminal.
 const BETWEEN_LINES: Duration = Duration::from_secs(30);
@@ -85,6 +86,7 @@ impl Run {
                 .context("--minutes must be a positive number")?,
             stop: stop_when_interrupted(STOPPING)?,
         };
+        output::check_folder(&options.folder)?;
         let summary = match launch {
             None => {
                 let mut trainer = Trainer::open(&config, &options, device)?;

@@ -1,6 +1,6 @@
 //! `train selfplay`: games of the engine against itself.
 
-use super::games::{GamesArguments, RANDOM_PLIES, bar, from_before, name_and_value, share};
+use super::games::{GamesArguments, RANDOM_PLIES, from_before, name_and_value, share};
 use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
@@ -14,9 +14,8 @@ use tessera::backend;
 use tessera::data::pgn::Journal;
 use tessera::encode::Encoder;
 use tessera::nn::{BackendKind, BackendOptions, CodeArguments, Devices, NetworkOptions, Precision};
-use tessera::overwrite;
-use tessera::player;
 use tessera::selfplay::{Event, GAMES, HASH, NOISE, SelfPlay, SelfPlaySummary, set_search_options};
+use tessera::{output, overwrite, player, progress};
 
 /// Length in plies at which games count as drawn, as in Lc0's self-play.
 const MAX_PLIES: usize = 450;
@@ -107,6 +106,9 @@ struct Report<'a> {
 impl SelfPlayCommand {
     /// Plays, continuing unfinished self-play.
     pub fn run(self) -> anyhow::Result<()> {
+        output::check_folder(&self.output)?;
+        std::fs::create_dir_all(&self.output)
+            .with_context(|| format!("cannot make the folder {}", self.output.display()))?;
         for output in Journal::files(&self.output.join(GAMES)) {
             let inputs = self.games_arguments.files().chain(self.net.as_deref());
             overwrite::refuse(&output, inputs)?;
@@ -119,8 +121,6 @@ impl SelfPlayCommand {
             // Without a network, batches gain nothing.
             false => std::thread::available_parallelism().map_or(1, usize::from),
         };
-        std::fs::create_dir_all(&self.output)
-            .with_context(|| format!("cannot make the folder {}", self.output.display()))?;
         let games = &self.games_arguments;
         let plan = SelfPlay {
             ratings: settings.ratings(Color::White),
@@ -157,7 +157,7 @@ impl SelfPlayCommand {
             None => event.push_str(&format!(", noise {}", self.noise())),
         }
         let event = format!("{event}, {plan}");
-        let progress = bar(Some(self.games))?;
+        let bar = progress::bar(Some(self.games), "games");
         let clock = Instant::now();
         let moves = AtomicU64::new(0);
         let summary = plan.run(
@@ -169,12 +169,13 @@ impl SelfPlayCommand {
                 Event::Move => {
                     let played = moves.fetch_add(1, Relaxed) + 1;
                     let rate = played as f64 / clock.elapsed().as_secs_f64();
-                    progress.set_message(format!("{played} positions, {rate:.1}/s"));
+                    let rate = progress::rate(rate);
+                    progress::say(&bar, format_args!("{played} positions, {rate}"));
                 }
-                Event::Finished => progress.inc(1),
+                Event::Finished => bar.inc(1),
             },
         )?;
-        progress.finish_and_clear();
+        bar.finish_and_clear();
         self.tell(&event, &summary, clock.elapsed().as_secs_f64())
     }
 

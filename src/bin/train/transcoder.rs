@@ -2,7 +2,6 @@
 
 use anyhow::{Context, bail};
 use clap::Args;
-use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use tessera::backend;
 use tessera::chess::Game;
@@ -13,7 +12,7 @@ use tessera::eval::puzzles::{self, Half};
 use tessera::explain::{FitSettings, LabelledGame, TranscoderAbout, fit, predict_themes};
 use tessera::network::{self, Network};
 use tessera::nn::CodeArguments;
-use tessera::overwrite;
+use tessera::{output, overwrite};
 
 /// Positions of a game, spread evenly.
 const PER_GAME: usize = 8;
@@ -94,8 +93,8 @@ impl Transcoder {
             .write(&self.output)
             .with_context(|| format!("cannot write {shown}"))?;
         let about = &transcoder.about;
-        write!(stdout(), "{}", summary(&self.output, about))?;
-        Ok(())
+        let summary = summary(&self.output, about);
+        Ok(output::announce(&self.output, summary.trim_end())?)
     }
 
     fn open(&self) -> anyhow::Result<Network> {

@@ -1,7 +1,6 @@
 //! `tessera explain`: what a network sees in a position.
 
 use super::study;
-use crate::cli::output::print;
 use anyhow::{Context, bail};
 use serde_json::json;
 use shakmaty::{CastlingMode, Move, Position};
@@ -20,8 +19,7 @@ use tessera::explain::{
 };
 use tessera::network::{self, Gpt, Network};
 use tessera::nn::{CodeArguments, Decoding, DeviceChoice, Precision};
-use tessera::overwrite;
-use tessera::player;
+use tessera::{output, overwrite, player};
 
 /// Show what a network sees in a position: attention, attribution, heads, on one page
 #[derive(clap::Args)]
@@ -89,6 +87,9 @@ impl Arguments {
         for output in [&self.output, &self.json].into_iter().flatten() {
             overwrite::refuse(output, read.clone())?;
         }
+        for folder in [&self.svg, &self.png].into_iter().flatten() {
+            output::check_folder(folder)?;
+        }
         if let Some(positions) = &self.study {
             let (network, _) = self.open(self.net.as_deref())?;
             return study::run(&network, positions, self.json.as_deref());
@@ -128,18 +129,20 @@ impl Arguments {
             save(path, &page.html)?;
             let size = page.html.len() as f64 / 1e6;
             let seconds = clock.elapsed().as_secs_f64();
-            print(&format!(
-                "{}: {size:.2} MB, {seconds:.1} s\n",
-                path.display()
-            ))?;
+            let line = format!("{}: {size:.2} MB, {seconds:.1} s", path.display());
+            // Standard output may hold the JSON.
+            let shown = self.json.as_deref().filter(|json| output::is_stdout(json));
+            let shown = shown.unwrap_or(path);
+            output::announce(shown, line)?;
             for (explanation, left_out) in explanations.iter().zip(&page.left_out) {
                 if !left_out.is_empty() && self.layers.is_none() {
                     let layers: Vec<String> = left_out.iter().map(usize::to_string).collect();
-                    print(&format!(
-                        "{}: the attention of layers {} would not fit, --layers names others\n",
+                    let line = format!(
+                        "{}: the attention of layers {} would not fit, --layers names others",
                         explanation.network,
                         layers.join(", ")
-                    ))?;
+                    );
+                    output::announce(shown, line)?;
                 }
             }
         }

@@ -1,7 +1,6 @@
 //! `tessera export-lc0` and `tessera export-onnx`: the engine's networks for
 //! other programs.
 
-use crate::cli::output::print;
 use anyhow::Context;
 use std::path::{Path, PathBuf};
 use tessera::error_report::tell;
@@ -9,7 +8,7 @@ use tessera::interop::lc0::Lc0Encoding;
 use tessera::interop::{self, ExchangeError};
 use tessera::nn::CodeArguments;
 use tessera::nn::torch::ExportPrecision;
-use tessera::overwrite;
+use tessera::{output, overwrite};
 
 /// Export a network for Lc0: in its own format, or as ONNX in its file where that format cannot express the network
 #[derive(clap::Args)]
@@ -51,6 +50,7 @@ pub struct OnnxArguments {
 
 impl Lc0Arguments {
     pub fn run(self) -> anyhow::Result<()> {
+        output::check_bytes(&self.output, "a network")?;
         overwrite::refuse(&self.output, [&self.input])?;
         let (file, code) = (read(&self.input)?, self.code.policy());
         let native = match self.onnx {
@@ -80,6 +80,7 @@ impl Lc0Arguments {
 
 impl OnnxArguments {
     pub fn run(self) -> anyhow::Result<()> {
+        output::check_bytes(&self.output, "a network")?;
         overwrite::refuse(&self.output, [&self.input])?;
         let file = read(&self.input)?;
         let model = interop::to_onnx(&file, self.code.policy(), self.precision);
@@ -99,5 +100,6 @@ fn failed(path: &Path, error: ExchangeError) -> anyhow::Error {
 fn write(path: &Path, bytes: &[u8], format: &str) -> anyhow::Result<()> {
     let shown = path.display();
     interop::save(path, bytes).with_context(|| format!("cannot write {shown}"))?;
-    print(&format!("{shown}: {format}, {} bytes\n", bytes.len()))
+    let line = format!("{shown}: {format}, {} bytes", bytes.len());
+    Ok(output::announce(path, line)?)
 }

@@ -1,6 +1,5 @@
 //! `tessera generate`: games written by a GPT over moves.
 
-use crate::cli::output::{print, print_json, progress};
 use anyhow::{Context, bail, ensure};
 use clap::ValueEnum;
 use rand::SeedableRng;
@@ -8,7 +7,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use serde_json::json;
 use shakmaty::{Color, KnownOutcome};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tch::{Device, Kind};
 use tessera::chess::{Ending, Game, Ratings};
@@ -19,7 +18,7 @@ use tessera::network::gpt::Conditions;
 use tessera::network::{self, Gpt};
 use tessera::nn::CodeArguments;
 use tessera::openings::{BookOptions, Openings, eco_openings, is_eco};
-use tessera::overwrite;
+use tessera::{output, overwrite, progress};
 
 /// Digits of the network's hash that the games name.
 const HASH_DIGITS: usize = 12;
@@ -82,11 +81,12 @@ pub struct Arguments {
     /// Compute in bf16: faster where the processor multiplies in it. The games are others
     #[arg(long)]
     bf16: bool,
-    /// Where the games go, plain, .gz or .zst; by default to standard output. What was cut
-    /// off goes on where it ended
-    #[arg(short, long, value_name = "GAMES.pgn")]
-    output: Option<PathBuf>,
-    /// Print one JSON object with counts and speed as the last line
+    /// Where the games go, plain, .gz or .zst; `-` is standard output. What was cut off goes
+    /// on where it ended
+    #[arg(short, long, value_name = "GAMES.pgn", default_value = "-")]
+    output: PathBuf,
+    /// Print one JSON object with counts and speed as the last line; beside games on standard
+    /// output it goes to standard error
     #[arg(long)]
     json: bool,
 }
@@ -139,9 +139,9 @@ fn temperature(text: &str) -> Result<f32, String> {
 
 impl Arguments {
     pub fn run(self) -> anyhow::Result<()> {
-        if let Some(output) = &self.output {
+        for output in Journal::files(&self.output) {
             let inputs = [Some(self.net.clone()), self.pgn.clone()];
-            overwrite::refuse(output, inputs.into_iter().flatten())?;
+            overwrite::refuse(&output, inputs.into_iter().flatten())?;
         }
         let shown = self.net.display();
         let file = std::fs::read(&self.net).with_context(|| format!("cannot read {shown}"))?;
@@ -158,10 +158,14 @@ impl Arguments {
         let generator = Generator::new(network, kind, Device::Cpu);
         let openings = Beginnings::open(&self)?;
         let event = self.event(&name, &file);
-        let mut sink = Sink::open(self.output.as_deref(), &event)?;
-        let bar = progress(self.games as usize, "games");
+        let mut journal = Journal::open(&self.output, &event, |_| ())?;
+        // They are numbered from 1.
+        journal.leave_out(0)?;
+        let bar = progress::bar(Some(self.games), "games");
         let mut tally = Tally::default();
-        let numbers: Vec<u64> = (1..=self.games).filter(|&it| !sink.has(it)).collect();
+        let numbers: Vec<u64> = (1..=self.games)
+            .filter(|&it| !journal.contains(it))
+            .collect();
         bar.set_position(self.games - numbers.len() as u64);
         let prompts = numbers.iter().map(|&number| self.prompt(&openings, number));
         let start = Instant::now();
@@ -171,17 +175,17 @@ impl Arguments {
             tally.moves += written.game.plies().len() - openings.game(number)?.plies().len();
             *tally.ends.entry(end_name(&written.end)).or_default() += 1;
             let pgn = self.annotated(written, &event, &name, number).to_pgn(1);
-            sink.write(number, &pgn)?;
+            journal.append(number, &pgn)?;
             bar.inc(1);
             anyhow::Ok(())
         })?;
         tally.seconds = start.elapsed();
         bar.finish_and_clear();
-        sink.finish()?;
-        match self.json {
-            true => print_json(&tally.json()),
-            false => Ok(()),
+        journal.finish()?;
+        if self.json {
+            output::announce(&self.output, tally.json())?;
         }
+        Ok(())
     }
 
     /// How so many games are shared out.
@@ -263,11 +267,11 @@ impl Arguments {
     }
 
     fn annotated(&self, written: Written, event: &str, name: &str, number: u64) -> AnnotatedGame {
+        let [event_tag, number_tag] = IDENTITY;
         let mut tags = vec![
             (event_tag, event.to_owned()),
             (number_tag, number.to_string()),
             ("White", name.to_owned()),
-        let [event_tag, number_tag] = IDENTITY;
             ("Black", name.to_owned()),
         ];
         let elos = [("WhiteElo", self.white_elo), ("BlackElo", self.black_elo)];
@@ -335,51 +339,6 @@ impl Beginnings {
         match self {
             Beginnings::Lines(lines) => Ok(lines[(number - 1) as usize % lines.len()].clone()),
             Beginnings::Book(openings) => Ok(openings.game(number)?),
-        }
-    }
-}
-
-/// Where games go.
-enum Sink {
-    /// To standard output, in the order of their numbers: the next one, and games that
-    /// ended before it.
-    Output(u64, BTreeMap<u64, String>),
-    Journal(Journal),
-}
-
-impl Sink {
-    fn open(output: Option<&Path>, event: &str) -> anyhow::Result<Sink> {
-        match output {
-            None => Ok(Sink::Output(1, BTreeMap::new())),
-            Some(path) => Ok(Sink::Journal(Journal::open(path, event, |_| ())?)),
-        }
-    }
-
-    fn has(&self, number: u64) -> bool {
-        match self {
-            Sink::Output(..) => false,
-            Sink::Journal(journal) => journal.contains(number),
-        }
-    }
-
-    fn write(&mut self, number: u64, game: &str) -> anyhow::Result<()> {
-        match self {
-            Sink::Output(next, early) => {
-                early.insert(number, game.to_owned());
-                while let Some(game) = early.remove(next) {
-                    print(&game)?;
-                    *next += 1;
-                }
-                Ok(())
-            }
-            Sink::Journal(journal) => Ok(journal.append(number, game)?),
-        }
-    }
-
-    fn finish(&mut self) -> anyhow::Result<()> {
-        match self {
-            Sink::Output(..) => Ok(()),
-            Sink::Journal(journal) => Ok(journal.finish()?),
         }
     }
 }

@@ -1,13 +1,12 @@
 //! `tessera import`: another program's network as one of the engine's.
 
-use crate::cli::output::print;
 use anyhow::Context;
 use clap::builder::NonEmptyStringValueParser;
 use std::path::PathBuf;
 use tessera::interop;
 use tessera::network::lc0::{HeadChoice, PolicyHead, ValueHead};
 use tessera::nn::torch::ExportPrecision;
-use tessera::overwrite;
+use tessera::{output, overwrite};
 
 /// Import another program's network: Lc0's .pb.gz, a Maia-3 checkpoint or ONNX
 #[derive(clap::Args)]
@@ -34,6 +33,7 @@ pub struct Arguments {
 
 impl Arguments {
     pub fn run(self) -> anyhow::Result<()> {
+        output::check_bytes(&self.output, "a network")?;
         overwrite::refuse(&self.output, [&self.input])?;
         let input = self.input.display();
         let file = std::fs::read(&self.input).with_context(|| format!("cannot read {input}"))?;
@@ -55,13 +55,14 @@ impl Arguments {
             Ok(network.write(self.precision, &self.output)?)
         };
         let metadata = import().with_context(|| format!("cannot import {input}"))?;
-        print(&format!(
-            "{}: {}, {} parameters, {} multiply-accumulates, outputs {}\n",
+        let line = format!(
+            "{}: {}, {} parameters, {} multiply-accumulates, outputs {}",
             self.output.display(),
             metadata.name,
             metadata.parameters,
             metadata.macs,
             metadata.outputs().collect::<Vec<_>>().join(", "),
-        ))
+        );
+        Ok(output::announce(&self.output, line)?)
     }
 }

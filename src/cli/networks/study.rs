@@ -10,6 +10,7 @@ use tessera::explain::{
     AttentionSummary, PartSummary, RelationScore, Study, read_positions, study,
 };
 use tessera::network::Network;
+use tessera::output;
 
 /// Relations of a head that the table names.
 const RELATIONS: usize = 2;
@@ -23,7 +24,11 @@ pub fn run(network: &Network, positions: &Path, json: Option<&Path>) -> anyhow::
     if let Some(path) = json {
         save(path, serde_json::to_string(&study)? + "\n")?;
     }
-    print(&tables(&study))
+    let tables = tables(&study);
+    match json {
+        Some(path) => Ok(output::announce(path, tables.trim_end())?),
+        None => print(&tables),
+    }
 }
 
 fn tables(study: &Study) -> String {

@@ -1,9 +1,12 @@
 //! A file of games that grows over hours and survives its writer.
 //!
-//! Each finished game is appended to `NAME.part` in one piece, with its number as the
-//! tag Round; this file is valid PGN at any time. After the last game all are written
+//! Each finished game is appended to `NAME.part` in one piece, with its number as a
+//! tag; this file is valid PGN at any time. After the last game all are written
 //! to `NAME`, in the order of their numbers. A writer that is killed loses only the
 //! unfinished games, and a new one resumes with the finished games.
+//!
+//! A stream, such as standard output, gets each game as soon as those before it are
+//! there, and nothing is resumed.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -15,19 +18,19 @@ use flate2::write::GzEncoder;
 
 use super::stream::{Games, open};
 use super::tags::tag;
-use crate::atomic_file;
+use crate::atomic_file::{self, Stream};
 
 /// Level of zstd, of 22: small text, still written quickly.
 const ZSTD_LEVEL: i32 = 9;
 
-/// Why games cannot be written.
-#[derive(Debug, thiserror::Error)]
-pub enum JournalError {
 /// The tags that name what all games depend on and their numbers.
 pub const IDENTITY: [&str; 2] = ["Event", "Round"];
 /// The same in games that have an event and a round of their own.
 pub const LABELLED: [&str; 2] = ["LabelledBy", "LabelNumber"];
 
+/// Why games cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
     /// The system refused.
     #[error("cannot write the games {}: {source}", path.display())]
     Io {
@@ -74,12 +77,43 @@ pub struct Journal {
     /// Absent while the output is complete.
     part: Option<File>,
     end: u64,
+    /// In place of the files.
+    in_order: Option<InOrder>,
+}
+
+/// A stream that gets games in the order of their numbers, from 0.
+#[derive(Debug)]
+struct InOrder {
+    stream: Stream,
+    next: u64,
+    /// Games that came before their turn; `None` where there is none of a number.
+    early: BTreeMap<u64, Option<String>>,
+}
+
+impl InOrder {
+    fn add(&mut self, number: u64, game: Option<&str>) -> io::Result<()> {
+        self.early.insert(number, game.map(str::to_owned));
+        while let Some(game) = self.early.remove(&self.next) {
+            self.next += 1;
+            self.stream.write_all(game.unwrap_or_default().as_bytes())?;
+        }
+        self.stream.flush()
+    }
+
+    /// Writes what still waits for others.
+    fn finish(&mut self) -> io::Result<()> {
+        for game in std::mem::take(&mut self.early).into_values().flatten() {
+            self.stream.write_all(game.as_bytes())?;
+        }
+        self.stream.flush()
+    }
 }
 
 impl Journal {
     /// Opens `output`, new or unfinished; it is compressed at the end if its name ends
-    /// in .gz or .zst. `event`, the tag Event of all games, should name everything
-    /// that moves and scores depend on. `visit` is given each finished game.
+    /// in .gz or .zst. `event`, in the first tag of [`IDENTITY`] or [`LABELLED`], should
+    /// name everything that moves and scores depend on. `visit` is given each finished
+    /// game.
     ///
     /// # Errors
     /// [`JournalError`] if the file has games of another event, or cannot be read.
@@ -88,16 +122,23 @@ impl Journal {
         event: &str,
         visit: impl FnMut(&str),
     ) -> Result<Journal, JournalError> {
-        let [_, part_path] = Journal::files(output);
         let mut journal = Journal {
             output: output.to_owned(),
-            part_path,
+            part_path: part_path(output),
             event: event.to_owned(),
             games: BTreeMap::new(),
             part: None,
             end: 0,
+            in_order: None,
         };
-        if journal.part_path.exists() || !output.exists() {
+        let stream = atomic_file::stream(output).map_err(|error| journal.io(error))?;
+        if let Some(stream) = stream {
+            journal.in_order = Some(InOrder {
+                stream,
+                next: 0,
+                early: BTreeMap::new(),
+            });
+        } else if journal.part_path.exists() || !output.exists() {
             let part = journal.open_part()?;
             let reader = part.try_clone().map_err(|error| journal.io(error))?;
             let games = Games::new(BufReader::new(reader));
@@ -114,12 +155,15 @@ impl Journal {
         Ok(journal)
     }
 
-    /// The files that are written for `output`: itself, and its part.
+    /// The paths that are written to for `output`: itself, and its part unless it is a
+    /// stream.
     #[must_use]
-    pub fn files(output: &Path) -> [PathBuf; 2] {
-        let mut part = output.as_os_str().to_owned();
-        part.push(".part");
-        [output.to_owned(), part.into()]
+    pub fn files(output: &Path) -> Vec<PathBuf> {
+        let mut files = vec![output.to_owned()];
+        if !atomic_file::is_stream(output) {
+            files.push(part_path(output));
+        }
+        files
     }
 
     /// Whether the game of this number is finished.
@@ -140,12 +184,25 @@ impl Journal {
         self.games.is_empty()
     }
 
-    /// Appends a finished game: PGN with the tags Event and Round, ending in an empty
-    /// line.
+    /// Says that there is no game of a number, so that a stream need not wait for it.
+    ///
+    /// # Errors
+    /// [`JournalError`] if those behind it cannot be written.
+    pub fn leave_out(&mut self, number: u64) -> Result<(), JournalError> {
+        let passed = self.in_order.as_mut().map(|it| it.add(number, None));
+        passed.unwrap_or(Ok(())).map_err(|error| self.io(error))
+    }
+
+    /// Appends a finished game: PGN with the tags of [`IDENTITY`] or [`LABELLED`], ending
+    /// in an empty line.
     ///
     /// # Errors
     /// [`JournalError`] if it cannot be written.
     pub fn append(&mut self, number: u64, game: &str) -> Result<(), JournalError> {
+        if let Some(in_order) = &mut self.in_order {
+            let added = in_order.add(number, Some(game));
+            return added.map_err(|error| self.io(error));
+        }
         if self.part.is_none() {
             self.reopen()?;
         }
@@ -167,6 +224,10 @@ impl Journal {
     /// # Errors
     /// [`JournalError`] if it cannot be written; nothing is lost then.
     pub fn finish(&mut self) -> Result<(), JournalError> {
+        if let Some(in_order) = &mut self.in_order {
+            let finished = in_order.finish();
+            return finished.map_err(|error| self.io(error));
+        }
         let Some(part) = self.part.take() else {
             return Ok(());
         };
@@ -281,6 +342,13 @@ impl Journal {
     }
 }
 
+/// The file of the finished games.
+fn part_path(output: &Path) -> PathBuf {
+    let mut part = output.as_os_str().to_owned();
+    part.push(".part");
+    part.into()
+}
+
 /// The text of a complete game: it ends in an empty line after the moves, and has one
 /// only there. `None` if writing it was interrupted.
 fn whole(game: &[u8]) -> Option<&str> {
@@ -351,6 +419,60 @@ mod tests {
             drop(journal);
             assert_eq!(text(&part), [1, 2, 3].map(game).concat());
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn streams_get_the_games_in_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = folder.path().join("a.pgn");
+        let made = std::process::Command::new("mkfifo").arg(&fifo).status();
+        assert!(made.unwrap().success());
+        assert_eq!(Journal::files(&fifo).len(), 1);
+        let read = |games: usize| {
+            let fifo = fifo.clone();
+            std::thread::spawn(move || {
+                let games = open(&fifo, |file| file).unwrap().take(games);
+                games.flat_map(Result::unwrap).collect::<Vec<u8>>()
+            })
+        };
+        let reader = read(9);
+        let mut journal = open_journal(&fifo);
+        for number in [4, 1, 0, 2, 7] {
+            journal.append(number, &game(number)).unwrap();
+        }
+        journal.leave_out(3).unwrap();
+        assert!(!journal.contains(1));
+        journal.finish().unwrap();
+        drop(journal);
+        let written = String::from_utf8(reader.join().unwrap()).unwrap();
+        assert_eq!(written, [0, 1, 2, 4, 7].map(game).concat());
+        // Whoever has read enough ends the writer.
+        let reader = read(1);
+        let mut journal = open_journal(&fifo);
+        let failed = (0..).find_map(|number| journal.append(number, &game(number)).err());
+        let Some(JournalError::Io { source, .. }) = failed else {
+            panic!("{failed:?}");
+        };
+        assert_eq!(source.kind(), io::ErrorKind::BrokenPipe);
+        reader.join().unwrap();
+        let null = Path::new("/dev/null");
+        let mut journal = open_journal(null);
+        journal.append(0, &game(0)).unwrap();
+        journal.finish().unwrap();
+        assert!(!part_path(null).exists());
+        assert_eq!(folder.path().read_dir().unwrap().count(), 1);
+    }
+
+    #[test]
+    fn labelled_games_are_known_by_tags_of_their_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let output = folder.path().join("a.pgn");
+        let labelled = "[Event \"a cup\"]\n[Round \"3.1\"]\n[LabelNumber \"5\"]\n\
+                        [LabelledBy \"test \\\"a\\\"\"]\n\n1. e4 *\n\n";
+        open_journal(&output).append(5, labelled).unwrap();
+        let journal = open_journal(&output);
+        assert!(journal.contains(5) && journal.len() == 1);
     }
 
     #[test]

@@ -1,0 +1,102 @@
+//! Where commands write: a file, or a stream such as standard output, under the name `-`.
+//! Whether that can be written is known before the work begins.
+
+use crate::atomic_file;
+use std::fmt::Display;
+use std::fs::File;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+/// Why nothing can be written at a path.
+#[derive(Debug, thiserror::Error)]
+pub enum OutputError {
+    /// The system refuses, or something else is there.
+    #[error("cannot write {}: {source}", path.display())]
+    Unwritable {
+        /// The output.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Bytes would go to a terminal.
+    #[error("{} is a terminal, which cannot show {kind}: name a file, or use a pipe", path.display())]
+    Terminal {
+        /// The output.
+        path: PathBuf,
+        /// The kind of output, such as "a network".
+        kind: &'static str,
+    },
+    /// A folder is to be standard output.
+    #[error("{} is standard output, but the output is a folder: name one", .0.display())]
+    NoFolder(PathBuf),
+}
+
+/// Whether a path stands for standard output.
+#[must_use]
+pub fn is_stdout(path: &Path) -> bool {
+    atomic_file::is_stdout(path)
+}
+
+/// Checks that a file or a stream can be written at `path`.
+///
+/// # Errors
+/// [`OutputError`] if not.
+pub fn check(path: &Path) -> Result<(), OutputError> {
+    atomic_file::check(path).map_err(unwritable(path))
+}
+
+/// Checks that bytes of this kind, such as "a network", can be written at `path`. A
+/// terminal takes text alone.
+///
+/// # Errors
+/// [`OutputError`] if not.
+pub fn check_bytes(path: &Path, kind: &'static str) -> Result<(), OutputError> {
+    check(path)?;
+    let is_terminal = match is_stdout(path) {
+        true => io::stdout().is_terminal(),
+        // A FIFO would be waited for.
+        false => {
+            atomic_file::is_device(path) && File::open(path).is_ok_and(|file| file.is_terminal())
+        }
+    };
+    match is_terminal {
+        true => Err(OutputError::Terminal {
+            path: path.to_owned(),
+            kind,
+        }),
+        false => Ok(()),
+    }
+}
+
+/// Checks that files can be written into the folder `path`, which need not be there yet.
+///
+/// # Errors
+/// [`OutputError`] if not.
+pub fn check_folder(path: &Path) -> Result<(), OutputError> {
+    if is_stdout(path) {
+        return Err(OutputError::NoFolder(path.to_owned()));
+    }
+    let there = path.ancestors().find(|folder| folder.exists());
+    let there = there.unwrap_or(Path::new("."));
+    atomic_file::check(&there.join("output")).map_err(unwritable(path))
+}
+
+/// Prints a line about what was written to `path`: on standard output, or on standard
+/// error where standard output has the content.
+///
+/// # Errors
+/// What the system says.
+pub fn announce(path: &Path, line: impl Display) -> io::Result<()> {
+    match is_stdout(path) {
+        true => {
+            crate::error_report::tell(line);
+            Ok(())
+        }
+        false => writeln!(io::stdout(), "{line}"),
+    }
+}
+
+fn unwritable(path: &Path) -> impl FnOnce(io::Error) -> OutputError {
+    let path = path.to_owned();
+    |source| OutputError::Unwritable { path, source }
+}

@@ -5,7 +5,6 @@ use serde_json::Value;
 use std::io::Write;
 use std::path::Path;
 
-const PAGE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/base.css");
 /// Elements, numbers and tables; it reads the page's data.
 pub(crate) const SCRIPT: &str = include_str!("page/base.js");
@@ -24,13 +23,19 @@ pub(crate) struct Page<'a> {
 impl Page<'_> {
     /// The page with this data, which its script finds as `data`.
     pub fn render(self, data: &Value) -> String {
-        // Inside a script element nothing but its end is markup.
-        let data = data.to_string().replace("</", "<\\/");
-        PAGE.replace("{{title}}", &escaped(self.title))
-            .replace("{{style}}", &format!("{STYLE}{}", self.style))
-            .replace("{{body}}", self.body)
-            .replace("{{script}}", &format!("{SCRIPT}{}", self.script))
-            .replace("{{data}}", &data)
+        // A parser of HTML looks for `</script` and `<!--` in a script element.
+        let data = data.to_string().replace('<', r"\u003c");
+        // All at once: no part is searched for the places of the others.
+        format!(
+            include_str!("page/page.html"),
+            title = escaped(self.title),
+            base_style = STYLE,
+            style = self.style,
+            body = self.body,
+            data = data,
+            base_script = SCRIPT,
+            script = self.script,
+        )
     }
 }
 
@@ -44,16 +49,22 @@ pub(crate) fn write(path: &Path, content: impl AsRef<[u8]>) -> std::io::Result<(
     atomic_file::persist(file, path)
 }
 
-/// Escapes text for HTML.
-pub(crate) fn escaped(text: &str) -> String {
+/// Escapes text for an element of HTML.
+fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;")
 }
 
-/// Checks that a page is whole and asks for nothing outside itself.
+/// Checks that a page is whole, has no id twice, and asks for nothing outside itself.
 #[cfg(test)]
 pub(crate) fn assert_self_contained(page: &str) {
     assert_eq!(page.matches("</script>").count(), 2);
     assert!(!page.contains("{{"));
+    let (markup, _) = page.split_once("<script").unwrap();
+    let mut ids = std::collections::HashSet::new();
+    for id in markup.split(" id=\"").skip(1) {
+        let (id, _) = id.split_once('"').unwrap();
+        assert!(ids.insert(id), "two elements have the id {id}");
+    }
     for foreign in ["http://", "https://", "src=", "@import", "url("] {
         // The namespace of SVG is a name, not an address.
         let page = page.replace("http://www.w3.org/2000/svg", "");
@@ -64,14 +75,45 @@ pub(crate) fn assert_self_contained(page: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
     use std::process::Command;
+
+    /// The element of the data ends where it should, whatever the data is.
+    #[test]
+    fn no_name_is_taken_for_markup() {
+        let hostile = [
+            "<!--<script>",
+            "</script><script>",
+            "]]>",
+            "{{data}} {style} & \" ' \u{2028} \u{0}",
+        ];
+        for name in hostile {
+            let page = Page {
+                title: name,
+                body: "",
+                style: "",
+                script: "",
+            };
+            let data = json!({ "name": name, name: 1 });
+            let html = page.render(&data);
+            let (_, after) = html
+                .split_once("<script type=\"application/json\">")
+                .unwrap();
+            let (written, _) = after.split_once('<').unwrap();
+            assert_eq!(serde_json::from_str::<Value>(written).unwrap(), data);
+            let (_, after) = html.split_once("<title>").unwrap();
+            let (title, _) = after.split_once('<').unwrap();
+            assert_eq!(title, name.replace('&', "&amp;").replace('<', "&lt;"));
+            assert_self_contained(&html.replace("{{data}}", ""));
+        }
+    }
 
     /// The script, as far as it needs no page.
     #[test]
     fn what_is_absent_is_shown_as_absent() {
         let shown = "[undefined, null, NaN, Math.max(), 0 / 0, 0, 12345].map(short).join(' ')";
         let script = format!(
-            "globalThis.document = {{ getElementById: () => ({{ textContent: '[]' }}) }};\n\
+            "globalThis.document = {{ querySelector: () => ({{ textContent: '[]' }}) }};\n\
              {SCRIPT}\nconsole.log({shown});"
         );
         let Ok(output) = Command::new("node").args(["-e", &script]).output() else {

@@ -57,6 +57,8 @@ mod nets;
 mod network_code;
 #[cfg(feature = "torch")]
 mod nn;
+#[cfg(feature = "serve")]
+mod pages;
 #[cfg(feature = "torch")]
 mod precision;
 #[cfg(feature = "torch")]

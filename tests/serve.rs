@@ -5,7 +5,7 @@ mod access;
 #[path = "serve/analyse.rs"]
 mod analyse;
 #[path = "serve/browser.rs"]
-mod browser;
+pub mod browser;
 #[path = "serve/connections.rs"]
 mod connections;
 #[path = "serve/end.rs"]
@@ -28,9 +28,9 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server, which is killed in the end.
-struct Server {
+pub struct Server {
     child: Child,
-    address: String,
+    pub address: String,
 }
 
 impl Drop for Server {
@@ -61,7 +61,7 @@ impl Answer {
 
 impl Server {
     /// A server without a network, ready to be asked.
-    fn start(arguments: &[&str]) -> Server {
+    pub fn start(arguments: &[&str]) -> Server {
         let server = Server::starting(arguments);
         let begun = Instant::now();
         while server.get("/readyz").status != 200 {

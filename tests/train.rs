@@ -4,13 +4,13 @@
 #[path = "train/ablation.rs"]
 mod ablation;
 #[path = "train/diffusion.rs"]
-mod diffusion;
+pub mod diffusion;
 #[path = "train/exact.rs"]
 mod exact;
 #[path = "train/families.rs"]
 mod families;
 #[path = "train/games.rs"]
-mod games;
+pub mod games;
 #[path = "train/kept.rs"]
 mod kept;
 #[path = "train/merging.rs"]
@@ -26,7 +26,7 @@ mod report;
 #[path = "train/workplace.rs"]
 pub mod workplace;
 #[path = "train/worlds.rs"]
-mod worlds;
+pub mod worlds;
 
 use std::path::Path;
 use workplace::{fail, metrics, run, run_on, succeed, train, workplace};

@@ -28,6 +28,13 @@ function board(pieces, sure, framed) {
   return svg;
 }
 
+/** A table of what has a probability, without those that would be shown as 0.00 %. */
+function likely(head, items, probability, row, texts) {
+  const shown = items.filter((it, place) => place === 0 || probability(it) >= 0.5e-4);
+  const others = items.length - shown.length;
+  return make("div", {}, table(head, shown.map(row), texts), others ? make("p", { class: "note" }, `${others} more, each below 0.005 %.`) : null);
+}
+
 /** Shows the page, and again whenever its boards are flipped. */
 function shown(show) {
   document.getElementById("flip").addEventListener("click", () => { isFlipped = !isFlipped; show(); });

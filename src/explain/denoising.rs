@@ -152,7 +152,7 @@ pub fn denoise(
 #[must_use]
 pub fn denoising_page(denoising: &Denoising) -> String {
     let page = Page {
-        title: &format!("What {} imagines", denoising.network),
+        title: &format!("{} – imagined future", denoising.network),
         body: &BODY.replace("{{pieces}}", super::picture::PIECES),
         style: STYLE,
         script: SCRIPT,

@@ -60,9 +60,11 @@ pub fn write(path: &Path, content: impl AsRef<[u8]>) -> std::io::Result<()> {
 }
 
 fn render(explanations: &[Explanation], shown: &[Value]) -> String {
-    let names: Vec<&str> = explanations.iter().map(|it| it.network.as_str()).collect();
+    let mut names: Vec<&str> = explanations.iter().map(|it| it.network.as_str()).collect();
+    // One network may be shown at two ratings.
+    names.dedup();
     let page = Page {
-        title: &format!("What {} sees", names.join(" and ")),
+        title: &format!("{} – explanation", names.join(" and ")),
         body: &BODY.replace("{{pieces}}", PIECES),
         style: STYLE,
         script: SCRIPT,

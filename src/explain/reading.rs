@@ -155,7 +155,7 @@ pub fn read_game(network: &Network<Gpt>, game: &Game) -> Result<Reading, Explain
 #[must_use]
 pub fn reading_page(reading: &Reading) -> String {
     let page = Page {
-        title: &format!("How {} reads a game", reading.network),
+        title: &format!("{} – reading of a game", reading.network),
         body: &BODY.replace("{{pieces}}", super::picture::PIECES),
         style: STYLE,
         script: SCRIPT,

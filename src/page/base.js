@@ -1,7 +1,14 @@
 "use strict";
-const data = JSON.parse(document.getElementById("data").textContent);
+const data = JSON.parse(document.querySelector("script[type='application/json']").textContent);
 
 /* Elements and numbers */
+
+/** Fills an element with those parts that exist. Its section is hidden where there is none. */
+function fill(id, parts) {
+  const place = document.getElementById(id);
+  place.replaceChildren(...parts.filter(Boolean));
+  place.closest("section").hidden = !place.hasChildNodes();
+}
 
 function make(name, attributes = {}, ...children) {
   const isDrawn = ["svg", "path", "line", "text", "circle", "g", "rect", "use", "title"].includes(name);

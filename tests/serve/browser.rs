@@ -35,6 +35,13 @@ impl Drop for Browser {
 impl Browser {
     /// Opens a page of a server; nothing where there is no Chromium.
     pub fn open(url: &str) -> Option<Browser> {
+        let mut browser = Browser::start()?;
+        browser.go(url);
+        Some(browser)
+    }
+
+    /// A browser without a page; nothing where there is no Chromium.
+    pub fn start() -> Option<Browser> {
         let Some(chromium) = chromium() else {
             crate::skip::skip("Chromium (Debian: apt install chromium)");
             return None;
@@ -69,9 +76,24 @@ impl Browser {
         for domain in ["Runtime", "Log", "Page"] {
             browser.send(&format!("{domain}.enable"), json!({}));
         }
-        browser.send("Page.navigate", json!({"url": url}));
-        browser.wait("document.body?.dataset.ready");
         Some(browser)
+    }
+
+    /// Goes to a page and waits for it. Pages of modules say when they are ready.
+    pub fn go(&mut self, url: &str) {
+        self.send("Page.navigate", json!({"url": url}));
+        let is_here = format!("location.href === {}", json!(url));
+        let is_ready = "document.readyState === 'complete' && (document.body.dataset.ready \
+                        || !document.querySelector('script[type=module]'))";
+        self.wait(&format!("{is_here} && {is_ready}"));
+    }
+
+    /// The page is as wide as a screen of so many pixels.
+    pub fn resize(&mut self, width: u32) {
+        let is_phone = width < 600;
+        let screen =
+            json!({"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": is_phone});
+        self.send("Emulation.setDeviceMetricsOverride", screen);
     }
 
     /// Sends a command; its result.

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// The workplace's configuration for a denoiser over its network.
-fn configure(folder: &Path) {
+pub fn configure(folder: &Path) {
     let config = fs::read_to_string(folder.join("tiny.toml")).unwrap();
     let network = "[network]\nfamily = \"diffusion\"\n[network.model]\nhorizon = 3\n\
                    [network.model.trunk]\n";
@@ -21,7 +21,7 @@ fn configure(folder: &Path) {
     fs::write(folder.join("diffusion.toml"), config).unwrap();
 }
 
-fn run(folder: &Path, output: &str, settings: &[&str]) -> std::process::Command {
+pub fn run(folder: &Path, output: &str, settings: &[&str]) -> std::process::Command {
     let mut command = train(folder);
     command.args(["run", "--config", "diffusion.toml", "-o", output]);
     command.args(["--device", "cpu", "--threads", "1"]);

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 /// The workplace's configuration for a GPT in place of its network.
-fn configure(folder: &Path) {
+pub fn configure(folder: &Path) {
     let config = fs::read_to_string(folder.join("tiny.toml")).unwrap();
     let (before, rest) = config.split_once("[model]").unwrap();
     let after = &rest[rest.find("\n[").unwrap()..];
@@ -21,7 +21,7 @@ fn configure(folder: &Path) {
     fs::write(folder.join("gpt.toml"), config).unwrap();
 }
 
-fn run(folder: &Path, output: &str, settings: &[&str]) -> std::process::Command {
+pub fn run(folder: &Path, output: &str, settings: &[&str]) -> std::process::Command {
     let mut command = train(folder);
     command.args(["run", "--config", "gpt.toml", "-o", output]);
     command.args(["--device", "cpu", "--threads", "1"]);

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// The workplace's configuration with its network as a world model's encoder.
-fn configure(folder: &Path) {
+pub fn configure(folder: &Path) {
     let config = fs::read_to_string(folder.join("tiny.toml")).unwrap();
     let encoder = "[network]\nfamily = \"world\"\n[network.model.encoder]";
     // A run of fewer steps learns at the same rates.
@@ -21,7 +21,7 @@ fn configure(folder: &Path) {
     fs::write(folder.join("world.toml"), config).unwrap();
 }
 
-fn run(folder: &Path, output: &str, settings: &[&str]) -> Command {
+pub fn run(folder: &Path, output: &str, settings: &[&str]) -> Command {
     let mut command = train(folder);
     command.args(["run", "--config", "world.toml", "-o", output]);
     command.args(["--device", "cpu", "--threads", "2"]);

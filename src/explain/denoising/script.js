@@ -25,5 +25,5 @@ function show() {
 
 document.getElementById("fen").textContent = data.fen;
 document.getElementById("line").textContent = data.line.length > 1 ? `Imagined line: ${data.line.join(" ")}` : "No line is imagined.";
-document.getElementById("moves").append(table(["move", "probability"], data.moves.map((it) => [it.uci, percent(it.prior)])));
+document.getElementById("moves").append(likely(["move", "probability"], data.moves, (it) => it.prior, (it) => [it.uci, percent(it.prior)]));
 shown(show);

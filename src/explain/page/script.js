@@ -106,7 +106,7 @@ function choosable(row, choose) {
 }
 
 /** One figure for each explanation, side by side. */
-const sideBySide = (id, draw) => document.getElementById(id).replaceChildren(...data.map(draw).filter(Boolean));
+const sideBySide = (id, draw) => fill(id, data.map(draw));
 
 /* Position and moves */
 
@@ -158,7 +158,8 @@ function search(one) {
     return [index, ...below];
   });
   walk(search, 0);
-  const drawn = table(["move", "visits", "prior", "expected result", "the policy's first"], rows, [4]);
+  const isStarred = rows.some((row) => row[4]);
+  const drawn = table(["move", "visits", "prior", "expected result", ...(isStarred ? ["the policy's first"] : [])], rows.map((row) => (isStarred ? row : row.slice(0, 4))), [4]);
   const lines = [...drawn.rows].slice(1);
   const folded = new Set();
   const draw = () => {
@@ -211,7 +212,7 @@ const viewers = [];
 /** Attention of one explanation: choosers, two boards, and all heads of a layer. */
 function viewer(one, number) {
   const { attention } = one;
-  if (!attention) return make("p", { class: "none" }, `${labelOf(one)} has no attention.`);
+  if (!attention) return data.some(({ attention }) => attention) && make("p", { class: "none" }, `${labelOf(one)} has no attention.`);
   const state = (viewers[number] ??= { place: attention.layers.length - 1, head: 0, part: "weights", maps: new Map() });
   const heads = attention.heads;
   const parts = Object.keys(PARTS).filter((part) => part === "attacks" ? attention.attacks : attention.layers[0][part]);
@@ -284,10 +285,10 @@ function viewer(one, number) {
 /* After each layer */
 
 function lens(one) {
-  if (!one.lens.length) return make("p", { class: "none" }, `The layers of ${labelOf(one)} are not known.`);
+  if (!one.lens.length) return data.some(({ lens }) => lens.length) && make("p", { class: "none" }, `The layers of ${labelOf(one)} are not known.`);
   const best = (policy) => policy.map((prior, move) => [prior, move]).sort(([a], [b]) => b - a).slice(0, 3).map(([prior, move]) => `${one.moves[move].san} ${share(prior)}`).join(", ");
   const rows = one.lens.map(({ layer, policy, q, divergence }) => [
-    layer ? `layer ${layer}` : "embedding", withBar(policy[one.chosen]), best(policy), signed(q, 3), short(divergence)]);
+    layer ? `layer ${layer}` : "embedding", share(policy[one.chosen]), best(policy), signed(q, 3), short(divergence)]);
   const drawn = table(["after", one.moves[one.chosen].san, "first moves", "expected result", "nats from the policy"], rows, [2]);
   return make("div", { class: "scroll viewer" }, data.length > 1 ? make("p", {}, make("strong", {}, labelOf(one))) : null, drawn);
 }
@@ -444,12 +445,10 @@ function draw() {
   document.querySelector(".overview").classList.toggle("side-by-side", data.length > 1);
   sideBySide("position", position);
   moves();
-  document.getElementById("searched").hidden = !data.some((one) => one.search);
   sideBySide("search", search);
   sideBySide("attention", viewer);
   sideBySide("lens", lens);
   sideBySide("attribution", attribution);
-  document.getElementById("featured").hidden = !data.some((one) => one.transcoder);
   sideBySide("transcoder", transcoder);
   sideBySide("heads", heads);
 }

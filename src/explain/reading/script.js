@@ -30,5 +30,5 @@ function show() {
 document.getElementById("fen").textContent = data.fen;
 const ends = data.outcome ? ` White wins ${percent(data.outcome[0])}, draw ${percent(data.outcome[1])}, Black wins ${percent(data.outcome[2])}.` : "";
 document.getElementById("summary").textContent = `${percent(data.legal_mass)} of the probability is legal.${ends}`;
-document.getElementById("next").append(table(["what follows", "probability", "legal"], data.next.map((it) => [it.text, percent(it.probability), it.legal ? "yes" : "no"]), [2]));
+document.getElementById("next").append(likely(["what follows", "probability", "legal"], data.next, (it) => it.probability, (it) => [it.text, percent(it.probability), it.legal ? "yes" : "no"], [2]));
 shown(show);

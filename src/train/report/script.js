@@ -164,12 +164,12 @@ function summary() {
       short(Math.max(...results)), short(train?.samples_per_second), percent(train?.time?.outside), mebibytes(train?.memory),
     ];
   });
-  document.getElementById("summary").replaceChildren(table(
+  const standing = table(
     ["run", "steps", "samples", "hours", "policy accuracy", "policy loss", "result accuracy", "result loss", "q loss",
-      "miscalibration", "positions/s", "outside", "MiB"], rows));
+      "miscalibration", "positions/s", "outside", "MiB"], rows);
   const events = shown.flatMap((run) => run.lines.filter((line) => line.split === "event").map((line) =>
     make("li", {}, labelled(run), `: back from step ${line.rolled_back_from} to step ${line.step}: ${line.reason}`)));
-  document.getElementById("events").replaceChildren(...events);
+  fill("summary", [rows.length && standing, events.length && make("ul", { class: "events" }, ...events)]);
 }
 
 function statistics() {
@@ -203,8 +203,7 @@ function statistics() {
         histogram.length ? bars("q of the mover", histogram, ["−1", "0", "1"]) : null,
         ratings.length ? bars("Ratings of the players", ratings.map(([, count]) => count), [ratings[0][0], ratings.at(-1)[0]]) : null));
   });
-  document.getElementById("data").replaceChildren(
-    ...(cards.length ? cards : [make("p", { class: "none" }, "The shards of these runs were not looked at.")]));
+  fill("data", cards);
 }
 
 function flattened(value, path = "", found = {}) {
@@ -220,37 +219,49 @@ function configuration() {
   const keys = [...new Set(flat.flatMap(Object.keys))].filter((key) => key !== "name");
   const differing = keys.filter((key) => new Set(flat.map((config) => config[key])).size > 1);
   const rows = differing.map((key) => [key, ...flat.map((config) => config[key] ?? "–")]);
-  const where = document.getElementById("differences");
-  if (known.length > 1) {
-    where.append(make("p", { class: "note" }, differing.length ? "Where they differ:" : "The configurations are equal."));
-    if (rows.length) where.append(table(["key", ...known.map(labelled)], rows));
-  }
-  document.getElementById("configs").replaceChildren(...known.map((run, number) => make("details", runs.length === 1 ? { open: "" } : {},
-    make("summary", {}, labelled(run), ": all keys"),
-    make("pre", {}, Object.entries(flat[number]).map(([key, value]) => `${key} = ${value}`).join("\n")))));
+  fill("configs", [
+    known.length > 1 && make("p", { class: "note" }, differing.length ? "Where they differ:" : "The configurations are equal."),
+    rows.length && make("div", { class: "scroll" }, table(["key", ...known.map(labelled)], rows)),
+    ...known.map((run, number) => make("details", runs.length === 1 ? { open: "" } : {},
+      make("summary", {}, labelled(run), ": all keys"),
+      make("pre", {}, Object.entries(flat[number]).map(([key, value]) => `${key} = ${value}`).join("\n")))),
+  ]);
 }
 
 /* The page */
 
+const ticked = (value) => `${+(100 * value).toPrecision(3)} %`;
+/** Terms of the loss by their names: title and meaning. */
+const TERMS = {
+  policy_accuracy: ["Policy accuracy", "share of moves found"],
+  policy: ["Policy", "cross-entropy"],
+  result: ["Result", "cross-entropy of win, draw, loss"],
+  result_accuracy: ["Result accuracy", "share of results found"],
+  q: ["q", "squared error"],
+  q_categorical: ["q", "cross-entropy of its bucket"],
+  short_term: ["Short-term value", "squared error"],
+  policy_soft: ["Soft policy", "cross-entropy"],
+  policy_optimistic: ["Optimistic policy", "cross-entropy"],
+  teacher_policy: ["Teacher's policy", "cross-entropy"],
+  moves_left: ["Moves left", "Huber loss"],
+  loss: ["Total", "weighted sum of all losses"],
+};
+/** Numbers of a line that are no terms of the loss. */
+const OTHERS = ["step", "samples", "seconds", "samples_per_second", "memory", "rate", "gradient_norm"];
+
+/** The terms that were recorded: those above, then what else a family of networks has. */
+function terms() {
+  const lines = runs.flatMap((run) => run.lines.filter(({ split }) => split === "train" || split === "validation"));
+  const numbers = new Set(lines.flatMap((line) => Object.keys(line).filter((key) => Number.isFinite(line[key]))));
+  return [...new Set([...Object.keys(TERMS), ...numbers])].filter((name) => numbers.has(name) && !OTHERS.includes(name));
+}
+
 function draw() {
-  const fill = (id, figures) => {
-    const found = figures.filter(Boolean);
-    document.getElementById(id).replaceChildren(...(found.length ? found : [make("p", { class: "none" }, "Nothing was recorded.")]));
-  };
-  const ticked = (value) => `${+(100 * value).toPrecision(3)} %`;
   fill("learning", [
-    curves("Policy accuracy", "share of moves found", "policy_accuracy", ticked),
-    curves("Policy", "cross-entropy", "policy"),
-    curves("Result", "cross-entropy of win, draw, loss", "result"),
-    curves("Result accuracy", "share of results found", "result_accuracy", ticked),
-    curves("q", "squared error", "q"),
-    curves("q", "cross-entropy of its bucket", "q_categorical"),
-    curves("Short-term value", "squared error", "short_term"),
-    curves("Soft policy", "cross-entropy", "policy_soft"),
-    curves("Optimistic policy", "cross-entropy", "policy_optimistic"),
-    curves("Teacher's policy", "cross-entropy", "teacher_policy"),
-    curves("Moves left", "Huber loss", "moves_left"),
-    curves("Total", "weighted sum of all losses", "loss"),
+    ...terms().map((name) => {
+      const [title, note] = TERMS[name] ?? [name.replaceAll("_", " ").replace(/^./, (letter) => letter.toUpperCase()), ""];
+      return curves(title, note, name, name.endsWith("_accuracy") ? ticked : short);
+    }),
     curves("Gradient", "length before clipping", "gradient_norm"),
     curves("Learning rate", "", "rate", short, true, (series) => series),
   ]);

@@ -7,12 +7,14 @@ mod features;
 use crate::golden::Golden;
 use serde_json::Value;
 use shakmaty::CastlingMode;
+use shakmaty::san::SanPlus;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::time::Instant;
 use tessera::chess::Game;
 use tessera::encode::{Input, SCALARS};
+use tessera::nn::{CodePolicy, DeviceChoice, Precision, evaluate_games};
 
 /// A position for each side to move.
 const WHITE: &str = "r1bqkbnr/pppp1ppp/2n5/1B2p3/4P3/5N2/PPPP1PPP/RNBQK2R w KQkq - 2 4";
@@ -107,6 +109,106 @@ fn attention_is_that_of_the_formulas() {
         print!("{text}");
     }
     golden.finish();
+}
+
+/// The sentences below README's picture.
+#[test]
+fn the_figures_of_the_readme_are_the_network_s() {
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let (_, rest) = readme.split_once("tessera explain --fen \"").unwrap();
+    let (fen, rest) = rest.split_once('"').unwrap();
+    let (_, rest) = rest.split_once("--move ").unwrap();
+    let (mv, _) = rest.split_once(' ').unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let asked = ["--fen", fen, "--move", mv, "--json", "x.json"];
+    succeed(explain(folder.path(), &asked));
+    let found = explained(folder.path());
+    let [bishop, knight, king] = [33, 42, 60];
+    let last = found["attention"]["layers"]
+        .as_array()
+        .unwrap()
+        .last()
+        .unwrap();
+    let looks = |head: usize, square: usize| {
+        let map = &last["weights"][head];
+        100.0 * map[64 * bishop + square].as_f64().unwrap()
+    };
+    let layer = found["attention"]["layers"].as_array().unwrap().len();
+    let heads = found["heads"].as_array().unwrap().iter();
+    let heads = heads.filter(|head| head["layer"] == layer);
+    let lines = heads.map(|head| {
+        let relations = head["relations"].as_array().unwrap();
+        let of_bishops = relations.iter().find(|it| it["relation"] == "bishop_line");
+        of_bishops.unwrap().clone()
+    });
+    let lines: Vec<Value> = lines.collect();
+    let share = |head: usize| lines[head]["share"].as_f64().unwrap();
+    let at_knight: Vec<usize> = (0..lines.len())
+        .filter(|&it| looks(it, knight) > 25.0)
+        .collect();
+    assert_eq!(at_knight.len(), 2, "two heads look at the knight");
+    let head = at_knight
+        .into_iter()
+        .max_by(|&a, &b| share(a).total_cmp(&share(b)));
+    let head = head.unwrap();
+    let expected = format!(
+        "over 34 positions {:.0} % of its attention falls on bishop lines, where chance is {:.0} %. \
+         Here it looks at the knight ({:.0} %) and at the king behind it ({:.0} %).",
+        100.0 * share(head),
+        100.0 * lines[head]["chance"].as_f64().unwrap(),
+        looks(head, knight),
+        looks(head, king)
+    );
+    let readme = readme.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        readme.contains(&expected),
+        "README does not say: {expected}"
+    );
+}
+
+/// Win, draw and loss, and the policy's first move, of positions without a history.
+#[test]
+fn the_figures_of_the_gallery_are_the_networks() {
+    let backends = ["tessera-xs", "tessera-s"].map(|name| {
+        let file = fs::read(root().join(format!("nets/{name}.pt"))).unwrap();
+        let (code, device) = (CodePolicy::Checked, DeviceChoice::Cpu);
+        let opened = tessera::backend::open(&file, code, device, Precision::F32, 1);
+        (name, opened.unwrap())
+    });
+    let gallery = fs::read_to_string(root().join("bench/gallery/README.md")).unwrap();
+    let mut game = None;
+    let mut rows = 0;
+    for line in gallery.lines() {
+        if let Some(fen) = line.strip_prefix('`') {
+            let fen = fen.trim_end_matches('`');
+            let is_alone = fen.ends_with(" 0 1");
+            game = is_alone.then(|| Game::from_fen(fen, CastlingMode::Standard).unwrap());
+        }
+        let cells: Vec<&str> = line.split(" | ").collect();
+        let backend = backends
+            .iter()
+            .find(|(name, _)| line.starts_with(&format!("| {name} | ")));
+        let (Some(game), Some((_, backend)), [_, wdl, first, ..]) = (&game, backend, &cells[..])
+        else {
+            continue;
+        };
+        let found = evaluate_games(backend, [game]).unwrap().remove(0);
+        let said: Vec<f32> = wdl
+            .split(" / ")
+            .map(|share| share.parse().unwrap())
+            .collect();
+        for (said, found) in said.iter().zip(found.value.wdl()) {
+            assert!((said - 100.0 * found).abs() < 0.6, "{line}: {found}");
+        }
+        let (mv, prior) = found.priors().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap();
+        let (san, said) = first.trim_end_matches(" %").rsplit_once(' ').unwrap();
+        let position = game.position().clone();
+        assert_eq!(SanPlus::from_move(position, mv).to_string(), san, "{line}");
+        let said: f32 = said.parse().unwrap();
+        assert!((said - 100.0 * prior).abs() < 0.06, "{line}: {prior}");
+        rows += 1;
+    }
+    assert_eq!(rows, 6 * 2);
 }
 
 /// libtorch sums in another order with more threads, and threads that wait for each

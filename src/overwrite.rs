@@ -1,10 +1,10 @@
-//! Commands do not write over what they read, and know that they can write before they
-//! begin.
+//! Commands do not write over what they read, nor one output over another, and know that
+//! they can write before they begin.
 
 use crate::output::{self, OutputError};
 use std::path::{Path, PathBuf};
 
-/// An output cannot be written, or is one of the inputs.
+/// An output cannot be written, or is one of the inputs or another output.
 #[derive(Debug, thiserror::Error)]
 pub enum OverwriteError {
     /// Nothing can be written there.
@@ -24,6 +24,9 @@ pub enum OverwriteError {
         /// The input that it leads to.
         input: PathBuf,
     },
+    /// Two outputs lead to one file.
+    #[error("{} and {} would be one file: name another output", .0.display(), .1.display())]
+    Twice(PathBuf, PathBuf),
 }
 
 /// Refuses an output that cannot be written, or that is one of the inputs, be it by
@@ -53,6 +56,43 @@ pub fn refuse<P: AsRef<Path>>(
             input: input.as_ref().to_owned(),
         }),
     }
+}
+
+/// Refuses outputs of which two would be one file, be it there already or not.
+///
+/// # Errors
+/// [`OverwriteError::Twice`] names both.
+pub fn refuse_twice<P: AsRef<Path>>(
+    outputs: impl IntoIterator<Item = P>,
+) -> Result<(), OverwriteError> {
+    let mut seen: Vec<P> = Vec::new();
+    for output in outputs {
+        let path = output.as_ref();
+        if let Some(other) = seen.iter().find(|it| is_one_file(it.as_ref(), path)) {
+            let other = other.as_ref().to_owned();
+            return Err(OverwriteError::Twice(other, path.to_owned()));
+        }
+        seen.push(output);
+    }
+    Ok(())
+}
+
+/// Whether two outputs would be one file. Devices and pipes take several.
+fn is_one_file(one: &Path, other: &Path) -> bool {
+    match (file_at(one), file_at(other)) {
+        (Some(one), Some(other)) => one == other,
+        (None, None) if !one.exists() && !other.exists() => {
+            one == other || resolved(one).is_some_and(|one| Some(one) == resolved(other))
+        }
+        _ => false,
+    }
+}
+
+/// The path of a file that does not exist, in a folder that does.
+fn resolved(path: &Path) -> Option<PathBuf> {
+    let name = path.file_name()?;
+    let folder = std::path::absolute(path).ok()?;
+    Some(folder.parent()?.canonicalize().ok()?.join(name))
 }
 
 /// What tells the regular file at a path from all others.
@@ -93,6 +133,33 @@ mod tests {
         }
     }
 
+    #[test]
+    fn two_outputs_are_two_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let [file, other, new, newer] =
+            ["a", "b", "new", "newer"].map(|name| folder.path().join(name));
+        std::fs::write(&file, "text").unwrap();
+        std::fs::write(&other, "text").unwrap();
+        std::fs::create_dir(folder.path().join("c")).unwrap();
+        refuse_twice([&file, &other, &new, &newer]).unwrap();
+        let round = |name: &str| folder.path().join("c/..").join(name);
+        let pairs = names_of(&file, folder.path()).map(|name| (file.clone(), name));
+        for (one, two) in pairs.chain([
+            (file.clone(), file.clone()),
+            (file.clone(), round("a")),
+            (new.clone(), new.clone()),
+            (new.clone(), round("new")),
+            ("relative".into(), "./relative".into()),
+            ("nowhere/new".into(), "nowhere/new".into()),
+        ]) {
+            let error = refuse_twice([&other, &one, &two]).unwrap_err().to_string();
+            assert!(
+                error.ends_with("would be one file: name another output"),
+                "{error}"
+            );
+        }
+    }
+
     #[cfg(unix)]
     fn names_of(file: &Path, folder: &Path) -> impl Iterator<Item = PathBuf> {
         let [hard, soft, far] = ["hard", "soft", "far"].map(|name| folder.join(name));
@@ -112,5 +179,6 @@ mod tests {
     fn devices_may_be_both() {
         let null = Path::new("/dev/null");
         refuse(null, [null]).unwrap();
+        refuse_twice([null, null]).unwrap();
     }
 }

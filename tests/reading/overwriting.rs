@@ -121,6 +121,21 @@ fn every_command_spares_its_inputs() {
 }
 
 #[test]
+fn outputs_of_one_command_are_files_of_their_own() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.at("folder")).unwrap();
+    let output = folder.path("x");
+    for other in [output.clone(), folder.path("folder/../x")] {
+        let said = failure(tessera(&["explain", "-o", &output, "--json", &other]));
+        assert!(
+            said.ends_with("would be one file: name another output"),
+            "{said}"
+        );
+        assert!(!folder.at("x").exists());
+    }
+}
+
+#[test]
 fn files_that_are_written_beside_the_output_are_spared_too() {
     let folder = Folder::new();
     let part = folder.write("out.pgn.part", GAMES);

@@ -84,12 +84,14 @@ impl Arguments {
             .into_iter()
             .chain([&self.pgn, &self.study])
             .flatten();
-        for output in [&self.output, &self.json].into_iter().flatten() {
+        let written = [&self.output, &self.json].into_iter().flatten();
+        for output in written.clone() {
             overwrite::refuse(output, read.clone())?;
         }
-        for folder in [&self.svg, &self.png].into_iter().flatten() {
+        if let Some(folder) = &self.svg {
             output::check_folder(folder)?;
         }
+        overwrite::refuse_twice(written)?;
         if let Some(positions) = &self.study {
             let (network, _) = self.open(self.net.as_deref())?;
             return study::run(&network, positions, self.json.as_deref());

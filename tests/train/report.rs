@@ -61,6 +61,23 @@ fn runs_are_shown_side_by_side() {
     ] {
         assert!(page.contains(part), "{part}");
     }
+    // Data that is gone is told of once, whichever runs had it.
+    std::fs::remove_file(folder.join("games.shard")).unwrap();
+    let config = folder.join("other/config.toml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    let shard = "[[data.shards]]\npath = \"games.shard\"";
+    assert!(text.contains(shard), "{text}");
+    let second = "[[data.shards]]\npath = \"none.shard\"";
+    std::fs::write(
+        &config,
+        text.replace(shard, &format!("{shard}\n\n{second}")),
+    )
+    .unwrap();
+    let mut report = train(folder);
+    let told = report.args(["report", "one", "other", "-o", "report.html"]);
+    let told = String::from_utf8(told.output().unwrap().stderr).unwrap();
+    assert_eq!(told.matches("games.shard").count(), 1, "{told}");
+    assert_eq!(told.matches("No such file").count(), 1, "{told}");
     let errors = fail(train(folder).args(["report", "none", "-o", "x.html"]));
     assert!(errors.contains("none"), "{errors}");
 }

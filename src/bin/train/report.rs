@@ -4,10 +4,11 @@ use super::{console, stats};
 use anyhow::Context;
 use clap::Args;
 use serde_json::{Value, json};
+use std::collections::HashSet;
 use std::path::PathBuf;
 use tessera::data::statistics::Survey;
 use tessera::train::{History, TrainConfig, write_report};
-use tessera::{output, overwrite};
+use tessera::{error_report, output, overwrite};
 
 /// Arguments of `train report`.
 #[derive(Args)]
@@ -36,13 +37,14 @@ impl Report {
         let configs = runs.iter().filter_map(|run| run.config.as_ref());
         overwrite::refuse(&self.output, read.chain(configs.flat_map(sources)))?;
         let mut seen: Vec<(Vec<PathBuf>, Value)> = Vec::new();
+        let mut told = HashSet::new();
         for run in &runs {
             let sources = run.config.as_ref().map(sources).unwrap_or_default();
             if !seen.iter().any(|(known, _)| *known == sources) {
                 let data = if self.no_data || sources.is_empty() {
                     Value::Null
                 } else {
-                    survey(&sources)?
+                    survey(&sources, &mut told)?
                 };
                 seen.push((sources, data));
             }
@@ -66,15 +68,21 @@ fn sources(config: &TrainConfig) -> Vec<PathBuf> {
     sources.map(|source| source.path.clone()).collect()
 }
 
-/// Statistics of the sources; null, with a warning, if they no longer exist.
-fn survey(sources: &[PathBuf]) -> anyhow::Result<Value> {
+/// Statistics of the sources. Null if one of them no longer exists, with a warning
+/// unless it was `told` already.
+fn survey(sources: &[PathBuf], told: &mut HashSet<String>) -> anyhow::Result<Value> {
     let progress = console::bar(None, "samples surveyed");
     let mut survey = Survey::default();
     for path in sources {
         // Training has reported unusable records; here they are only counted.
         let counting = |samples| progress.inc(samples);
         if let Err(error) = stats::add(&mut survey, path, None, counting, |_| Ok(())) {
-            tracing::warn!("{error:#}; the report has no statistics of the data");
+            let error = error_report::one_line(error.as_ref());
+            if !told.contains(&error) {
+                progress.finish_and_clear();
+                tracing::warn!("{error}; the report has no statistics of this data");
+                told.insert(error);
+            }
             return Ok(Value::Null);
         }
     }

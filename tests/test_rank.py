@@ -96,9 +96,11 @@ class ToolsTest(ToolTest):
 
     def test_files_become_one_list(self):
         one = self.pgn("one.pgn", ("a", "b", "1-0"), ("b", "a", "1/2-1/2"), ("a", "b", "*"))
-        two = self.pgn("two.pgn", ("b", "c", "1-0"), ("c", "b", "0-1"))
-        listed = json.loads(self.rank(one, two, "--anchor", "c=1000", "--json").stdout.splitlines()[-1])
-        self.assertEqual([(p["name"], p["games"]) for p in listed["players"]], [("a", 2), ("b", 4), ("c", 2)])
+        two = self.pgn("two.pgn", ("b", "c|d", "1-0"), ("c|d", "b", "0-1"))
+        text = self.rank(one, two, "--anchor", "c|d=1000", "--json").stdout
+        listed = json.loads(text.splitlines()[-1])
+        self.assertEqual([(p["name"], p["games"]) for p in listed["players"]], [("a", 2), ("b", 4), ("c|d", 2)])
+        self.assertIn("| 3 | c\\|d | 1000 |", text)
         self.assertEqual(listed["players"][2]["elo"], 1000)
 
     def test_mistakes_are_told(self):

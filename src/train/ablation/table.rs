@@ -8,7 +8,7 @@ use super::Row;
 #[must_use]
 pub fn table(metrics: &[String], rows: &[Row]) -> String {
     let mut columns = vec![
-        column("variant", rows, |row| row.variant.clone()),
+        column("variant", rows, |row| row.variant.replace('|', r"\|")),
         column("parameters", rows, |row| row.parameters.to_string()),
         column("steps", rows, |row| row.steps.to_string()),
         column("samples", rows, |row| row.samples.to_string()),
@@ -97,7 +97,7 @@ mod tests {
             measured: [("policy".to_owned(), loss)].into(),
             reference: [("policy_accuracy".to_owned(), share)].into(),
         };
-        let rows = [row("one", 2.5, 0.5), row("other", 2.25, 0.525)];
+        let rows = [row("one", 2.5, 0.5), row("a|b", 2.25, 0.525)];
         let metrics = ["policy".to_owned(), "policy_accuracy".to_owned()];
         let text = table(&metrics, &rows);
         let lines: Vec<&str> = text.lines().collect();
@@ -107,7 +107,12 @@ mod tests {
             "{text}"
         );
         assert!(lines[2].contains("| 2.5000 "), "{text}");
-        for part in ["| 2.2500 (-0.2500) |", "| – ", "| 52.50 % (+2.50) "] {
+        for part in [
+            r"| a\|b ",
+            "| 2.2500 (-0.2500) |",
+            "| – ",
+            "| 52.50 % (+2.50) ",
+        ] {
             assert!(lines[3].contains(part), "{text}");
         }
         let width = lines[0].chars().count();

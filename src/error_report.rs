@@ -6,6 +6,7 @@ use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 use std::iter::successors;
 use std::process::ExitCode;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 
 fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     successors(Some(error), |error| (*error).source())
@@ -47,6 +48,22 @@ pub fn one_line(error: &(dyn Error + 'static)) -> String {
         line.push_str(LOST_FOLDER);
     }
     line
+}
+
+/// What is logged: what `RUST_LOG` names, as in `info` or `tessera::serve=debug,warn`, or else
+/// warnings and errors.
+#[must_use]
+pub fn log_filter() -> Targets {
+    let asked = std::env::var("RUST_LOG").ok();
+    filter_of(asked.as_deref().unwrap_or_default())
+}
+
+fn filter_of(asked: &str) -> Targets {
+    let warnings = || Targets::new().with_default(LevelFilter::WARN);
+    match asked.trim() {
+        "" => warnings(),
+        asked => asked.parse().unwrap_or_else(|_| warnings()),
+    }
 }
 
 /// Whether what is logged on standard error may be coloured: on a terminal, unless the
@@ -102,6 +119,21 @@ mod tests {
             let found = may_colour(is_terminal, no_color.map(OsString::from));
             assert_eq!(found, expected, "{is_terminal} {no_color:?}");
         }
+    }
+
+    #[test]
+    fn rust_log_chooses_what_is_logged() {
+        use tracing::Level;
+        let logs = |asked, target, level| filter_of(asked).would_enable(target, &level);
+        for asked in ["", " ", "no=such=level"] {
+            assert!(logs(asked, "tessera::serve", Level::WARN), "{asked:?}");
+            assert!(!logs(asked, "tessera::serve", Level::INFO), "{asked:?}");
+        }
+        assert!(logs("info", "hyper", Level::INFO) && !logs("info", "hyper", Level::DEBUG));
+        let one = "tessera::serve=debug,warn";
+        assert!(logs(one, "tessera::serve::routes", Level::DEBUG));
+        assert!(!logs(one, "tessera::search", Level::INFO));
+        assert!(!logs("off", "tessera", Level::ERROR));
     }
 
     #[test]

@@ -9,8 +9,10 @@ use clap::Parser;
 use mimalloc::MiMalloc;
 use std::io;
 use std::process::ExitCode;
-use tessera::error_report::{has_colours, report};
-use tracing_subscriber::EnvFilter;
+use tessera::error_report::{has_colours, log_filter, report};
+use tracing_subscriber::fmt;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// Keeps this program's small, long-lived allocations out of glibc's heap, where
 /// libtorch allocates activations of tens of megabytes. Mixed in one heap they
@@ -20,13 +22,14 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     // Standard output belongs to UCI and to results; RUST_LOG chooses what is logged.
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let layer = fmt::layer()
         .with_writer(io::stderr)
         .with_ansi(has_colours())
         // They would be told on standard error, which panics where it is closed.
-        .log_internal_errors(false)
+        .log_internal_errors(false);
+    tracing_subscriber::registry()
+        .with(layer)
+        .with(log_filter())
         .init();
     match cli::Cli::parse().run() {
         Ok(()) => ExitCode::SUCCESS,

@@ -260,4 +260,3 @@ fn compile_unit(build: &cc::Build, name: &str, files: &[&str], inputs: &DefaultH
 fn read(file: &str) -> Vec<u8> {
     fs::read(file).unwrap_or_else(|error| panic!("{file}: {error}"))
 }
-

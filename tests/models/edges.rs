@@ -162,11 +162,7 @@ pub(crate) fn a_report_shows_each_move_at_one_moment() {
                 assert!(visited.is_sorted_by(|a, b| a.statistics.visits >= b.statistics.visits));
                 // Each led somewhere and was evaluated there.
                 let complete = |node: Index, m: f64| node != 0 && m == 1.0;
-                assert!(
-                    visited
-                        .iter()
-                        .all(|of| complete(of.node, of.statistics.m))
-                );
+                assert!(visited.iter().all(|of| complete(of.node, of.statistics.m)));
             })
         };
         let (mut nodes, mut blocks) = (Span::default(), Span::default());

@@ -3,9 +3,11 @@
 use indicatif::{MultiProgress, ProgressBar};
 use std::io::{self, Write};
 use std::sync::LazyLock;
-use tessera::error_report::has_colours;
+use tessera::error_report::{has_colours, log_filter};
 use tessera::progress;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// All bars of the program, so that messages know what to write above.
 static BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
@@ -17,15 +19,16 @@ pub fn bar(length: Option<u64>, unit: &str) -> ProgressBar {
 
 /// Shows warnings on standard error, above the bars; RUST_LOG chooses which.
 pub fn show_warnings() {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let layer = fmt::layer()
         .with_writer(|| AboveBars)
         .with_ansi(has_colours())
         .without_time()
         .with_target(false)
         // They would be told on standard error, which panics where it is closed.
-        .log_internal_errors(false)
+        .log_internal_errors(false);
+    tracing_subscriber::registry()
+        .with(layer)
+        .with(log_filter())
         .init();
 }
 

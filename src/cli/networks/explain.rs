@@ -14,8 +14,8 @@ use tessera::data::pgn;
 use tessera::data::replay::main_line;
 use tessera::eval::bench::POSITIONS;
 use tessera::explain::{
-    Explanation, Settings, Transcoder, denoise, denoising_page, explain, page, pictures,
-    read_game, reading_page, search, write,
+    Explanation, Settings, Transcoder, denoise, denoising_page, explain, page, pictures, read_game,
+    reading_page, search, write,
 };
 use tessera::network::{self, Gpt, Network};
 use tessera::nn::{CodeArguments, Decoding, DeviceChoice, Precision};

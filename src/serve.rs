@@ -31,6 +31,7 @@ mod listen;
 mod media;
 mod metrics;
 mod networks;
+#[cfg(test)]
 mod openapi;
 mod origins;
 mod page;
@@ -45,7 +46,6 @@ mod stream;
 pub use access::{Tokens, TokensError};
 pub use config::{Config, Limits};
 pub use hosts::{Host, HostError};
-pub use openapi::openapi;
 pub use origins::{Origin, OriginError};
 pub use request::is_request;
 

@@ -8,13 +8,15 @@ use crate::uci::centipawns;
 use serde::Serialize;
 use shakmaty::san::{San, SanPlus, Suffix};
 use shakmaty::{Chess, Color, Move, MoveList, Position};
+#[cfg(test)]
 use utoipa::ToSchema;
 
 /// Whose view numbers are.
 pub(super) const PERSPECTIVE: &str = "side_to_move";
 
 /// A move in both notations.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub(super) struct PlayedMove {
     /// In UCI notation: e2e4; castling is e1g1, and in Chess960 king takes rook.
     uci: String,
@@ -63,7 +65,8 @@ fn played(game: &Game, moves: &[Move]) -> Vec<PlayedMove> {
 }
 
 /// Probabilities of the results, for the side to move.
-#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub(super) struct Wdl {
     win: f32,
     draw: f32,
@@ -77,7 +80,8 @@ impl From<[f32; 3]> for Wdl {
 }
 
 /// What a line is worth to the side to move. One of the fields but `value` is there.
-#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub(super) struct Score {
     /// Expected result, W − L, in −1…1.
     value: f32,
@@ -119,7 +123,8 @@ impl From<play::Score> for Score {
 }
 
 /// A line.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub(super) struct Line {
     score: Score,
     wdl: Wdl,
@@ -130,18 +135,19 @@ pub(super) struct Line {
 }
 
 /// The position that an answer is about.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub(super) struct Asked {
     fen: String,
     /// Who is to move.
-    #[schema(value_type = String)]
+    #[cfg_attr(test, schema(value_type = String))]
     turn: &'static str,
     /// Whose view all numbers are: the side to move's.
-    #[schema(value_type = String)]
+    #[cfg_attr(test, schema(value_type = String))]
     perspective: &'static str,
     /// How the game has ended, where it has.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
+    #[cfg_attr(test, schema(value_type = Option<String>))]
     ending: Option<&'static str>,
 }
 
@@ -166,7 +172,8 @@ impl Asked {
 }
 
 /// What the thinking has come to.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub(super) struct Thought {
     /// Mean depth of the tree's leaves, in plies.
     depth: u32,
@@ -205,7 +212,8 @@ impl Thought {
 }
 
 /// A root move in numbers.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub(super) struct Statistics {
     #[serde(flatten)]
     mv: PlayedMove,
@@ -229,7 +237,8 @@ impl Statistics {
 }
 
 /// The answer of a player.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub(super) struct MoveAnswer {
     #[serde(flatten)]
     asked: Asked,
@@ -274,7 +283,8 @@ impl MoveAnswer {
 }
 
 /// What an analysis has come to so far.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub(super) struct Progress {
     #[serde(flatten)]
     asked: Asked,
@@ -292,7 +302,8 @@ impl Progress {
 }
 
 /// A network's evaluation.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub(super) struct EvalAnswer {
     #[serde(flatten)]
     pub(super) asked: Asked,
@@ -314,7 +325,8 @@ pub(super) struct EvalAnswer {
 }
 
 /// A move and its probability.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub(super) struct Prior {
     #[serde(flatten)]
     pub(super) mv: PlayedMove,

@@ -1,4 +1,5 @@
-//! The description of the endpoints, written from their types.
+//! The description of the endpoints, written from their types: `openapi.json`, which the server
+//! answers with, has to be the same.
 
 use super::problem::Problem;
 use super::routes;
@@ -86,9 +87,9 @@ fn problem(description: &str) -> RefOr<Response> {
     response.content("application/problem+json", problem).into()
 }
 
-/// The endpoints in the words of OpenAPI 3.1. `src/serve/openapi.json` is a copy.
+/// The endpoints in the words of OpenAPI 3.1.
 #[must_use]
-pub fn openapi() -> Document {
+pub(super) fn openapi() -> Document {
     Api::openapi()
 }
 

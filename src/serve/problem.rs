@@ -4,10 +4,12 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use std::time::Duration;
+#[cfg(test)]
 use utoipa::ToSchema;
 
 /// What is wrong with a request.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub(super) struct Problem {
     /// The kind of problem, as a reference.
     #[serde(rename = "type")]

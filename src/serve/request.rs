@@ -9,10 +9,12 @@ use super::config::Config;
 use crate::agent::AgentKind;
 use serde::Deserialize;
 use shakmaty::{Color, KnownOutcome};
+#[cfg(test)]
 use utoipa::ToSchema;
 
 /// Who chooses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Agent {
     /// A search by the network.
@@ -43,7 +45,8 @@ impl From<Agent> for AgentKind {
 }
 
 /// How long to think. Without any limit it is the server's usual time.
-#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(ToSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct Thinking {
     /// Nodes of the search, those of the tree that was there before included.
@@ -59,7 +62,8 @@ pub(super) struct Thinking {
 }
 
 /// A clock.
-#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[cfg_attr(test, derive(ToSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct Clock {
     /// Time that is left, in milliseconds.
@@ -71,7 +75,8 @@ pub(super) struct Clock {
 }
 
 /// A position, and who is to play in it.
-#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(ToSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct MoveRequest {
     /// The first position; without it, the initial one.
@@ -99,7 +104,8 @@ pub(super) struct MoveRequest {
 }
 
 /// A position to be analysed.
-#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(ToSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct AnalyseRequest {
     /// The first position; without it, the initial one.
@@ -122,7 +128,8 @@ pub(super) struct AnalyseRequest {
 }
 
 /// A position to be evaluated once.
-#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(ToSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct EvalRequest {
     /// The first position; without it, the initial one.
@@ -141,7 +148,8 @@ pub(super) struct EvalRequest {
 }
 
 /// Games to be written by a network over moves.
-#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(ToSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct GenerateRequest {
     /// The moves that each game begins with, in UCI notation or SAN.
@@ -169,7 +177,8 @@ pub(super) struct GenerateRequest {
 }
 
 /// A result as PGN writes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub(super) enum GameResult {
     #[serde(rename = "1-0")]
     White,
@@ -191,7 +200,8 @@ impl GameResult {
 }
 
 /// A position to be explained.
-#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(ToSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct ExplainRequest {
     /// The first position; without it, the initial one.
@@ -213,7 +223,8 @@ pub(super) struct ExplainRequest {
 }
 
 /// A position in which attention is asked for.
-#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(ToSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct AttentionRequest {
     /// The first position; without it, the initial one.

@@ -381,7 +381,7 @@ mod tests {
 
     /// A body whose fields are all null.
     fn nulls(schema: &str) -> serde_json::Value {
-        let document = serde_json::to_value(crate::serve::openapi()).unwrap();
+        let document = serde_json::to_value(crate::serve::openapi::openapi()).unwrap();
         let fields = &document["components"]["schemas"][schema]["properties"];
         let fields = fields.as_object().unwrap().keys();
         fields

@@ -9,10 +9,12 @@ use axum::extract::State as Shared;
 use clap::ValueEnum;
 use serde::Serialize;
 use std::sync::Arc;
+#[cfg(test)]
 use utoipa::ToSchema;
 
 /// An agent.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub(in crate::serve) struct AgentDescription {
     /// As a request names it.
     name: &'static str,
@@ -26,14 +28,15 @@ pub(in crate::serve) struct AgentDescription {
 }
 
 /// A network.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub(in crate::serve) struct NetworkDescription {
     /// As a request names it.
     name: String,
     /// Its own name.
     title: String,
     /// Its family: `chessformer`, `lc0`, `maia3`, `gpt`, `diffusion`, `world` or `onnx`.
-    #[schema(value_type = String)]
+    #[cfg_attr(test, schema(value_type = String))]
     family: &'static str,
     /// Whether it tells values, so that it can be searched.
     has_value: bool,
@@ -59,7 +62,8 @@ fn describe(network: &Loaded) -> NetworkDescription {
 }
 
 /// What a request may take.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub(in crate::serve) struct LimitsDescription {
     /// Bytes of a body.
     body_bytes: usize,
@@ -84,7 +88,8 @@ pub(in crate::serve) struct LimitsDescription {
 }
 
 /// Who can be asked.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub(in crate::serve) struct AgentsAnswer {
     /// The engine and its version.
     engine: &'static str,
@@ -96,9 +101,9 @@ pub(in crate::serve) struct AgentsAnswer {
 }
 
 /// Who can be asked, with which networks, at which ratings and within which limits.
-#[utoipa::path(get, path = "/v1/agents", responses(
+#[cfg_attr(test, utoipa::path(get, path = "/v1/agents", responses(
     (status = 200, description = "The agents", body = AgentsAnswer),
-))]
+)))]
 pub(in crate::serve) async fn agents(
     Shared(state): Shared<Arc<State>>,
 ) -> Result<Json<AgentsAnswer>, Problem> {

@@ -19,10 +19,12 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_stream::{Stream, StreamExt};
+#[cfg(test)]
 use utoipa::ToSchema;
 
 /// A line of a stream.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 #[serde(tag = "event", rename_all = "lowercase")]
 pub(in crate::serve) enum Update {
     /// What the analysis has come to so far.
@@ -46,13 +48,13 @@ impl Piece for Update {
 /// An analysis, with several lines. `Accept: text/event-stream` or
 /// `application/x-ndjson` gets a stream, which ends with the result; anything else gets
 /// the result alone. The analysis ends when the client leaves.
-#[utoipa::path(post, path = "/v1/analyse", request_body = AnalyseRequest, responses(
+#[cfg_attr(test, utoipa::path(post, path = "/v1/analyse", request_body = AnalyseRequest, responses(
     (status = 200, description = "The result, or a stream of updates", content(
         (MoveAnswer = "application/json"),
         (Update = "application/x-ndjson"),
         (Update = "text/event-stream"),
     )),
-))]
+)))]
 pub(in crate::serve) async fn analyse(
     Shared(state): Shared<Arc<State>>,
     Extension(client): Extension<Client>,

@@ -17,28 +17,31 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use shakmaty::{CastlingMode, Position};
 use std::sync::Arc;
+#[cfg(test)]
 use utoipa::{IntoParams, ToSchema};
 
 /// Nodes of an analysis whose depth nobody chooses.
 const NODES: u64 = 1000;
 
 /// What is asked.
-#[derive(Debug, Deserialize, IntoParams)]
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(IntoParams))]
 #[serde(rename_all = "camelCase")]
-#[into_params(parameter_in = Query)]
+#[cfg_attr(test, into_params(parameter_in = Query))]
 pub(in crate::serve) struct CloudQuery {
     /// The position.
     fen: String,
     /// Lines, the best first; without it, 1.
-    #[param(required = false)]
+    #[cfg_attr(test, param(required = false))]
     multi_pv: Option<usize>,
     /// `standard`, `chess960` or `fromPosition`.
-    #[param(required = false)]
+    #[cfg_attr(test, param(required = false))]
     variant: Option<String>,
 }
 
 /// A line.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub(in crate::serve) struct CloudLine {
     /// In UCI notation, with blanks between.
     moves: String,
@@ -51,7 +54,8 @@ pub(in crate::serve) struct CloudLine {
 }
 
 /// An analysis as Lichess's cloud has it.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub(in crate::serve) struct CloudEval {
     fen: String,
     /// Thousands of nodes.
@@ -61,20 +65,21 @@ pub(in crate::serve) struct CloudEval {
 }
 
 /// An error as Lichess answers it.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub(in crate::serve) struct CloudError {
     error: String,
 }
 
 /// An analysis in the words of Lichess's `GET /api/cloud-eval`.
-#[utoipa::path(get, path = "/api/cloud-eval", params(CloudQuery), responses(
+#[cfg_attr(test, utoipa::path(get, path = "/api/cloud-eval", params(CloudQuery), responses(
     (status = 200, description = "The analysis, from White's view", body = CloudEval),
     (status = 400, description = "The position or the query cannot be read", content(
         (CloudError = "application/json"),
         (Problem = "application/problem+json"),
     )),
     (status = 404, description = "The variant or position has none", body = CloudError),
-))]
+)))]
 pub(in crate::serve) async fn cloud_eval(
     Shared(state): Shared<Arc<State>>,
     Extension(client): Extension<Client>,

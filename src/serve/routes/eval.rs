@@ -18,9 +18,9 @@ use shakmaty::Position;
 use std::sync::Arc;
 
 /// A network's evaluation of a position: value, results, and the policy.
-#[utoipa::path(post, path = "/v1/eval", request_body = EvalRequest, responses(
+#[cfg_attr(test, utoipa::path(post, path = "/v1/eval", request_body = EvalRequest, responses(
     (status = 200, description = "The evaluation", body = EvalAnswer),
-))]
+)))]
 pub(in crate::serve) async fn eval(
     Shared(state): Shared<Arc<State>>,
     Body(request): Body<EvalRequest>,

@@ -20,13 +20,15 @@ use serde::Serialize;
 use serde_json::json;
 use shakmaty::Position;
 use std::sync::Arc;
+#[cfg(test)]
 use utoipa::ToSchema;
 
 /// The type of a page.
 const HTML: &str = "text/html";
 
 /// Where one head looks.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub(in crate::serve) struct AttentionAnswer {
     /// The network's name.
     network: String,
@@ -45,12 +47,12 @@ pub(in crate::serve) struct AttentionAnswer {
 /// What a network sees in a position: policy and value after each move, attention,
 /// attribution, heads. As JSON, or by `Accept: text/html` as a page that asks for nothing
 /// else. The guide's page on `tessera explain` says what each part is. It takes seconds.
-#[utoipa::path(post, path = "/v1/explain", request_body = ExplainRequest, responses(
+#[cfg_attr(test, utoipa::path(post, path = "/v1/explain", request_body = ExplainRequest, responses(
     (status = 200, description = "The explanation", content(
         (serde_json::Value = "application/json"),
         (String = "text/html"),
     )),
-))]
+)))]
 pub(in crate::serve) async fn explain(
     Shared(state): Shared<Arc<State>>,
     headers: HeaderMap,
@@ -90,9 +92,9 @@ pub(in crate::serve) async fn explain(
 }
 
 /// Where one attention head looks from each square.
-#[utoipa::path(post, path = "/v1/attention", request_body = AttentionRequest, responses(
+#[cfg_attr(test, utoipa::path(post, path = "/v1/attention", request_body = AttentionRequest, responses(
     (status = 200, description = "The attention", body = AttentionAnswer),
-))]
+)))]
 pub(in crate::serve) async fn attention(
     Shared(state): Shared<Arc<State>>,
     Body(request): Body<AttentionRequest>,

@@ -28,6 +28,7 @@ use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
+#[cfg(test)]
 use utoipa::ToSchema;
 
 /// The type of games in PGN.
@@ -36,23 +37,25 @@ const PGN: &str = "application/x-chess-pgn";
 const SIDE_BY_SIDE: usize = 8;
 
 /// A game that was written.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub(in crate::serve) struct WrittenGame {
     /// Its number, from 1.
     number: usize,
     moves: Vec<PlayedMove>,
     /// `1-0`, `1/2-1/2` or `0-1`, if the game came to a result.
-    #[schema(value_type = Option<String>)]
+    #[cfg_attr(test, schema(value_type = Option<String>))]
     result: Option<&'static str>,
     /// How it ended: `mate`, `drawn`, `resigned`, `agreed`, `illegal` or `unfinished`.
-    #[schema(value_type = String)]
+    #[cfg_attr(test, schema(value_type = String))]
     end: &'static str,
     /// The game as PGN.
     pgn: String,
 }
 
 /// Games that were written.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 pub(in crate::serve) struct WrittenGames {
     /// The network's name.
     network: String,
@@ -62,7 +65,8 @@ pub(in crate::serve) struct WrittenGames {
 }
 
 /// A line of a stream of games.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
 #[serde(tag = "event", rename_all = "lowercase")]
 pub(in crate::serve) enum GameUpdate {
     /// A game.
@@ -83,14 +87,14 @@ impl Piece for GameUpdate {
 /// Games by a network of the family gpt, as JSON or, by `Accept: application/x-chess-pgn`,
 /// as PGN. `text/event-stream` and `application/x-ndjson` get each game as it is there, and
 /// so does PGN. No more are written once the client leaves.
-#[utoipa::path(post, path = "/v1/generate", request_body = GenerateRequest, responses(
+#[cfg_attr(test, utoipa::path(post, path = "/v1/generate", request_body = GenerateRequest, responses(
     (status = 200, description = "The games, or a stream of them", content(
         (WrittenGames = "application/json"),
         (String = "application/x-chess-pgn"),
         (GameUpdate = "application/x-ndjson"),
         (GameUpdate = "text/event-stream"),
     )),
-))]
+)))]
 pub(in crate::serve) async fn generate(
     Shared(state): Shared<Arc<State>>,
     Extension(client): Extension<Client>,

@@ -12,9 +12,9 @@ use axum::{Extension, Json};
 use std::sync::Arc;
 
 /// An agent's move in a position, with what it thinks.
-#[utoipa::path(post, path = "/v1/move", request_body = MoveRequest, responses(
+#[cfg_attr(test, utoipa::path(post, path = "/v1/move", request_body = MoveRequest, responses(
     (status = 200, description = "The move; none where the game is over", body = MoveAnswer),
-))]
+)))]
 pub(in crate::serve) async fn choose_move(
     Shared(state): Shared<Arc<State>>,
     Extension(client): Extension<Client>,

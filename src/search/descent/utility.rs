@@ -90,7 +90,6 @@ mod tests {
             q,
             d,
             m,
-            ..Statistics::default()
         }
     }
 

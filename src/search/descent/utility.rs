@@ -85,12 +85,7 @@ mod tests {
     use super::*;
 
     fn statistics(q: f64, d: f64, m: f64) -> Statistics {
-        Statistics {
-            visits: 1,
-            q,
-            d,
-            m,
-        }
+        Statistics { visits: 1, q, d, m }
     }
 
     #[test]

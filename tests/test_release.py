@@ -99,7 +99,7 @@ class ReleaseTest(unittest.TestCase):
     def test_the_trainer_starts_in_an_empty_root(self):
         done = subprocess.run(self.in_root("train", "--version"), env={}, cwd="/", capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        self.assertTrue(done.stdout.startswith("tessera "), done.stdout)
+        self.assertTrue(done.stdout.startswith("train "), done.stdout)
 
     def test_the_manifests_commands_work_in_the_image(self):
         try:

@@ -1,5 +1,5 @@
-//! Compiles our C++. A package of its own, because this depends on no crate but `cc` and so
-//! begins with the build: the library's build script has to wait for torch-sys.
+//! Compiles our C++. It is a package of its own, which needs no crate but `cc`, so it compiles
+//! beside the other crates. The library's build script would have to wait for torch-sys.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};

@@ -130,10 +130,11 @@ pub(crate) fn unfinished(path: &Path) -> io::Result<NamedTempFile> {
 fn explained(error: Error, folder: &Path) -> Error {
     let shown = folder.display();
     let reason = match error.kind() {
-        ErrorKind::NotFound => format!("there is no folder {shown}"),
+        ErrorKind::NotFound if !folder.exists() => format!("there is no folder {shown}"),
         ErrorKind::NotADirectory => format!("{shown} is not a folder"),
-        kind @ (ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) => {
-            format!("the folder {shown} does not let you: {kind}")
+        // Some of the system's folders find no place for a new file.
+        ErrorKind::NotFound | ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            format!("the folder {shown} does not let you: {}", error.kind())
         }
         _ => return error,
     };
@@ -335,5 +336,7 @@ mod tests {
         let said = format!("{} is not a folder", file.display());
         assert_eq!(error(&file.join("new")), said);
         assert!(check(&circle).is_err());
+        #[cfg(target_os = "linux")]
+        assert!(error(Path::new("/proc/new")).starts_with("the folder /proc does not let you"));
     }
 }

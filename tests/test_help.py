@@ -1,7 +1,10 @@
 """Every tool says how it is used."""
 
 import os
+import shutil
 import subprocess
+import sys
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -26,6 +29,19 @@ class HelpTest(unittest.TestCase):
                     self.assertEqual(done.returncode, 0, done.stderr)
                     self.assertIn(tool.name, done.stdout)
                     self.assertNotIn("#", done.stdout.splitlines()[0])
+
+    def test_the_usage_needs_no_package(self):
+        with tempfile.TemporaryDirectory() as folder:
+            alone = Path(folder) / "tools"
+            shutil.copytree(TOOLS, alone, ignore=shutil.ignore_patterns("__pycache__"))
+            for name in ("data", "endings", "match", "rank", "soak", "tune"):
+                with self.subTest(tool=name):
+                    # -S leaves packages out.
+                    command = [sys.executable, "-S", alone / name, "--help"]
+                    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    self.assertIn(f"tools/{name}", done.stdout)
+                    self.assertIn("tools/venv", done.stdout)
 
 
 if __name__ == "__main__":

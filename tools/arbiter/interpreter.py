@@ -14,4 +14,7 @@ def with_package(package, tool):
         python = ROOT / (".venv/Scripts/python.exe" if os.name == "nt" else ".venv/bin/python")
         if Path(sys.prefix) != ROOT / ".venv" and python.exists():
             os.execv(python, [str(python), *sys.argv])
+        if {"-h", "--help"} & set(sys.argv[1:]):
+            print(f"{sys.modules['__main__'].__doc__}\ntools/venv installs Python's {package}, which it needs to list all options.")
+            sys.exit()
         sys.exit(f"{tool}: error: Python's {package} is missing: run tools/venv")

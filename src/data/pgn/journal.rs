@@ -150,7 +150,12 @@ impl Journal {
             journal.part = Some(part);
         } else {
             let games = open(output, |file| file).map_err(|error| journal.io(error))?;
-            journal.index(output, games, visit)?;
+            // It appeared whole: what is not ours was never cut off, and would be lost.
+            if !journal.index(output, games, visit)? {
+                return Err(JournalError::Unnumbered {
+                    path: output.to_owned(),
+                });
+            }
         }
         Ok(journal)
     }
@@ -299,16 +304,18 @@ impl Journal {
         }
     }
 
-    /// Indexes the games of a file up to the first incomplete one.
+    /// Indexes the games of a file up to the first incomplete one; whether there was none.
     fn index(
         &mut self,
         path: &Path,
         games: Games<impl io::BufRead>,
         mut visit: impl FnMut(&str),
-    ) -> Result<(), JournalError> {
+    ) -> Result<bool, JournalError> {
         for game in games {
             let game = game.map_err(|error| self.io(error))?;
-            let Some(text) = whole(&game) else { break };
+            let Some(text) = whole(&game) else {
+                return Ok(false);
+            };
             let unnumbered = || JournalError::Unnumbered {
                 path: path.to_owned(),
             };
@@ -331,7 +338,7 @@ impl Journal {
             self.end += length;
             visit(text);
         }
-        Ok(())
+        Ok(true)
     }
 
     fn io(&self, source: io::Error) -> JournalError {
@@ -398,6 +405,30 @@ mod tests {
         }
         let left = std::fs::read_dir(folder.path()).unwrap().count();
         assert_eq!(left, 3);
+    }
+
+    #[test]
+    fn what_is_not_ours_is_never_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let output = folder.path().join("a.pgn");
+        let ours = [1, 2].map(game).concat();
+        let windows = "[Event \"mine\"]\r\n[White \"Me\"]\r\n\r\n1. e4 e5 1-0\r\n\r\n";
+        let appended = format!("{ours}[Event \"note\"]\n\n1. e4");
+        for text in [
+            windows.as_bytes(),
+            b"[White \"M\xfcller\"]\n\n1. e4 e5 1-0\n\n",
+            b"[White \"Me\"]\n\n1. e4 e5 1-0\n",
+            b"a shopping list\n",
+            &[0, 159, 146, 150],
+            appended.as_bytes(),
+        ] {
+            std::fs::write(&output, text).unwrap();
+            let error = Journal::open(&output, "test \"a\"", |_| {}).unwrap_err();
+            assert!(matches!(error, JournalError::Unnumbered { .. }), "{error}");
+            assert_eq!(std::fs::read(&output).unwrap(), text);
+        }
+        std::fs::write(&output, "").unwrap();
+        assert!(open_journal(&output).is_empty());
     }
 
     #[test]

@@ -225,6 +225,7 @@ pub(crate) struct Progress {
     found: TreeDepth,
     visits: atomic::AtomicU64,
     arrived: atomic::AtomicU64,
+    discoveries: atomic::AtomicU64,
     depth: atomic::AtomicU64,
     deepest: atomic::AtomicU32,
     tablebase_hits: atomic::AtomicU64,
@@ -235,6 +236,7 @@ pub(crate) struct Progress {
 pub(crate) struct Tally {
     visits: u64,
     arrived: u64,
+    discoveries: u64,
     depth: u64,
     deepest: u32,
 }
@@ -246,6 +248,11 @@ impl Tally {
         self.arrived += u64::from(visits);
         self.depth += u64::from(visits) * u64::from(depth);
         self.deepest = self.deepest.max(depth);
+    }
+
+    /// Adds a leaf that was not known before.
+    pub(crate) fn discover(&mut self) {
+        self.discoveries += 1;
     }
 
     /// Adds visits that ended on their way.
@@ -266,6 +273,7 @@ impl Progress {
     pub(crate) fn add(&self, tally: Tally) {
         self.visits.fetch_add(tally.visits, Relaxed);
         self.arrived.fetch_add(tally.arrived, Relaxed);
+        self.discoveries.fetch_add(tally.discoveries, Relaxed);
         self.depth.fetch_add(tally.depth, Relaxed);
         self.deepest.fetch_max(tally.deepest, Relaxed);
     }
@@ -278,6 +286,11 @@ impl Progress {
     /// Positions that a tablebase knew.
     pub(crate) fn tablebase_hits(&self) -> u64 {
         self.tablebase_hits.load(Relaxed)
+    }
+
+    /// Leaves that were evaluated or proven.
+    pub(crate) fn discoveries(&self) -> u64 {
+        self.discoveries.load(Relaxed)
     }
 
     /// Visits added at the root.

@@ -17,6 +17,10 @@ const LEAST_INTERVAL: Duration = Duration::from_millis(100);
 /// … and most, where the best move stays the same.
 const MOST_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Visits without a discovery after which more bring nothing: every line that is left ends in
+/// a draw by history, or in what is proven.
+const FRUITLESS: u64 = 1 << 20;
+
 pub(crate) struct Stopper<'a> {
     shared: &'a Shared<'a>,
     limits: &'a Limits,
@@ -31,6 +35,8 @@ pub(crate) struct Stopper<'a> {
     best_since: Instant,
     told: Instant,
     told_best: Option<u16>,
+    /// Discoveries, and the visits at which there were first so many.
+    discovered: (u64, u64),
 }
 
 impl<'a> Stopper<'a> {
@@ -51,6 +57,7 @@ impl<'a> Stopper<'a> {
             best_since: shared.began,
             told: shared.began,
             told_best: None,
+            discovered: (0, 0),
         };
         if !limits.ponder {
             stopper.start_clock(shared.began);
@@ -105,7 +112,10 @@ impl<'a> Stopper<'a> {
             self.best_since = now;
         }
         let is_found = self.is_proven(root) || self.is_deep_enough();
-        is_found && self.shared.has_lines() || self.is_time_up(root, choice, now)
+        let saves_time = self.budget.is_some_and(|time| time.flexible);
+        is_found && self.shared.has_lines()
+            || self.is_exhausted() && (self.limits.depth.is_some() || saves_time)
+            || self.is_time_up(root, choice, now)
     }
 
     /// A report, if it is time for one.
@@ -150,6 +160,16 @@ impl<'a> Stopper<'a> {
         self.limits
             .depth
             .is_some_and(|depth| self.shared.progress.mean_depth() >= f64::from(depth))
+    }
+
+    /// Whether visits have long brought nothing new.
+    fn is_exhausted(&mut self) -> bool {
+        let progress = &self.shared.progress;
+        let (discoveries, visits) = (progress.discoveries(), progress.visits());
+        if discoveries != self.discovered.0 {
+            self.discovered = (discoveries, visits);
+        }
+        visits.saturating_sub(self.discovered.1) >= FRUITLESS
     }
 
     fn is_time_up(&mut self, root: Node<'_>, choice: Option<RootChoice<'_>>, now: Instant) -> bool {
@@ -220,6 +240,39 @@ mod tests {
         }
         let moves = game.position().legal_moves();
         check(&search.share(&game, moves, None, limits, &control, Instant::now()));
+    }
+
+    #[test]
+    fn a_search_that_finds_nothing_new_ends() {
+        for (fen, limits) in [
+            ("8/8/4k3/8/8/4K3/4R3/8 w - - 99 80", 2),
+            ("8/8/4k3/8/8/4K3/4R3/8 w - - 97 80", 9),
+        ]
+        .map(|(fen, depth)| {
+            (
+                fen,
+                Limits {
+                    depth: Some(depth),
+                    ..Limits::default()
+                },
+            )
+        }) {
+            let game = Game::from_fen(fen, shakmaty::CastlingMode::Standard).unwrap();
+            let parameters = Parameters {
+                threads: 1,
+                ..Parameters::default()
+            };
+            let mut search = Search::new(Arc::new(Uniform::default()), &parameters);
+            let choice = search
+                .run(&game, &limits, &Control::default(), &mut |_| {})
+                .unwrap();
+            assert!(choice.best.is_some());
+            assert!(
+                choice.report.new_nodes < 20_000_000,
+                "{}",
+                choice.report.new_nodes
+            );
+        }
     }
 
     #[test]

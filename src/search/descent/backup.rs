@@ -84,6 +84,11 @@ impl Backup {
                 self.pending.resize_with(path.len(), Pending::default);
             }
             self.add_leaf(path.len() - 1, pick);
+            if let LeafKind::Unevaluated { .. } | LeafKind::Terminal { newly_proven: true } =
+                pick.leaf
+            {
+                self.tally.discover();
+            }
             match pick.leaf {
                 LeafKind::Collision => {}
                 LeafKind::Revisit => self.tally.pass(pick.visits),

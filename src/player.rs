@@ -22,9 +22,8 @@ use crate::nn::{Backend, BackendOptions, BuiltIn, DeviceChoice, NetworkOptions, 
 use crate::play::{AgentError, Choice, Control, Limits, Report};
 use crate::tablebase::Tablebase;
 use shakmaty::Position;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// What a player is to be like and what it may remember.
 #[derive(Clone, Debug, Default)]
@@ -132,6 +131,15 @@ struct Missing {
     /// Whether its file cannot be read, on whichever device.
     is_unreadable: bool,
     reason: String,
+    /// Of its file.
+    stamp: Option<(SystemTime, u64)>,
+}
+
+/// When a network's file was written, and its bytes; `None` if there is no such file.
+fn stamp_of(network: &NetworkOptions) -> Option<(SystemTime, u64)> {
+    let file = network.net.as_ref()?.metadata().ok()?;
+    let written = file.is_file().then(|| file.modified())?;
+    Some((written.ok()?, file.len()))
 }
 
 impl Missing {
@@ -139,10 +147,9 @@ impl Missing {
         self.network == *network || self.is_unreadable && self.network.net == network.net
     }
 
-    /// Whether loading it would fail again: a file may have come.
+    /// Whether loading it would fail again: a file may have come, or another in its place.
     fn is_missing(&self) -> bool {
-        let is_there = |path: &PathBuf| path.is_file();
-        !(self.is_unreadable && self.network.net.as_ref().is_some_and(is_there))
+        stamp_of(&self.network) == self.stamp
     }
 }
 
@@ -257,6 +264,7 @@ impl<F: Factory> Player<F> {
                         Err(error) => {
                             let why = one_line(&error);
                             self.missing.push(Missing {
+                                stamp: stamp_of(&network),
                                 network,
                                 is_unreadable: matches!(error, LoadError::Read { .. }),
                                 reason: why.clone(),

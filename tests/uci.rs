@@ -389,6 +389,15 @@ fn the_built_in_net_plays_for_one_that_cannot_be_loaded() {
         let is_told = |line: &String| line.contains("the built-in network plays in its place");
         assert!(lines.iter().any(is_told), "{lines:?}");
         assert_ne!(lines.last().unwrap(), "bestmove (none)");
+        // Once the file is whole it is read.
+        std::fs::copy(
+            std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("nets/tessera-s.pt"),
+            &net,
+        )
+        .unwrap();
+        engine.say("go nodes 5");
+        let lines = engine.wait_for("bestmove");
+        assert!(!lines.iter().any(is_told), "{lines:?}");
     }
 }
 

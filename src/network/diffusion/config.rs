@@ -1,7 +1,8 @@
 //! The sizes of a denoiser of futures.
 
 use crate::network::chessformer::{self, ModelConfig};
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// Most plies that a network looks ahead.
 pub const LONGEST_HORIZON: i64 = 7;
@@ -24,15 +25,15 @@ pub struct DiffusionConfig {
     pub weighs: bool,
     /// The Chessformer that every board goes through.
     pub trunk: ModelConfig,
-    /// `grid`, as files of earlier versions say: they could say `sequence`.
-    #[serde(default, skip_serializing)]
-    pub(super) kind: Kind,
-    /// `absorbing`: files could say `uniform`.
-    #[serde(default, skip_serializing)]
-    pub(super) noise: Noise,
-    /// `states+moves`: files could say `states` or `moves`.
-    #[serde(default, skip_serializing)]
-    pub(super) futures: Futures,
+    /// `grid`: earlier versions knew `sequence` too.
+    #[serde(default, skip_serializing, deserialize_with = "kind")]
+    pub(super) kind: (),
+    /// `absorbing`: earlier versions knew `uniform` too.
+    #[serde(default, skip_serializing, deserialize_with = "noise")]
+    pub(super) noise: (),
+    /// `states+moves`: earlier versions knew `states` and `moves` too.
+    #[serde(default, skip_serializing, deserialize_with = "futures")]
+    pub(super) futures: (),
 }
 
 fn default_horizon() -> i64 {
@@ -43,28 +44,34 @@ fn default_changed() -> i64 {
     8
 }
 
-/// What is left of the kinds of denoisers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Kind {
-    #[default]
-    Grid,
+/// Reads a key of which one value is left, so that files which state that value still open.
+///
+/// # Errors
+/// Names the key and says that its other values were removed.
+pub(crate) fn only_left<'de, D: Deserializer<'de>>(
+    deserializer: D,
+    key: &str,
+    left: &str,
+) -> Result<(), D::Error> {
+    let found = String::deserialize(deserializer)?;
+    match found == left {
+        true => Ok(()),
+        false => Err(D::Error::custom(format!(
+            "`{key} = \"{found}\"` was removed, as it gained nothing: leave `{key}` out"
+        ))),
+    }
 }
 
-/// What is left of the kinds of noise.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Noise {
-    #[default]
-    Absorbing,
+fn kind<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
+    only_left(deserializer, "kind", "grid")
 }
 
-/// What is left of the kinds of futures.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-pub(super) enum Futures {
-    #[default]
-    #[serde(rename = "states+moves")]
-    StatesAndMoves,
+fn noise<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
+    only_left(deserializer, "noise", "absorbing")
+}
+
+fn futures<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
+    only_left(deserializer, "futures", "states+moves")
 }
 
 /// Why sizes make no denoiser.

@@ -24,9 +24,9 @@ fn config() -> DiffusionConfig {
         changed: 8,
         weighs: false,
         trunk,
-        kind: config::Kind::Grid,
-        noise: config::Noise::Absorbing,
-        futures: config::Futures::StatesAndMoves,
+        kind: (),
+        noise: (),
+        futures: (),
     }
 }
 
@@ -105,6 +105,27 @@ fn it_begins_as_the_chessformer_that_it_is_grown_from() {
         .unwrap();
     assert_eq!(future.squares.size(), [7, 3, 64, 13]);
     assert_eq!(future.moves.unwrap().size(), [7, 2, 1858]);
+}
+
+/// Of keys that are gone, files state the value that is left.
+#[test]
+fn values_that_were_removed_are_named() {
+    let written = serde_json::to_value(config()).unwrap();
+    assert!(written.get("noise").is_none());
+    let read = |key: &str, value: &str| {
+        let mut written = written.clone();
+        written[key] = value.into();
+        serde_json::from_value::<DiffusionConfig>(written).map_err(|error| error.to_string())
+    };
+    for (key, left, gone) in [
+        ("kind", "grid", "sequence"),
+        ("noise", "absorbing", "uniform"),
+        ("futures", "states+moves", "moves"),
+    ] {
+        assert_eq!(read(key, left), Ok(config()));
+        let error = read(key, gone).unwrap_err();
+        assert!(error.contains(&format!("leave `{key}` out")), "{error}");
+    }
 }
 
 #[test]

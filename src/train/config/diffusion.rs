@@ -1,14 +1,19 @@
 //! Configuration of the training of a denoiser of futures.
 
-use serde::{Deserialize, Serialize};
+use crate::network::diffusion::only_left;
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// How a denoiser of futures is trained.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[expect(
+    clippy::manual_non_exhaustive,
+    reason = "`schedule` is read, and means nothing"
+)]
 pub struct DiffusionTraining {
-    /// `cosine`, as configurations of earlier versions say: they could say `linear`.
-    #[serde(skip_serializing)]
-    schedule: Schedule,
+    /// `cosine`: earlier versions knew `linear` too.
+    #[serde(skip_serializing, deserialize_with = "schedule")]
+    schedule: (),
     /// The share of samples of whose future nothing is known, as at the first step of
     /// decoding; besides those that the schedule leaves without. In 0…1.
     pub unknown: f64,
@@ -31,12 +36,8 @@ pub struct DiffusionTraining {
     pub future_q: f64,
 }
 
-/// What is left of the schedules by which futures are masked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Schedule {
-    #[default]
-    Cosine,
+fn schedule<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
+    only_left(deserializer, "schedule", "cosine")
 }
 
 impl DiffusionTraining {
@@ -53,7 +54,7 @@ impl DiffusionTraining {
 impl Default for DiffusionTraining {
     fn default() -> DiffusionTraining {
         DiffusionTraining {
-            schedule: Schedule::default(),
+            schedule: (),
             unknown: 0.2,
             own: 0.0,
             own_steps: 3,

@@ -252,6 +252,13 @@ mod tests {
     use std::os::unix::fs::{FileTypeExt, symlink};
     use std::process::Command;
 
+    fn make_fifo(folder: &Path) -> PathBuf {
+        let fifo = folder.join("fifo");
+        let made = Command::new("mkfifo").arg(&fifo).status().unwrap();
+        assert!(made.success());
+        fifo
+    }
+
     fn write_to(path: &Path) -> io::Result<()> {
         let mut file = unfinished(path)?;
         file.write_all(b"new")?;
@@ -286,14 +293,7 @@ mod tests {
     #[test]
     fn what_is_no_file_stays_what_it_is() {
         let folder = tempfile::tempdir().unwrap();
-        let fifo = folder.path().join("fifo");
-        assert!(
-            Command::new("mkfifo")
-                .arg(&fifo)
-                .status()
-                .unwrap()
-                .success()
-        );
+        let fifo = make_fifo(folder.path());
         let reader = std::thread::spawn({
             let fifo = fifo.clone();
             move || read_to_string(fifo).unwrap()
@@ -313,14 +313,7 @@ mod tests {
         write(&file, "old").unwrap();
         let circle = folder.path().join("circle");
         symlink("circle", &circle).unwrap();
-        let fifo = folder.path().join("fifo");
-        assert!(
-            Command::new("mkfifo")
-                .arg(&fifo)
-                .status()
-                .unwrap()
-                .success()
-        );
+        let fifo = make_fifo(folder.path());
         let null = PathBuf::from("/dev/null");
         let stdout = PathBuf::from("-");
         for path in [&file, &folder.path().join("new"), &fifo, &null, &stdout] {

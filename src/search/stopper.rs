@@ -17,8 +17,8 @@ const LEAST_INTERVAL: Duration = Duration::from_millis(100);
 /// … and most, where the best move stays the same.
 const MOST_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Visits without a discovery after which more bring nothing: every line that is left ends in
-/// a draw by history, or in what is proven.
+/// Visits in a row without a new leaf after which a search has nothing left to find: every
+/// remaining line ends in a draw by history or in a proven position.
 const FRUITLESS: u64 = 1 << 20;
 
 pub(crate) struct Stopper<'a> {

@@ -89,7 +89,7 @@ function showWdl(shares) {
 }
 
 function showLines({ lines, turn, nodes, depth, nps }, fullmoves) {
-  const rate = nps === undefined ? "found before" : `${nps.toLocaleString("en")} a second`;
+  const rate = nps === undefined ? "all from earlier searches" : `${nps.toLocaleString("en")} a second`;
   at("status").textContent = `${nodes.toLocaleString("en")} nodes, depth ${depth}, ${rate}. Scores are White's.`;
   at("lines").replaceChildren(
     ...lines.map((line) => {

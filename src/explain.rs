@@ -4,14 +4,13 @@
 //! after each move, attention maps with their parts, the policy read off after each
 //! layer, and what of the board a move and the value are due to. [`search`] adds the first
 //! plies of a search. [`page`] makes a page of explanations, and [`pictures`] makes SVG
-//! files. [`denoise`] shows the steps of a network that imagines
-//! futures, and [`read_game`] how a network over moves reads a game. [`study`] looks at attention over many positions.
+//! files. [`denoise`] shows the steps of a network that imagines futures, and [`read_game`]
+//! how a network over moves reads a game.
 //!
 //! Everything is computed by the eager network in f32. Squares count from a1 (0) over
 //! b1 to h8 (63) as White sees them, whoever is to move. Values are the mover's.
 
 mod ablation;
-mod agreement;
 mod attention;
 mod denoising;
 mod evaluator;
@@ -24,12 +23,10 @@ mod picture;
 mod reading;
 mod relations;
 mod search;
-mod study;
 #[cfg(test)]
 mod tests;
 mod transcoder;
 
-pub use agreement::{Agreement, rank_correlation};
 pub use attention::{Attention, AttentionLayer, SQUARES};
 pub use denoising::{
     Denoising, DenoisingStep, Frame, ImaginedMove, ReadMove, denoise, denoising_page,
@@ -44,7 +41,6 @@ pub use picture::pictures;
 pub use reading::{KnownBoard, NextToken, ReadLayer, Reading, read_game, reading_page};
 pub use relations::Relation;
 pub use search::{SearchReport, SearchedMove, search};
-pub use study::{AttentionSummary, HeadStudy, PartSummary, Study, read_positions, study};
 pub use transcoder::{
     ActiveFeature, FitSettings, LabelledGame, MOTIFS, Strongest, ThemeFeature, Transcoder,
     TranscoderAbout, TranscoderError, TranscoderReport, fit, predict_themes,
@@ -82,8 +78,6 @@ pub struct Explanation {
     pub occlusion: Occlusion,
     /// Integrated gradients.
     pub gradients: Gradients,
-    /// How far the two attributions agree.
-    pub agreement: Agreement,
     /// What the attention heads look at over the sample, and what each is worth.
     pub heads: Vec<Head>,
     /// What a search finds, where one was asked for.
@@ -137,17 +131,14 @@ pub enum ExplainError {
     /// The move that is to be explained is not legal.
     #[error("the move to explain is not legal there")]
     Illegal,
-    /// A line of a file of positions is none; its number from 1, and why.
-    #[error("line {0}: {1}")]
-    Line(usize, String),
     /// The network cannot be told the game.
     #[error("the network cannot read the game: {0}")]
     Unreadable(String),
     /// The network imagines nothing.
     #[error("the network imagines no future: it has no steps to show")]
     NoFutures,
-    /// A study compares positions.
-    #[error("there are fewer than two positions")]
+    /// A transcoder is fitted to positions, and measured by others.
+    #[error("there are no positions to fit to, or none to measure by")]
     NoPositions,
     /// Towers have no attention.
     #[error("the network {0} has no attention to look at")]
@@ -205,7 +196,6 @@ pub fn explain(
         chosen,
         attention: attention::maps(&inside),
         lens: lens::read(&evaluator, &inside, &order)?,
-        agreement: Agreement::of(&occlusion, &gradients),
         occlusion,
         gradients,
         heads,

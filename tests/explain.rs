@@ -352,104 +352,6 @@ fn a_page_of_bt4s_shape_takes_a_minute() {
     assert!(bytes <= LARGEST && seconds < 60.0);
 }
 
-/// Pearson's correlation.
-fn correlation(one: &[f64], other: &[f64]) -> f64 {
-    let centred = |row: &[f64]| -> Vec<f64> {
-        let mean = row.iter().sum::<f64>() / row.len() as f64;
-        row.iter().map(|value| value - mean).collect()
-    };
-    let product = |one: &[f64], other: &[f64]| -> f64 {
-        one.iter().zip(other).map(|(one, other)| one * other).sum()
-    };
-    let (one, other) = (centred(one), centred(other));
-    product(&one, &other) / (product(&one, &one) * product(&other, &other)).sqrt()
-}
-
-/// From what `--json` says of each position. All have the same side to move, so that the
-/// network sees the squares where the board has them.
-#[test]
-fn a_study_is_what_the_positions_say_together() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    let fens = [
-        WHITE,
-        "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
-        "8/8/4k3/8/2R5/4K3/5P2/8 w - - 0 1",
-    ];
-    let net = root().join("nets/tessera-xs.pt");
-    let net = ["--net", net.to_str().unwrap()];
-    fs::write(
-        folder.join("x.epd"),
-        format!("{} bm e4;\n{}\n{}\n", fens[0], fens[1], fens[2]),
-    )
-    .unwrap();
-    let studied = ["--study", "x.epd", "--json", "study.json"];
-    let said = succeed(explain(folder, &[&net[..], &studied].concat()));
-    let read = |name: &str| -> Value {
-        serde_json::from_str(&fs::read_to_string(folder.join(name)).unwrap()).unwrap()
-    };
-    let study = read("study.json");
-    let attention: Vec<Value> = fens
-        .iter()
-        .map(|fen| {
-            let written = ["--fen", fen, "--json", "x.json"];
-            succeed(explain(folder, &[&net[..], &written].concat()));
-            read("x.json")["explanations"][0]["attention"].take()
-        })
-        .collect();
-    let floats = |value: &Value| -> Vec<f64> {
-        let values = value.as_array().unwrap().iter();
-        values.map(|it| it.as_f64().unwrap()).collect()
-    };
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-    let (mut between, mut across, mut entropies) = (Vec::new(), Vec::new(), Vec::new());
-    for layer in 0..4 {
-        for head in 0..4 {
-            let maps: Vec<Vec<f64>> = attention
-                .iter()
-                .map(|of| {
-                    let bias = floats(&of["layers"][layer]["bias"][head]);
-                    let attacks = floats(&of["attacks"][head]);
-                    bias.iter()
-                        .zip(attacks)
-                        .map(|(bias, attacks)| bias - attacks)
-                        .collect()
-                })
-                .collect();
-            let row = |position: usize, query: usize| &maps[position][64 * query..][..64];
-            for (position, explained) in attention.iter().enumerate() {
-                for query in 0..64 {
-                    let others = (0..position)
-                        .map(|other| correlation(row(position, query), row(other, query)));
-                    between.extend(others);
-                    let others = (0..query)
-                        .map(|other| correlation(row(position, query), row(position, other)));
-                    across.extend(others);
-                }
-                let weights = floats(&explained["layers"][layer]["weights"][head]);
-                let terms = weights.iter().filter(|&&weight| weight > 0.0);
-                entropies.push(-terms.map(|weight| weight * weight.ln()).sum::<f64>() / 64.0);
-            }
-        }
-    }
-    let all = &study["all"];
-    for (found, expected) in [
-        (&all["position"]["between_positions"], mean(&between)),
-        (&all["position"]["across_queries"], mean(&across)),
-        (&all["entropy"], mean(&entropies)),
-    ] {
-        let found = found.as_f64().unwrap();
-        assert!((found - expected).abs() < 1e-3, "{found}, not {expected}");
-    }
-    assert_eq!(study["positions"], 3);
-    assert_eq!(study["heads"].as_array().unwrap().len(), 16);
-    let shown = all["position"]["between_positions"].as_f64().unwrap();
-    assert!(
-        said.contains(&format!("| position | {shown:.3} |")),
-        "{said}"
-    );
-}
-
 #[test]
 fn pages_of_the_networks_that_ship_are_small() {
     let folder = tempfile::tempdir().unwrap();
@@ -526,18 +428,8 @@ fn a_mistake_is_named_with_its_remedy() {
         assert!(errors.contains(told), "{errors}");
         assert!(!errors.contains("panicked"), "{errors}");
     }
-    fs::write(folder.join("one.epd"), format!("{WHITE}\n")).unwrap();
-    fs::write(folder.join("bad.epd"), format!("{WHITE}\nnonsense\n")).unwrap();
-    for (arguments, told) in [
-        (["--study", "none.epd"], "none.epd"),
-        (["--study", "one.epd"], "fewer than two positions"),
-        (["--study", "bad.epd"], "line 2:"),
-        (["--nodes", "0"], "--nodes"),
-    ] {
-        let errors = fail(explain(folder, &arguments));
-        assert!(errors.contains(told), "{errors}");
-        assert!(!errors.contains("panicked"), "{errors}");
-    }
+    let errors = fail(explain(folder, &["--nodes", "0"]));
+    assert!(errors.contains("--nodes"), "{errors}");
     assert!(fail(explain(folder, &[])).contains("--output"));
     assert!(!folder.join("x.html").exists());
 }

@@ -6,7 +6,6 @@ mod explain;
 mod export;
 mod generate;
 mod import;
-mod study;
 
 use clap::Subcommand;
 

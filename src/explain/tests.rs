@@ -404,7 +404,6 @@ fn positions_that_are_not_legal_are_left_out() {
     assert_eq!((knight.piece, knight.square), ('N', 28));
     assert_eq!((&knight.fen, knight.q, knight.prior), (&None, None, None));
     assert_eq!((rook.piece, rook.q.is_some()), ('r', true));
-    assert_eq!(found.agreement.value, None);
 }
 
 #[test]
@@ -457,36 +456,6 @@ fn pictures_show_every_layer() {
             picture.matches("</g>").count()
         );
     }
-}
-
-#[test]
-fn a_study_parts_what_depends_on_the_position() {
-    let games = [
-        Game::default(),
-        game(FEN),
-        game("8/5k2/8/3p4/8/2P5/1K6/6R1 w - - 0 1"),
-    ];
-    let table = network(chessformer(PositionConfig::Relative, true));
-    let found = study(&table, &games).unwrap();
-    // A table is the same in all positions, and the network is not told of attacks.
-    let position = found.all.position.unwrap();
-    assert!((position.between_positions.unwrap() - 1.0).abs() < 1e-6);
-    assert!(position.across_queries.unwrap() < 0.9);
-    assert_eq!(found.all.attacks, None);
-    let told = study(&network(chessformer(gab(), false)), &games).unwrap();
-    assert!(told.all.attacks.unwrap().variance > 0.0);
-    for found in [&found, &told] {
-        assert_eq!((found.layers.len(), found.heads.len()), (2, 2 * 4));
-        let ends = 0.0..=64f64.ln() + 1e-6;
-        assert!(
-            found
-                .heads
-                .iter()
-                .all(|head| ends.contains(&head.summary.entropy))
-        );
-    }
-    let error = study(&network(tower()), &games).unwrap_err();
-    assert!(matches!(error, ExplainError::NoAttention(_)));
 }
 
 /// Positions of games in which random legal moves are played.

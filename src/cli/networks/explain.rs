@@ -1,6 +1,5 @@
 //! `tessera explain`: what a network sees in a position.
 
-use super::study;
 use anyhow::{Context, bail};
 use serde_json::json;
 use shakmaty::{CastlingMode, Move, Position};
@@ -59,13 +58,8 @@ pub struct Arguments {
     /// Show the features of a layer that are active; `train transcoder` makes the file
     #[arg(long, value_name = "FILE.json", conflicts_with = "against")]
     transcoder: Option<PathBuf>,
-    /// Study attention over a file of positions, a FEN or an EPD on each line, and print tables
-    #[arg(long, value_name = "FILE.epd", conflicts_with_all = [
-        "fen", "pgn", "against", "elo", "mv", "layers", "nodes", "steps", "transcoder", "output", "svg",
-    ])]
-    study: Option<PathBuf>,
     /// The page to write; a browser needs no network to show it
-    #[arg(short, long, value_name = "OUT.html", required_unless_present_any = ["json", "svg", "study"])]
+    #[arg(short, long, value_name = "OUT.html", required_unless_present_any = ["json", "svg"])]
     output: Option<PathBuf>,
     /// Write everything in f32 as JSON
     #[arg(long, value_name = "FILE")]
@@ -80,10 +74,7 @@ pub struct Arguments {
 impl Arguments {
     pub fn run(self) -> anyhow::Result<()> {
         let networks = [&self.net, &self.against, &self.transcoder];
-        let read = networks
-            .into_iter()
-            .chain([&self.pgn, &self.study])
-            .flatten();
+        let read = networks.into_iter().chain([&self.pgn]).flatten();
         let written = [&self.output, &self.json].into_iter().flatten();
         for output in written.clone() {
             overwrite::refuse(output, read.clone())?;
@@ -92,10 +83,6 @@ impl Arguments {
             output::check_folder(folder)?;
         }
         overwrite::refuse_twice(written)?;
-        if let Some(positions) = &self.study {
-            let (network, _) = self.open(self.net.as_deref())?;
-            return study::run(&network, positions, self.json.as_deref());
-        }
         let clock = Instant::now();
         let game = self.game()?;
         if let Some(network) = self.gpt()? {

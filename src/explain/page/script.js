@@ -296,7 +296,7 @@ function lens(one) {
 /* Attribution */
 
 function attribution(one) {
-  const { occlusion, gradients, agreement } = one, { san } = one.moves[one.chosen];
+  const { occlusion, gradients } = one, { san } = one.moves[one.chosen];
   const pieces = (worth) => {
     const values = Array(64).fill(0);
     for (const piece of occlusion.pieces) values[piece.square] = worth(piece);
@@ -315,14 +315,13 @@ function attribution(one) {
     return piece ? `${from} with it, ${to(piece)} without` : short(values[square]);
   };
   const sum = ({ baseline, output, remainder }) => `${signed(output, 3)} against ${signed(baseline, 3)} of the kings alone, ${share(Math.abs(remainder))} missing`;
-  const rank = (correlation) => (correlation === null ? "–" : signed(correlation));
   return make("div", { class: "viewer" }, data.length > 1 ? make("p", {}, make("strong", {}, labelOf(one))) : null,
     make("div", { class: "grid few" },
       figure("Value", "occlusion", value, before(value, signed(occlusion.q, 3), ({ q }) => (q === null ? "not legal" : signed(q, 3))), `${signed(occlusion.q, 3)} with all pieces`),
       figure(san, "occlusion", move, before(move, share(occlusion.prior), ({ prior }) => (prior === null ? "not possible" : share(prior))), `logarithm of its probability, ${share(occlusion.prior)} with all pieces`),
       figure("Value", "integrated gradients", gradients.value.squares, (square) => signed(gradients.value.squares[square], 4), sum(gradients.value)),
       figure(san, "integrated gradients", gradients.move.squares, (square) => signed(gradients.move.squares[square], 4), `logarithm of its probability, ${sum(gradients.move)}`)),
-    make("p", { class: "note" }, `Rank correlation of occlusion and gradients over the pieces: value ${rank(agreement.value)}, ${san} ${rank(agreement.move)}. The gradients took ${gradients.steps} steps.`));
+    make("p", { class: "note" }, `The gradients took ${gradients.steps} steps.`));
 }
 
 /* Features */

@@ -25,6 +25,7 @@ mod answer;
 mod backends;
 mod body;
 mod config;
+mod gate;
 mod hosts;
 mod json;
 mod listen;

@@ -2,11 +2,8 @@
 
 use super::origins::Origin;
 use super::problem::Problem;
-use super::state::State;
-use axum::extract::{ConnectInfo, Request, State as Shared};
+
 use axum::http::{HeaderMap, header};
-use axum::middleware::Next;
-use axum::response::Response;
 use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use parking_lot::Mutex;
@@ -115,7 +112,11 @@ impl Access {
         }
     }
 
-    fn client(&self, headers: &HeaderMap, address: SocketAddr) -> Result<Client, Problem> {
+    pub(super) fn client(
+        &self,
+        headers: &HeaderMap,
+        address: SocketAddr,
+    ) -> Result<Client, Problem> {
         let Some(tokens) = &self.tokens else {
             return Ok(Client::Address(address.ip().to_canonical()));
         };
@@ -130,7 +131,7 @@ impl Access {
             .ok_or_else(Problem::unauthorised)
     }
 
-    fn check_rate(&self, client: &Client) -> Result<(), Problem> {
+    pub(super) fn check_rate(&self, client: &Client) -> Result<(), Problem> {
         let Some(limiter) = &self.rate else {
             return Ok(());
         };
@@ -178,7 +179,7 @@ impl Drop for OpenStream {
 }
 
 /// Refuses what a page of another site has a browser send, unless its origin is named.
-fn check_site(headers: &HeaderMap, origins: &[Origin]) -> Result<(), Problem> {
+pub(super) fn check_site(headers: &HeaderMap, origins: &[Origin]) -> Result<(), Problem> {
     let is_cross_site = headers
         .get("sec-fetch-site")
         .is_some_and(|site| site == "cross-site");
@@ -189,21 +190,6 @@ fn check_site(headers: &HeaderMap, origins: &[Origin]) -> Result<(), Problem> {
         true => Err(Problem::cross_site()),
         false => Ok(()),
     }
-}
-
-/// Lets a request in whose client may ask now, and notes who it is.
-pub(super) async fn admit(
-    Shared(state): Shared<Arc<State>>,
-    ConnectInfo(address): ConnectInfo<SocketAddr>,
-    mut request: Request,
-    next: Next,
-) -> Result<Response, Problem> {
-    check_site(request.headers(), &state.config.origins)?;
-    let client = state.access.client(request.headers(), address)?;
-    state.access.check_rate(&client)?;
-    state.check_open()?;
-    request.extensions_mut().insert(client);
-    Ok(next.run(request).await)
 }
 
 #[cfg(test)]

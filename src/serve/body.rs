@@ -1,6 +1,6 @@
 //! JSON bodies: bounded, strict, and with errors that name the field.
 
-use super::json::Json;
+use super::json::parse;
 use super::media::is_json;
 use super::problem::Problem;
 use super::state::State;
@@ -50,12 +50,4 @@ fn check_headers(headers: &HeaderMap, limit: usize) -> Result<(), Problem> {
         Some(length) if length > limit => Err(Problem::too_large(limit)),
         _ => Ok(()),
     }
-}
-
-/// Reads a body.
-pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
-    let json = Json::read(bytes);
-    let json = json.map_err(|(field, error)| Problem::field(field, error.to_string()))?;
-    serde_path_to_error::deserialize(json)
-        .map_err(|error| Problem::field(error.path().to_string(), error.inner().to_string()))
 }

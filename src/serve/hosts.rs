@@ -2,16 +2,11 @@
 //! (DNS rebinding) may read what the server says; its requests tell by their `Host`.
 
 use super::problem::Problem;
-use super::state::State;
-use axum::extract::{Request, State as Shared};
 use axum::http::uri::Authority;
 use axum::http::{Version, header};
-use axum::middleware::Next;
-use axum::response::Response;
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
-use std::sync::Arc;
 
 /// Characters of a host that a problem shows.
 const SHOWN: usize = 100;
@@ -82,7 +77,7 @@ impl Hosts {
     }
 
     /// Refuses a request for another host, and one that does not say for which it is.
-    fn check<B>(&self, request: &axum::http::Request<B>) -> Result<(), Problem> {
+    pub(super) fn check<B>(&self, request: &axum::http::Request<B>) -> Result<(), Problem> {
         let mut headers = request.headers().get_all(header::HOST).iter();
         let header = match (headers.next(), headers.next()) {
             (Some(header), None) => {
@@ -117,16 +112,6 @@ fn host_of(authority: &Authority) -> Option<Host> {
         true => authority.host().parse().ok(),
         false => None,
     }
-}
-
-/// Lets a request in that is for this server.
-pub(super) async fn own_hosts(
-    Shared(state): Shared<Arc<State>>,
-    request: Request,
-    next: Next,
-) -> Result<Response, Problem> {
-    state.hosts.check(&request)?;
-    Ok(next.run(request).await)
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
 //! JSON as bodies have it. An object is no list of its fields, `1e3` is an integer, and
 //! what cannot be read is told with the field in which it stands.
 
+use super::problem::Problem;
 use serde::de::value::{MapDeserializer, SeqDeserializer};
 use serde::de::{
-    DeserializeSeed, Deserializer, Error as _, IntoDeserializer, MapAccess, SeqAccess, Visitor,
+    DeserializeOwned, DeserializeSeed, Deserializer, Error as _, IntoDeserializer, MapAccess,
+    SeqAccess, Visitor,
 };
 use serde::forward_to_deserialize_any;
 use serde_json::Error;
@@ -41,6 +43,14 @@ impl Json {
         }
         .map_err(|error| (field, error))
     }
+}
+
+/// Reads a body.
+pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    let json = Json::read(bytes);
+    let json = json.map_err(|(field, error)| Problem::field(field, error.to_string()))?;
+    serde_path_to_error::deserialize(json)
+        .map_err(|error| Problem::field(error.path().to_string(), error.inner().to_string()))
 }
 
 /// Reads a value, and notes in which field it is.

@@ -4,8 +4,8 @@ mod checked;
 
 pub(super) use checked::{Look, Question, Writing, analysis};
 
-use super::body::parse;
 use super::config::Config;
+use super::json::parse;
 use crate::agent::AgentKind;
 use serde::Deserialize;
 use shakmaty::{Color, KnownOutcome};

@@ -18,20 +18,17 @@ pub(super) use generate::*;
 pub(super) use health::*;
 pub(super) use moves::*;
 
-use super::access::admit;
-use super::hosts::own_hosts;
+use super::gate::{admit, observe, own_hosts};
 use super::origins::Origin;
 use super::page;
 use super::problem::Problem;
 use super::state::State;
 use axum::Router;
-use axum::extract::{MatchedPath, Request, State as Shared};
 use axum::http::{HeaderName, HeaderValue, Method, header};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use std::sync::Arc;
-use std::time::Instant;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::cors::CorsLayer;
 
@@ -79,24 +76,4 @@ fn panicked(panic: Box<dyn std::any::Any + Send>) -> Response {
     let message = crate::panics::message(panic.as_ref());
     tracing::error!("a request panicked: {message}");
     Problem::internal("a mistake in the program; please report it").into_response()
-}
-
-/// Counts a request, and logs it in one line.
-async fn observe(
-    Shared(state): Shared<Arc<State>>,
-    path: Option<MatchedPath>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let began = Instant::now();
-    let method = request.method().clone();
-    let response = next.run(request).await;
-    let path = path.as_ref().map_or("other", |path| path.as_str());
-    let (status, took) = (response.status().as_u16(), began.elapsed());
-    state.metrics.count(path, status, took);
-    tracing::info!(
-        "{method} {path} {status} in {:.1} ms",
-        took.as_secs_f64() * 1e3
-    );
-    response
 }

@@ -325,7 +325,7 @@ impl Thinking {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::serve::body::parse;
+    use crate::serve::json::parse;
     use crate::serve::request::is_request;
     use proptest::prelude::*;
 

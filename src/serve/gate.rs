@@ -1,0 +1,56 @@
+//! The middleware that every request passes: whether it may come in, and its line in the log.
+
+use super::access::check_site;
+use super::problem::Problem;
+use super::state::State;
+use axum::extract::{ConnectInfo, MatchedPath, Request, State as Shared};
+use axum::middleware::Next;
+use axum::response::Response;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Lets a request in whose client may ask now, and notes who it is.
+pub(super) async fn admit(
+    Shared(state): Shared<Arc<State>>,
+    ConnectInfo(address): ConnectInfo<SocketAddr>,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    check_site(request.headers(), &state.config.origins)?;
+    let client = state.access.client(request.headers(), address)?;
+    state.access.check_rate(&client)?;
+    state.check_open()?;
+    request.extensions_mut().insert(client);
+    Ok(next.run(request).await)
+}
+
+/// Lets a request in that is for this server.
+pub(super) async fn own_hosts(
+    Shared(state): Shared<Arc<State>>,
+    request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    state.hosts.check(&request)?;
+    Ok(next.run(request).await)
+}
+
+/// Counts a request, and logs it in one line.
+pub(super) async fn observe(
+    Shared(state): Shared<Arc<State>>,
+    path: Option<MatchedPath>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let began = Instant::now();
+    let method = request.method().clone();
+    let response = next.run(request).await;
+    let path = path.as_ref().map_or("other", |path| path.as_str());
+    let (status, took) = (response.status().as_u16(), began.elapsed());
+    state.metrics.count(path, status, took);
+    tracing::info!(
+        "{method} {path} {status} in {:.1} ms",
+        took.as_secs_f64() * 1e3
+    );
+    response
+}

@@ -1,14 +1,10 @@
 //! The command line of the real binary: results, errors, pipes.
 
-#[path = "cli/faults.rs"]
 mod faults;
-#[path = "cli/help.rs"]
 mod help;
 #[cfg(feature = "torch")]
-#[path = "cli/network.rs"]
 mod network;
 #[cfg(all(unix, feature = "torch"))]
-#[path = "cli/outputs.rs"]
 mod outputs;
 
 use assert_cmd::Command;

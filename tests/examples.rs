@@ -1,13 +1,9 @@
 //! The examples, run where that is cheap.
 
-#[path = "examples/agent.rs"]
 mod agent;
-#[path = "examples/backend.rs"]
 mod backend;
-#[path = "examples/evaluate.rs"]
 mod evaluate;
 #[cfg(feature = "torch")]
-#[path = "examples/train.rs"]
 mod train;
 
 use shakmaty::CastlingMode;

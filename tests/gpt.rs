@@ -1,6 +1,5 @@
 //! A GPT's file means the same to the engine, to PyTorch, and to its formulas.
 
-#[path = "gpt/written.rs"]
 pub mod written;
 
 use crate::golden::Golden;

@@ -1,19 +1,13 @@
 //! Lc0's network files: what is read evaluates as an independent implementation
 //! says, what is written reads back the same, and no file does harm.
 
-#[path = "interop_lc0/generate.rs"]
 pub mod generate;
-#[path = "interop_lc0/hostile.rs"]
 mod hostile;
 #[path = "networks/plain.rs"]
 pub mod plain;
-#[path = "interop_lc0/positions.rs"]
 mod positions;
-#[path = "interop_lc0/protobuf.rs"]
 pub mod protobuf;
-#[path = "interop_lc0/reference.rs"]
 mod reference;
-#[path = "interop_lc0/written.rs"]
 mod written;
 
 use generate::{BODY, Body, Shape, TOWER, generate};

@@ -1,19 +1,12 @@
 //! Maia-3 checkpoints: read as `torch.save` writes them, and evaluated as their
 //! formulas say.
 
-#[path = "interop_maia3/allocations.rs"]
 pub mod allocations;
-#[path = "interop_maia3/checkpoint.rs"]
 mod checkpoint;
-#[path = "interop_maia3/engine.rs"]
 mod engine;
-#[path = "interop_maia3/formulas.rs"]
 mod formulas;
-#[path = "interop_maia3/hostile.rs"]
 mod hostile;
-#[path = "interop_maia3/python.rs"]
 mod python;
-#[path = "interop_maia3/reading.rs"]
 mod reading;
 
 use rand::Rng;

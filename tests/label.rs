@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use tessera::data::pgn::{open, parse_game, tag};
 use tessera::data::record::Record;
 
-#[path = "label/sampling.rs"]
 mod sampling;
 
 const ENGINE: &str = env!("CARGO_BIN_EXE_tessera");

@@ -1,8 +1,6 @@
 //! Network files are untrusted: what they may bring, and what becomes of the others.
 
-#[path = "network_code/exporters.rs"]
 mod exporters;
-#[path = "network_code/records.rs"]
 pub mod records;
 
 use crate::interop_lc0::generate::{TOWER, generate};

@@ -4,12 +4,9 @@
 use assert_cmd::Command;
 use std::path::{Path, PathBuf};
 
-#[path = "reading/messages.rs"]
 mod messages;
-#[path = "reading/overwriting.rs"]
 mod overwriting;
 #[cfg(unix)]
-#[path = "reading/pipes.rs"]
 mod pipes;
 
 const TESSERA: &str = env!("CARGO_BIN_EXE_tessera");

@@ -1,26 +1,15 @@
 //! Players, seen from outside: what they choose, report and promise.
 
-#[path = "search/backends.rs"]
 mod backends;
-#[path = "search/contempt.rs"]
 mod contempt;
-#[path = "search/faults.rs"]
 mod faults;
-#[path = "search/limits.rs"]
 mod limits;
-#[path = "search/mates.rs"]
 mod mates;
-#[path = "search/mcts.rs"]
 mod mcts;
-#[path = "search/move_readers.rs"]
 mod move_readers;
-#[path = "search/one_ply.rs"]
 mod one_ply;
-#[path = "search/pondering.rs"]
 mod pondering;
-#[path = "search/proofs.rs"]
 mod proofs;
-#[path = "search/transpositions.rs"]
 mod transpositions;
 
 use shakmaty::{CastlingMode, Move};

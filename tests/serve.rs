@@ -1,20 +1,12 @@
 //! `tessera serve`: the real binary, asked over HTTP.
 
-#[path = "serve/access.rs"]
 mod access;
-#[path = "serve/analyse.rs"]
 mod analyse;
-#[path = "serve/browser.rs"]
 pub mod browser;
-#[path = "serve/connections.rs"]
 mod connections;
-#[path = "serve/end.rs"]
 mod end;
-#[path = "serve/networks.rs"]
 mod networks;
-#[path = "serve/page.rs"]
 mod page;
-#[path = "serve/requests.rs"]
 mod requests;
 
 use serde_json::Value;

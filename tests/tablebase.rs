@@ -4,19 +4,12 @@
 //! pieces and one of four, solved by retrograde analysis and written in Syzygy's
 //! format. Generated tables of up to four pieces are read too where there are any.
 
-#[path = "tablebase/endgame.rs"]
 mod endgame;
-#[path = "tablebase/reading.rs"]
 mod reading;
-#[path = "tablebase/rook_knight.rs"]
 mod rook_knight;
-#[path = "tablebase/root.rs"]
 mod root;
-#[path = "tablebase/searching.rs"]
 mod searching;
-#[path = "tablebase/table.rs"]
 mod table;
-#[path = "tablebase/telling.rs"]
 mod telling;
 
 use endgame::Endgame;

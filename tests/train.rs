@@ -1,31 +1,18 @@
 //! The trainer from end to end, through its binary: games to a shard, a shard
 //! to a network, and all that may go wrong in between.
 
-#[path = "train/ablation.rs"]
 mod ablation;
-#[path = "train/diffusion.rs"]
 pub mod diffusion;
-#[path = "train/exact.rs"]
 mod exact;
-#[path = "train/families.rs"]
 mod families;
-#[path = "train/games.rs"]
 pub mod games;
-#[path = "train/kept.rs"]
 mod kept;
-#[path = "train/merging.rs"]
 mod merging;
-#[path = "train/ratings.rs"]
 mod ratings;
-#[path = "train/recovery.rs"]
 mod recovery;
-#[path = "train/replicas.rs"]
 mod replicas;
-#[path = "train/report.rs"]
 mod report;
-#[path = "train/workplace.rs"]
 pub mod workplace;
-#[path = "train/worlds.rs"]
 pub mod worlds;
 
 use std::path::Path;

@@ -3,20 +3,14 @@
 //! The tests whose names begin with `endures` go on for as many seconds as the
 //! environment variable `TESSERA_ENDURANCE` says, where it is set.
 
-#[path = "uci/faults.rs"]
 mod faults;
-#[path = "uci/human.rs"]
 mod human;
-#[path = "uci/memory.rs"]
 mod memory;
 #[cfg(feature = "torch")]
-#[path = "uci/moves.rs"]
 mod moves;
 #[path = "../src/uci/tests/mutate.rs"]
 mod mutate;
-#[path = "uci/repetition.rs"]
 mod repetition;
-#[path = "uci/stress.rs"]
 mod stress;
 
 use rand::SeedableRng;

@@ -1,11 +1,8 @@
 //! Networks of Lc0's in f64, from the bytes of their files, independent of the
 //! program's own reading and computing.
 
-#[path = "reference/attention.rs"]
 mod attention;
-#[path = "reference/conv.rs"]
 mod conv;
-#[path = "reference/heads.rs"]
 mod heads;
 
 use super::protobuf::Message;

@@ -1,7 +1,7 @@
 //! `Hash` is a bound, however long a search goes on.
 
 #[cfg(feature = "torch")]
-mod memory_with_network;
+mod with_network;
 
 use crate::uci::{Engine, endurance, resident, worked};
 use std::time::{Duration, Instant};

@@ -1,6 +1,5 @@
 //! The documents say what the program says, and their links lead somewhere.
 
-use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -39,17 +38,6 @@ fn the_signature_is_the_program_s() {
     let text = read(&root().join("src/guide/measuring.md"));
     let signature = tessera::eval::bench::SIGNATURE;
     assert!(text.contains(&format!("currently {signature}.")));
-}
-
-#[test]
-fn the_main_options_are_rows_of_the_table() {
-    let table = tessera::uci::options::markdown();
-    let rows: HashSet<&str> = table.lines().collect();
-    let main = block("README.md", "main options");
-    assert!(main.lines().count() > 2);
-    for row in main.lines() {
-        assert!(rows.contains(row), "README has another row: {row}");
-    }
 }
 
 /// Every document of the repository.

@@ -1,10 +1,11 @@
 //! The seam between families of networks and all who use them.
 
-use super::evaluator::Evaluator;
+use super::config::ArchitectureConfig;
 use super::exported::ExportedProgram;
-use super::family::ArchitectureConfig;
-use super::parameters::{Parameter, initialise};
+use super::outputs::{Output, OutputSet, Outputs};
+use super::parameters::{Parameter, Weights, initialise};
 use super::size::Size;
+use super::taps::Tap;
 use std::any::Any;
 use std::fmt::Debug;
 use tch::Tensor;
@@ -47,6 +48,79 @@ pub trait Architecture: Any + Debug + Send {
         initialise(self.parameters())
     }
 }
+
+/// An architecture that evaluates positions, each by itself. It is what searches,
+/// explanations and exports need.
+pub trait Evaluator: Architecture {
+    /// What it reads and what it computes.
+    fn interface(&self) -> Interface;
+
+    /// Whether it can compute an output, be it exported or for training only.
+    fn has(&self, output: Output) -> bool;
+
+    /// Evaluates positions: those of the `wanted` outputs that it has, and maybe
+    /// others. `tap` collects what is inside.
+    fn forward(
+        &self,
+        weights: &Weights,
+        positions: Positions,
+        wanted: OutputSet,
+        tap: &Tap,
+    ) -> Outputs;
+
+    /// Reads the outputs off the tokens of these positions, [B, 64, width]: those
+    /// after the last layer, or after an earlier one.
+    fn read(
+        &self,
+        weights: &Weights,
+        tokens: &Tensor,
+        positions: Positions,
+        wanted: OutputSet,
+    ) -> Outputs;
+
+    /// Weights in which one attention head adds nothing to the tokens; `None` if there
+    /// is no such head. Layers and heads count from 0.
+    fn without_head(&self, _weights: &Weights, _layer: usize, _head: usize) -> Option<Weights> {
+        None
+    }
+}
+
+/// B positions, in one of the two ways that a forward pass reads them.
+#[derive(Clone, Copy, Debug)]
+pub enum Positions<'a> {
+    /// Rows of words i64 [B, 104 + scalars], as [`crate::encode::Input`] lays them
+    /// out in the network's format; words beyond its scalars are not looked at.
+    Rows(&'a Tensor),
+    /// What [`Interface::planes`] lists. Of a Chessformer that reads ratings they may
+    /// be followed by those of the mover and of the opponent, f32 `[B]`.
+    Planes(&'a [Tensor]),
+}
+
+/// What a network reads and what it computes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// How the boards of a row are encoded:
+    /// [`InputFormat::number`](crate::encode::InputFormat::number).
+    pub format: u32,
+    /// The words of a row after the bitboards, of [`crate::encode::SCALARS`].
+    pub scalars: Vec<&'static str>,
+    /// The outputs of an exported network, in order.
+    pub outputs: Vec<Output>,
+    /// What the network reads in place of rows where it is exported to other
+    /// programs: names and the shape of a position, all f32.
+    pub planes: Vec<(&'static str, Vec<i64>)>,
+}
+
+impl Interface {
+    /// Planes as Lc0 fills them in the network's format.
+    #[must_use]
+    pub fn lc0_planes() -> Vec<(&'static str, Vec<i64>)> {
+        vec![(PLANES, vec![112, 8, 8])]
+    }
+}
+
+/// The name of the planes in ONNX: Lc0's.
+pub(crate) const PLANES: &str = "/input/planes";
 
 /// The family of a network that evaluates no single positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

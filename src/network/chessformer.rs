@@ -22,14 +22,14 @@ pub use grow::{GrowError, grow};
 pub use heads::bucket_of;
 pub(crate) use heads::{MOVES_LEFT_FEATURES, MOVES_LEFT_SCALE, policy_gather};
 
-use super::architecture::{Architecture, NotAnEvaluator};
+use super::architecture::{Architecture, Evaluator, Interface, NotAnEvaluator, Positions};
 use super::bitboards;
+use super::config::ArchitectureConfig;
 use super::encoder::{
     AttackLogits, Board, EncoderLayer, PositionEncoding, displacements, encode, without_head,
 };
-use super::evaluator::{self, Evaluator, Interface, Positions};
+use super::evaluator;
 use super::exported::ExportedProgram;
-use super::family::ArchitectureConfig;
 use super::layers::{Linear, dense_mish};
 use super::outputs::{Output, OutputSet, Outputs};
 use super::parameters::{Builder, Dense, Parameter, Slot, Weights};

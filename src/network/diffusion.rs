@@ -22,11 +22,12 @@ pub(crate) use config::only_left;
 pub use config::{DiffusionConfig, DiffusionConfigError, LONGEST_HORIZON};
 pub use decode::{Revealed, RevealedBoard, RevealedMove};
 pub use futures::{Futures, marks_of};
+pub use grid::{Denoised, DenoisedFuture};
 
-use super::architecture::{Architecture, NotAnEvaluator};
-use super::evaluator::{self, Evaluator, Interface, Positions};
+use super::architecture::{Architecture, Evaluator, Interface, NotAnEvaluator, Positions};
+use super::config::ArchitectureConfig;
+use super::evaluator;
 use super::exported::ExportedProgram;
-use super::family::ArchitectureConfig;
 use super::outputs::{Output, OutputSet, Outputs};
 use super::parameters::{Parameter, Weights};
 use super::size::Size;
@@ -44,28 +45,6 @@ pub struct Diffusion {
     size: Size,
     grid: Grid,
     constants: Constants,
-}
-
-/// What a network makes of positions and their futures.
-#[derive(Debug)]
-pub struct Denoised {
-    /// Of the present.
-    pub present: Outputs,
-    /// Of the future; not with a horizon of 0.
-    pub future: Option<DenoisedFuture>,
-}
-
-/// The foreseen future of B positions.
-#[derive(Debug)]
-pub struct DenoisedFuture {
-    /// Logits of the classes of squares, f32 [B, H, 64, 13], of boards as their movers see
-    /// them; see [`Diffusion::calibration`].
-    pub squares: Tensor,
-    /// Logits f32 [B, H − 1, 1858] of the moves played from all future boards but the last.
-    pub moves: Option<Tensor>,
-    /// The values W − L in −1…1 of the future boards for their movers, f32 [B, H], read as
-    /// that of the present is, if they are wanted.
-    pub q: Option<Tensor>,
 }
 
 /// What turns values of so many future boards, each for its mover, to the view of the side

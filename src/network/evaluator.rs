@@ -1,11 +1,11 @@
-//! Networks that evaluate single positions, and what they read and compute.
+//! What networks that evaluate positions share: their exports, and their outputs in order.
 
-use super::architecture::Architecture;
+use super::architecture::{Evaluator, Interface, Positions};
 use super::bitboards;
 use super::exported::ExportedProgram;
-use super::lc0::planes::planes;
-use super::outputs::{Output, OutputSet, Outputs};
+use super::outputs::Outputs;
 use super::parameters::Weights;
+use super::planes::planes;
 use super::taps::Tap;
 use crate::chess::Game;
 use crate::encode::{BOARDS, Input, InputFormat};
@@ -13,75 +13,7 @@ use crate::nn::metadata::{EncoderSpec, FORWARD, PlanesSpec, TensorSpec};
 use crate::nn::torch::{self, TracedMethod};
 use tch::{Kind, Tensor};
 
-/// An architecture that evaluates positions, each by itself. It is what searches,
-/// explanations and exports need.
-pub trait Evaluator: Architecture {
-    /// What it reads and what it computes.
-    fn interface(&self) -> Interface;
-
-    /// Whether it can compute an output, be it exported or for training only.
-    fn has(&self, output: Output) -> bool;
-
-    /// Evaluates positions: those of the `wanted` outputs that it has, and maybe
-    /// others. `tap` collects what is inside.
-    fn forward(
-        &self,
-        weights: &Weights,
-        positions: Positions,
-        wanted: OutputSet,
-        tap: &Tap,
-    ) -> Outputs;
-
-    /// Reads the outputs off the tokens of these positions, [B, 64, width]: those
-    /// after the last layer, or after an earlier one.
-    fn read(
-        &self,
-        weights: &Weights,
-        tokens: &Tensor,
-        positions: Positions,
-        wanted: OutputSet,
-    ) -> Outputs;
-
-    /// Weights in which one attention head adds nothing to the tokens; `None` if there
-    /// is no such head. Layers and heads count from 0.
-    fn without_head(&self, _weights: &Weights, _layer: usize, _head: usize) -> Option<Weights> {
-        None
-    }
-}
-
-/// B positions, in one of the two ways that a forward pass reads them.
-#[derive(Clone, Copy, Debug)]
-pub enum Positions<'a> {
-    /// Rows of words i64 [B, 104 + scalars], as [`crate::encode::Input`] lays them
-    /// out in the network's format; words beyond its scalars are not looked at.
-    Rows(&'a Tensor),
-    /// What [`Interface::planes`] lists. Of a Chessformer that reads ratings they may
-    /// be followed by those of the mover and of the opponent, f32 `[B]`.
-    Planes(&'a [Tensor]),
-}
-
-/// What a network reads and what it computes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Interface {
-    /// How the boards of a row are encoded:
-    /// [`InputFormat::number`](crate::encode::InputFormat::number).
-    pub format: u32,
-    /// The words of a row after the bitboards, of [`crate::encode::SCALARS`].
-    pub scalars: Vec<&'static str>,
-    /// The outputs of an exported network, in order.
-    pub outputs: Vec<Output>,
-    /// What the network reads in place of rows where it is exported to other
-    /// programs: names and the shape of a position, all f32.
-    pub planes: Vec<(&'static str, Vec<i64>)>,
-}
-
 impl Interface {
-    /// Planes as Lc0 fills them in the network's format.
-    #[must_use]
-    pub fn lc0_planes() -> Vec<(&'static str, Vec<i64>)> {
-        vec![(PLANES, vec![112, 8, 8])]
-    }
-
     /// What [`Positions::Planes`] holds of rows i64 [B, 104 + scalars]: planes f32
     /// [B, n, 8, 8], and the ratings of both players if the network reads them.
     #[must_use]
@@ -165,6 +97,3 @@ pub(super) fn in_order(network: &dyn Evaluator, mut evaluated: Outputs) -> Vec<T
         .map(|tensor| tensor.expect("an output of its own"))
         .collect()
 }
-
-/// The name of the planes in ONNX: Lc0's.
-pub(crate) const PLANES: &str = "/input/planes";

@@ -1,9 +1,10 @@
 //! Networks with their weights, and the network files that hold them.
 
-use super::architecture::{Architecture, NotAnEvaluator};
-use super::evaluator::{Evaluator, Positions, evaluate};
+use super::architecture::{Architecture, Evaluator, NotAnEvaluator, Positions};
+use super::config::ArchitectureConfig;
+use super::evaluator::evaluate;
 use super::exported::ExportedProgram;
-use super::family::{ArchitectureConfig, ArchitectureError};
+use super::family::ArchitectureError;
 use super::graph::{Graph, GraphError};
 use super::parameters::{Parameter, Weights};
 use crate::nn::metadata::{CONTRACT, EncoderSpec};

@@ -15,10 +15,7 @@ mod tests;
 pub use config::{GptConfig, GptConfigError};
 pub use decoder::{Conditions, Decoder};
 
-use super::architecture::Architecture;
 use super::blocks::{KeyValues, KvCache, Mask, Mlp, Rotary, Rotations, SelfAttention};
-use super::exported::ExportedProgram;
-use super::family::ArchitectureConfig;
 use super::layers::{Linear, Norm};
 use super::parameters::{Builder, Dense, Initial, Parameter, Slot, Weights};
 use super::size::{Part, Size};
@@ -301,37 +298,6 @@ impl Gpt {
     pub fn board(&self, weights: &Weights, features: &Tensor) -> Option<Tensor> {
         let board = self.board.as_ref()?.forward(weights, features);
         Some(board.unflatten(-1, [64, SQUARE_CLASSES as i64]))
-    }
-}
-
-impl Architecture for Gpt {
-    fn config(&self) -> ArchitectureConfig {
-        ArchitectureConfig::Gpt {
-            model: self.config.clone(),
-        }
-    }
-
-    fn parameters(&self) -> &[Parameter] {
-        &self.parameters
-    }
-
-    fn buffers(&self) -> Vec<(String, Tensor)> {
-        let parts = self.tokens.parts().map(|parts| ("move_parts", parts));
-        let speeds = match &self.positions {
-            Positions::Rotary(rotary) => Some(("rotary_speeds", rotary.speeds())),
-            Positions::Learned(_) => None,
-        };
-        let named = |(name, tensor): (&str, &Tensor)| (name.to_owned(), tensor.shallow_clone());
-        parts.into_iter().chain(speeds).map(named).collect()
-    }
-
-    /// That of a token.
-    fn size(&self) -> Size {
-        self.size
-    }
-
-    fn exported(&self) -> ExportedProgram<'_> {
-        exported::exported(self)
     }
 }
 

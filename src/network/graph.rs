@@ -8,11 +8,11 @@ mod evaluate;
 pub use config::{Attribute, GraphConfig, NodeConfig, OutputConfig, OutputForm};
 pub use evaluate::NodeError;
 
-use super::architecture::{Architecture, NotAnEvaluator};
+use super::architecture::{Architecture, Evaluator, Interface, NotAnEvaluator, Positions};
 use super::bitboards;
-use super::evaluator::{self, Evaluator, Interface, Positions};
+use super::config::ArchitectureConfig;
+use super::evaluator;
 use super::exported::ExportedProgram;
-use super::family::ArchitectureConfig;
 use super::lc0::{READ, planes};
 use super::outputs::{Output, OutputSet, Outputs};
 use super::parameters::{Initial, Parameter, ParameterGroup, Weights};

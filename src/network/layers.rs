@@ -147,6 +147,16 @@ impl Builder {
         })
     }
 
+    /// Adds a dense layer without bias that at the start changes nothing.
+    pub fn identity(&mut self, name: &str, width: i64) -> Linear {
+        let identity = (0..width * width).map(|at| f32::from(u8::from(at % (width + 1) == 0)));
+        let identity = Initial::Around(identity.collect(), 0.0);
+        self.scope(name, |builder| Linear {
+            weight: builder.add_matrix("weight", &[width, width], identity, false),
+            bias: None,
+        })
+    }
+
     /// Adds a norm over the last `width` features, with a bias where `centred`.
     pub fn norm(&mut self, name: &str, width: i64, centred: bool, epsilon: f64) -> Norm {
         let bias = centred.then_some(Initial::Zeros);

@@ -8,24 +8,23 @@ mod body;
 pub(super) mod choice;
 pub(super) mod config;
 mod heads;
-pub(super) mod planes;
 mod tower;
 
+pub(super) use super::planes::{READ, planes};
 pub use choice::HeadChoice;
 pub use config::{
     AttentionBody, EncoderConfig, Lc0Config, Lc0ConfigError, MovesLeftConfig, PolicyConfig,
     PolicyHead, PolicyHeadConfig, SmolgenConfig, SquareEmbedding, Tower, ValueHead,
     ValueHeadConfig,
 };
-pub(super) use planes::{READ, planes};
 
-use super::architecture::{Architecture, NotAnEvaluator};
+use super::architecture::{Architecture, Evaluator, Interface, NotAnEvaluator, Positions};
 use super::bitboards;
 use super::chessformer::policy_gather;
+use super::config::ArchitectureConfig;
 use super::encoder::without_head;
-use super::evaluator::{self, Evaluator, Interface, Positions};
+use super::evaluator;
 use super::exported::ExportedProgram;
-use super::family::ArchitectureConfig;
 use super::outputs::{Output, OutputSet, Outputs};
 use super::parameters::{Builder, Parameter, Weights};
 use super::size::Size;

@@ -21,15 +21,15 @@ mod policy;
 pub(crate) use config::PIECES;
 pub use config::{GabConfig, Maia3Config, Maia3ConfigError, PRESETS};
 
-use super::architecture::{Architecture, NotAnEvaluator};
+use super::architecture::{Architecture, Evaluator, Interface, NotAnEvaluator, PLANES, Positions};
 use super::bitboards;
+use super::config::ArchitectureConfig;
 use super::encoder::{
     Attention, Board, EncoderLayer, FeedForward, Gab, PositionEncoding, Projection, encode,
     without_head,
 };
-use super::evaluator::{self, Evaluator, Interface, PLANES, Positions};
+use super::evaluator;
 use super::exported::ExportedProgram;
-use super::family::ArchitectureConfig;
 use super::layers::{Activation, Linear, Norm};
 use super::outputs::{Output, OutputSet, Outputs};
 use super::parameters::{Builder, Dense, Initial, Parameter, Slot, Weights};

@@ -1,10 +1,16 @@
 //! The parameters of a network: what they are called, how large they are, how
 //! they start, and the tensors themselves.
 
-use super::frozen::Frozen;
+mod kept;
+
 use super::size::{Part, Size};
+use crate::nn::torch::{ComputeType, fused};
+use kept::Frozen;
 use std::ops::Index;
+use std::sync::atomic::Ordering;
 use tch::{Device, Kind, Tensor};
+
+pub(super) use kept::{Packed, Slot};
 
 /// How a parameter starts.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,10 +59,6 @@ impl Parameter {
         self.shape.iter().product()
     }
 }
-
-/// A parameter's place among a network's parameters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Slot(usize);
 
 /// Collects the parameters of a network while its modules are built.
 #[derive(Debug, Default)]
@@ -232,17 +234,6 @@ impl Weights {
         }
     }
 
-    /// The same, which do not change.
-    pub(super) fn with_frozen(self, frozen: Frozen) -> Weights {
-        let frozen = Some(frozen);
-        Weights { frozen, ..self }
-    }
-
-    /// What is kept of them, if they do not change.
-    pub(super) fn kept(&self) -> Option<&Frozen> {
-        self.frozen.as_ref()
-    }
-
     /// Views into one vector that holds all `parameters` end to end.
     /// Gradients flow back into the vector.
     #[must_use]
@@ -283,6 +274,71 @@ impl Weights {
     #[must_use]
     pub fn kind(&self) -> Kind {
         self.tensors[0].kind()
+    }
+
+    /// The same weights for playing, in other numbers.
+    pub(crate) fn frozen(&self, numbers: ComputeType, device: Device) -> Weights {
+        let tensors = self.tensors().iter();
+        let tensors: Vec<Tensor> = tensors
+            .map(|tensor| tensor.detach().to_device(device).to_kind(numbers.kind))
+            .collect();
+        Weights {
+            frozen: Some(Frozen::new(numbers, &tensors[0])),
+            tensors,
+        }
+    }
+
+    /// What follows from weights alone, `of` among them: computed once where they are
+    /// frozen, else at every call, so that gradients flow.
+    pub(super) fn made(
+        &self,
+        what: &'static str,
+        of: Slot,
+        make: impl FnOnce() -> Tensor,
+    ) -> Tensor {
+        match self.frozen.as_ref() {
+            Some(frozen) => frozen.made((what, of), make),
+            None => make(),
+        }
+    }
+
+    /// Whether they are those of a network that is played.
+    pub(super) fn are_frozen(&self) -> bool {
+        self.frozen.as_ref().is_some()
+    }
+
+    /// Whether blocks go through kernels with packed weights.
+    pub(super) fn are_packed(&self) -> bool {
+        self.frozen
+            .as_ref()
+            .is_some_and(|frozen| frozen.has_kernels)
+    }
+
+    /// The weights of a block with `inputs` to its layers, `of` among them, by a
+    /// function that packs them, in int8 or not; `None` unless they
+    /// [are packed](Weights::are_packed).
+    pub(super) fn packed(
+        &self,
+        what: &'static str,
+        of: Slot,
+        inputs: &[i64],
+        pack: impl FnOnce(bool) -> Tensor,
+    ) -> Option<Packed> {
+        let frozen = self.frozen.as_ref().filter(|frozen| frozen.has_kernels)?;
+        let weights = frozen.made((what, of), || {
+            if frozen.int8 && fused::fits_int8(inputs) {
+                frozen.multiplies_in_int8.store(true, Ordering::Relaxed);
+            }
+            pack(frozen.int8)
+        });
+        let int8 = frozen.int8;
+        Some(Packed { weights, int8 })
+    }
+
+    /// Whether a layer of theirs multiplies in int8.
+    pub(super) fn multiply_in_int8(&self) -> bool {
+        let frozen = self.frozen.as_ref();
+        frozen.is_some_and(|frozen| frozen.multiplies_in_int8.load(Ordering::Relaxed))
     }
 }
 

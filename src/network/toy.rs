@@ -4,15 +4,15 @@
 //! The features of each square, a few sums of its planes, are read by one layer for
 //! the policy and by one for the result.
 
-use super::architecture::{Architecture, NotAnEvaluator};
+use super::architecture::{Architecture, Evaluator, Interface, NotAnEvaluator, Positions};
 use super::bitboards;
-use super::evaluator::{self, Evaluator, Interface, Positions};
+use super::config::ArchitectureConfig;
+use super::evaluator;
 use super::exported::ExportedProgram;
-use super::family::ArchitectureConfig;
 use super::layers::Linear;
-use super::lc0::planes::{READ, planes};
 use super::outputs::{Output, OutputSet, Outputs};
 use super::parameters::{Builder, Dense, Parameter, Weights};
+use super::planes::{READ, planes};
 use super::size::{Part, Size};
 use super::taps::Tap;
 use crate::encode::{InputFormat, SCALARS};

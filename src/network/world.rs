@@ -9,7 +9,7 @@
 //! after it, and attends over the steps before it as UniZero does (Pu et al. 2024), square
 //! by square.
 
-mod config;
+pub(super) mod config;
 mod dynamics;
 mod exported;
 mod frozen;
@@ -27,11 +27,8 @@ pub use grow::grow;
 pub use heads::RuleLogits;
 pub use past::Past;
 
-use super::architecture::{Architecture, NotAnEvaluator};
+use super::architecture::{Architecture, Evaluator, Interface, Positions};
 use super::chessformer::Chessformer;
-use super::evaluator::{Evaluator, Interface, Positions};
-use super::exported::ExportedProgram;
-use super::family::ArchitectureConfig;
 use super::outputs::{Output, OutputSet, Outputs};
 use super::parameters::{Builder, Parameter, Weights};
 use super::size::Size;
@@ -190,46 +187,6 @@ impl World {
     pub fn rules(&self, weights: &Weights, tokens: &Tensor) -> RuleLogits {
         self.heads
             .forward(weights, tokens, self.encoder.policy_places())
-    }
-}
-
-/// Latents or what else is by the squares, [B, 64, …], as the other side sees the board.
-/// What is of the board as a whole, [B, 1, …], stays as it is.
-fn flipped(by_square: &Tensor) -> Tensor {
-    match by_square.size()[1] {
-        1 => by_square.shallow_clone(),
-        _ => by_square.unflatten(1, [8, 8]).flip([1]).flatten(1, 2),
-    }
-}
-
-impl Architecture for World {
-    fn config(&self) -> ArchitectureConfig {
-        ArchitectureConfig::World {
-            model: self.config.clone(),
-        }
-    }
-
-    fn parameters(&self) -> &[Parameter] {
-        &self.parameters
-    }
-
-    fn buffers(&self) -> Vec<(String, Tensor)> {
-        let own = self.dynamics.buffers().into_iter();
-        let own = own.map(|(name, tensor)| (name.to_owned(), tensor.shallow_clone()));
-        self.encoder.buffers().into_iter().chain(own).collect()
-    }
-
-    /// Parameters of the whole; operations of an evaluation.
-    fn size(&self) -> Size {
-        self.size
-    }
-
-    fn into_evaluator(self: Box<Self>) -> Result<Box<dyn Evaluator>, NotAnEvaluator> {
-        Ok(self)
-    }
-
-    fn exported(&self) -> ExportedProgram<'_> {
-        exported::exported(self)
     }
 }
 

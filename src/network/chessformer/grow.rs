@@ -29,19 +29,7 @@ use crate::network::parameters::{Parameter, Weights};
 use std::mem::discriminant;
 use tch::{Kind, Tensor};
 
-/// Why a network cannot start from another.
-#[derive(Debug, thiserror::Error)]
-pub enum GrowError {
-    /// They are of another kind.
-    #[error("the networks differ in `model.{0}`: growing leaves it as it is")]
-    Kind(&'static str),
-    /// A tensor is not of the shape that its network's sizes give it.
-    #[error("`{0}` does not fit its own network's sizes: the file is damaged")]
-    Shape(String),
-    /// It would have to shrink.
-    #[error("`{0}` is larger in the network to start from: networks grow, but do not shrink")]
-    Smaller(String),
-}
+pub use fit::GrowError;
 
 /// What the parameters that weigh attacks or ratings have in their names.
 const TOLD: [&str; 2] = [".attacks", ".ratings."];

@@ -12,7 +12,7 @@
 use super::decode::{Revealed, Unfolding};
 use super::{Diffusion, of_first_mover};
 use crate::encode::{Input, POLICY_SIZE, WIDTH, policy_index};
-use crate::network::evaluator::Evaluator;
+use crate::network::architecture::Evaluator;
 use crate::network::outputs::{Output, OutputSet, Outputs};
 use crate::network::parameters::Weights;
 use crate::nn::{Decoding, Foreseen};

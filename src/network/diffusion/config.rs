@@ -1,6 +1,6 @@
 //! The sizes of a denoiser of futures.
 
-use crate::network::chessformer::{self, ModelConfig};
+use crate::network::chessformer::{ConfigError, ModelConfig};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -85,7 +85,7 @@ pub enum DiffusionConfigError {
     Changed(i64),
     /// The sizes of the trunk do not fit each other.
     #[error("its trunk: {0}")]
-    Trunk(#[from] chessformer::ConfigError),
+    Trunk(#[from] ConfigError),
 }
 
 impl DiffusionConfig {

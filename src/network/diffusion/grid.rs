@@ -12,13 +12,12 @@
 
 use super::config::DiffusionConfig;
 use super::futures::{Constants, Futures, MARKS};
-use super::{Denoised, DenoisedFuture};
 use crate::encode::{BOARDS, SQUARE_CLASSES};
 use crate::network::Architecture;
+use crate::network::architecture::{Evaluator, Positions};
 use crate::network::bitboards;
 use crate::network::blocks::{AdaLnZero, TimeAttention};
 use crate::network::chessformer::{Chessformer, ConfigError};
-use crate::network::evaluator::{Evaluator, Positions};
 use crate::network::layers::Linear;
 use crate::network::outputs::{Output, OutputSet, Outputs};
 use crate::network::parameters::{Builder, Dense, Initial, Parameter, Slot, Weights};
@@ -34,6 +33,28 @@ const WAVES: i64 = 32;
 const FASTEST: f64 = 1000.0;
 /// Standard deviation of the vectors of plies at the start.
 const PLY_DEVIATION: f64 = 0.5;
+
+/// What a network makes of positions and their futures.
+#[derive(Debug)]
+pub struct Denoised {
+    /// Of the present.
+    pub present: Outputs,
+    /// Of the future; not with a horizon of 0.
+    pub future: Option<DenoisedFuture>,
+}
+
+/// The foreseen future of B positions.
+#[derive(Debug)]
+pub struct DenoisedFuture {
+    /// Logits of the classes of squares, f32 [B, H, 64, 13], of boards as their movers see
+    /// them; see [`Diffusion::calibration`](super::Diffusion::calibration).
+    pub squares: Tensor,
+    /// Logits f32 [B, H − 1, 1858] of the moves played from all future boards but the last.
+    pub moves: Option<Tensor>,
+    /// The values W − L in −1…1 of the future boards for their movers, f32 [B, H], read as
+    /// that of the present is, if they are wanted.
+    pub q: Option<Tensor>,
+}
 
 /// A Chessformer, and what it lacks for foresight; nothing with a horizon of 0.
 #[derive(Debug)]

@@ -1,7 +1,6 @@
 //! What tokens and players become before the first layer.
 
-use super::Vocabulary;
-use crate::encode::{GameEnd, UCI_MOVES, uci_parts};
+use crate::encode::{GameEnd, UCI_MOVES, Vocabulary, uci_parts};
 use crate::network::parameters::{Builder, Initial, Slot, Weights};
 use tch::{Device, Kind, Tensor};
 

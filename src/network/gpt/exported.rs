@@ -4,10 +4,13 @@
 //! values of those before it, [layers, B, heads, S, head width], and returns those with
 //! its own: a first step takes S = 0.
 
-use super::{Gpt, Next, Sequences};
+use super::{Gpt, Next, Positions, Sequences};
+use crate::network::architecture::Architecture;
 use crate::network::blocks::KeyValues;
+use crate::network::config::ArchitectureConfig;
 use crate::network::exported::ExportedProgram;
-use crate::network::parameters::Weights;
+use crate::network::parameters::{Parameter, Weights};
+use crate::network::size::Size;
 use crate::nn::metadata::{DataType, Dimension, EncoderSpec, FORWARD, STEP, TensorSpec};
 use crate::nn::torch::TracedMethod;
 use tch::{Device, Kind, Tensor};
@@ -15,12 +18,39 @@ use tch::{Device, Kind, Tensor};
 /// Games, tokens and earlier tokens of the traces.
 const EXAMPLE: [i64; 3] = [2, 5, 3];
 
-pub(super) fn exported(gpt: &Gpt) -> ExportedProgram<'_> {
-    ExportedProgram {
-        encoder: EncoderSpec::Moves {
-            context: gpt.config.context as u32,
-        },
-        methods: vec![forward(gpt), step(gpt)],
+impl Architecture for Gpt {
+    fn config(&self) -> ArchitectureConfig {
+        ArchitectureConfig::Gpt {
+            model: self.config.clone(),
+        }
+    }
+
+    fn parameters(&self) -> &[Parameter] {
+        &self.parameters
+    }
+
+    fn buffers(&self) -> Vec<(String, Tensor)> {
+        let parts = self.tokens.parts().map(|parts| ("move_parts", parts));
+        let speeds = match &self.positions {
+            Positions::Rotary(rotary) => Some(("rotary_speeds", rotary.speeds())),
+            Positions::Learned(_) => None,
+        };
+        let named = |(name, tensor): (&str, &Tensor)| (name.to_owned(), tensor.shallow_clone());
+        parts.into_iter().chain(speeds).map(named).collect()
+    }
+
+    /// That of a token.
+    fn size(&self) -> Size {
+        self.size
+    }
+
+    fn exported(&self) -> ExportedProgram<'_> {
+        ExportedProgram {
+            encoder: EncoderSpec::Moves {
+                context: self.config.context as u32,
+            },
+            methods: vec![forward(self), step(self)],
+        }
     }
 }
 

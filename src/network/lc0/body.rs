@@ -1,13 +1,13 @@
 //! Attention bodies: tokens from squares, and encoder layers over them.
 
 use super::config::{AttentionBody, EncoderConfig, Lc0Config, SmolgenConfig, SquareEmbedding};
-use super::planes::PLANES;
 use crate::network::encoder::{
     Attention, Board, EncoderLayer, FeedForward, GAB_EPSILON, Gab, PositionEncoding, Projection,
     encode,
 };
 use crate::network::layers::{Activation, Linear, Norm};
 use crate::network::parameters::{Builder, Dense, Initial, Slot, Weights};
+use crate::network::planes::PLANES;
 use crate::network::size::Part;
 use crate::network::taps::Tap;
 use tch::Tensor;

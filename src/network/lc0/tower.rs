@@ -2,9 +2,9 @@
 //! those are images whose channels come last, which its CPU kernels like best.
 
 use super::config::Tower;
-use super::planes::PLANES;
 use crate::network::layers::{Activation, Linear};
 use crate::network::parameters::{Builder, Dense, Weights};
+use crate::network::planes::PLANES;
 use crate::network::size::Part;
 use crate::network::taps::Tap;
 use crate::nn::torch::fused;

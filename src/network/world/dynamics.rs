@@ -8,8 +8,7 @@ use super::config::{WorldConfig, WorldState};
 use super::past::Past;
 use crate::network::chessformer::Chessformer;
 use crate::network::encoder::Board;
-use crate::network::layers::Linear;
-use crate::network::parameters::{Builder, Initial, Weights};
+use crate::network::parameters::{Builder, Weights};
 use dit::Dit;
 use squares::Squares;
 use tch::{Device, Tensor};
@@ -64,14 +63,4 @@ impl Dynamics {
             Dynamics::Dit(dit) => dit.step(weights, latents, moves, past),
         }
     }
-}
-
-/// What was ours is theirs: a dense layer that at the start changes nothing.
-fn turn(builder: &mut Builder, width: i64) -> Linear {
-    let identity = (0..width * width).map(|at| f32::from(u8::from(at % (width + 1) == 0)));
-    let identity = Initial::Around(identity.collect(), 0.0);
-    builder.scope("turn", |builder| Linear {
-        weight: builder.add_matrix("weight", &[width, width], identity, false),
-        bias: None,
-    })
 }

@@ -9,10 +9,13 @@
 
 use super::{Past, World};
 use crate::encode::SQUARE_CLASSES;
+use crate::network::architecture::{Architecture, Evaluator, NotAnEvaluator};
+use crate::network::config::ArchitectureConfig;
 use crate::network::evaluator;
 use crate::network::exported::ExportedProgram;
 use crate::network::outputs::{Output, OutputSet};
-use crate::network::parameters::Weights;
+use crate::network::parameters::{Parameter, Weights};
+use crate::network::size::Size;
 use crate::nn::metadata::{DataType, Dimension, EncoderSpec, STEP, TensorSpec};
 use crate::nn::torch::TracedMethod;
 use tch::{Device, Kind, Tensor};
@@ -24,7 +27,38 @@ const EXAMPLE: [i64; 2] = [2, 3];
 const REPRESENT: &str = "represent";
 const PREDICT: &str = "predict";
 
-pub(super) fn exported(world: &World) -> ExportedProgram<'_> {
+impl Architecture for World {
+    fn config(&self) -> ArchitectureConfig {
+        ArchitectureConfig::World {
+            model: self.config.clone(),
+        }
+    }
+
+    fn parameters(&self) -> &[Parameter] {
+        &self.parameters
+    }
+
+    fn buffers(&self) -> Vec<(String, Tensor)> {
+        let own = self.dynamics.buffers().into_iter();
+        let own = own.map(|(name, tensor)| (name.to_owned(), tensor.shallow_clone()));
+        self.encoder.buffers().into_iter().chain(own).collect()
+    }
+
+    /// Parameters of the whole; operations of an evaluation.
+    fn size(&self) -> Size {
+        self.size
+    }
+
+    fn into_evaluator(self: Box<Self>) -> Result<Box<dyn Evaluator>, NotAnEvaluator> {
+        Ok(self)
+    }
+
+    fn exported(&self) -> ExportedProgram<'_> {
+        program(self)
+    }
+}
+
+fn program(world: &World) -> ExportedProgram<'_> {
     let ExportedProgram {
         encoder,
         mut methods,

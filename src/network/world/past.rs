@@ -1,7 +1,15 @@
 //! What attention over time remembers of the steps so far.
 
-use super::flipped;
 use tch::Tensor;
+
+/// Latents or what else is by the squares, [B, 64, …], as the other side sees the board.
+/// What is of the board as a whole, [B, 1, …], stays as it is.
+pub(super) fn flipped(by_square: &Tensor) -> Tensor {
+    match by_square.size()[1] {
+        1 => by_square.shallow_clone(),
+        _ => by_square.unflatten(1, [8, 8]).flip([1]).flatten(1, 2),
+    }
+}
 
 /// Keys and values of earlier steps in each block. A side sees the board from its own
 /// side of it, so those of earlier steps are turned round with every step: all are by the

@@ -1,9 +1,22 @@
 //! One parameter of a network, made larger.
 
-use super::GrowError;
 use super::tokens::{self, copies};
 use crate::network::chessformer::{ModelConfig, PositionConfig};
 use tch::{Kind, Tensor};
+
+/// Why a network cannot start from another.
+#[derive(Debug, thiserror::Error)]
+pub enum GrowError {
+    /// They are of another kind.
+    #[error("the networks differ in `model.{0}`: growing leaves it as it is")]
+    Kind(&'static str),
+    /// A tensor is not of the shape that its network's sizes give it.
+    #[error("`{0}` does not fit its own network's sizes: the file is damaged")]
+    Shape(String),
+    /// It would have to shrink.
+    #[error("`{0}` is larger in the network to start from: networks grow, but do not shrink")]
+    Smaller(String),
+}
 
 /// `old` in the shape of `fresh`: see the module above for what is new.
 pub(super) fn fit(

@@ -1,14 +1,12 @@
 //! Steps by a diffusion transformer (Peebles and Xie 2023) without noise: what its layers
 //! are told in place of a noise level is the move. At the start they change nothing.
 
-use super::turn;
 use crate::network::blocks::{AdaLnZero, LearnedMarks, Mask, Mlp, MoveEmbedding, SelfAttention};
 use crate::network::chessformer::layers;
 use crate::network::layers::{Linear, Norm};
 use crate::network::parameters::{Builder, Initial, Slot, Weights};
 use crate::network::world::config::WorldConfig;
-use crate::network::world::flipped;
-use crate::network::world::past::Past;
+use crate::network::world::past::{Past, flipped};
 use crate::network::world::past_attention::PastAttention;
 use tch::{Device, Tensor};
 
@@ -46,7 +44,7 @@ impl Dit {
         let model = &config.encoder;
         let (width, heads) = (model.width, model.heads);
         let marks = LearnedMarks::build(builder, width, device);
-        let turn = turn(builder, width);
+        let turn = builder.identity("turn", width);
         let condition = builder.scope("condition", |builder| {
             MoveEmbedding::build(builder, CONDITION, marks.parts())
         });

@@ -1,6 +1,5 @@
 //! Steps by layers of the encoder's kind.
 
-use super::turn;
 use crate::network::blocks::LearnedMarks;
 use crate::network::chessformer::Chessformer;
 use crate::network::chessformer::layers::{self, Gains};
@@ -9,8 +8,7 @@ use crate::network::layers::Linear;
 use crate::network::parameters::{Builder, Weights};
 use crate::network::taps::Tap;
 use crate::network::world::config::WorldConfig;
-use crate::network::world::flipped;
-use crate::network::world::past::Past;
+use crate::network::world::past::{Past, flipped};
 use crate::network::world::past_attention::PastAttention;
 use tch::{Device, Tensor};
 
@@ -40,7 +38,7 @@ impl Squares {
         let (width, heads) = (model.width, model.heads);
         let gains = Gains::of(config.blocks);
         let marks = LearnedMarks::build(builder, width, device);
-        let turn = turn(builder, width);
+        let turn = builder.identity("turn", width);
         let blocks = (0..config.blocks).map(|number| {
             builder.scope(number.to_string(), |builder| Block {
                 space: EncoderLayer {

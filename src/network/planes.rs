@@ -1,14 +1,14 @@
 //! From rows of bitboards to Lc0's 112 input planes.
 
+use super::bitboards;
 use crate::encode::{BOARDS, SCALARS};
-use crate::network::bitboards;
 use tch::Tensor;
 
 /// Input planes.
 pub(super) const PLANES: i64 = 112;
 
 /// How many of [`SCALARS`] networks of Lc0's read: all but the ratings.
-pub(in crate::network) const READ: usize = 7;
+pub(super) const READ: usize = 7;
 
 /// Lc0's formats that show castling rights as the rooks that have them.
 fn has_castling_planes(format: u32) -> bool {
@@ -33,12 +33,7 @@ fn is_armageddon(format: u32) -> bool {
 /// The planes of rows i64 [B, 104 + 7] as [B, 64, 112], in the type of `like`.
 ///
 /// `shifts` is [`bitboards::shifts`], `format` Lc0's number of the input format.
-pub(in crate::network) fn planes(
-    rows: &Tensor,
-    shifts: &Tensor,
-    format: u32,
-    like: &Tensor,
-) -> Tensor {
+pub(super) fn planes(rows: &Tensor, shifts: &Tensor, format: u32, like: &Tensor) -> Tensor {
     let boards = BOARDS as i64;
     let word = |name: &str| {
         let place = SCALARS[..READ].iter().position(|&scalar| scalar == name);

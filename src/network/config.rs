@@ -1,0 +1,94 @@
+//! Architectures as files and configurations state them, of all families.
+
+use super::chessformer::config::ModelConfig;
+use super::diffusion::config::DiffusionConfig;
+use super::gpt::config::GptConfig;
+use super::graph::config::GraphConfig;
+use super::lc0::choice::HeadChoice;
+use super::lc0::config::Lc0Config;
+use super::maia3::config::Maia3Config;
+use super::world::config::WorldConfig;
+use serde::{Deserialize, Serialize};
+
+/// An architecture as files and configurations state it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "family", rename_all = "lowercase")]
+pub enum ArchitectureConfig {
+    /// [`Chessformer`](super::Chessformer).
+    Chessformer {
+        /// Its sizes.
+        model: ModelConfig,
+    },
+    /// [`Lc0`](super::Lc0).
+    Lc0 {
+        /// Its parts and their sizes.
+        model: Lc0Config,
+        /// The heads that are played.
+        #[serde(flatten)]
+        heads: HeadChoice,
+    },
+    /// [`Maia3`](super::Maia3).
+    Maia3 {
+        /// Its sizes.
+        model: Maia3Config,
+    },
+    /// [`Gpt`](super::Gpt).
+    Gpt {
+        /// Its sizes.
+        model: GptConfig,
+    },
+    /// [`Diffusion`](super::Diffusion).
+    Diffusion {
+        /// Its sizes.
+        model: DiffusionConfig,
+    },
+    /// [`World`](super::World).
+    World {
+        /// Its sizes.
+        model: WorldConfig,
+    },
+    /// [`Graph`](super::Graph).
+    Onnx {
+        /// Its operators.
+        model: GraphConfig,
+    },
+    /// The family of a test.
+    #[cfg(test)]
+    Toy {
+        /// Its sizes.
+        model: super::toy::ToyConfig,
+    },
+}
+
+impl ArchitectureConfig {
+    /// The name of the family, as network files state it.
+    #[must_use]
+    pub fn family(&self) -> &'static str {
+        match self {
+            ArchitectureConfig::Chessformer { .. } => "chessformer",
+            ArchitectureConfig::Lc0 { .. } => "lc0",
+            ArchitectureConfig::Maia3 { .. } => "maia3",
+            ArchitectureConfig::Gpt { .. } => "gpt",
+            ArchitectureConfig::Diffusion { .. } => "diffusion",
+            ArchitectureConfig::World { .. } => "world",
+            ArchitectureConfig::Onnx { .. } => "onnx",
+            #[cfg(test)]
+            ArchitectureConfig::Toy { .. } => "toy",
+        }
+    }
+
+    /// How many layers it has: each brings tensors of its own.
+    pub(super) fn layers(&self) -> i64 {
+        match self {
+            ArchitectureConfig::Chessformer { model } => model.layers,
+            ArchitectureConfig::Lc0 { model, .. } => model.layers(),
+            ArchitectureConfig::Maia3 { model } => model.layers,
+            ArchitectureConfig::Gpt { model } => model.layers,
+            ArchitectureConfig::Diffusion { model } => model.trunk.layers,
+            ArchitectureConfig::World { model } => model.layers(),
+            ArchitectureConfig::Onnx { .. } => 0,
+            #[cfg(test)]
+            ArchitectureConfig::Toy { .. } => 1,
+        }
+    }
+}

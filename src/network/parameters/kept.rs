@@ -1,0 +1,57 @@
+//! What is kept of weights that no longer change, so that what follows from them alone
+//! is computed once.
+
+use crate::nn::torch::{ComputeType, fused};
+use std::collections::HashMap;
+use std::sync::RwLock;
+use std::sync::atomic::AtomicBool;
+use tch::Tensor;
+
+/// A parameter's place among a network's parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(in crate::network) struct Slot(pub usize);
+
+/// What is kept of weights that do not change.
+#[derive(Debug)]
+pub(in crate::network) struct Frozen {
+    /// Whether blocks go through kernels with packed weights; in f32 alone libtorch's
+    /// products are as fast.
+    pub has_kernels: bool,
+    /// Whether their layers multiply in int8, where widths allow it.
+    pub int8: bool,
+    /// Whether any of them does.
+    pub multiplies_in_int8: AtomicBool,
+    /// What was made of weights, by what it is and by one of the weights it is made of.
+    made: RwLock<HashMap<(&'static str, Slot), Tensor>>,
+}
+
+impl Frozen {
+    pub fn new(numbers: ComputeType, like: &Tensor) -> Frozen {
+        let is_narrow = numbers.int8 || numbers.kind == tch::Kind::BFloat16;
+        Frozen {
+            has_kernels: is_narrow && fused::is_available(like, &[]),
+            int8: numbers.int8,
+            multiplies_in_int8: AtomicBool::new(false),
+            made: RwLock::default(),
+        }
+    }
+
+    pub fn made(&self, what: (&'static str, Slot), make: impl FnOnce() -> Tensor) -> Tensor {
+        let known = self.made.read().expect("nobody panics with it");
+        if let Some(tensor) = known.get(&what) {
+            return tensor.shallow_clone();
+        }
+        drop(known);
+        let tensor = make();
+        let mut known = self.made.write().expect("nobody panics with it");
+        known.entry(what).or_insert(tensor).shallow_clone()
+    }
+}
+
+/// The weights of a block as its kernel wants them.
+#[derive(Debug)]
+pub(in crate::network) struct Packed {
+    pub weights: Tensor,
+    /// Whether it is to multiply in int8, where widths allow it.
+    pub int8: bool,
+}

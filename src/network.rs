@@ -44,7 +44,7 @@ pub(crate) mod toy;
 pub mod world;
 
 pub(crate) use architecture::PLANES;
-pub use architecture::{Architecture, Evaluator, Interface, NotAnEvaluator, Positions};
+pub use architecture::{Architecture, Evaluator, Interface, NotAnEvaluator, Positions, Structure};
 pub use blocks::KvCache;
 pub use chessformer::Chessformer;
 pub use config::ArchitectureConfig;

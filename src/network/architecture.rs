@@ -3,12 +3,35 @@
 use super::config::ArchitectureConfig;
 use super::exported::ExportedProgram;
 use super::outputs::{Output, OutputSet, Outputs};
-use super::parameters::{Parameter, Weights, initialise};
+use super::parameters::{Builder, Parameter, Weights, initialise};
 use super::size::Size;
 use super::taps::Tap;
 use std::any::Any;
 use std::fmt::Debug;
 use tch::Tensor;
+
+/// What the structures of all families hold.
+#[derive(Debug)]
+pub struct Structure {
+    /// What the network is built from.
+    pub config: ArchitectureConfig,
+    /// Its parameters, in the order of its weights.
+    pub parameters: Vec<Parameter>,
+    /// How large it is.
+    pub size: Size,
+}
+
+impl Structure {
+    /// A structure with the parameters that were collected.
+    pub(super) fn new(config: ArchitectureConfig, builder: Builder) -> Structure {
+        let (parameters, size) = builder.finish();
+        Structure {
+            config,
+            parameters,
+            size,
+        }
+    }
+}
 
 /// The structure of a network of any family: all of it but its tensors, which are
 /// [`Weights`](super::Weights).
@@ -18,18 +41,12 @@ use tch::Tensor;
 /// TorchScript module. What the network reads and computes is each kind's own:
 /// see [`Evaluator`].
 pub trait Architecture: Any + Debug + Send {
-    /// What it is built from.
-    fn config(&self) -> ArchitectureConfig;
-
-    /// Its parameters, in the order of its weights.
-    fn parameters(&self) -> &[Parameter];
+    /// What it is built from, its parameters and its size.
+    fn structure(&self) -> &Structure;
 
     /// The tensors besides the parameters that the forward pass reads, by name. They
     /// keep their type, and in a network file they are buffers.
-    fn buffers(&self) -> Vec<(String, Tensor)>;
-
-    /// How large it is.
-    fn size(&self) -> Size;
+    fn constants(&self) -> Vec<(&str, &Tensor)>;
 
     /// What its network file runs.
     fn exported(&self) -> ExportedProgram<'_>;
@@ -40,6 +57,28 @@ pub trait Architecture: Any + Debug + Send {
     /// [`NotAnEvaluator`] if it does not.
     fn into_evaluator(self: Box<Self>) -> Result<Box<dyn Evaluator>, NotAnEvaluator> {
         Err(NotAnEvaluator(self.config().family()))
+    }
+
+    /// What it is built from.
+    fn config(&self) -> ArchitectureConfig {
+        self.structure().config.clone()
+    }
+
+    /// Its parameters, in the order of its weights.
+    fn parameters(&self) -> &[Parameter] {
+        &self.structure().parameters
+    }
+
+    /// How large it is.
+    fn size(&self) -> Size {
+        self.structure().size
+    }
+
+    /// Its constants as a network file keeps them.
+    fn buffers(&self) -> Vec<(String, Tensor)> {
+        let constants = self.constants().into_iter();
+        let named = |(name, tensor): (&str, &Tensor)| (name.to_owned(), tensor.shallow_clone());
+        constants.map(named).collect()
     }
 
     /// Fresh parameters, end to end in one f32 vector on the CPU; decided by

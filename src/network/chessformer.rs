@@ -22,7 +22,9 @@ pub use grow::{GrowError, grow};
 pub use heads::bucket_of;
 pub(crate) use heads::{MOVES_LEFT_FEATURES, MOVES_LEFT_SCALE, policy_gather};
 
-use super::architecture::{Architecture, Evaluator, Interface, NotAnEvaluator, Positions};
+use super::architecture::{
+    Architecture, Evaluator, Interface, NotAnEvaluator, Positions, Structure,
+};
 use super::bitboards;
 use super::config::ArchitectureConfig;
 use super::encoder::{
@@ -32,8 +34,8 @@ use super::evaluator;
 use super::exported::ExportedProgram;
 use super::layers::{Linear, dense_mish};
 use super::outputs::{Output, OutputSet, Outputs};
-use super::parameters::{Builder, Dense, Parameter, Slot, Weights};
-use super::size::{Part, Size};
+use super::parameters::{Builder, Dense, Slot, Weights};
+use super::size::Part;
 use super::taps::Tap;
 use crate::encode::{InputFormat, RATINGS, SCALARS};
 use attacks::{AttackBias, Attacked, Attacks, BoardAttacks};
@@ -75,8 +77,7 @@ impl Constants {
 #[derive(Debug)]
 pub struct Chessformer {
     config: ModelConfig,
-    parameters: Vec<Parameter>,
-    size: Size,
+    structure: Structure,
     constants: Constants,
     embedding: Embedding,
     attack_bias: Option<AttackBias>,
@@ -149,11 +150,12 @@ impl Chessformer {
             (result, q, RewardHead::build(builder, "short_term", config))
         });
         let moves_left = MovesLeftHead::build(&mut builder, config);
-        let (parameters, size) = builder.finish();
+        let stated = ArchitectureConfig::Chessformer {
+            model: config.clone(),
+        };
         Ok(Chessformer {
             config: config.clone(),
-            parameters,
-            size,
+            structure: Structure::new(stated, builder),
             constants: Constants::new(config, device),
             embedding,
             attack_bias,
@@ -368,17 +370,11 @@ impl Chessformer {
 }
 
 impl Architecture for Chessformer {
-    fn config(&self) -> ArchitectureConfig {
-        ArchitectureConfig::Chessformer {
-            model: self.config.clone(),
-        }
+    fn structure(&self) -> &Structure {
+        &self.structure
     }
 
-    fn parameters(&self) -> &[Parameter] {
-        &self.parameters
-    }
-
-    fn buffers(&self) -> Vec<(String, Tensor)> {
+    fn constants(&self) -> Vec<(&str, &Tensor)> {
         let constants = &self.constants;
         let mut named = vec![
             ("shifts", &constants.shifts),
@@ -393,14 +389,7 @@ impl Architecture for Chessformer {
                 ("attack_movers", &attacks.movers),
             ]);
         }
-        let named = named.into_iter();
         named
-            .map(|(name, tensor)| (name.to_owned(), tensor.shallow_clone()))
-            .collect()
-    }
-
-    fn size(&self) -> Size {
-        self.size
     }
 
     fn into_evaluator(self: Box<Self>) -> Result<Box<dyn Evaluator>, NotAnEvaluator> {
@@ -465,6 +454,7 @@ mod tests {
     use super::*;
     use crate::chess::Game;
     use crate::encode::{Input, WIDTH};
+    use crate::network::Parameter;
     use tch::Kind;
 
     fn rows() -> Tensor {

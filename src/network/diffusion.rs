@@ -24,13 +24,14 @@ pub use decode::{Revealed, RevealedBoard, RevealedMove};
 pub use futures::{Futures, marks_of};
 pub use grid::{Denoised, DenoisedFuture};
 
-use super::architecture::{Architecture, Evaluator, Interface, NotAnEvaluator, Positions};
+use super::architecture::{
+    Architecture, Evaluator, Interface, NotAnEvaluator, Positions, Structure,
+};
 use super::config::ArchitectureConfig;
 use super::evaluator;
 use super::exported::ExportedProgram;
 use super::outputs::{Output, OutputSet, Outputs};
-use super::parameters::{Parameter, Weights};
-use super::size::Size;
+use super::parameters::Weights;
 use super::taps::Tap;
 use crate::encode::SQUARE_CLASSES;
 use futures::Constants;
@@ -41,8 +42,7 @@ use tch::{Device, Kind, Tensor};
 #[derive(Debug)]
 pub struct Diffusion {
     config: DiffusionConfig,
-    parameters: Vec<Parameter>,
-    size: Size,
+    structure: Structure,
     grid: Grid,
     constants: Constants,
 }
@@ -64,11 +64,13 @@ impl Diffusion {
         device: Device,
     ) -> Result<Diffusion, DiffusionConfigError> {
         config.check()?;
-        let (grid, parameters, size) = Grid::build(config, device)?;
+        let (grid, builder) = Grid::build(config, device)?;
+        let stated = ArchitectureConfig::Diffusion {
+            model: config.clone(),
+        };
         Ok(Diffusion {
             config: config.clone(),
-            parameters,
-            size,
+            structure: Structure::new(stated, builder),
             grid,
             constants: Constants::new(device),
         })
@@ -114,27 +116,16 @@ impl Diffusion {
 }
 
 impl Architecture for Diffusion {
-    fn config(&self) -> ArchitectureConfig {
-        ArchitectureConfig::Diffusion {
-            model: self.config.clone(),
-        }
+    fn structure(&self) -> &Structure {
+        &self.structure
     }
 
-    fn parameters(&self) -> &[Parameter] {
-        &self.parameters
-    }
-
-    fn buffers(&self) -> Vec<(String, Tensor)> {
-        let mut buffers = self.grid.buffers();
+    fn constants(&self) -> Vec<(&str, &Tensor)> {
+        let mut constants = self.grid.constants();
         if self.grid.has_foresight() {
-            buffers.extend(self.constants.buffers());
+            constants.extend(self.constants.named());
         }
-        buffers
-    }
-
-    /// That of a step: of the present and all future boards.
-    fn size(&self) -> Size {
-        self.size
+        constants
     }
 
     fn into_evaluator(self: Box<Self>) -> Result<Box<dyn Evaluator>, NotAnEvaluator> {

@@ -15,10 +15,12 @@ mod tests;
 pub use config::{GptConfig, GptConfigError};
 pub use decoder::{Conditions, Decoder};
 
+use super::architecture::Structure;
 use super::blocks::{KeyValues, KvCache, Mask, Mlp, Rotary, Rotations, SelfAttention};
+use super::config::ArchitectureConfig;
 use super::layers::{Linear, Norm};
-use super::parameters::{Builder, Dense, Initial, Parameter, Slot, Weights};
-use super::size::{Part, Size};
+use super::parameters::{Builder, Dense, Initial, Slot, Weights};
+use super::size::Part;
 use crate::encode::{MoveEncoder, SQUARE_CLASSES, Vocabulary};
 use config::{MlpKind, NormKind, PositionKind};
 use embedding::{ConditionEmbedding, TokenEmbedding};
@@ -35,8 +37,7 @@ const POSITION_DEVIATION: f64 = 0.02;
 pub struct Gpt {
     config: GptConfig,
     vocabulary: Arc<Vocabulary>,
-    parameters: Vec<Parameter>,
-    size: Size,
+    structure: Structure,
     tokens: TokenEmbedding,
     conditions: ConditionEmbedding,
     positions: Positions,
@@ -150,12 +151,13 @@ impl Gpt {
         let board = config
             .board
             .then(|| builder.linear("board", uncounted(dense(classes)), Part::Other));
-        let (parameters, size) = builder.finish();
+        let stated = ArchitectureConfig::Gpt {
+            model: config.clone(),
+        };
         Ok(Gpt {
             config: config.clone(),
             vocabulary: Arc::new(vocabulary),
-            parameters,
-            size,
+            structure: Structure::new(stated, builder),
             tokens,
             conditions,
             positions,

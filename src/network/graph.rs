@@ -8,7 +8,9 @@ mod evaluate;
 pub use config::{Attribute, GraphConfig, NodeConfig, OutputConfig, OutputForm};
 pub use evaluate::NodeError;
 
-use super::architecture::{Architecture, Evaluator, Interface, NotAnEvaluator, Positions};
+use super::architecture::{
+    Architecture, Evaluator, Interface, NotAnEvaluator, Positions, Structure,
+};
 use super::bitboards;
 use super::config::ArchitectureConfig;
 use super::evaluator;
@@ -57,12 +59,11 @@ pub enum GraphError {
 pub struct Graph {
     config: GraphConfig,
     outputs: Vec<Output>,
-    parameters: Vec<Parameter>,
     /// Shapes and indices, i64.
     buffers: Vec<(String, Tensor)>,
     /// u8 0…7, by which rows become planes.
     shifts: Tensor,
-    size: Size,
+    structure: Structure,
 }
 
 impl Graph {
@@ -84,17 +85,22 @@ impl Graph {
         }
         let mut graph = Graph {
             outputs,
+            structure: Structure {
+                config: ArchitectureConfig::Onnx {
+                    model: config.clone(),
+                },
+                parameters: Vec::new(),
+                size: Size::default(),
+            },
             config,
-            parameters: Vec::new(),
             buffers: Vec::new(),
             shifts: bitboards::shifts(),
-            size: Size::default(),
         };
         let mut weights = Vec::new();
         for (name, tensor) in tensors.into_iter().filter(|(name, _)| name != SHIFTS) {
             let tensor = tensor.detach().to_device(Device::Cpu);
             if tensor.is_floating_point() {
-                graph.parameters.push(Parameter {
+                graph.structure.parameters.push(Parameter {
                     name,
                     shape: tensor.size(),
                     initial: Initial::Zeros,
@@ -107,8 +113,13 @@ impl Graph {
         }
         let weights = Weights::new(weights);
         let macs = graph.try_out(&weights)?;
-        graph.size = Size {
-            parameters: graph.parameters.iter().map(Parameter::count).sum(),
+        graph.structure.size = Size {
+            parameters: graph
+                .structure
+                .parameters
+                .iter()
+                .map(Parameter::count)
+                .sum(),
             macs,
             macs_total: macs,
         };
@@ -154,7 +165,7 @@ impl Graph {
         planes: &Tensor,
         budget: &mut Budget,
     ) -> Result<Vec<Tensor>, NodeError> {
-        let names = self.parameters.iter().map(|parameter| &parameter.name);
+        let names = self.parameters().iter().map(|parameter| &parameter.name);
         let parameters = names.zip(weights.tensors());
         let buffers = self.buffers.iter().map(|(name, tensor)| (name, tensor));
         let stored: HashMap<&String, &Tensor> = parameters.chain(buffers).collect();
@@ -173,24 +184,13 @@ impl Graph {
 }
 
 impl Architecture for Graph {
-    fn config(&self) -> ArchitectureConfig {
-        ArchitectureConfig::Onnx {
-            model: self.config.clone(),
-        }
+    fn structure(&self) -> &Structure {
+        &self.structure
     }
 
-    fn parameters(&self) -> &[Parameter] {
-        &self.parameters
-    }
-
-    fn buffers(&self) -> Vec<(String, Tensor)> {
-        let shared = |(name, tensor): &(String, Tensor)| (name.clone(), tensor.shallow_clone());
-        let shifts = (SHIFTS.to_owned(), self.shifts.shallow_clone());
-        self.buffers.iter().map(shared).chain([shifts]).collect()
-    }
-
-    fn size(&self) -> Size {
-        self.size
+    fn constants(&self) -> Vec<(&str, &Tensor)> {
+        let own = self.buffers.iter().map(|(name, it)| (name.as_str(), it));
+        own.chain([(SHIFTS, &self.shifts)]).collect()
     }
 
     fn into_evaluator(self: Box<Self>) -> Result<Box<dyn Evaluator>, NotAnEvaluator> {

@@ -18,7 +18,9 @@ pub use config::{
     ValueHeadConfig,
 };
 
-use super::architecture::{Architecture, Evaluator, Interface, NotAnEvaluator, Positions};
+use super::architecture::{
+    Architecture, Evaluator, Interface, NotAnEvaluator, Positions, Structure,
+};
 use super::bitboards;
 use super::chessformer::policy_gather;
 use super::config::ArchitectureConfig;
@@ -26,7 +28,7 @@ use super::encoder::without_head;
 use super::evaluator;
 use super::exported::ExportedProgram;
 use super::outputs::{Output, OutputSet, Outputs};
-use super::parameters::{Builder, Parameter, Weights};
+use super::parameters::{Builder, Weights};
 use super::size::Size;
 use super::taps::Tap;
 use crate::encode::{POLICY_SIZE, SCALARS, from_square_to_square};
@@ -42,8 +44,7 @@ pub struct Lc0 {
     config: Lc0Config,
     choice: HeadChoice,
     outputs: Vec<Output>,
-    parameters: Vec<Parameter>,
-    size: Size,
+    structure: Structure,
     constants: Constants,
     tower: Option<ResidualTower>,
     body: Option<Body>,
@@ -118,14 +119,16 @@ impl Lc0 {
             .map(|body| Body::build(&mut builder, config, body));
         let generator = body.as_ref().and_then(Body::generator);
         let heads = Heads::build(&mut builder, config, generator);
-        let (parameters, size) = builder.finish();
+        let stated = ArchitectureConfig::Lc0 {
+            model: config.clone(),
+            heads: choice,
+        };
         Ok(Lc0 {
             outputs: choice.outputs(config),
             constants: Constants::of(config, device),
             config: config.clone(),
             choice,
-            parameters,
-            size,
+            structure: Structure::new(stated, builder),
             tower,
             body,
             heads,
@@ -154,33 +157,20 @@ impl Lc0Config {
 }
 
 impl Architecture for Lc0 {
-    fn config(&self) -> ArchitectureConfig {
-        ArchitectureConfig::Lc0 {
-            model: self.config.clone(),
-            heads: self.choice,
-        }
+    fn structure(&self) -> &Structure {
+        &self.structure
     }
 
-    fn parameters(&self) -> &[Parameter] {
-        &self.parameters
-    }
-
-    fn buffers(&self) -> Vec<(String, Tensor)> {
+    fn constants(&self) -> Vec<(&str, &Tensor)> {
         let all = [
             ("shifts", Some(&self.constants.shifts)),
             ("policy_gather", self.constants.policy.as_ref()),
             ("reach", self.constants.reach.as_ref()),
         ];
-        let present = all
-            .into_iter()
-            .filter_map(|(name, tensor)| Some((name, tensor?)));
+        let present = all.into_iter();
         present
-            .map(|(name, tensor)| (name.to_owned(), tensor.shallow_clone()))
+            .filter_map(|(name, tensor)| Some((name, tensor?)))
             .collect()
-    }
-
-    fn size(&self) -> Size {
-        self.size
     }
 
     fn into_evaluator(self: Box<Self>) -> Result<Box<dyn Evaluator>, NotAnEvaluator> {

@@ -21,7 +21,9 @@ mod policy;
 pub(crate) use config::PIECES;
 pub use config::{GabConfig, Maia3Config, Maia3ConfigError, PRESETS};
 
-use super::architecture::{Architecture, Evaluator, Interface, NotAnEvaluator, PLANES, Positions};
+use super::architecture::{
+    Architecture, Evaluator, Interface, NotAnEvaluator, PLANES, Positions, Structure,
+};
 use super::bitboards;
 use super::config::ArchitectureConfig;
 use super::encoder::{
@@ -32,8 +34,8 @@ use super::evaluator;
 use super::exported::ExportedProgram;
 use super::layers::{Activation, Linear, Norm};
 use super::outputs::{Output, OutputSet, Outputs};
-use super::parameters::{Builder, Dense, Initial, Parameter, Slot, Weights};
-use super::size::{Part, Size};
+use super::parameters::{Builder, Dense, Initial, Slot, Weights};
+use super::size::Part;
 use super::taps::Tap;
 use crate::encode::{BOARDS, InputFormat, PLANES_PER_BOARD};
 use config::PROMOTIONS;
@@ -57,8 +59,7 @@ const SCALARS: [&str; 2] = ["self_elo", "opponent_elo"];
 #[derive(Debug)]
 pub struct Maia3 {
     config: Maia3Config,
-    parameters: Vec<Parameter>,
-    size: Size,
+    structure: Structure,
     constants: Constants,
     /// Embeddings of ratings. The names are as in the checkpoints: `low` is what a
     /// high rating is worth.
@@ -147,12 +148,13 @@ impl Maia3 {
             .map(|name| builder.hidden(|builder| builder.linear(name, square, Part::Main)));
         let promotion = builder.linear("promo_bias_proj", promotion, Part::Other);
         builder.count_macs(64 * 64 * hidden);
-        let (parameters, size) = builder.finish();
+        let stated = ArchitectureConfig::Maia3 {
+            model: config.clone(),
+        };
         Ok(Maia3 {
             constants: Constants::new(config, device),
             config: config.clone(),
-            parameters,
-            size,
+            structure: Structure::new(stated, builder),
             rating_low,
             rating_high,
             project,
@@ -288,30 +290,18 @@ fn build_gab(builder: &mut Builder, config: &Maia3Config, generator: Slot) -> Ga
 }
 
 impl Architecture for Maia3 {
-    fn config(&self) -> ArchitectureConfig {
-        ArchitectureConfig::Maia3 {
-            model: self.config.clone(),
-        }
+    fn structure(&self) -> &Structure {
+        &self.structure
     }
 
-    fn parameters(&self) -> &[Parameter] {
-        &self.parameters
-    }
-
-    fn buffers(&self) -> Vec<(String, Tensor)> {
+    fn constants(&self) -> Vec<(&str, &Tensor)> {
         let constants = &self.constants;
-        [
+        vec![
             ("shifts", &constants.shifts),
             ("planes", &constants.planes),
             ("policy_gather", &constants.translation.gather),
             ("policy_choices", &constants.translation.choices),
         ]
-        .map(|(name, tensor)| (name.to_owned(), tensor.shallow_clone()))
-        .into()
-    }
-
-    fn size(&self) -> Size {
-        self.size
     }
 
     fn into_evaluator(self: Box<Self>) -> Result<Box<dyn Evaluator>, NotAnEvaluator> {

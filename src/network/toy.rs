@@ -4,16 +4,18 @@
 //! The features of each square, a few sums of its planes, are read by one layer for
 //! the policy and by one for the result.
 
-use super::architecture::{Architecture, Evaluator, Interface, NotAnEvaluator, Positions};
+use super::architecture::{
+    Architecture, Evaluator, Interface, NotAnEvaluator, Positions, Structure,
+};
 use super::bitboards;
 use super::config::ArchitectureConfig;
 use super::evaluator;
 use super::exported::ExportedProgram;
 use super::layers::Linear;
 use super::outputs::{Output, OutputSet, Outputs};
-use super::parameters::{Builder, Dense, Parameter, Weights};
+use super::parameters::{Builder, Dense, Weights};
 use super::planes::{READ, planes};
-use super::size::{Part, Size};
+use super::size::Part;
 use super::taps::Tap;
 use crate::encode::{InputFormat, SCALARS};
 use serde::{Deserialize, Serialize};
@@ -29,9 +31,7 @@ pub struct ToyConfig {
 /// Its structure.
 #[derive(Debug)]
 pub struct Toy {
-    config: ToyConfig,
-    parameters: Vec<Parameter>,
-    size: Size,
+    structure: Structure,
     shifts: Tensor,
     squares: Linear,
     policy: Linear,
@@ -46,11 +46,11 @@ impl Toy {
         let squares = builder.linear("squares", Dense::per_token(112, width), Part::Main);
         let policy = builder.linear("policy", Dense::per_board(board, 1858), Part::Main);
         let wdl = builder.linear("wdl", Dense::per_board(board, 3), Part::Other);
-        let (parameters, size) = builder.finish();
+        let stated = ArchitectureConfig::Toy {
+            model: config.clone(),
+        };
         Toy {
-            config: config.clone(),
-            parameters,
-            size,
+            structure: Structure::new(stated, builder),
             shifts: bitboards::shifts().to_device(device),
             squares,
             policy,
@@ -60,22 +60,12 @@ impl Toy {
 }
 
 impl Architecture for Toy {
-    fn config(&self) -> ArchitectureConfig {
-        ArchitectureConfig::Toy {
-            model: self.config.clone(),
-        }
+    fn structure(&self) -> &Structure {
+        &self.structure
     }
 
-    fn parameters(&self) -> &[Parameter] {
-        &self.parameters
-    }
-
-    fn buffers(&self) -> Vec<(String, Tensor)> {
-        vec![("shifts".to_owned(), self.shifts.shallow_clone())]
-    }
-
-    fn size(&self) -> Size {
-        self.size
+    fn constants(&self) -> Vec<(&str, &Tensor)> {
+        vec![("shifts", &self.shifts)]
     }
 
     fn exported(&self) -> ExportedProgram<'_> {

@@ -27,8 +27,9 @@ pub use grow::grow;
 pub use heads::RuleLogits;
 pub use past::Past;
 
-use super::architecture::{Architecture, Evaluator, Interface, Positions};
+use super::architecture::{Architecture, Evaluator, Interface, Positions, Structure};
 use super::chessformer::Chessformer;
+use super::config::ArchitectureConfig;
 use super::outputs::{Output, OutputSet, Outputs};
 use super::parameters::{Builder, Parameter, Weights};
 use super::size::Size;
@@ -42,8 +43,7 @@ use tch::{Device, Tensor};
 #[derive(Debug)]
 pub struct World {
     config: WorldConfig,
-    parameters: Vec<Parameter>,
-    size: Size,
+    structure: Structure,
     encoder: Chessformer,
     /// Where latents are one token.
     fusion: Option<Fusion>,
@@ -76,18 +76,19 @@ impl World {
         let heads = builder.scope("rules", |builder| {
             RuleHeads::build(builder, &config.encoder)
         });
-        let (
-            parameters,
-            Size {
-                parameters: count, ..
-            },
-        ) = builder.finish();
+        let stated = ArchitectureConfig::World {
+            model: config.clone(),
+        };
+        let structure = Structure::new(stated, builder);
         Ok(World {
             config: config.clone(),
-            parameters,
-            size: Size {
-                parameters: count,
-                ..encoder.size()
+            structure: Structure {
+                // Operations are those of an evaluation.
+                size: Size {
+                    parameters: structure.size.parameters,
+                    ..encoder.size()
+                },
+                ..structure
             },
             encoder,
             fusion,
@@ -113,7 +114,7 @@ impl World {
     /// others.
     #[must_use]
     pub fn representing(&self) -> &[Parameter] {
-        &self.parameters[..self.representing]
+        &self.structure.parameters[..self.representing]
     }
 
     /// The encoder's tokens [B, 64, width] of rows i64 [B, words], as the side to move sees

@@ -84,7 +84,7 @@ impl LearnedMarks {
     }
 
     /// Index tensors of a network file.
-    pub fn buffers(&self) -> [(&'static str, &Tensor); 2] {
+    pub fn constants(&self) -> [(&'static str, &Tensor); 2] {
         [("move_parts", &self.parts), ("squares", &self.squares)]
     }
 

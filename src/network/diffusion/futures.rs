@@ -130,14 +130,12 @@ impl Constants {
     }
 
     /// The tensors by name.
-    pub fn buffers(&self) -> Vec<(String, Tensor)> {
-        let named = [
+    pub fn named(&self) -> [(&str, &Tensor); 3] {
+        [
             ("board_shifts", &self.shifts),
             ("other_side", &self.other_side),
             ("other_rights", &self.other_rights),
-        ];
-        let named = named.map(|(name, it)| (name.to_owned(), it.shallow_clone()));
-        named.into()
+        ]
     }
 
     /// Rows i64 [B · T, words] of all boards. Future ones are those of games that begin

@@ -20,7 +20,7 @@ use crate::network::blocks::{AdaLnZero, TimeAttention};
 use crate::network::chessformer::{Chessformer, ConfigError};
 use crate::network::layers::Linear;
 use crate::network::outputs::{Output, OutputSet, Outputs};
-use crate::network::parameters::{Builder, Dense, Initial, Parameter, Slot, Weights};
+use crate::network::parameters::{Builder, Dense, Initial, Slot, Weights};
 use crate::network::size::{Part, Size};
 use crate::network::taps::Tap;
 use tch::{Device, Kind, Tensor};
@@ -88,11 +88,8 @@ struct TimeLayer {
 }
 
 impl Grid {
-    /// With its parameters and size.
-    pub fn build(
-        config: &DiffusionConfig,
-        device: Device,
-    ) -> Result<(Grid, Vec<Parameter>, Size), ConfigError> {
+    /// With what collected its parameters.
+    pub fn build(config: &DiffusionConfig, device: Device) -> Result<(Grid, Builder), ConfigError> {
         let trunk = Chessformer::new(&config.trunk, device)?;
         let boards = 1 + config.horizon;
         let size = trunk.size();
@@ -108,8 +105,7 @@ impl Grid {
                 Foresight::build(builder, config, device)
             })
         });
-        let (parameters, size) = builder.finish();
-        Ok((Grid { trunk, foresight }, parameters, size))
+        Ok((Grid { trunk, foresight }, builder))
     }
 
     /// As [`super::Diffusion::foresee`].
@@ -226,11 +222,11 @@ impl Grid {
     }
 
     /// The tensors besides the parameters that it reads, but for those shared with others.
-    pub fn buffers(&self) -> Vec<(String, Tensor)> {
-        let mut buffers = self.trunk.buffers();
-        let waves = self.foresight.iter().map(|parts| &parts.waves);
-        buffers.extend(waves.map(|waves| ("noise_waves".to_owned(), waves.shallow_clone())));
-        buffers
+    pub fn constants(&self) -> Vec<(&str, &Tensor)> {
+        let mut constants = self.trunk.constants();
+        let foresight = self.foresight.iter();
+        constants.extend(foresight.map(|parts| ("noise_waves", &parts.waves)));
+        constants
     }
 
     /// Whether it foresees anything.

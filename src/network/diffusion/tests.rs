@@ -2,7 +2,7 @@ use super::*;
 use crate::chess::Game;
 use crate::encode::{Input, POLICY_SIZE, Squares, WIDTH, policy_index};
 use crate::network::chessformer::{ModelConfig, PositionConfig};
-use crate::network::{About, Chessformer, Network, open};
+use crate::network::{About, Chessformer, Network, Parameter, open};
 use crate::nn::torch::ExportPrecision;
 use crate::nn::torch::Program;
 use crate::nn::{CodePolicy, Decoding};

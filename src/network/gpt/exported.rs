@@ -5,12 +5,10 @@
 //! its own: a first step takes S = 0.
 
 use super::{Gpt, Next, Positions, Sequences};
-use crate::network::architecture::Architecture;
+use crate::network::architecture::{Architecture, Structure};
 use crate::network::blocks::KeyValues;
-use crate::network::config::ArchitectureConfig;
 use crate::network::exported::ExportedProgram;
-use crate::network::parameters::{Parameter, Weights};
-use crate::network::size::Size;
+use crate::network::parameters::Weights;
 use crate::nn::metadata::{DataType, Dimension, EncoderSpec, FORWARD, STEP, TensorSpec};
 use crate::nn::torch::TracedMethod;
 use tch::{Device, Kind, Tensor};
@@ -19,29 +17,17 @@ use tch::{Device, Kind, Tensor};
 const EXAMPLE: [i64; 3] = [2, 5, 3];
 
 impl Architecture for Gpt {
-    fn config(&self) -> ArchitectureConfig {
-        ArchitectureConfig::Gpt {
-            model: self.config.clone(),
-        }
+    fn structure(&self) -> &Structure {
+        &self.structure
     }
 
-    fn parameters(&self) -> &[Parameter] {
-        &self.parameters
-    }
-
-    fn buffers(&self) -> Vec<(String, Tensor)> {
+    fn constants(&self) -> Vec<(&str, &Tensor)> {
         let parts = self.tokens.parts().map(|parts| ("move_parts", parts));
         let speeds = match &self.positions {
             Positions::Rotary(rotary) => Some(("rotary_speeds", rotary.speeds())),
             Positions::Learned(_) => None,
         };
-        let named = |(name, tensor): (&str, &Tensor)| (name.to_owned(), tensor.shallow_clone());
-        parts.into_iter().chain(speeds).map(named).collect()
-    }
-
-    /// That of a token.
-    fn size(&self) -> Size {
-        self.size
+        parts.into_iter().chain(speeds).collect()
     }
 
     fn exported(&self) -> ExportedProgram<'_> {

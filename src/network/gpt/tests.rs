@@ -1,7 +1,7 @@
 use super::config::VocabularyConfig;
 use super::*;
 use crate::chess::Ratings;
-use crate::network::{About, Architecture, Network, open, open_any};
+use crate::network::{About, Architecture, Network, Parameter, open, open_any};
 use crate::nn::torch::ExportPrecision;
 use crate::nn::{CodePolicy, EncoderSpec};
 use shakmaty::KnownOutcome;

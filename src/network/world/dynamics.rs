@@ -39,11 +39,11 @@ impl Dynamics {
     }
 
     /// Tensors of a network file besides parameters.
-    pub fn buffers(&self) -> Vec<(&'static str, &Tensor)> {
+    pub fn constants(&self) -> Vec<(&'static str, &Tensor)> {
         match self {
-            Dynamics::Squares(squares) => squares.buffers().to_vec(),
-            Dynamics::Token(token) => token.buffers().to_vec(),
-            Dynamics::Dit(dit) => dit.buffers().to_vec(),
+            Dynamics::Squares(squares) => squares.constants().to_vec(),
+            Dynamics::Token(token) => token.constants().to_vec(),
+            Dynamics::Dit(dit) => dit.constants().to_vec(),
         }
     }
 

@@ -9,13 +9,11 @@
 
 use super::{Past, World};
 use crate::encode::SQUARE_CLASSES;
-use crate::network::architecture::{Architecture, Evaluator, NotAnEvaluator};
-use crate::network::config::ArchitectureConfig;
+use crate::network::architecture::{Architecture, Evaluator, NotAnEvaluator, Structure};
 use crate::network::evaluator;
 use crate::network::exported::ExportedProgram;
 use crate::network::outputs::{Output, OutputSet};
-use crate::network::parameters::{Parameter, Weights};
-use crate::network::size::Size;
+use crate::network::parameters::Weights;
 use crate::nn::metadata::{DataType, Dimension, EncoderSpec, STEP, TensorSpec};
 use crate::nn::torch::TracedMethod;
 use tch::{Device, Kind, Tensor};
@@ -28,25 +26,14 @@ const REPRESENT: &str = "represent";
 const PREDICT: &str = "predict";
 
 impl Architecture for World {
-    fn config(&self) -> ArchitectureConfig {
-        ArchitectureConfig::World {
-            model: self.config.clone(),
-        }
+    fn structure(&self) -> &Structure {
+        &self.structure
     }
 
-    fn parameters(&self) -> &[Parameter] {
-        &self.parameters
-    }
-
-    fn buffers(&self) -> Vec<(String, Tensor)> {
-        let own = self.dynamics.buffers().into_iter();
-        let own = own.map(|(name, tensor)| (name.to_owned(), tensor.shallow_clone()));
-        self.encoder.buffers().into_iter().chain(own).collect()
-    }
-
-    /// Parameters of the whole; operations of an evaluation.
-    fn size(&self) -> Size {
-        self.size
+    fn constants(&self) -> Vec<(&str, &Tensor)> {
+        let mut constants = self.encoder.constants();
+        constants.extend(self.dynamics.constants());
+        constants
     }
 
     fn into_evaluator(self: Box<Self>) -> Result<Box<dyn Evaluator>, NotAnEvaluator> {

@@ -78,8 +78,8 @@ impl Dit {
     }
 
     /// Tensors of a network file besides parameters.
-    pub fn buffers(&self) -> [(&'static str, &Tensor); 2] {
-        self.marks.buffers()
+    pub fn constants(&self) -> [(&'static str, &Tensor); 2] {
+        self.marks.constants()
     }
 
     /// As [`Dynamics::step`](super::Dynamics::step).

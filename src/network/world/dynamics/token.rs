@@ -71,7 +71,7 @@ impl Token {
     }
 
     /// Tensors of a network file besides parameters.
-    pub fn buffers(&self) -> [(&'static str, &Tensor); 1] {
+    pub fn constants(&self) -> [(&'static str, &Tensor); 1] {
         [("move_parts", &self.parts)]
     }
 

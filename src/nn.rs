@@ -41,6 +41,7 @@ pub use uniform::Uniform;
 
 use crate::chess::{Game, Ratings};
 use crate::encode::{Encoder, Input, Unencodable, policy_index};
+use crate::softmax::softmax;
 use shakmaty::{Move, Position};
 use std::sync::Arc;
 
@@ -198,6 +199,28 @@ pub struct Value {
 }
 
 impl Value {
+    /// The value that the outputs of a network state: the logits of win, draw and loss,
+    /// and what there is of a `q` of its own, the plies left and the error of `q`. `None`
+    /// unless all are finite.
+    #[must_use]
+    pub fn of_outputs(
+        mut wdl: [f32; 3],
+        [q, moves_left, error]: [Option<f32>; 3],
+    ) -> Option<Value> {
+        softmax(&mut wdl, 1.0);
+        let scalars = [q, moves_left, error].into_iter().flatten();
+        if !wdl.into_iter().chain(scalars).all(f32::is_finite) {
+            return None;
+        }
+        let q = q.unwrap_or(wdl[0] - wdl[2]).clamp(-1.0, 1.0);
+        Some(Value {
+            q,
+            d: wdl[1].min(1.0 - q.abs()),
+            moves_left: moves_left.unwrap_or_default().max(0.0),
+            error: error.unwrap_or_default().max(0.0),
+        })
+    }
+
     /// Probabilities of win, draw and loss; they sum to 1.
     #[must_use]
     pub fn wdl(&self) -> [f32; 3] {
@@ -320,6 +343,13 @@ pub enum BackendError {
     /// The thread that serves the batches is gone.
     #[error("the evaluation service has stopped")]
     Stopped,
+}
+
+#[cfg(feature = "torch")]
+impl From<torch::TorchError> for BackendError {
+    fn from(error: torch::TorchError) -> BackendError {
+        BackendError::Torch(error.to_string())
+    }
 }
 
 /// What is done with an answer.

@@ -2,14 +2,11 @@
 
 use crate::network::world::{FrozenWorld, Seen};
 use crate::network::{self, ArchitectureConfig, OpenError, Output, World};
-use crate::nn::torch::{self, ComputeType, NetworkError, TorchError};
+use crate::nn::torch::{self, ComputeType, NetworkError, TorchError, floats};
 use crate::nn::{
     BackendError, CodePolicy, DeviceChoice, Imagination, Imagined, ImaginedBoard, Precision, Scene,
     Value,
 };
-use crate::panics;
-use crate::softmax::softmax;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use tch::{Device, Kind, Tensor};
 
@@ -162,10 +159,6 @@ impl WorldImagination {
         let prior = seen.outputs.policy() + seen.rules.legality.log_sigmoid();
         let (best, entries) = prior.topk(most.max(1) as i64, -1, true, true);
         let legality = seen.rules.legality.gather(-1, &entries, false);
-        let floats = |tensor: &Tensor| -> Vec<f32> {
-            let tensor = tensor.to_kind(Kind::Float).to_device(Device::Cpu);
-            Vec::try_from(tensor.reshape([-1])).expect("a vector of floats")
-        };
         let entries: Vec<i64> = Vec::try_from(entries.to_device(Device::Cpu).reshape([-1]))
             .expect("a vector of integers");
         let (best, legality) = (floats(&best), floats(&legality));
@@ -179,21 +172,13 @@ impl WorldImagination {
         let wdl = floats(seen.outputs.wdl());
         let ended = floats(&seen.rules.end.sigmoid());
         let mut scalar = |output| seen.outputs.take(output).map(|it| floats(&it));
-        let [q, error, moves_left] =
-            [Output::Q, Output::QError, Output::MovesLeft].map(&mut scalar);
+        let scalars = [Output::Q, Output::MovesLeft, Output::QError].map(&mut scalar);
         let kept = bytes_of(&seen.kept);
         let most = most.max(1);
         for (row, &place) in places.iter().enumerate() {
-            let mut wdl = [0, 1, 2].map(|part| wdl[3 * row + part]);
-            softmax(&mut wdl, 1.0);
-            let of = |values: &Option<Vec<f32>>| values.as_ref().map(|values| values[row]);
-            let q = of(&q).unwrap_or(wdl[0] - wdl[2]).clamp(-1.0, 1.0);
-            let value = Value {
-                q,
-                d: wdl[1].min(1.0 - q.abs()),
-                moves_left: of(&moves_left).unwrap_or_default().max(0.0),
-                error: of(&error).unwrap_or_default().max(0.0),
-            };
+            let wdl = [0, 1, 2].map(|part| wdl[3 * row + part]);
+            let scalars = scalars.each_ref().map(|values| Some(values.as_ref()?[row]));
+            let value = Value::of_outputs(wdl, scalars);
             let first = row * most;
             // What is illegal rather than legal is considered only where nothing else is there.
             let is_considered = |&at: &usize| legality[at] >= 0.0;
@@ -212,9 +197,8 @@ impl WorldImagination {
                 Scene::After { .. } => (Vec::new(), true),
             };
             let numbers = likeliest.iter().map(|(_, logit)| logit).chain(&logits);
-            if !q.is_finite() || !numbers.copied().all(f32::is_finite) {
-                return Err(BackendError::NotFinite(self.name.clone()));
-            }
+            let value = value.filter(|_| numbers.copied().all(f32::is_finite));
+            let value = value.ok_or_else(|| BackendError::NotFinite(self.name.clone()))?;
             let board = &kept[row * self.bytes..][..self.bytes];
             found[place] = Some(Imagined {
                 board: Arc::new(ImaginedBoard::new(board, has_step)),
@@ -240,13 +224,7 @@ impl Imagination for WorldImagination {
     fn imagine(&self, scenes: &[Scene], most: usize) -> Result<Vec<Imagined>, BackendError> {
         let mut found = Vec::with_capacity(scenes.len());
         for scenes in scenes.chunks(BATCH) {
-            // tch panics where libtorch throws, as for lack of memory.
-            let seen = catch_unwind(AssertUnwindSafe(|| self.see(scenes, most)));
-            let seen = seen.map_err(|panic| {
-                let error = TorchError::new(panics::message(&*panic));
-                BackendError::Torch(error.to_string())
-            })?;
-            found.extend(seen?);
+            found.extend(torch::caught(|| self.see(scenes, most))??);
         }
         Ok(found)
     }

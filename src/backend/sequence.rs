@@ -9,8 +9,6 @@ use crate::nn::{
     Backend, BackendError, Batch, CodePolicy, DeviceChoice, Evaluations, Format, Precision,
     Properties, Value,
 };
-use crate::panics;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use tch::{Device, Kind, Tensor};
 
@@ -111,13 +109,7 @@ impl Backend for SequenceBackend {
         let network = self.network.lock().unwrap_or_else(PoisonError::into_inner);
         let mut answers = vec![Answer::default(); batch.len()];
         for games in rows.games.chunks(BATCH) {
-            // tch panics where libtorch throws, as for lack of memory.
-            let read = catch_unwind(AssertUnwindSafe(|| network.read(games, batch)));
-            let read = read.map_err(|panic| {
-                let error = TorchError::new(panics::message(&*panic));
-                BackendError::Torch(error.to_string())
-            })?;
-            for (position, answer) in read {
+            for (position, answer) in torch::caught(|| network.read(games, batch))? {
                 answers[position] = answer;
             }
         }
@@ -217,10 +209,9 @@ impl Played {
         let features = features.reshape([-1, width]).index_select(0, &places);
         let next = self.gpt.next(&self.weights, &features);
         let classes = self.gpt.vocabulary().size();
-        let logits = rows(&next.tokens);
-        let outcomes = next
-            .outcome
-            .map(|logits| rows(&logits.softmax(-1, Kind::Float)));
+        let logits = torch::floats(&next.tokens);
+        let outcomes = next.outcome;
+        let outcomes = outcomes.map(|logits| torch::floats(&logits.softmax(-1, Kind::Float)));
         let answers = indices.into_iter().enumerate().map(|(place, index)| {
             let logits = &logits[place * classes..][..classes];
             let of_moves = batch.moves(index);
@@ -246,11 +237,6 @@ impl Played {
         });
         answers.collect()
     }
-}
-
-fn rows(tensor: &Tensor) -> Vec<f32> {
-    let tensor = tensor.to_kind(Kind::Float).to_device(Device::Cpu);
-    Vec::try_from(tensor.reshape([-1])).expect("a vector of floats")
 }
 
 #[cfg(test)]

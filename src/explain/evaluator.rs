@@ -2,7 +2,7 @@
 
 use super::ExplainError;
 use crate::chess::Game;
-use crate::encode::{Input, InputFormat, WIDTH, policy_index};
+use crate::encode::{Input, InputFormat, policy_index};
 use crate::network::{Network, Output, OutputSet, Outputs, Positions, Tap, Taps, Weights};
 use crate::nn::metadata::ranking_outputs;
 use crate::nn::{Value, torch};
@@ -11,6 +11,8 @@ use serde::Serialize;
 use shakmaty::{Bitboard, Position, Square};
 use std::collections::BTreeMap;
 use tch::{Kind, Tensor};
+
+pub(super) use crate::nn::torch::floats;
 
 /// Positions that are evaluated at once: more than a core gains by, and no memory to
 /// speak of.
@@ -45,8 +47,8 @@ pub(super) struct Evaluated {
 pub(super) struct Evaluator<'a> {
     pub network: &'a Network,
     format: InputFormat,
-    /// The words of an [`Input`] that the network reads.
-    words: Vec<i64>,
+    /// The words of an [`Input`] that the network reads; `None` if all.
+    words: Option<Vec<i64>>,
     /// What ranks moves where that is not the result, and its error.
     value: Option<[Output; 2]>,
 }
@@ -83,7 +85,6 @@ impl<'a> Evaluator<'a> {
         let interface = architecture.interface();
         let format = InputFormat::from_number(interface.format)
             .ok_or(ExplainError::Format(interface.format))?;
-        let words = torch::words(&interface.scalars).unwrap_or_else(|| (0..WIDTH).collect());
         let value = ranking_outputs(&network.about.search_value);
         let value = value.map(|names| {
             names.map(|name| Output::from_name(name).expect("an output of some network"))
@@ -91,7 +92,7 @@ impl<'a> Evaluator<'a> {
         Ok(Evaluator {
             network,
             format,
-            words: words.into_iter().map(|word| word as i64).collect(),
+            words: torch::words(&interface.scalars),
             value: value.filter(|&[value, _]| architecture.has(value)),
         })
     }
@@ -131,13 +132,9 @@ impl<'a> Evaluator<'a> {
 
     /// What the network reads of games, i64 [B, words].
     pub fn rows(&self, games: &[Game]) -> Tensor {
-        let inputs: Vec<Input> = games
-            .iter()
-            .map(|game| self.format.encode(game).0)
-            .collect();
-        let words: &[i64] = bytemuck::cast_slice(&inputs);
-        let rows = Tensor::from_slice(words).view([games.len() as i64, -1]);
-        rows.index_select(1, &Tensor::from_slice(&self.words))
+        let inputs = games.iter().map(|game| self.format.encode(game).0);
+        let inputs: Vec<Input> = inputs.collect();
+        torch::rows(&inputs, self.words.as_deref()).expect("rows of one width")
     }
 
     /// Where the network sees each square of the board.
@@ -231,40 +228,28 @@ impl<'a> Evaluator<'a> {
         outputs: &Outputs,
         indices: &[Vec<i64>],
     ) -> Result<Vec<Evaluated>, ExplainError> {
-        let floats = |output: Output| outputs.get(output).map(floats);
-        let (policy, wdl) = (self::floats(outputs.policy()), self::floats(outputs.wdl()));
-        let [q, error] = match self.value {
-            Some(value) => value.map(floats),
-            None => [None, None],
-        };
-        let moves_left = floats(Output::MovesLeft);
+        let (policy, wdl) = (floats(outputs.policy()), floats(outputs.wdl()));
+        let [q, error] = self.value.map_or([None, None], |value| value.map(Some));
+        let scalars = [q, Some(Output::MovesLeft), error];
+        let scalars = scalars.map(|output| outputs.get(output?).map(floats));
         let width = policy.len() / indices.len().max(1);
         let evaluated = indices.iter().enumerate().map(|(number, indices)| {
-            let scalar = |values: &Option<Vec<f32>>| values.as_ref().map(|values| values[number]);
-            let mut wdl = [0, 1, 2].map(|part| wdl[3 * number + part]);
-            softmax(&mut wdl, 1.0);
-            let q = scalar(&q).unwrap_or(wdl[0] - wdl[2]).clamp(-1.0, 1.0);
+            let wdl = [0, 1, 2].map(|part| wdl[3 * number + part]);
+            let scalars = scalars.each_ref().map(|it| Some(it.as_ref()?[number]));
             let logits = &policy[number * width..][..width];
             let mut policy: Vec<f32> = indices.iter().map(|&at| logits[at as usize]).collect();
             softmax(&mut policy, 1.0);
-            let value = Value {
-                q,
-                d: wdl[1].min(1.0 - q.abs()),
-                ..Value::default()
-            };
+            let value = Value::of_outputs(wdl, scalars);
+            let value = value.filter(|_| policy.iter().all(|share| share.is_finite()));
+            let value =
+                value.ok_or_else(|| ExplainError::NotFinite(self.network.about.name.clone()))?;
             let evaluation = Evaluation {
-                q,
+                q: value.q,
                 wdl: value.wdl(),
-                moves_left: scalar(&moves_left).map(|plies| plies.max(0.0)),
-                error: scalar(&error).map(|error| error.max(0.0)),
+                moves_left: scalars[1].map(|_| value.moves_left),
+                error: scalars[2].map(|_| value.error),
             };
-            let numbers = evaluation.wdl.iter().chain(&policy).copied();
-            let extras = [evaluation.moves_left, evaluation.error];
-            let mut numbers = numbers.chain([q]).chain(extras.into_iter().flatten());
-            match numbers.all(f32::is_finite) {
-                true => Ok(Evaluated { evaluation, policy }),
-                false => Err(ExplainError::NotFinite(self.network.about.name.clone())),
-            }
+            Ok(Evaluated { evaluation, policy })
         });
         evaluated.collect()
     }
@@ -279,10 +264,4 @@ impl<'a> Evaluator<'a> {
             }
         }
     }
-}
-
-/// The numbers of a tensor, row by row.
-pub(super) fn floats(tensor: &Tensor) -> Vec<f32> {
-    let flat = tensor.detach().to_kind(Kind::Float).contiguous().view(-1);
-    flat.try_into().expect("f32 on the CPU")
 }

@@ -66,16 +66,9 @@ pub(super) fn exported(network: &dyn Evaluator) -> ExportedProgram<'_> {
 
 /// The initial position in two rows.
 fn example(planes: &PlanesSpec) -> Tensor {
-    let input = Input::encode(&Game::default());
-    let all: &[i64] = bytemuck::cast_slice(input.words());
-    let row = match torch::words(&planes.scalars) {
-        None => Tensor::from_slice(all),
-        Some(words) => {
-            let chosen: Vec<i64> = words.into_iter().map(|word| all[word]).collect();
-            Tensor::from_slice(&chosen)
-        }
-    };
-    row.repeat([2, 1])
+    let inputs = [Input::encode(&Game::default()); 2];
+    let words = torch::words(&planes.scalars);
+    torch::rows(&inputs, words.as_deref()).expect("two rows")
 }
 
 /// The exported outputs of a network.

@@ -7,11 +7,9 @@ use super::evaluator::{evaluate, in_order};
 use super::family::ArchitectureError;
 use super::file::Network;
 use super::parameters::Weights;
-use crate::nn::torch::{ComputeType, Inference, Program, TorchError};
+use crate::nn::torch::{self, ComputeType, Inference, Program, TorchError};
 use crate::nn::{Decoding, Foreseen};
-use crate::panics;
 use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use tch::{Device, Tensor};
 
 /// A network to be played in certain numbers. It computes what [`Network::forward`] does,
@@ -73,8 +71,7 @@ impl FrozenNetwork {
             ..self.decoding
         };
         let any: &dyn Any = network;
-        // tch panics where libtorch throws, as for lack of memory.
-        let run = || match any.downcast_ref::<Diffusion>() {
+        torch::caught(|| match any.downcast_ref::<Diffusion>() {
             Some(denoiser) => {
                 let wanted = network.interface().outputs.into_iter().collect();
                 let (outputs, foreseen) =
@@ -85,9 +82,7 @@ impl FrozenNetwork {
                 let positions = Positions::Rows(rows);
                 (evaluate(network, &self.weights, positions), Vec::new())
             }
-        };
-        catch_unwind(AssertUnwindSafe(run))
-            .map_err(|panic| TorchError::new(panics::message(&*panic)))
+        })
     }
 }
 

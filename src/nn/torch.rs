@@ -9,6 +9,7 @@ mod fastest;
 pub(crate) mod fused;
 mod hash;
 mod module;
+mod numbers;
 mod pickle;
 mod process;
 mod program;
@@ -28,6 +29,7 @@ pub use script::{ExportPrecision, Run, Script, ScriptError, TracedMethod};
 pub(crate) use archive::{Archive, ArchiveError};
 pub(crate) use contents::contents;
 pub(crate) use device::{has_format, resolve, send};
+pub(crate) use numbers::{caught, floats, rows, words};
 pub(crate) use pickle::{Object, Pickle, View};
 pub(crate) use program::Inference;
 
@@ -36,8 +38,7 @@ use super::{
     Format, Metadata, Precision, Properties, Value,
 };
 use crate::chess::Game;
-use crate::encode::{BOARDS, Encoder, Input, POLICY_SIZE, SCALARS, WIDTH};
-use crate::softmax::softmax;
+use crate::encode::{Encoder, Input, POLICY_SIZE};
 use check::{CheckError, Refusal};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -179,7 +180,7 @@ pub struct TorchBackend {
     heads: Heads,
     /// The words of an [`Input`] that the network reads, in its order; `None`
     /// if it reads all of them as they come.
-    words: Option<Vec<usize>>,
+    words: Option<Vec<i64>>,
     device: Device,
     numbers: ComputeType,
     /// Positions that go through the network at once, at most.
@@ -384,9 +385,9 @@ impl TorchBackend {
         inputs: &[Input],
         steps: Option<usize>,
     ) -> Result<(Vec<Tensor>, Vec<Foreseen>), NetworkError> {
-        let rows = inputs.len() as i64;
+        let count = inputs.len() as i64;
         let filled = self.filled(inputs);
-        let on_device = self.input(&filled)?.f_to_device(self.device);
+        let on_device = rows(&filled, self.words.as_deref())?.f_to_device(self.device);
         let on_device = on_device.map_err(TorchError::from)?;
         let (outputs, mut foreseen) = self.program.foresee(&on_device, steps)?;
         foreseen.truncate(inputs.len());
@@ -395,7 +396,7 @@ impl TorchBackend {
             .map(|output| {
                 let output = match filled {
                     Cow::Borrowed(_) => output,
-                    Cow::Owned(_) => output.f_narrow(0, 0, rows)?,
+                    Cow::Owned(_) => output.f_narrow(0, 0, count)?,
                 };
                 let output = output.f_to_device(Device::Cpu)?;
                 output.f_to_kind(Kind::Float)?.f_contiguous()
@@ -404,9 +405,9 @@ impl TorchBackend {
             .map_err(TorchError::from)?;
         for (index, name) in self.metadata.outputs().enumerate() {
             let expected = match name {
-                "policy" | "policy_optimistic" => vec![rows, POLICY_SIZE as i64],
-                "wdl" => vec![rows, 3],
-                _ if self.heads.reads(index) => vec![rows],
+                "policy" | "policy_optimistic" => vec![count, POLICY_SIZE as i64],
+                "wdl" => vec![count, 3],
+                _ if self.heads.reads(index) => vec![count],
                 _ => continue,
             };
             let found = outputs.get(index).map(Tensor::size).unwrap_or_default();
@@ -437,41 +438,12 @@ impl TorchBackend {
         }
     }
 
-    /// The words that the network reads, [B, width] of i64.
-    fn input(&self, inputs: &[Input]) -> Result<Tensor, TorchError> {
-        let all: &[i64] = bytemuck::cast_slice(inputs);
-        let (tensor, width) = match &self.words {
-            None => (Tensor::f_from_slice(all)?, WIDTH),
-            Some(words) => {
-                let mut chosen = Vec::with_capacity(inputs.len() * words.len());
-                for row in all.chunks_exact(WIDTH) {
-                    chosen.extend(words.iter().map(|&word| row[word]));
-                }
-                (Tensor::f_from_slice(&chosen)?, words.len())
-            }
-        };
-        Ok(tensor.f_view([inputs.len() as i64, width as i64])?)
-    }
-
     /// The value of position `index` from the outputs; `None` if they are not
     /// finite.
     fn value(&self, outputs: &[&[f32]], index: usize) -> Option<Value> {
-        let mut wdl = [0, 1, 2].map(|part| outputs[self.heads.wdl][3 * index + part]);
-        softmax(&mut wdl, 1.0);
-        let scalar = |head: Option<usize>| head.map(|head| outputs[head][index]);
-        let (q, error) = (scalar(self.heads.q), scalar(self.heads.error));
-        let moves_left = scalar(self.heads.moves_left);
-        let mut numbers = wdl.into_iter().chain(q).chain(error).chain(moves_left);
-        if !numbers.all(f32::is_finite) {
-            return None;
-        }
-        let q = q.unwrap_or(wdl[0] - wdl[2]).clamp(-1.0, 1.0);
-        Some(Value {
-            q,
-            d: wdl[1].min(1.0 - q.abs()),
-            moves_left: moves_left.unwrap_or_default().max(0.0),
-            error: error.unwrap_or_default().max(0.0),
-        })
+        let wdl = [0, 1, 2].map(|part| outputs[self.heads.wdl][3 * index + part]);
+        let scalars = [self.heads.q, self.heads.moves_left, self.heads.error];
+        Value::of_outputs(wdl, scalars.map(|head| Some(outputs[head?][index])))
     }
 }
 
@@ -555,19 +527,6 @@ impl Heads {
     fn reads(&self, output: usize) -> bool {
         [self.q, self.error, self.moves_left].contains(&Some(output))
     }
-}
-
-/// The words of an [`Input`] behind the bitboards and the scalars named; `None`
-/// if those are all of them in order. The names have been checked.
-pub(crate) fn words(scalars: &[impl AsRef<str>]) -> Option<Vec<usize>> {
-    let names = || scalars.iter().map(AsRef::as_ref);
-    let position = |name: &str| SCALARS.iter().position(|&scalar| scalar == name);
-    (!names().eq(SCALARS)).then(|| {
-        let scalars = names().filter_map(position);
-        (0..BOARDS)
-            .chain(scalars.map(|scalar| BOARDS + scalar))
-            .collect()
-    })
 }
 
 #[cfg(test)]

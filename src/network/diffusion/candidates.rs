@@ -15,6 +15,7 @@ use crate::encode::{Input, POLICY_SIZE, WIDTH, policy_index};
 use crate::network::architecture::Evaluator;
 use crate::network::outputs::{Output, OutputSet, Outputs};
 use crate::network::parameters::Weights;
+use crate::nn::torch::floats;
 use crate::nn::{Decoding, Foreseen};
 use shakmaty::Position;
 use tch::{Device, Kind, Tensor};
@@ -45,7 +46,7 @@ impl Diffusion {
         let mut outputs = unaided.step(weights, rows, all);
         let foreseen = unaided.states.into_iter().map(Revealed::foreseen);
         let mut foreseen: Vec<Foreseen> = foreseen.collect();
-        let logits = to_floats(outputs.policy());
+        let logits = floats(outputs.policy());
         let candidates = candidates(rows, &logits, decoding.steps - 1);
         if !candidates.is_empty() {
             let places: Vec<i64> = candidates.iter().map(|it| it.position as i64).collect();
@@ -58,7 +59,7 @@ impl Diffusion {
             let found = future.step(weights, &copies, values);
             let before = value(&outputs).index_select(0, &on(&places, rows.device()));
             let gains = mean_value(&found, future.q.as_ref()) - before;
-            let gains = to_floats(&(gains * f64::from(decoding.logits_of_value())));
+            let gains = floats(&(gains * f64::from(decoding.logits_of_value())));
             let best = best(&candidates, &gains, &logits);
             improve(&mut outputs, &candidates, &gains);
             take_values(&mut outputs, &found, &best);
@@ -71,11 +72,6 @@ impl Diffusion {
         }
         (outputs, foreseen)
     }
-}
-
-fn to_floats(tensor: &Tensor) -> Vec<f32> {
-    let flat = tensor.to_kind(Kind::Float).to_device(Device::Cpu);
-    Vec::try_from(flat.reshape([-1])).expect("a vector of floats")
 }
 
 fn on(numbers: &[i64], device: Device) -> Tensor {

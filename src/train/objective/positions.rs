@@ -16,10 +16,11 @@ pub use teacher::TeacherError;
 use super::{Narrow, Objective, Term, refuse_keys_of_games};
 use crate::data::examples;
 use crate::data::loader::Batch;
-use crate::encode::{BOARDS, InputFormat, SCALARS};
+use crate::encode::{InputFormat, SCALARS};
 use crate::network::{
     ArchitectureConfig, Evaluator, Output, OutputSet, Outputs, Parameter, Tap, Weights,
 };
+use crate::nn::torch;
 use crate::train::config::{AugmentConfig, ConfigError, TrainConfig};
 use crate::train::error::TrainError;
 pub(super) use calibration::Calibration;
@@ -58,12 +59,7 @@ fn build(
 /// The words of a row behind the bitboards and these scalars; `None` if they are the
 /// first ones, for a network does not look beyond its own.
 fn words_of(scalars: &[&str]) -> Option<Vec<i64>> {
-    let place = |scalar: &&str| SCALARS.iter().position(|name| name == scalar);
-    (!SCALARS.starts_with(scalars)).then(|| {
-        let scalars = scalars.iter().filter_map(place);
-        let words = (0..BOARDS).chain(scalars.map(|place| BOARDS + place));
-        words.map(|word| word as i64).collect()
-    })
+    torch::words(scalars).filter(|_| !SCALARS.starts_with(scalars))
 }
 
 /// B positions on the device.

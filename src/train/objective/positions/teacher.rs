@@ -107,10 +107,8 @@ impl Teacher {
                 expected: format.number(),
             });
         }
-        let words = torch::words(&planes.scalars).map(|words| {
-            let words: Vec<i64> = words.into_iter().map(|word| word as i64).collect();
-            Tensor::from_slice(&words).to_device(device)
-        });
+        let words = torch::words(&planes.scalars);
+        let words = words.map(|words| Tensor::from_slice(&words).to_device(device));
         let required = |name| metadata.output(name).unwrap_or_default();
         let program = opened.into_program(kind.into());
         Ok(Teacher {

@@ -1,12 +1,9 @@
 //! World models as what a search in imagination asks.
 
 use crate::network::world::{FrozenWorld, Seen};
-use crate::network::{self, ArchitectureConfig, OpenError, Output, World};
-use crate::nn::torch::{self, ComputeType, NetworkError, TorchError, floats};
-use crate::nn::{
-    BackendError, CodePolicy, DeviceChoice, Imagination, Imagined, ImaginedBoard, Precision, Scene,
-    Value,
-};
+use crate::network::{Network, OpenError, Output, World};
+use crate::nn::torch::{self, ComputeType, NetworkError, floats};
+use crate::nn::{BackendError, Imagination, Imagined, ImaginedBoard, Scene, Value};
 use std::sync::Arc;
 use tch::{Device, Kind, Tensor};
 
@@ -22,40 +19,6 @@ pub(super) struct WorldImagination {
     bytes: usize,
 }
 
-/// Makes the imagination of a network file, if it is one of a world model.
-///
-/// # Errors
-/// [`NetworkError`] if it cannot be used, or the device is not there.
-pub(super) fn open(
-    file: &[u8],
-    policy: CodePolicy,
-    device: DeviceChoice,
-    precision: Precision,
-) -> Result<Option<WorldImagination>, NetworkError> {
-    let config = network::architecture(file);
-    if !config.is_ok_and(|config| matches!(config, ArchitectureConfig::World { .. })) {
-        return Ok(None);
-    }
-    let failed =
-        |error: &dyn std::error::Error| NetworkError::Torch(TorchError::new(&error.to_string()));
-    let opened = network::open_any(file, policy).map_err(|error| match error {
-        OpenError::Network(error) => error,
-        other => failed(&other),
-    })?;
-    let network = opened.downcast::<World>().expect("it says that it is one");
-    let (device, formats) = torch::resolve(device, precision)?;
-    let numbers = chosen(&formats);
-    let frozen = network.freeze_on(numbers, device);
-    let frozen = frozen.map_err(|error| failed(&error))?;
-    let numbers: i64 = frozen.shape().iter().product();
-    Ok(Some(WorldImagination {
-        name: network.about.name.clone(),
-        context: network.architecture.model().context as usize,
-        bytes: numbers as usize * frozen.kind().elt_size_in_bytes(),
-        frozen,
-    }))
-}
-
 /// Of the formats of a device the one that latents are kept in: never bytes, and of
 /// processors the one that has kernels.
 fn chosen(formats: &[ComputeType]) -> ComputeType {
@@ -68,6 +31,23 @@ fn chosen(formats: &[ComputeType]) -> ComputeType {
 }
 
 impl WorldImagination {
+    /// The imagination of a world model on a device that has these formats.
+    pub fn new(
+        network: &Network<World>,
+        device: Device,
+        formats: &[ComputeType],
+    ) -> Result<WorldImagination, NetworkError> {
+        let frozen = network.freeze_to_imagine(chosen(formats), device);
+        let frozen = frozen.map_err(OpenError::from)?;
+        let numbers: i64 = frozen.shape().iter().product();
+        Ok(WorldImagination {
+            name: network.about.name.clone(),
+            context: network.architecture.model().context as usize,
+            bytes: numbers as usize * frozen.kind().elt_size_in_bytes(),
+            frozen,
+        })
+    }
+
     /// Looks at the true positions among scenes, and steps to the others.
     fn see(&self, scenes: &[Scene], most: usize) -> Result<Vec<Imagined>, BackendError> {
         let mut found: Vec<Option<Imagined>> = vec![None; scenes.len()];
@@ -250,11 +230,13 @@ fn bytes_of(tensor: &Tensor) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::Opened;
     use crate::chess::Game;
     use crate::encode::Input;
     use crate::network::chessformer::{ModelConfig, PositionConfig};
     use crate::network::world::{WorldConfig, WorldState};
-    use crate::network::{About, Architecture, Network};
+    use crate::network::{About, Architecture, Playable};
+    use crate::nn::CodePolicy;
     use crate::nn::torch::ExportPrecision;
 
     /// A little network with large random weights.
@@ -290,13 +272,12 @@ mod tests {
             let path = folder.path().join("little.pt");
             network.write(ExportPrecision::F32, &path).unwrap();
             let file = std::fs::read(&path).unwrap();
-            let opened = open(
-                &file,
-                CodePolicy::Checked,
-                DeviceChoice::Cpu,
-                Precision::F32,
-            );
-            let imagination = opened.unwrap().unwrap();
+            let opened = Opened::new(&file, CodePolicy::Checked, Device::Cpu).unwrap();
+            let Some(Playable::World(opened)) = opened.network else {
+                panic!("{opened:?}");
+            };
+            let numbers = [ComputeType::from(Kind::Float)];
+            let imagination = WorldImagination::new(&opened, Device::Cpu, &numbers).unwrap();
             let input = Box::new(Input::encode(&Game::default()));
             let root = Scene::Present {
                 input: input.clone(),

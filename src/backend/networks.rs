@@ -1,10 +1,11 @@
 //! Networks in memory, and the backends around them.
 
-use super::imagination::{self, WorldImagination};
+use super::imagination::WorldImagination;
 use super::load::LoadError;
-use super::opened;
-use super::sequence::{self, SequenceBackend};
+use super::opened::Opened;
+use super::sequence::SequenceBackend;
 use crate::bounded;
+use crate::network::Playable;
 use crate::nn::torch::{self, TorchBackend};
 use crate::nn::{
     Backend, BackendError, BackendOptions, Batch, BuiltIn, CodePolicy, DeviceChoice, Evaluations,
@@ -42,6 +43,28 @@ enum Loaded {
 }
 
 impl Loaded {
+    /// What can be played of a network file.
+    fn open(
+        file: &[u8],
+        options: &NetworkOptions,
+        choice: DeviceChoice,
+    ) -> Result<Loaded, NetworkError> {
+        let (device, formats) = torch::resolve(choice, options.precision)?;
+        let opened = Opened::new(file, options.code, device)?;
+        let imagination = match opened.network {
+            Some(Playable::Moves(network)) => {
+                let network = SequenceBackend::new(network, choice, options.precision)?;
+                return Ok(Loaded::Moves(network));
+            }
+            Some(Playable::World(ref world)) => {
+                Some(Arc::new(WorldImagination::new(world, device, &formats)?))
+            }
+            _ => None,
+        };
+        let network = opened.into_backend(file, &formats, options.decoding)?;
+        Ok(Loaded::Positions(Box::new(network), imagination))
+    }
+
     fn device(&self) -> Device {
         match self {
             Loaded::Positions(network, _) => network.device(),
@@ -98,11 +121,12 @@ impl Backend for Loaded {
 
 impl Networks {
     pub(super) fn load(options: &NetworkOptions) -> Result<Networks, LoadError> {
+        let file = network_file(options)?;
         let devices = options.devices.iter();
-        devices
-            .map(|device| load(options, device))
-            .collect::<Result<_, _>>()
-            .map(Networks)
+        let loaded = devices.map(|device| Loaded::open(&file, options, device));
+        let loaded: Result<Vec<Loaded>, NetworkError> = loaded.collect();
+        let loaded = loaded.map_err(|source| unusable(options.net.as_deref(), source));
+        loaded.map(Networks)
     }
 
     /// The backend that `options` ask for, but for its cache.
@@ -155,44 +179,13 @@ pub fn formats(device: DeviceChoice) -> Vec<Precision> {
 /// # Errors
 /// [`LoadError`], as for [`load`](super::load).
 pub fn load_network(options: &NetworkOptions) -> Result<TorchBackend, LoadError> {
-    load_on(options, options.devices.first())
-}
-
-fn load_on(options: &NetworkOptions, device: DeviceChoice) -> Result<TorchBackend, LoadError> {
     let file = network_file(options)?;
-    open(&file, options, device).map_err(|source| unusable(options.net.as_deref(), source))
-}
-
-fn open(
-    file: &[u8],
-    options: &NetworkOptions,
-    device: DeviceChoice,
-) -> Result<TorchBackend, NetworkError> {
-    let NetworkOptions {
-        code,
-        precision,
-        decoding,
-        ..
-    } = *options;
-    opened::open_to_foresee(file, code, device, precision, 0, decoding)
-}
-
-/// Loads a network of any kind that can be played.
-fn load(options: &NetworkOptions, device: DeviceChoice) -> Result<Loaded, LoadError> {
-    let file = network_file(options)?;
-    let failed = |source| unusable(options.net.as_deref(), source);
-    match sequence::open(&file, options.code, device, options.precision).map_err(failed)? {
-        Some(network) => Ok(Loaded::Moves(network)),
-        None => {
-            let NetworkOptions {
-                code, precision, ..
-            } = *options;
-            let network = open(&file, options, device).map_err(failed)?;
-            let imagination = imagination::open(&file, code, device, precision);
-            let imagination = imagination.map_err(failed)?.map(Arc::new);
-            Ok(Loaded::Positions(Box::new(network), imagination))
-        }
-    }
+    let open = || {
+        let (device, formats) = torch::resolve(options.devices.first(), options.precision)?;
+        let opened = Opened::new(&file, options.code, device)?;
+        opened.into_backend(&file, &formats, options.decoding)
+    };
+    open().map_err(|source| unusable(options.net.as_deref(), source))
 }
 
 /// The bytes of the network that `options` name.
@@ -212,9 +205,7 @@ pub fn network_file(options: &NetworkOptions) -> Result<Cow<'static, [u8]>, Load
 /// # Errors
 /// [`LoadError`], as for [`load`](super::load).
 pub fn describe(net: Option<&Path>, code: CodePolicy) -> Result<Metadata, LoadError> {
-    let (_, metadata) =
-        torch::open(&read_network(net)?, code).map_err(|source| unusable(net, source))?;
-    Ok(metadata)
+    torch::describe(&read_network(net)?, code).map_err(|source| unusable(net, source))
 }
 
 /// The bytes of a network file; `None` is the network built into the program.

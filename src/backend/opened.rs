@@ -1,8 +1,8 @@
 //! Network files as they are played.
 
-use crate::network::{self, ArchitectureConfig, Network};
+use crate::network::{self, ArchitectureConfig, Playable};
 use crate::nn::torch::{
-    self, ComputeType, Module, NetworkError, Program, TorchBackend, TorchError,
+    self, ComputeType, Module, NetworkError, NetworkFile, Program, TorchBackend,
 };
 use crate::nn::{CodePolicy, Decoding, DeviceChoice, Metadata, Precision};
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use tch::Device;
 /// their number to the backend.
 ///
 /// On the CPU a network of a family known here runs by that family's own code, and none
-/// of its file's; one that foresees futures does so everywhere. Elsewhere, and of others, the file's TorchScript runs, which
-/// may bring code as the policy says.
+/// of its file's; one that foresees futures does so everywhere. Elsewhere, and of others, the
+/// file's TorchScript runs, which may bring code as the policy says.
 ///
 /// On the CPU libtorch computes each call on its caller's thread alone, in the whole
 /// process from now on: two callers with a thread each are faster than one with two.
@@ -27,117 +27,123 @@ pub fn open(
     precision: Precision,
     threads: usize,
 ) -> Result<TorchBackend, NetworkError> {
-    open_to_foresee(
-        file,
-        policy,
-        device,
-        precision,
-        threads,
-        Decoding::default(),
-    )
-}
-
-/// The same of a network that foresees futures in this way, if it does.
-///
-/// # Errors
-/// As [`open`].
-pub(super) fn open_to_foresee(
-    file: &[u8],
-    policy: CodePolicy,
-    device: DeviceChoice,
-    precision: Precision,
-    threads: usize,
-    decoding: Decoding,
-) -> Result<TorchBackend, NetworkError> {
     let (device, formats) = torch::resolve(device, precision)?;
-    if device == Device::Cpu {
-        // Threads that had been started would wait for work, and spin meanwhile.
-        tch::set_num_threads(1);
-    }
-    let opened = Opened {
-        decoding,
-        ..Opened::new(file, policy, device)?
-    };
-    let backend = match formats[..] {
-        [numbers] => {
-            let metadata = opened.metadata.clone();
-            TorchBackend::of_program(opened.into_program(numbers)?, &metadata, device, numbers)?
-        }
-        _ => TorchBackend::fastest(file, &opened.metadata, device, &formats, |numbers| {
-            opened.program(numbers)
-        })?,
-    };
+    let opened = Opened::new(file, policy, device)?;
+    let backend = opened.into_backend(file, &formats, Decoding::default())?;
     Ok(backend.with_threads(threads))
 }
 
-/// A network file, opened for a device.
+/// A network file, opened once for a device.
 #[derive(Debug)]
 pub(crate) struct Opened {
     /// What it says of itself.
     pub metadata: Metadata,
     device: Device,
-    source: Source,
-    /// How it foresees futures, if it does.
-    decoding: Decoding,
-}
-
-/// What evaluates positions.
-#[derive(Debug)]
-enum Source {
-    /// The code of a family known here.
-    Family(Box<Network>),
-    /// That of the file.
-    Script(Module),
+    /// The network, where our own code runs it.
+    pub(super) network: Option<Playable>,
+    /// The file's code, where that evaluates positions.
+    script: Option<Module>,
 }
 
 impl Opened {
     /// Opens a file for a device; see [`open`].
     pub fn new(file: &[u8], policy: CodePolicy, device: Device) -> Result<Opened, NetworkError> {
-        let opened = |metadata, source| Opened {
-            metadata,
-            device,
-            source,
-            decoding: Decoding::default(),
+        use ArchitectureConfig::{Diffusion, Gpt, Onnx, World};
+        let mut file = NetworkFile::open(file, policy)?;
+        let config = network::described(&file.metadata.architecture);
+        // What these do, no code of a file does.
+        let is_special = matches!(config, Ok(Gpt { .. } | World { .. }));
+        let is_ours = match config {
+            Err(_) | Ok(Onnx { .. }) => false,
+            Ok(Diffusion { .. }) => true,
+            Ok(_) => is_special || device == Device::Cpu,
         };
-        if is_ours(file, device) {
-            let (metadata, tensors) = torch::contents(file, policy)?;
-            if let Ok(network) = Network::from_tensors(&metadata, tensors) {
-                return Ok(opened(metadata, Source::Family(Box::new(network))));
-            }
+        let mut network = None;
+        if is_ours {
+            let tensors = file.tensors()?;
+            let found = Playable::from_tensors(&file.metadata, tensors);
+            network = match is_special {
+                true => Some(found?),
+                false => found.ok(),
+            };
         }
-        let (module, metadata) = torch::open(file, policy)?;
-        Ok(opened(metadata, Source::Script(module)))
-    }
-
-    /// The network in these numbers.
-    pub fn program(&self, numbers: ComputeType) -> Result<Arc<dyn Program>, NetworkError> {
-        Ok(match &self.source {
-            Source::Family(network) => {
-                let frozen = network.freeze_on(self.device, numbers, self.decoding);
-                Arc::new(frozen.map_err(|error| TorchError::new(&error.to_string()))?)
-            }
-            Source::Script(module) => Arc::new(module.copy()?.freeze(self.device, numbers.kind)?),
+        let has_code = match network {
+            None => true,
+            Some(Playable::World(_)) => device != Device::Cpu,
+            Some(_) => false,
+        };
+        Ok(Opened {
+            metadata: file.metadata.clone(),
+            device,
+            network,
+            script: has_code.then(|| file.into_module()).transpose()?,
         })
     }
 
-    /// The same without a copy of what the file holds.
-    pub fn into_program(self, numbers: ComputeType) -> Result<Arc<dyn Program>, NetworkError> {
-        match self.source {
-            Source::Script(module) => Ok(Arc::new(module.freeze(self.device, numbers.kind)?)),
-            Source::Family(_) => self.program(numbers),
+    /// What evaluates positions in the best of these formats. `file` is what was opened;
+    /// futures are foreseen in this way, if the network does so.
+    pub fn into_backend(
+        self,
+        file: &[u8],
+        formats: &[ComputeType],
+        decoding: Decoding,
+    ) -> Result<TorchBackend, NetworkError> {
+        if self.device == Device::Cpu {
+            // Threads that had been started would wait for work, and spin meanwhile.
+            tch::set_num_threads(1);
+        }
+        TorchBackend::require(&self.metadata)?;
+        let (metadata, device) = (self.metadata.clone(), self.device);
+        match *formats {
+            [numbers] => {
+                let program = self.into_program(numbers, decoding)?;
+                TorchBackend::of_program(program, &metadata, device, numbers)
+            }
+            _ => TorchBackend::fastest(file, &metadata, device, formats, |numbers| {
+                self.program(numbers, decoding)
+            }),
         }
     }
-}
 
-/// Whether a network runs by our own code on a device: on the processor all but graphs,
-/// elsewhere only what takes several steps.
-fn is_ours(file: &[u8], device: Device) -> bool {
-    let config = network::architecture(file);
-    config.is_ok_and(|config| match config {
-        ArchitectureConfig::Onnx { .. } => false,
-        ArchitectureConfig::Diffusion { .. } => true,
-        _ => device == Device::Cpu,
-    })
+    /// The network in these numbers.
+    fn program(
+        &self,
+        numbers: ComputeType,
+        decoding: Decoding,
+    ) -> Result<Arc<dyn Program>, NetworkError> {
+        if let Some(script) = &self.script {
+            return Ok(Arc::new(script.copy()?.freeze(self.device, numbers.kind)?));
+        }
+        let frozen = match &self.network {
+            Some(Playable::Positions(network)) => {
+                network.freeze_on(self.device, numbers, decoding)?
+            }
+            Some(Playable::World(network)) => network.freeze_on(self.device, numbers, decoding)?,
+            Some(Playable::Moves(network)) => network.freeze_on(self.device, numbers, decoding)?,
+            None => return Err(NetworkError::Foreign),
+        };
+        Ok(Arc::new(frozen))
+    }
+
+    /// The same without a copy of what the file holds.
+    pub fn into_program(
+        self,
+        numbers: ComputeType,
+        decoding: Decoding,
+    ) -> Result<Arc<dyn Program>, NetworkError> {
+        match (self.script, self.network) {
+            (Some(script), _) => Ok(Arc::new(script.freeze(self.device, numbers.kind)?)),
+            (None, Some(Playable::Positions(network))) if self.device == Device::Cpu => {
+                Ok(Arc::new(network.into_frozen(numbers, decoding)))
+            }
+            (script, network) => Opened {
+                script,
+                network,
+                ..self
+            }
+            .program(numbers, decoding),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -3,11 +3,10 @@
 use crate::chess::Ratings;
 use crate::encode::Encoder;
 use crate::network::gpt::{Conditions, Decoder};
-use crate::network::{self, ArchitectureConfig, Gpt, Network, OpenError, Weights};
-use crate::nn::torch::{self, ComputeType, NetworkError, TorchError};
+use crate::network::{Gpt, Network, Weights};
+use crate::nn::torch::{self, ComputeType, NetworkError};
 use crate::nn::{
-    Backend, BackendError, Batch, CodePolicy, DeviceChoice, Evaluations, Format, Precision,
-    Properties, Value,
+    Backend, BackendError, Batch, DeviceChoice, Evaluations, Format, Precision, Properties, Value,
 };
 use std::sync::{Arc, Mutex, PoisonError};
 use tch::{Device, Kind, Tensor};
@@ -29,28 +28,6 @@ pub(super) struct SequenceBackend {
 struct Played {
     gpt: Box<Gpt>,
     weights: Weights,
-}
-
-/// Makes a network file ready to play, if it is one of a network over moves.
-///
-/// # Errors
-/// [`NetworkError`] if it cannot be used, or the device is not there.
-pub(super) fn open(
-    file: &[u8],
-    policy: CodePolicy,
-    device: DeviceChoice,
-    precision: Precision,
-) -> Result<Option<SequenceBackend>, NetworkError> {
-    let config = network::architecture(file);
-    if !config.is_ok_and(|config| matches!(config, ArchitectureConfig::Gpt { .. })) {
-        return Ok(None);
-    }
-    let opened = network::open_any(file, policy).map_err(|error| match error {
-        OpenError::Network(error) => error,
-        other => NetworkError::Torch(TorchError::new(&other.to_string())),
-    })?;
-    let network = opened.downcast().expect("it says that it is one");
-    SequenceBackend::new(network, device, precision).map(Some)
 }
 
 impl SequenceBackend {

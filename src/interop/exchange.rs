@@ -118,7 +118,7 @@ pub fn open_foreign(file: &[u8], heads: HeadChoice) -> Result<Network, ExchangeE
 /// [`ExchangeError`], naming what is wrong or not supported.
 pub fn describe(file: &[u8], policy: CodePolicy) -> Result<Value, ExchangeError> {
     Ok(match FileKind::of(file).ok_or(ExchangeError::Unknown)? {
-        FileKind::TorchScript => value(torch::open(file, policy)?.1),
+        FileKind::TorchScript => value(torch::describe(file, policy)?),
         FileKind::Lc0 => match lc0::summary(file) {
             Err(Lc0Error::Onnx) => value(onnx::summary(file)?),
             summary => value(summary?),

@@ -5,10 +5,14 @@ use super::config::ArchitectureConfig;
 use super::evaluator::evaluate;
 use super::exported::ExportedProgram;
 use super::family::ArchitectureError;
+use super::gpt::Gpt;
 use super::graph::{Graph, GraphError};
 use super::parameters::{Parameter, Weights};
+use super::world::World;
 use crate::nn::metadata::{CONTRACT, EncoderSpec};
-use crate::nn::torch::{self, ExportPrecision, NetworkError, Script, ScriptError, TracedMethod};
+use crate::nn::torch::{
+    self, ExportPrecision, NetworkError, Script, ScriptError, TorchError, TracedMethod,
+};
 use crate::nn::{CodePolicy, Metadata};
 use serde_json::Value;
 use std::any::Any;
@@ -26,6 +30,17 @@ pub struct Network<A: Architecture + ?Sized = dyn Evaluator> {
     pub weights: Weights,
     /// What is known of it.
     pub about: About,
+}
+
+/// A network, by what can be played of it.
+#[derive(Debug)]
+pub enum Playable {
+    /// It evaluates positions.
+    Positions(Network),
+    /// It does so too, and looks ahead in imagination.
+    World(Network<World>),
+    /// It reads games, move by move.
+    Moves(Network<Gpt>),
 }
 
 /// What a network file states besides the network.
@@ -80,6 +95,15 @@ pub enum OpenError {
     /// It is of a family that evaluates no positions.
     #[error(transparent)]
     NotAnEvaluator(#[from] NotAnEvaluator),
+}
+
+impl From<OpenError> for NetworkError {
+    fn from(error: OpenError) -> NetworkError {
+        match error {
+            OpenError::Network(error) => error,
+            other => NetworkError::Torch(TorchError::new(&other.to_string())),
+        }
+    }
 }
 
 /// Sizes that files state are below this, so that they may be multiplied.
@@ -237,7 +261,7 @@ impl Network<dyn Architecture> {
     }
 }
 
-impl Network {
+impl Playable {
     /// A network from the metadata and the tensors of its file.
     ///
     /// # Errors
@@ -245,8 +269,21 @@ impl Network {
     pub fn from_tensors(
         metadata: &Metadata,
         tensors: impl IntoIterator<Item = (String, Tensor)>,
-    ) -> Result<Network, OpenError> {
-        let network = any_from_tensors(metadata, tensors)?.into_evaluator()?;
+    ) -> Result<Playable, OpenError> {
+        let network = any_from_tensors(metadata, tensors)?;
+        let same = "it is of the family that it states";
+        Ok(match network.architecture.config() {
+            ArchitectureConfig::Gpt { .. } => Playable::Moves(network.downcast().expect(same)),
+            ArchitectureConfig::World { .. } => Playable::World(network.downcast().expect(same)),
+            _ => Playable::Positions(network.evaluating(metadata)?),
+        })
+    }
+}
+
+impl Network<dyn Architecture> {
+    /// The same as one that evaluates positions, with the outputs that its file names.
+    fn evaluating(self, metadata: &Metadata) -> Result<Network, OpenError> {
+        let network = self.into_evaluator()?;
         let outputs = network.architecture.interface().outputs;
         if !outputs
             .iter()
@@ -257,6 +294,19 @@ impl Network {
             return Err(OpenError::Description(what.to_owned()));
         }
         Ok(network)
+    }
+}
+
+impl Network {
+    /// A network from the metadata and the tensors of its file.
+    ///
+    /// # Errors
+    /// [`OpenError`] if they do not fit each other.
+    pub fn from_tensors(
+        metadata: &Metadata,
+        tensors: impl IntoIterator<Item = (String, Tensor)>,
+    ) -> Result<Network, OpenError> {
+        any_from_tensors(metadata, tensors)?.evaluating(metadata)
     }
 
     /// Its structure as that of a family, if it is of that family.
@@ -288,7 +338,7 @@ impl About {
 }
 
 /// The architecture that metadata state.
-fn described(architecture: &Value) -> Result<ArchitectureConfig, OpenError> {
+pub(crate) fn described(architecture: &Value) -> Result<ArchitectureConfig, OpenError> {
     if architecture["family"] != "onnx" && !is_plausible(&architecture["model"]) {
         let what = "its sizes are out of bounds";
         return Err(OpenError::Description(what.to_owned()));

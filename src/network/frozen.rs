@@ -1,11 +1,10 @@
 //! Networks that are played: their weights no longer change, so that what follows from
 //! weights alone is computed once, and blocks have their weights packed for kernels.
 
-use super::architecture::{Evaluator, Positions};
+use super::architecture::{Architecture, Evaluator, Positions};
 use super::diffusion::Diffusion;
 use super::evaluator::{evaluate, in_order};
-use super::family::ArchitectureError;
-use super::file::Network;
+use super::file::{Network, OpenError};
 use super::parameters::Weights;
 use crate::nn::torch::{self, ComputeType, Inference, Program, TorchError};
 use crate::nn::{Decoding, Foreseen};
@@ -26,35 +25,43 @@ pub struct FrozenNetwork {
 // what is made of them lies behind a lock.
 unsafe impl Sync for FrozenNetwork {}
 
-impl Network {
+impl<A: Architecture + ?Sized> Network<A> {
     /// The network in these numbers, ready to be played on the processor.
     ///
     /// # Errors
-    /// [`ArchitectureError`] if it is a graph, which has no structure of its own.
-    pub fn freeze(
-        &self,
-        numbers: impl Into<ComputeType>,
-    ) -> Result<FrozenNetwork, ArchitectureError> {
+    /// As [`Network::freeze_on`].
+    pub fn freeze(&self, numbers: impl Into<ComputeType>) -> Result<FrozenNetwork, OpenError> {
         self.freeze_on(Device::Cpu, numbers.into(), Decoding::default())
     }
 
     /// The same on a device, where futures are foreseen in this way.
     ///
     /// # Errors
-    /// As [`Network::freeze`].
+    /// [`OpenError`] if it is a graph, which has no structure of its own, or evaluates no
+    /// positions.
     pub fn freeze_on(
         &self,
         device: Device,
         numbers: ComputeType,
         decoding: Decoding,
-    ) -> Result<FrozenNetwork, ArchitectureError> {
+    ) -> Result<FrozenNetwork, OpenError> {
         let architecture = self.architecture.config().build(device)?;
-        let architecture = architecture.into_evaluator();
         Ok(FrozenNetwork {
-            architecture: architecture.expect("the same family"),
+            architecture: architecture.into_evaluator()?,
             weights: self.weights.frozen(numbers, device),
             decoding,
         })
+    }
+}
+
+impl Network {
+    /// The same on the processor of a network that nobody else needs.
+    pub(crate) fn into_frozen(self, numbers: ComputeType, decoding: Decoding) -> FrozenNetwork {
+        FrozenNetwork {
+            weights: self.weights.frozen(numbers, Device::Cpu),
+            architecture: self.architecture,
+            decoding,
+        }
     }
 }
 

@@ -27,7 +27,8 @@ pub use program::Program;
 pub use script::{ExportPrecision, Run, Script, ScriptError, TracedMethod};
 
 pub(crate) use archive::{Archive, ArchiveError};
-pub(crate) use contents::contents;
+pub use contents::describe;
+pub(crate) use contents::{NetworkFile, contents};
 pub(crate) use device::{has_format, resolve, send};
 pub(crate) use numbers::{caught, floats, rows, words};
 pub(crate) use pickle::{Object, Pickle, View};
@@ -280,7 +281,7 @@ impl TorchBackend {
         device: Device,
         numbers: ComputeType,
     ) -> Result<TorchBackend, NetworkError> {
-        metadata.require("a player", &["policy", "wdl"])?;
+        TorchBackend::require(metadata)?;
         let (recommended_batch, largest, callers) = match device {
             Device::Cpu => (CPU_BATCH, CPU_LARGEST, process::threads()),
             _ => (CUDA_BATCH, CUDA_LARGEST, CUDA_THREADS),
@@ -312,6 +313,11 @@ impl TorchBackend {
         backend.numbers.int8 &= backend.program.multiplies_in_int8();
         let precision = Precision::from(backend.numbers);
         Ok(backend.with_format(Format::from(precision)))
+    }
+
+    /// That a network has what players need.
+    pub(crate) fn require(metadata: &Metadata) -> Result<(), ContractError> {
+        metadata.require("a player", &["policy", "wdl"])
     }
 
     fn with_format(mut self, format: Format) -> TorchBackend {

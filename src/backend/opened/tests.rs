@@ -7,7 +7,7 @@ use crate::network::lc0::{
     PolicyHeadConfig, SmolgenConfig, SquareEmbedding, Tower, ValueHead, ValueHeadConfig,
 };
 use crate::network::maia3::Maia3Config;
-use crate::network::{About, Activation, Chessformer, Evaluator, Lc0, Maia3};
+use crate::network::{About, Activation, Chessformer, Evaluator, Lc0, Maia3, Network};
 use crate::nn::torch::{ExportPrecision, tiny};
 use crate::nn::{Backend, Batch};
 use shakmaty::Position;

@@ -1,6 +1,7 @@
 //! World models that are played: their weights no longer change.
 
 use super::{Past, RuleLogits, World};
+use crate::network::family::ArchitectureError;
 use crate::network::file::Network;
 use crate::network::outputs::{Output, OutputSet, Outputs};
 use crate::network::parameters::Weights;
@@ -45,12 +46,12 @@ impl Network<World> {
     /// The network in these numbers on a device, ready to be played.
     ///
     /// # Errors
-    /// [`WorldConfigError`](super::WorldConfigError) if its sizes do not fit each other.
-    pub fn freeze_on(
+    /// [`ArchitectureError`] if its sizes do not fit each other.
+    pub fn freeze_to_imagine(
         &self,
         numbers: ComputeType,
         device: Device,
-    ) -> Result<FrozenWorld, super::WorldConfigError> {
+    ) -> Result<FrozenWorld, ArchitectureError> {
         let world = World::new(self.architecture.model(), device)?;
         let weights = match device {
             Device::Cpu => self.weights.frozen(numbers, Device::Cpu),

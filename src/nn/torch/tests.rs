@@ -1,4 +1,5 @@
 use super::*;
+use crate::encode::BOARDS;
 use crate::nn::metadata::{EncoderSpec, FORWARD, PlanesSpec, TensorSpec};
 use crate::nn::tests::positions;
 use proptest::prelude::*;
@@ -269,7 +270,7 @@ fn a_network_may_read_fewer_scalars() {
     )
     .unwrap();
     let batch = positions(1, true);
-    let input = fewer.input(batch.inputs()).unwrap();
+    let input = super::rows(batch.inputs(), fewer.words.as_deref()).unwrap();
     assert_eq!(input.size(), [1, BOARDS as i64 + 2]);
     let castling = batch.inputs()[0].words()[BOARDS + 1];
     assert_eq!(input.int64_value(&[0, BOARDS as i64]), 0);

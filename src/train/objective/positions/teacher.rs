@@ -3,8 +3,8 @@
 use super::tensors::Targets;
 use crate::backend::Opened;
 use crate::encode::{InputFormat, POLICY_SIZE};
-use crate::nn::CodePolicy;
 use crate::nn::torch::{self, NetworkError, Program, TorchError};
+use crate::nn::{CodePolicy, Decoding};
 use crate::train::config::DistillationConfig;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -110,7 +110,7 @@ impl Teacher {
         let words = torch::words(&planes.scalars);
         let words = words.map(|words| Tensor::from_slice(&words).to_device(device));
         let required = |name| metadata.output(name).unwrap_or_default();
-        let program = opened.into_program(kind.into());
+        let program = opened.into_program(kind.into(), Decoding::default());
         Ok(Teacher {
             program: program.map_err(|source| TeacherError::Network { path, source })?,
             words,

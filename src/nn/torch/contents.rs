@@ -2,10 +2,9 @@
 //! so that nothing of the file runs.
 
 use super::archive::Archive;
-use super::pickle::{Id, Object, Pickle};
+use super::pickle::{Object, Pickle};
 use super::{Module, NetworkError, check, open, tensor_hash};
 use crate::nn::{CodePolicy, Metadata};
-use std::collections::HashSet;
 use tch::Tensor;
 
 /// How deep objects may nest.
@@ -124,8 +123,6 @@ fn tensors(mut archive: Archive, metadata: &Metadata) -> Option<Vec<(String, Ten
     let mut tensors = Tensors {
         pickle: &pickle,
         archive,
-        storages: HashSet::new(),
-        objects: HashSet::new(),
         found: Vec::new(),
     };
     tensors.collect(pickle.root(), "", 0)?;
@@ -140,22 +137,16 @@ fn tensors(mut archive: Archive, metadata: &Metadata) -> Option<Vec<(String, Ten
 struct Tensors<'a, 'f> {
     pickle: &'a Pickle<'a>,
     archive: Archive<'f>,
-    /// What has been met: a storage belongs to one tensor, and an object to one other.
-    storages: HashSet<&'a str>,
-    objects: HashSet<Id>,
     found: Vec<(String, Tensor)>,
 }
 
-impl<'a> Tensors<'a, '_> {
+impl Tensors<'_, '_> {
     /// Those of an object, whose name is `path`.
-    fn collect(&mut self, object: &'a Object<'a>, path: &str, depth: usize) -> Option<()> {
-        let Object::Instance(Some(attributes)) = object else {
+    fn collect(&mut self, object: &Object, path: &str, depth: usize) -> Option<()> {
+        let &Object::Instance(_, Some(attributes)) = object else {
             return None;
         };
-        if !self.objects.insert(*attributes) {
-            return None;
-        }
-        let Object::Dict(attributes) = self.pickle.get(*attributes) else {
+        let Object::Dict(attributes) = self.pickle.get(attributes) else {
             return None;
         };
         for &(name, value) in attributes {
@@ -165,17 +156,13 @@ impl<'a> Tensors<'a, '_> {
             let name = format!("{path}{name}");
             match self.pickle.get(value) {
                 Object::Tensor(view) => {
-                    let key = view.storage.key;
-                    if !self.storages.insert(key) {
-                        return None;
-                    }
-                    let bytes = self.archive.entry(&format!("data/{key}")).ok()?;
-                    self.found.push((name, view.tensor(bytes)?));
+                    let bytes = self.archive.entry(&format!("data/{}", view.storage.key));
+                    self.found.push((name, view.tensor(bytes.ok()?)?));
                 }
-                object @ Object::Instance(_) if depth < MOST_NESTED => {
+                object @ Object::Instance(..) if depth < MOST_NESTED => {
                     self.collect(object, &format!("{name}."), depth + 1)?;
                 }
-                Object::Instance(_) => return None,
+                Object::Instance(..) => return None,
                 _ => {}
             }
         }
@@ -223,17 +210,7 @@ mod tests {
     fn objects_have_one_place() {
         let own = b"\x80\x02c__torch__\nA\n)\x81q\x00}(X\x01\x00\x00\x00ah\x00\
             X\x01\x00\x00\x00bh\x00ub.";
-        let pickle = Pickle::read_script(own).unwrap();
-        assert!(matches!(pickle.root(), Object::Instance(Some(_))));
-        let file = shipped("tessera-xs");
-        let mut tensors = Tensors {
-            pickle: &pickle,
-            archive: Archive::open(&file).unwrap(),
-            storages: HashSet::new(),
-            objects: HashSet::new(),
-            found: Vec::new(),
-        };
-        assert!(tensors.collect(pickle.root(), "", 0).is_none());
+        assert!(Pickle::read_script(own).is_err());
         // Checkpoints have no objects.
         assert!(Pickle::read(own).is_err());
     }

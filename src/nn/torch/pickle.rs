@@ -10,6 +10,10 @@
 //!
 //! The operations are those of Python's module `pickletools`, which describes
 //! the protocols.
+//!
+//! libtorch's own machine, which is given the pickles of files with code, trusts them. So
+//! of those, each operation must find what exporters of ours have it find: each object has
+//! one place, and tensors lie in storages of their own.
 
 mod machine;
 mod tensor;
@@ -43,6 +47,9 @@ pub enum PickleError {
         "unsupported global `{0}`, which was not run: save `model.state_dict()` alone, if you trust the file"
     )]
     Global(String),
+    /// A tensor of a file with code.
+    #[error("a tensor lies outside of its storage")]
+    Bounds,
     /// An operation finds something else than it works on.
     #[error("it makes no sense at byte {0}")]
     Senseless(usize),
@@ -63,32 +70,34 @@ pub(crate) enum Object<'a> {
     Tuple(Vec<Id>),
     List(Vec<Id>),
     Dict(Vec<(Id, Id)>),
-    Callable(Callable),
+    Callable(Callable<'a>),
     Storage(Box<Storage<'a>>),
     Tensor(Box<View<'a>>),
     /// An object of a class of the file's code, with the dictionary of its attributes.
-    Instance(Option<Id>),
+    Instance(&'a str, Option<Id>),
 }
 
 /// What a pickle may name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Callable {
+pub(crate) enum Callable<'a> {
     OrderedDict,
     RebuildTensor,
     RebuildParameter,
     /// The class of a storage, by the type of its numbers.
     Storage(Kind),
     /// A class of the file's code.
-    Class,
+    Class(&'a str),
 }
 
-impl Callable {
-    fn find(module: &str, name: &str, has_code: bool) -> Result<Callable, PickleError> {
+impl<'a> Callable<'a> {
+    fn find(module: &str, name: &'a str, has_code: bool) -> Result<Callable<'a>, PickleError> {
         let kind = match (module, name) {
             ("collections", "OrderedDict") => return Ok(Callable::OrderedDict),
             ("torch._utils", "_rebuild_tensor_v2") => return Ok(Callable::RebuildTensor),
-            ("torch._utils", "_rebuild_parameter") => return Ok(Callable::RebuildParameter),
-            ("__torch__", _) if has_code => return Ok(Callable::Class),
+            ("torch._utils", "_rebuild_parameter") if !has_code => {
+                return Ok(Callable::RebuildParameter);
+            }
+            ("__torch__", _) if has_code => return Ok(Callable::Class(name)),
             ("torch", "DoubleStorage") => Kind::Double,
             ("torch", "FloatStorage") => Kind::Float,
             ("torch", "HalfStorage") => Kind::Half,
@@ -143,6 +152,11 @@ impl<'a> Pickle<'a> {
 
     pub fn get(&self, id: Id) -> &Object<'a> {
         &self.objects[id.0 as usize]
+    }
+
+    /// All that its operations made.
+    pub fn objects(&self) -> &[Object<'a>] {
+        &self.objects
     }
 }
 

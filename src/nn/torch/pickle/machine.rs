@@ -2,10 +2,16 @@
 
 use super::tensor::{MOST_DIMENSIONS, Storage, View};
 use super::{Callable, Id, Object, PickleError};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Characters of a storage's name.
 const LONGEST_KEY: usize = 32;
+
+/// How the pickle of a file with code begins: with the version that libtorch writes.
+const BEGINNING: [u8; 2] = [0x80, 2];
+
+/// The operations of a file with code, after those two bytes.
+const OF_SCRIPTS: &[u8] = b".(KMJXcqrhj)t}uQRb\x81\x88\x89\x8a";
 
 /// The stack machine in the middle of a pickle.
 pub(super) struct Machine<'a> {
@@ -19,6 +25,8 @@ pub(super) struct Machine<'a> {
     /// Heights of the stack that were marked.
     marks: Vec<usize>,
     memory: HashMap<u32, Id>,
+    /// The storages of a file with code.
+    keys: HashSet<&'a str>,
 }
 
 impl<'a> Machine<'a> {
@@ -31,11 +39,15 @@ impl<'a> Machine<'a> {
             stack: Vec::new(),
             marks: Vec::new(),
             memory: HashMap::new(),
+            keys: HashSet::new(),
         }
     }
 
     /// Runs to the end, which leaves all objects and the last of the stack.
     pub fn run(mut self) -> Result<(Vec<Object<'a>>, Id), PickleError> {
+        if self.has_code && self.array()? != BEGINNING {
+            return Err(self.senseless());
+        }
         loop {
             if let Some(root) = self.step()? {
                 return Ok((self.objects, root));
@@ -46,12 +58,21 @@ impl<'a> Machine<'a> {
     /// Runs one operation; the last one's is the result.
     fn step(&mut self) -> Result<Option<Id>, PickleError> {
         let [operation] = self.array()?;
+        if self.has_code && !OF_SCRIPTS.contains(&operation) {
+            return Err(PickleError::Operation(operation));
+        }
         match operation {
             // PROTO, FRAME: versions and lengths say nothing that is needed.
             0x80 => drop(self.array::<1>()?),
             0x95 => drop(self.array::<8>()?),
             // STOP
-            b'.' => return self.pop().map(Some),
+            b'.' => {
+                let root = self.pop()?;
+                let is_all =
+                    self.stack.is_empty() && self.marks.is_empty() && self.at == self.bytes.len();
+                self.expect(is_all)?;
+                return Ok(Some(root));
+            }
             // MARK
             b'(' => self.marks.push(self.stack.len()),
             // NONE, NEWTRUE, NEWFALSE
@@ -98,6 +119,7 @@ impl<'a> Machine<'a> {
             }
             b't' => {
                 let items = self.marked()?;
+                self.expect(items.iter().all(|&id| self.is_plain_or_flat(id)))?;
                 self.push(Object::Tuple(items));
             }
             // EMPTY_LIST, APPEND, APPENDS
@@ -174,6 +196,27 @@ impl<'a> Machine<'a> {
 
     fn senseless(&self) -> PickleError {
         PickleError::Senseless(self.at)
+    }
+
+    /// What must be of files with code.
+    fn expect(&self, is_so: bool) -> Result<(), PickleError> {
+        match is_so || !self.has_code {
+            true => Ok(()),
+            false => Err(self.senseless()),
+        }
+    }
+
+    /// Whether tuples of files with code may hold an object: they nest no deeper than the
+    /// arguments of tensors.
+    fn is_plain_or_flat(&self, id: Id) -> bool {
+        let is_number = |&id: &Id| matches!(self.get(id), Object::Int(_));
+        match self.get(id) {
+            Object::Tuple(items) => items.iter().all(is_number),
+            Object::Tensor(_) | Object::Instance(..) => false,
+            // Those of the hooks that a tensor has not.
+            Object::Dict(entries) => entries.is_empty(),
+            _ => true,
+        }
     }
 
     fn take(&mut self, len: usize) -> Result<&'a [u8], PickleError> {
@@ -271,6 +314,15 @@ impl<'a> Machine<'a> {
     fn set(&mut self, items: &[Id]) -> Result<(), PickleError> {
         let top = self.top()?;
         let (pairs, rest) = items.as_chunks();
+        let is_attribute = |&[name, value]: &[Id; 2]| {
+            let (name, value) = (self.get(name), self.get(value));
+            let is_value = matches!(
+                value,
+                Object::Tensor(_) | Object::Text(_) | Object::Instance(_, Some(_))
+            );
+            matches!(name, Object::Text(_)) && is_value
+        };
+        self.expect(pairs.iter().all(is_attribute))?;
         match &mut self.objects[top.0 as usize] {
             Object::Dict(entries) if rest.is_empty() => {
                 entries.extend(pairs.iter().map(|&[key, value]| (key, value)));
@@ -282,13 +334,18 @@ impl<'a> Machine<'a> {
 
     fn remember(&mut self, place: u32) -> Result<(), PickleError> {
         let top = self.top()?;
+        self.expect(place as usize == self.memory.len())?;
         self.memory.insert(place, top);
         Ok(())
     }
 
     fn recall(&mut self, place: u32) -> Result<(), PickleError> {
         let id = self.memory.get(&place).copied();
-        self.stack.push(id.ok_or_else(|| self.senseless())?);
+        let id = id.ok_or_else(|| self.senseless())?;
+        // Tensors and objects have one place in a network.
+        let has_many = matches!(self.get(id), Object::Text(_) | Object::Callable(_));
+        self.expect(has_many)?;
+        self.stack.push(id);
         Ok(())
     }
 
@@ -298,7 +355,8 @@ impl<'a> Machine<'a> {
         let id = self.pop()?;
         let storage = match self.get(id) {
             Object::Tuple(items) => match items.as_slice() {
-                &[word, class, key, _device, len] => {
+                &[word, class, key, device, len] => {
+                    self.expect(matches!(self.get(device), Object::Text("cpu")))?;
                     match (self.get(word), self.get(class), self.get(key)) {
                         (
                             Object::Text("storage"),
@@ -313,6 +371,9 @@ impl<'a> Machine<'a> {
             _ => None,
         };
         let storage = storage.ok_or_else(|| self.senseless())?;
+        // So that tensors together have no more bytes than the file.
+        let is_new = self.keys.insert(storage.key);
+        self.expect(is_new)?;
         self.push(Object::Storage(Box::new(storage)));
         Ok(())
     }
@@ -329,9 +390,10 @@ impl<'a> Machine<'a> {
         match (callable, arguments.as_slice()) {
             (Callable::OrderedDict, []) => self.push(Object::Dict(Vec::new())),
             // Storage, offset, shape and strides; gradients and hooks follow.
-            (Callable::RebuildTensor, &[storage, offset, shape, strides, ..]) => {
-                let view = self.view(storage, offset, shape, strides);
-                let view = view.ok_or_else(|| self.senseless())?;
+            (Callable::RebuildTensor, &[storage, offset, shape, strides, ref rest @ ..]) => {
+                let rest: Vec<_> = rest.iter().map(|&id| self.get(id)).collect();
+                self.expect(matches!(rest[..], [Object::Bool(_), Object::Dict(_)]))?;
+                let view = self.view(storage, offset, shape, strides)?;
                 self.push(Object::Tensor(Box::new(view)));
             }
             // The tensor itself; gradients and hooks follow.
@@ -344,12 +406,35 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    fn view(&self, storage: Id, offset: Id, shape: Id, strides: Id) -> Option<View<'a>> {
-        let (Object::Storage(storage), Object::Tuple(shape), Object::Tuple(strides)) =
-            (self.get(storage), self.get(shape), self.get(strides))
-        else {
-            return None;
+    fn view(
+        &self,
+        storage: Id,
+        offset: Id,
+        shape: Id,
+        strides: Id,
+    ) -> Result<View<'a>, PickleError> {
+        let (Object::Storage(storage), Some(offset), Object::Tuple(shape), Object::Tuple(strides)) = (
+            self.get(storage),
+            self.size(offset),
+            self.get(shape),
+            self.get(strides),
+        ) else {
+            return Err(self.senseless());
         };
+        let view = self.strided(**storage, offset, shape, strides);
+        view.ok_or_else(|| match self.has_code {
+            true => PickleError::Bounds,
+            false => self.senseless(),
+        })
+    }
+
+    fn strided(
+        &self,
+        storage: Storage<'a>,
+        offset: usize,
+        shape: &[Id],
+        strides: &[Id],
+    ) -> Option<View<'a>> {
         // A tuple may be as long as the pickle, and be named again and again.
         if shape.len().max(strides.len()) > MOST_DIMENSIONS {
             return None;
@@ -359,12 +444,13 @@ impl<'a> Machine<'a> {
             &Object::Int(size) => Some(size),
             _ => None,
         });
-        View::new(
-            **storage,
-            self.size(offset)?,
+        let view = View::new(
+            storage,
+            offset,
             shape.collect::<Option<_>>()?,
             strides.iter().map(size).collect::<Option<_>>()?,
-        )
+        );
+        view.filter(|view| !self.has_code || view.last() <= storage.len)
     }
 
     fn size(&self, id: Id) -> Option<usize> {
@@ -378,8 +464,8 @@ impl<'a> Machine<'a> {
     fn instance(&mut self) -> Result<(), PickleError> {
         let made = self.last(2)?;
         match (self.get(made[0]), self.get(made[1])) {
-            (Object::Callable(Callable::Class), Object::Tuple(none)) if none.is_empty() => {
-                self.push(Object::Instance(None));
+            (&Object::Callable(Callable::Class(class)), Object::Tuple(none)) if none.is_empty() => {
+                self.push(Object::Instance(class, None));
                 Ok(())
             }
             _ => Err(self.senseless()),
@@ -392,8 +478,8 @@ impl<'a> Machine<'a> {
         let state = self.pop()?;
         let top = self.top()?;
         match &mut self.objects[top.0 as usize] {
-            Object::Dict(_) => Ok(()),
-            Object::Instance(attributes @ None) => {
+            Object::Dict(_) if !self.has_code => Ok(()),
+            Object::Instance(_, attributes @ None) => {
                 *attributes = Some(state);
                 Ok(())
             }

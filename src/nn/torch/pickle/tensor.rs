@@ -12,6 +12,13 @@ pub(crate) struct Storage<'a> {
     pub len: usize,
 }
 
+impl Storage<'_> {
+    /// How many bytes it has, if they can be counted.
+    pub fn bytes(&self) -> Option<usize> {
+        self.len.checked_mul(self.kind.elt_size_in_bytes())
+    }
+}
+
 /// Dimensions a tensor may have.
 pub(super) const MOST_DIMENSIONS: usize = 8;
 
@@ -23,6 +30,7 @@ pub(crate) struct View<'a> {
     shape: Vec<i64>,
     strides: Vec<usize>,
     count: usize,
+    last: usize,
 }
 
 impl<'a> View<'a> {
@@ -51,6 +59,7 @@ impl<'a> View<'a> {
             shape,
             strides,
             count,
+            last,
         })
     }
 
@@ -69,11 +78,17 @@ impl<'a> View<'a> {
         self.count
     }
 
+    /// The place in the storage of its last number, or where that of an empty tensor would
+    /// be.
+    pub(super) fn last(&self) -> usize {
+        self.last
+    }
+
     /// The tensor, from the bytes of its storage; `None` if they are fewer than
     /// promised or libtorch refuses.
     pub fn tensor(&self, bytes: &[u8]) -> Option<Tensor> {
         let width = self.kind().elt_size_in_bytes();
-        if bytes.len() != self.storage.len.checked_mul(width)? {
+        if bytes.len() != self.storage.bytes()? {
             return None;
         }
         let gathered;

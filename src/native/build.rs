@@ -45,7 +45,7 @@ const CPP: [(&str, &[&str]); 2] = [
 
 /// Kernels that are compiled for one instruction set each, chosen when the program
 /// runs: a name, the file, and the compiler's name of each feature.
-const KERNELS: [(&str, &[&str], &[&str]); 5] = [
+const KERNELS: [(&str, &[&str], &[&str]); 4] = [
     ("isa_amx", &["src/nn/torch/fused/isa_amx.cpp"], AMX),
     (
         "isa_avx512_bf16",
@@ -56,11 +56,6 @@ const KERNELS: [(&str, &[&str], &[&str]); 5] = [
         "isa_avx512_vnni",
         &["src/nn/torch/fused/isa_avx512_vnni.cpp"],
         AVX512_VNNI,
-    ),
-    (
-        "isa_avx2_vnni",
-        &["src/nn/torch/fused/isa_avx2_vnni.cpp"],
-        &["avx2", "fma", "avxvnni"],
     ),
     ("isa_avx2", &["src/nn/torch/fused/isa_avx2.cpp"], AVX2),
 ];

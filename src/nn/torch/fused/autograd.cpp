@@ -17,7 +17,6 @@ Kernels avx512_bf16();
 Kernels avx512_bf16_int8();
 Kernels avx512_vnni_f32();
 Kernels avx512_vnni_int8();
-Kernels avx2_vnni_int8();
 Kernels avx2_f32();
 Kernels avx2_int8();
 #endif
@@ -59,9 +58,6 @@ std::vector<InstructionSet> look() {
       sets.push_back({avx512_vnni_f32(), avx512_bf16(), avx512_bf16_int8()});
     }
     sets.push_back({avx512_vnni_f32(), std::nullopt, avx512_vnni_int8()});
-  }
-  if (has("avx_vnni")) {
-    sets.push_back({avx2_f32(), std::nullopt, avx2_vnni_int8()});
   }
   sets.push_back({avx2_f32(), std::nullopt, avx2_int8()});
 #endif

@@ -61,9 +61,9 @@ using fused::kQuantisedMultiple;
 static_assert(kQuantisedMultiple % (4 * kLanes) == 0);
 
 // The integers of tokens are unsigned, as the instructions want it: what stands for zero,
-// and how far they go from there. Without VNNI, sixteen bits hold the sum of two products,
+// and how far they go from there. In AVX2, sixteen bits hold the sum of two products,
 // which leaves seven bits for one factor.
-#if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
+#ifdef __AVX512VNNI__
 constexpr int32_t kZeroPoint = 128;
 constexpr float kLargest = 127.0f;
 #else
@@ -124,8 +124,6 @@ TESSERA_INLINE Integers multiply_add(const uint8_t* a, Words b, Integers sum) {
   std::memcpy(&four, a, sizeof four);
 #if defined(__AVX512VNNI__)
   return (Integers)_mm512_dpbusd_epi32((__m512i)sum, _mm512_set1_epi32(four), (__m512i)b);
-#elif defined(__AVXVNNI__)
-  return (Integers)_mm256_dpbusd_avx_epi32((__m256i)sum, _mm256_set1_epi32(four), (__m256i)b);
 #elif defined(__AVX512F__)
 #error "AVX-512 kernels multiply bytes by VNNI"
 #else

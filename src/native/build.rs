@@ -77,7 +77,7 @@ const AVX512_VNNI: &[&str] = AMX.split_at(7).0;
 const AVX2: &[&str] = AMX.split_at(2).0;
 
 /// Headers those files include.
-const HEADERS: [&str; 22] = [
+const HEADERS: [&str; 23] = [
     "src/nn/torch/fuse.h",
     "src/nn/torch/fused/attention.h",
     "src/nn/torch/fused/autograd.h",
@@ -91,6 +91,7 @@ const HEADERS: [&str; 22] = [
     "src/nn/torch/fused/isa.h",
     "src/nn/torch/fused/nadam.h",
     "src/nn/torch/fused/norm.h",
+    "src/nn/torch/fused/operator.h",
     "src/nn/torch/fused/packed.h",
     "src/nn/torch/fused/policy.h",
     "src/nn/torch/fused/product.h",

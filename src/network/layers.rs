@@ -2,7 +2,7 @@
 
 use super::parameters::{Builder, Dense, Initial, Slot, Weights};
 use super::size::Part;
-use crate::nn::torch::fused;
+use crate::nn::torch::fused::{self, Block as _};
 use serde::{Deserialize, Serialize};
 use tch::Tensor;
 
@@ -52,15 +52,15 @@ pub(super) fn dense_mish<const N: usize>(
     let width = &x.size()[2..];
     let has_kernel = || fused::is_available(x, width);
     if x.requires_grad() && has_kernel() {
-        return fused::dense_mish(x, layers.map(|layer| layer.fused(weights)));
+        return fused::DenseLayers(layers.map(|layer| layer.fused(weights))).mish(x);
     }
     if weights.are_packed() && has_kernel() {
-        let dense = layers.map(|layer| layer.fused(weights));
-        let pack = |int8| fused::dense_pack(&dense, int8);
+        let dense = fused::DenseLayers(layers.map(|layer| layer.fused(weights)));
+        let pack = |int8| dense.pack(int8);
         // A layer may also be computed without the others.
         let what = if N == 1 { "single dense" } else { "dense" };
         if let Some(packed) = weights.packed(what, layers[0].weight, width, pack) {
-            return fused::dense_infer(x, dense, &packed.weights, packed.int8);
+            return dense.infer_mish(x, &packed.weights, packed.int8);
         }
     }
     layers.map(|layer| layer.forward(weights, x).mish())

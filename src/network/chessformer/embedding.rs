@@ -11,7 +11,7 @@ use crate::network::layers::Linear;
 use crate::network::parameters::{Builder, Dense, Initial, Slot, Weights};
 use crate::network::size::Part;
 use crate::network::taps::Tap;
-use crate::nn::torch::fused;
+use crate::nn::torch::fused::{self, Block as _};
 use tch::Tensor;
 
 /// Features of a square before the embedding: Lc0's 112 input planes.
@@ -174,8 +174,8 @@ impl Embedding {
             self.of_features(weights, is_padded)
         });
         let attacked = attacked.filter(|_| self.attacks.is_some());
+        let features = fused::features(rows, attacked, &weight);
         if !is_whole {
-            let features = fused::features(rows, attacked, &weight);
             let bias = self.project.bias.map(|bias| &weights[bias]);
             let projected = features.linear(&weight, bias);
             return Some(self.place(weights, projected, ratings));
@@ -190,10 +190,11 @@ impl Embedding {
         };
         let tokens = match weights.are_packed() {
             true => {
-                let packed = weights.made("embedding", self.project.weight, || embedding.pack());
-                embedding.infer(rows, attacked, &packed)
+                let pack = || embedding.pack(false);
+                let packed = weights.made("embedding", self.project.weight, pack);
+                embedding.infer(&features, &packed, false)
             }
-            false => embedding.forward(rows, attacked),
+            false => embedding.forward(&features),
         };
         Some(self.finish(weights, tokens))
     }

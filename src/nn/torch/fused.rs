@@ -1,16 +1,16 @@
 //! The blocks of a network as single operators on a processor: see the C++ in the
-//! folder of this name. Each trains, by `forward`, and plays by weights that were
-//! packed, see [`infer`].
+//! folder of this name. A [`Block`] trains, by `forward`, and plays by weights that were
+//! packed.
 
 mod infer;
 
 pub(crate) use infer::{
-    cached_attention, convolution, convolution_kernel, dense_infer, dense_pack, fits_int8,
-    rms_norm, takes_cached_attention, takes_convolution,
+    cached_attention, convolution, convolution_kernel, rms_norm, takes_cached_attention,
+    takes_convolution,
 };
 
 use super::module::ComputeType;
-use super::shim::{self, RawTensor, take_text};
+use super::shim::{self, Call, RawTensor, Settings, Way, take_text};
 use std::ffi::c_char;
 use std::ptr;
 use tch::{Device, Kind, Tensor};
@@ -25,6 +25,12 @@ pub(crate) fn is_available(like: &Tensor, widths: &[i64]) -> bool {
         && widths.iter().all(|width| width % MULTIPLE == 0)
         // SAFETY: the tensor is valid for the call.
         && unsafe { shim::tessera_fused_available(like.as_ptr().cast()) }
+}
+
+/// Whether layers with so many inputs can multiply in int8.
+pub(crate) fn fits_int8(inputs: &[i64]) -> bool {
+    let fits = |&width: &i64| shim::tessera_fused_fits_int8(width);
+    inputs.iter().all(fits)
 }
 
 /// Queries, keys and values [B, heads, T, head width] of a joint projection
@@ -88,13 +94,79 @@ pub(crate) fn int8() -> Option<Int8> {
 pub(crate) const ALL_SETS: usize = 9;
 
 /// Runs `work` as on a processor without its fastest instruction sets, so many of
-/// AMX, AVX-512 with bf16 and without, AVX2 with VNNI and without.
+/// AMX, AVX-512 with bf16 and without, AVX2.
 #[cfg(test)]
 pub(crate) fn without_fastest<R>(sets: usize, work: impl FnOnce() -> R) -> R {
     shim::tessera_fused_pass_over(sets);
     let result = work();
     shim::tessera_fused_pass_over(0);
     result
+}
+
+/// What computes a block; see operator.h.
+pub(crate) type Compute = unsafe extern "C" fn(*const Call, *mut *mut RawTensor) -> *mut c_char;
+
+/// A block of a network as one operator. Without a gradient it is computed by weights that
+/// were packed once for many calls; in int8 where that is asked for and the widths
+/// [allow it](fits_int8).
+pub(crate) trait Block {
+    /// Computes such blocks.
+    const COMPUTE: Compute;
+
+    /// Its tensors, in the order of the C++: tokens, if there are any, then weights. Null
+    /// stands for what is absent.
+    fn inputs(&self, x: Option<&Tensor>) -> Vec<*const RawTensor>;
+
+    /// What it is besides them.
+    fn settings(&self) -> Settings {
+        Settings::default()
+    }
+
+    /// Tokens [B, 64, width] to tokens, through which gradients flow.
+    ///
+    /// # Panics
+    /// If the sizes do not fit each other.
+    fn forward(&self, x: &Tensor) -> Tensor {
+        let [y] = compute(self, Way::Learn, Some(x), None, false);
+        y
+    }
+
+    /// Its weights as its kernel wants them, u8.
+    fn pack(&self, int8: bool) -> Tensor {
+        let [packed] = compute(self, Way::Pack, None, None, int8);
+        packed
+    }
+
+    /// As [`Block::forward`], by packed weights.
+    fn infer(&self, x: &Tensor, packed: &Tensor, int8: bool) -> Tensor {
+        let [y] = compute(self, Way::Infer, Some(x), Some(packed), int8);
+        y
+    }
+}
+
+/// The tensors that a block makes, of which there are `N`.
+fn compute<B: Block + ?Sized, const N: usize>(
+    block: &B,
+    way: Way,
+    x: Option<&Tensor>,
+    packed: Option<&Tensor>,
+    int8: bool,
+) -> [Tensor; N] {
+    let inputs = block.inputs(x);
+    let [packed] = raw([packed]);
+    let call = Call {
+        way,
+        inputs: inputs.as_ptr(),
+        count: inputs.len() as i64,
+        packed,
+        outputs: N as i64,
+        settings: Settings {
+            int8,
+            ..block.settings()
+        },
+    };
+    // SAFETY: there are as many inputs, and room for as many outputs, as the call says.
+    outputs(|out| unsafe { B::COMPUTE(&raw const call, out) })
 }
 
 /// A residual and the norm after it: y = norm(x + gain · f(x)).
@@ -108,6 +180,16 @@ pub(crate) struct NormEnd<'a> {
     pub weight: &'a Tensor,
     /// `[width]`; a norm without does not centre.
     pub bias: Option<&'a Tensor>,
+}
+
+impl NormEnd<'_> {
+    fn settings(&self) -> Settings {
+        Settings {
+            gain: self.gain,
+            epsilon: self.epsilon,
+            ..Settings::default()
+        }
+    }
 }
 
 /// How the biases of a layer's logits are generated from the board.
@@ -157,28 +239,14 @@ pub(crate) struct Attention<'a> {
     pub norm: NormEnd<'a>,
 }
 
-impl Attention<'_> {
-    /// Tokens [B, 64, width] to tokens.
-    pub fn forward(&self, x: &Tensor) -> Tensor {
-        let Attention { gab, norm, .. } = self;
-        let inputs = self.inputs(Some(x));
-        // SAFETY: as many inputs as the shim reads, valid for the call.
-        let [y] = outputs(|out| unsafe {
-            shim::tessera_fused_attention(
-                inputs.as_ptr(),
-                self.heads,
-                norm.gain,
-                norm.epsilon,
-                gab.epsilon,
-                out,
-            )
-        });
-        y
-    }
+impl Block for Attention<'_> {
+    const COMPUTE: Compute = shim::tessera_fused_attention;
 
-    fn inputs(&self, x: Option<&Tensor>) -> [*const RawTensor; 19] {
+    fn inputs(&self, x: Option<&Tensor>) -> Vec<*const RawTensor> {
         let Attention { gab, norm, .. } = self;
-        raw([
+        // Weights are packed without boards.
+        let attacks = self.attacks.filter(|_| x.is_some());
+        let inputs = [
             x,
             Some(self.query_key),
             Some(self.value),
@@ -196,9 +264,18 @@ impl Attention<'_> {
             Some(gab.heads_norm.1),
             Some(gab.generator),
             norm.bias,
-            self.attacks.map(|(attacks, _)| attacks),
-            self.attacks.map(|(_, worth)| worth),
-        ])
+            attacks.map(|(attacks, _)| attacks),
+            attacks.map(|(_, worth)| worth),
+        ];
+        raw(inputs).into()
+    }
+
+    fn settings(&self) -> Settings {
+        Settings {
+            heads: self.heads,
+            epsilon_of_bias: self.gab.epsilon,
+            ..self.norm.settings()
+        }
     }
 }
 
@@ -213,20 +290,11 @@ pub(crate) struct FeedForward<'a> {
     pub norm: NormEnd<'a>,
 }
 
-impl FeedForward<'_> {
-    /// Tokens [B, 64, width] to tokens.
-    pub fn forward(&self, x: &Tensor) -> Tensor {
-        let inputs = self.inputs(Some(x));
-        let (gain, epsilon) = (self.norm.gain, self.norm.epsilon);
-        // SAFETY: as many inputs as the shim reads, valid for the call.
-        let [y] = outputs(|out| unsafe {
-            shim::tessera_fused_feed_forward(inputs.as_ptr(), gain, epsilon, out)
-        });
-        y
-    }
+impl Block for FeedForward<'_> {
+    const COMPUTE: Compute = shim::tessera_fused_feed_forward;
 
-    fn inputs(&self, x: Option<&Tensor>) -> [*const RawTensor; 7] {
-        raw([
+    fn inputs(&self, x: Option<&Tensor>) -> Vec<*const RawTensor> {
+        let inputs = [
             x,
             Some(self.widen.weight),
             Some(self.widen.bias),
@@ -234,22 +302,39 @@ impl FeedForward<'_> {
             Some(self.narrow.bias),
             Some(self.norm.weight),
             self.norm.bias,
-        ])
+        ];
+        raw(inputs).into()
+    }
+
+    fn settings(&self) -> Settings {
+        self.norm.settings()
     }
 }
 
-/// Mish of what each layer makes of the same tokens [B, 64, width], [B, 64,
-/// outputs] each.
-pub(crate) fn dense_mish<const N: usize>(x: &Tensor, layers: [Dense; N]) -> [Tensor; N] {
-    let inputs = dense_inputs(Some(x), &layers);
-    // SAFETY: x and two inputs for each layer, valid for the call.
-    outputs(|out| unsafe { shim::tessera_fused_dense(inputs.as_ptr(), N as i64, out) })
+/// Dense layers that read the same tokens.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DenseLayers<'a, const N: usize>(pub [Dense<'a>; N]);
+
+impl<const N: usize> DenseLayers<'_, N> {
+    /// Mish of what each layer makes of tokens [B, 64, width], [B, 64, outputs] each.
+    pub fn mish(&self, x: &Tensor) -> [Tensor; N] {
+        compute(self, Way::Learn, Some(x), None, false)
+    }
+
+    /// The same by packed weights.
+    pub fn infer_mish(&self, x: &Tensor, packed: &Tensor, int8: bool) -> [Tensor; N] {
+        compute(self, Way::Infer, Some(x), Some(packed), int8)
+    }
 }
 
-fn dense_inputs(x: Option<&Tensor>, layers: &[Dense]) -> Vec<*const RawTensor> {
-    let layers = layers.iter().flat_map(|layer| [layer.weight, layer.bias]);
-    let layers = layers.map(|tensor| tensor.as_ptr() as _);
-    raw([x]).into_iter().chain(layers).collect()
+impl<const N: usize> Block for DenseLayers<'_, N> {
+    const COMPUTE: Compute = shim::tessera_fused_dense;
+
+    fn inputs(&self, x: Option<&Tensor>) -> Vec<*const RawTensor> {
+        let layers = self.0.iter().flat_map(|layer| [layer.weight, layer.bias]);
+        let layers = layers.map(|tensor| tensor.as_ptr() as _);
+        raw([x]).into_iter().chain(layers).collect()
+    }
 }
 
 /// The logits of moves by attention from squares to squares.
@@ -265,17 +350,12 @@ pub(crate) struct Policy<'a> {
     pub places: &'a Tensor,
 }
 
-impl Policy<'_> {
-    /// Logits f32 [B, 1858] from tokens [B, 64, width].
-    pub fn forward(&self, x: &Tensor) -> Tensor {
-        let inputs = self.inputs(Some(x));
-        // SAFETY: as many inputs as the shim reads, valid for the call.
-        let [logits] = outputs(|out| unsafe { shim::tessera_fused_policy(inputs.as_ptr(), out) });
-        logits
-    }
+/// Logits f32 [B, 1858] from tokens [B, 64, width].
+impl Block for Policy<'_> {
+    const COMPUTE: Compute = shim::tessera_fused_policy;
 
-    fn inputs(&self, x: Option<&Tensor>) -> [*const RawTensor; 7] {
-        raw([
+    fn inputs(&self, x: Option<&Tensor>) -> Vec<*const RawTensor> {
+        let inputs = [
             x,
             Some(self.query.weight),
             Some(self.query.bias),
@@ -283,7 +363,8 @@ impl Policy<'_> {
             Some(self.key.bias),
             Some(self.promotion),
             Some(self.places),
-        ])
+        ];
+        raw(inputs).into()
     }
 }
 
@@ -300,27 +381,19 @@ pub(crate) struct Embedding<'a> {
     pub add: &'a Tensor,
 }
 
-impl Embedding<'_> {
-    /// Tokens [B, 64, width] of rows i64 [B, 110 or more] and of counts of
-    /// attackers u8 [B, 64, n], where the network is told of them. The features
-    /// are Lc0's planes, then the counts.
-    pub fn forward(&self, rows: &Tensor, attacks: Option<&Tensor>) -> Tensor {
-        let features = features(rows, attacks, self.dense.weight);
-        let inputs = self.inputs(Some(&features));
-        // SAFETY: as many inputs as the shim reads, valid for the call.
-        let [tokens] =
-            outputs(|out| unsafe { shim::tessera_fused_embedding(inputs.as_ptr(), out) });
-        tokens
-    }
+/// Tokens [B, 64, width] of [`features`]; never in int8.
+impl Block for Embedding<'_> {
+    const COMPUTE: Compute = shim::tessera_fused_embedding;
 
-    fn inputs(&self, features: Option<&Tensor>) -> [*const RawTensor; 5] {
-        raw([
+    fn inputs(&self, features: Option<&Tensor>) -> Vec<*const RawTensor> {
+        let inputs = [
             features,
             Some(self.dense.weight),
             Some(self.dense.bias),
             Some(self.multiply),
             Some(self.add),
-        ])
+        ];
+        raw(inputs).into()
     }
 }
 

@@ -35,6 +35,41 @@ pub(super) struct Method {
 pub(super) type Run =
     unsafe extern "C" fn(*mut c_void, *const *mut RawTensor, *mut *mut RawTensor) -> c_int;
 
+/// Ways to compute a block.
+#[derive(Clone, Copy, Debug)]
+#[repr(i64)]
+pub(crate) enum Way {
+    /// With gradients.
+    Learn,
+    /// Its weights for its kernel.
+    Pack,
+    /// By packed weights.
+    Infer,
+}
+
+/// What a block is besides its tensors.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub(crate) struct Settings {
+    pub heads: i64,
+    pub gain: f64,
+    pub epsilon: f64,
+    pub epsilon_of_bias: f64,
+    pub int8: bool,
+}
+
+/// How a block is to be computed, and of what.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Call {
+    pub way: Way,
+    pub inputs: *const *const RawTensor,
+    pub count: i64,
+    pub packed: *const RawTensor,
+    pub outputs: i64,
+    pub settings: Settings,
+}
+
 unsafe extern "C" {
     fn tessera_free_text(text: *mut c_char);
 
@@ -95,18 +130,10 @@ unsafe extern "C" {
     #[cfg(test)]
     pub(super) safe fn tessera_fused_pass_over(sets: usize);
     pub(super) fn tessera_fused_attention(
-        inputs: *const *const RawTensor,
-        heads: i64,
-        gain: f64,
-        epsilon: f64,
-        epsilon_of_bias: f64,
+        call: *const Call,
         out: *mut *mut RawTensor,
     ) -> *mut c_char;
-    pub(super) fn tessera_fused_dense(
-        inputs: *const *const RawTensor,
-        layers: i64,
-        out: *mut *mut RawTensor,
-    ) -> *mut c_char;
+    pub(super) fn tessera_fused_dense(call: *const Call, out: *mut *mut RawTensor) -> *mut c_char;
     pub(super) fn tessera_fused_inputs(
         rows: *const RawTensor,
         attacks: *const RawTensor,
@@ -115,87 +142,20 @@ unsafe extern "C" {
         out: *mut *mut RawTensor,
     ) -> *mut c_char;
     pub(super) fn tessera_fused_embedding(
-        inputs: *const *const RawTensor,
+        call: *const Call,
         out: *mut *mut RawTensor,
     ) -> *mut c_char;
     pub(super) fn tessera_fused_nadam(
         vectors: *const *const RawTensor,
         constants: *const f64,
     ) -> *mut c_char;
-    pub(super) fn tessera_fused_policy(
-        inputs: *const *const RawTensor,
-        out: *mut *mut RawTensor,
-    ) -> *mut c_char;
+    pub(super) fn tessera_fused_policy(call: *const Call, out: *mut *mut RawTensor) -> *mut c_char;
     pub(super) fn tessera_fused_feed_forward(
-        inputs: *const *const RawTensor,
-        gain: f64,
-        epsilon: f64,
+        call: *const Call,
         out: *mut *mut RawTensor,
     ) -> *mut c_char;
 
     pub(super) safe fn tessera_fused_fits_int8(inputs: i64) -> bool;
-    pub(super) fn tessera_fused_pack_attention(
-        inputs: *const *const RawTensor,
-        heads: i64,
-        int8: bool,
-        out: *mut *mut RawTensor,
-    ) -> *mut c_char;
-    pub(super) fn tessera_fused_infer_attention(
-        inputs: *const *const RawTensor,
-        packed: *const RawTensor,
-        heads: i64,
-        gain: f64,
-        epsilon: f64,
-        epsilon_of_bias: f64,
-        int8: bool,
-        out: *mut *mut RawTensor,
-    ) -> *mut c_char;
-    pub(super) fn tessera_fused_pack_feed_forward(
-        inputs: *const *const RawTensor,
-        int8: bool,
-        out: *mut *mut RawTensor,
-    ) -> *mut c_char;
-    pub(super) fn tessera_fused_infer_feed_forward(
-        inputs: *const *const RawTensor,
-        packed: *const RawTensor,
-        gain: f64,
-        epsilon: f64,
-        int8: bool,
-        out: *mut *mut RawTensor,
-    ) -> *mut c_char;
-    pub(super) fn tessera_fused_pack_dense(
-        inputs: *const *const RawTensor,
-        layers: i64,
-        int8: bool,
-        out: *mut *mut RawTensor,
-    ) -> *mut c_char;
-    pub(super) fn tessera_fused_infer_dense(
-        inputs: *const *const RawTensor,
-        packed: *const RawTensor,
-        layers: i64,
-        int8: bool,
-        out: *mut *mut RawTensor,
-    ) -> *mut c_char;
-    pub(super) fn tessera_fused_pack_policy(
-        inputs: *const *const RawTensor,
-        int8: bool,
-        out: *mut *mut RawTensor,
-    ) -> *mut c_char;
-    pub(super) fn tessera_fused_infer_policy(
-        inputs: *const *const RawTensor,
-        packed: *const RawTensor,
-        int8: bool,
-        out: *mut *mut RawTensor,
-    ) -> *mut c_char;
-    pub(super) fn tessera_fused_pack_embedding(
-        inputs: *const *const RawTensor,
-        out: *mut *mut RawTensor,
-    ) -> *mut c_char;
-    pub(super) fn tessera_fused_infer_embedding(
-        inputs: *const *const RawTensor,
-        packed: *const RawTensor,
-        out: *mut *mut RawTensor,
-    ) -> *mut c_char;
     pub(super) fn tessera_takes_cached_attention(query: *const RawTensor) -> bool;
     pub(super) fn tessera_cached_attention(
         query: *const RawTensor,

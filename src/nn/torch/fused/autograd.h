@@ -50,11 +50,6 @@ void on_boards(const Kernels& run, int64_t boards, const Work& work) {
         [&](int64_t, int64_t first, int64_t last) { work(run, first, last); });
 }
 
-template <typename Work>
-void on_boards(at::ScalarType type, int64_t boards, const Work& work) {
-  on_boards(kernels_for(type), boards, work);
-}
-
 // Sums of the gradients of parameters, by worker and joined in order.
 class Sums {
  public:
@@ -85,11 +80,6 @@ inline std::vector<at::Tensor> contiguous(at::TensorList tensors) {
 
 inline at::Tensor like(const at::Tensor& tensor, at::IntArrayRef sizes) {
   return at::empty(sizes, tensor.options());
-}
-
-// An input that may be absent.
-inline std::optional<at::Tensor> optional(const at::Tensor* tensor) {
-  return tensor == nullptr ? std::nullopt : std::optional(*tensor);
 }
 
 // The generator of biases from its ten weights: of the squares' compression; of the

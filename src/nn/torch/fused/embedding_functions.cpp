@@ -1,109 +1,86 @@
-// The embedding, for training and for playing, see encoder_functions.cpp, and the
+// The embedding, for training and for playing, see operator.h, and the
 // features that it reads, which have no gradient.
-#include "../shim.h"
-#include "autograd.h"
-#include "expected.h"
-#include "packed.h"
+#include "operator.h"
 
 using at::Tensor;
 using tessera::guarded;
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
 
 namespace tessera::fused {
 namespace {
 
-struct EmbeddingFunction : torch::autograd::Function<EmbeddingFunction> {
-  // What is saved for backward: the inputs, then what forward computed.
-  enum Saved { kFeatures, kWeight, kBias, kMultiply, kAdd, kInputs, kProjected = kInputs };
+struct EmbeddingBlock {
+  using Work = Embedding;
 
-  // Whether the inputs, which are contiguous, fit together.
-  static void check(const variable_list& saved) {
-    TORCH_CHECK(saved[kWeight].dim() == 2, "weights of no embedding");
-    const int64_t width = saved[kWeight].size(0), inputs = saved[kWeight].size(1);
-    TORCH_CHECK(whole({width, inputs}), "widths that have no kernels");
-    const at::ScalarType type = saved[kFeatures].scalar_type();
-    expect(saved[kFeatures], type, {saved[kFeatures].size(0), kSquares, inputs});
-    expect(saved[kWeight], type, {width, inputs});
-    expect(saved[kBias], type, {width});
-    expect(saved[kMultiply], type, {kSquares, width});
-    expect(saved[kAdd], type, {kSquares, width});
-  }
+  enum Input { kFeatures, kWeight, kBias, kMultiply, kAdd };
+  static constexpr int kOptional = 0, kKept = 1, kShape = kWeight;
+  static constexpr auto kRun = &Kernels::embedding;
+  static constexpr auto kPack = &Kernels::pack_embedding;
 
-  static Embedding layer(const variable_list& saved) {
-    const int64_t width = saved[kWeight].size(0), inputs = saved[kWeight].size(1);
-    return {saved[kFeatures].numel() / (kSquares * inputs),
-            width,
-            inputs,
-            data(saved[kFeatures]),
-            data(saved[kWeight]),
-            data(saved[kBias]),
-            data(saved[kMultiply]),
-            data(saved[kAdd]),
-            nullptr,
-            saved.size() > kInputs ? saved[kProjected].mutable_data_ptr() : nullptr};
-  }
-
-  static Tensor forward(AutogradContext* context, at::TensorList inputs) {
-    const at::AutoDispatchBelowAutograd below;
-    variable_list saved = contiguous(inputs);
-    check(saved);
-    const Tensor features = saved[kFeatures];
-    const int64_t boards = features.size(0), width = saved[kWeight].size(0);
-    saved.push_back(like(features, {boards * kSquares, width}));
-    Embedding embedding = layer(saved);
-    Tensor y = like(features, {boards, kSquares, width});
-    embedding.y = y.mutable_data_ptr();
-    on_boards(features.scalar_type(), boards, [&](const auto& run, auto first, auto last) {
-      run.embedding(embedding, first, last);
-    });
-    context->save_for_backward(saved);
-    return y;
-  }
-
-  static variable_list backward(AutogradContext* context, variable_list outputs) {
-    const variable_list saved = context->get_saved_variables();
-    const at::ScalarType type = saved[kFeatures].scalar_type();
-    const Tensor gradient = outputs[0].to(type).contiguous();
-    const Embedding embedding = layer(saved);
-    const int64_t width = embedding.width, workers = workers_for(embedding.boards);
-    const Sums sums(workers, {width * embedding.inputs, width, kSquares * width,
-                              kSquares * width});
-    const Kernels& run = kernels_for(type);
-    share(embedding.boards, workers, [&](int64_t worker, int64_t first, int64_t last) {
-      const auto to = sums.of(worker);
-      run.embedding_backward(embedding, {data(gradient)}, {to[0], to[1], to[2], to[3]}, first,
-                             last);
-    });
-    const auto of = sums.joined();
-    variable_list result = {Tensor()};
-    for (int place = kWeight; place <= kAdd; ++place) {
-      result.push_back(of[place - kWeight].to(type).view(saved[place].sizes()));
-    }
-    return result;
-  }
-
-  // Packs the weights among inputs, the first of which is not looked at.
-  static Tensor pack(variable_list inputs) {
+  static void check(variable_list& inputs, const Settings&) {
     TORCH_CHECK(inputs[kWeight].dim() == 2, "weights of no embedding");
-    inputs[kFeatures] = like(inputs[kWeight], {0, kSquares, inputs[kWeight].size(1)});
-    check(inputs);
-    return pack_by(kernels_for(inputs[kFeatures].scalar_type()).pack_embedding,
-                   layer(inputs));
+    const int64_t width = inputs[kWeight].size(0), features = inputs[kWeight].size(1);
+    TORCH_CHECK(whole({width, features}), "widths that have no kernels");
+    const at::ScalarType type = inputs[kFeatures].scalar_type();
+    expect(inputs[kFeatures], type, {inputs[kFeatures].size(0), kSquares, features});
+    expect(inputs[kWeight], type, {width, features});
+    expect(inputs[kBias], type, {width});
+    expect(inputs[kMultiply], type, {kSquares, width});
+    expect(inputs[kAdd], type, {kSquares, width});
   }
 
-  static Tensor infer(const variable_list& inputs, const Tensor& weights) {
-    check(inputs);
-    const Tensor& features = inputs[kFeatures];
-    Embedding embedding = layer(inputs);
-    Tensor y = like(features, {embedding.boards, kSquares, embedding.width});
-    embedding.y = y.mutable_data_ptr();
-    const Kernels& run = kernels_for(features.scalar_type());
-    embedding.packed = packed(run.pack_embedding, embedding, weights);
-    on_boards(run, embedding.boards, [&](const auto& by, auto first, auto last) {
-      by.embedding(embedding, first, last);
-    });
-    return y;
+  static Embedding work(const variable_list& inputs, const Settings&) {
+    const int64_t width = inputs[kWeight].size(0), features = inputs[kWeight].size(1);
+    return {inputs[kFeatures].numel() / (kSquares * features),
+            width,
+            features,
+            data(inputs[kFeatures]),
+            data(inputs[kWeight]),
+            data(inputs[kBias]),
+            data(inputs[kMultiply]),
+            data(inputs[kAdd])};
+  }
+
+  static variable_list kept(const Embedding& work, const Tensor& features) {
+    return {like(features, {work.boards * kSquares, work.width})};
+  }
+
+  static void attach(Embedding& work, const Tensor* kept) {
+    work.projected = kept->mutable_data_ptr();
+  }
+
+  static variable_list outputs(Embedding& work, const Tensor& features) {
+    Tensor y = like(features, {work.boards, kSquares, work.width});
+    work.y = y.mutable_data_ptr();
+    return {y};
+  }
+
+  static at::ScalarType type_of_outputs(const Tensor& features) {
+    return features.scalar_type();
+  }
+
+  // It has none.
+  static std::vector<int64_t> widths(const Embedding&) { return {}; }
+
+  static std::vector<int64_t> sums(const Embedding& work) {
+    const int64_t width = work.width;
+    return {width * work.inputs, width, kSquares * width, kSquares * width};
+  }
+
+  static void run_backward(const Kernels& by, const Embedding& work,
+                           const variable_list& outputs, const Tensor&,
+                           const std::vector<float*>& to, int64_t first, int64_t last) {
+    by.embedding_backward(work, {data(outputs[0])}, {to[0], to[1], to[2], to[3]}, first,
+                          last);
+  }
+
+  // Features have none.
+  static variable_list gradients(const Embedding&, const Tensor& of_x,
+                                 const variable_list& sums, const variable_list& saved) {
+    variable_list all = {Tensor()};
+    for (size_t sum = 0; sum < sums.size(); ++sum) {
+      all.push_back(sums[sum].to(of_x.scalar_type()).view(saved[kWeight + sum].sizes()));
+    }
+    return all;
   }
 };
 
@@ -137,42 +114,13 @@ char* tessera_fused_inputs(const Tensor* rows, const Tensor* attacks, int64_t wi
                         static_cast<const uint8_t*>(data(counts)),
                         attackers,
                         features.mutable_data_ptr()};
-    on_boards(like->scalar_type(), boards, [&](const auto& run, auto first, auto last) {
-      run.inputs(inputs, first, last);
-    });
+    on_boards(kernels_for(like->scalar_type()), boards,
+              [&](const auto& run, auto first, auto last) { run.inputs(inputs, first, last); });
     *out = new Tensor(features);
   });
 }
 
-// Inputs in the order of EmbeddingFunction::Saved.
-char* tessera_fused_embedding(const Tensor* const* inputs, Tensor** out) {
-  return guarded([&] {
-    using Function = tessera::fused::EmbeddingFunction;
-    variable_list present;
-    for (int place = 0; place < Function::kInputs; ++place) {
-      present.push_back(*inputs[place]);
-    }
-    *out = new Tensor(Function::apply(at::TensorList(present)));
-  });
-}
-
-// The weights as the kernel wants them. Inputs as above, but for the features, which may be
-// null.
-char* tessera_fused_pack_embedding(const Tensor* const* inputs, Tensor** out) {
-  return guarded([&] {
-    using Function = tessera::fused::EmbeddingFunction;
-    const auto all = tessera::fused::present(inputs, Function::kInputs);
-    *out = new Tensor(Function::pack(all));
-  });
-}
-
-// The same function without a gradient, by packed weights.
-char* tessera_fused_infer_embedding(const Tensor* const* inputs, const Tensor* weights,
-                                    Tensor** out) {
-  return guarded([&] {
-    using Function = tessera::fused::EmbeddingFunction;
-    const auto all = tessera::fused::present(inputs, Function::kInputs);
-    *out = new Tensor(Function::infer(all, *weights));
-  });
+char* tessera_fused_embedding(const tessera::fused::Call* call, at::Tensor** out) {
+  return tessera::fused::compute<tessera::fused::EmbeddingBlock>(*call, out);
 }
 }

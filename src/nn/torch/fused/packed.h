@@ -36,13 +36,13 @@ const void* packed(int64_t (*by)(const Block&, void*), const Block& block,
   return weights.const_data_ptr();
 }
 
-// So many inputs of a function, contiguous; absent ones stay undefined.
-inline std::vector<at::Tensor> present(const at::Tensor* const* inputs, int64_t count) {
+// So many inputs of a function; absent ones stay undefined.
+inline std::vector<at::Tensor> all_of(const at::Tensor* const* inputs, int64_t count) {
   std::vector<at::Tensor> all;
   for (int64_t place = 0; place < count; ++place) {
     all.push_back(inputs[place] == nullptr ? at::Tensor() : *inputs[place]);
   }
-  return contiguous(all);
+  return all;
 }
 
 }  // namespace tessera::fused

@@ -162,12 +162,12 @@ fn the_feed_forward_refuses_what_does_not_fit() {
 #[test]
 fn dense_layers_refuse_what_does_not_fit() {
     let operator = |inputs: &[Tensor]| {
-        let _ = dense_mish(&inputs[0], [dense(inputs, 1), dense(inputs, 3)]);
+        let _ = DenseLayers([dense(inputs, 1), dense(inputs, 3)]).mish(&inputs[0]);
     };
     let inputs = all_zeros(&[&[BOARDS, 64, WIDE], &[5, WIDE], &[5], &[32, WIDE], &[32]]);
     refuses_misfits(&operator, &inputs, of_other_boards);
     // More than there is room for.
-    let run = || dense_mish(&inputs[0], [dense(&inputs, 1); 9]);
+    let run = || DenseLayers([dense(&inputs, 1); 9]).mish(&inputs[0]);
     assert!(catch_unwind(AssertUnwindSafe(run)).is_err());
 }
 
@@ -207,7 +207,7 @@ fn the_embedding_refuses_what_does_not_fit() {
             multiply: &inputs[2],
             add: &inputs[3],
         };
-        let _ = embedding.forward(&inputs[4], Some(&inputs[5]));
+        let _ = embedding.forward(&features(&inputs[4], Some(&inputs[5]), &inputs[0]));
     };
     let mut inputs = all_zeros(&[&[WIDE, 160], &[WIDE], &[64, WIDE], &[64, WIDE]]);
     inputs.push(whole_numbers(&[BOARDS, WIDTH as i64], Kind::Int64));

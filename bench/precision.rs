@@ -2,7 +2,7 @@
 //! `cargo bench --bench precision -- FILE…`.
 //!
 //! The networks are the one that ships, an attention body of Lc0's with random weights,
-//! the same as an ONNX graph of no family, and the files named, of any kind that
+//! and the files named, of any kind that
 //! `tessera import` reads. Each is measured on one core, with all that the processor has
 //! and with instruction sets kept from libtorch's libraries and from our kernels. Rates
 //! are the best of several turns, since a machine is never idle.
@@ -17,7 +17,6 @@ use tempfile::TempDir;
 use tessera::interop;
 use tessera::network::lc0::HeadChoice;
 use tessera::network::{About, ArchitectureConfig, Network};
-use tessera::nn::CodePolicy;
 use tessera::nn::torch::ExportPrecision;
 
 /// Batch sizes: what a search asks for early, and what is recommended.
@@ -55,7 +54,7 @@ const MASKS: [(&str, &[(&str, &str)]); 4] = [
 
 fn main() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let mut networks = vec![shipped(), body(&folder), graph(&folder)];
+    let mut networks = vec![shipped(), body(&folder)];
     // Cargo adds --bench.
     let files = std::env::args().skip(1).filter(|word| word != "--bench");
     networks.extend(files.map(|file| imported(Path::new(&file), &folder)));
@@ -128,16 +127,6 @@ fn body(folder: &TempDir) -> Named {
     };
     let network = Network::new(architecture, &weights, about);
     write("BT4's shape, small", &network, folder)
-}
-
-/// The same through ONNX, from which no family is recognised.
-fn graph(folder: &TempDir) -> Named {
-    let (name, path) = body(folder);
-    let file = std::fs::read(path).expect("what was written");
-    let onnx = interop::to_onnx(&file, CodePolicy::Checked, ExportPrecision::F32);
-    let onnx = onnx.expect("what ONNX can express");
-    let network = interop::open(&onnx, HeadChoice::default()).expect("what was written");
-    write(&format!("{name}, from ONNX"), &network, folder)
 }
 
 fn imported(file: &Path, folder: &TempDir) -> Named {

@@ -2,7 +2,7 @@
 //!
 //! A network of a family known here plays as it [opens](open): by its family's own code,
 //! with weights packed for the processor's kernels. Its file's TorchScript runs on CUDA,
-//! and on the CPU for graphs of other programs.
+//! and on the CPU where the family is not known here.
 
 #[cfg(feature = "torch")]
 pub mod doctor;

@@ -14,7 +14,6 @@
 //! | [`Gpt`] | transformers over the moves of games | yes |
 //! | [`Diffusion`] | a Chessformer that imagines the boards and moves of the next plies | yes |
 //! | [`World`] | a Chessformer that also learns what moves do: steps in imagination | yes |
-//! | [`Graph`] | any ONNX graph of the field's operators | no: it is played as it is |
 
 mod architecture;
 pub(crate) mod bitboards;
@@ -29,7 +28,6 @@ mod family;
 mod file;
 mod frozen;
 pub mod gpt;
-pub mod graph;
 mod layers;
 pub mod lc0;
 pub mod maia3;
@@ -55,7 +53,6 @@ pub(crate) use file::described;
 pub use file::{About, Network, OpenError, Playable, WeightsError, architecture, open, open_any};
 pub use frozen::FrozenNetwork;
 pub use gpt::Gpt;
-pub use graph::Graph;
 pub use layers::Activation;
 pub use lc0::Lc0;
 pub use maia3::Maia3;

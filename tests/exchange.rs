@@ -67,43 +67,64 @@ fn assert_alike(network: &str, other: &str, tolerance: f64) {
 #[test]
 fn our_network_goes_out_and_comes_back() {
     let folder = Folder::new();
-    let (plain, shipped) = (folder.path("plain.pt"), shipped());
+    let [plain, foreign, back] = ["plain.pt", "xs.pb.gz", "back.pt"].map(|name| folder.path(name));
     plain::write(Path::new(&plain), ExportPrecision::Fp16);
-    for (network, command, name, told) in [
+    let said = printed(&["export-lc0", &plain, "-o", &foreign]);
+    assert!(said.contains("Lc0's own format"), "{said}");
+    let described = printed(&["describe", &foreign, "--json"]);
+    let described: Value = serde_json::from_str(&described).unwrap();
+    assert_eq!(described["licence"], "GPL-3.0-or-later");
+    let arguments = ["import", &foreign, "-o", &back, "--precision", "f32"];
+    let said = printed(&arguments);
+    assert!(said.contains("xs"), "{said}");
+    // Lc0's files rank moves by win minus loss, which was made to be q.
+    let heads = ["--policy-head", "vanilla", "--value-head", "q"];
+    printed(&[&arguments as &[&str], &heads].concat());
+    let [ours, theirs] = [&plain, &back].map(|network| evaluation(network));
+    let value = |of: &Value| of["value"].as_f64().unwrap();
+    assert!((value(&ours) - value(&theirs)).abs() < 0.01);
+    let policy = |of: &Value| of["policy"]["e2e4"].as_f64().unwrap();
+    assert!((policy(&ours) - policy(&theirs)).abs() < 0.01);
+}
+
+#[test]
+fn our_onnx_goes_out_alone() {
+    let folder = Folder::new();
+    let (shipped, back) = (shipped(), folder.path("back.pt"));
+    for (command, name, told) in [
         (
-            &plain,
-            &["export-lc0"] as &[&str],
-            "xs.pb.gz",
-            "Lc0's own format",
-        ),
-        (
-            &shipped,
-            &["export-lc0", "--onnx"],
+            &["export-lc0", "--onnx"] as &[&str],
             "onnx.pb.gz",
             "ONNX in Lc0's file",
         ),
-        (&shipped, &["export-onnx"], "xs.onnx", "ONNX"),
+        (&["export-onnx"], "xs.onnx", "ONNX"),
     ] {
-        let (foreign, back) = (folder.path(name), folder.path("back.pt"));
-        let said = printed(&[command, &[network, "-o", &foreign]].concat());
+        let foreign = folder.path(name);
+        let said = printed(&[command, &[&shipped, "-o", &foreign]].concat());
         assert!(said.contains(told), "{said}");
-        let described = printed(&["describe", &foreign, "--json"]);
-        let described: Value = serde_json::from_str(&described).unwrap();
-        assert_eq!(described["licence"], "GPL-3.0-or-later", "{name}");
-        let arguments = ["import", &foreign, "-o", &back, "--precision", "f32"];
-        let said = printed(&arguments);
-        assert!(said.contains(name.split('.').next().unwrap()), "{said}");
-        // Lc0's files rank moves by win minus loss, which was made to be q.
-        let heads = ["--policy-head", "vanilla", "--value-head", "q"];
-        if name == "xs.pb.gz" {
-            printed(&[&arguments as &[&str], &heads].concat());
+        let arguments: [&[&str]; 2] = [&["describe", &foreign], &["import", &foreign, "-o", &back]];
+        for arguments in arguments {
+            let told = failure(arguments);
+            assert!(told.contains("use the network file (.pt)"), "{told}");
         }
-        let [ours, theirs] = [network, &back].map(|network| evaluation(network));
-        let value = |of: &Value| of["value"].as_f64().unwrap();
-        assert!((value(&ours) - value(&theirs)).abs() < 0.01, "{name}");
-        let policy = |of: &Value| of["policy"]["e2e4"].as_f64().unwrap();
-        assert!((policy(&ours) - policy(&theirs)).abs() < 0.01, "{name}");
     }
+}
+
+#[test]
+fn onnx_of_lc0s_converter_is_described_and_imported() {
+    let folder = Folder::new();
+    let (file, back) = (
+        format!("{ROOT}/tests/fuzz/corpus/onnx/tower.onnx"),
+        folder.path("back.pt"),
+    );
+    let described = printed(&["describe", &file]);
+    assert!(described.contains("model.tower.blocks: 1"), "{described}");
+    printed(&["import", &file, "-o", &back]);
+    let described = printed(&["describe", &back]);
+    assert!(
+        described.contains("architecture.family: lc0"),
+        "{described}"
+    );
 }
 
 #[test]

@@ -129,7 +129,7 @@ fn maia_1500_is_what_lc0_says_on_hundreds_of_positions() {
         "{summary:?}"
     );
     assert_eq!(summary.licence, "unknown");
-    assert_eq!(summary.min_version, "0.21.0");
+    assert_eq!(summary.min_version.as_deref(), Some("0.21.0"));
 }
 
 #[test]

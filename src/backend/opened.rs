@@ -48,13 +48,13 @@ pub(crate) struct Opened {
 impl Opened {
     /// Opens a file for a device; see [`open`].
     pub fn new(file: &[u8], policy: CodePolicy, device: Device) -> Result<Opened, NetworkError> {
-        use ArchitectureConfig::{Diffusion, Gpt, Onnx, World};
+        use ArchitectureConfig::{Diffusion, Gpt, World};
         let mut file = NetworkFile::open(file, policy)?;
         let config = network::described(&file.metadata.architecture);
         // What these do, no code of a file does.
         let is_special = matches!(config, Ok(Gpt { .. } | World { .. }));
         let is_ours = match config {
-            Err(_) | Ok(Onnx { .. }) => false,
+            Err(_) => false,
             Ok(Diffusion { .. }) => true,
             Ok(_) => is_special || device == Device::Cpu,
         };

@@ -2,7 +2,6 @@
 
 mod builder;
 mod graph;
-mod interface;
 mod leela2onnx;
 mod operators;
 mod read;
@@ -12,13 +11,12 @@ mod wrap;
 mod write;
 
 pub use operators::Inexpressible;
-pub use read::{OnnxSummary, read, summary};
+pub use read::{read, summary};
 pub use tensor::TensorError;
 pub use wrap::wrap_in_lc0;
 pub use write::write;
 
 use crate::interop::lc0::Lc0Error;
-use crate::network::graph::GraphError;
 
 /// Why a network cannot be written as ONNX, or read from it.
 #[derive(Debug, thiserror::Error)]
@@ -44,28 +42,17 @@ pub enum OnnxError {
     /// Protobuf of something else.
     #[error("this is no ONNX file: it holds no graph")]
     NoModel,
-    /// Operators of another version than those known here.
-    #[error("version {0} of ONNX's operators is not supported; 7 to 24 are")]
-    OperatorSet(i64),
     /// A flood of messages.
     #[error("the file has too many parts")]
     TooManyFields,
-    /// A graph in which a name is not clear.
-    #[error("two nodes of the graph make {0}")]
-    MadeTwice(String),
-    /// The planes cannot be told from other inputs.
-    #[error("the network has {0} inputs; Lc0's have one, the planes")]
-    Inputs(usize),
-    /// Outputs that no player can do without.
+    /// Exported by this program.
     #[error(
-        "the network has no output for {missing}, its outputs are {found}: Lc0 calls them /output/policy, /output/wdl, /output/value and /output/mlh"
+        "this ONNX was exported by Tessera, which does not read it back: use the network file (.pt) that it came from"
     )]
-    NoOutput {
-        /// What they would say.
-        missing: &'static str,
-        /// The names of those that are there.
-        found: String,
-    },
+    Own,
+    /// A graph of another program, or of another version of Lc0's converter.
+    #[error("not ONNX as Lc0's leela2onnx writes it, which alone is read: {0}")]
+    NotLc0s(String),
     /// A tensor that cannot be read.
     #[error("the tensor {name} cannot be read: {source}")]
     Tensor {
@@ -74,7 +61,4 @@ pub enum OnnxError {
         /// Why.
         source: TensorError,
     },
-    /// A graph that cannot be run.
-    #[error(transparent)]
-    Graph(#[from] GraphError),
 }

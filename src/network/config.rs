@@ -3,7 +3,6 @@
 use super::chessformer::config::ModelConfig;
 use super::diffusion::config::DiffusionConfig;
 use super::gpt::config::GptConfig;
-use super::graph::config::GraphConfig;
 use super::lc0::choice::HeadChoice;
 use super::lc0::config::Lc0Config;
 use super::maia3::config::Maia3Config;
@@ -47,11 +46,6 @@ pub enum ArchitectureConfig {
         /// Its sizes.
         model: WorldConfig,
     },
-    /// [`Graph`](super::Graph).
-    Onnx {
-        /// Its operators.
-        model: GraphConfig,
-    },
     /// The family of a test.
     #[cfg(test)]
     Toy {
@@ -71,7 +65,6 @@ impl ArchitectureConfig {
             ArchitectureConfig::Gpt { .. } => "gpt",
             ArchitectureConfig::Diffusion { .. } => "diffusion",
             ArchitectureConfig::World { .. } => "world",
-            ArchitectureConfig::Onnx { .. } => "onnx",
             #[cfg(test)]
             ArchitectureConfig::Toy { .. } => "toy",
         }
@@ -86,7 +79,6 @@ impl ArchitectureConfig {
             ArchitectureConfig::Gpt { model } => model.layers,
             ArchitectureConfig::Diffusion { model } => model.trunk.layers,
             ArchitectureConfig::World { model } => model.layers(),
-            ArchitectureConfig::Onnx { .. } => 0,
             #[cfg(test)]
             ArchitectureConfig::Toy { .. } => 1,
         }

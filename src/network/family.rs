@@ -14,7 +14,7 @@ impl ArchitectureConfig {
     /// Builds the structure, for weights on `device`.
     ///
     /// # Errors
-    /// [`ArchitectureError`] if the sizes do not fit each other, or it is a graph.
+    /// [`ArchitectureError`] if the sizes do not fit each other.
     pub fn build(&self, device: Device) -> Result<Box<dyn Architecture>, ArchitectureError> {
         Ok(match self {
             ArchitectureConfig::Chessformer { model } => Box::new(Chessformer::new(model, device)?),
@@ -23,7 +23,6 @@ impl ArchitectureConfig {
             ArchitectureConfig::Gpt { model } => Box::new(Gpt::new(model, device)?),
             ArchitectureConfig::Diffusion { model } => Box::new(Diffusion::new(model, device)?),
             ArchitectureConfig::World { model } => Box::new(World::new(model, device)?),
-            ArchitectureConfig::Onnx { .. } => return Err(ArchitectureError::Graph),
             #[cfg(test)]
             ArchitectureConfig::Toy { model } => Box::new(super::toy::Toy::new(model, device)),
         })
@@ -51,9 +50,4 @@ pub enum ArchitectureError {
     /// The sizes of a world model do not fit each other.
     #[error(transparent)]
     World(#[from] WorldConfigError),
-    /// A graph is more than its configuration.
-    #[error(
-        "it is an ONNX graph of no family known here: such networks can be played, but not trained"
-    )]
-    Graph,
 }

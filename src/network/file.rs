@@ -6,7 +6,6 @@ use super::evaluator::evaluate;
 use super::exported::ExportedProgram;
 use super::family::ArchitectureError;
 use super::gpt::Gpt;
-use super::graph::{Graph, GraphError};
 use super::parameters::{Parameter, Weights};
 use super::world::World;
 use crate::nn::metadata::{CONTRACT, EncoderSpec};
@@ -89,9 +88,6 @@ pub enum OpenError {
     /// Its tensors are not those of its architecture.
     #[error(transparent)]
     Weights(#[from] WeightsError),
-    /// Its graph cannot be run.
-    #[error(transparent)]
-    Graph(#[from] GraphError),
     /// It is of a family that evaluates no positions.
     #[error(transparent)]
     NotAnEvaluator(#[from] NotAnEvaluator),
@@ -152,20 +148,10 @@ fn any_from_tensors(
         let missing = format!("tensors of {} layers", config.layers());
         return Err(WeightsError::Missing(missing).into());
     }
-    let (architecture, weights): (Box<dyn Architecture>, Weights) = match config {
-        ArchitectureConfig::Onnx { model } => {
-            let (graph, weights) = Graph::from_tensors(model, tensors)?;
-            (Box::new(graph), weights)
-        }
-        config => {
-            let architecture = config.build(Device::Cpu)?;
-            let weights = Weights::take(architecture.parameters(), tensors)?;
-            (architecture, weights)
-        }
-    };
+    let architecture = config.build(Device::Cpu)?;
     Ok(Network {
+        weights: Weights::take(architecture.parameters(), tensors)?,
         architecture,
-        weights,
         about: About::of(metadata),
     })
 }
@@ -339,7 +325,7 @@ impl About {
 
 /// The architecture that metadata state.
 pub(crate) fn described(architecture: &Value) -> Result<ArchitectureConfig, OpenError> {
-    if architecture["family"] != "onnx" && !is_plausible(&architecture["model"]) {
+    if !is_plausible(&architecture["model"]) {
         let what = "its sizes are out of bounds";
         return Err(OpenError::Description(what.to_owned()));
     }

@@ -37,8 +37,7 @@ impl<A: Architecture + ?Sized> Network<A> {
     /// The same on a device, where futures are foreseen in this way.
     ///
     /// # Errors
-    /// [`OpenError`] if it is a graph, which has no structure of its own, or evaluates no
-    /// positions.
+    /// [`OpenError`] if it evaluates no positions.
     pub fn freeze_on(
         &self,
         device: Device,

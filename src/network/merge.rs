@@ -166,7 +166,6 @@ fn difference(first: &Network, other: &Network) -> Option<Difference> {
     };
     let (one, two) = (&first.about, &other.about);
     difference_of_values("", &describe(first), &describe(other))
-        .or_else(|| difference_of_tensors(first, other))
         .or_else(|| {
             Difference::of(
                 "output that ranks moves",
@@ -211,26 +210,6 @@ fn brief(value: &Value) -> String {
         Value::Null => "none".to_owned(),
         value => value.to_string(),
     }
-}
-
-/// Graphs of one description may still have tensors of other shapes, and other tables.
-fn difference_of_tensors(first: &Network, other: &Network) -> Option<Difference> {
-    let shapes = |network: &Network| {
-        let tensors = network.parameters().into_iter();
-        let shape = |(name, tensor): (String, Tensor)| format!("`{name}` {:?}", tensor.size());
-        tensors.map(shape).collect::<Vec<_>>()
-    };
-    let (expected, found) = (shapes(first), shapes(other));
-    let mut pairs = expected.iter().zip(&found);
-    let buffers = first.architecture.buffers().into_iter();
-    let mut tables = buffers.zip(other.architecture.buffers());
-    pairs
-        .find_map(|(expected, found)| Difference::of("parameter", expected, found))
-        .or_else(|| Difference::of("number of parameters", expected.len(), found.len()))
-        .or_else(|| {
-            let ((name, _), _) = tables.find(|(one, two)| one != two)?;
-            Difference::of(&format!("table `{name}`"), "this", "another")
-        })
 }
 
 #[cfg(test)]

@@ -75,6 +75,11 @@ pub enum NetworkError {
     /// A network of another version.
     #[error("{0}: export it again with `train export` of this version")]
     Contract(#[from] ContractError),
+    /// A network of a family that is gone.
+    #[error(
+        "it is a graph of ONNX (family `onnx`), which is no longer played: import the file that it came from again, which has to be as Lc0's leela2onnx writes it"
+    )]
+    Graph,
     /// The tensors are not those that were exported.
     #[error("it is damaged (its tensors do not match its `hash`): fetch it again")]
     Hash,
@@ -129,14 +134,11 @@ pub fn open(file: &[u8], policy: CodePolicy) -> Result<(Module, Metadata), Netwo
     if !file.starts_with(&ZIP) || Archive::open(file).is_ok_and(|archive| archive.is_checkpoint()) {
         return Err(NetworkError::OtherFormat);
     }
-    let (module, recorded) = match policy {
-        CodePolicy::Checked => {
-            let checked = check::check(file)?;
-            (Module::load(&checked.archive), checked.metadata)
-        }
-        CodePolicy::Allowed => (Module::load(file), recorded(file)),
+    let recorded = recorded(file).map(|json| parse(&json)).transpose()?;
+    let module = match policy {
+        CodePolicy::Checked => Module::load(&check::check(file)?),
+        CodePolicy::Allowed => Module::load(file),
     };
-    let recorded = recorded.map(|json| Metadata::parse(&json)).transpose()?;
     let module = module.map_err(|error| match error.is_out_of_memory() {
         true => NetworkError::OutOfMemory(error.to_string()),
         false => NetworkError::NotTorchScript(error.to_string()),
@@ -147,7 +149,7 @@ pub fn open(file: &[u8], policy: CodePolicy) -> Result<(Module, Metadata), Netwo
         None => {
             let json = module.call_for_text("meta");
             let json = json.map_err(|_| NetworkError::Foreign)?;
-            Metadata::parse(&json.ok_or(NetworkError::Foreign)?)?
+            parse(&json.ok_or(NetworkError::Foreign)?)?
         }
     };
     if tensor_hash(module.tensors()?) != metadata.hash {
@@ -169,7 +171,16 @@ fn recorded(file: &[u8]) -> Option<String> {
 pub fn metadata(file: &[u8]) -> Result<Option<Metadata>, NetworkError> {
     let archive = Archive::open(file).map_err(CheckError::Archive);
     let json = check::metadata(&mut archive?).map_err(CheckError::Archive)?;
-    Ok(json.map(|json| Metadata::parse(&json)).transpose()?)
+    json.map(|json| parse(&json)).transpose()
+}
+
+/// Metadata of a family that is still known, or of none that ever was.
+fn parse(json: &str) -> Result<Metadata, NetworkError> {
+    let metadata = Metadata::parse(json)?;
+    match metadata.architecture["family"] == "onnx" {
+        true => Err(NetworkError::Graph),
+        false => Ok(metadata),
+    }
 }
 
 /// A network on its device. Its clones share the memory of the parameters.

@@ -58,7 +58,7 @@ fn writing_and_reading_is_the_identity() {
             [&exact, &generate(shape, seed as u64)].map(|file| lc0::summary(file).unwrap());
         assert_eq!(summary.licence, original.licence);
         assert_eq!(summary.training["steps"], original.training["steps"]);
-        assert_eq!(summary.min_version, "0.33.0");
+        assert_eq!(summary.min_version.as_deref(), Some("0.33.0"));
     }
 }
 

@@ -4,14 +4,13 @@ use super::records::Records;
 use crate::interop_lc0::generate::{BODY, Shape, generate};
 use crate::{gpt, interop_lc0, interop_maia3, torchscript};
 use serde_json::json;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
-use tch::{Device, Kind, Tensor};
+use tch::Device;
 use tessera::interop::lc0;
-use tessera::network::graph::{Attribute, GraphConfig, NodeConfig, OutputConfig, OutputForm};
 use tessera::network::lc0::{HeadChoice, PolicyHead, ValueHead};
-use tessera::network::{About, Architecture, Chessformer, Evaluator, Graph, Maia3, Network, World};
+use tessera::network::{About, Architecture, Chessformer, Evaluator, Maia3, Network, World};
 use tessera::nn::CodePolicy;
 use tessera::nn::torch::check::{ARGUMENTS, OPERATORS};
 use tessera::nn::torch::{ExportPrecision, open};
@@ -29,172 +28,6 @@ fn about() -> About {
 fn random(architecture: impl Evaluator) -> Network {
     let flat = architecture.initial_weights();
     Network::new(Box::new(architecture), &flat, about())
-}
-
-/// A graph that has every operator of ONNX that can be imported.
-fn graph() -> Network {
-    let mut nodes = Vec::new();
-    let mut node = |operator: &str, inputs: &[&str], attributes: &[(&str, Attribute)]| {
-        let output = format!("{}{}", operator, nodes.len());
-        let owned = |name: &&str| (*name).to_owned();
-        nodes.push(NodeConfig {
-            operator: operator.to_owned(),
-            inputs: inputs.iter().map(owned).collect(),
-            outputs: vec![output.clone()],
-            attributes: attributes
-                .iter()
-                .map(|(name, value)| ((*name).to_owned(), value.clone()))
-                .collect(),
-        });
-        output
-    };
-    let ints = |values: &[i64]| Attribute::Ints(values.to_vec());
-    let axis = |value| ("axis", Attribute::Int(value));
-
-    let pooled = node("GlobalAveragePool", &["planes"], &[]);
-    let x = &*node("Flatten", &[&pooled], &[]);
-    let y = &*node("MatMul", &[x, "square"], &[]);
-    // Rows of 112 numbers, to be added up.
-    let mut made = vec![y.to_owned()];
-    for operator in [
-        "Relu",
-        "Tanh",
-        "Sigmoid",
-        "Softplus",
-        "Mish",
-        "Selu",
-        "Elu",
-        "Exp",
-        "Log",
-        "Sqrt",
-        "Reciprocal",
-        "Erf",
-        "Abs",
-        "Neg",
-        "Identity",
-    ] {
-        made.push(node(operator, &[x], &[]));
-    }
-    for operator in ["Softmax", "LogSoftmax"] {
-        made.push(node(operator, &[x], &[axis(-1)]));
-    }
-    for kind in [1, 10] {
-        made.push(node("Cast", &[x], &[("to", Attribute::Int(kind))]));
-    }
-    for operator in ["Sub", "Mul", "Div", "Pow", "Max", "Min"] {
-        made.push(node(operator, &[x, y], &[]));
-    }
-    made.push(node("Clip", &[x, "zero", "one"], &[]));
-    let greater = node("Greater", &[x, y], &[]);
-    made.push(node("Where", &[&greater, x, y], &[]));
-    made.push(node(
-        "Gemm",
-        &[x, "square", "row"],
-        &[("transB", Attribute::Int(1))],
-    ));
-    made.push(node("LayerNormalization", &[x, "row", "row"], &[]));
-
-    let turned = node("Transpose", &["planes"], &[("perm", ints(&[0, 1, 3, 2]))]);
-    let filtered = node(
-        "Conv",
-        &[&turned, "kernel", "row"],
-        &[("pads", ints(&[1; 4]))],
-    );
-    let both = [("axes", ints(&[2, 3])), ("keepdims", Attribute::Int(0))];
-    made.push(node("ReduceMean", &[&filtered], &both));
-    made.push(node("ReduceSum", &[&turned], &both));
-    let folded = node("Reshape", &[x], &[("shape", ints(&[-1, 8, 14]))]);
-    made.push(node("Reshape", &[&folded], &[("shape", ints(&[-1, 112]))]));
-    let column = node("Unsqueeze", &[x], &[("axes", ints(&[2]))]);
-    made.push(node("Squeeze", &[&column], &[("axes", ints(&[2]))]));
-    let wide = node("Expand", &[&column, "wide"], &[]);
-    made.push(node(
-        "ReduceSum",
-        &[&wide],
-        &[("axes", ints(&[2])), ("keepdims", Attribute::Int(0))],
-    ));
-    let shape = node("Shape", &[x], &[]);
-    made.push(node("Expand", &["row", &shape], &[]));
-    let whole = [
-        ("axes", ints(&[1])),
-        ("starts", ints(&[0])),
-        ("ends", ints(&[56])),
-    ];
-    let half = node("Slice", &[x], &whole);
-    let doubled = node("Concat", &[&half, &half], &[axis(1)]);
-    made.push(doubled.clone());
-    made.push(node(
-        "Slice",
-        &[x, "last", "before", "columns", "back"],
-        &[],
-    ));
-    made.push(node("Gather", &[x, "places"], &[axis(1)]));
-    let single = node("Gather", &[x, "place"], &[axis(1)]);
-    made.push(node("Unsqueeze", &[&single], &[("axes", ints(&[1]))]));
-    let sum = made
-        .into_iter()
-        .reduce(|sum, next| node("Add", &[&sum, &next], &[]));
-    let sum = sum.unwrap();
-    let logits = node("MatMul", &[&sum, "moves"], &[]);
-    let policy = node("Softmax", &[&logits], &[axis(-1)]);
-    let value = node("MatMul", &[&sum, "column"], &[]);
-    nodes.push(NodeConfig {
-        operator: "Split".to_owned(),
-        inputs: vec![doubled],
-        outputs: vec!["left".to_owned(), "right".to_owned()],
-        attributes: [("axis".to_owned(), Attribute::Int(1))].into(),
-    });
-    nodes.push(NodeConfig {
-        operator: "ReduceMean".to_owned(),
-        inputs: vec!["left".to_owned()],
-        outputs: vec!["length".to_owned()],
-        attributes: [("axes".to_owned(), ints(&[1]))].into(),
-    });
-
-    let random = |shape: &[i64]| Tensor::randn(shape, (Kind::Float, Device::Cpu)) * 0.01;
-    let integers = |values: &[i64]| Tensor::from_slice(values);
-    let places: Vec<i64> = (0..112).rev().collect();
-    let tensors = [
-        ("square", random(&[112, 112])),
-        ("row", random(&[112])),
-        ("column", random(&[112, 1])),
-        ("moves", random(&[112, 1858])),
-        ("kernel", random(&[112, 112, 3, 3])),
-        ("zero", Tensor::from(0f32)),
-        ("one", Tensor::from(1f32)),
-        ("wide", integers(&[1, 112, 3])),
-        ("last", integers(&[-1])),
-        ("before", integers(&[-1000])),
-        ("columns", integers(&[1])),
-        ("back", integers(&[-1])),
-        ("places", integers(&places)),
-        ("place", Tensor::from(5i64)),
-    ];
-    let tensors = tensors.map(|(name, tensor)| (name.to_owned(), tensor));
-    let output = |name: &str, value: String, form| OutputConfig {
-        name: name.to_owned(),
-        value,
-        form,
-    };
-    let names = tensors.iter().map(|(name, _)| (name.clone(), name.clone()));
-    let config = GraphConfig {
-        operator_set: 13,
-        input: "planes".to_owned(),
-        input_format: 1,
-        outputs: vec![
-            output("policy", policy, OutputForm::Probabilities),
-            output("wdl", value, OutputForm::Result),
-            output("moves_left", "length".to_owned(), OutputForm::Plain),
-        ],
-        tensors: names.collect::<BTreeMap<String, String>>(),
-        nodes,
-    };
-    let (graph, weights) = Graph::from_tensors(config, tensors).unwrap();
-    Network {
-        architecture: Box::new(graph),
-        weights,
-        about: about(),
-    }
 }
 
 /// A network of every kind that can be exported or imported, by name.
@@ -219,10 +52,9 @@ fn networks() -> Vec<(String, Network)> {
         let model = Maia3::new(&config, Device::Cpu).unwrap();
         ("Maia-3".to_owned(), random(model))
     });
-    let onnx = ("ONNX".to_owned(), graph());
     chessformers
         .chain(lc0)
-        .chain([chosen, onnx])
+        .chain([chosen])
         .chain(maia3)
         .collect()
 }

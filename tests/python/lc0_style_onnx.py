@@ -1,10 +1,10 @@
 """Writes networks in ONNX the way Lc0's leela2onnx does, with random weights.
 
-Argument: a folder, into which `conv17.onnx`, `map.onnx` and others go: a residual
-tower with squeeze and excitation, a convolutional policy and a scalar value; and
-an attention body with smolgen, in the two input embeddings and the ways of saying
-things that Lc0's converter has. Those whose names begin with `lc0` are networks
-that Lc0 could have; the others have tables and constants of their own.
+Argument: a folder, into which `lc0_tower.onnx` and others go: residual towers with
+squeeze and excitation, a convolutional policy and a scalar value; and attention
+bodies with smolgen, in the input embeddings and the ways of saying things that
+Lc0's converter has. Those whose names begin with `lc0` are networks that Lc0 could
+have; each of the others differs in one thing that no name tells.
 """
 
 import sys
@@ -62,9 +62,10 @@ def reach():
 class Graph:
     """A graph in the making; values are known by their names."""
 
-    def __init__(self, seed, dtype=numpy.float32, opset=17):
+    def __init__(self, seed, dtype=numpy.float32, opset=17, takes_norms_apart=False):
         self.draw = numpy.random.default_rng(seed)
         self.dtype, self.opset = dtype, opset
+        self.takes_norms_apart = takes_norms_apart
         self.nodes, self.constants, self.outputs = [], [], []
 
     def node(self, operator, name, *inputs, **attributes):
@@ -117,9 +118,24 @@ class Graph:
         return outputs
 
     def layer_norm(self, name, x, width, epsilon):
+        if self.takes_norms_apart:
+            return self.norm_taken_apart(name, x, width, epsilon)
         scale = self.weights(name + "/w/scale", width, scale=1.0)
         bias = self.weights(name + "/w/bias", width, scale=0.3)
         return self.node("LayerNormalization", name, x, scale, bias, axis=1, epsilon=epsilon)
+
+    def norm_taken_apart(self, name, x, width, epsilon):
+        def mean(name, x):
+            return self.node("ReduceMean", name, x, axes=[1], keepdims=1)
+
+        x = self.node("Sub", name + "/centered", x, mean(name + "/mean", x))
+        y = mean(name + "/var", self.node("Mul", name + "/squared", x, x))
+        y = self.node("Add", name + "/var_eps", y, self.scalar(name + "/var_eps/w", epsilon))
+        y = self.node("Sqrt", name + "/std", y)
+        y = self.node("Mul", name + "/normalized", x, self.node("Reciprocal", name + "/inv_std", y))
+        gammas = self.weights(name + "/gammas/w", width, scale=1.0)
+        y = self.node("Mul", name + "/gammas", y, gammas)
+        return self.node("Add", name + "/betas", y, self.weights(name + "/betas/w", width, scale=0.3))
 
     def mish(self, name, x):
         y = self.node("Softplus", name + "/softplus", x)
@@ -157,9 +173,7 @@ class Graph:
     def output(self, name, width):
         self.outputs.append((name, width))
 
-    def policy(self, x, size, table=None):
-        if table is None:
-            table = self.draw.permutation(size)[:1858]
+    def policy(self, x, table):
         table = self.constant("/const/mapping_table", numpy.array(table, numpy.int32))
         self.node("Gather", "/output/policy", x, table, axis=1)
         self.output("/output/policy", 1858)
@@ -175,8 +189,9 @@ class Graph:
         save(model, path)
 
 
-def conv(graph, filters=12, blocks=2, squeezed=5, table=None):
+def tower(graph, filters=12, blocks=2, squeezed=5, heads=(32, 128, 8, 16), table=None):
     """A residual tower as Maia's, but with a scalar value and moves left."""
+    value_channels, value_hidden, plies_channels, plies_hidden = heads
     x = graph.conv("/inputconv", "/input/planes", 112, filters)
     se_shape = graph.constant("/const/se_reshape", numpy.array([-1, 2 * filters, 1, 1], numpy.int64))
     for block in range(blocks):
@@ -194,23 +209,34 @@ def conv(graph, filters=12, blocks=2, squeezed=5, table=None):
         gate, offset = graph.split(se + "/split", z, 1)
         y = graph.node("Mul", se + "/mul", graph.node("Sigmoid", se + "/sigmoid", gate), y)
         y = graph.node("Add", se + "/add3", y, offset)
-        x = graph.node("Relu", name + "/relu", graph.node("Add", name + "/mixin", y, x))
+        y = graph.node("Add", name + "/conv2/mixin", y, x)
+        x = graph.node("Relu", name + "/conv2/relu", y)
     y = graph.conv("/policy/conv1", x, filters, filters)
     y = graph.conv("/policy/conv2", y, filters, 80, activation=False)
-    graph.policy(graph.reshape("/policy/flatten", y, -1, 80 * 64), 80 * 64, table)
-    y = graph.conv("/value/conv", x, filters, 32, size=1)
-    y = graph.dense("/value/dense1", graph.reshape("/value/reshape", y, -1, 2048), 2048, 128)
-    y = graph.node("Relu", "/value/dense1/relu", y)
-    graph.node("Tanh", "/output/value", graph.dense("/value/dense2", y, 128, 1))
+    y = graph.reshape("/policy/flatten", y, -1, 80 * 64)
+    graph.policy(y, convolution_table() if table is None else table)
+
+    def head(name, channels, hidden):
+        y = graph.conv(name + "/conv", x, filters, channels, size=1)
+        y = graph.reshape(name + "/reshape", y, -1, 64 * channels)
+        y = graph.dense(name + "/dense1", y, 64 * channels, hidden)
+        y = graph.node("Relu", name + "/dense1/relu", y)
+        return graph.dense(name + "/dense2", y, hidden, 1)
+
+    graph.node("Tanh", "/output/value", head("/value", value_channels, value_hidden))
     graph.output("/output/value", 1)
-    y = graph.conv("/mlh/conv", x, filters, 8, size=1)
-    y = graph.dense("/mlh/dense1", graph.reshape("/mlh/reshape", y, -1, 512), 512, 16)
-    y = graph.node("Relu", "/mlh/dense1/relu", y)
-    graph.node("Relu", "/output/mlh", graph.dense("/mlh/dense2", y, 16, 1))
+    graph.node("Relu", "/output/mlh", head("/mlh", plies_channels, plies_hidden))
     graph.output("/output/mlh", 1)
 
 
-def encoder(graph, x, name, width, heads, mish, gain):
+def feed_forward(graph, x, name, width, mish, gain):
+    y = mish(name + "/ffn/dense1/mish", graph.factor(name + "/ffn/dense1", x, width, 20))
+    y = graph.factor(name + "/ffn/dense2", y, 20, width)
+    y = graph.node("Mul", name + "/ffn/alpha", y, graph.scalar(name + "/ffn/alpha/w", gain))
+    return graph.node("Add", name + "/ffn/skip", y, x)
+
+
+def encoder(graph, x, name, width, heads, mish, gain, epsilon):
     depth = width // heads
     shape = numpy.array([-1, 64, heads, depth], numpy.int64)
     shape = graph.constant(f"/const{name}/mha/shape", shape)
@@ -224,7 +250,7 @@ def encoder(graph, x, name, width, heads, mish, gain):
                (("Q", [0, 2, 1, 3]), ("K", [0, 2, 3, 1]), ("V", [0, 2, 1, 3])))
     y = graph.node("MatMul", name + "/mha/QK/matmul", q, k)
     y = graph.node("Mul", name + "/mha/QK/scale", y,
-                   graph.scalar(name + "/scale", 1 / numpy.sqrt(depth)))
+                   graph.scalar(name + "/mha/QK/scale/w", 1 / numpy.sqrt(depth)))
     smolgen = name + "/smolgen"
     z = graph.matmul(smolgen + "/compress", x, width, 4)
     z = graph.reshape(smolgen + "/compress/reshape", z, -1, 256)
@@ -241,26 +267,22 @@ def encoder(graph, x, name, width, heads, mish, gain):
     y = graph.node("Transpose", name + "/mha/out/transpose", y, perm=[0, 2, 1, 3])
     y = graph.reshape(name + "/mha/out/reshape", y, -1, width)
     y = graph.factor(name + "/mha/out/dense", y, width, width)
-    alpha = graph.scalar(name + "/alpha", gain)
-    y = graph.node("Mul", name + "/alpha*input", y, alpha)
-    x = graph.layer_norm(name + "/ln1", graph.node("Add", name + "/skip", y, x), width, 1e-6)
-    y = graph.factor(name + "/ffn/dense1", x, width, 20)
-    y = mish(name + "/ffn/dense1/mish", y)
-    y = graph.factor(name + "/ffn/dense2", y, 20, width)
-    y = graph.node("Add", name + "/ffn/skip", graph.node("Mul", name + "/ffn/alpha", y, alpha), x)
-    return graph.layer_norm(name + "/ln2", y, width, 1e-6)
+    y = graph.node("Mul", name + "/alpha*input", y, graph.scalar(name + "/alpha*input/w", gain))
+    y = graph.node("Add", name + "/mha/out/skip", y, x)
+    x = graph.layer_norm(name + "/ln1", y, width, epsilon)
+    y = feed_forward(graph, x, name, width, mish, gain)
+    return graph.layer_norm(name + "/ln2", y, width, epsilon)
 
 
-def map_embedding(graph, x, no_shape, table=None):
-    if table is None:
-        table = graph.draw.random((64, 64)) < 0.3
+def map_embedding(graph, x, no_shape=False, table=None):
+    table = reach() if table is None else table
     table = numpy.array(table).reshape(1, 64, 64).astype(graph.dtype)
     x = graph.reshape("/attn_body/reshape", x, -1, 64, 112)
     if no_shape:
         pad = graph.slice("/attn_body/pad/slice", x, [0, 0, 0], [2**31 - 1, 1, 1])
         pad = graph.reshape("/attn_body/pad/reshape_in", pad, -1, 1)
         pad = graph.node("Sub", "/attn_body/pad/zeros_vec", pad, pad)
-        pad = graph.node("Add", "/attn_body/pad/one_vec", pad, graph.scalar("/one", 1))
+        pad = graph.node("Add", "/attn_body/pad/one_vec", pad, graph.scalar("/attn_body/pad/one_vec/w", 1))
         table = graph.constant("/const/pos_encoding", table.reshape(1, 4096))
         pad = graph.node("MatMul", "/attn_body/pad/expand", pad, table)
         pad = graph.reshape("/attn_body/pad/reshape_out", pad, -1, 64, 64)
@@ -285,22 +307,29 @@ def dense_embedding(graph, x):
     return graph.reshape("/attn_body/embedding/out/reshape", x, -1, 122), 122
 
 
-def attention(graph, embedding, mish, width=16, heads=2, layers=2, is_lc0s=False):
+def attention(graph, embedding, mish, width=16, heads=2, layers=2, policy="mish", gain=None,
+              epsilon=None):
     """An attention body as T1's, with the attention policy and WDL."""
-    gain = (2 * layers) ** -0.25 if is_lc0s else 0.7
+    is_dense = embedding is dense_embedding
+    gain = gain or (2 * layers) ** -0.25
+    epsilon = epsilon or (1e-3 if is_dense else 1e-6)
     graph.weights("/const/smolgen_w", 6, 4096, scale=0.4)
     x = graph.node("Transpose", "/attn_body/transpose", "/input/planes", perm=[0, 2, 3, 1])
     x, features = embedding(graph, x)
-    x = graph.dense("/attn_body", x, features, width)
-    x = mish("/attn_body/mish", x) if is_lc0s else graph.squared_relu("/attn_body/sqrrelu", x)
-    x = graph.reshape("/attn_body/ma_gating/rehape1", x, -1, 64, width)
+    x = mish("/attn_body/mish", graph.dense("/attn_body", x, features, width))
+    if is_dense:
+        x = graph.layer_norm("/attn_body/ln", x, width, 1e-3)
+    x = graph.reshape("/attn_body/ma_gating/rehape", x, -1, 64, width)
     x = graph.node("Mul", "/ip_mul_gate", x, graph.weights("/ip_mul_gate/w", 64, width, scale=1.0))
     x = graph.node("Add", "/ip_add_gate", x, graph.weights("/ip_add_gate/w", 64, width, scale=0.3))
-    x = graph.reshape("/attn_body/rehape2", x, -1, width)
+    x = graph.reshape("/attn_body/rehape", x, -1, width)
+    if is_dense:
+        x = feed_forward(graph, x, "/attn_body", width, mish, gain)
+        x = graph.layer_norm("/attn_body/ln2", x, width, 1e-3)
     for layer in range(layers):
-        x = encoder(graph, x, f"/encoder{layer}", width, heads, mish, gain)
+        x = encoder(graph, x, f"/encoder{layer}", width, heads, mish, gain, epsilon)
     y = graph.dense("/policy/dense1", x, width, width)
-    y = (mish("/policy/dense1/mish", y) if is_lc0s
+    y = (mish("/policy/dense1/mish", y) if policy == "mish"
          else graph.node("Selu", "/policy/dense1/selu/selu", y))
     shape = graph.constant("/const/QK_shape", numpy.array([-1, 64, width], numpy.int64))
     q, k = (graph.node("Reshape", f"/policy/{what}/reshape",
@@ -322,8 +351,7 @@ def attention(graph, embedding, mish, width=16, heads=2, layers=2, is_lc0s=False
     p = graph.node("Add", "/policy/promotion/add2", s, p)
     p = graph.reshape("/policy/promotion/reshape4", p, -1, 3, 64)
     y = graph.node("Concat", "/policy/concat", y, p, axis=1)
-    table = attention_table() if is_lc0s else None
-    graph.policy(graph.reshape("/policy/reshape", y, -1, 67 * 64), 67 * 64, table)
+    graph.policy(graph.reshape("/policy/reshape", y, -1, 67 * 64), attention_table())
     y = mish("/value/embed/mish", graph.dense("/value/embed", x, width, 8))
     y = graph.dense("/value/dense1", graph.reshape("/value/reshape", y, -1, 512), 512, 128)
     y = graph.dense("/value/dense2", mish("/value/dense1/mish", y), 128, 3)
@@ -331,32 +359,46 @@ def attention(graph, embedding, mish, width=16, heads=2, layers=2, is_lc0s=False
     graph.output("/output/wdl", 3)
 
 
-def main(folder):
-    for opset in (17, 18):
-        graph = Graph(1, opset=opset)
-        conv(graph)
-        graph.save(folder / f"conv{opset}.onnx")
-    graph = Graph(2)
-    attention(graph, lambda g, x: map_embedding(g, x, no_shape=False), graph.mish)
-    graph.save(folder / "map.onnx")
-    graph = Graph(2)
-    attention(graph, lambda g, x: map_embedding(g, x, no_shape=True), graph.mish)
-    graph.save(folder / "map_without_shapes.onnx")
-    graph = Graph(3)
+def networks():
+    """Those of Lc0's family and others, by name."""
+    for name, options in (("", {}), ("_half", {"dtype": numpy.float16}), ("_18", {"opset": 18})):
+        graph = Graph(4, **options)
+        tower(graph)
+        yield "lc0_tower" + name, graph
+    bodies = {
+        "lc0_map": (map_embedding, {}),
+        "lc0_map_without_shapes": (lambda g, x: map_embedding(g, x, no_shape=True), {}),
+        "lc0_dense": (dense_embedding, {}),
+        "other_reach": (lambda g, x: map_embedding(g, x, table=reach() == 1), {}),
+        "other_gain": (map_embedding, {"gain": 0.7}),
+        "other_epsilon": (map_embedding, {"epsilon": 1e-5}),
+        "other_activation": (map_embedding, {"policy": "selu"}),
+    }
+    for name, (embedding, options) in bodies.items():
+        graph = Graph(5)
+        attention(graph, embedding, graph.mish, **options)
+        yield name, graph
+    graph = Graph(6, takes_norms_apart=True)
     attention(graph, dense_embedding, graph.mish_by_exponentials)
-    graph.save(folder / "dense.onnx")
-    graph = Graph(3, dtype=numpy.float16)
+    yield "lc0_taken_apart", graph
+    graph = Graph(7, dtype=numpy.float16)
     attention(graph, dense_embedding, graph.mish)
-    graph.save(folder / "half.onnx")
-    for name, dtype in (("lc0_tower", numpy.float32), ("lc0_tower_half", numpy.float16)):
-        graph = Graph(4, dtype=dtype)
-        conv(graph, table=convolution_table())
+    yield "lc0_dense_half", graph
+    graph = Graph(8)
+    tower(graph, table=graph.draw.permutation(80 * 64)[:1858])
+    yield "other_moves", graph
+
+
+def main(folder):
+    # What tests/fuzz/corpus/onnx holds.
+    graph = Graph(1)
+    tower(graph, filters=2, blocks=1, squeezed=1, heads=(1, 2, 1, 2))
+    graph.save(folder / "tower.onnx")
+    names = []
+    for name, graph in networks():
         graph.save(folder / f"{name}.onnx")
-    graph = Graph(5)
-    attention(graph, lambda g, x: map_embedding(g, x, no_shape=False, table=reach()), graph.mish,
-              is_lc0s=True)
-    graph.save(folder / "lc0_body.onnx")
-    print("conv17 conv18 map map_without_shapes dense half lc0_tower lc0_tower_half lc0_body")
+        names.append(name)
+    print(*names)
 
 
 if __name__ == "__main__":

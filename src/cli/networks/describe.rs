@@ -75,10 +75,6 @@ fn list(
                 let names: Vec<String> = values.iter().map(|value| plain(&value["name"])).collect();
                 writeln!(text, "{name}: {}", names.join(", "))?;
             }
-            // The nodes of a graph: too many to print.
-            Value::Array(values) if values.iter().any(Value::is_object) => {
-                writeln!(text, "{name}: {}", values.len())?;
-            }
             Value::Array(values) => {
                 let values: Vec<String> = values.iter().map(plain).collect();
                 writeln!(text, "{name}: {}", values.join(", "))?;

@@ -209,7 +209,8 @@ pub(crate) struct TrainingParams {
 pub(crate) struct OnnxModel {
     #[prost(bytes = "bytes", optional, tag = "1")]
     pub model: Option<Bytes>,
-    #[prost(enumeration = "DataType", optional, tag = "2")]
+    /// As ONNX numbers types.
+    #[prost(int32, optional, tag = "2")]
     pub data_type: Option<i32>,
     #[prost(string, optional, tag = "3")]
     pub input_planes: Option<String>,
@@ -221,13 +222,4 @@ pub(crate) struct OnnxModel {
     pub output_policy: Option<String>,
     #[prost(string, optional, tag = "7")]
     pub output_mlh: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]
-#[repr(i32)]
-pub(crate) enum DataType {
-    Unknown = 0,
-    Float = 1,
-    Float16 = 10,
-    Bfloat16 = 16,
 }

@@ -16,8 +16,9 @@ pub struct Lc0Summary {
     /// How large the network is.
     #[serde(flatten)]
     pub size: Size,
-    /// The oldest Lc0 that reads it.
-    pub min_version: String,
+    /// The oldest Lc0 that reads it, if it is a file of Lc0's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_version: Option<String>,
     /// Licence of the weights as the file states it, or `unknown`.
     pub licence: String,
     /// What the trainer noted: steps, learning rate, losses.
@@ -37,7 +38,7 @@ pub fn summary(file: &[u8]) -> Result<Lc0Summary, Lc0Error> {
     Ok(Lc0Summary {
         size: model.size()?,
         model,
-        min_version: net.min_version.unwrap_or_default().to_string(),
+        min_version: Some(net.min_version.unwrap_or_default().to_string()),
         licence: licence(&net),
         training: training(&net),
     })

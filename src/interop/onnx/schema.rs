@@ -9,13 +9,9 @@ use prost::Message;
 pub enum DataType {
     Undefined = 0,
     Float = 1,
-    Uint8 = 2,
-    Int8 = 3,
     Int32 = 6,
     Int64 = 7,
-    Bool = 9,
     Float16 = 10,
-    Double = 11,
     Bfloat16 = 16,
 }
 
@@ -88,8 +84,6 @@ pub enum AttributeType {
     Undefined = 0,
     Float = 1,
     Int = 2,
-    String = 3,
-    Tensor = 4,
     Ints = 7,
 }
 
@@ -101,10 +95,6 @@ pub struct AttributeProto {
     pub f: f32,
     #[prost(int64, tag = "3")]
     pub i: i64,
-    #[prost(bytes = "vec", tag = "4")]
-    pub s: Vec<u8>,
-    #[prost(message, optional, tag = "5")]
-    pub t: Option<TensorProto>,
     #[prost(int64, repeated, tag = "8")]
     pub ints: Vec<i64>,
     #[prost(enumeration = "AttributeType", tag = "20")]
@@ -117,18 +107,10 @@ pub struct TensorProto {
     pub dims: Vec<i64>,
     #[prost(enumeration = "DataType", tag = "2")]
     pub data_type: i32,
-    #[prost(float, repeated, tag = "4")]
-    pub float_data: Vec<f32>,
-    #[prost(int32, repeated, tag = "5")]
-    pub int32_data: Vec<i32>,
-    #[prost(int64, repeated, tag = "7")]
-    pub int64_data: Vec<i64>,
     #[prost(string, tag = "8")]
     pub name: String,
     #[prost(bytes = "vec", tag = "9")]
     pub raw_data: Vec<u8>,
-    #[prost(message, repeated, tag = "13")]
-    pub external_data: Vec<StringStringEntryProto>,
     /// 1: the data lies in another file.
     #[prost(int32, tag = "14")]
     pub data_location: i32,

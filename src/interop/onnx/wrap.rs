@@ -21,10 +21,9 @@ const MIN_VERSION: EngineVersion = EngineVersion {
 };
 
 /// The names of the outputs where Lc0's own converter puts them.
-pub(super) const POLICY: &str = "/output/policy";
-pub(super) const WDL: &str = "/output/wdl";
-pub(super) const VALUE: &str = "/output/value";
-pub(super) const MOVES_LEFT: &str = "/output/mlh";
+const POLICY: &str = "/output/policy";
+const WDL: &str = "/output/wdl";
+const MOVES_LEFT: &str = "/output/mlh";
 
 /// A network in ONNX inside a `.pb.gz` that Lc0's ONNX backends play.
 ///

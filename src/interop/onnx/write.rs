@@ -113,7 +113,7 @@ pub(super) fn tensors(network: &Network) -> Vec<(String, Tensor)> {
 }
 
 /// The property of a model that holds the metadata of the network file.
-pub(super) const METADATA: &str = "tessera";
+const METADATA: &str = "tessera";
 
 /// What the network file says of itself.
 fn properties(metadata: &Metadata) -> Vec<StringStringEntryProto> {

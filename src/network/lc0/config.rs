@@ -209,7 +209,7 @@ pub struct PolicyConfig {
 
 impl PolicyConfig {
     /// Encoders that the heads have of their own.
-    pub(super) fn encoders(&self) -> impl Iterator<Item = EncoderConfig> {
+    pub(crate) fn encoders(&self) -> impl Iterator<Item = EncoderConfig> {
         self.heads.values().filter_map(|head| match head {
             PolicyHeadConfig::Attention { encoder, .. } => *encoder,
             _ => None,
@@ -354,7 +354,7 @@ impl Lc0Config {
 
     /// Activation of the attention policy's embedding and of its encoder's
     /// feed-forward blocks: policies by attention came first to towers, with SELU.
-    pub(super) fn policy_activations(&self) -> (Activation, Activation) {
+    pub(crate) fn policy_activations(&self) -> (Activation, Activation) {
         match &self.attention {
             Some(body) => (self.activation, body.feed_forward_activation),
             None => (Activation::Selu, Activation::Selu),

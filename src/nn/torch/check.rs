@@ -33,7 +33,7 @@ use zip::{CompressionMethod, ZipWriter};
 const MOST_CODE: usize = 1 << 20;
 /// Bytes of the longest pickle that is read, which describes thousands of tensors.
 pub(super) const MOST_PICKLE: usize = 2 << 20;
-/// Bytes of the longest metadata that are read: graphs of ONNX state every node.
+/// Bytes of the longest metadata that are read.
 const MOST_METADATA: usize = 64 << 20;
 /// Bytes of the longest record of a single value.
 const MOST_VALUE: usize = 16;
@@ -141,19 +141,11 @@ impl From<Refusal> for CheckError {
     }
 }
 
-/// A file that was checked.
-pub(super) struct Checked {
-    /// The archive for libtorch.
-    pub archive: Vec<u8>,
-    /// The metadata, where they have a record of their own.
-    pub metadata: Option<String>,
-}
-
-/// Checks a network file.
+/// Checks a network file, and returns the archive for libtorch.
 ///
 /// # Errors
 /// [`CheckError`] if it is damaged, or our exporters do not write what it holds.
-pub(super) fn check(file: &[u8]) -> Result<Checked, CheckError> {
+pub(super) fn check(file: &[u8]) -> Result<Vec<u8>, CheckError> {
     let mut archive = Archive::open(file)?;
     let names = archive.names();
     if let Some(name) = names.iter().find(|name| !is_known(name)) {
@@ -177,7 +169,7 @@ pub(super) fn check(file: &[u8]) -> Result<Checked, CheckError> {
     let classes = code::read(&code)?;
     let data = archive.unpacked(DATA, MOST_PICKLE)?;
     let storages = pickle::read(&data, &classes)?;
-    let metadata = metadata(&mut archive)?;
+    metadata(&mut archive)?;
     let mut records = vec![
         (version_name.to_owned(), version),
         (CONSTANTS.to_owned(), NO_CONSTANTS.into()),
@@ -192,10 +184,7 @@ pub(super) fn check(file: &[u8]) -> Result<Checked, CheckError> {
         }
         records.push((name, storage.into()));
     }
-    Ok(Checked {
-        archive: packed(&records, file.len())?,
-        metadata,
-    })
+    Ok(packed(&records, file.len())?)
 }
 
 /// The metadata that a file has in a record of their own. Nothing else is checked.

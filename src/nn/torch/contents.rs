@@ -3,7 +3,7 @@
 
 use super::archive::Archive;
 use super::pickle::{Object, Pickle};
-use super::{Module, NetworkError, check, open, tensor_hash};
+use super::{Module, NetworkError, check, open, parse, tensor_hash};
 use crate::nn::{CodePolicy, Metadata};
 use tch::Tensor;
 
@@ -112,7 +112,7 @@ fn directory(file: &[u8]) -> Option<(Archive<'_>, Metadata)> {
     if archive.is_checkpoint() || !is_little {
         return None;
     }
-    let metadata = Metadata::parse(&check::metadata(&mut archive).ok()??).ok()?;
+    let metadata = parse(&check::metadata(&mut archive).ok()??).ok()?;
     Some((archive, metadata))
 }
 

@@ -367,6 +367,20 @@ fn networks_of_other_programs_are_to_be_imported() {
 }
 
 #[test]
+fn graphs_of_onnx_are_to_be_imported_again() {
+    let mut metadata = tiny::honest_metadata("wdl");
+    metadata.architecture = serde_json::json!({ "family": "onnx", "model": {} });
+    let file = tiny::network(&metadata);
+    for policy in [CodePolicy::Checked, CodePolicy::Allowed] {
+        for error in [open(&file, policy).err(), contents(&file, policy).err()] {
+            let error = error.unwrap();
+            assert!(matches!(error, NetworkError::Graph), "{error}");
+            assert!(error.to_string().contains("import"), "{error}");
+        }
+    }
+}
+
+#[test]
 fn a_lack_of_memory_is_told_as_such() {
     let greedy = |numbers: &str| {
         let forward = format!("def forward(self, x): return torch.empty([{numbers}]), x");

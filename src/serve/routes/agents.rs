@@ -35,7 +35,7 @@ pub(in crate::serve) struct NetworkDescription {
     name: String,
     /// Its own name.
     title: String,
-    /// Its family: `chessformer`, `lc0`, `maia3`, `gpt`, `diffusion`, `world` or `onnx`.
+    /// Its family: `chessformer`, `lc0`, `maia3`, `gpt`, `diffusion` or `world`.
     #[cfg_attr(test, schema(value_type = String))]
     family: &'static str,
     /// Whether it tells values, so that it can be searched.

@@ -37,8 +37,7 @@ pub(super) fn of(architecture: &ArchitectureConfig) -> Arc<dyn Task> {
         ArchitectureConfig::World { .. } => Arc::new(Of::<Unroll>(PhantomData)),
         ArchitectureConfig::Chessformer { .. }
         | ArchitectureConfig::Lc0 { .. }
-        | ArchitectureConfig::Maia3 { .. }
-        | ArchitectureConfig::Onnx { .. } => Arc::new(Of::<Positions>(PhantomData)),
+        | ArchitectureConfig::Maia3 { .. } => Arc::new(Of::<Positions>(PhantomData)),
         #[cfg(test)]
         ArchitectureConfig::Toy { .. } => Arc::new(Of::<Positions>(PhantomData)),
     }
@@ -75,7 +74,6 @@ impl<O: Objective> Task for Of<O> {
 mod tests {
     use super::*;
     use crate::network::chessformer::ModelConfig;
-    use crate::network::graph::GraphConfig;
     use crate::network::maia3::Maia3Config;
     use tch::Device;
 
@@ -93,22 +91,8 @@ mod tests {
             "family = \"gpt\"\n[model]\nlayers = 1\nwidth = 8\nheads = 1\nfeed_forward = 8",
         )
         .unwrap();
-        let graph = ArchitectureConfig::Onnx {
-            model: GraphConfig {
-                operator_set: 17,
-                input: "planes".to_owned(),
-                input_format: 1,
-                outputs: Vec::new(),
-                tensors: Default::default(),
-                nodes: Vec::new(),
-            },
-        };
-        for (family, architecture) in [
-            ("Chessformer", chessformer),
-            ("Maia3", maia3),
-            ("Gpt", gpt),
-            ("Graph", graph),
-        ] {
+        for (family, architecture) in [("Chessformer", chessformer), ("Maia3", maia3), ("Gpt", gpt)]
+        {
             let config = "name = \"x\"\nsteps = 1\nbatch = 1\npreset = \"cf-1m-gab\"\n[data]";
             let config: TrainConfig = toml::from_str(config).unwrap();
             let trainer = Trainer::new(&config.with_architecture(architecture), Device::Cpu);

@@ -9,15 +9,16 @@
 //! [`Lc0`](crate::network::Lc0), from which the same file can be made again.
 
 pub(crate) mod container;
-mod fields;
 mod file;
 mod fold;
-mod format;
+pub(super) mod format;
 mod from_chessformer;
-mod infer;
+mod heads;
+pub(super) mod infer;
 mod layer;
 pub(crate) mod schema;
 pub(crate) mod summary;
+mod tensors;
 
 pub use container::is_weights_file;
 pub use file::{read, write};

@@ -1,15 +1,15 @@
 //! Weights files of Lc0's, in and out.
 
-use super::fields::visit_fields;
 use super::fold::fold_batch_norms;
-use super::format::{Kind, format_of, gather_heads, spread_heads};
-use super::infer::infer;
+use super::format::{format_of, has_single_heads};
+use super::heads::spread;
 use super::layer::Lc0Encoding;
-use super::schema::{Layer, MAGIC, Net, TrainingParams, Weights as Message};
-use super::summary::{licence, take_weights, training};
+use super::schema::{Layer, MAGIC, Net, TrainingParams};
+use super::summary::{contents, licence, training};
+use super::tensors::Tensors;
 use super::{Lc0Error, container};
-use crate::network::lc0::HeadChoice;
-use crate::network::{About, Architecture, Lc0, Network, Weights};
+use crate::network::lc0::{HeadChoice, Lc0Config};
+use crate::network::{About, Architecture, Lc0, Network, Parameter, Weights};
 use std::collections::BTreeMap;
 use tch::{Device, Tensor};
 
@@ -21,41 +21,16 @@ use tch::{Device, Tensor};
 /// [`Lc0Error`] if it is none, is damaged, lacks the heads, or has something that
 /// we do not evaluate; [`Lc0Error::Onnx`] if it holds an ONNX model instead.
 pub fn read(file: &[u8], heads: HeadChoice) -> Result<Network, Lc0Error> {
-    let mut net = container::open_known(file)?;
-    let mut message = take_weights(&mut net)?;
-    let kind = Kind::of(&net, &message)?;
-    gather_heads(&mut message, kind.policy);
-    fold_batch_norms(&mut message)?;
-    let config = infer(&kind, &mut message)?;
+    let net = container::open_known(file)?;
+    let (config, mut tensors) = contents(&net)?;
+    fold_batch_norms(&mut tensors)?;
     let architecture = Lc0::new(&config, heads, Device::Cpu)?;
     let parameters = architecture.parameters().iter();
-    let shapes: BTreeMap<&str, &[i64]> = parameters
-        .map(|parameter| (parameter.name.as_str(), parameter.shape.as_slice()))
-        .collect();
-    let mut tensors = Vec::new();
-    visit_fields(&config, &mut message, &mut |name, place| {
-        let missing = || Lc0Error::Missing(name.to_owned());
-        let layer = place.take().filter(|layer| layer.count() > 0);
-        let layer = layer.ok_or_else(missing)?;
-        let shape = *shapes.get(name).ok_or_else(missing)?;
-        let found = layer.count();
-        let expected = shape
-            .iter()
-            .try_fold(1, |count: i64, &size| count.checked_mul(size));
-        if expected != Some(found) {
-            return Err(Lc0Error::Shape {
-                name: name.to_owned(),
-                found,
-                shape: shape.to_vec(),
-            });
-        }
-        let numbers = layer.decode()?;
-        if !numbers.iter().all(|number| number.is_finite()) {
-            return Err(Lc0Error::NotFinite(name.to_owned()));
-        }
-        tensors.push((name.to_owned(), Tensor::from_slice(&numbers).view(shape)));
-        Ok(())
-    })?;
+    let tensors = parameters.map(|parameter| {
+        let layer = tensors.layers.remove(&parameter.name);
+        Ok((parameter.name.clone(), decoded(parameter, layer)?))
+    });
+    let tensors = tensors.collect::<Result<Vec<_>, Lc0Error>>()?;
     Ok(Network {
         weights: Weights::take(architecture.parameters(), tensors)?,
         architecture: Box::new(architecture),
@@ -66,6 +41,28 @@ pub fn read(file: &[u8], heads: HeadChoice) -> Result<Network, Lc0Error> {
             licence: licence(&net),
         },
     })
+}
+
+/// The tensor of a parameter.
+fn decoded(parameter: &Parameter, layer: Option<Layer>) -> Result<Tensor, Lc0Error> {
+    let Parameter { name, shape, .. } = parameter;
+    let layer = layer.filter(|layer| layer.count() > 0);
+    let layer = layer.ok_or_else(|| Lc0Error::Missing(name.clone()))?;
+    let found = layer.count();
+    let mut sizes = shape.iter();
+    let expected = sizes.try_fold(1, |count: i64, &size| count.checked_mul(size));
+    if expected != Some(found) {
+        return Err(Lc0Error::Shape {
+            name: name.clone(),
+            found,
+            shape: shape.clone(),
+        });
+    }
+    let numbers = layer.decode()?;
+    match numbers.iter().all(|number| number.is_finite()) {
+        true => Ok(Tensor::from_slice(&numbers).view(shape.as_slice())),
+        false => Err(Lc0Error::NotFinite(name.clone())),
+    }
 }
 
 /// A weights file of the network, `.pb.gz`, that every backend of Lc0 plays.
@@ -81,21 +78,18 @@ pub fn write(network: &Network, encoding: Lc0Encoding) -> Result<Vec<u8>, Lc0Err
         return Err(Lc0Error::Inexpressible(what));
     };
     let config = architecture.model();
-    let tensors: BTreeMap<String, Tensor> = network.parameters().into_iter().collect();
-    let mut message = Message::default();
-    visit_fields(config, &mut message, &mut |name, place| {
-        let tensor = tensors.get(name);
-        let tensor = tensor.ok_or_else(|| Lc0Error::Missing(name.to_owned()))?;
+    let mut tensors = Tensors::default();
+    for (name, tensor) in network.parameters() {
         let numbers = Vec::try_from(tensor.contiguous().view([-1])).expect("f32 on the CPU");
         let layer = Layer::encode(&numbers, encoding);
         if layer.decode()?.iter().any(|number| !number.is_finite()) {
             let what = format!("the numbers of `{name}` as {encoding:?}");
             return Err(Lc0Error::Inexpressible(what));
         }
-        *place = Some(layer);
-        Ok(())
-    })?;
-    spread_heads(config, &mut message);
+        tensors.layers.insert(name, layer);
+    }
+    tensors.numbers = numbers(config);
+    spread(&mut tensors, config, has_single_heads(config));
     let (format, min_version) = format_of(config, encoding)?;
     let licence = Some(network.about.licence.clone()).filter(|licence| licence != "unknown");
     Ok(container::pack(&Net {
@@ -104,9 +98,28 @@ pub fn write(network: &Network, encoding: Lc0Encoding) -> Result<Vec<u8>, Lc0Err
         min_version: Some(min_version),
         format: Some(format),
         training_params: Some(training_params(&network.about.training)),
-        weights: Some(Box::new(message)),
+        weights: Some(tensors.write()),
         onnx_model: None,
     }))
+}
+
+/// How many layers and attention heads there are.
+fn numbers(config: &Lc0Config) -> BTreeMap<String, u32> {
+    let tower = config.tower.map(|tower| ("body".to_owned(), tower.blocks));
+    let body = config.attention.map(|body| (String::new(), body.encoder));
+    let policies = config.policy.encoders();
+    let policies = policies.map(|(head, encoder)| (format!("policy.{}.", head.name()), encoder));
+    let encoders = body
+        .into_iter()
+        .chain(policies)
+        .flat_map(|(path, encoder)| {
+            [
+                (format!("{path}encoder"), encoder.layers),
+                (format!("{path}heads"), encoder.heads),
+            ]
+        });
+    let all = tower.into_iter().chain(encoders);
+    all.map(|(path, number)| (path, number as u32)).collect()
 }
 
 /// What Lc0 has fields for of training notes.

@@ -1,10 +1,9 @@
 //! Batch norms, folded into the convolutions before them as Lc0 does.
 
 use super::Lc0Error;
-use super::fields::{policy_head, value_head};
 use super::layer::Lc0Encoding;
-use super::schema::{ConvBlock, Layer, Weights};
-use crate::network::lc0::{PolicyHead, ValueHead};
+use super::schema::Layer;
+use super::tensors::Tensors;
 
 /// What batch norms add to the variance.
 const EPSILON: f32 = 1e-5;
@@ -13,49 +12,32 @@ const EPSILON: f32 = 1e-5;
 ///
 /// # Errors
 /// [`Lc0Error::Shape`] if the parts of one do not fit each other.
-pub(super) fn fold_batch_norms(weights: &mut Weights) -> Result<(), Lc0Error> {
-    fold("input", weights.input.as_mut())?;
-    for (number, block) in weights.residual.iter_mut().enumerate() {
-        fold(&format!("body.{number}.conv1"), block.conv1.as_mut())?;
-        fold(&format!("body.{number}.conv2"), block.conv2.as_mut())?;
-    }
-    if let Some(heads) = &mut weights.policy_heads {
-        for name in PolicyHead::ALL {
-            if let Some(head) = policy_head(heads, name) {
-                fold("policy.conv1", head.policy1.as_mut())?;
-                fold("policy.conv2", head.policy.as_mut())?;
-            }
-        }
-    }
-    if let Some(heads) = &mut weights.value_heads {
-        for name in ValueHead::ALL {
-            if let Some(head) = value_head(heads, name) {
-                fold("value", head.value.as_mut())?;
-            }
-        }
-    }
-    fold("moves_left", weights.moves_left.as_mut())
+pub(super) fn fold_batch_norms(tensors: &mut Tensors) -> Result<(), Lc0Error> {
+    let names = tensors.layers.keys();
+    let convolutions = names.filter_map(|name| name.strip_suffix(".bn_means"));
+    let convolutions: Vec<String> = convolutions.map(str::to_owned).collect();
+    convolutions.iter().try_for_each(|name| fold(name, tensors))
 }
 
-fn fold(name: &str, block: Option<&mut ConvBlock>) -> Result<(), Lc0Error> {
-    let Some(block) = block else { return Ok(()) };
-    let Some(means) = numbers(block.bn_means.take())? else {
+fn fold(name: &str, tensors: &mut Tensors) -> Result<(), Lc0Error> {
+    let mut take = |part| numbers(tensors.layers.remove(&format!("{name}.{part}")));
+    let Some(means) = take("bn_means")? else {
         return Ok(());
     };
-    let Some(mut weights) = numbers(block.weights.take())? else {
+    let Some(mut weights) = take("weight")? else {
         return Ok(());
     };
     let channels = means.len();
     // Old networks have no gammas and betas.
-    let or = |layer, default| -> Result<Vec<f32>, Lc0Error> {
-        Ok(numbers(layer)?.unwrap_or_else(|| vec![default; channels]))
+    let mut or = |part, default| -> Result<Vec<f32>, Lc0Error> {
+        Ok(take(part)?.unwrap_or_else(|| vec![default; channels]))
     };
-    let mut biases = or(block.biases.take(), 0.0)?;
-    let betas = or(block.bn_betas.take(), 0.0)?;
-    let gammas = or(block.bn_gammas.take(), 1.0)?;
-    let variances = or(block.bn_stddivs.take(), 0.0)?;
+    let mut biases = or("bias", 0.0)?;
+    let betas = or("bn_betas", 0.0)?;
+    let gammas = or("bn_gammas", 1.0)?;
+    let variances = or("bn_stddivs", 0.0)?;
     for (part, numbers) in [
-        ("biases", &biases),
+        ("bias", &biases),
         ("bn_betas", &betas),
         ("bn_gammas", &gammas),
         ("bn_stddivs", &variances),
@@ -74,8 +56,10 @@ fn fold(name: &str, block: Option<&mut ConvBlock>) -> Result<(), Lc0Error> {
         row.iter_mut().for_each(|weight| *weight *= gain);
         biases[channel] = betas[channel] - gain * (means[channel] - biases[channel]);
     }
-    block.weights = Some(Layer::encode(&weights, Lc0Encoding::Float32));
-    block.biases = Some(Layer::encode(&biases, Lc0Encoding::Float32));
+    for (part, numbers) in [("weight", weights), ("bias", biases)] {
+        let layer = Layer::encode(&numbers, Lc0Encoding::Float32);
+        tensors.layers.insert(format!("{name}.{part}"), layer);
+    }
     Ok(())
 }
 
@@ -91,28 +75,36 @@ fn numbers(layer: Option<Layer>) -> Result<Option<Vec<f32>>, Lc0Error> {
 mod tests {
     use super::*;
 
-    fn layer(numbers: &[f32]) -> Option<Layer> {
-        Some(Layer::encode(numbers, Lc0Encoding::Float32))
+    fn block(parts: &[(&str, &[f32])]) -> Tensors {
+        let layers = parts.iter().map(|(part, numbers)| {
+            let layer = Layer::encode(numbers, Lc0Encoding::Float32);
+            (format!("body.3.conv1.{part}"), layer)
+        });
+        Tensors {
+            layers: layers.collect(),
+            ..Tensors::default()
+        }
     }
 
-    fn folded(mut block: ConvBlock) -> (Vec<f32>, Vec<f32>) {
-        fold("test", Some(&mut block)).unwrap();
-        let decode = |layer: Option<Layer>| layer.unwrap().decode().unwrap();
-        assert!(block.bn_means.is_none() && block.bn_stddivs.is_none());
-        (decode(block.weights), decode(block.biases))
+    fn folded(mut block: Tensors) -> (Vec<f32>, Vec<f32>) {
+        fold_batch_norms(&mut block).unwrap();
+        assert_eq!(block.layers.len(), 2);
+        let [weights, biases] = ["weight", "bias"].map(|part| {
+            let layer = &block.layers[&format!("body.3.conv1.{part}")];
+            layer.decode().unwrap()
+        });
+        (weights, biases)
     }
 
     #[test]
     fn a_batch_norm_scales_weights_and_shifts_biases() {
-        let block = ConvBlock {
-            weights: layer(&[1.0, 2.0, 3.0, 4.0]),
-            biases: None,
-            bn_means: layer(&[1.0, -1.0]),
-            bn_stddivs: layer(&[4.0 - EPSILON, 1.0 - EPSILON]),
-            bn_gammas: layer(&[2.0, 1.0]),
-            bn_betas: layer(&[0.5, 0.0]),
-        };
-        let (weights, biases) = folded(block);
+        let (weights, biases) = folded(block(&[
+            ("weight", &[1.0, 2.0, 3.0, 4.0]),
+            ("bn_means", &[1.0, -1.0]),
+            ("bn_stddivs", &[4.0 - EPSILON, 1.0 - EPSILON]),
+            ("bn_gammas", &[2.0, 1.0]),
+            ("bn_betas", &[0.5, 0.0]),
+        ]));
         let close = |found: &[f32], expected: &[f32]| {
             found
                 .iter()
@@ -125,26 +117,23 @@ mod tests {
 
     #[test]
     fn old_networks_have_biases_in_place_of_betas() {
-        let block = ConvBlock {
-            weights: layer(&[1.0, 2.0]),
-            biases: layer(&[3.0]),
-            bn_means: layer(&[1.0]),
-            bn_stddivs: layer(&[1.0 - EPSILON]),
-            ..ConvBlock::default()
-        };
-        let (weights, biases) = folded(block);
+        let (weights, biases) = folded(block(&[
+            ("weight", &[1.0, 2.0]),
+            ("bias", &[3.0]),
+            ("bn_means", &[1.0]),
+            ("bn_stddivs", &[1.0 - EPSILON]),
+        ]));
         assert!((weights[1] - 2.0).abs() < 1e-6 && (biases[0] - 2.0).abs() < 1e-6);
     }
 
     #[test]
     fn parts_that_do_not_fit_are_named() {
-        let mut block = ConvBlock {
-            weights: layer(&[1.0, 2.0]),
-            bn_means: layer(&[1.0, 2.0]),
-            bn_stddivs: layer(&[1.0]),
-            ..ConvBlock::default()
-        };
-        let error = fold("body.3.conv1", Some(&mut block)).unwrap_err();
+        let mut block = block(&[
+            ("weight", &[1.0, 2.0]),
+            ("bn_means", &[1.0, 2.0]),
+            ("bn_stddivs", &[1.0]),
+        ]);
+        let error = fold_batch_norms(&mut block).unwrap_err();
         assert!(error.to_string().contains("body.3.conv1.bn_stddivs"));
     }
 }

@@ -1,12 +1,13 @@
-//! What a file says of its network in numbers, what older files leave unsaid,
-//! and where heads stand in files with one of each kind.
+//! What a file says of its network in numbers, and what older files leave unsaid.
 
 use super::Lc0Error;
+use super::infer::Sizes;
 use super::layer::Lc0Encoding;
 use super::schema::{
-    self, ActivationFunction, DefaultActivation, Encoding, EngineVersion, Format, InputEmbedding,
-    MovesLeft, Net, NetworkFormat, Output, Policy, Structure, Value, Weights,
+    ActivationFunction, DefaultActivation, Encoding, EngineVersion, Format, InputEmbedding,
+    MovesLeft, Net, NetworkFormat, Output, Policy, Structure, Value,
 };
+use super::tensors::Tensors;
 use crate::network::Activation;
 use crate::network::lc0::{
     AttentionBody, Lc0Config, PolicyHead, PolicyHeadConfig, SquareEmbedding, ValueHead,
@@ -17,7 +18,7 @@ const INPUT_FORMATS: [i32; 7] = [1, 2, 3, 4, 5, 132, 133];
 
 /// What a network is, as far as its format says.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Kind {
+pub(in crate::interop) struct Kind {
     pub input_format: u32,
     pub attention_body: bool,
     pub policy: Policy,
@@ -34,7 +35,7 @@ impl Kind {
     ///
     /// # Errors
     /// [`Lc0Error::Onnx`] and [`Lc0Error::Unsupported`].
-    pub fn of(net: &Net, weights: &Weights) -> Result<Kind, Lc0Error> {
+    pub(super) fn of(net: &Net, tensors: &Tensors) -> Result<Kind, Lc0Error> {
         check_encoding(net)?;
         let format = net.format.and_then(|format| format.network_format);
         let mut format = format.unwrap_or(NetworkFormat {
@@ -52,9 +53,9 @@ impl Kind {
                 format.set_policy(Policy::Classical);
                 format.set_value(Value::Classical);
             }
-            Structure::SeWithHeads if !weights.encoder.is_empty() => {
+            Structure::SeWithHeads if tensors.number("encoder") > 0 => {
                 structure = Structure::AttentionBody;
-                if weights.smolgen_w.is_some() {
+                if tensors.count("smolgen.weight") > 0 {
                     format.set_ffn_activation(ActivationFunction::Relu2);
                     format.set_smolgen_activation(ActivationFunction::Swish);
                 }
@@ -68,7 +69,7 @@ impl Kind {
                 | Structure::AttentionBodyManyHeadsLegacy
         );
         if structure == Structure::AttentionBody {
-            if weights.policy_heads.is_some() && weights.value_heads.is_some() {
+            if tensors.has_any("policy.") && tensors.has_any("value.") {
                 format.set_input_embedding(InputEmbedding::PeDense);
             } else if format.input_embedding.is_none() {
                 format.set_input_embedding(InputEmbedding::PeMap);
@@ -164,7 +165,7 @@ fn function_of(activation: Activation) -> Result<ActivationFunction, Lc0Error> {
 
 /// Whether older Lc0 reads the heads of such a network, too: one policy and one
 /// value, neither with anything besides.
-fn has_single_heads(config: &Lc0Config) -> bool {
+pub(super) fn has_single_heads(config: &Lc0Config) -> bool {
     let mut policies = config.policy.heads.keys();
     let mut values = config.value.iter();
     matches!(
@@ -252,94 +253,6 @@ pub(super) fn format_of(
     Ok((format, version))
 }
 
-/// Moves the heads of a file with one policy and one value to where files with
-/// many have them.
-pub(super) fn gather_heads(weights: &mut Weights, policy: Policy) {
-    if weights.policy_heads.is_none() {
-        weights.policy_heads.get_or_insert_default().vanilla = Some(schema::PolicyHead {
-            ip2_pol_w: weights.ip2_pol_w.take(),
-            ip2_pol_b: weights.ip2_pol_b.take(),
-            ip3_pol_w: weights.ip3_pol_w.take(),
-            ip3_pol_b: weights.ip3_pol_b.take(),
-            ip4_pol_w: weights.ip4_pol_w.take(),
-            pol_encoder: std::mem::take(&mut weights.pol_encoder),
-            pol_headcount: weights.pol_headcount.take(),
-            policy1: weights.policy1.take(),
-            policy: weights.policy.take(),
-            ..Default::default()
-        });
-    }
-    if weights.value_heads.is_none() {
-        weights.value_heads.get_or_insert_default().winner = Some(schema::ValueHead {
-            ip_val_w: weights.ip_val_w.take(),
-            ip_val_b: weights.ip_val_b.take(),
-            ip1_val_w: weights.ip1_val_w.take(),
-            ip1_val_b: weights.ip1_val_b.take(),
-            ip2_val_w: weights.ip2_val_w.take(),
-            ip2_val_b: weights.ip2_val_b.take(),
-            value: weights.value.take(),
-            ..Default::default()
-        });
-    }
-    let heads = weights.policy_heads.get_or_insert_default();
-    heads.ip_pol_w = heads.ip_pol_w.take().or(weights.ip_pol_w.take());
-    heads.ip_pol_b = heads.ip_pol_b.take().or(weights.ip_pol_b.take());
-    let all = [
-        &mut heads.vanilla,
-        &mut heads.optimistic_st,
-        &mut heads.soft,
-        &mut heads.opponent,
-    ];
-    let mut present: Vec<_> = all.into_iter().flatten().collect();
-    // The last layer of a classical policy shares a field with the embedding of
-    // policies by attention.
-    if policy == Policy::Classical {
-        for head in present {
-            head.ip_pol_w = head.ip_pol_w.take().or(heads.ip_pol_w.clone());
-            head.ip_pol_b = head.ip_pol_b.take().or(heads.ip_pol_b.clone());
-        }
-        heads.ip_pol_w = None;
-        heads.ip_pol_b = None;
-    } else if let ([head], None) = (&mut present[..], &heads.ip_pol_w) {
-        heads.ip_pol_w = head.ip_pol_w.take();
-        heads.ip_pol_b = head.ip_pol_b.take();
-    } else if present.iter().all(|head| head.ip_pol_w.is_some()) {
-        heads.ip_pol_w = None;
-        heads.ip_pol_b = None;
-    }
-}
-
-/// The way back, where there is one of each kind.
-pub(super) fn spread_heads(config: &Lc0Config, weights: &mut Weights) {
-    if !has_single_heads(config) {
-        return;
-    }
-    if let Some(heads) = weights.policy_heads.take() {
-        let head = heads.vanilla.unwrap_or_default();
-        weights.ip_pol_w = heads.ip_pol_w.or(head.ip_pol_w);
-        weights.ip_pol_b = heads.ip_pol_b.or(head.ip_pol_b);
-        weights.ip2_pol_w = head.ip2_pol_w;
-        weights.ip2_pol_b = head.ip2_pol_b;
-        weights.ip3_pol_w = head.ip3_pol_w;
-        weights.ip3_pol_b = head.ip3_pol_b;
-        weights.ip4_pol_w = head.ip4_pol_w;
-        weights.pol_encoder = head.pol_encoder;
-        weights.pol_headcount = head.pol_headcount;
-        weights.policy1 = head.policy1;
-        weights.policy = head.policy;
-    }
-    if let Some(heads) = weights.value_heads.take() {
-        let head = heads.winner.unwrap_or_default();
-        weights.ip_val_w = head.ip_val_w;
-        weights.ip_val_b = head.ip_val_b;
-        weights.ip1_val_w = head.ip1_val_w;
-        weights.ip1_val_b = head.ip1_val_b;
-        weights.ip2_val_w = head.ip2_val_w;
-        weights.ip2_val_b = head.ip2_val_b;
-        weights.value = head.value;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -367,7 +280,7 @@ mod tests {
                 }),
                 ..Net::default()
             };
-            Kind::of(&net, &Weights::default())
+            Kind::of(&net, &Tensors::default())
         };
         let wdl = Some(Output::Wdl as i32);
         of(21, Encoding::Linear16, wdl).unwrap();

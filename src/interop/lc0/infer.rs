@@ -1,35 +1,75 @@
 //! The sizes of a network, read off its tensors: a file states none of them.
 
 use super::Lc0Error;
-use super::fields::{policy_head, value_head};
 use super::format::Kind;
-use super::schema::{self, ConvBlock, EncoderLayer, InputEmbedding, Layer, Policy, Weights};
+use super::schema::{InputEmbedding, Policy};
 use crate::network::lc0::{
     AttentionBody, EncoderConfig, Lc0Config, MovesLeftConfig, PolicyConfig, PolicyHead,
     PolicyHeadConfig, SmolgenConfig, SquareEmbedding, Tower, ValueHead, ValueHeadConfig,
 };
 use std::collections::BTreeMap;
 
-/// What a file's network is; its heads stand where files with many have them.
+/// What is known of a network's tensors, by our names.
+pub(in crate::interop) trait Sizes {
+    /// How many numbers a tensor holds; 0 if there is none.
+    fn count(&self, name: &str) -> i64;
+
+    /// How many layers there are at a path, or the `heads` of its layers.
+    fn number(&self, name: &str) -> i64;
+
+    /// The same as [`Sizes::count`] of a tensor that must be there.
+    ///
+    /// # Errors
+    /// [`Lc0Error::Missing`] if it is not.
+    fn needed(&self, name: &str) -> Result<i64, Lc0Error> {
+        match self.count(name) {
+            0 => Err(Lc0Error::Missing(name.to_owned())),
+            count => Ok(count),
+        }
+    }
+
+    /// The same of a tensor that may be missing.
+    fn optional(&self, name: &str) -> Option<i64> {
+        Some(self.count(name)).filter(|&count| count > 0)
+    }
+
+    /// Channels that a convolution makes, before or after its batch norm is folded into it.
+    ///
+    /// # Errors
+    /// [`Lc0Error::Missing`] if it is not there.
+    fn channels(&self, module: &str) -> Result<i64, Lc0Error> {
+        let [biases, means] =
+            ["bias", "bn_means"].map(|part| self.count(&format!("{module}.{part}")));
+        match biases.max(means) {
+            0 => Err(Lc0Error::Missing(module.to_owned())),
+            channels => Ok(channels),
+        }
+    }
+}
+
+/// The architecture of a network of this kind with these tensors.
 ///
 /// Sizes come from the tensors that have nothing but them, biases mostly. That
 /// the other tensors fit is for their reader to find out.
 ///
 /// # Errors
 /// [`Lc0Error`] naming what is missing, or unknown to us.
-pub(super) fn infer(kind: &Kind, weights: &mut Weights) -> Result<Lc0Config, Lc0Error> {
-    let tower = tower(weights)?;
+pub(in crate::interop) fn infer(kind: &Kind, sizes: &impl Sizes) -> Result<Lc0Config, Lc0Error> {
+    let tower = tower(sizes)?;
     let attention = match kind.attention_body {
-        true => Some(attention_body(kind, tower.as_ref(), weights)?),
+        true => Some(attention_body(kind, tower.is_some(), sizes)?),
         false => None,
     };
     if tower.is_none() && attention.is_none() {
         return Err(Lc0Error::Missing("body".to_owned()));
     }
-    let policy = policies(kind, weights)?;
-    let value = values(kind, weights)?;
+    let policy = policies(kind, sizes)?;
+    let value = values(kind, sizes)?;
     let moves_left = match kind.moves_left {
-        true => Some(moves_left(kind, weights)?),
+        true => Some(MovesLeftConfig {
+            features: features(kind, "moves_left.squares", sizes)?,
+            hidden: sizes.needed("moves_left.hidden.bias")?,
+        }),
         false => None,
     };
     let config = Lc0Config {
@@ -45,91 +85,63 @@ pub(super) fn infer(kind: &Kind, weights: &mut Weights) -> Result<Lc0Config, Lc0
     Ok(config)
 }
 
-/// How many numbers a tensor holds; 0 if there is none.
-fn count(layer: &Option<Layer>) -> i64 {
-    layer.as_ref().map_or(0, Layer::count)
+fn unsupported<T>(what: impl Into<String>) -> Result<T, Lc0Error> {
+    Err(Lc0Error::Unsupported(what.into()))
 }
 
-/// The same of a tensor that must be there.
-fn needed(name: &str, layer: &Option<Layer>) -> Result<i64, Lc0Error> {
-    match count(layer) {
-        0 => Err(Lc0Error::Missing(name.to_owned())),
-        count => Ok(count),
+/// Features of each square that a head reads.
+fn features(kind: &Kind, squares: &str, sizes: &impl Sizes) -> Result<i64, Lc0Error> {
+    match kind.attention_body {
+        true => sizes.needed(&format!("{squares}.bias")),
+        false => sizes.channels(squares),
     }
 }
 
-/// Channels that a convolution makes.
-fn channels(name: &str, block: &Option<ConvBlock>) -> Result<i64, Lc0Error> {
-    let block = block.as_ref();
-    let of = |layer: fn(&ConvBlock) -> &Option<Layer>| block.map_or(0, |b| count(layer(b)));
-    match of(|block| &block.biases).max(of(|block| &block.bn_means)) {
-        0 => Err(Lc0Error::Missing(name.to_owned())),
-        channels => Ok(channels),
-    }
-}
-
-fn tower(weights: &Weights) -> Result<Option<Tower>, Lc0Error> {
-    let Some(first) = weights.residual.first() else {
+fn tower(sizes: &impl Sizes) -> Result<Option<Tower>, Lc0Error> {
+    let blocks = sizes.number("body");
+    if blocks == 0 {
         return Ok(None);
-    };
-    let has_squeeze = first.se.is_some();
-    if weights
-        .residual
-        .iter()
-        .any(|block| block.se.is_some() != has_squeeze)
-    {
-        let what = "squeeze-and-excitation units in some blocks only";
-        return Err(Lc0Error::Unsupported(what.to_owned()));
     }
-    let squeeze = match &first.se {
-        Some(unit) => Some(needed("body.0.squeeze.bias", &unit.b1)?),
-        None => None,
-    };
+    let squeeze = |block: i64| sizes.optional(&format!("body.{block}.squeeze.bias"));
+    if (0..blocks).any(|block| squeeze(block).is_some() != squeeze(0).is_some()) {
+        return unsupported("squeeze-and-excitation units in some blocks only");
+    }
     Ok(Some(Tower {
-        blocks: weights.residual.len() as i64,
-        filters: channels("input", &weights.input)?,
-        squeeze,
+        blocks,
+        filters: sizes.channels("input")?,
+        squeeze: squeeze(0),
     }))
 }
 
 fn attention_body(
     kind: &Kind,
-    tower: Option<&Tower>,
-    weights: &Weights,
+    has_tower: bool,
+    sizes: &impl Sizes,
 ) -> Result<AttentionBody, Lc0Error> {
-    let width = needed("embedding.project.bias", &weights.ip_emb_b)?;
-    let embedding = match (tower, kind.embedding) {
-        (None, InputEmbedding::PeMap) => SquareEmbedding::Map,
-        (None, InputEmbedding::PeDense) => SquareEmbedding::Dense {
-            board: needed("embedding.board.bias", &weights.ip_emb_preproc_b)? / 64,
-            feed_forward: {
-                let block = weights.ip_emb_ffn.as_ref();
-                let bias = block.map_or(&None, |block| &block.dense1_b);
-                needed("embedding.feed_forward.widen.bias", bias)?
-            },
+    let width = sizes.needed("embedding.project.bias")?;
+    let embedding = match (has_tower, kind.embedding) {
+        (false, InputEmbedding::PeMap) => SquareEmbedding::Map,
+        (false, InputEmbedding::PeDense) => SquareEmbedding::Dense {
+            board: sizes.needed("embedding.board.bias")? / 64,
+            feed_forward: sizes.needed("embedding.feed_forward.widen.bias")?,
         },
-        (None, InputEmbedding::None) => {
-            let what = "an attention body without an input embedding";
-            return Err(Lc0Error::Unsupported(what.to_owned()));
+        (false, InputEmbedding::None) => {
+            return unsupported("an attention body without an input embedding");
         }
-        (Some(_), InputEmbedding::PeDense) => {
-            let what = "a dense embedding after a residual tower";
-            return Err(Lc0Error::Unsupported(what.to_owned()));
+        (true, InputEmbedding::PeDense) => {
+            return unsupported("a dense embedding after a residual tower");
         }
-        (Some(_), _) => SquareEmbedding::Tower,
+        (true, _) => SquareEmbedding::Tower,
     };
-    let gates = [&weights.ip_mult_gate, &weights.ip_add_gate].map(|gate| count(gate) > 0);
+    let gates = ["multiply", "add"].map(|gate| sizes.count(&format!("embedding.{gate}")) > 0);
     if gates[0] != gates[1] {
-        let what = "one of the two embedding gates";
-        return Err(Lc0Error::Unsupported(what.to_owned()));
+        return unsupported("one of the two embedding gates");
     }
-    let heads = weights.headcount.unwrap_or_default();
-    let encoder = encoder("encoder", &weights.encoder, heads, width)?;
     Ok(AttentionBody {
         width,
         embedding,
         gates: gates[0],
-        encoder,
+        encoder: encoder("encoder", sizes.number("heads"), width, sizes)?,
         smolgen_activation: kind.smolgen_activation,
         feed_forward_activation: kind.feed_forward_activation,
     })
@@ -137,63 +149,51 @@ fn attention_body(
 
 fn encoder(
     path: &str,
-    layers: &[EncoderLayer],
-    heads: u32,
+    heads: i64,
     width: i64,
+    sizes: &impl Sizes,
 ) -> Result<EncoderConfig, Lc0Error> {
+    let layers = sizes.number(path);
     let at = |name: &str| format!("{path}.0.{name}");
-    let Some(attention) = layers.first().and_then(|layer| layer.mha.as_ref()) else {
-        return Err(Lc0Error::Missing(at("attention")));
-    };
-    for layer in layers {
-        let Some(other) = &layer.mha else { continue };
-        if [&other.rpe_q, &other.rpe_k, &other.rpe_v]
+    let has = |layer: i64, name: &str| sizes.count(&format!("{path}.{layer}.{name}")) > 0;
+    let has_smolgen = |layer| has(layer, "smolgen.squares.weight");
+    for layer in 0..layers {
+        if ["rpe_q", "rpe_k", "rpe_v"]
             .iter()
-            .any(|rpe| rpe.is_some())
+            .any(|rpe| has(layer, rpe))
         {
-            let what = "relative position encodings, which Lc0 does not read either";
-            return Err(Lc0Error::Unsupported(what.to_owned()));
+            return unsupported("relative position encodings, which Lc0 does not read either");
         }
-        if other.smolgen.is_some() != attention.smolgen.is_some() {
-            let what = "smolgen in some layers only";
-            return Err(Lc0Error::Unsupported(what.to_owned()));
+        if has_smolgen(layer) != has_smolgen(0) {
+            return unsupported("smolgen in some layers only");
         }
     }
-    let wide = needed(&at("attention.query.bias"), &attention.q_b)?;
-    let heads = i64::from(heads);
+    let attention = sizes.needed(&at("attention.query.bias"))?;
     if heads < 1 {
         return Err(Lc0Error::Missing(at("headcount")));
     }
-    let smolgen = match &attention.smolgen {
-        None => None,
-        Some(smolgen) => Some(SmolgenConfig {
-            compress: needed(&at("smolgen.squares.weight"), &smolgen.compress)? / width,
-            hidden: needed(&at("smolgen.summary.bias"), &smolgen.dense1_b)?,
-            generator: needed(&at("smolgen.heads.bias"), &smolgen.dense2_b)? / heads,
+    let smolgen = match has_smolgen(0) {
+        false => None,
+        true => Some(SmolgenConfig {
+            compress: sizes.needed(&at("smolgen.squares.weight"))? / width,
+            hidden: sizes.needed(&at("smolgen.summary.bias"))?,
+            generator: sizes.needed(&at("smolgen.heads.bias"))? / heads,
         }),
     };
-    let block = layers[0]
-        .ffn
-        .as_ref()
-        .map_or(&None, |block| &block.dense1_b);
     Ok(EncoderConfig {
-        layers: layers.len() as i64,
+        layers,
         heads,
-        attention: wide,
-        feed_forward: needed(&at("feed_forward.widen.bias"), block)?,
+        attention,
+        feed_forward: sizes.needed(&at("feed_forward.widen.bias"))?,
         smolgen,
     })
 }
 
-fn policies(kind: &Kind, weights: &mut Weights) -> Result<PolicyConfig, Lc0Error> {
-    let all = weights.policy_heads.get_or_insert_default();
-    let shared = Some(count(&all.ip_pol_b)).filter(|&width| width > 0);
+fn policies(kind: &Kind, sizes: &impl Sizes) -> Result<PolicyConfig, Lc0Error> {
+    let shared = sizes.optional("policy.embedding.bias");
     let mut heads = BTreeMap::new();
     for name in PolicyHead::ALL {
-        let Some(head) = policy_head(all, name) else {
-            continue;
-        };
-        if let Some(config) = policy(kind, head, shared, name)? {
+        if let Some(config) = policy(kind, shared, &format!("policy.{}", name.name()), sizes)? {
             heads.insert(name, config);
         }
     }
@@ -209,33 +209,35 @@ fn policies(kind: &Kind, weights: &mut Weights) -> Result<PolicyConfig, Lc0Error
 /// A policy's sizes; `None` if the head is empty.
 fn policy(
     kind: &Kind,
-    head: &schema::PolicyHead,
     shared: Option<i64>,
-    name: PolicyHead,
+    path: &str,
+    sizes: &impl Sizes,
 ) -> Result<Option<PolicyHeadConfig>, Lc0Error> {
-    let at = |part: &str| format!("policy.{}.{part}", name.name());
-    let convolution = || channels(&at("conv"), &head.policy).ok();
+    let at = |part: &str| format!("{path}.{part}");
+    let channels = |module| sizes.channels(&at(module)).ok();
     Ok(match kind.policy {
-        Policy::Classical => convolution().map(|channels| PolicyHeadConfig::Classical { channels }),
-        Policy::Convolution => {
-            convolution().map(|channels| PolicyHeadConfig::Convolutional { channels })
+        Policy::Classical => {
+            channels("squares").map(|channels| PolicyHeadConfig::Classical { channels })
         }
-        Policy::Attention if count(&head.ip2_pol_b) > 0 => {
-            let embedding = Some(count(&head.ip_pol_b)).filter(|&width| width > 0);
+        Policy::Convolution => {
+            channels("conv2").map(|channels| PolicyHeadConfig::Convolutional { channels })
+        }
+        Policy::Attention if sizes.count(&at("query.bias")) > 0 => {
+            let embedding = sizes.optional(&at("embedding.bias"));
             let Some(width) = embedding.or(shared) else {
                 return Err(Lc0Error::Missing(at("embedding.bias")));
             };
-            let encoder = match head.pol_encoder.as_slice() {
-                [] => None,
-                layers => {
-                    let heads = head.pol_headcount.unwrap_or_default();
-                    Some(encoder(&at("encoder"), layers, heads, width)?)
+            let encoder = match sizes.number(&at("encoder")) {
+                0 => None,
+                _ => {
+                    let heads = sizes.number(&at("heads"));
+                    Some(encoder(&at("encoder"), heads, width, sizes)?)
                 }
             };
             Some(PolicyHeadConfig::Attention {
                 embedding,
                 encoder,
-                width: count(&head.ip2_pol_b),
+                width: sizes.count(&at("query.bias")),
             })
         }
         _ => None,
@@ -244,32 +246,25 @@ fn policy(
 
 fn values(
     kind: &Kind,
-    weights: &mut Weights,
+    sizes: &impl Sizes,
 ) -> Result<BTreeMap<ValueHead, ValueHeadConfig>, Lc0Error> {
-    let all = weights.value_heads.get_or_insert_default();
     let mut heads = BTreeMap::new();
     for name in ValueHead::ALL {
-        let Some(head) = value_head(all, name) else {
+        let at = |part: &str| format!("value.{}.{part}", name.name());
+        let Some(hidden) = sizes.optional(&at("hidden.bias")) else {
             continue;
         };
-        if count(&head.ip1_val_b) == 0 {
-            continue;
-        }
-        let at = |part: &str| format!("value.{}.{part}", name.name());
-        let outputs = needed(&at("output.bias"), &head.ip2_val_b)?;
+        let outputs = sizes.needed(&at("output.bias"))?;
         if outputs != 1 && outputs != 3 || name == ValueHead::Winner && (outputs == 3) != kind.wdl {
-            let what = format!("a value of {outputs} outputs as its head `{}`", name.name());
-            return Err(Lc0Error::Unsupported(what));
+            let head = name.name();
+            return unsupported(format!("a value of {outputs} outputs as its head `{head}`"));
         }
         let config = ValueHeadConfig {
-            features: match kind.attention_body {
-                true => needed(&at("squares.bias"), &head.ip_val_b)?,
-                false => channels(&at("squares"), &head.value)?,
-            },
-            hidden: count(&head.ip1_val_b),
+            features: features(kind, &at("squares"), sizes)?,
+            hidden,
             wdl: outputs == 3,
-            error: count(&head.ip_val_err_b) > 0,
-            buckets: Some(count(&head.ip_val_cat_b)).filter(|&buckets| buckets > 0),
+            error: sizes.count(&at("error.bias")) > 0,
+            buckets: sizes.optional(&at("categorical.bias")),
         };
         heads.insert(name, config);
     }
@@ -277,14 +272,4 @@ fn values(
         true => Err(Lc0Error::Missing("value".to_owned())),
         false => Ok(heads),
     }
-}
-
-fn moves_left(kind: &Kind, weights: &Weights) -> Result<MovesLeftConfig, Lc0Error> {
-    Ok(MovesLeftConfig {
-        features: match kind.attention_body {
-            true => needed("moves_left.squares.bias", &weights.ip_mov_b)?,
-            false => channels("moves_left.squares", &weights.moves_left)?,
-        },
-        hidden: needed("moves_left.hidden.bias", &weights.ip1_mov_b)?,
-    })
 }

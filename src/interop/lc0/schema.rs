@@ -1,15 +1,13 @@
 //! The messages of Lc0's weights files, after LeelaChessZero/lczero-common's
-//! `net.proto` and Lc0's own additions to it: types and numbers of the fields.
+//! `net.proto` and Lc0's own additions to it: types and numbers of the fields. Those that
+//! hold tensors are in `tensors/table.rs`.
 //!
 //! What Lc0 does not read is left out: heads beyond those it names, and its
 //! reserved fields.
 
-mod weights;
-
 use prost::Message;
 use prost::bytes::Bytes;
 use std::fmt;
-pub(crate) use weights::*;
 
 /// Four bytes that every weights file has in its field 1.
 pub(crate) const MAGIC: u32 = 0x1c0;
@@ -27,8 +25,9 @@ pub(crate) struct Net {
     pub format: Option<Format>,
     #[prost(message, optional, tag = "5")]
     pub training_params: Option<TrainingParams>,
-    #[prost(message, optional, boxed, tag = "10")]
-    pub weights: Option<Box<Weights>>,
+    /// A message of tensors.
+    #[prost(bytes = "bytes", optional, tag = "10")]
+    pub weights: Option<Bytes>,
     #[prost(message, optional, tag = "11")]
     pub onnx_model: Option<OnnxModel>,
 }
@@ -65,6 +64,19 @@ impl fmt::Display for EngineVersion {
         let (major, minor, patch) = self.numbers();
         write!(formatter, "{major}.{minor}.{patch}")
     }
+}
+
+/// One tensor, row by row; whoever reads it knows its shape.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Layer {
+    #[prost(float, optional, tag = "1")]
+    pub min_val: Option<f32>,
+    #[prost(float, optional, tag = "2")]
+    pub max_val: Option<f32>,
+    #[prost(bytes = "bytes", optional, tag = "3")]
+    pub params: Option<Bytes>,
+    #[prost(enumeration = "Encoding", optional, tag = "4")]
+    pub encoding: Option<i32>,
 }
 
 /// How the numbers of a [`Layer`] are stored.

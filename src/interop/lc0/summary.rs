@@ -1,8 +1,10 @@
 //! What a weights file is, found without building a tensor.
 
-use super::format::{Kind, gather_heads};
+use super::format::Kind;
+use super::heads::gather;
 use super::infer::infer;
 use super::schema::Net;
+use super::tensors::Tensors;
 use super::{Lc0Error, container};
 use crate::network::Size;
 use crate::network::lc0::Lc0Config;
@@ -30,11 +32,8 @@ pub struct Lc0Summary {
 /// # Errors
 /// [`Lc0Error`] if it is none, or has something that we do not know.
 pub fn summary(file: &[u8]) -> Result<Lc0Summary, Lc0Error> {
-    let mut net = container::open(file)?;
-    let mut weights = take_weights(&mut net)?;
-    let kind = Kind::of(&net, &weights)?;
-    gather_heads(&mut weights, kind.policy);
-    let model = infer(&kind, &mut weights)?;
+    let net = container::open(file)?;
+    let (model, _) = contents(&net)?;
     Ok(Lc0Summary {
         size: model.size()?,
         model,
@@ -44,16 +43,20 @@ pub fn summary(file: &[u8]) -> Result<Lc0Summary, Lc0Error> {
     })
 }
 
-/// The weights of a file.
+/// The architecture of a file's network, and its tensors.
 ///
 /// # Errors
-/// [`Lc0Error::Onnx`] and [`Lc0Error::Empty`] if it has none.
-pub(super) fn take_weights(net: &mut Net) -> Result<super::schema::Weights, Lc0Error> {
-    match (net.weights.take(), &net.onnx_model) {
-        (Some(weights), _) => Ok(*weights),
-        (None, Some(_)) => Err(Lc0Error::Onnx),
-        (None, None) => Err(Lc0Error::Empty),
-    }
+/// [`Lc0Error::Onnx`] and [`Lc0Error::Empty`] if it has none; others if they are not those of
+/// a network.
+pub(super) fn contents(net: &Net) -> Result<(Lc0Config, Tensors), Lc0Error> {
+    let mut tensors = match (&net.weights, &net.onnx_model) {
+        (Some(weights), _) => Tensors::read(weights)?,
+        (None, Some(_)) => return Err(Lc0Error::Onnx),
+        (None, None) => return Err(Lc0Error::Empty),
+    };
+    let kind = Kind::of(net, &tensors)?;
+    gather(&mut tensors, kind.policy, kind.attention_body);
+    Ok((infer(&kind, &tensors)?, tensors))
 }
 
 /// The licence that a file states.

@@ -11,17 +11,16 @@ mod places;
 use super::OnnxError;
 use super::schema::{GraphProto, NodeProto};
 use super::tensor;
-use crate::network::lc0::{
-    AttentionBody, EncoderConfig, HeadChoice, Lc0Config, MovesLeftConfig, PolicyConfig, PolicyHead,
-    PolicyHeadConfig, SmolgenConfig, SquareEmbedding, Tower, ValueHead, ValueHeadConfig,
-};
+use crate::interop::lc0::Lc0Error;
+use crate::interop::lc0::format::Kind;
+use crate::interop::lc0::infer::{Sizes, infer};
+use crate::interop::lc0::schema::{InputEmbedding, Policy};
+use crate::network::lc0::{HeadChoice, Lc0Config, PolicyHeadConfig};
 use crate::network::{Activation, Architecture, Lc0, Parameter, Weights};
 use expected::Expected;
 use std::collections::BTreeMap;
 use tch::{Device, Tensor};
 
-/// Sizes are below this, so that they may be multiplied.
-const LARGEST_SIZE: i64 = 1 << 24;
 /// How far a constant may be off, as a share of it: bfloat16 rounds to 1/256.
 const TOLERANCE: f64 = 0.004;
 
@@ -96,37 +95,9 @@ impl<'a> Converted<'a> {
         })
     }
 
-    fn has(&self, name: &str) -> bool {
-        self.tensors.contains_key(name)
-    }
-
-    fn get(&self, name: &str) -> Result<&Tensor, OnnxError> {
-        let tensor = self.tensors.get(name);
-        tensor.ok_or_else(|| other(format!("it has no tensor {name}")))
-    }
-
     fn take(&mut self, name: &str) -> Result<Tensor, OnnxError> {
         let tensor = self.tensors.remove(name);
         tensor.ok_or_else(|| other(format!("it has no tensor {name}")))
-    }
-
-    /// One of the sizes of a tensor.
-    fn size(&self, name: &str, axis: usize) -> Result<i64, OnnxError> {
-        let sizes = self.get(name)?.size();
-        let size = sizes
-            .get(axis)
-            .filter(|size| (1..LARGEST_SIZE).contains(*size));
-        size.copied().ok_or_else(|| misshapen(name, &sizes))
-    }
-
-    /// The same of a tensor that may be missing.
-    fn optional_size(&self, name: &str, axis: usize) -> Result<Option<i64>, OnnxError> {
-        self.has(name).then(|| self.size(name, axis)).transpose()
-    }
-
-    /// How many layers there are, by the name of a tensor that each has.
-    fn count(&self, name: impl Fn(i64) -> String) -> i64 {
-        (0..).take_while(|&number| self.has(&name(number))).count() as i64
     }
 
     /// The activation at each place that has one.
@@ -157,113 +128,32 @@ impl<'a> Converted<'a> {
     fn config(&self, input_format: u32) -> Result<Lc0Config, OnnxError> {
         let activations = self.activations()?;
         let activation = |place: &str| activations.get(place).copied().unwrap_or(Activation::None);
-        let blocks = self.count(|block| format!("/block{block}/conv1/w/kernel"));
-        let tower = match blocks {
-            0 => None,
-            blocks => Some(Tower {
-                blocks,
-                filters: self.size("/inputconv/w/kernel", 0)?,
-                squeeze: self.optional_size("/block0/conv2/se/matmul1/w", 1)?,
-            }),
-        };
-        let layers = self.count(|layer| format!("/encoder{layer}/mha/Q/w/w"));
-        let attention = match layers {
-            0 => None,
-            _ => Some(AttentionBody {
-                width: self.size("/attn_body/matmul/w", 1)?,
-                embedding: self.embedding(tower.is_some())?,
-                gates: self.has("/ip_mul_gate/w"),
-                encoder: self.encoder("/encoder", layers)?,
-                smolgen_activation: activation("/encoder0/smolgen/dense1"),
-                feed_forward_activation: activation("/encoder0/ffn/dense1"),
-            }),
-        };
-        // Features of each square that a head reads.
-        let features = |head: &str| match attention {
-            Some(_) => self.size(&format!("{head}/embed/matmul/w"), 1),
-            None => self.size(&format!("{head}/conv/w/kernel"), 0),
-        };
-        let value = ValueHeadConfig {
-            features: features("/value")?,
-            hidden: self.size("/value/dense1/matmul/w", 1)?,
-            wdl: self.size("/value/dense2/matmul/w", 1)? == 3,
-            error: false,
-            buckets: None,
-        };
-        let moves_left = match self.optional_size("/mlh/dense1/matmul/w", 1)? {
-            None => None,
-            Some(hidden) => Some(MovesLeftConfig {
-                features: features("/mlh")?,
-                hidden,
-            }),
-        };
-        Ok(Lc0Config {
+        let has = |name: &str| self.count(name) > 0;
+        let attention_body = self.number("encoder") > 0;
+        let kind = Kind {
             input_format,
-            activation: match attention {
-                Some(_) => activation("/attn_body"),
-                None => activation("/inputconv"),
+            attention_body,
+            policy: match has("policy.vanilla.query.bias") {
+                true => Policy::Attention,
+                false if has("policy.vanilla.conv2.bias") => Policy::Convolution,
+                false => Policy::Classical,
             },
-            tower,
-            attention,
-            policy: self.policy()?,
-            value: [(ValueHead::Winner, value)].into(),
-            moves_left,
-        })
-    }
-
-    fn embedding(&self, has_tower: bool) -> Result<SquareEmbedding, OnnxError> {
-        if has_tower {
-            return Ok(SquareEmbedding::Tower);
-        }
-        if !self.has("/attn_body/embedding/preprocess/matmul/w") {
-            return Ok(SquareEmbedding::Map);
-        }
-        Ok(SquareEmbedding::Dense {
-            board: self.size("/attn_body/embedding/preprocess/matmul/w", 1)? / 64,
-            feed_forward: self.size("/attn_body/ffn/dense1/w/w", 1)?,
-        })
-    }
-
-    fn encoder(&self, path: &str, layers: i64) -> Result<EncoderConfig, OnnxError> {
-        let at = |name: &str| format!("{path}0/{name}");
-        let smolgen = match self.optional_size(&at("smolgen/compress/w"), 1)? {
-            None => None,
-            Some(compress) => Some(SmolgenConfig {
-                compress,
-                hidden: self.size(&at("smolgen/dense1/w/w"), 1)?,
-                generator: self.size("/const/smolgen_w", 0)?,
+            wdl: self.count("value.winner.output.bias") == 3,
+            moves_left: has("moves_left.hidden.bias"),
+            activation: activation(match attention_body {
+                true => "/attn_body",
+                false => "/inputconv",
             }),
+            smolgen_activation: activation("/encoder0/smolgen/dense1"),
+            feed_forward_activation: activation("/encoder0/ffn/dense1"),
+            embedding: match has("embedding.board.bias") {
+                true => InputEmbedding::PeDense,
+                false => InputEmbedding::PeMap,
+            },
         };
-        Ok(EncoderConfig {
-            layers,
-            heads: heads(self.get(&format!("/const{path}0/mha/shape"))?),
-            attention: self.size(&at("mha/Q/w/w"), 1)?,
-            feed_forward: self.size(&at("ffn/dense1/w/w"), 1)?,
-            smolgen,
-        })
-    }
-
-    fn policy(&self) -> Result<PolicyConfig, OnnxError> {
-        let head = if let Some(width) = self.optional_size("/policy/Q/matmul/w", 1)? {
-            let layers = self.count(|layer| format!("/policy/enc_layer_{layer}/mha/Q/w/w"));
-            let encoder = match layers {
-                0 => None,
-                _ => Some(self.encoder("/policy/enc_layer_", layers)?),
-            };
-            PolicyHeadConfig::Attention {
-                embedding: None,
-                encoder,
-                width,
-            }
-        } else if let Some(channels) = self.optional_size("/policy/conv2/w/kernel", 0)? {
-            PolicyHeadConfig::Convolutional { channels }
-        } else {
-            let channels = self.size("/policy/conv/w/kernel", 0)?;
-            PolicyHeadConfig::Classical { channels }
-        };
-        Ok(PolicyConfig {
-            embedding: self.optional_size("/policy/dense1/matmul/w", 1)?,
-            heads: [(PolicyHead::Vanilla, head)].into(),
+        infer(&kind, self).map_err(|error| match error {
+            Lc0Error::Missing(name) => missing(&name),
+            error => other(error.to_string()),
         })
     }
 
@@ -271,10 +161,8 @@ impl<'a> Converted<'a> {
     /// kernels of 1 × 1 have two sizes more than the matrices they are.
     fn parameter(&mut self, parameter: &Parameter) -> Result<Tensor, OnnxError> {
         let Parameter { name, shape, .. } = parameter;
-        let mut names = places::of(name);
-        let Some(place) = names.find(|place| self.has(place)) else {
-            return Err(other(format!("it has no tensor for {name}")));
-        };
+        let place = places::of(name).find(|place| self.tensors.contains_key(place.as_str()));
+        let place = place.ok_or_else(|| missing(name))?;
         let tensor = self.take(&place)?;
         let tensor = match tensor.dim() {
             2 => tensor.transpose(0, 1),
@@ -375,7 +263,7 @@ impl<'a> Converted<'a> {
         for (&name, tensor) in &self.tensors {
             if !tensor.is_floating_point() {
                 let stack = match name.starts_with("/const/policy/") {
-                    true => config.policy.encoders().next(),
+                    true => config.policy.encoders().next().map(|(_, encoder)| encoder),
                     false => config.attention.map(|body| body.encoder),
                 };
                 let is_other = stack.is_some_and(|stack| stack.heads != heads(tensor));
@@ -389,6 +277,31 @@ impl<'a> Converted<'a> {
             expect_number(name, tensor, number)?;
         }
         Ok(())
+    }
+}
+
+impl Sizes for Converted<'_> {
+    fn count(&self, name: &str) -> i64 {
+        let mut places = places::of(name);
+        let tensor = places.find_map(|place| self.tensors.get(place.as_str()));
+        tensor.map_or(0, |tensor| tensor.numel() as i64)
+    }
+
+    fn number(&self, name: &str) -> i64 {
+        let heads = |path: &str| {
+            let shape = self
+                .tensors
+                .get(format!("/const/{path}0/mha/shape").as_str());
+            shape.map_or(0, heads)
+        };
+        let first = match name {
+            "heads" => return heads("encoder"),
+            "policy.vanilla.heads" => return heads("policy/enc_layer_"),
+            "body" => "conv1",
+            _ => "attention.query",
+        };
+        let mut layers = (0..).map(|layer| self.count(&format!("{name}.{layer}.{first}.weight")));
+        layers.position(|count| count == 0).unwrap_or_default() as i64
     }
 }
 
@@ -415,6 +328,15 @@ fn is_near(found: f64, expected: f64) -> bool {
 
 fn differs(name: &str) -> OnnxError {
     other(format!("its tensor {name} holds other numbers"))
+}
+
+/// A refusal for a tensor of the network that is not there.
+fn missing(name: &str) -> OnnxError {
+    let place = places::of(name).next();
+    other(format!(
+        "it has no tensor {}",
+        place.as_deref().unwrap_or(name)
+    ))
 }
 
 fn misshapen(name: &str, sizes: &[i64]) -> OnnxError {

@@ -209,9 +209,9 @@ pub struct PolicyConfig {
 
 impl PolicyConfig {
     /// Encoders that the heads have of their own.
-    pub(crate) fn encoders(&self) -> impl Iterator<Item = EncoderConfig> {
-        self.heads.values().filter_map(|head| match head {
-            PolicyHeadConfig::Attention { encoder, .. } => *encoder,
+    pub(crate) fn encoders(&self) -> impl Iterator<Item = (PolicyHead, EncoderConfig)> {
+        self.heads.iter().filter_map(|(&name, head)| match head {
+            PolicyHeadConfig::Attention { encoder, .. } => Some((name, (*encoder)?)),
             _ => None,
         })
     }
@@ -297,7 +297,7 @@ impl Lc0Config {
     pub(crate) fn layers(&self) -> i64 {
         let tower = self.tower.map_or(0, |tower| tower.blocks);
         let body = self.attention.map_or(0, |body| body.encoder.layers);
-        let policies = self.policy.encoders().map(|encoder| encoder.layers);
+        let policies = self.policy.encoders().map(|(_, encoder)| encoder.layers);
         tower + body + policies.sum::<i64>()
     }
 
@@ -333,7 +333,8 @@ impl Lc0Config {
             false => Err("a policy of fewer than 73 channels"),
         };
         let body_encoder = body.map(|body| body.encoder);
-        let mut encoders = self.policy.encoders().chain(body_encoder);
+        let policies_encoders = self.policy.encoders().map(|(_, encoder)| encoder);
+        let mut encoders = policies_encoders.chain(body_encoder);
         let divided =
             encoders.all(|encoder| encoder.heads >= 1 && encoder.attention % encoder.heads == 0);
         let divided = match divided {
@@ -342,7 +343,11 @@ impl Lc0Config {
         };
         let generates = |encoder: &EncoderConfig| encoder.smolgen.is_some();
         let has_generator = body.is_some_and(|body| generates(&body.encoder));
-        let generated = match self.policy.encoders().any(|encoder| generates(&encoder)) {
+        let generated = match self
+            .policy
+            .encoders()
+            .any(|(_, encoder)| generates(&encoder))
+        {
             true if !has_generator => Err("smolgen in a policy's encoder alone"),
             _ => Ok(()),
         };

@@ -1,0 +1,85 @@
+//! Where heads stand in files with one of each kind and in files with many, and what they
+//! call the tensors of towers.
+
+use super::schema::Policy;
+use super::tensors::Tensors;
+use crate::network::lc0::{Lc0Config, PolicyHead, PolicyHeadConfig, ValueHead};
+
+/// Brings the tensors of a file's heads to their names in a network: those of a file with one
+/// policy and one value to where files with many have them.
+pub(super) fn gather(tensors: &mut Tensors, policy: Policy, has_body: bool) {
+    for kind in ["policy.", "value."] {
+        let single = format!("single.{kind}");
+        if tensors.has_any(kind) {
+            tensors.rename("single.policy.embedding.", "policy.embedding.");
+            tensors.remove(&single);
+        }
+        tensors.rename(&single, kind);
+    }
+    for squares in squares() {
+        if !has_body {
+            tensors.remove(&format!("{squares}.squares."));
+            tensors.rename(&format!("{squares}.conv."), &format!("{squares}.squares."));
+        }
+        tensors.remove(&format!("{squares}.conv."));
+    }
+    let heads = PolicyHead::ALL.map(|head| format!("policy.{}.", head.name()));
+    let present: Vec<&String> = heads.iter().filter(|head| tensors.has_any(head)).collect();
+    // The last layer of a classical policy shares a field with the embedding of
+    // policies by attention.
+    if policy == Policy::Classical {
+        for head in present {
+            tensors.rename(&format!("{head}conv2."), &format!("{head}squares."));
+            tensors.rename(&format!("{head}embedding."), &format!("{head}moves."));
+            for part in ["weight", "bias"] {
+                if let Some(shared) = tensors.layers.get(&format!("policy.embedding.{part}")) {
+                    let (name, shared) = (format!("{head}moves.{part}"), shared.clone());
+                    tensors.layers.entry(name).or_insert(shared);
+                }
+            }
+        }
+        tensors.remove("policy.embedding.");
+        return;
+    }
+    let has_own = |head: &&String| tensors.has_any(&format!("{head}embedding."));
+    let has_shared = tensors.has_any("policy.embedding.");
+    match present[..] {
+        [head] if !has_shared => tensors.rename(&format!("{head}embedding."), "policy.embedding."),
+        _ if present.iter().all(has_own) => tensors.remove("policy.embedding."),
+        _ => {}
+    }
+}
+
+/// The way back: for files with one of each kind where that is `single`.
+pub(super) fn spread(tensors: &mut Tensors, config: &Lc0Config, single: bool) {
+    if config.attention.is_none() {
+        for squares in squares() {
+            tensors.rename(&format!("{squares}.squares."), &format!("{squares}.conv."));
+        }
+    }
+    for (name, head) in &config.policy.heads {
+        let head_name = format!("policy.{}.", name.name());
+        if let PolicyHeadConfig::Classical { .. } = head {
+            tensors.rename(
+                &format!("{head_name}squares."),
+                &format!("{head_name}conv2."),
+            );
+            tensors.rename(
+                &format!("{head_name}moves."),
+                &format!("{head_name}embedding."),
+            );
+        }
+    }
+    if single {
+        tensors.rename("policy.vanilla.embedding.", "policy.embedding.");
+        for kind in ["policy.", "value."] {
+            tensors.rename(kind, &format!("single.{kind}"));
+        }
+    }
+}
+
+/// The heads that read towers by a convolution.
+fn squares() -> impl Iterator<Item = String> {
+    let values = ValueHead::ALL.map(|head| format!("value.{}", head.name()));
+    values.into_iter().chain(["moves_left".to_owned()])
+}

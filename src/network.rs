@@ -35,6 +35,7 @@ pub mod merge;
 mod outputs;
 mod parameters;
 mod planes;
+mod removed;
 mod size;
 mod taps;
 #[cfg(test)]
@@ -58,6 +59,7 @@ pub use lc0::Lc0;
 pub use maia3::Maia3;
 pub use outputs::{Output, OutputSet, Outputs};
 pub use parameters::{Initial, Parameter, ParameterGroup, Weights};
+pub(crate) use removed::only_left;
 pub use size::Size;
 pub use taps::{Addition, Tap, Taps};
 pub use world::World;

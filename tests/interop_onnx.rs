@@ -183,7 +183,7 @@ fn networks() -> Vec<(String, ModelConfig)> {
             value_hidden: 14,
             buckets: 9,
             soft_policy: true,
-            optimistic_policy: norm == NormKind::Layer,
+            optimistic_policy: (),
         };
         (name.to_owned(), config)
     })

@@ -106,7 +106,7 @@ pub fn networks() -> Vec<(String, ModelConfig)> {
                     value_hidden: 14,
                     buckets: 9,
                     soft_policy: true,
-                    optimistic_policy: norm == NormKind::Layer,
+                    optimistic_policy: (),
                 };
                 let name = format!("{position_name}-{norm_name}-{embedding_name}");
                 networks.push((name, config));

@@ -319,7 +319,6 @@ fn every_recipe_trains() {
     succeed(&mut run(folder, "teacher"));
     succeed(train(folder).args(["export", "teacher", "-o", "teacher.pt"]));
     let config = std::fs::read_to_string(folder.join("tiny.toml")).unwrap();
-    let optimistic = config.replace("[data]", "optimistic_policy = true\n[data]");
     let recipes = [
         config.replace("\"muon\"", "\"soap\"\nsoap_frequency = 3"),
         config.replace("batch = 64", "batch = 64\naccumulate = 3"),
@@ -332,7 +331,7 @@ fn every_recipe_trains() {
             "[augment]\nmirror = 0.5\n[distillation]\nnet = \"teacher.pt\"\n[optimizer]",
         ),
         config.replace("batch = 64", "batch = 64\nfrozen = [\"embedding.*\"]"),
-        format!("{optimistic}\n[loss]\npolicy_optimistic = 1.0\nlabel_smoothing = 0.05"),
+        format!("{config}\n[loss]\nlabel_smoothing = 0.05"),
     ];
     for (number, recipe) in recipes.iter().enumerate() {
         std::fs::write(folder.join("tiny.toml"), recipe).unwrap();
@@ -348,16 +347,15 @@ fn every_recipe_trains() {
         let is_taught = recipe.contains("teacher.pt");
         assert_eq!(lines[0].get("teacher_policy").is_some(), is_taught);
     }
-    succeed(train(folder).args(["export", "recipe-5", "-o", "hopeful.pt"]));
-    let metadata = tessera::backend::describe(
-        Some(&folder.join("hopeful.pt")),
-        tessera::nn::CodePolicy::Checked,
-    )
-    .unwrap();
-    assert_eq!(metadata.outputs().last().unwrap(), "policy_optimistic");
-
     for (recipe, named) in [
-        (optimistic.clone(), "policy_optimistic"),
+        (
+            config.replace("[data]", "optimistic_policy = true\n[data]"),
+            "`optimistic_policy = true` was removed",
+        ),
+        (
+            format!("{config}\n[loss]\npolicy_optimistic = 1.0"),
+            "`policy_optimistic = 1.0` was removed",
+        ),
         (
             config.replace("batch = 64", "batch = 64\nfrozen = [\"body.*\"]"),
             "body.*",

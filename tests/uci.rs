@@ -411,7 +411,6 @@ fn options_around_the_net_do_not_load_it_again() {
         "Threads value 2",
         "Seed value 5",
         "Hash value 32",
-        "OptimisticPolicy value 0.5",
         "Threads value 1",
     ] {
         engine.say(&format!("setoption name {option}"));

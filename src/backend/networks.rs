@@ -72,11 +72,10 @@ impl Loaded {
         }
     }
 
-    /// As `options` ask, for so many threads; 0 leaves their number to it.
-    fn with(self, options: &BackendOptions, threads: usize) -> Loaded {
+    /// For so many threads; 0 leaves their number to it.
+    fn with_threads(self, threads: usize) -> Loaded {
         match self {
             Loaded::Positions(network, imagination) => {
-                let network = network.with_optimism(options.optimism);
                 Loaded::Positions(Box::new(network.with_threads(threads)), imagination)
             }
             moves => moves,
@@ -132,7 +131,7 @@ impl Networks {
     /// The backend that `options` ask for, but for its cache.
     pub(super) fn backend(&self, options: &BackendOptions) -> Arc<dyn Backend> {
         let networks = self.0.iter();
-        let mut networks = networks.map(|network| network.clone().with(options, options.threads));
+        let mut networks = networks.map(|network| network.clone().with_threads(options.threads));
         if self.is_single_cpu()
             && let Some(network) = networks.next()
         {
@@ -150,7 +149,7 @@ impl Networks {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
             threads => threads,
         };
-        let network = self.0[0].clone().with(options, 1);
+        let network = self.0[0].clone().with_threads(1);
         let networks = std::iter::repeat_n(network, servers);
         Arc::new(Service::new(networks, self.largest_batch()))
     }

@@ -69,7 +69,6 @@ impl NetworkArguments {
             threads,
             cache: 0,
             seed: 0,
-            optimism: 0.0,
         }
     }
 }

@@ -85,7 +85,6 @@ pub struct Chessformer {
     policy_embedding: Linear,
     policy: PolicyHead,
     policy_soft: Option<PolicyHead>,
-    policy_optimistic: Option<PolicyHead>,
     result: ResultHead,
     q: RewardHead,
     short_term: RewardHead,
@@ -134,16 +133,13 @@ impl Chessformer {
         let policies = |builder: &mut Builder| {
             let embedding = builder.linear("embedding", Dense::per_token(width, width), Part::Main);
             let vanilla = PolicyHead::build(builder, "vanilla", config, Part::Main);
-            let mut other = |is_wanted: bool, name| {
-                is_wanted.then(|| PolicyHead::build(builder, name, config, Part::Other))
-            };
-            let soft = other(config.soft_policy, "soft");
-            let optimistic = other(config.optimistic_policy, "optimistic");
-            (embedding, (vanilla, soft, optimistic))
+            let soft = config
+                .soft_policy
+                .then(|| PolicyHead::build(builder, "soft", config, Part::Other));
+            (embedding, vanilla, soft)
         };
-        let (policy_embedding, policies) =
+        let (policy_embedding, policy, policy_soft) =
             builder.hidden(|builder| builder.scope("policy", policies));
-        let (policy, policy_soft, policy_optimistic) = policies;
         let (result, q, short_term) = builder.scope("value", |builder| {
             let result = ResultHead::build(builder, config);
             let q = RewardHead::build(builder, "q", config);
@@ -163,7 +159,6 @@ impl Chessformer {
             policy_embedding,
             policy,
             policy_soft,
-            policy_optimistic,
             result,
             q,
             short_term,
@@ -298,7 +293,6 @@ impl Chessformer {
         let policies = [
             (Output::Policy, Some(&self.policy)),
             (Output::PolicySoft, self.policy_soft.as_ref()),
-            (Output::PolicyOptimistic, self.policy_optimistic.as_ref()),
         ];
         let policies = policies
             .into_iter()
@@ -418,7 +412,6 @@ impl Evaluator for Chessformer {
     fn has(&self, output: Output) -> bool {
         match output {
             Output::PolicySoft => self.policy_soft.is_some(),
-            Output::PolicyOptimistic => self.policy_optimistic.is_some(),
             _ => true,
         }
     }
@@ -553,7 +546,6 @@ mod tests {
             let mut config = ModelConfig::preset("cf-1m-gab").unwrap();
             config.layers = 2;
             config.width = 32;
-            config.optimistic_policy = true;
             config.position = position;
             let model = Chessformer::new(&config, Device::Cpu).unwrap();
             tch::manual_seed(1);

@@ -18,7 +18,6 @@ mod grid;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use config::only_left;
 pub use config::{DiffusionConfig, DiffusionConfigError, LONGEST_HORIZON};
 pub use decode::{Revealed, RevealedBoard, RevealedMove};
 pub use futures::{Futures, marks_of};

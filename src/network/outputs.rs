@@ -19,8 +19,6 @@ pub enum Output {
     ShortTerm,
     /// The squared error to expect of [`Output::ShortTerm`], f32 `[B]`.
     ShortTermError,
-    /// Logits of KataGo's optimistic policy, f32 [B, 1858].
-    PolicyOptimistic,
     /// Logits of the softened policy, f32 [B, 1858]; for training only.
     PolicySoft,
     /// Logits of the bucket that [`Output::Q`] falls into, f32 [B, buckets]; for
@@ -32,7 +30,7 @@ pub enum Output {
 
 impl Output {
     /// All there are.
-    pub const ALL: [Output; 11] = [
+    pub const ALL: [Output; 10] = [
         Output::Policy,
         Output::Wdl,
         Output::MovesLeft,
@@ -40,7 +38,6 @@ impl Output {
         Output::QError,
         Output::ShortTerm,
         Output::ShortTermError,
-        Output::PolicyOptimistic,
         Output::PolicySoft,
         Output::QCategorical,
         Output::ShortTermCategorical,
@@ -57,7 +54,6 @@ impl Output {
             Output::QError => "q_error",
             Output::ShortTerm => "st",
             Output::ShortTermError => "st_error",
-            Output::PolicyOptimistic => "policy_optimistic",
             Output::PolicySoft => "policy_soft",
             Output::QCategorical => "q_categorical",
             Output::ShortTermCategorical => "st_categorical",

@@ -381,7 +381,7 @@ mod tests {
     fn hidden_matrices_of_a_chessformer_are_those_of_its_encoder_and_policies() {
         for preset in ["cf-1m-gab", "cf-6m-shaw"] {
             let mut config = ModelConfig::preset(preset).unwrap();
-            (config.optimistic_policy, config.attacks) = (true, true);
+            config.attacks = true;
             let model = Chessformer::new(&config, Device::Cpu).unwrap();
             for parameter in model.parameters() {
                 let Parameter { name, group, .. } = parameter;

@@ -44,8 +44,7 @@ pub struct Metadata {
     /// [`FORWARD`] takes rows and returns a tuple. The outputs known of it are
     /// `policy` (B × 1858) and `wdl` (B × 3), both logits, `moves_left` (B) in
     /// plies, `q` and `st` in −1…1, `q_error` and `st_error`, expected squared
-    /// errors, and `policy_optimistic` (B × 1858), the logits of KataGo's
-    /// optimistic policy.
+    /// errors.
     ///
     /// A network over moves has [`FORWARD`] over whole games and [`STEP`] over one more
     /// token of each, with keys and values of those before it: see `network::gpt`.

@@ -94,9 +94,6 @@ pub struct BackendOptions {
     pub cache: usize,
     /// Seed of the random backend.
     pub seed: u64,
-    /// Share of the optimistic policy in the logits, in 0…1, where the network
-    /// has one (KataGo's policyOptimism).
-    pub optimism: f32,
 }
 
 impl BackendOptions {
@@ -110,11 +107,7 @@ impl BackendOptions {
     /// Whether a backend of `other` evaluates every position alike.
     #[must_use]
     pub fn evaluates_like(&self, other: &BackendOptions) -> bool {
-        let is_same = match self.kind {
-            BackendKind::Torch | BackendKind::Check => self.optimism == other.optimism,
-            BackendKind::Uniform => true,
-            BackendKind::Random => self.seed == other.seed,
-        };
+        let is_same = self.kind != BackendKind::Random || self.seed == other.seed;
         is_same && self.has_network_of(other)
     }
 }

@@ -197,8 +197,6 @@ pub struct TorchBackend {
     numbers: ComputeType,
     /// Positions that go through the network at once, at most.
     largest: usize,
-    /// Share of the optimistic policy in the logits, in 0…1.
-    optimism: f32,
 }
 
 /// Indices in the tuple of the outputs that players use.
@@ -210,7 +208,6 @@ struct Heads {
     q: Option<usize>,
     error: Option<usize>,
     moves_left: Option<usize>,
-    optimistic: Option<usize>,
 }
 
 /// Positions a CPU core evaluates at once for nearly all of its speed.
@@ -318,7 +315,6 @@ impl TorchBackend {
             device,
             numbers,
             largest,
-            optimism: 0.0,
         };
         backend.warm_up()?;
         backend.numbers.int8 &= backend.program.multiplies_in_int8();
@@ -343,14 +339,6 @@ impl TorchBackend {
             self.properties.recommended_threads = threads;
         }
         self
-    }
-
-    /// Leans towards moves that may turn out better than they look: the share
-    /// `optimism`, in 0…1, of each logit comes from the optimistic policy
-    /// (KataGo's policyOptimism), where the network has that head.
-    #[must_use]
-    pub fn with_optimism(self, optimism: f32) -> TorchBackend {
-        TorchBackend { optimism, ..self }
     }
 
     /// What the network says of itself.
@@ -422,7 +410,7 @@ impl TorchBackend {
             .map_err(TorchError::from)?;
         for (index, name) in self.metadata.outputs().enumerate() {
             let expected = match name {
-                "policy" | "policy_optimistic" => vec![count, POLICY_SIZE as i64],
+                "policy" => vec![count, POLICY_SIZE as i64],
                 "wdl" => vec![count, 3],
                 _ if self.heads.reads(index) => vec![count],
                 _ => continue,
@@ -504,14 +492,8 @@ impl TorchBackend {
             all_foreseen.extend(foreseen);
             let outputs: Vec<&[f32]> = tensors.iter().map(module::floats).collect();
             let policies = outputs[self.heads.policy].chunks_exact(POLICY_SIZE);
-            let optimistic = self.heads.optimistic.filter(|_| self.optimism > 0.0);
             for (index, (policy, moves)) in policies.zip(&mut moves).enumerate() {
-                let hopes = optimistic.map(|head| &outputs[head][index * POLICY_SIZE..]);
-                let logits = moves.iter().map(|&mv| {
-                    let logit = policy[usize::from(mv)];
-                    let more = hopes.map_or(0.0, |hopes| hopes[usize::from(mv)] - logit);
-                    logit + self.optimism * more
-                });
+                let logits = moves.iter().map(|&mv| policy[usize::from(mv)]);
                 match self.value(&outputs, index) {
                     Some(value) if logits.clone().all(f32::is_finite) => out.push(value, logits),
                     _ => return Err(BackendError::NotFinite(self.metadata.name.clone())),
@@ -536,7 +518,6 @@ impl Heads {
             q,
             error,
             moves_left: metadata.output("moves_left"),
-            optimistic: metadata.output("policy_optimistic"),
         }
     }
 

@@ -144,7 +144,7 @@ class Chessformer:
             x = self.feed_forward(f"encoder.{layer}.feed_forward", x)
         q, q_error = self.reward("value.q", x)
         short_term, short_term_error = self.reward("value.short_term", x)
-        outputs = {
+        return {
             "policy": self.policy("policy.vanilla", x),
             "wdl": self.dense("value.result.wdl", self.summary("value.result", x)),
             "moves_left": self.moves_left(x),
@@ -153,9 +153,6 @@ class Chessformer:
             "st": short_term,
             "st_error": short_term_error,
         }
-        if self.config.get("optimistic_policy"):
-            outputs["policy_optimistic"] = self.policy("policy.optimistic", x)
-        return outputs
 
     def parameter(self, name):
         self.read.add(name)

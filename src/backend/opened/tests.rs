@@ -17,7 +17,7 @@ fn chessformer(edit: impl FnOnce(&mut ModelConfig)) -> Box<dyn Evaluator> {
     let mut config = ModelConfig::preset("cf-1m-gab").unwrap();
     (config.layers, config.width, config.heads) = (2, 64, 2);
     (config.attacks, config.attack_bias) = (true, true);
-    (config.norm, config.optimistic_policy) = (NormKind::Layer, true);
+    config.norm = NormKind::Layer;
     config.position = PositionConfig::Gab {
         compress: 4,
         hidden: 32,

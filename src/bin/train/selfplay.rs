@@ -192,7 +192,6 @@ impl SelfPlayCommand {
                     ..NetworkOptions::default()
                 },
                 threads: self.threads,
-                optimism: 0.0,
                 cache: 0,
                 seed: self.seed,
             },

@@ -38,7 +38,7 @@ const VALUE_HIDDEN: i64 = 128;
 /// The network as Lc0 can play it: one of Lc0's family as it is, a Chessformer of
 /// ours with its weights rewritten.
 ///
-/// The heads of a Chessformer are then `vanilla`, `soft` and `optimistic`,
+/// The heads of a Chessformer are then `vanilla` and `soft`,
 /// `winner`, `q` and `st`. The plies to the end of a game come out up to 9.6
 /// different, differences between positions less so; all else is the same.
 ///
@@ -113,7 +113,6 @@ fn config_of(model: &ModelConfig) -> Result<Lc0Config, Lc0Error> {
     let policies = [
         (PolicyHead::Vanilla, true),
         (PolicyHead::Soft, model.soft_policy),
-        (PolicyHead::Optimistic, model.optimistic_policy),
     ];
     let winner = ValueHeadConfig {
         features: model.value_features,
@@ -205,7 +204,7 @@ impl Source {
         for layer in 0..model.layers {
             self.projections(&format!("encoder.{layer}.attention"), &mut named)?;
         }
-        for policy in ["vanilla", "soft", "optimistic"] {
+        for policy in ["vanilla", "soft"] {
             let name = format!("policy.{policy}.promotion.weight");
             if let Some(weight) = named.get_mut(&name) {
                 // Lc0 has a row besides that is added to all.

@@ -1,6 +1,7 @@
 //! Every size of a network, as a configuration file states it.
 
-use serde::{Deserialize, Serialize};
+use crate::network::removed::only_left;
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// How encoder layers normalise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -96,10 +97,13 @@ pub struct ModelConfig {
     /// Whether there is a head for the softened policy.
     #[serde(default = "default_soft_policy")]
     pub soft_policy: bool,
-    /// Whether there is a head for the optimistic policy (KataGo's): the moves
-    /// of positions that turned out better than they looked.
-    #[serde(default)]
-    pub optimistic_policy: bool,
+    /// `false`: earlier versions knew a head for KataGo's optimistic policy.
+    #[serde(default, skip_serializing, deserialize_with = "optimistic_policy")]
+    pub optimistic_policy: (),
+}
+
+fn optimistic_policy<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
+    only_left(deserializer, "optimistic_policy", false)
 }
 
 fn default_value_features() -> i64 {
@@ -179,7 +183,7 @@ impl ModelConfig {
             value_hidden: default_value_hidden(),
             buckets: default_buckets(),
             soft_policy: default_soft_policy(),
-            optimistic_policy: false,
+            optimistic_policy: (),
         };
         let global = |config| ModelConfig {
             embedding: EmbeddingConfig::Global {

@@ -57,14 +57,14 @@ const CASES: [Case; 6] = [
         edit: |_| {},
     },
     Case {
-        name: "root mean square norms, three policies",
+        name: "root mean square norms, two policies",
         width: 64,
         heads: 2,
         compress: 8,
         hidden: 64,
         edit: |config| {
             config.norm = NormKind::Rms;
-            (config.soft_policy, config.optimistic_policy) = (true, true);
+            config.soft_policy = true;
             (config.attacks, config.attack_bias) = (false, true);
         },
     },

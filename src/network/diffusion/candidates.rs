@@ -53,10 +53,7 @@ impl Diffusion {
             let told: Vec<Option<u16>> = candidates.iter().map(|it| Some(it.played)).collect();
             let copies = rows.index_select(0, &on(&places, rows.device()));
             let mut future = Unfolding::new(self, &copies, once, &told);
-            let values = all
-                .without(Output::Policy)
-                .without(Output::PolicyOptimistic);
-            let found = future.step(weights, &copies, values);
+            let found = future.step(weights, &copies, all.without(Output::Policy));
             let before = value(&outputs).index_select(0, &on(&places, rows.device()));
             let gains = mean_value(&found, future.q.as_ref()) - before;
             let gains = floats(&(gains * f64::from(decoding.logits_of_value())));

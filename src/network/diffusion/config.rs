@@ -1,7 +1,7 @@
 //! The sizes of a denoiser of futures.
 
 use crate::network::chessformer::{ConfigError, ModelConfig};
-use serde::de::Error;
+use crate::network::removed::only_left;
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// Most plies that a network looks ahead.
@@ -44,34 +44,16 @@ fn default_changed() -> i64 {
     8
 }
 
-/// Reads a key of which one value is left, so that files which state that value still open.
-///
-/// # Errors
-/// Names the key and says that its other values were removed.
-pub(crate) fn only_left<'de, D: Deserializer<'de>>(
-    deserializer: D,
-    key: &str,
-    left: &str,
-) -> Result<(), D::Error> {
-    let found = String::deserialize(deserializer)?;
-    match found == left {
-        true => Ok(()),
-        false => Err(D::Error::custom(format!(
-            "`{key} = \"{found}\"` was removed, as it gained nothing: leave `{key}` out"
-        ))),
-    }
-}
-
 fn kind<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
-    only_left(deserializer, "kind", "grid")
+    only_left(deserializer, "kind", "grid".to_owned())
 }
 
 fn noise<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
-    only_left(deserializer, "noise", "absorbing")
+    only_left(deserializer, "noise", "absorbing".to_owned())
 }
 
 fn futures<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
-    only_left(deserializer, "futures", "states+moves")
+    only_left(deserializer, "futures", "states+moves".to_owned())
 }
 
 /// Why sizes make no denoiser.

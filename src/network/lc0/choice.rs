@@ -44,7 +44,6 @@ impl HeadChoice {
         let has_error = |head| heads.get(&head).is_some_and(|head| head.error);
         let has_q = heads.contains_key(&ValueHead::Q)
             || heads.get(&ValueHead::Winner).is_some_and(|head| !head.wdl);
-        let has_optimistic = config.policy.heads.contains_key(&PolicyHead::Optimistic);
         let all = [
             (Output::Policy, true),
             (Output::Wdl, true),
@@ -53,10 +52,6 @@ impl HeadChoice {
             (Output::QError, has_error(ValueHead::Q)),
             (Output::ShortTerm, heads.contains_key(&ValueHead::St)),
             (Output::ShortTermError, has_error(ValueHead::St)),
-            (
-                Output::PolicyOptimistic,
-                has_optimistic && self.policy != PolicyHead::Optimistic,
-            ),
         ];
         let present = all.into_iter().filter(|(_, is_there)| *is_there);
         present.map(|(output, _)| output).collect()

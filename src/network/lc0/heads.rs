@@ -180,7 +180,6 @@ impl Heads {
         let has_buckets = |value: Option<&Value>| value.is_some_and(|it| it.categorical.is_some());
         match output {
             Output::Policy => has_policy(choice.policy),
-            Output::PolicyOptimistic => has_policy(PolicyHead::Optimistic),
             Output::PolicySoft => has_policy(PolicyHead::Soft),
             Output::Wdl => value(choice.value).is_some(),
             Output::Q => {
@@ -411,7 +410,6 @@ impl Reading<'_> {
         let q = value(ValueHead::Q);
         let tensor = match output {
             Output::Policy => self.policy(self.choice.policy),
-            Output::PolicyOptimistic => self.policy(PolicyHead::Optimistic),
             Output::PolicySoft => self.policy(PolicyHead::Soft),
             Output::Wdl => value(self.choice.value).map(|head| head.result(self)),
             // A value without draws says what the head q would.

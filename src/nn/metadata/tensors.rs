@@ -48,6 +48,7 @@ impl TensorSpec {
     #[must_use]
     pub fn of_output(name: &str) -> TensorSpec {
         let columns = match name {
+            // The second is of earlier versions; no player reads it.
             "policy" | "policy_optimistic" => Some(POLICY_SIZE as i64),
             "wdl" => Some(3),
             _ => None,

@@ -1,6 +1,6 @@
 use super::*;
 use crate::encode::BOARDS;
-use crate::nn::metadata::{EncoderSpec, FORWARD, PlanesSpec, TensorSpec};
+use crate::nn::metadata::{EncoderSpec, FORWARD, PlanesSpec};
 use crate::nn::tests::positions;
 use proptest::prelude::*;
 use std::sync::LazyLock;
@@ -189,43 +189,6 @@ fn logits_come_in_the_order_of_the_moves() {
                 policy.double_value(&[index as i64, mv.into()]) as f32,
                 logit
             );
-        }
-    }
-}
-
-#[test]
-fn optimism_mixes_two_policies() {
-    // An optimistic policy that is twice the other one.
-    let forward = tiny::FORWARD.replace(
-        "return torch.slice(y, 1, 6)",
-        "return torch.mul(torch.slice(y, 1, 6), 2), torch.slice(y, 1, 6)",
-    );
-    let mut metadata = tiny::honest_metadata("wdl");
-    let method = metadata.methods.get_mut(FORWARD).unwrap();
-    method
-        .outputs
-        .insert(0, TensorSpec::of_output("policy_optimistic"));
-    let file = tiny::file(&forward, Some(&metadata));
-    let new = || {
-        TorchBackend::new(
-            &file,
-            CodePolicy::Checked,
-            DeviceChoice::Cpu,
-            Precision::F32,
-            0,
-        )
-        .unwrap()
-    };
-    let batch = positions(3, true);
-    let plain = evaluate(&new(), &batch);
-    let lacking = backend("wdl", Precision::F32).with_optimism(0.25);
-    for (backend, factor) in [(new().with_optimism(0.25), 1.25), (lacking, 1.0)] {
-        let mixed = evaluate(&backend, &batch);
-        for index in 0..batch.len() {
-            assert_eq!(mixed.value(index), plain.value(index));
-            for (mixed, plain) in mixed.logits(index).iter().zip(plain.logits(index)) {
-                assert!((mixed - factor * plain).abs() < 1e-5);
-            }
         }
     }
 }

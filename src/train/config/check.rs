@@ -1,7 +1,7 @@
 //! Checks of a configuration beyond its types.
 
 use super::{AverageConfig, OverrideError, ScheduleShape, TrainConfig, UnrollConfig, nearest};
-use crate::network::{ArchitectureConfig, ArchitectureError};
+use crate::network::ArchitectureError;
 use std::path::PathBuf;
 use tch::Device;
 use wildmatch::WildMatch;
@@ -75,12 +75,6 @@ pub enum ConfigError {
     /// A pattern matches no parameter.
     #[error("no parameter matches `{0}`: `train describe --parameters` lists them")]
     Pattern(String),
-    /// The optimistic policy has a head without a loss, or a loss without a head.
-    #[error(
-        "`model.optimistic_policy` and a `loss.policy_optimistic` above 0 go together: \
-         a head that learns nothing would be exported, and one that is not there cannot learn"
-    )]
-    Optimism,
 }
 
 /// Refuses NaN and infinite numbers: files of JSON, as checkpoints have, hold
@@ -123,13 +117,7 @@ impl TrainConfig {
         self.check_counts()?;
         self.check_ranges()?;
         self.check_losses()?;
-        let architecture = self.architecture()?;
-        if let ArchitectureConfig::Chessformer { model } = &architecture
-            && model.optimistic_policy != (self.loss.policy_optimistic > 0.0)
-        {
-            return Err(ConfigError::Optimism);
-        }
-        let model = architecture.build(Device::Cpu)?;
+        let model = self.architecture()?.build(Device::Cpu)?;
         let decay = self.optimizer.decay.iter().map(|rule| &rule.pattern);
         let rates = self.optimizer.rates.iter().map(|rule| &rule.pattern);
         let mut patterns = self.frozen.iter().chain(decay).chain(rates);

@@ -1,6 +1,6 @@
 //! Configuration of the training of a denoiser of futures.
 
-use crate::network::diffusion::only_left;
+use crate::network::only_left;
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// How a denoiser of futures is trained.
@@ -37,7 +37,7 @@ pub struct DiffusionTraining {
 }
 
 fn schedule<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
-    only_left(deserializer, "schedule", "cosine")
+    only_left(deserializer, "schedule", "cosine".to_owned())
 }
 
 impl DiffusionTraining {

@@ -1,6 +1,7 @@
 //! Configuration of the loss weights.
 
-use serde::{Deserialize, Serialize};
+use crate::network::only_left;
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// The weight of each loss in the total; defaults follow the paper's appendix.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -10,8 +11,6 @@ pub struct LossWeights {
     pub policy: f64,
     /// Cross-entropy of the softened policy.
     pub policy_soft: f64,
-    /// Cross-entropy of the optimistic policy, for networks that have one.
-    pub policy_optimistic: f64,
     /// Cross-entropy of win, draw and loss.
     pub result: f64,
     /// Squared error of q.
@@ -36,15 +35,21 @@ pub struct LossWeights {
     /// Share of the policy's target that is spread evenly over all legal moves,
     /// at least 0 and below 1.
     pub label_smoothing: f64,
+    /// 0: earlier versions knew KataGo's optimistic policy.
+    #[serde(skip_serializing, deserialize_with = "policy_optimistic")]
+    pub policy_optimistic: (),
+}
+
+fn policy_optimistic<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
+    only_left(deserializer, "policy_optimistic", 0.0)
 }
 
 impl LossWeights {
     /// Every weight by its key in a configuration.
-    pub(super) fn weights(&self) -> [(&'static str, f64); 13] {
+    pub(super) fn weights(&self) -> [(&'static str, f64); 12] {
         [
             ("loss.policy", self.policy),
             ("loss.policy_soft", self.policy_soft),
-            ("loss.policy_optimistic", self.policy_optimistic),
             ("loss.result", self.result),
             ("loss.q", self.q),
             ("loss.q_categorical", self.q_categorical),
@@ -64,7 +69,6 @@ impl Default for LossWeights {
         LossWeights {
             policy: 1.0,
             policy_soft: 8.0,
-            policy_optimistic: 0.0,
             result: 1.0,
             q: 1.0,
             q_categorical: 0.1,
@@ -76,6 +80,7 @@ impl Default for LossWeights {
             legality: 0.0,
             board: 0.0,
             label_smoothing: 0.0,
+            policy_optimistic: (),
         }
     }
 }

@@ -32,8 +32,8 @@ pub(in crate::train) fn batch() -> Batch {
 pub(in crate::train) fn config(text: &str) -> TrainConfig {
     let config = format!(
         "name = \"tiny\"\nsteps = 1\nbatch = 41\n{text}\n\
-         [model]\nlayers = 1\nwidth = 16\nheads = 2\nfeed_forward = 16\noptimistic_policy = true\n\
-         position = {{ kind = \"relative\" }}\n[data]\n[loss]\npolicy_optimistic = 1.0"
+         [model]\nlayers = 1\nwidth = 16\nheads = 2\nfeed_forward = 16\n\
+         position = {{ kind = \"relative\" }}\n[data]"
     );
     toml::from_str(&config).unwrap()
 }

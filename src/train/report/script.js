@@ -241,7 +241,6 @@ const TERMS = {
   q_categorical: ["q", "cross-entropy of its bucket"],
   short_term: ["Short-term value", "squared error"],
   policy_soft: ["Soft policy", "cross-entropy"],
-  policy_optimistic: ["Optimistic policy", "cross-entropy"],
   teacher_policy: ["Teacher's policy", "cross-entropy"],
   moves_left: ["Moves left", "Huber loss"],
   loss: ["Total", "weighted sum of all losses"],

@@ -81,7 +81,6 @@ fn what_goes_around_the_net_keeps_the_player_where_it_evaluates_alike() {
         ("Threads value 3", &["load", "set backend", "adjust"][..]),
         ("Hash value 64", &["load", "set backend", "adjust"]),
         ("Seed value 5", &["load", "set backend", "adjust"]),
-        ("OptimisticPolicy value 0.5", &["load", "build Mcts"]),
         ("Backend value random", &["load", "build Mcts"]),
         ("Seed value 6", &["load", "build Mcts"]),
         ("Net value other.pt", &["load", "set backend"]),

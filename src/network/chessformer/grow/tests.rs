@@ -32,7 +32,7 @@ fn small(position: PositionConfig, norm: NormKind, embedding: EmbeddingConfig) -
         value_hidden: 12,
         buckets: 8,
         soft_policy: true,
-        optimistic_policy: false,
+        optimistic_policy: (),
     }
 }
 
@@ -183,10 +183,7 @@ fn a_network_grows_wider_without_a_trace() {
         let from = small(position.0, NormKind::Rms, EmbeddingConfig::Token);
         // More heads, and wider ones.
         for (width, heads) in [(48, 4), (40, 2)] {
-            let to = ModelConfig {
-                optimistic_policy: true,
-                ..larger(&from, &position.1, width, heads)
-            };
+            let to = larger(&from, &position.1, width, heads);
             let (grown, fresh) = differences(&from, &to);
             assert!(grown < 1e-3, "{to:?}: off by {grown}");
             assert!(fresh > 0.5, "{fresh}");

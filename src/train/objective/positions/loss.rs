@@ -1,5 +1,4 @@
-//! The losses of the paper's appendix, Lc0's moves left, KataGo's optimistic
-//! policy, and distillation from a teacher.
+//! The losses of the paper's appendix, Lc0's moves left, and distillation from a teacher.
 
 use super::teacher::TeacherOutputs;
 use super::tensors::Targets;
@@ -18,18 +17,6 @@ const MOVES_LEFT_UNIT: f64 = 20.0;
 /// Error, in plies, from which the moves-left loss grows in a straight line.
 const MOVES_LEFT_DELTA: f64 = 10.0;
 
-/// The optimistic policy weights samples by sigmoid(3 · (z − 1.5)), as KataGo does:
-/// z is how many predicted standard deviations the short-term value exceeded its
-/// prediction by. This is the number of deviations at which the weight is one half.
-const OPTIMISM_DEVIATIONS: f64 = 1.5;
-
-/// Steepness of that sigmoid.
-const OPTIMISM_SHARPNESS: f64 = 3.0;
-
-/// Least variance of the short-term value: below it, noise of a hundredth would
-/// count as a surprise.
-const OPTIMISM_VARIANCE: f64 = 1e-4;
-
 /// A term: all that tells it from the others.
 struct Row {
     name: &'static str,
@@ -44,7 +31,7 @@ struct Row {
 }
 
 /// All terms.
-const ROWS: [Row; 16] = [
+const ROWS: [Row; 15] = [
     Row {
         name: "policy",
         output: Output::Policy,
@@ -65,18 +52,6 @@ const ROWS: [Row; 16] = [
             let flattened = it.targets.policy.pow_tensor_scalar(1.0 / SOFT_TEMPERATURE);
             let target = &flattened / sum(&flattened).unsqueeze(1).clamp_min(1e-6);
             Some(cross_entropy(&it.targets.masked(soft), &target))
-        },
-    },
-    Row {
-        name: "policy_optimistic",
-        output: Output::PolicyOptimistic,
-        weight: |loss, _| loss.policy_optimistic,
-        known: |known| &known.surprising,
-        value: |it| {
-            let optimistic = it.outputs.get(Output::PolicyOptimistic)?;
-            let loss = cross_entropy(&it.targets.masked(optimistic), &it.targets.policy);
-            let target = it.targets.short_term.nan_to_num(0.0, None, None);
-            Some(loss * surprise(it.outputs, &target)?)
         },
     },
     Row {
@@ -225,8 +200,6 @@ struct Known {
     policy: Tensor,
     /// Policies of several moves: a temperature cannot soften a single one.
     several: Tensor,
-    /// Policies of positions whose short-term value was good.
-    surprising: Tensor,
     result: Tensor,
     q: Tensor,
     short_term: Tensor,
@@ -246,14 +219,12 @@ impl Known {
         };
         let policy = where_true(&sum(&targets.policy).gt(0.5));
         let several = sum(&targets.policy.gt(0.0)).gt(1.5).to_kind(Kind::Float);
-        let short_term = known(&targets.short_term);
         Known {
             several: &policy * several,
-            surprising: &policy * short_term.gt(0.0).to_kind(Kind::Float),
             policy,
             result: where_true(&targets.result.ge(0)),
             q: known(&targets.q),
-            short_term,
+            short_term: known(&targets.short_term),
             moves_left: known(&targets.moves_left),
             teacher: given(teacher.is_some()),
             teacher_q: given(teacher.is_some_and(|teacher| teacher.q.is_some())),
@@ -261,7 +232,7 @@ impl Known {
     }
 }
 
-/// The weight of each sample in each term, f32 [16, B]: the sample's weight, or 0
+/// The weight of each sample in each term, f32 [15, B]: the sample's weight, or 0
 /// where it lacks the target or the network lacks the output.
 pub(in crate::train::objective) fn loss_weights(
     targets: &Targets,
@@ -291,7 +262,7 @@ struct Reading<'a> {
     short_term: Reward,
 }
 
-/// Each term of each sample, 16 tensors f32 `[B]`.
+/// Each term of each sample, 15 tensors f32 `[B]`.
 pub(in crate::train::objective) fn values(
     outputs: &Outputs,
     targets: &Targets,
@@ -347,17 +318,6 @@ fn smoothed(targets: &Targets, share: f64) -> Tensor {
     let legal = targets.legal.to_kind(Kind::Float);
     let even = &legal / sum(&legal).unsqueeze(1).clamp_min(1.0);
     &targets.policy * (1.0 - share) + even * share
-}
-
-/// Weights of the optimistic policy's loss: how far the short-term value exceeded
-/// its prediction, from 0 to 1. None of a network without that prediction and its
-/// error.
-fn surprise(outputs: &Outputs, short_term: &Tensor) -> Option<Tensor> {
-    let predicted = outputs.get(Output::ShortTerm)?.detach();
-    let error = outputs.get(Output::ShortTermError)?.detach();
-    let deviation = (error + OPTIMISM_VARIANCE).sqrt();
-    let deviations = (short_term - predicted) / deviation;
-    Some(((deviations - OPTIMISM_DEVIATIONS) * OPTIMISM_SHARPNESS).sigmoid())
 }
 
 /// Huber loss of plies, some of which are NaN.

@@ -14,17 +14,6 @@ pub(super) const ENTRIES: &[Entry] = &[
         help: "Softmax temperature of the policy; above 1 the search considers more moves.",
     },
     Entry {
-        name: "OptimisticPolicy",
-        kind: Kind::Decimal {
-            min: 0.0,
-            max: 1.0,
-            get: |settings| settings.player.backend.optimism,
-            set: |settings, value| settings.player.backend.optimism = value,
-        },
-        help: "Share of the optimistic policy in the priors, if the network has one. It favours \
-               moves that may turn out better than they look.",
-    },
-    Entry {
         name: "SmartPruningFactor",
         kind: Kind::Decimal {
             min: 0.0,

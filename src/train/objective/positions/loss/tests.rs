@@ -41,7 +41,6 @@ fn outputs() -> Outputs {
     [
         (Output::Policy, policy()),
         (Output::PolicySoft, policy()),
-        (Output::PolicyOptimistic, policy()),
         (Output::Wdl, Tensor::zeros([3, 3], OPTIONS)),
         (Output::Q, scalar()),
         (Output::QCategorical, categorical()),
@@ -106,7 +105,6 @@ fn averages_are_over_the_samples_that_carry_the_target() {
     for (name, weight, count) in [
         ("policy", 2.0, 2.0),
         ("policy_soft", 1.0, 1.0),
-        ("policy_optimistic", 1.0, 1.0),
         ("result", 2.0, 2.0),
         ("q", 3.0, 2.0),
         ("short_term_error", 1.0, 1.0),
@@ -150,22 +148,6 @@ fn averages_are_over_the_samples_that_carry_the_target() {
         + 0.0625
         + at(&averages, "moves_left");
     assert!((losses.total.double_value(&[]) - expected).abs() < 1e-5);
-}
-
-#[test]
-fn the_optimistic_policy_learns_from_good_surprises() {
-    let share = |target: f32| {
-        let target = Tensor::from_slice(&[target, 0.0, 0.0]);
-        surprise(&outputs(), &target).unwrap().double_value(&[0])
-    };
-    // The error to expect is a quarter.
-    assert!((share(0.25 + 1.5 * 0.25) - 0.5).abs() < 0.01);
-    assert!(share(0.25) < 0.02);
-    assert!(share(-1.0) < 1e-6);
-    assert!(share(1.0) > 0.98);
-    let (_, averages) = measure(&batch(None), &LossWeights::default());
-    let expected = share(0.5) * 3f64.ln();
-    assert!((at(&averages, "policy_optimistic") - expected).abs() < 1e-6);
 }
 
 #[test]

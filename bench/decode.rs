@@ -122,7 +122,7 @@ fn shards(path: &Path) {
             for record in shard.read(0).expect("a sound block") {
                 let keep = |sample| samples.push(sample);
                 let format = InputFormat::Classical;
-                replay(format, &record, &RULES, weights, |_| true, keep).expect("a game");
+                replay(format, &record, &RULES, weights, || true, keep).expect("a game");
             }
             samples.len()
         },
@@ -148,7 +148,7 @@ fn decode_chunks(folder: &Path) {
             samples.clear();
             for chunk in 0..chunks.len() {
                 let keep = |sample| samples.push(sample);
-                let sound: Result<(), V6Error> = read(chunk).samples(|_| true, keep, Err);
+                let sound: Result<(), V6Error> = read(chunk).samples(|| true, keep, Err);
                 sound.expect("sound records");
             }
             samples.len()

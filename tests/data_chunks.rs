@@ -211,7 +211,7 @@ fn read(path: PathBuf, packed: &[u8]) -> (Vec<Sample>, Vec<V6Error>) {
         Ok::<(), V6Error>(())
     };
     chunk
-        .samples(|_| true, |sample| samples.push(sample), bad)
+        .samples(|| true, |sample| samples.push(sample), bad)
         .unwrap();
     (samples, faults)
 }
@@ -424,7 +424,7 @@ fn packed_chunks_give_the_chunks_samples() {
                 &record,
                 rules,
                 weights,
-                |_| true,
+                || true,
                 keep,
             )
             .unwrap();
@@ -488,7 +488,7 @@ fn ratings_reach_the_samples() {
         &record,
         &rules,
         weights,
-        |_| true,
+        || true,
         check,
     )
     .unwrap();

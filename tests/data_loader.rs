@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use tessera::chess::Ratings;
 use tessera::data::Curve;
 use tessera::data::label::{EvalRefersTo, TargetRules};
-use tessera::data::loader::{Batch, Focus, Loader, LoaderError};
+use tessera::data::loader::{Batch, Loader, LoaderError};
 use tessera::data::loader::{Cursor, Sampling, SourceConfig, Split};
 use tessera::data::pgn::{open, parse_game};
 use tessera::data::record::Record;
@@ -116,51 +116,6 @@ fn every_position_resumes_with_the_batches_that_would_have_followed() {
             assert_eq!(contents(&found), contents(expected));
         }
     }
-}
-
-fn focus(least: f64, slope: f64) -> Option<Focus> {
-    Some(Focus { least, slope })
-}
-
-#[test]
-fn a_focus_draws_what_surprises_and_little_of_the_rest() {
-    let folder = tempfile::tempdir().unwrap();
-    let whole = Sampling {
-        group: 1_000_000,
-        ..sampling(folder.path())
-    };
-    // The samples of an epoch and how far their values are from 0 on average:
-    // of games that are decided nothing surprises any more.
-    let drawn = |focus, split| {
-        let sampling = Sampling {
-            focus,
-            ..whole.clone()
-        };
-        let loader = Loader::new(&sampling, split, 1, Cursor::default(), 2).unwrap();
-        let values: Vec<f32> = loader
-            .map(Result::unwrap)
-            .take_while(|batch| batch.next.epoch == 0 || split == Split::Validation)
-            .map(|batch| batch.columns.q[0].abs())
-            .collect();
-        let known = values.iter().filter(|value| value.is_finite());
-        let mean = known.clone().sum::<f32>() / known.count() as f32;
-        (values.len(), mean)
-    };
-    let (all, mean) = drawn(None, Split::Train);
-    assert_eq!(drawn(focus(1.0, 0.0), Split::Train), (all, mean));
-    // In games so short many samples are a game's first, and those are all drawn.
-    let (few, _) = drawn(focus(0.25, 0.0), Split::Train);
-    assert!(
-        (0.2..0.35).contains(&(few as f64 / all as f64)),
-        "{few} of {all}"
-    );
-    let (focused, near) = drawn(focus(0.1, 4.0), Split::Train);
-    assert!(
-        focused * 10 > all && focused < all && near < mean - 0.01,
-        "{focused}, {near}, {mean}"
-    );
-    let validation = drawn(None, Split::Validation);
-    assert_eq!(drawn(focus(0.1, 4.0), Split::Validation), validation);
 }
 
 #[test]
@@ -381,8 +336,6 @@ fn settings_that_make_no_sense_are_named() {
         ("group", &|s| s.group = 0),
         ("spread", &|s| s.spread = 0),
         ("variation_decay", &|s| s.variation_decay = -1.0),
-        ("focus.least", &|s| s.focus = focus(0.0, 1.0)),
-        ("focus.slope", &|s| s.focus = focus(0.5, f64::INFINITY)),
         ("the number of shards and chunks", &|s| s.shards.clear()),
     ] {
         assert!(

@@ -105,7 +105,7 @@ fn shards_hold_the_games_and_every_sample_is_a_legal_move_of_its_position() {
                 record,
                 &shard.header().rules,
                 weights,
-                |_| true,
+                || true,
                 &mut check,
             )
             .unwrap();

@@ -357,6 +357,10 @@ fn every_recipe_trains() {
             "`policy_optimistic = 1.0` was removed",
         ),
         (
+            config.replace("[data]", "[data]\nfocus = { least = 0.2, slope = 2.0 }"),
+            "`focus` was removed",
+        ),
+        (
             config.replace("batch = 64", "batch = 64\nfrozen = [\"body.*\"]"),
             "body.*",
         ),

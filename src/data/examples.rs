@@ -34,7 +34,7 @@ pub trait Examples: Send + Sync + 'static {
     fn expected(&self, games: f64, positions: f64) -> f64;
 
     /// Passes the examples of a game to `emit`. `keep` filters them: it is called once
-    /// for each, with its surprise if it has one (see [`super::label`]).
+    /// for each.
     ///
     /// # Errors
     /// [`ReplayError`] if the record does not describe a game; examples before the
@@ -43,7 +43,7 @@ pub trait Examples: Send + Sync + 'static {
         &self,
         record: &Record,
         rules: &TargetRules,
-        keep: impl FnMut(Option<f32>) -> bool,
+        keep: impl FnMut() -> bool,
         emit: impl FnMut(Self::Example),
     ) -> Result<(), ReplayError>;
 
@@ -55,7 +55,7 @@ pub trait Examples: Send + Sync + 'static {
     fn of_chunk<X>(
         &self,
         chunk: &Chunk,
-        keep: impl FnMut(Option<f32>) -> bool,
+        keep: impl FnMut() -> bool,
         emit: impl FnMut(Self::Example),
         bad: impl FnMut(V6Error) -> Result<(), X>,
     ) -> Result<(), X>
@@ -70,7 +70,7 @@ pub trait Examples: Send + Sync + 'static {
 fn of_games<E: Examples, X>(
     examples: &E,
     chunk: &Chunk,
-    mut keep: impl FnMut(Option<f32>) -> bool,
+    mut keep: impl FnMut() -> bool,
     mut emit: impl FnMut(E::Example),
     mut bad: impl FnMut(V6Error) -> Result<(), X>,
 ) -> Result<(), X> {

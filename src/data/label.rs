@@ -24,12 +24,6 @@
 //! result or the moves left. Before the random move, the result depends on that
 //! move rather than on the position. After it, more random moves may follow.
 //!
-//! # Surprise
-//! The distance of a position's value from the last value known before it on the
-//! main line, both from one side's view: large after a blunder, small while both
-//! sides play what was expected. A variation has the surprise of the position
-//! that it starts from. [`super::loader::Focus`] uses it.
-//!
 //! # Short-term value
 //! An exponential average of the values that follow on the main line, as in
 //! Lc0's rescorer: st(t) = q(t)/6 − 5/6 · st(t + 1), each from its mover's
@@ -101,9 +95,6 @@ pub(crate) struct Labelled {
     /// Plies since the variation left the main line; `None` on it.
     pub(crate) variation_ply: Option<usize>,
     pub(crate) label: Option<Label>,
-    /// Distance of the value from the expected one, 0 to 2; `None` where either
-    /// is unknown.
-    pub(crate) surprise: Option<f32>,
     /// The moves that share the policy, by their ordinals; empty where the
     /// node's move alone is the target.
     pub(crate) alternatives: Vec<(u8, f32)>,
@@ -118,7 +109,6 @@ impl TargetRules {
         let places = record.places()?;
         let first_mover = record.first_mover();
         let main_line = self.main_line(record, first_mover);
-        let surprises = surprises(&main_line);
         let labelled = places.into_iter().map(|place| {
             let label = match place.variation_ply {
                 None => main_line[place.ply],
@@ -132,13 +122,10 @@ impl TargetRules {
                     moves_left: None,
                 }),
             };
-            let from = place.ply - place.variation_ply.unwrap_or(0);
-            let surprise = surprises.get(from).copied().flatten();
             Labelled {
                 ply: place.ply,
                 variation_ply: place.variation_ply,
                 label,
-                surprise,
                 alternatives: Vec::new(),
             }
         });
@@ -222,21 +209,6 @@ impl TargetRules {
     }
 }
 
-/// The surprise of each position of the main line.
-fn surprises(main_line: &[Option<Label>]) -> Vec<Option<f32>> {
-    // The value from the view of who is to move.
-    let mut expected: Option<f32> = None;
-    let surprise = |label: &Option<Label>| {
-        let known = label.and_then(|label| label.q);
-        let surprise = known
-            .zip(expected)
-            .map(|(known, expected)| (known - expected).abs());
-        expected = known.or(expected).map(|value| -value);
-        surprise
-    };
-    main_line.iter().map(surprise).collect()
-}
-
 /// Merges the scored moves of each position of the main line into one label.
 fn merge_alternatives(record: &Record, labelled: &mut [Labelled], temperature: f32) {
     let nodes = &record.nodes;
@@ -287,7 +259,6 @@ fn mover(first: Color, ply: usize) -> Color {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::pgn::parse_game;
     use crate::data::record::{Node, SearchResult};
 
     const RULES: TargetRules = TargetRules {
@@ -369,22 +340,6 @@ mod tests {
         }
         let quiet = labels(noise, &game(&[None, Some(90), Some(180)], Wdl::Win));
         assert_eq!(quiet[2].unwrap().result, Some(Wdl::Win));
-    }
-
-    #[test]
-    fn blunders_surprise_and_so_do_the_variations_after_them() {
-        let text = "1. e4 {[%eval 0.3]} e5 {[%eval 0.3]} 2. Qh5 {[%eval 0.3]} Ke7 3. Qxe5# \
-                    {[%eval #1]} (3. Nf3 {[%eval 0.1]} 3... Nf6 {[%eval 0.1]}) *";
-        let record = parse_game(text.as_bytes()).unwrap();
-        let labelled = RULES.label(&record).unwrap();
-        let surprises: Vec<Option<f32>> = labelled.iter().map(|place| place.surprise).collect();
-        // Black's blunder has no label, so White's expected value afterwards is
-        // the value known before it.
-        let mate = Some(1.0 - Curve::Lc0.q(30));
-        assert_eq!(
-            surprises,
-            [None, Some(0.0), Some(0.0), None, mate, mate, mate]
-        );
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub use batch::Batch;
 use faults::Faults;
 use group::Group;
 use plan::{BlockId, Plan};
-pub use sampling::{Focus, Sampling, SourceConfig};
+pub use sampling::{Sampling, SourceConfig};
 
 /// Batches that wait ready for the trainer.
 const PREFETCH: usize = 8;

@@ -68,9 +68,8 @@ pub fn main_line(record: &Record) -> Result<Game, ReplayError> {
 
 /// Plays `record` through and passes its samples to `emit`, in the record's order, as
 /// networks of the input `format` read them.
-/// `keep` filters them; it is called once for each with the sample's surprise (see
-/// [`super::label`]). Moves that lead to no sample are skipped, since generating
-/// legal moves is most of the cost.
+/// `keep` filters them; it is called once for each. Moves that lead to no sample are
+/// skipped, since generating legal moves is most of the cost.
 ///
 /// # Errors
 /// [`ReplayError`] if the record does not describe a game; samples before the
@@ -80,13 +79,13 @@ pub fn replay(
     record: &Record,
     rules: &TargetRules,
     variations: VariationWeight,
-    mut keep: impl FnMut(Option<f32>) -> bool,
+    mut keep: impl FnMut() -> bool,
     mut emit: impl FnMut(Sample),
 ) -> Result<(), ReplayError> {
     let places = rules.label(record)?;
     let kept: Vec<bool> = places
         .iter()
-        .map(|place| place.label.is_some() && keep(place.surprise))
+        .map(|place| place.label.is_some() && keep())
         .collect();
     let needed = with_ancestors(record, kept.clone());
     walk(
@@ -127,8 +126,6 @@ pub(super) struct Along {
     pub sample: Sample,
     /// The policy index of the move that was played.
     pub played: u16,
-    /// As that of a sample.
-    pub surprise: Option<f32>,
 }
 
 /// The positions of a record's main line before each of its moves, in order, as networks
@@ -184,7 +181,6 @@ pub(super) fn along(
         positions.push(Along {
             played: encoded.transform.index(played),
             sample: encoded.sample(&legal, policy, &place, variations),
-            surprise: place.surprise,
         });
         game.play(mv);
     }
@@ -440,7 +436,7 @@ mod tests {
             record,
             &RULES,
             VARIATIONS,
-            |_| true,
+            || true,
             |sample| samples.push(sample),
         )?;
         Ok(samples)
@@ -504,7 +500,7 @@ mod tests {
             &record,
             &rules,
             VARIATIONS,
-            |_| true,
+            || true,
             |sample| found.push(sample),
         )
         .unwrap();
@@ -571,7 +567,7 @@ mod tests {
         for only in 0..all.len() {
             let mut number = 0;
             let mut found = Vec::new();
-            let keep = |_| {
+            let keep = || {
                 number += 1;
                 number - 1 == only
             };
@@ -630,7 +626,7 @@ mod tests {
                 alternatives: Some(0.1),
                 ..RULES
             };
-            let _ = replay(InputFormat::Classical, &record, &rules, VARIATIONS, |_| true, drop);
+            let _ = replay(InputFormat::Classical, &record, &rules, VARIATIONS, || true, drop);
         }
     }
 }

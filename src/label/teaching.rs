@@ -309,7 +309,7 @@ mod tests {
         let mut samples = Vec::new();
         let format = InputFormat::Classical;
         let emit = |it| samples.push(it);
-        replay(format, record, &rules, weight, |_| true, emit).unwrap();
+        replay(format, record, &rules, weight, || true, emit).unwrap();
         samples
     }
 

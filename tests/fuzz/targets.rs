@@ -156,7 +156,7 @@ fn give_samples(record: &Record, rules: &TargetRules) {
         record,
         rules,
         variations,
-        |_| true,
+        || true,
         |_| (),
     );
 }
@@ -165,6 +165,6 @@ fn give_samples(record: &Record, rules: &TargetRules) {
 fn read_v6(input: &[u8]) {
     let chunk = Chunk::new("fuzzed".into(), input);
     let bad = |_| Ok::<(), V6Error>(());
-    let read = chunk.samples(|_| true, |_| (), bad);
+    let read = chunk.samples(|| true, |_| (), bad);
     read.expect("no fault ends it");
 }

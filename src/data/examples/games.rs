@@ -82,10 +82,10 @@ impl Examples for Games {
         &self,
         record: &Record,
         _rules: &TargetRules,
-        mut keep: impl FnMut(Option<f32>) -> bool,
+        mut keep: impl FnMut() -> bool,
         mut emit: impl FnMut(GameTokens),
     ) -> Result<(), ReplayError> {
-        if keep(None)
+        if keep()
             && let Some(game) = self.tokens(record)?
         {
             emit(game);
@@ -151,7 +151,7 @@ mod tests {
         let record = parse_game(pgn.as_bytes()).unwrap();
         let mut found = Vec::new();
         games
-            .of_record(&record, &RULES, |_| true, |game| found.push(game))
+            .of_record(&record, &RULES, || true, |game| found.push(game))
             .unwrap();
         found
     }

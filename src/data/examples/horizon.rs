@@ -141,7 +141,7 @@ impl Examples for Horizon {
         &self,
         record: &Record,
         rules: &TargetRules,
-        mut keep: impl FnMut(Option<f32>) -> bool,
+        mut keep: impl FnMut() -> bool,
         mut emit: impl FnMut(WithFuture),
     ) -> Result<(), ReplayError> {
         let Positions { format, variations } = self.positions;
@@ -154,7 +154,7 @@ impl Examples for Horizon {
         };
         let kept: Vec<bool> = places
             .iter()
-            .map(|place| place.label.is_some() && keep(place.surprise))
+            .map(|place| place.label.is_some() && keep())
             .collect();
         let mut wanted = kept.clone();
         for node in (0..kept.len()).filter(|&node| kept[node]) {
@@ -276,7 +276,7 @@ mod tests {
         }
     }
 
-    fn examples(plies: usize, pgn: &str, keep: impl FnMut(Option<f32>) -> bool) -> Vec<WithFuture> {
+    fn examples(plies: usize, pgn: &str, keep: impl FnMut() -> bool) -> Vec<WithFuture> {
         let record = parse_game(pgn.as_bytes()).unwrap();
         let mut found = Vec::new();
         let emit = |example| found.push(example);
@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn futures_follow_what_an_engine_chose() {
-        let found = examples(4, GAME, |_| true);
+        let found = examples(4, GAME, || true);
         let line = "g1f3 b8c6 f1b5 a7a6 b5a4";
         let expected = [
             ("", "d2d4 d7d5 c2c4"),
@@ -332,12 +332,12 @@ mod tests {
             assert_eq!(found.future, future(before, moves), "{before}");
         }
         assert!(
-            examples(2, GAME, |_| true)
+            examples(2, GAME, || true)
                 .iter()
                 .all(|it| it.future.len() <= 2)
         );
         assert!(
-            examples(0, GAME, |_| true)
+            examples(0, GAME, || true)
                 .iter()
                 .all(|it| it.future.is_empty())
         );
@@ -345,7 +345,7 @@ mod tests {
 
     #[test]
     fn what_was_played_instead_shows_what_came_of_it() {
-        let found = examples(4, GAME, |_| true);
+        let found = examples(4, GAME, || true);
         let instead: Vec<_> = found.iter().map(|it| it.instead.clone()).collect();
         // After 1. e4 an engine chose e5 at 0.2 pawns for White, after 2. Qh5 Nc6 at 0.1.
         let q = |place: usize| found[place].sample.q.unwrap();
@@ -365,14 +365,14 @@ mod tests {
         // Another variation of a move that is itself a target has none.
         let game = "1. e4 {[%eval 0.2]} (1. d4 {[%eval 0.3]}) 1... e5 {[%eval 0.2]} *";
         assert!(
-            examples(4, game, |_| true)
+            examples(4, game, || true)
                 .iter()
                 .all(|it| it.instead.is_none())
         );
         // Nobody knows what came of the last move.
         let game = "1. e4 (1. d4 {[%eval 0.3]}) *";
         assert!(
-            examples(4, game, |_| true)
+            examples(4, game, || true)
                 .iter()
                 .all(|it| it.instead.is_none())
         );
@@ -384,15 +384,13 @@ mod tests {
         let mut samples = Vec::new();
         let emit = |sample| samples.push(sample);
         let positions = horizon(4).positions;
-        positions
-            .of_record(&record, &RULES, |_| true, emit)
-            .unwrap();
-        let found = examples(4, GAME, |_| true);
+        positions.of_record(&record, &RULES, || true, emit).unwrap();
+        let found = examples(4, GAME, || true);
         assert!(found.iter().map(|it| &it.sample).eq(&samples));
         // One alone has its future still.
         for only in 0..found.len() {
             let mut number = 0;
-            let alone = examples(4, GAME, |_| {
+            let alone = examples(4, GAME, || {
                 number += 1;
                 number - 1 == only
             });

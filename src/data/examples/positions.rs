@@ -31,7 +31,7 @@ impl Examples for Positions {
         &self,
         record: &Record,
         rules: &TargetRules,
-        keep: impl FnMut(Option<f32>) -> bool,
+        keep: impl FnMut() -> bool,
         emit: impl FnMut(Sample),
     ) -> Result<(), ReplayError> {
         replay(self.format, record, rules, self.variations, keep, emit)
@@ -42,7 +42,7 @@ impl Examples for Positions {
     fn of_chunk<X>(
         &self,
         chunk: &Chunk,
-        keep: impl FnMut(Option<f32>) -> bool,
+        keep: impl FnMut() -> bool,
         emit: impl FnMut(Sample),
         bad: impl FnMut(V6Error) -> Result<(), X>,
     ) -> Result<(), X> {
@@ -213,7 +213,7 @@ mod tests {
     fn of_record(format: InputFormat, record: &Record) -> Vec<Sample> {
         let mut samples = Vec::new();
         let emit = |sample| samples.push(sample);
-        let played = positions(format).of_record(record, &RULES, |_| true, emit);
+        let played = positions(format).of_record(record, &RULES, || true, emit);
         played.unwrap();
         samples
     }
@@ -286,7 +286,7 @@ mod tests {
             let mut found = Vec::new();
             let read = positions(format).of_chunk(
                 &chunk,
-                |_| true,
+                || true,
                 |sample: Sample| found.push(sample),
                 |error| -> Result<(), Infallible> { panic!("{error}") },
             );

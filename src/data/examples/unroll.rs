@@ -106,11 +106,11 @@ impl Examples for Unroll {
         &self,
         record: &Record,
         rules: &TargetRules,
-        mut keep: impl FnMut(Option<f32>) -> bool,
+        mut keep: impl FnMut() -> bool,
         mut emit: impl FnMut(Unrolled),
     ) -> Result<(), ReplayError> {
         let (positions, game) = along(self.format, record, rules)?;
-        let kept: Vec<bool> = positions.iter().map(|it| keep(it.surprise)).collect();
+        let kept: Vec<bool> = positions.iter().map(|_| keep()).collect();
         if !kept.contains(&true) {
             return Ok(());
         }

@@ -121,14 +121,12 @@ fn decode_block<E: Examples>(
     // Reserves the average and a little more, so that the vector does not move
     // megabytes as it grows.
     let expected = plan.expected(id) as usize;
-    let focus = plan.focus();
     let mut samples = Vec::with_capacity(expected + expected / 16);
     plan.source(id).decode(
         id.block as usize,
         plan.examples(),
         |game| plan.admits(game),
-        |surprise| {
-            let share = share * focus.map_or(1.0, |focus| focus.share(surprise));
+        || {
             let is_drawn = share >= 1.0 || random.random::<f64>() < share;
             let slice = match slices {
                 1 => 0,

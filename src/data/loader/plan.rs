@@ -9,7 +9,7 @@ use crate::data::examples::Examples;
 use crate::data::held_out::is_held_out;
 
 use super::source::OpenSource;
-use super::{Focus, Sampling, Split};
+use super::{Sampling, Split};
 
 /// What a random stream is used for.
 #[derive(Clone, Copy, Debug)]
@@ -144,11 +144,6 @@ impl<E: Examples> Plan<E> {
             Split::Train => self.sampling.spread,
             Split::Validation => 1,
         }
-    }
-
-    /// Which samples are dropped for lack of surprise.
-    pub(super) fn focus(&self) -> Option<Focus> {
-        self.sampling.focus.filter(|_| self.split == Split::Train)
     }
 
     fn rate(&self, source: &OpenSource) -> f64 {

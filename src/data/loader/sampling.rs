@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::data::replay::VariationWeight;
 
@@ -26,30 +27,6 @@ impl SourceConfig {
     }
 }
 
-/// Prefers surprising samples, such as positions after blunders, to samples that
-/// went as expected. Lc0's diff focus drops samples likewise, by how far the search
-/// changed the network's evaluation.
-///
-/// A sample of surprise S (0 to 2, see [`crate::data::label`]) is drawn with
-/// probability least + slope · S, at most 1. A sample of unknown surprise is always
-/// drawn. Validation uses all samples.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Focus {
-    /// Probability of drawing a sample of no surprise, above 0 and at most 1.
-    pub least: f64,
-    /// Added probability for each unit of surprise, 0 or more.
-    pub slope: f64,
-}
-
-impl Focus {
-    /// Probability of drawing a sample of this surprise.
-    pub(super) fn share(self, surprise: Option<f32>) -> f64 {
-        let share = |surprise: f32| self.least + self.slope * f64::from(surprise);
-        surprise.map_or(1.0, share).min(1.0)
-    }
-}
-
 /// The table `data` of a training configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -65,10 +42,6 @@ pub struct Sampling {
     pub variation_weight: f32,
     /// Factor on that weight for each further ply of the variation.
     pub variation_decay: f32,
-    /// Drops some of the samples without surprise; without it, none. Sizes of
-    /// epochs and groups are counted before the drop.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub focus: Option<Focus>,
     /// Share of the games kept for validation. A hash of a game's moves decides,
     /// so that equal games are always in the same split; for chunks, a hash of the
     /// file name.
@@ -83,6 +56,14 @@ pub struct Sampling {
     pub group: u64,
     /// Seed of every random choice.
     pub seed: u64,
+    /// Of earlier versions.
+    #[serde(skip_serializing, deserialize_with = "focus")]
+    pub focus: (),
+}
+
+fn focus<'de, D: Deserializer<'de>>(_: D) -> Result<(), D::Error> {
+    let reason = "`focus` was removed, as it gained nothing: leave `focus` out";
+    Err(D::Error::custom(reason))
 }
 
 impl Default for Sampling {
@@ -93,11 +74,11 @@ impl Default for Sampling {
             strict: false,
             variation_weight: 0.5,
             variation_decay: 0.95,
-            focus: None,
             validation: 1.0 / 200.0,
             spread: 16,
             group: 1_000_000,
             seed: 0,
+            focus: (),
         }
     }
 }
@@ -164,12 +145,6 @@ impl Sampling {
         for source in self.shards.iter().chain(&self.chunks) {
             let rate = source.rate;
             settings.push(("rate", rate, rate > 0.0 && rate <= 1000.0, RATE));
-        }
-        if let Some(Focus { least, slope }) = self.focus {
-            let is_share = least > 0.0 && least <= 1.0;
-            settings.push(("focus.least", least, is_share, "above 0 and at most 1"));
-            let is_slope = slope.is_finite() && slope >= 0.0;
-            settings.push(("focus.slope", slope, is_slope, WEIGHT));
         }
         for (name, weight) in [
             ("variation_weight", self.variation_weight),

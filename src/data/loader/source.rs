@@ -92,15 +92,14 @@ impl OpenSource {
     }
 
     /// Decodes a block and passes its examples to `emit`: those of the games that
-    /// `admits` accepts by the hash of their moves, filtered by `keep`, which is
-    /// given each example's surprise. Unusable records go to `bad`, whose error
-    /// ends the decoding.
+    /// `admits` accepts by the hash of their moves, filtered by `keep`.
+    /// Unusable records go to `bad`, whose error ends the decoding.
     pub(super) fn decode<E: Examples>(
         &self,
         block: usize,
         examples: &E,
         admits: impl Fn(u64) -> bool,
-        mut keep: impl FnMut(Option<f32>) -> bool,
+        mut keep: impl FnMut() -> bool,
         mut emit: impl FnMut(E::Example),
         mut bad: impl FnMut(LoaderError) -> Result<(), LoaderError>,
     ) -> Result<(), LoaderError> {

@@ -258,7 +258,7 @@ impl Part {
             record,
             rules,
             WEIGHTLESS,
-            |_| true,
+            || true,
             add,
         )
     }
@@ -282,7 +282,7 @@ impl Part {
             self.add(&sample, hasher);
         };
         chunk.samples(
-            |_| true,
+            || true,
             add,
             |error| {
                 bad_records += 1;

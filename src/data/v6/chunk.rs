@@ -157,7 +157,7 @@ mod tests {
             }
             let chunk = Chunk::new("bytes".into(), &bytes);
             let mut faults = 0;
-            chunk.samples(|_| true, |_: Sample| (), |_| {
+            chunk.samples(|| true, |_: Sample| (), |_| {
                 faults += 1;
                 Ok::<(), V6Error>(())
             }).unwrap();

@@ -246,12 +246,6 @@ impl V6Record {
         })
     }
 
-    /// Distance of the search's value from the network's, 0 to 2; `None` if the
-    /// latter is unknown.
-    pub(super) fn surprise(&self) -> Option<f32> {
-        Some((self.best_q - self.orig_q).abs()).filter(|surprise| surprise.is_finite())
-    }
-
     /// Checks the ranges of the targets.
     fn check_values(&self) -> Result<(), V6Fault> {
         let q = -1.0 - VALUE_TOLERANCE..=1.0 + VALUE_TOLERANCE;

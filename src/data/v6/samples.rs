@@ -12,7 +12,7 @@ const PIECES: usize = PLANES_PER_BOARD - 1;
 
 impl Chunk {
     /// Passes the records as samples to `emit`, without those marked for deletion.
-    /// `keep` filters them; it is called once for each with its surprise. Unusable
+    /// `keep` filters them; it is called once for each. Unusable
     /// records go to `bad`, whose error ends the reading.
     ///
     /// If no record of the chunk has a short-term value, it is computed from the
@@ -22,7 +22,7 @@ impl Chunk {
     /// The error that `bad` returns.
     pub fn samples<E>(
         &self,
-        mut keep: impl FnMut(Option<f32>) -> bool,
+        mut keep: impl FnMut() -> bool,
         mut emit: impl FnMut(Sample),
         mut bad: impl FnMut(V6Error) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -48,7 +48,7 @@ impl Chunk {
         let short_terms = short_terms(&records);
         for (place, at) in records.into_iter().enumerate() {
             let Place { offset, record, .. } = at;
-            if record.invariance_info & DELETED != 0 || !keep(record.surprise()) {
+            if record.invariance_info & DELETED != 0 || !keep() {
                 continue;
             }
             match record.sample() {

@@ -21,7 +21,7 @@ fn examples(pgn: &str, plies: usize) -> Vec<Unrolled> {
     let record = parse_game(pgn.as_bytes()).unwrap();
     let mut found = Vec::new();
     unroll
-        .of_record(&record, &RULES, |_| true, |example| found.push(example))
+        .of_record(&record, &RULES, || true, |example| found.push(example))
         .unwrap();
     found
 }

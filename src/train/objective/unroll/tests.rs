@@ -70,7 +70,7 @@ fn batch(objective: &Unroll, pgn: &str) -> Batch<UnrollColumns> {
     let record = parse_game(pgn.as_bytes()).unwrap();
     let mut columns = UnrollColumns::with_capacity(8);
     let emit = |example| columns.push(&example);
-    examples.of_record(&record, &rules, |_| true, emit).unwrap();
+    examples.of_record(&record, &rules, || true, emit).unwrap();
     Batch {
         global_batch: columns.len(),
         columns,

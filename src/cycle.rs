@@ -25,6 +25,7 @@ mod gate;
 mod latest;
 mod learner;
 mod networks;
+mod post;
 mod reanalyser;
 mod rows;
 mod shelf;
@@ -34,15 +35,15 @@ mod worker;
 
 pub use actor::Actor;
 pub use config::{
-    ActorConfig, BookConfig, CheapConfig, CycleConfig, CycleConfigError, GamesConfig, GateConfig,
-    LearnerConfig, ReanalyserConfig, SearchConfig, Share,
+    ActorConfig, BookConfig, CheapConfig, CycleConfig, GamesConfig, GateConfig, LearnerConfig,
+    ReanalyserConfig, SearchConfig, Share,
 };
 pub use ending::{FINAL, is_final, was_ended_by_others};
-pub use error::CycleError;
+pub use error::{CycleConfigError, CycleError};
 pub use gate::Gate;
 pub use learner::{Learner, Learning};
+pub use post::Post;
 pub use reanalyser::Reanalyser;
 pub use rows::Rows;
 pub use sprt::Sprt;
 pub use window::WindowConfig;
-pub use worker::Post;

@@ -1,7 +1,14 @@
 //! The map in src/lib.rs holds: a module uses only those above it.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+
+/// Rooms in which modules still use each other in circles.
+const WITH_CIRCLES: [&str; 3] = ["backend", "network", "train"];
+
+/// The names of a path from the crate on, or of another.
+type Names = Vec<String>;
 
 /// Modules in the order of the table, the ground floor first.
 fn map(lib: &str) -> Vec<&str> {
@@ -164,4 +171,192 @@ fn every_part_of_the_search_uses_only_those_above_it() {
 fn uses_are_found_alone_and_in_groups() {
     let code = "use crate::{a::{b, c}, d}; fn f() { crate::g::h() }";
     assert_eq!(used(code), ["a", "d", "g"]);
+}
+
+/// The product code of every module, without comments and unit tests.
+fn modules(src: &Path) -> BTreeMap<Names, String> {
+    let code = |file: PathBuf| {
+        let inside = file.strip_prefix(src).unwrap().with_extension("");
+        let names: Names = inside
+            .iter()
+            .map(|name| name.to_str().unwrap().to_owned())
+            .collect();
+        let is_product = !["bin", "cli", "lib", "main"].contains(&&*names[0]);
+        (is_product && names.last().unwrap() != "tests").then(|| {
+            let text = fs::read_to_string(&file).unwrap();
+            let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+            let lines = text.lines().map(|line| line.split("//").next().unwrap());
+            (names, lines.collect::<Vec<_>>().join("\n"))
+        })
+    };
+    files(src).into_iter().filter_map(code).collect()
+}
+
+/// The paths of what a tree of `use` names.
+fn leaves(tree: &str) -> Vec<Names> {
+    let names = |path: &str| -> Names {
+        let path = path.split(" as ").next().unwrap().split("::");
+        let names = path.map(|name| name.trim().to_owned());
+        names.filter(|name| !name.is_empty()).collect()
+    };
+    let Some((head, group)) = tree.split_once('{') else {
+        return vec![names(tree)];
+    };
+    let (mut found, mut depth, mut start) = (Vec::new(), 0, 0);
+    for (at, letter) in group.char_indices() {
+        if matches!(letter, ',' | '}') && depth == 0 {
+            let branch = leaves(&group[start..at]).into_iter();
+            let branch = branch.filter(|branch| !branch.is_empty());
+            found.extend(branch.map(|branch| [names(head), branch].concat()));
+            start = at + 1;
+        }
+        depth += i32::from(letter == '{') - i32::from(letter == '}');
+    }
+    found
+}
+
+/// The paths that code names in `use`, and those that it writes out from `crate` or `super`
+/// on.
+fn named(code: &str) -> (Vec<Names>, Vec<Names>) {
+    let (mut imported, mut written) = (Vec::new(), Vec::new());
+    let mut rest = String::new();
+    for (place, part) in code.split(';').enumerate() {
+        let part = if place == 0 { part } else { part.trim_start() };
+        match part.rsplit_once("use ") {
+            Some((before, tree)) if before.is_empty() || before.ends_with([' ', '\n']) => {
+                imported.extend(leaves(tree));
+            }
+            _ => rest.push_str(part),
+        }
+    }
+    let is_name = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == ':';
+    for word in rest.split(|letter| !is_name(letter)) {
+        if word.starts_with("crate::") || word.starts_with("super::") {
+            written.extend(leaves(word));
+        }
+    }
+    (imported, written)
+}
+
+/// The path from the crate on of one that is named in a module.
+fn absolute(path: &[String], module: &[String], all: &BTreeMap<Names, String>) -> Option<Names> {
+    let ups = path.iter().take_while(|name| *name == "super").count();
+    let own = match &*path[0] {
+        "crate" => &[],
+        "self" => module,
+        "super" => &module[..module.len().checked_sub(ups)?],
+        child => {
+            let child = [module, &[child.to_owned()]].concat();
+            return all.contains_key(&child).then(|| [module, path].concat());
+        }
+    };
+    Some([own, &path[ups.max(usize::from(ups == 0))..]].concat())
+}
+
+/// The module that a path leads to, and not through others that pass its name on.
+fn home(
+    mut path: Names,
+    all: &BTreeMap<Names, String>,
+    passed: &BTreeMap<Names, BTreeMap<String, Names>>,
+) -> Option<Names> {
+    for _ in 0..9 {
+        let end = (1..=path.len())
+            .rev()
+            .find(|&end| all.contains_key(&path[..end]))?;
+        let (module, rest) = path.split_at(end);
+        let next = rest.first().and_then(|name| passed.get(module)?.get(name));
+        match next {
+            Some(next) => path = [next, &rest[1..]].concat(),
+            None => return Some(module.to_vec()),
+        }
+    }
+    None
+}
+
+/// The uses of one module by another, through `crate`, `super` and what is passed on.
+fn uses(all: &BTreeMap<Names, String>) -> BTreeSet<(Names, Names)> {
+    let mut passed = BTreeMap::new();
+    let mut found = Vec::new();
+    for (module, code) in all {
+        let (imported, written) = named(code);
+        let absolute = |path: &Names| absolute(path, module, all);
+        let imported: Vec<Names> = imported.iter().filter_map(absolute).collect();
+        let names = imported
+            .iter()
+            .filter_map(|path| Some((path.last()?.clone(), path.clone())));
+        passed.insert(module.clone(), names.collect::<BTreeMap<_, _>>());
+        let written = written.iter().filter_map(absolute);
+        found.extend(
+            imported
+                .into_iter()
+                .chain(written)
+                .map(|path| (module, path)),
+        );
+    }
+    let homes = found.into_iter().filter_map(|(module, path)| {
+        let other = home(path, all, &passed)?;
+        (*module != other).then(|| (module.clone(), other))
+    });
+    homes.collect()
+}
+
+/// A circle among the parts of a folder, if there is one.
+fn circle(folder: &[String], uses: &BTreeSet<(Names, Names)>) -> Option<BTreeSet<String>> {
+    let part = |module: &Names| match module.starts_with(folder) {
+        true => module.get(folder.len()).cloned(),
+        false => None,
+    };
+    let edges = uses
+        .iter()
+        .filter_map(|(from, to)| Some((part(from)?, part(to)?)));
+    let mut edges: BTreeSet<(String, String)> = edges.filter(|(from, to)| from != to).collect();
+    loop {
+        // What uses none of the others is in no circle, nor is what none of them uses.
+        let (users, used): (BTreeSet<_>, BTreeSet<_>) = edges.iter().cloned().unzip();
+        let before = edges.len();
+        edges.retain(|(from, to)| users.contains(to) && used.contains(from));
+        if edges.len() == before {
+            return (!edges.is_empty()).then_some(users);
+        }
+    }
+}
+
+#[test]
+fn no_modules_beside_each_other_use_each_other_in_circles() {
+    let all = modules(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
+    let uses = uses(&all);
+    assert!(uses.len() > 1000, "{}", uses.len());
+    let folders = all.keys().map(|module| &module[..module.len() - 1]);
+    let folders: BTreeSet<&[String]> = folders.filter(|folder| !folder.is_empty()).collect();
+    for folder in folders {
+        if WITH_CIRCLES.contains(&&*folder[0]) && folder.len() == 1 {
+            continue;
+        }
+        if let Some(parts) = circle(folder, &uses) {
+            panic!("in {folder:?} there is a circle, found among {parts:?}");
+        }
+    }
+}
+
+#[test]
+fn paths_are_found_through_all_their_forms() {
+    let code = |text: &str| text.to_owned();
+    let names = |path: &str| -> Names { path.split("::").map(str::to_owned).collect() };
+    let all = BTreeMap::from([
+        (
+            names("room"),
+            code("mod a; mod b; pub use a::{Deep, other::*};"),
+        ),
+        (
+            names("room::a"),
+            code("use super::b::{self, f as g}; struct Deep;"),
+        ),
+        (names("room::b"), code("fn f(deep: &crate::room::Deep) {}")),
+        (names("room::b::c"), code("use super::super::a;")),
+    ]);
+    let uses = uses(&all);
+    let has = |from, to| uses.contains(&(names(from), names(to)));
+    assert!(has("room::a", "room::b") && has("room::b", "room::a"));
+    assert!(has("room::b::c", "room::a") && !has("room::b", "room"));
+    assert_eq!(circle(&names("room"), &uses).unwrap().len(), 2);
 }

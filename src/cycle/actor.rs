@@ -2,7 +2,8 @@
 
 use super::config::{ActorConfig, CycleConfig};
 use super::error::CycleError;
-use super::worker::{Post, work};
+use super::post::Post;
+use super::worker::work;
 use crate::chess::Ratings;
 use crate::selfplay::GamePlayer;
 use rand::Rng;

@@ -7,48 +7,9 @@ pub(super) use plan::{header, openings};
 
 use super::window::WindowConfig;
 use crate::nn::Precision;
-use crate::selfplay::SearchOptionError;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-
-/// Why a loop's configuration cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum CycleConfigError {
-    /// The file cannot be read.
-    #[error("cannot read {}: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// The file is not of its form.
-    #[error("{}: {}", path.display(), .source.to_string().trim_end())]
-    Syntax {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong and where.
-        source: Box<toml::de::Error>,
-    },
-    /// A value is out of its range.
-    #[error("`{key}` must be {expected}")]
-    Range {
-        /// The key.
-        key: &'static str,
-        /// What it must be.
-        expected: &'static str,
-    },
-    /// The table of a kind of worker is missing.
-    #[error("the configuration has no table [{0}]: add it, or do not start this worker")]
-    NoTable(&'static str),
-    /// An option of the search is none.
-    #[error("`search.options`: {0}")]
-    Option(#[from] SearchOptionError),
-    /// The tablebases are not there.
-    #[error("`actors.tablebase`: {0}")]
-    Tablebase(String),
-}
 
 /// The configuration of a loop.
 #[derive(Clone, Debug, Deserialize)]
@@ -366,6 +327,7 @@ impl Default for GateConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cycle::CycleConfigError;
 
     fn read(text: &str) -> Result<CycleConfig, CycleConfigError> {
         let folder = tempfile::tempdir().unwrap();

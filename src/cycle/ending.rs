@@ -1,7 +1,6 @@
 //! Why a worker's process ended, and whether a restart can help.
 
-use super::config::CycleConfigError;
-use super::error::CycleError;
+use super::error::{CycleConfigError, CycleError};
 use crate::data::loader::LoaderError;
 use crate::selfplay::SelfPlayError;
 use crate::store::StoreError;

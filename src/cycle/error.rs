@@ -1,17 +1,54 @@
-//! What stops a worker of the loop.
+//! Why a worker of the loop stops.
 
-use super::config::CycleConfigError;
 use crate::backend::LoadError;
 use crate::data::replay::ReplayError;
 use crate::data::shard::ShardError;
 use crate::nn::BackendError;
 use crate::nn::torch::ScriptError;
 use crate::openings::OpeningsError;
-use crate::selfplay::SelfPlayError;
+use crate::selfplay::{SearchOptionError, SelfPlayError};
 use crate::store::{Name, StoreError};
 use crate::train::{CheckpointError, ConfigError, HistoryError, TrainError};
 use std::io;
 use std::path::PathBuf;
+
+/// Why a loop's configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum CycleConfigError {
+    /// The file cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The file is not of its form.
+    #[error("{}: {}", path.display(), .source.to_string().trim_end())]
+    Syntax {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong and where.
+        source: Box<toml::de::Error>,
+    },
+    /// A value is out of its range.
+    #[error("`{key}` must be {expected}")]
+    Range {
+        /// The key.
+        key: &'static str,
+        /// What it must be.
+        expected: &'static str,
+    },
+    /// The table of a kind of worker is missing.
+    #[error("the configuration has no table [{0}]: add it, or do not start this worker")]
+    NoTable(&'static str),
+    /// An option of the search is none.
+    #[error("`search.options`: {0}")]
+    Option(#[from] SearchOptionError),
+    /// The tablebases are not there.
+    #[error("`actors.tablebase`: {0}")]
+    Tablebase(String),
+}
 
 /// Why a worker of the loop stopped.
 #[derive(Debug, thiserror::Error)]

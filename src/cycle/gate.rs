@@ -3,9 +3,9 @@
 use super::config::{CycleConfig, GateConfig, openings};
 use super::error::CycleError;
 use super::networks::Networks;
+use super::post::{Post, bear};
 use super::shelf::put_any;
 use super::sprt::Sprt;
-use super::worker::{Post, bear};
 use crate::adjudication::result;
 use crate::chess::Game;
 use crate::data::sample::Wdl;

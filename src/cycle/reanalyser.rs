@@ -3,7 +3,8 @@
 use super::config::{CycleConfig, GamesConfig, ReanalyserConfig};
 use super::error::CycleError;
 use super::latest::Latest;
-use super::worker::{Post, bear, work};
+use super::post::{Post, bear};
+use super::worker::work;
 use crate::data::record::{Node, Record, SearchResult};
 use crate::data::replay::main_line;
 use crate::data::shard::{Shard, ShardError};

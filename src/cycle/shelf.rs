@@ -3,7 +3,7 @@
 use super::config::header;
 use super::ending::is_lasting_store;
 use super::error::CycleError;
-use super::worker::Post;
+use super::post::Post;
 use crate::data::record::Record;
 use crate::data::shard::{Block, Header, SAMPLES_PER_BLOCK, ShardWriter};
 use crate::store::{Name, Put, ShardName, Store, WorkerName};

@@ -5,8 +5,7 @@
 //! Doublings come closer together as levels rise, so that the first steps are no larger
 //! than those between people's levels. `bench/people.md` has the matches.
 
-use super::Settings;
-use crate::agent::{AgentKind, HIGHEST_RATING};
+use crate::agent::HIGHEST_RATING;
 
 /// The highest level. Its nodes take less than a second on a processor core: at shorter
 /// times it is the full strength.
@@ -19,17 +18,11 @@ const DOUBLINGS: f64 = 7.0;
 const POWER: f64 = 1.5;
 /// At this temperature moves are drawn by their visits, so that games differ: a move with
 /// half the visits of another is drawn a thirtieth as often.
-const TEMPERATURE: f32 = 0.2;
+pub(super) const TEMPERATURE: f32 = 0.2;
 
-/// Has the player of `settings` play at a level above people's ratings.
-pub(super) fn limit(settings: &mut Settings, level: u16) {
+/// The nodes of a level above people's ratings.
+pub(super) fn nodes(level: u16) -> u64 {
     let above = f64::from(level.saturating_sub(HIGHEST_RATING));
     let way = above / f64::from(HIGHEST_LEVEL - HIGHEST_RATING);
-    let nodes = FIRST_NODES * (DOUBLINGS * way.powf(POWER)).exp2();
-    settings.agent = AgentKind::Mcts;
-    settings.most_nodes = Some(nodes as u64);
-    let search = &mut settings.options.search;
-    if search.temperature == 0.0 {
-        search.temperature = TEMPERATURE;
-    }
+    (FIRST_NODES * (DOUBLINGS * way.powf(POWER)).exp2()) as u64
 }

@@ -90,7 +90,12 @@ impl Settings {
             settings.self_elo = self.elo;
             settings.opponent_elo = self.elo;
             if self.elo > HIGHEST_RATING {
-                level::limit(&mut settings, self.elo);
+                settings.agent = AgentKind::Mcts;
+                settings.most_nodes = Some(level::nodes(self.elo));
+                let temperature = &mut settings.options.search.temperature;
+                if *temperature == 0.0 {
+                    *temperature = level::TEMPERATURE;
+                }
                 return settings;
             }
             settings.agent = AgentKind::Human;

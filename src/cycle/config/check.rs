@@ -1,6 +1,7 @@
 //! Reading a loop's configuration, and what its values must be.
 
-use super::{CycleConfig, CycleConfigError, Share};
+use super::{CycleConfig, Share};
+use crate::cycle::CycleConfigError;
 use crate::nn::Devices;
 use std::path::Path;
 

@@ -1,12 +1,11 @@
 //! What a loop's configuration says to those who train, search and play.
 
 use super::{
-    ActorConfig, BookConfig, CycleConfig, CycleConfigError, ForesightConfig, GateConfig,
-    SearchConfig, Share,
+    ActorConfig, BookConfig, CycleConfig, ForesightConfig, GateConfig, SearchConfig, Share,
 };
 use crate::chess::Ratings;
-use crate::cycle::CycleError;
 use crate::cycle::sprt::Sprt;
+use crate::cycle::{CycleConfigError, CycleError};
 use crate::data::label::TargetRules;
 use crate::data::{Curve, shard};
 use crate::nn::{Decoding, Devices};

@@ -3,7 +3,7 @@
 use super::Learner;
 use super::lineage::{Lineage, set_aside};
 use crate::cycle::CycleError;
-use crate::cycle::worker::Post;
+use crate::cycle::post::Post;
 use crate::store::{Generation, Name, Store};
 use crate::train::{Checkpoint, TrainConfig};
 use std::path::Path;

@@ -1,0 +1,64 @@
+//! What every worker is given, and what it bears with.
+
+use super::ending::is_lasting_store;
+use super::error::CycleError;
+use crate::store::{Store, WorkerName};
+use rand::Rng;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// Time between two looks at whether to stop.
+const BLINK: Duration = Duration::from_millis(50);
+
+/// Where a worker works, and what it is told from outside.
+pub struct Post<'a> {
+    /// The store.
+    pub store: &'a Store,
+    /// The worker's name.
+    pub name: WorkerName,
+    /// Threads that compute.
+    pub threads: usize,
+    /// Becomes true for the worker to finish what it can at once, and to return.
+    pub stop: Arc<AtomicBool>,
+    /// Called with what is worth a line.
+    pub tell: &'a (dyn Fn(&str) + Sync),
+}
+
+impl Post<'_> {
+    /// Whether the worker is to stop.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Relaxed)
+    }
+
+    /// Sleeps, but not past the stop. Whether to go on.
+    pub(super) fn wait(&self, seconds: f64) -> bool {
+        let end = Instant::now() + Duration::from_secs_f64(seconds);
+        while !self.is_stopped() && Instant::now() < end {
+            std::thread::sleep(BLINK.min(end.saturating_duration_since(Instant::now())));
+        }
+        !self.is_stopped()
+    }
+
+    /// The name of this run of the worker, which no other run has.
+    pub(super) fn run_name(&self) -> WorkerName {
+        self.name.marked(rand::rng().random())
+    }
+}
+
+/// Bears with a store that cannot be asked now, but may be later: there is nothing new
+/// then.
+pub(super) fn bear<T, E>(result: Result<T, E>) -> Result<T, CycleError>
+where
+    T: Default,
+    E: Into<CycleError>,
+{
+    match result.map_err(Into::into) {
+        Err(CycleError::Store(error)) if !is_lasting_store(&error) => {
+            tracing::warn!("{error}");
+            Ok(T::default())
+        }
+        result => result,
+    }
+}

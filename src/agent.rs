@@ -16,7 +16,7 @@ use crate::nn::Backend;
 use crate::play::Agent;
 use crate::search::Search;
 pub use human::{HIGHEST_RATING, LOWEST_RATING};
-pub use options::Options;
+pub use options::{DiffusionOptions, HumanOptions, Options};
 
 use diffusion::DiffusionAgent;
 use human::HumanAgent;
@@ -36,6 +36,7 @@ pub trait ConfigurableAgent: Agent {
 
 impl ConfigurableAgent for Search {
     fn adjust(&mut self, options: &Options) {
+        self.imagine_by(&options.world);
         Search::adjust(self, &options.search);
     }
 
@@ -78,7 +79,11 @@ impl AgentKind {
             )),
             AgentKind::Human => Box::new(HumanAgent::new(backend, options)),
             AgentKind::Diffusion => Box::new(DiffusionAgent::new(backend, options)),
-            AgentKind::World => Box::new(Search::in_imagination(backend, &options.search)),
+            AgentKind::World => Box::new(Search::in_imagination(
+                backend,
+                &options.search,
+                &options.world,
+            )),
         }
     }
 

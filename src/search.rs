@@ -51,6 +51,7 @@ mod tree;
 mod wdl;
 
 pub(crate) use clock::time::TimeBudget;
+pub use environment::WorldOptions;
 pub use parameters::{FpuStrategy, Parameters};
 pub use prove::{Attack, Goal, MAX_MATE_PLIES, ProofNumbers, Prover};
 pub use report::outline::{Outline, OutlineLimits, OutlineMove};
@@ -137,6 +138,7 @@ pub struct Search {
 
 /// What a search in imagination has besides.
 struct Dream {
+    options: WorldOptions,
     imagination: Option<Arc<dyn Imagination>>,
     memory: Memory,
     /// Searches, and those whose choice would not have been legal.
@@ -174,7 +176,11 @@ impl Search {
     /// without asking them but for the moves of the root. Most of the memory holds the
     /// boards that are imagined. Nothing is kept from one search to the next.
     #[must_use]
-    pub fn in_imagination(backend: Arc<dyn Backend>, parameters: &Parameters) -> Search {
+    pub fn in_imagination(
+        backend: Arc<dyn Backend>,
+        parameters: &Parameters,
+        options: &WorldOptions,
+    ) -> Search {
         let tree = (parameters.hash / TREE_SHARE).max(1);
         let without_rules = Parameters {
             hash: tree,
@@ -187,6 +193,7 @@ impl Search {
         let bytes = imagination.as_ref().map_or(0, |it| it.bytes());
         Search {
             dream: Some(Dream {
+                options: options.clone(),
                 memory: Memory::new(parameters.hash.saturating_sub(tree).max(1), bytes),
                 imagination,
                 searches: 0,
@@ -199,13 +206,20 @@ impl Search {
     /// Goes by these parameters from now on. The tree is kept unless it would
     /// have grown otherwise, or in other memory.
     pub fn adjust(&mut self, parameters: &Parameters) {
-        if self.dream.is_some() {
-            *self = Search::in_imagination(Arc::clone(&self.backend), parameters);
+        if let Some(dream) = &self.dream {
+            *self = Search::in_imagination(Arc::clone(&self.backend), parameters, &dream.options);
         } else if self.parameters.grows_like(parameters) {
             self.parameters = parameters.clone();
             self.count_threads();
         } else {
             *self = Search::new(Arc::clone(&self.backend), parameters);
+        }
+    }
+
+    /// Imagines by these options from now on, if it does.
+    pub(crate) fn imagine_by(&mut self, options: &WorldOptions) {
+        if let Some(dream) = &mut self.dream {
+            dream.options = options.clone();
         }
     }
 
@@ -277,31 +291,12 @@ impl Search {
         let began = Instant::now();
         self.backend.properties().require_value()?;
         let imagination = self.imagination()?;
-        let mut root_moves = allowed_moves(game, limits);
+        let (root_moves, known) = self.candidates(game, limits)?;
         if root_moves.is_empty() {
             control.hold_back(limits);
             return Ok(Choice::default());
         }
-        let known = self.parameters.tablebase.best_moves(game, &root_moves);
-        if let Some(known) = &known {
-            root_moves.retain(|mv| known.moves.contains(mv));
-        }
-        if root_moves.len() > MAX_MOVES {
-            self.keep_likeliest(game, &mut root_moves)?;
-        }
-        let restricted = root_moves.len() < game.position().legal_moves().len();
-        let contempt = &self.parameters.contempt;
-        let rescaling = contempt.rescaling(game.position().turn(), limits.infinite);
-        if rescaling != self.rescaling {
-            self.clear();
-            self.rescaling = rescaling;
-        }
-        let expected = self.expectation(game);
-        self.enter(game, if restricted { &root_moves } else { &[] });
-        if let Some(mates) = &mut self.mates {
-            let moves = restricted.then_some(&root_moves[..]);
-            mates.get_mut().begin(game, moves, limits);
-        }
+        let expected = self.prepare(game, limits, &root_moves);
         let shared = Shared {
             expected,
             ..self.share(game, root_moves, known, limits, control, began)
@@ -310,9 +305,9 @@ impl Search {
         let helpers = self.helpers.as_ref();
         let helpers =
             helpers.filter(|_| shared.remaining.load(Relaxed) > shared.batch_size() as u64);
-        let searched = catch_unwind(AssertUnwindSafe(|| match (&imagination, shared.memory) {
-            (Some(imagination), Some(memory)) => search(&shared, helpers, &mut stopper, &|| {
-                Latent::new(&shared, &**imagination, memory)
+        let searched = catch_unwind(AssertUnwindSafe(|| match (&imagination, &self.dream) {
+            (Some(imagination), Some(dream)) => search(&shared, helpers, &mut stopper, &|| {
+                Latent::new(&shared, &dream.options, &**imagination, &dream.memory)
             }),
             _ => search(&shared, helpers, &mut stopper, &|| Rules::new(&shared)),
         }));
@@ -333,20 +328,13 @@ impl Search {
             return Err(error);
         }
         control.hold_back(limits);
-        let gumbel = shared.root.gumbel.as_ref().filter(|_| is_open(&report));
-        let moves = &shared.root_moves;
-        let drawn = gumbel.and_then(|gumbel| self.drawn(gumbel, moves, &statistics));
-        let (best, ponder) = match drawn {
-            Some(drawn) => (Some(drawn), None),
-            None => self.best_move(game, &report, &statistics),
-        };
+        let (best, ponder) = self.play(&shared, &report, &statistics);
         let chosen = RootChoice::of(&shared);
+        let chosen = chosen.as_ref().map(RootChoice::chosen);
         let legal = shared.root_moves.len();
-        let number = |choice: &RootChoice<'_>| choice.chosen().edge.rank().number();
-        let is_illegal = chosen
-            .as_ref()
-            .is_some_and(|it| usize::from(number(it)) >= legal);
-        self.value = chosen.map(|choice| choice.chosen().statistics.q);
+        let is_illegal =
+            chosen.is_some_and(|chosen| usize::from(chosen.edge.rank().number()) >= legal);
+        self.value = chosen.map(|chosen| chosen.statistics.q);
         let note = self.dream.as_mut().map(|dream| dream.count(is_illegal));
         Ok(Choice {
             best,
@@ -355,6 +343,45 @@ impl Search {
             statistics,
             note: note.flatten(),
         })
+    }
+
+    /// The moves to be searched, with what a tablebase says of them.
+    fn candidates(
+        &self,
+        game: &Game,
+        limits: &Limits,
+    ) -> Result<(MoveList, Option<RootMoves>), BackendError> {
+        let mut moves = allowed_moves(game, limits);
+        let known = match moves.is_empty() {
+            true => None,
+            false => self.parameters.tablebase.best_moves(game, &moves),
+        };
+        if let Some(known) = &known {
+            moves.retain(|mv| known.moves.contains(mv));
+        }
+        if moves.len() > MAX_MOVES {
+            self.keep_likeliest(game, &mut moves)?;
+        }
+        Ok((moves, known))
+    }
+
+    /// Brings the tree and the search for mates to the game's position, where `moves` are to
+    /// be searched. What the search before thought the position worth, if it was of this game.
+    fn prepare(&mut self, game: &Game, limits: &Limits, moves: &MoveList) -> Option<f64> {
+        let restricted = moves.len() < game.position().legal_moves().len();
+        let contempt = &self.parameters.contempt;
+        let rescaling = contempt.rescaling(game.position().turn(), limits.infinite);
+        if rescaling != self.rescaling {
+            self.clear();
+            self.rescaling = rescaling;
+        }
+        let expected = self.expectation(game);
+        self.enter(game, if restricted { moves } else { &[] });
+        if let Some(mates) = &mut self.mates {
+            let moves = restricted.then_some(&moves[..]);
+            mates.get_mut().begin(game, moves, limits);
+        }
+        expected
     }
 
     /// The imagination that is searched in, if one is.
@@ -476,8 +503,22 @@ impl Search {
         }
     }
 
+    /// The move to play and the reply expected.
+    fn play(
+        &self,
+        shared: &Shared<'_>,
+        report: &Report,
+        statistics: &[MoveStatistics],
+    ) -> (Option<Move>, Option<Move>) {
+        let gumbel = shared.root.gumbel.as_ref().filter(|_| is_open(report));
+        match gumbel.and_then(|gumbel| self.selected(gumbel, &shared.root_moves, statistics)) {
+            Some(selected) => (Some(selected), None),
+            None => self.best_move(shared.game, report, statistics),
+        }
+    }
+
     /// The move that Gumbel's selection plays.
-    fn drawn(
+    fn selected(
         &self,
         gumbel: &Gumbel,
         moves: &[Move],

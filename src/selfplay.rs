@@ -38,7 +38,7 @@ use crate::data::v6::{ChunkWriteError, game_records, write_chunk};
 use crate::nn::{Backend, BackendError, Cache};
 use crate::openings::{Openings, OpeningsError};
 use crate::scoped_threads::join;
-use crate::search::Parameters;
+use crate::search::{Parameters, Search, WorldOptions};
 use crate::tablebase::Tablebase;
 use parking_lot::Mutex;
 use std::fmt;
@@ -67,6 +67,8 @@ pub struct SelfPlay {
     /// Search parameters, such as noise and Gumbel selection. Threads, seed and
     /// temperature are set for each game.
     pub parameters: Parameters,
+    /// Searches in the network's imagination, by these options, and not by the rules.
+    pub imagination: Option<WorldOptions>,
     /// Visits of the root for each move.
     pub visits: u64,
     /// Moves that fewer visits choose, without noise; records hold no search of theirs.
@@ -158,6 +160,14 @@ impl fmt::Display for SelfPlay {
 }
 
 impl SelfPlay {
+    /// A search of games' positions.
+    fn search(&self, backend: Arc<dyn Backend>, parameters: &Parameters) -> Search {
+        match &self.imagination {
+            Some(options) => Search::in_imagination(backend, parameters, options),
+            None => Search::new(backend, parameters),
+        }
+    }
+
     /// Plays the first so many games, those that the folder does not hold yet.
     /// `description` should name everything that they depend on, for the tag Event of
     /// `games.pgn`.

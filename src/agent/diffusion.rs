@@ -110,8 +110,8 @@ impl Agent for DiffusionAgent {
         let limits = limits.clone();
         let budget = TimeBudget::new(&limits, overhead).map(|budget| budget.soft);
         let question = Question { game, limits };
-        let by_the_clock = self.options.diffusion_steps == 0;
-        let mut steps = match self.options.diffusion_steps {
+        let by_the_clock = self.options.diffusion.steps == 0;
+        let mut steps = match self.options.diffusion.steps {
             0 => 1,
             steps => steps,
         };
@@ -138,7 +138,7 @@ impl Agent for DiffusionAgent {
     }
 
     fn choose_many(&mut self, questions: &[Question<'_>]) -> Result<Vec<Choice>, AgentError> {
-        self.foresee(questions, self.options.diffusion_steps.max(1))
+        self.foresee(questions, self.options.diffusion.steps.max(1))
     }
 
     fn batch(&self) -> usize {
@@ -159,6 +159,7 @@ impl ConfigurableAgent for DiffusionAgent {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agent::DiffusionOptions;
     use crate::encode::{Squares, policy_index};
     use crate::nn::{BackendError, Batch, Evaluations, Properties, Random};
 
@@ -210,7 +211,7 @@ mod tests {
 
     fn ask(backend: Arc<dyn Backend>, steps: usize, limits: &Limits) -> (Choice, Vec<Report>) {
         let options = Options {
-            diffusion_steps: steps,
+            diffusion: DiffusionOptions { steps },
             ..Options::default()
         };
         ask_with(backend, &options, limits)

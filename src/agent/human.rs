@@ -177,7 +177,7 @@ impl Agent for HumanAgent {
             report(&choice.report);
         }
         control.hold_back(&question.limits);
-        if self.options.human_time && choice.best.is_some() {
+        if self.options.human.takes_time && choice.best.is_some() {
             self.wait(&question, &choice, began, control);
         }
         Ok(choice)

@@ -1,7 +1,28 @@
 //! What steers an agent.
 
 use crate::nn::Decoding;
-use crate::search::Parameters;
+use crate::search::{Parameters, WorldOptions};
+
+/// What steers the agent `human` alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HumanOptions {
+    /// Whether it takes the time that a person might take.
+    pub takes_time: bool,
+}
+
+/// What steers the agent `diffusion` alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiffusionOptions {
+    /// Evaluations in which it foresees a future; 0 leaves them to the clock.
+    pub steps: usize,
+}
+
+impl Default for DiffusionOptions {
+    fn default() -> DiffusionOptions {
+        let steps = Decoding::default().steps;
+        DiffusionOptions { steps }
+    }
+}
 
 /// Everything that steers an agent, whichever it is; the defaults are the engine's own.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,11 +33,12 @@ pub struct Options {
     /// Share of the policy that a move is drawn from where the policy itself is
     /// sampled, in 0…1: the likeliest moves that together have it (nucleus sampling).
     pub top_p: f32,
-    /// Evaluations in which the agent `diffusion` foresees a future; 0 leaves them to the
-    /// clock.
-    pub diffusion_steps: usize,
-    /// Whether the agent `human` takes the time that a person might take.
-    pub human_time: bool,
+    /// What steers the agent `human` alone.
+    pub human: HumanOptions,
+    /// What steers the agent `diffusion` alone.
+    pub diffusion: DiffusionOptions,
+    /// What steers the agent `world` alone.
+    pub world: WorldOptions,
 }
 
 impl Default for Options {
@@ -30,8 +52,9 @@ impl From<Parameters> for Options {
         Options {
             search,
             top_p: 1.0,
-            diffusion_steps: Decoding::default().steps,
-            human_time: false,
+            human: HumanOptions::default(),
+            diffusion: DiffusionOptions::default(),
+            world: WorldOptions::default(),
         }
     }
 }

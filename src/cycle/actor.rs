@@ -28,15 +28,10 @@ impl Actor<'_> {
             .actors
             .plan(&self.config.search, rand::rng().random())?;
         let (plan, actors) = (&plan, self.actors);
-        let imagines = self.config.search.imagination;
         work(post, self.config, self.config.generations, |latest| {
             let reads_ratings = latest.network().properties().reads_ratings;
             let newest = Arc::clone(&latest);
-            let newest = move || newest.network();
-            let mut player = match imagines {
-                true => GamePlayer::in_imagination(plan, newest),
-                false => GamePlayer::new(plan, newest),
-            };
+            let mut player = GamePlayer::new(plan, move || newest.network());
             move |number, stopped: &dyn Fn() -> bool| {
                 let foresight = actors.foresight.as_ref();
                 player.foresee(foresight.map(|it| it.at(latest.generation())));

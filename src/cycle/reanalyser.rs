@@ -67,11 +67,12 @@ impl Reanalyser<'_> {
         let seed: u64 = rand::rng().random();
         let ends = [self.config.generations, again.until];
         let until = ends.into_iter().flatten().min();
+        let imagination = self.config.search.imagination()?;
         let (sources, parameters) = (&sources, &parameters);
         work(post, self.config, until, |latest| {
-            let search = match self.config.search.imagination {
-                true => Search::in_imagination(latest.network(), parameters),
-                false => Search::new(latest.network(), parameters),
+            let search = match &imagination {
+                Some(options) => Search::in_imagination(latest.network(), parameters, options),
+                None => Search::new(latest.network(), parameters),
             };
             let mut analyst = Analyst::new(latest, search, parameters, again);
             let mut waiting: Vec<Record> = Vec::new();

@@ -155,6 +155,13 @@ impl Settings {
         self.backend.threads = threads;
     }
 
+    /// Sets the evaluations in which networks imagine futures, for every agent; 0 leaves them
+    /// to the clock where an agent asks again by it, and is 1 elsewhere.
+    pub fn set_diffusion_steps(&mut self, steps: usize) {
+        self.options.diffusion.steps = steps;
+        self.backend.network.decoding.steps = steps.max(1);
+    }
+
     /// Sets the seed of everything random.
     pub fn set_seed(&mut self, seed: u64) {
         self.options.search.seed = seed;

@@ -9,6 +9,7 @@ mod latent;
 mod rules;
 
 pub(crate) use latent::Latent;
+pub use latent::WorldOptions;
 pub(crate) use rules::Rules;
 
 use super::tree::arena::Index;

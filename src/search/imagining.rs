@@ -1,6 +1,6 @@
 //! Searches in the imagination of something that knows the rules, or nearly.
 
-use super::{Parameters, Search};
+use super::{Parameters, Search, WorldOptions};
 use crate::chess::Game;
 use crate::encode::{POLICY_SIZE, policy_index, policy_move};
 use crate::nn::{
@@ -127,14 +127,23 @@ fn nodes(count: u64) -> Limits {
 fn search(seer: Seer, parameters: &Parameters) -> (Search, Arc<Seer>) {
     let seer = Arc::new(seer);
     let backend = Arc::new(Dreamer(Uniform::default(), seer.clone()));
-    (Search::in_imagination(backend, parameters), seer)
+    (
+        Search::in_imagination(backend, parameters, &options()),
+        seer,
+    )
 }
 
 fn parameters(threads: usize) -> Parameters {
     Parameters {
         threads,
-        world_top: 40,
         ..Parameters::default()
+    }
+}
+
+fn options() -> WorldOptions {
+    WorldOptions {
+        top: 40,
+        ..WorldOptions::default()
     }
 }
 
@@ -228,7 +237,8 @@ fn little_memory_costs_time_and_changes_nothing() {
 
 #[test]
 fn who_has_no_imagination_says_so() {
-    let mut search = Search::in_imagination(Arc::new(Uniform::default()), &parameters(1));
+    let backend = Arc::new(Uniform::default());
+    let mut search = Search::in_imagination(backend, &parameters(1), &options());
     let game = Game::default();
     let error = search
         .run(&game, &nodes(10), &Control::default(), &mut |_| {})

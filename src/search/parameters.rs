@@ -120,11 +120,6 @@ pub struct Parameters {
     pub temperature: f32,
     /// Whether mates are looked for beside the tree.
     pub mate_search: bool,
-    /// Of a search in imagination: moves that are considered in a position, those that the
-    /// network finds likeliest to be legal and good; 1…248.
-    pub world_top: usize,
-    /// Most moves that it looks back on, the one that it imagines included; at least 1.
-    pub world_context: usize,
     /// Endgame tablebases to look positions up in (Stockfish: SyzygyPath,
     /// Syzygy50MoveRule).
     pub tablebase: Tablebase,
@@ -173,8 +168,6 @@ impl Default for Parameters {
             gumbel_scale: 1.0,
             temperature: 0.0,
             mate_search: true,
-            world_top: 16,
-            world_context: 8,
             tablebase: Tablebase::default(),
         }
     }

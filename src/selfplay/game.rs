@@ -141,29 +141,10 @@ impl<'a> GamePlayer<'a> {
     /// that evaluates, and nothing but that network.
     #[must_use]
     pub fn new(plan: &'a SelfPlay, newest: impl Fn() -> Arc<dyn Backend> + 'a) -> GamePlayer<'a> {
-        let search = Search::new(newest(), &parameters(plan, 0));
-        GamePlayer::of(plan, newest, search)
-    }
-
-    /// The same with searches in the network's imagination.
-    #[must_use]
-    pub fn in_imagination(
-        plan: &'a SelfPlay,
-        newest: impl Fn() -> Arc<dyn Backend> + 'a,
-    ) -> GamePlayer<'a> {
-        let search = Search::in_imagination(newest(), &parameters(plan, 0));
-        GamePlayer::of(plan, newest, search)
-    }
-
-    fn of(
-        plan: &'a SelfPlay,
-        newest: impl Fn() -> Arc<dyn Backend> + 'a,
-        search: Search,
-    ) -> GamePlayer<'a> {
         GamePlayer {
             plan,
+            search: plan.search(newest(), &parameters(plan, 0)),
             newest: Box::new(newest),
-            search,
             foresight: None,
         }
     }
@@ -302,6 +283,7 @@ mod tests {
     use crate::data::replay::main_line;
     use crate::nn::Random;
     use crate::openings::Openings;
+    use crate::search::WorldOptions;
     use crate::selfplay::{CheapSearches, EvaluationCounter};
     use crate::tablebase::Tablebase;
     use std::cell::RefCell;
@@ -315,6 +297,7 @@ mod tests {
                 gumbel_moves: 4,
                 ..Parameters::default()
             },
+            imagination: None,
             visits: 12,
             cheap,
             temperature: 1.0,
@@ -462,8 +445,11 @@ mod tests {
 
     #[test]
     fn who_has_no_imagination_plays_no_game_in_it() {
-        let plan = plan(None);
-        let mut player = GamePlayer::in_imagination(&plan, network);
+        let plan = SelfPlay {
+            imagination: Some(WorldOptions::default()),
+            ..plan(None)
+        };
+        let mut player = GamePlayer::new(&plan, network);
         let Err(error) = player.play(0, &|| false, &|_| {}) else {
             panic!("it played")
         };

@@ -52,7 +52,8 @@ fn differ_in_search_alone(before: &uci::Settings, after: &uci::Settings) -> bool
     rest.player.self_elo = old.self_elo;
     rest.player.opponent_elo = old.opponent_elo;
     rest.player.backend.network.decoding = old.backend.network.decoding;
-    rest.player.options.diffusion_steps = old.options.diffusion_steps;
+    rest.player.options.diffusion = old.options.diffusion.clone();
+    rest.player.options.world = old.options.world.clone();
     rest.player.options.search = old.options.search.clone();
     let (old, new) = (&old.options.search, &new.options.search);
     rest == *before

@@ -1,11 +1,13 @@
 //! The options: one table from which everything follows, what `uci` lists, what
-//! `setoption` accepts, and the page a user reads.
+//! `setoption` accepts, and the columns of the guide's page that are no prose.
 
 mod table;
 
 use super::output::excerpt;
 use super::settings::Settings;
-use table::entries;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+use table::ENTRIES;
 use vampirc_uci::UciOptionConfig;
 
 /// Characters of what a user wrote that an answer repeats.
@@ -17,8 +19,6 @@ struct Entry {
     name: &'static str,
     /// What it takes, and how it reaches the settings.
     kind: Kind,
-    /// What it does, in a sentence or two of Markdown.
-    help: &'static str,
 }
 
 /// What an option takes, with its way into and out of [`Settings`].
@@ -28,15 +28,13 @@ enum Kind {
         set: fn(&mut Settings, bool),
     },
     Spin {
-        min: u64,
-        max: u64,
+        range: RangeInclusive<u64>,
         get: fn(&Settings) -> u64,
         set: fn(&mut Settings, u64),
     },
     /// UCI has no type for fractions; clients see a string.
     Decimal {
-        min: f32,
-        max: f32,
+        range: RangeInclusive<f32>,
         get: fn(&Settings) -> f32,
         set: fn(&mut Settings, f32),
     },
@@ -91,7 +89,8 @@ pub(crate) fn set(
     name: &str,
     value: Option<&str>,
 ) -> Result<Option<Button>, OptionError> {
-    let entry = entries()
+    let entry = ENTRIES
+        .iter()
         .find(|entry| entry.name.eq_ignore_ascii_case(name))
         .ok_or_else(|| OptionError::Unknown(excerpt(name, LONGEST_ECHO)))?;
     if let Kind::Button(button) = entry.kind {
@@ -125,18 +124,16 @@ impl Settings {
 /// The options as `uci` lists them.
 pub(crate) fn list() -> impl Iterator<Item = UciOptionConfig> {
     let defaults = Settings::default();
-    entries().map(move |entry| entry.describe(&defaults))
+    ENTRIES.iter().map(move |entry| entry.describe(&defaults))
 }
 
-/// The page on all options: a table in Markdown with defaults, bounds and
-/// meaning.
+/// A table of all options in Markdown, with types, defaults and bounds. In the guide a
+/// column with what each does follows.
 #[must_use]
 pub fn markdown() -> String {
     let defaults = Settings::default();
-    let mut page = String::from(
-        "| option | type | default | values | what it does |\n|---|---|---|---|---|\n",
-    );
-    for entry in entries() {
+    let mut page = String::from("| option | type | default | values |\n|---|---|---|---|\n");
+    for entry in ENTRIES {
         let default = entry.kind.get(&defaults).map_or_else(String::new, |value| {
             if value.is_empty() {
                 "empty".to_owned()
@@ -145,11 +142,10 @@ pub fn markdown() -> String {
             }
         });
         page.push_str(&format!(
-            "| `{}` | {} | {default} | {} | {} |\n",
+            "| `{}` | {} | {default} | {} |\n",
             entry.name,
             entry.kind.name(),
-            entry.kind.values(),
-            entry.help
+            entry.kind.values()
         ));
     }
     page
@@ -163,11 +159,11 @@ impl Entry {
                 name,
                 default: Some(get(defaults)),
             },
-            Kind::Spin { min, max, get, .. } => UciOptionConfig::Spin {
+            Kind::Spin { range, get, .. } => UciOptionConfig::Spin {
                 name,
                 default: Some(get(defaults) as i64),
-                min: Some(*min as i64),
-                max: Some(*max as i64),
+                min: Some(*range.start() as i64),
+                max: Some(*range.end() as i64),
             },
             Kind::Combo { values, get, .. } => UciOptionConfig::Combo {
                 name,
@@ -218,19 +214,9 @@ impl Kind {
                 let value = value.to_ascii_lowercase().parse().ok();
                 value.map(|value| set(settings, value))
             }
-            Kind::Spin { min, max, set, .. } => {
-                let value = value
-                    .parse()
-                    .ok()
-                    .filter(|value| (min..=max).contains(&value));
-                value.map(|value| set(settings, value))
-            }
-            Kind::Decimal { min, max, set, .. } => {
-                let value = value
-                    .parse()
-                    .ok()
-                    .filter(|value| (min..=max).contains(&value));
-                value.map(|value| set(settings, value))
+            Kind::Spin { range, set, .. } => within(range, value).map(|value| set(settings, value)),
+            Kind::Decimal { range, set, .. } => {
+                within(range, value).map(|value| set(settings, value))
             }
             Kind::Combo { values, set, .. } => values()
                 .iter()
@@ -246,12 +232,17 @@ impl Kind {
     fn values(&self) -> String {
         match self {
             Kind::Check { .. } => "true or false".to_owned(),
-            Kind::Spin { min, max, .. } => format!("{min} to {max}"),
-            Kind::Decimal { min, max, .. } => format!("{min} to {max}"),
+            Kind::Spin { range, .. } => format!("{} to {}", range.start(), range.end()),
+            Kind::Decimal { range, .. } => format!("{} to {}", range.start(), range.end()),
             Kind::Combo { values, .. } => values().join(", "),
             Kind::Text { .. } | Kind::Button(_) => String::new(),
         }
     }
+}
+
+/// A number of a range, if it is one.
+fn within<T: FromStr + PartialOrd>(range: &RangeInclusive<T>, value: &str) -> Option<T> {
+    value.parse().ok().filter(|value| range.contains(value))
 }
 
 #[cfg(test)]
@@ -330,7 +321,7 @@ mod tests {
     #[test]
     fn every_default_can_be_set_and_changes_nothing() {
         let defaults = Settings::default();
-        for entry in entries() {
+        for entry in ENTRIES {
             let mut settings = defaults.clone();
             let value = entry.kind.get(&defaults);
             set(&mut settings, entry.name, value.as_deref()).unwrap();
@@ -340,14 +331,14 @@ mod tests {
 
     #[test]
     fn every_option_can_be_changed() {
-        for entry in entries() {
+        for entry in ENTRIES {
             let defaults = Settings::default();
             let other = match &entry.kind {
                 Kind::Check { get, .. } => (!get(&defaults)).to_string(),
-                Kind::Spin { max, .. } => max.to_string(),
-                Kind::Decimal { min, max, get, .. } => match get(&defaults) < *max {
-                    true => max.to_string(),
-                    false => min.to_string(),
+                Kind::Spin { range, .. } => range.end().to_string(),
+                Kind::Decimal { range, get, .. } => match get(&defaults) < *range.end() {
+                    true => range.end().to_string(),
+                    false => range.start().to_string(),
                 },
                 Kind::Combo { values, .. } => values().pop().unwrap(),
                 Kind::Text { .. } => "cpu".to_owned(),
@@ -411,18 +402,18 @@ mod tests {
     #[test]
     fn the_page_has_a_row_for_every_option() {
         let page = markdown();
-        assert_eq!(page.lines().count(), entries().count() + 2);
+        assert_eq!(page.lines().count(), ENTRIES.len() + 2);
         for line in page.lines() {
-            assert_eq!(line.matches('|').count(), 6, "{line}");
+            assert_eq!(line.matches('|').count(), 5, "{line}");
         }
     }
 
     proptest! {
         #[test]
-        fn no_value_breaks_an_option(index in 0..entries().count(), value in "\\PC{0,20}|-?[0-9.e]{1,25}") {
+        fn no_value_breaks_an_option(index in 0..ENTRIES.len(), value in "\\PC{0,20}|-?[0-9.e]{1,25}") {
             let mut settings = Settings::default();
             let before = settings.clone();
-            if set(&mut settings, entries().nth(index).unwrap().name, Some(&value)).is_err() {
+            if set(&mut settings, ENTRIES[index].name, Some(&value)).is_err() {
                 prop_assert_eq!(settings, before);
             }
         }

@@ -169,7 +169,7 @@ fn it_keeps_to_the_moves_allowed() {
 /// seconds, stopped or told of the ponder hit after 50 ms.
 fn interrupted(ponder: bool, interrupt: fn(&Control)) -> Duration {
     let mut options = options(1);
-    options.human_time = true;
+    options.human.takes_time = true;
     options.search.move_overhead = 0;
     let mut agent = HumanAgent::new(Arc::new(Uniform::default()), &options);
     let limits = Limits {

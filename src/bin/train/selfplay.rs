@@ -126,6 +126,7 @@ impl SelfPlayCommand {
             ratings: settings.ratings(Color::White),
             concurrency: self.concurrency.map_or(at_once, usize::from),
             parameters: settings.options.search,
+            imagination: None,
             visits: self.visits,
             cheap: None,
             temperature: self.temperature.unwrap_or(TEMPERATURE),

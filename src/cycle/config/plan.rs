@@ -11,7 +11,7 @@ use crate::data::{Curve, shard};
 use crate::nn::{Decoding, Devices};
 use crate::openings::{BookOptions, Openings, OpeningsError};
 use crate::player;
-use crate::search::Parameters;
+use crate::search::{Parameters, WorldOptions};
 use crate::selfplay::{CheapSearches, Foresight, HASH, NOISE, SelfPlay, set_search_options};
 use crate::tablebase::Tablebase;
 use crate::train::{ConfigError, TrainConfig};
@@ -89,6 +89,14 @@ impl SearchConfig {
         })
     }
 
+    /// How a search in imagination imagines, where searches are such.
+    pub(in crate::cycle) fn imagination(&self) -> Result<Option<WorldOptions>, CycleConfigError> {
+        Ok(match self.imagination {
+            true => Some(self.settings()?.options.world),
+            false => None,
+        })
+    }
+
     /// How networks that imagine futures do so.
     pub(in crate::cycle) fn decoding(&self) -> Result<Decoding, CycleConfigError> {
         Ok(self.settings()?.backend.network.decoding)
@@ -118,6 +126,7 @@ impl ActorConfig {
         Ok(SelfPlay {
             concurrency: 1,
             parameters: search.parameters()?,
+            imagination: search.imagination()?,
             visits: self.visits,
             cheap: self.cheap.map(|cheap| CheapSearches {
                 share: cheap.share,

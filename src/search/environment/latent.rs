@@ -26,9 +26,29 @@ const ENDED: f32 = 0.5;
 /// No packed move looks like that.
 const IMAGINED: u16 = 8 << 12;
 
+/// What steers a search in imagination besides what steers every search.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorldOptions {
+    /// Moves that are considered in a position, those that the network finds likeliest to be
+    /// legal and good; 1…248.
+    pub top: usize,
+    /// Most moves that it looks back on, the one that it imagines included; at least 1.
+    pub context: usize,
+}
+
+impl Default for WorldOptions {
+    fn default() -> WorldOptions {
+        WorldOptions {
+            top: 16,
+            context: 8,
+        }
+    }
+}
+
 /// A search's imagination, as one of its threads has it.
 pub(crate) struct Latent<'a> {
     shared: &'a Shared<'a>,
+    options: &'a WorldOptions,
     imagination: &'a dyn Imagination,
     memory: &'a Memory,
     /// The legal moves that are considered at the root, packed and as entries of the
@@ -66,6 +86,7 @@ struct Answer {
 impl<'a> Latent<'a> {
     pub(crate) fn new(
         shared: &'a Shared<'a>,
+        options: &'a WorldOptions,
         imagination: &'a dyn Imagination,
         memory: &'a Memory,
     ) -> Latent<'a> {
@@ -75,6 +96,7 @@ impl<'a> Latent<'a> {
         let root_moves = shared.root_moves.iter();
         Latent {
             shared,
+            options,
             imagination,
             memory,
             root_moves: root_moves.map(|&mv| (pack_move(mv), entry(mv))).collect(),
@@ -128,11 +150,7 @@ impl<'a> Latent<'a> {
 
     /// What comes of the last move of a path.
     fn after(&self, path: &[(Index, u16)]) -> Result<Scene, BackendError> {
-        let context = self
-            .shared
-            .parameters
-            .world_context
-            .min(self.imagination.context());
+        let context = self.options.context.min(self.imagination.context());
         // Those before may be forgotten: then they are not looked back on.
         let kept = |&(at, _): &(Index, u16)| self.memory.thought(at)?.board;
         let from = self.board(path)?;
@@ -145,8 +163,7 @@ impl<'a> Latent<'a> {
     }
 
     fn imagine(&self, scenes: &[Scene]) -> Result<Vec<Imagined>, BackendError> {
-        let most = self.shared.parameters.world_top.max(1);
-        self.imagination.imagine(scenes, most)
+        self.imagination.imagine(scenes, self.options.top.max(1))
     }
 
     /// The moves of the root with their logits: the legal ones in their order, then those

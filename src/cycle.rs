@@ -35,8 +35,8 @@ mod worker;
 
 pub use actor::Actor;
 pub use config::{
-    ActorConfig, BookConfig, CheapConfig, CycleConfig, GamesConfig, GateConfig, LearnerConfig,
-    ReanalyserConfig, SearchConfig, Share,
+    ActorConfig, CycleConfig, GamesConfig, GateConfig, LearnerConfig, ReanalyserConfig,
+    SearchConfig, Share,
 };
 pub use ending::{FINAL, is_final, was_ended_by_others};
 pub use error::{CycleConfigError, CycleError};

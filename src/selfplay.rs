@@ -41,6 +41,7 @@ use crate::scoped_threads::join;
 use crate::search::{Parameters, Search, WorldOptions};
 use crate::tablebase::Tablebase;
 use parking_lot::Mutex;
+use serde::Deserialize;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -51,7 +52,8 @@ pub const GAMES: &str = "games.pgn";
 
 /// Searches that only choose a move: more games for the same time, and so more results
 /// to learn values from (KataGo's playout cap randomization, Wu 2019).
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct CheapSearches {
     /// The share of the moves that are chosen like this, in 0…1.
     pub share: f64,

@@ -7,6 +7,8 @@ pub(super) use plan::{header, openings};
 
 use super::window::WindowConfig;
 use crate::nn::Precision;
+use crate::openings::BookOptions;
+use crate::selfplay::CheapSearches;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -111,16 +113,6 @@ impl Default for Share {
     }
 }
 
-/// Searches of fewer visits, which only choose a move.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CheapConfig {
-    /// The share of the moves, in 0…1.
-    pub share: f64,
-    /// Visits of the root.
-    pub visits: u64,
-}
-
 /// Moves that the network's futures choose, as agent `diffusion` does, in place of the
 /// search. Networks of the family diffusion can. The search's answers stay the targets.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
@@ -140,19 +132,6 @@ fn default_steps() -> usize {
     4
 }
 
-/// A book of openings.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct BookConfig {
-    /// FEN, EPD or PGN, plain or compressed.
-    pub path: PathBuf,
-    /// Games that begin in it, in proportion to the other books' shares.
-    #[serde(default = "one")]
-    pub share: f64,
-    /// Cuts each of a PGN's games at a ply drawn between these two.
-    pub cut: Option<(usize, usize)>,
-}
-
 fn one() -> f64 {
     1.0
 }
@@ -166,7 +145,7 @@ pub struct ActorConfig {
     /// Visits of the root for each move.
     pub visits: u64,
     /// Moves that fewer visits choose.
-    pub cheap: Option<CheapConfig>,
+    pub cheap: Option<CheapSearches>,
     /// Moves that futures choose.
     pub foresight: Option<ForesightConfig>,
     /// Temperature at which the first moves are sampled, without Gumbel selection.
@@ -178,7 +157,7 @@ pub struct ActorConfig {
     /// Share of the games without resignation.
     pub played_on: f64,
     /// Books of openings.
-    pub openings: Vec<BookConfig>,
+    pub openings: Vec<BookOptions>,
     /// Random plies after the opening; by default 8 without a book, and 0 with one.
     pub random_plies: Option<u32>,
     /// Plies after which a game counts as drawn.
@@ -300,7 +279,7 @@ pub struct GateConfig {
     /// How often it may be accepted where the other is true.
     pub beta: f64,
     /// Books of openings; each opening is played twice, with colours changed.
-    pub openings: Vec<BookConfig>,
+    pub openings: Vec<BookOptions>,
     /// Random plies after the opening; by default 8 without a book, and 0 with one.
     pub random_plies: Option<u32>,
     /// Plies after which a game counts as drawn.

@@ -10,6 +10,7 @@ use rand::Rng;
 use rand::seq::SliceRandom;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
+use serde::Deserialize;
 use std::fmt;
 use std::io::{self, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -19,16 +20,22 @@ use zip::ZipArchive;
 const ZIP: [u8; 4] = *b"PK\x03\x04";
 
 /// A book, and how openings are taken from it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct BookOptions {
     /// FEN or EPD lines, or PGN; plain, or compressed as gzip, zstd or zip.
     pub path: PathBuf,
     /// Games that begin in this book, in proportion to the shares of the
     /// others; positive.
+    #[serde(default = "one")]
     pub share: f64,
     /// Cuts each of a PGN's games at a ply drawn between these two, both
     /// included. `None` plays all its moves.
     pub cut: Option<(usize, usize)>,
+}
+
+fn one() -> f64 {
+    1.0
 }
 
 impl From<PathBuf> for BookOptions {
@@ -36,7 +43,7 @@ impl From<PathBuf> for BookOptions {
     fn from(path: PathBuf) -> BookOptions {
         BookOptions {
             path,
-            share: 1.0,
+            share: one(),
             cut: None,
         }
     }

@@ -7,7 +7,7 @@
 //! positions from which the strong side can reach one that is known, and the bare king must.
 
 use crate::chess::CLAIMABLE_RULE50;
-use shakmaty::{Bitboard, Chess, Color, Move, Position, Rank, Role, Square, attacks};
+use shakmaty::{Bitboard, Chess, Color, File, Move, Position, Rank, Role, Square, attacks};
 use std::sync::LazyLock;
 
 /// What perfect play makes of a position, for the side to move.
@@ -107,51 +107,20 @@ impl Place {
         Some((kind.role, place))
     }
 
-    fn map(self, change: impl Fn(Square) -> Square) -> Place {
-        Place {
-            king: change(self.king),
-            piece: change(self.piece),
-            bare: change(self.bare),
-            ..self
-        }
-    }
-
-    /// One of the places that symmetry makes the same.
-    fn standard(self, role: Role) -> Place {
-        let right = |square: Square| square.file() >= shakmaty::File::E;
-        if role == Role::Pawn {
-            return match right(self.piece) {
-                true => self.map(Square::flip_horizontal),
-                false => self,
-            };
-        }
-        let mut place = self;
-        if right(place.king) {
-            place = place.map(Square::flip_horizontal);
-        }
-        if place.king.rank() >= Rank::Fifth {
-            place = place.map(Square::flip_vertical);
-        }
-        // The first square beside the diagonal decides.
-        let above = |square: Square| i32::from(square.rank()) - i32::from(square.file());
-        let sides = [place.king, place.piece, place.bare].map(above);
-        match sides.into_iter().find(|&side| side != 0) {
-            Some(side) if side > 0 => place.map(Square::flip_diagonal),
-            _ => place,
-        }
+    /// Whether it is the one that counts of two that are mirror images.
+    fn is_standard(&self) -> bool {
+        self.king.file() < File::E
     }
 
     /// The number of the standard place, below [`Place::COUNT`].
-    fn number(self, role: Role) -> usize {
-        let Place {
-            king, piece, bare, ..
-        } = self.standard(role);
-        let (reduced, other) = match role {
-            Role::Pawn => (piece, king),
-            _ => (king, piece),
+    fn number(self) -> usize {
+        let mirrored = |square: Square| match self.is_standard() {
+            true => square,
+            false => square.flip_horizontal(),
         };
-        let reduced = usize::from(reduced.file()) + 4 * usize::from(reduced.rank());
-        let squares = (reduced * 64 + usize::from(other)) * 64 + usize::from(bare);
+        let [king, piece, bare] = [self.king, self.piece, self.bare].map(mirrored);
+        let king = usize::from(king.file()) + 4 * usize::from(king.rank());
+        let squares = (king * 64 + usize::from(piece)) * 64 + usize::from(bare);
         2 * squares + usize::from(self.strong_moves)
     }
 
@@ -269,7 +238,7 @@ impl Table {
             let wave = std::mem::take(&mut waves[plies]);
             let mut next = Vec::new();
             for place in wave {
-                let number = place.number(role);
+                let number = place.number();
                 if table.plies[number] > 0 {
                     continue;
                 }
@@ -295,7 +264,7 @@ impl Table {
     }
 
     fn plies(&self, place: Place) -> Option<u8> {
-        self.plies[place.number(self.role)].checked_sub(1)
+        self.plies[place.number()].checked_sub(1)
     }
 
     /// The positions to begin from: mates, and promotions that win, by the plies to the
@@ -335,11 +304,7 @@ impl Table {
             };
             Square::ALL.into_iter().flat_map(turns)
         });
-        let reduced = move |place: &Place| match role {
-            Role::Pawn => place.piece.file() < shakmaty::File::E,
-            _ => place.king.file() < shakmaty::File::E && place.king.rank() < Rank::Fifth,
-        };
-        all.filter(reduced)
+        all.filter(Place::is_standard)
             .filter(move |place| place.is_legal(role))
     }
 

@@ -1,8 +1,6 @@
 //! What a loop's configuration says to those who train, search and play.
 
-use super::{
-    ActorConfig, BookConfig, CycleConfig, ForesightConfig, GateConfig, SearchConfig, Share,
-};
+use super::{ActorConfig, CycleConfig, ForesightConfig, GateConfig, SearchConfig, Share};
 use crate::chess::Ratings;
 use crate::cycle::sprt::Sprt;
 use crate::cycle::{CycleConfigError, CycleError};
@@ -12,7 +10,7 @@ use crate::nn::{Decoding, Devices};
 use crate::openings::{BookOptions, Openings, OpeningsError};
 use crate::player;
 use crate::search::{Parameters, WorldOptions};
-use crate::selfplay::{CheapSearches, Foresight, HASH, NOISE, SelfPlay, set_search_options};
+use crate::selfplay::{Foresight, HASH, NOISE, SelfPlay, set_search_options};
 use crate::tablebase::Tablebase;
 use crate::train::{ConfigError, TrainConfig};
 use shakmaty::Color;
@@ -128,10 +126,7 @@ impl ActorConfig {
             parameters: search.parameters()?,
             imagination: search.imagination()?,
             visits: self.visits,
-            cheap: self.cheap.map(|cheap| CheapSearches {
-                share: cheap.share,
-                visits: cheap.visits,
-            }),
+            cheap: self.cheap,
             temperature: self.temperature,
             temperature_plies: self.temperature_plies,
             resign: self.resign,
@@ -162,22 +157,14 @@ impl ForesightConfig {
 
 /// Books with random plies after them.
 pub(in crate::cycle) fn openings(
-    books: &[BookConfig],
+    books: &[BookOptions],
     random_plies: Option<u32>,
     seed: u64,
 ) -> Result<Openings, OpeningsError> {
     /// Random plies that make games differ where no book does.
     const BOOKLESS: u32 = 8;
     let plies = random_plies.unwrap_or(if books.is_empty() { BOOKLESS } else { 0 });
-    let books: Vec<BookOptions> = books
-        .iter()
-        .map(|book| BookOptions {
-            path: book.path.clone(),
-            share: book.share,
-            cut: book.cut,
-        })
-        .collect();
-    Openings::open(&books, plies, seed)
+    Openings::open(books, plies, seed)
 }
 
 impl GateConfig {

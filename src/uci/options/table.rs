@@ -38,58 +38,67 @@ macro_rules! setting {
 }
 
 macro_rules! check {
-    ($name:literal, $($path:tt)+) => {
+    ($name:literal => $root:ident $(. $field:ident)*) => {
         check(
             $name,
-            |settings| setting!(settings, $($path)+),
-            |settings, value| setting!(settings, $($path)+) = value,
+            |settings| setting!(settings, $root $(. $field)*),
+            |settings, value| setting!(settings, $root $(. $field)*) = value,
         )
     };
 }
 
+/// Its last argument is the player's method that sets it, where it is more than one place.
 macro_rules! spin {
-    ($name:literal, $range:expr, $($path:tt)+) => {
+    ($name:literal => $root:ident $(. $field:ident)*, $range:expr, $set:ident) => {
         spin(
             $name,
             $range,
-            |settings| setting!(settings, $($path)+) as u64,
-            |settings, value| setting!(settings, $($path)+) = value as _,
+            |settings| setting!(settings, $root $(. $field)*) as u64,
+            |settings, value| settings.player.$set(value as _),
+        )
+    };
+    ($name:literal => $root:ident $(. $field:ident)*, $range:expr) => {
+        spin(
+            $name,
+            $range,
+            |settings| setting!(settings, $root $(. $field)*) as u64,
+            |settings, value| setting!(settings, $root $(. $field)*) = value as _,
         )
     };
 }
 
 macro_rules! decimal {
-    ($name:literal, $range:expr, $($path:tt)+) => {
+    ($name:literal => $root:ident $(. $field:ident)*, $range:expr) => {
         entry(
             $name,
             Kind::Decimal {
                 range: $range,
-                get: |settings| setting!(settings, $($path)+),
-                set: |settings, value| setting!(settings, $($path)+) = value,
+                get: |settings| setting!(settings, $root $(. $field)*),
+                set: |settings, value| setting!(settings, $root $(. $field)*) = value,
             },
         )
     };
 }
 
 macro_rules! combo {
-    ($name:literal, $values:ty, $($path:tt)+) => {
+    ($name:literal => $root:ident $(. $field:ident)*, $values:ty) => {
         combo(
             $name,
             values_of::<$values>,
-            |settings| name(setting!(settings, $($path)+)),
-            |settings, value| choose(&mut setting!(settings, $($path)+), value),
+            |settings| name(setting!(settings, $root $(. $field)*)),
+            |settings, value| choose(&mut setting!(settings, $root $(. $field)*), value),
         )
     };
 }
 
 /// The file of a network.
 macro_rules! network_file {
-    ($name:literal, $($path:tt)+) => {
+    ($name:literal => $root:ident $(. $field:ident)*) => {
         text(
             $name,
-            |settings| built_in_or(setting!(settings, $($path)+).as_deref()),
+            |settings| built_in_or(setting!(settings, $root $(. $field)*).as_deref()),
             |settings, value| {
-                setting!(settings, $($path)+) = named(value);
+                setting!(settings, $root $(. $field)*) = named(value);
                 Ok(())
             },
         )
@@ -98,29 +107,20 @@ macro_rules! network_file {
 
 /// Every option.
 pub(super) const ENTRIES: &[Entry] = &[
-    network_file!("Net", network.net),
+    network_file!("Net" => network.net),
     check(
         "AllowNetworkCode",
         |settings| setting!(settings, network.code) == CodePolicy::Allowed,
         |settings, value| setting!(settings, network.code) = CodePolicy::allowed_if(value),
     ),
-    combo!("Agent", AgentKind, player.agent),
-    spin(
-        "DiffusionSteps",
-        0..=100,
-        |settings| setting!(settings, agent.diffusion.steps) as u64,
-        |settings, value| settings.player.set_diffusion_steps(value as usize),
-    ),
-    spin!("DiffusionHorizon", 0..=7, network.decoding.horizon),
-    spin!("DiffusionTrust", 0..=1000, network.decoding.trust),
-    spin!("WorldTopK", 1..=248, agent.world.top),
-    spin!("WorldContext", 1..=1024, agent.world.context),
-    check!("UCI_LimitStrength", player.limit_strength),
-    spin!(
-        "UCI_Elo",
-        LOWEST_RATING as u64..=HIGHEST_LEVEL as u64,
-        player.elo
-    ),
+    combo!("Agent" => player.agent, AgentKind),
+    spin!("DiffusionSteps" => agent.diffusion.steps, 0..=100, set_diffusion_steps),
+    spin!("DiffusionHorizon" => network.decoding.horizon, 0..=7),
+    spin!("DiffusionTrust" => network.decoding.trust, 0..=1000),
+    spin!("WorldTopK" => agent.world.top, 1..=248),
+    spin!("WorldContext" => agent.world.context, 1..=1024),
+    check!("UCI_LimitStrength" => player.limit_strength),
+    spin!("UCI_Elo" => player.elo, LOWEST_RATING as u64..=HIGHEST_LEVEL as u64),
     text(
         "UCI_Opponent",
         |settings| settings.player.opponent.clone(),
@@ -129,11 +129,11 @@ pub(super) const ENTRIES: &[Entry] = &[
             Ok(())
         },
     ),
-    network_file!("HumanNet", player.human_net),
-    check!("HumanTime", agent.human.takes_time),
-    combo!("Backend", BackendKind, player.backend.kind),
-    spin!("SelfElo", 0..=MAX_ELO, player.self_elo),
-    spin!("OppoElo", 0..=MAX_ELO, player.opponent_elo),
+    network_file!("HumanNet" => player.human_net),
+    check!("HumanTime" => agent.human.takes_time),
+    combo!("Backend" => player.backend.kind, BackendKind),
+    spin!("SelfElo" => player.self_elo, 0..=MAX_ELO),
+    spin!("OppoElo" => player.opponent_elo, 0..=MAX_ELO),
     text(
         "Device",
         |settings| setting!(settings, network.devices).to_string(),
@@ -142,42 +142,32 @@ pub(super) const ENTRIES: &[Entry] = &[
             Ok(())
         },
     ),
-    combo!("Precision", Precision, network.precision),
-    spin(
-        "Threads",
-        0..=1024,
-        |settings| setting!(settings, search.threads) as u64,
-        |settings, value| settings.player.set_threads(value as usize),
-    ),
+    combo!("Precision" => network.precision, Precision),
+    spin!("Threads" => search.threads, 0..=1024, set_threads),
     spin(
         "Hash",
         1..=1 << 20,
         |settings| settings.player.hash() as u64,
         |settings, value| settings.player.set_hash(value as usize),
     ),
-    spin!("MultiPV", 1..=500, search.multi_pv),
-    check!("Ponder", ponder),
-    check!("UCI_Chess960", chess960),
-    check!("UCI_ShowWDL", show_wdl),
-    check!("UCI_ShowMovesLeft", show_moves_left),
-    check!("UCI_AnalyseMode", player.analyse_mode),
-    spin!("Move Overhead", 0..=10_000, search.move_overhead),
-    spin!("MinibatchSize", 0..=1024, search.minibatch),
-    spin(
-        "Seed",
-        0..=MAX_SEED,
-        |settings| setting!(settings, search.seed),
-        |settings, value| settings.player.set_seed(value),
-    ),
-    decimal!("CPuct", 0.0..=100.0, search.cpuct),
-    decimal!("CPuctBase", 1.0..=1e9, search.cpuct_base),
-    decimal!("CPuctFactor", 0.0..=1000.0, search.cpuct_factor),
-    check!("RootHasOwnCpuctParams", search.root_has_own_cpuct),
-    decimal!("CPuctAtRoot", 0.0..=100.0, search.root_cpuct),
-    decimal!("CPuctBaseAtRoot", 1.0..=1e9, search.root_cpuct_base),
-    decimal!("CPuctFactorAtRoot", 0.0..=1000.0, search.root_cpuct_factor),
-    combo!("FpuStrategy", FpuStrategy, search.fpu_strategy),
-    decimal!("FpuValue", -100.0..=100.0, search.fpu_value),
+    spin!("MultiPV" => search.multi_pv, 1..=500),
+    check!("Ponder" => ponder),
+    check!("UCI_Chess960" => chess960),
+    check!("UCI_ShowWDL" => show_wdl),
+    check!("UCI_ShowMovesLeft" => show_moves_left),
+    check!("UCI_AnalyseMode" => player.analyse_mode),
+    spin!("Move Overhead" => search.move_overhead, 0..=10_000),
+    spin!("MinibatchSize" => search.minibatch, 0..=1024),
+    spin!("Seed" => search.seed, 0..=MAX_SEED, set_seed),
+    decimal!("CPuct" => search.cpuct, 0.0..=100.0),
+    decimal!("CPuctBase" => search.cpuct_base, 1.0..=1e9),
+    decimal!("CPuctFactor" => search.cpuct_factor, 0.0..=1000.0),
+    check!("RootHasOwnCpuctParams" => search.root_has_own_cpuct),
+    decimal!("CPuctAtRoot" => search.root_cpuct, 0.0..=100.0),
+    decimal!("CPuctBaseAtRoot" => search.root_cpuct_base, 1.0..=1e9),
+    decimal!("CPuctFactorAtRoot" => search.root_cpuct_factor, 0.0..=1000.0),
+    combo!("FpuStrategy" => search.fpu_strategy, FpuStrategy),
+    decimal!("FpuValue" => search.fpu_value, -100.0..=100.0),
     combo(
         "FpuStrategyAtRoot",
         || {
@@ -191,73 +181,37 @@ pub(super) const ENTRIES: &[Entry] = &[
             setting!(settings, search.root_fpu_strategy) = FpuStrategy::from_str(value, true).ok();
         },
     ),
-    decimal!("FpuValueAtRoot", -100.0..=100.0, search.root_fpu_value),
-    decimal!("DrawScore", -1.0..=1.0, search.draw_score),
-    decimal!("Contempt", -5000.0..=5000.0, search.contempt.elo),
-    combo!("ContemptMode", ContemptMode, search.contempt.mode),
-    decimal!(
-        "WDLContemptAttenuation",
-        -10.0..=10.0,
-        search.contempt.attenuation
-    ),
-    decimal!(
-        "WDLCalibrationElo",
-        0.0..=10_000.0,
-        search.contempt.calibration_elo
-    ),
-    decimal!(
-        "WDLDrawRateTarget",
-        0.0..=0.999,
-        search.contempt.draw_rate_target
-    ),
-    decimal!(
-        "WDLDrawRateReference",
-        0.001..=0.999,
-        search.contempt.draw_rate_reference
-    ),
-    decimal!("WDLEvalObjectivity", 0.0..=1.0, search.contempt.objectivity),
-    decimal!(
-        "MovesLeftMaxEffect",
-        0.0..=1.0,
-        search.moves_left_max_effect
-    ),
-    decimal!("MovesLeftThreshold", 0.0..=1.0, search.moves_left_threshold),
-    decimal!("MovesLeftSlope", 0.0..=1.0, search.moves_left_slope),
-    decimal!(
-        "MovesLeftConstantFactor",
-        -1.0..=1.0,
-        search.moves_left_constant
-    ),
-    decimal!(
-        "MovesLeftScaledFactor",
-        -2.0..=2.0,
-        search.moves_left_scaled
-    ),
-    decimal!(
-        "MovesLeftQuadraticFactor",
-        -2.0..=2.0,
-        search.moves_left_quadratic
-    ),
-    decimal!("PolicyTemperature", 0.01..=100.0, search.policy_temperature),
-    decimal!("SmartPruningFactor", 0.0..=10.0, search.smart_pruning),
-    decimal!("LCBScale", 0.0..=10.0, search.lcb_scale),
-    decimal!("LCBMinVisits", 0.0..=1.0, search.lcb_visits),
-    check!("MateSearch", search.mate_search),
-    check!("TwoFoldDraws", search.two_fold_draws),
-    check!("Transpositions", search.transpositions),
-    spin!("MaxCollisionVisits", 1..=1_000_000, search.max_collisions),
-    decimal!("MaxOutOfOrderEvalsFactor", 0.0..=100.0, search.out_of_order),
-    decimal!(
-        "RootPolicyTemperature",
-        0.0..=100.0,
-        search.root_policy_temperature
-    ),
-    decimal!("DirichletNoiseEpsilon", 0.0..=1.0, search.noise_epsilon),
-    decimal!("DirichletNoiseAlpha", 0.001..=10000.0, search.noise_alpha),
-    spin!("GumbelMoves", 0..=256, search.gumbel_moves),
-    decimal!("GumbelScale", 0.0..=100.0, search.gumbel_scale),
-    decimal!("Temperature", 0.0..=100.0, search.temperature),
-    decimal!("TopP", 0.01..=1.0, agent.top_p),
+    decimal!("FpuValueAtRoot" => search.root_fpu_value, -100.0..=100.0),
+    decimal!("DrawScore" => search.draw_score, -1.0..=1.0),
+    decimal!("Contempt" => search.contempt.elo, -5000.0..=5000.0),
+    combo!("ContemptMode" => search.contempt.mode, ContemptMode),
+    decimal!("WDLContemptAttenuation" => search.contempt.attenuation, -10.0..=10.0),
+    decimal!("WDLCalibrationElo" => search.contempt.calibration_elo, 0.0..=10_000.0),
+    decimal!("WDLDrawRateTarget" => search.contempt.draw_rate_target, 0.0..=0.999),
+    decimal!("WDLDrawRateReference" => search.contempt.draw_rate_reference, 0.001..=0.999),
+    decimal!("WDLEvalObjectivity" => search.contempt.objectivity, 0.0..=1.0),
+    decimal!("MovesLeftMaxEffect" => search.moves_left_max_effect, 0.0..=1.0),
+    decimal!("MovesLeftThreshold" => search.moves_left_threshold, 0.0..=1.0),
+    decimal!("MovesLeftSlope" => search.moves_left_slope, 0.0..=1.0),
+    decimal!("MovesLeftConstantFactor" => search.moves_left_constant, -1.0..=1.0),
+    decimal!("MovesLeftScaledFactor" => search.moves_left_scaled, -2.0..=2.0),
+    decimal!("MovesLeftQuadraticFactor" => search.moves_left_quadratic, -2.0..=2.0),
+    decimal!("PolicyTemperature" => search.policy_temperature, 0.01..=100.0),
+    decimal!("SmartPruningFactor" => search.smart_pruning, 0.0..=10.0),
+    decimal!("LCBScale" => search.lcb_scale, 0.0..=10.0),
+    decimal!("LCBMinVisits" => search.lcb_visits, 0.0..=1.0),
+    check!("MateSearch" => search.mate_search),
+    check!("TwoFoldDraws" => search.two_fold_draws),
+    check!("Transpositions" => search.transpositions),
+    spin!("MaxCollisionVisits" => search.max_collisions, 1..=1_000_000),
+    decimal!("MaxOutOfOrderEvalsFactor" => search.out_of_order, 0.0..=100.0),
+    decimal!("RootPolicyTemperature" => search.root_policy_temperature, 0.0..=100.0),
+    decimal!("DirichletNoiseEpsilon" => search.noise_epsilon, 0.0..=1.0),
+    decimal!("DirichletNoiseAlpha" => search.noise_alpha, 0.001..=10000.0),
+    spin!("GumbelMoves" => search.gumbel_moves, 0..=256),
+    decimal!("GumbelScale" => search.gumbel_scale, 0.0..=100.0),
+    decimal!("Temperature" => search.temperature, 0.0..=100.0),
+    decimal!("TopP" => agent.top_p, 0.01..=1.0),
     text(
         "SyzygyPath",
         |settings| setting!(settings, search.tablebase).path().to_owned(),
@@ -266,8 +220,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             Ok(())
         },
     ),
-    check!("Syzygy50MoveRule", search.tablebase.fifty_move_rule),
-    check!("VerboseMoveStats", verbose_move_stats),
+    check!("Syzygy50MoveRule" => search.tablebase.fifty_move_rule),
+    check!("VerboseMoveStats" => verbose_move_stats),
     text(
         "LogFile",
         |settings| shown(settings.log_file.as_deref()).unwrap_or_default(),

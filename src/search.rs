@@ -29,24 +29,20 @@
 mod choice;
 mod clock;
 mod descent;
-#[cfg(test)]
-mod dream;
 mod environment;
 mod helpers;
-#[cfg(test)]
-mod imagining;
 mod mates;
 mod memory;
 mod numeric;
 mod parameters;
 mod prove;
-#[cfg(test)]
-mod reference;
 mod report;
 mod root;
 mod shared;
 mod stopper;
 mod sync;
+#[cfg(test)]
+mod tests;
 mod tree;
 mod wdl;
 

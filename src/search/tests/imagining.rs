@@ -1,6 +1,5 @@
 //! Searches in the imagination of something that knows the rules, or nearly.
 
-use super::{Parameters, Search, WorldOptions};
 use crate::chess::Game;
 use crate::encode::{POLICY_SIZE, policy_index, policy_move};
 use crate::nn::{
@@ -8,6 +7,7 @@ use crate::nn::{
     Scene, Uniform, Value,
 };
 use crate::play::{Control, Limits};
+use crate::search::{Parameters, Search, WorldOptions};
 use parking_lot::Mutex;
 use shakmaty::{CastlingMode, Position};
 use std::sync::Arc;

@@ -1,16 +1,16 @@
 //! PUCT in its plainest form, one visit at a time, against which the search is
 //! held.
 
-use super::Search;
-use super::parameters::Parameters;
-use super::tree::Tree;
-use super::tree::arena::{Arena, Index};
-use super::tree::header::Outcome;
-use super::tree::prior;
 use crate::chess::{Game, mate_in_one};
 use crate::encode::Encoder;
 use crate::nn::{Backend, BackendError, Batch, Evaluations, Properties, Value};
 use crate::play::{Control, Limits};
+use crate::search::Search;
+use crate::search::parameters::Parameters;
+use crate::search::tree::Tree;
+use crate::search::tree::arena::{Arena, Index};
+use crate::search::tree::header::Outcome;
+use crate::search::tree::prior;
 use shakmaty::{CastlingMode, Move, Position};
 use std::sync::Arc;
 

@@ -1,15 +1,15 @@
 //! A search in an environment without rules, that keeps something by node.
 
-use super::environment::Environment;
-use super::{Parameters, Search};
 use crate::chess::Game;
 use crate::nn::{BackendError, Uniform, Value};
 use crate::play::{Control, Limits};
 use crate::search::descent::worker::SearchWorker;
+use crate::search::environment::Environment;
 use crate::search::tree::arena::Index;
 use crate::search::tree::header::Outcome;
 use crate::search::tree::move_order::{best_edge, visited};
 use crate::search::tree::packed::pack_move;
+use crate::search::{Parameters, Search};
 use parking_lot::Mutex;
 use shakmaty::Position;
 use std::collections::HashMap;

@@ -87,6 +87,16 @@ impl AgentKind {
         }
     }
 
+    /// The family of networks that it is for; `None` where others will do.
+    #[must_use]
+    pub fn family(self) -> Option<&'static str> {
+        match self {
+            AgentKind::Diffusion => Some("diffusion"),
+            AgentKind::World => Some("world"),
+            AgentKind::Mcts | AgentKind::Policy | AgentKind::Value | AgentKind::Human => None,
+        }
+    }
+
     /// Whether it searches a tree, so that nodes and time are limits to it.
     #[must_use]
     pub fn searches(self) -> bool {

@@ -197,17 +197,13 @@ impl Networks {
         name: Option<&str>,
         settings: &mut player::Settings,
     ) -> Result<(), Problem> {
-        let family = match settings.agent {
-            AgentKind::Diffusion => "diffusion",
-            AgentKind::World => "world",
-            _ => "",
+        let family = settings.agent.family();
+        let chosen = match (name, family) {
+            (Some(name), _) => self.named(name)?,
+            (None, Some(family)) => self.of_family(family).unwrap_or(&self.main),
+            (None, None) => return Ok(()),
         };
-        let chosen = match name {
-            Some(name) => self.named(name)?,
-            None if family.is_empty() => return Ok(()),
-            None => self.of_family(family).unwrap_or(&self.main),
-        };
-        if !family.is_empty() && chosen.family != family {
+        if let Some(family) = family.filter(|family| chosen.family != *family) {
             let detail = format!(
                 "this agent needs a network of the family {family}: start the server with --also and one"
             );

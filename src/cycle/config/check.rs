@@ -1,12 +1,40 @@
 //! Reading a loop's configuration, and what its values must be.
 
-use super::{CycleConfig, Share};
+use super::{ActorConfig, CycleConfig, GateConfig, ReanalyserConfig, Share};
 use crate::cycle::CycleConfigError;
 use crate::nn::Devices;
 use std::path::Path;
 
 /// Longest time between two looks at the store, in seconds: a day.
 const LONGEST_POLL: f64 = 86400.0;
+
+/// A key, whether its value can be, and what it must be.
+type Rule = (&'static str, bool, &'static str);
+
+fn share(key: &'static str, value: f64) -> Rule {
+    let holds = (0.0..=1.0).contains(&value);
+    (key, holds, "at least 0 and at most 1")
+}
+
+fn share_above_0(key: &'static str, value: f64) -> Rule {
+    (key, value > 0.0 && value <= 1.0, "above 0 and at most 1")
+}
+
+fn positive(key: &'static str, value: f64) -> Rule {
+    (key, value.is_finite() && value > 0.0, "above 0")
+}
+
+fn at_least_0(key: &'static str, value: f64) -> Rule {
+    (key, value.is_finite() && value >= 0.0, "at least 0")
+}
+
+fn at_least_2(key: &'static str, value: u64) -> Rule {
+    (key, value >= 2, "at least 2")
+}
+
+fn alone(key: &'static str, cores: Share) -> Rule {
+    (key, cores.processes == 1, "1: there is one of its kind")
+}
 
 impl CycleConfig {
     /// Reads and checks a configuration. Relative paths are relative to the folder that
@@ -40,109 +68,20 @@ impl CycleConfig {
     }
 
     fn check(&self) -> Result<(), CycleConfigError> {
-        const SHARE: &str = "at least 0 and at most 1";
-        const POSITIVE: &str = "above 0";
-        const AT_LEAST_0: &str = "at least 0";
-        const ALONE: &str = "1: there is one of its kind";
-        let is_share = |value: f64| (0.0..=1.0).contains(&value);
-        let is_positive = |value: f64| value.is_finite() && value > 0.0;
-        let is_at_least_0 = |value: f64| value.is_finite() && value >= 0.0;
-        let is_part = |cores: Share| is_at_least_0(cores.share);
-        let is_alone = |cores: Share| cores.processes == 1;
-        let window = &self.learner.window;
-        let is_named = |path: &Path| !path.as_os_str().is_empty();
-        let mut rules = vec![
-            ("store", is_named(&self.store), "a folder or an address"),
-            ("folder", is_named(&self.folder), "a folder"),
-            (
-                "poll",
-                is_positive(self.poll) && self.poll <= LONGEST_POLL,
-                "above 0 and at most 86400",
-            ),
-            ("shard_rows", self.shard_rows > 0, POSITIVE),
-            (
-                "search.noise",
-                self.search.noise.is_none_or(|it| is_share(it.into())),
-                SHARE,
-            ),
-            (
-                "learner.cores.share",
-                is_part(self.learner.cores),
-                AT_LEAST_0,
-            ),
-            (
-                "learner.cores.processes",
-                is_alone(self.learner.cores),
-                ALONE,
-            ),
-            (
-                "learner.samples_per_row",
-                is_positive(self.learner.samples_per_row),
-                POSITIVE,
-            ),
-            ("learner.window.start", is_positive(window.start), POSITIVE),
-            ("learner.window.per_row", is_share(window.per_row), SHARE),
-            (
-                "learner.window.exponent",
-                is_share(window.exponent) && window.exponent > 0.0,
-                "above 0 and at most 1",
-            ),
-        ];
+        let mut rules = self.rules();
         if let Some(actors) = &self.actors {
-            let two = "at least 2";
-            let share = is_part(actors.cores);
-            rules.push(("actors.cores.share", share, AT_LEAST_0));
-            rules.push(("actors.visits", actors.visits >= 2, two));
-            if let Some(cheap) = actors.cheap {
-                rules.push(("actors.cheap.share", is_share(cheap.share), SHARE));
-                rules.push(("actors.cheap.visits", cheap.visits >= 2, two));
-            }
-            if let Some(foresight) = actors.foresight {
-                let share = is_share(foresight.share);
-                rules.push(("actors.foresight.share", share, SHARE));
-                let steps = foresight.steps > 0;
-                rules.push(("actors.foresight.steps", steps, POSITIVE));
-                rules.push((
-                    "actors.foresight",
-                    self.is_of_family("diffusion"),
-                    "left out: `training.network` is not of the family diffusion, whose networks foresee",
-                ));
-            }
-            let temperature = actors.temperature;
-            let is_temperature = is_at_least_0(temperature.into());
-            rules.push(("actors.temperature", is_temperature, AT_LEAST_0));
-            let is_hopeless = |q: f32| (-1.0..0.0).contains(&q);
-            let resigns = actors.resign.is_none_or(is_hopeless);
-            rules.push(("actors.resign", resigns, "at least -1 and below 0"));
-            rules.push(("actors.played_on", is_share(actors.played_on), SHARE));
+            rules.extend(self.rules_of_actors(actors));
         }
         if let Some(again) = &self.reanalysers {
-            let share = is_part(again.cores);
-            rules.push(("reanalysers.cores.share", share, AT_LEAST_0));
-            let mut weights = again.games.iter().map(|games| games.weight);
-            let are_weights = weights.all(is_positive);
-            let own = is_at_least_0(again.own);
-            rules.push(("reanalysers.own", own, AT_LEAST_0));
-            rules.push(("reanalysers.visits", again.visits >= 2, "at least 2"));
-            let positions = is_share(again.positions) && again.positions > 0.0;
-            rules.push(("reanalysers.positions", positions, "above 0 and at most 1"));
-            rules.push(("reanalysers.games.weight", are_weights, POSITIVE));
+            rules.extend(rules_of_reanalysers(again));
         }
         if let Some(gate) = &self.gate {
-            rules.push(("gate.cores.share", is_part(gate.cores), AT_LEAST_0));
-            rules.push(("gate.cores.processes", is_alone(gate.cores), ALONE));
-            let is_rate = |rate: f64| rate > 0.0 && rate < 0.5;
-            rules.push(("gate.games", gate.games >= 2, "at least 2"));
-            rules.push(("gate.visits", gate.visits >= 2, "at least 2"));
-            rules.push(("gate.elo1", gate.elo1 > gate.elo0, "above `elo0`"));
-            let rates = is_rate(gate.alpha) && is_rate(gate.beta);
-            rules.push(("gate.alpha", rates, "above 0 and below 0.5, as `gate.beta`"));
+            rules.extend(rules_of_gate(gate));
         }
-        rules.push((
-            "search.imagination",
-            !self.search.imagination || self.is_of_family("world"),
-            "false: `training.network` is not of the family world, whose networks imagine",
-        ));
+        let imagines = !self.search.imagination || self.is_of_family("world");
+        let network =
+            "false: `training.network` is not of the family world, whose networks imagine";
+        rules.push(("search.imagination", imagines, network));
         let device: Result<Devices, _> = self.search.device.parse();
         rules.push(("search.device", device.is_ok(), "auto, cpu, cuda or cuda:1"));
         match rules.into_iter().find(|&(_, holds, _)| !holds) {
@@ -150,4 +89,78 @@ impl CycleConfig {
             None => self.search.parameters().map(|_| ()),
         }
     }
+
+    fn rules(&self) -> Vec<Rule> {
+        let is_named = |path: &Path| !path.as_os_str().is_empty();
+        let polls = self.poll > 0.0 && self.poll <= LONGEST_POLL;
+        let noise = self.search.noise.unwrap_or_default();
+        let (learner, window) = (&self.learner, &self.learner.window);
+        vec![
+            ("store", is_named(&self.store), "a folder or an address"),
+            ("folder", is_named(&self.folder), "a folder"),
+            ("poll", polls, "above 0 and at most 86400"),
+            positive("shard_rows", self.shard_rows as f64),
+            share("search.noise", noise.into()),
+            at_least_0("learner.cores.share", learner.cores.share),
+            alone("learner.cores.processes", learner.cores),
+            positive("learner.samples_per_row", learner.samples_per_row),
+            positive("learner.window.start", window.start),
+            share("learner.window.per_row", window.per_row),
+            share_above_0("learner.window.exponent", window.exponent),
+        ]
+    }
+
+    fn rules_of_actors(&self, actors: &ActorConfig) -> Vec<Rule> {
+        let mut rules = vec![
+            at_least_0("actors.cores.share", actors.cores.share),
+            at_least_2("actors.visits", actors.visits),
+        ];
+        if let Some(cheap) = actors.cheap {
+            rules.push(share("actors.cheap.share", cheap.share));
+            rules.push(at_least_2("actors.cheap.visits", cheap.visits));
+        }
+        if let Some(foresight) = actors.foresight {
+            rules.push(share("actors.foresight.share", foresight.share));
+            let steps = foresight.steps as f64;
+            rules.push(positive("actors.foresight.steps", steps));
+            rules.push((
+                "actors.foresight",
+                self.is_of_family("diffusion"),
+                "left out: `training.network` is not of the family diffusion, whose networks foresee",
+            ));
+        }
+        let is_hopeless = |q: f32| (-1.0..0.0).contains(&q);
+        let resigns = actors.resign.is_none_or(is_hopeless);
+        rules.extend([
+            at_least_0("actors.temperature", actors.temperature.into()),
+            ("actors.resign", resigns, "at least -1 and below 0"),
+            share("actors.played_on", actors.played_on),
+        ]);
+        rules
+    }
+}
+
+fn rules_of_reanalysers(again: &ReanalyserConfig) -> Vec<Rule> {
+    let weights = again.games.iter().map(|games| games.weight);
+    let mut rules = vec![
+        at_least_0("reanalysers.cores.share", again.cores.share),
+        at_least_0("reanalysers.own", again.own),
+        at_least_2("reanalysers.visits", again.visits),
+        share_above_0("reanalysers.positions", again.positions),
+    ];
+    rules.extend(weights.map(|weight| positive("reanalysers.games.weight", weight)));
+    rules
+}
+
+fn rules_of_gate(gate: &GateConfig) -> Vec<Rule> {
+    let is_rate = |rate: f64| rate > 0.0 && rate < 0.5;
+    let rates = is_rate(gate.alpha) && is_rate(gate.beta);
+    vec![
+        at_least_0("gate.cores.share", gate.cores.share),
+        alone("gate.cores.processes", gate.cores),
+        at_least_2("gate.games", gate.games),
+        at_least_2("gate.visits", gate.visits),
+        ("gate.elo1", gate.elo1 > gate.elo0, "above `elo0`"),
+        ("gate.alpha", rates, "above 0 and below 0.5, as `gate.beta`"),
+    ]
 }

@@ -7,7 +7,7 @@ mod restore;
 use super::config::CycleConfig;
 use super::ending::is_lasting_store;
 use super::error::CycleError;
-use super::post::Post;
+use super::post::{Post, bear};
 use super::rows::Rows;
 use crate::data::loader::SourceConfig;
 use crate::data::shard::Shard;
@@ -231,12 +231,7 @@ impl Learner<'_> {
         let beside = beside(base)?;
         let mut told = None;
         loop {
-            match rows.look(post.store) {
-                Err(CycleError::Store(error)) if !is_lasting_store(&error) => {
-                    tracing::warn!("{error}");
-                }
-                looked => looked?,
-            }
+            bear(rows.look(post.store))?;
             let total = rows.total();
             let (shards, window) = rows.newest(learner.window.size(total));
             let share = window as f64 / (window as f64 + beside).max(1.0);

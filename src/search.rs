@@ -212,7 +212,7 @@ impl Search {
         }
     }
 
-    /// Imagines by these options from now on, if it does.
+    /// Has a search in imagination go by these options from the next [`Search::adjust`] on.
     pub(crate) fn imagine_by(&mut self, options: &WorldOptions) {
         if let Some(dream) = &mut self.dream {
             dream.options = options.clone();
@@ -341,7 +341,7 @@ impl Search {
         })
     }
 
-    /// The moves to be searched, with what a tablebase says of them.
+    /// The moves to be searched, and the tablebases' verdict on them.
     fn candidates(
         &self,
         game: &Game,
@@ -362,7 +362,8 @@ impl Search {
     }
 
     /// Brings the tree and the search for mates to the game's position, where `moves` are to
-    /// be searched. What the search before thought the position worth, if it was of this game.
+    /// be searched. Returns the value that the search before gave the position, if it was of
+    /// this game.
     fn prepare(&mut self, game: &Game, limits: &Limits, moves: &MoveList) -> Option<f64> {
         let restricted = moves.len() < game.position().legal_moves().len();
         let contempt = &self.parameters.contempt;

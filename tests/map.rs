@@ -311,7 +311,7 @@ fn circle(folder: &[String], uses: &BTreeSet<(Names, Names)>) -> Option<BTreeSet
         .filter_map(|(from, to)| Some((part(from)?, part(to)?)));
     let mut edges: BTreeSet<(String, String)> = edges.filter(|(from, to)| from != to).collect();
     loop {
-        // What uses none of the others is in no circle, nor is what none of them uses.
+        // A part of a circle uses another of the parts, and is used by one.
         let (users, used): (BTreeSet<_>, BTreeSet<_>) = edges.iter().cloned().unzip();
         let before = edges.len();
         edges.retain(|(from, to)| users.contains(to) && used.contains(from));

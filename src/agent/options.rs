@@ -3,14 +3,14 @@
 use crate::nn::Decoding;
 use crate::search::{Parameters, WorldOptions};
 
-/// What steers the agent `human` alone.
+/// Options of the agent `human` alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HumanOptions {
     /// Whether it takes the time that a person might take.
     pub takes_time: bool,
 }
 
-/// What steers the agent `diffusion` alone.
+/// Options of the agent `diffusion` alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiffusionOptions {
     /// Evaluations in which it foresees a future; 0 leaves them to the clock.
@@ -33,11 +33,11 @@ pub struct Options {
     /// Share of the policy that a move is drawn from where the policy itself is
     /// sampled, in 0…1: the likeliest moves that together have it (nucleus sampling).
     pub top_p: f32,
-    /// What steers the agent `human` alone.
+    /// Options of the agent `human` alone.
     pub human: HumanOptions,
-    /// What steers the agent `diffusion` alone.
+    /// Options of the agent `diffusion` alone.
     pub diffusion: DiffusionOptions,
-    /// What steers the agent `world` alone.
+    /// Options of the agent `world` alone.
     pub world: WorldOptions,
 }
 

@@ -1,4 +1,4 @@
-//! What every worker is given, and what it bears with.
+//! The post that every worker is given, and how it bears with a store out of reach.
 
 use super::ending::is_lasting_store;
 use super::error::CycleError;

@@ -155,8 +155,8 @@ impl Settings {
         self.backend.threads = threads;
     }
 
-    /// Sets the evaluations in which networks imagine futures, for every agent; 0 leaves them
-    /// to the clock where an agent asks again by it, and is 1 elsewhere.
+    /// Sets the evaluations in which networks imagine futures, for every agent. With 0 the
+    /// agent `diffusion` goes by the clock, and all others take one.
     pub fn set_diffusion_steps(&mut self, steps: usize) {
         self.options.diffusion.steps = steps;
         self.backend.network.decoding.steps = steps.max(1);

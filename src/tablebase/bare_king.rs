@@ -107,7 +107,7 @@ impl Place {
         Some((kind.role, place))
     }
 
-    /// Whether it is the one that counts of two that are mirror images.
+    /// Whether the table holds this place, and not its mirror image.
     fn is_standard(&self) -> bool {
         self.king.file() < File::E
     }

@@ -1,5 +1,5 @@
-//! The options: one table from which everything follows, what `uci` lists, what
-//! `setoption` accepts, and the columns of the guide's page that are no prose.
+//! The options: one table gives the answer to `uci`, checks `setoption`, and fills the
+//! guide's page but for its last column, which says in words what each option does.
 
 mod table;
 

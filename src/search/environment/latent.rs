@@ -26,7 +26,7 @@ const ENDED: f32 = 0.5;
 /// No packed move looks like that.
 const IMAGINED: u16 = 8 << 12;
 
-/// What steers a search in imagination besides what steers every search.
+/// Options of a search in imagination, beside those of every search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorldOptions {
     /// Moves that are considered in a position, those that the network finds likeliest to be

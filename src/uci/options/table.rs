@@ -1,7 +1,7 @@
 //! The table of options, in the order in which they are listed.
 //!
-//! A row names the option, what it takes and the setting that it is. Paths begin at
-//! [`Settings`]; `search`, `network` and `agent` stand for the player's.
+//! A row names the option, the setting behind it and the values that it takes. Paths begin
+//! at [`Settings`]; `search`, `network` and `agent` are the player's.
 
 use super::{Button, Entry, Kind};
 use crate::agent::{AgentKind, LOWEST_RATING};
@@ -25,7 +25,7 @@ const MAX_ELO: u64 = 5000;
 /// Spin boxes of clients hold 32 bits with a sign.
 const MAX_SEED: u64 = i32::MAX as u64;
 
-/// What a list of devices looks like.
+/// The forms that a list of devices takes.
 const DEVICES: &str =
     "auto, cpu, cuda, cuda:1 (the device's number) or cuda:0,cuda:1 (several, at most 32)";
 
@@ -47,7 +47,7 @@ macro_rules! check {
     };
 }
 
-/// Its last argument is the player's method that sets it, where it is more than one place.
+/// A fourth argument is the player's method that sets it, where it is kept in two places.
 macro_rules! spin {
     ($name:literal => $root:ident $(. $field:ident)*, $range:expr, $set:ident) => {
         spin(

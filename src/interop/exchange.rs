@@ -7,8 +7,8 @@ use super::pytorch;
 use crate::atomic_file;
 use crate::network::lc0::HeadChoice;
 use crate::network::{self, Network, OpenError};
-use crate::nn::CodePolicy;
 use crate::nn::torch::{self, ExportPrecision, NetworkError};
+use crate::nn::{CodePolicy, Metadata};
 use serde::Serialize;
 use serde_json::Value;
 use std::io::Write;
@@ -142,9 +142,8 @@ pub fn to_lc0(
     policy: CodePolicy,
     encoding: Lc0Encoding,
 ) -> Result<Vec<u8>, ExchangeError> {
-    expect_own(file)?;
-    let network = lc0::for_lc0(network::open(file, policy)?)?;
-    Ok(lc0::write(&network, encoding)?)
+    let (network, _) = own(file, policy)?;
+    Ok(lc0::write(&lc0::for_lc0(network)?, encoding)?)
 }
 
 /// A network of the engine's in ONNX inside a file of Lc0's, as its ONNX
@@ -157,8 +156,7 @@ pub fn to_onnx_in_lc0(
     policy: CodePolicy,
     precision: ExportPrecision,
 ) -> Result<Vec<u8>, ExchangeError> {
-    expect_own(file)?;
-    let network = network::open(file, policy)?;
+    let (network, _) = own(file, policy)?;
     Ok(onnx::wrap_in_lc0(&network, precision)?)
 }
 
@@ -171,17 +169,18 @@ pub fn to_onnx(
     policy: CodePolicy,
     precision: ExportPrecision,
 ) -> Result<Vec<u8>, ExchangeError> {
-    expect_own(file)?;
-    let (_, metadata) = torch::open(file, policy)?;
-    let network = network::open(file, policy)?;
+    let (network, metadata) = own(file, policy)?;
     Ok(onnx::write(&network, &metadata, precision)?)
 }
 
-/// Refuses other files, each with its reason.
-fn expect_own(file: &[u8]) -> Result<(), ExchangeError> {
+/// A network of the engine's; refuses other files, each with its reason.
+fn own(file: &[u8], policy: CodePolicy) -> Result<(Network, Metadata), ExchangeError> {
     match FileKind::of(file) {
         None => Err(ExchangeError::Unknown),
-        Some(FileKind::TorchScript) => Ok(()),
+        Some(FileKind::TorchScript) => {
+            let (metadata, tensors) = torch::contents(file, policy)?;
+            Ok((Network::from_tensors(&metadata, tensors)?, metadata))
+        }
         Some(_) => Err(ExchangeError::Foreign),
     }
 }

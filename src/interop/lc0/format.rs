@@ -132,35 +132,33 @@ fn unsupported(what: &str, number: i32) -> Lc0Error {
     Lc0Error::Unsupported(format!("{what} {number}"))
 }
 
+/// Activations by Lc0's numbers; the default is none of them.
+const ACTIVATIONS: [(ActivationFunction, Activation); 8] = [
+    (ActivationFunction::Mish, Activation::Mish),
+    (ActivationFunction::Relu, Activation::Relu),
+    (ActivationFunction::None, Activation::None),
+    (ActivationFunction::Tanh, Activation::Tanh),
+    (ActivationFunction::Sigmoid, Activation::Sigmoid),
+    (ActivationFunction::Selu, Activation::Selu),
+    (ActivationFunction::Swish, Activation::Swish),
+    (ActivationFunction::Relu2, Activation::Relu2),
+];
+
 fn activation_of(function: ActivationFunction) -> Result<Option<Activation>, Lc0Error> {
-    Ok(Some(match function {
-        ActivationFunction::Default => return Ok(None),
-        ActivationFunction::Mish => Activation::Mish,
-        ActivationFunction::Relu => Activation::Relu,
-        ActivationFunction::None => Activation::None,
-        ActivationFunction::Tanh => Activation::Tanh,
-        ActivationFunction::Sigmoid => Activation::Sigmoid,
-        ActivationFunction::Selu => Activation::Selu,
-        ActivationFunction::Swish => Activation::Swish,
-        ActivationFunction::Relu2 => Activation::Relu2,
-        ActivationFunction::Softmax => {
-            return Err(Lc0Error::Unsupported("softmax as an activation".to_owned()));
+    let mut known = ACTIVATIONS.iter();
+    match known.find(|(theirs, _)| *theirs == function) {
+        None if function == ActivationFunction::Softmax => {
+            Err(Lc0Error::Unsupported("softmax as an activation".to_owned()))
         }
-    }))
+        found => Ok(found.map(|(_, ours)| *ours)),
+    }
 }
 
 fn function_of(activation: Activation) -> Result<ActivationFunction, Lc0Error> {
-    Ok(match activation {
-        Activation::Mish => ActivationFunction::Mish,
-        Activation::Relu => ActivationFunction::Relu,
-        Activation::None => ActivationFunction::None,
-        Activation::Tanh => ActivationFunction::Tanh,
-        Activation::Sigmoid => ActivationFunction::Sigmoid,
-        Activation::Selu => ActivationFunction::Selu,
-        Activation::Swish => ActivationFunction::Swish,
-        Activation::Relu2 => ActivationFunction::Relu2,
-        Activation::Gelu => return Err(Lc0Error::Inexpressible("GELU".to_owned())),
-    })
+    let mut known = ACTIVATIONS.iter();
+    let found = known.find(|(_, ours)| *ours == activation);
+    let found = found.map(|(theirs, _)| *theirs);
+    found.ok_or_else(|| Lc0Error::Inexpressible("GELU".to_owned()))
 }
 
 /// Whether older Lc0 reads the heads of such a network, too: one policy and one

@@ -146,87 +146,75 @@ impl Builder {
     /// Adds a tensor under a name of its own: `name`, where that is free.
     /// Floating-point numbers are stored in the network's type.
     pub fn tensor(&mut self, name: &str, tensor: &Tensor) -> String {
-        let name = match self.names.contains(name) {
-            false => name.to_owned(),
-            true => format!("{name}_{}", self.names.len()),
-        };
-        let (kind, float) = match self.float {
-            _ if !tensor.is_floating_point() => (Kind::Int64, DataType::Int64),
-            DataType::Float16 => (Kind::Half, self.float),
-            DataType::Bfloat16 => (Kind::BFloat16, self.float),
-            _ => (Kind::Float, self.float),
-        };
-        self.initializer(&name, tensor.size(), float, bytes(&tensor.to_kind(kind)));
-        name
+        self.initializer(name, tensor, self.float)
     }
 
     /// A number in the network's type.
     pub fn scalar(&mut self, value: f64) -> String {
         let tensor = Tensor::from(value);
-        self.constant(format!("f{value}").into_bytes(), &tensor)
+        self.constant(format!("f{value}").into_bytes(), &tensor, self.float)
     }
 
     /// A list of integers.
     pub fn integers(&mut self, values: &[i64]) -> String {
         let key = values.iter().flat_map(|value| value.to_le_bytes());
         let key = std::iter::once(b'l').chain(key).collect();
-        self.constant(key, &Tensor::from_slice(values))
+        self.constant(key, &Tensor::from_slice(values), self.float)
     }
 
     /// One integer without dimensions.
     pub fn integer(&mut self, value: i64) -> String {
-        self.constant(format!("i{value}").into_bytes(), &Tensor::from(value))
-    }
-
-    fn constant(&mut self, key: Vec<u8>, tensor: &Tensor) -> String {
-        if let Some(name) = self.constants.get(&key) {
-            return name.clone();
-        }
-        let name = self.tensor(&format!("constant_{}", self.constants.len()), tensor);
-        self.constants.insert(key, name.clone());
-        name
+        let tensor = Tensor::from(value);
+        self.constant(format!("i{value}").into_bytes(), &tensor, self.float)
     }
 
     /// A number in single precision, whatever the network's type is.
     pub fn single(&mut self, value: f32) -> String {
-        let key = format!("s{value}").into_bytes();
+        let tensor = Tensor::from(value);
+        self.constant(format!("s{value}").into_bytes(), &tensor, DataType::Float)
+    }
+
+    fn constant(&mut self, key: Vec<u8>, tensor: &Tensor, float: DataType) -> String {
         if let Some(name) = self.constants.get(&key) {
             return name.clone();
         }
         let name = format!("constant_{}", self.constants.len());
-        let data = value.to_le_bytes().to_vec();
-        self.initializer(&name, Vec::new(), DataType::Float, data);
+        let name = self.initializer(&name, tensor, float);
         self.constants.insert(key, name.clone());
         name
     }
 
-    fn initializer(&mut self, name: &str, dims: Vec<i64>, kind: DataType, raw_data: Vec<u8>) {
-        self.names.insert(name.to_owned());
+    fn initializer(&mut self, name: &str, tensor: &Tensor, float: DataType) -> String {
+        let name = match self.names.contains(name) {
+            false => name.to_owned(),
+            true => format!("{name}_{}", self.names.len()),
+        };
+        let (kind, data_type) = match float {
+            _ if !tensor.is_floating_point() => (Kind::Int64, DataType::Int64),
+            DataType::Float16 => (Kind::Half, float),
+            DataType::Bfloat16 => (Kind::BFloat16, float),
+            _ => (Kind::Float, float),
+        };
+        self.names.insert(name.clone());
         self.graph.initializer.push(TensorProto {
-            dims,
-            data_type: kind.into(),
-            name: name.to_owned(),
-            raw_data,
+            dims: tensor.size(),
+            data_type: data_type.into(),
+            name: name.clone(),
+            raw_data: bytes(&tensor.to_kind(kind)),
             ..TensorProto::default()
         });
+        name
     }
 
-    /// The mean over `axes`.
-    pub fn mean(&mut self, input: &str, axes: &[i64], keep: bool) -> String {
+    /// The mean or the sum over `axes`, as the operator says.
+    pub fn reduce(&mut self, operator: &str, input: &str, axes: &[i64], keep: bool) -> String {
         let keep = int("keepdims", i64::from(keep));
-        // The axes became an input with version 18.
-        if self.operator_set() < 18 {
-            return self.node("ReduceMean", &[input], vec![ints("axes", axes), keep]);
+        // The axes of the mean became an input with version 18.
+        if operator == "ReduceMean" && self.operator_set() < 18 {
+            return self.node(operator, &[input], vec![ints("axes", axes), keep]);
         }
         let axes = self.integers(axes);
-        self.node("ReduceMean", &[input, &axes], vec![keep])
-    }
-
-    /// The sum over `axes`.
-    pub fn sum(&mut self, input: &str, axes: &[i64], keep: bool) -> String {
-        let axes = self.integers(axes);
-        let keep = int("keepdims", i64::from(keep));
-        self.node("ReduceSum", &[input, &axes], vec![keep])
+        self.node(operator, &[input, &axes], vec![keep])
     }
 
     /// The model of the finished graph.

@@ -15,18 +15,13 @@ impl Translator<'_> {
         Ok(Some(match call.name {
             "add" | "sub" | "rsub" => {
                 let other = self.operand(call.arguments.get(1)?)?;
-                let factor = call.arguments.get(2)?;
-                match call.name {
-                    "rsub" => {
-                        let x = self.scaled(x, factor)?;
-                        self.builder.node("Sub", &[&other, &x], vec![])
-                    }
-                    name => {
-                        let operator = if name == "add" { "Add" } else { "Sub" };
-                        let other = self.scaled(&other, factor)?;
-                        self.builder.node(operator, &[x, &other], vec![])
-                    }
-                }
+                let (left, right) = match call.name {
+                    "rsub" => (&*other, x),
+                    _ => (x, &*other),
+                };
+                let right = self.scaled(right, call.arguments.get(2)?)?;
+                let operator = ["Sub", "Add"][usize::from(call.name == "add")];
+                self.builder.node(operator, &[left, &right], vec![])
             }
             "addcmul" => {
                 let factors = self.operands(&call.arguments.first(3)?[1..])?;

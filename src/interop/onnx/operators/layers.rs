@@ -30,10 +30,8 @@ impl Translator<'_> {
             "mean" | "sum" => {
                 let axes = call.arguments.ints(1)?;
                 let keep = call.arguments.bool(2)?;
-                match call.name {
-                    "mean" => self.builder.mean(&call.x, &axes, keep),
-                    _ => self.builder.sum(&call.x, &axes, keep),
-                }
+                let operator = ["ReduceMean", "ReduceSum"][usize::from(call.name == "sum")];
+                self.builder.reduce(operator, &call.x, &axes, keep)
             }
             _ => return Ok(None),
         }))
@@ -143,7 +141,7 @@ impl Translator<'_> {
         };
         let epsilon = self.builder.single(epsilon as f32);
         let square = self.builder.node("Mul", &[&wide, &wide], vec![]);
-        let mean = self.builder.mean(&square, &axes, true);
+        let mean = self.builder.reduce("ReduceMean", &square, &axes, true);
         let mean = self.builder.node("Add", &[&mean, &epsilon], vec![]);
         let root = self.builder.node("Sqrt", &[&mean], vec![]);
         let mut normal = self.builder.node("Div", &[&wide, &root], vec![]);

@@ -21,7 +21,7 @@ def forward(self, x):
     sums = torch.matmul(bits, self.embedding) + torch.sum(scalars, [1], True)
     y = torch.matmul(torch.tanh(sums), self.heads)
     moves_left = torch.add(torch.select(y, 1, 3), 50)
-    q, error = torch.tanh(torch.select(y, 1, 4)), torch.exp(torch.select(y, 1, 5))
+    q, error = torch.tanh(torch.select(y, 1, 4)), torch.sigmoid(torch.select(y, 1, 5))
     return torch.slice(y, 1, 6), torch.slice(y, 1, 0, 3), moves_left, q, error
 ";
 

@@ -3,6 +3,7 @@
 use super::fold::fold_batch_norms;
 use super::format::{format_of, has_single_heads};
 use super::heads::spread;
+use super::infer::infer;
 use super::layer::Lc0Encoding;
 use super::schema::{Layer, MAGIC, Net, TrainingParams};
 use super::summary::{contents, licence, training};
@@ -22,8 +23,9 @@ use tch::{Device, Tensor};
 /// we do not evaluate; [`Lc0Error::Onnx`] if it holds an ONNX model instead.
 pub fn read(file: &[u8], heads: HeadChoice) -> Result<Network, Lc0Error> {
     let net = container::open_known(file)?;
-    let (config, mut tensors) = contents(&net)?;
+    let (kind, mut tensors) = contents(&net)?;
     fold_batch_norms(&mut tensors)?;
+    let config = infer(&kind, &tensors)?;
     let architecture = Lc0::new(&config, heads, Device::Cpu)?;
     let parameters = architecture.parameters().iter();
     let tensors = parameters.map(|parameter| {

@@ -33,7 +33,8 @@ pub struct Lc0Summary {
 /// [`Lc0Error`] if it is none, or has something that we do not know.
 pub fn summary(file: &[u8]) -> Result<Lc0Summary, Lc0Error> {
     let net = container::open(file)?;
-    let (model, _) = contents(&net)?;
+    let (kind, tensors) = contents(&net)?;
+    let model = infer(&kind, &tensors)?;
     Ok(Lc0Summary {
         size: model.size()?,
         model,
@@ -43,12 +44,12 @@ pub fn summary(file: &[u8]) -> Result<Lc0Summary, Lc0Error> {
     })
 }
 
-/// The architecture of a file's network, and its tensors.
+/// What a file's network is as far as its format says, and its tensors.
 ///
 /// # Errors
 /// [`Lc0Error::Onnx`] and [`Lc0Error::Empty`] if it has none; others if they are not those of
 /// a network.
-pub(super) fn contents(net: &Net) -> Result<(Lc0Config, Tensors), Lc0Error> {
+pub(super) fn contents(net: &Net) -> Result<(Kind, Tensors), Lc0Error> {
     let mut tensors = match (&net.weights, &net.onnx_model) {
         (Some(weights), _) => Tensors::read(weights)?,
         (None, Some(_)) => return Err(Lc0Error::Onnx),
@@ -56,7 +57,7 @@ pub(super) fn contents(net: &Net) -> Result<(Lc0Config, Tensors), Lc0Error> {
     };
     let kind = Kind::of(net, &tensors)?;
     gather(&mut tensors, kind.policy, kind.attention_body);
-    Ok((infer(&kind, &tensors)?, tensors))
+    Ok((kind, tensors))
 }
 
 /// The licence that a file states.

@@ -65,6 +65,13 @@ impl Loaded {
         Ok(Loaded::Positions(Box::new(network), imagination))
     }
 
+    fn backend(&self) -> &dyn Backend {
+        match self {
+            Loaded::Positions(network, _) => &**network,
+            Loaded::Moves(network) => network,
+        }
+    }
+
     fn device(&self) -> Device {
         match self {
             Loaded::Positions(network, _) => network.device(),
@@ -85,17 +92,11 @@ impl Loaded {
 
 impl Backend for Loaded {
     fn properties(&self) -> &Properties {
-        match self {
-            Loaded::Positions(network, _) => network.properties(),
-            Loaded::Moves(network) => network.properties(),
-        }
+        self.backend().properties()
     }
 
     fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {
-        match self {
-            Loaded::Positions(network, _) => network.evaluate(batch, out),
-            Loaded::Moves(network) => network.evaluate(batch, out),
-        }
+        self.backend().evaluate(batch, out)
     }
 
     fn foresee(
@@ -104,10 +105,7 @@ impl Backend for Loaded {
         steps: usize,
         out: &mut Evaluations,
     ) -> Result<Vec<Foreseen>, BackendError> {
-        match self {
-            Loaded::Positions(network, _) => network.foresee(batch, steps, out),
-            Loaded::Moves(network) => network.foresee(batch, steps, out),
-        }
+        self.backend().foresee(batch, steps, out)
     }
 
     fn imagination(&self) -> Option<Arc<dyn Imagination>> {

@@ -54,8 +54,11 @@ pub(super) fn exported(network: &dyn Evaluator) -> ExportedProgram<'_> {
             .collect(),
         example: vec![example(&planes)],
         run: Box::new(move |weights, rows| {
-            let weights = Weights::new(weights.iter().map(Tensor::shallow_clone).collect());
-            evaluate(network, &weights, Positions::Rows(&rows[0]))
+            evaluate(
+                network,
+                &Weights::shared(weights),
+                Positions::Rows(&rows[0]),
+            )
         }),
     };
     ExportedProgram {

@@ -234,6 +234,11 @@ impl Weights {
         }
     }
 
+    /// The same tensors, which share their memory with those given.
+    pub(super) fn shared(tensors: &[Tensor]) -> Weights {
+        Weights::new(tensors.iter().map(Tensor::shallow_clone).collect())
+    }
+
     /// Views into one vector that holds all `parameters` end to end.
     /// Gradients flow back into the vector.
     #[must_use]
@@ -254,9 +259,9 @@ impl Weights {
 
     /// The same tensors, but for one of them.
     pub(super) fn with(&self, slot: Slot, tensor: Tensor) -> Weights {
-        let mut tensors: Vec<Tensor> = self.tensors.iter().map(Tensor::shallow_clone).collect();
-        tensors[slot.0] = tensor;
-        Weights::new(tensors)
+        let mut weights = Weights::shared(&self.tensors);
+        weights.tensors[slot.0] = tensor;
+        weights
     }
 
     /// The same in another type and on another device.

@@ -9,7 +9,7 @@ use crate::network::architecture::{Architecture, Structure};
 use crate::network::blocks::KeyValues;
 use crate::network::exported::ExportedProgram;
 use crate::network::parameters::Weights;
-use crate::nn::metadata::{DataType, Dimension, EncoderSpec, FORWARD, STEP, TensorSpec};
+use crate::nn::metadata::{DataType, EncoderSpec, FORWARD, STEP, TensorSpec};
 use crate::nn::torch::TracedMethod;
 use tch::{Device, Kind, Tensor};
 
@@ -43,7 +43,7 @@ impl Architecture for Gpt {
 fn forward(gpt: &Gpt) -> TracedMethod<'_> {
     let [games, tokens, _] = EXAMPLE;
     let (conditions, examples) = conditions();
-    let mut inputs = vec![tensor("tokens", DataType::I64, &["B", "T"])];
+    let mut inputs = vec![TensorSpec::new("tokens", DataType::I64, "B T")];
     inputs.extend(conditions);
     let mut example = vec![integers([games, tokens])];
     example.extend(examples);
@@ -56,7 +56,7 @@ fn forward(gpt: &Gpt) -> TracedMethod<'_> {
             let [tokens, ratings, results] = arguments else {
                 return Vec::new();
             };
-            let weights = weights_of(weights);
+            let weights = Weights::shared(weights);
             let sequences = Sequences {
                 ratings: ratings.shallow_clone(),
                 results: results.shallow_clone(),
@@ -73,20 +73,13 @@ fn step(gpt: &Gpt) -> TracedMethod<'_> {
     let (heads, width) = (gpt.config.heads, gpt.config.width / gpt.config.heads);
     let layers = gpt.layers.len() as i64;
     let (conditions, examples) = conditions();
-    let cached = |name: &str| TensorSpec {
-        name: name.to_owned(),
-        dtype: DataType::F32,
-        shape: vec![
-            Dimension::Fixed(layers),
-            Dimension::batch(),
-            Dimension::Fixed(heads),
-            Dimension::Symbol("S".to_owned()),
-            Dimension::Fixed(width),
-        ],
+    let cached = |name: &str| {
+        let shape = format!("{layers} B {heads} S {width}");
+        TensorSpec::new(name, DataType::F32, &shape)
     };
     let mut inputs = vec![
-        tensor("token", DataType::I64, &["B", "1"]),
-        tensor("position", DataType::I64, &["B", "1"]),
+        TensorSpec::new("token", DataType::I64, "B 1"),
+        TensorSpec::new("position", DataType::I64, "B 1"),
     ];
     inputs.extend(conditions);
     inputs.extend(["keys", "values"].map(cached));
@@ -110,7 +103,7 @@ fn step(gpt: &Gpt) -> TracedMethod<'_> {
             let [token, position, ratings, results, keys, values] = arguments else {
                 return Vec::new();
             };
-            let weights = weights_of(weights);
+            let weights = Weights::shared(weights);
             let sequences = Sequences {
                 tokens: token.shallow_clone(),
                 positions: position.shallow_clone(),
@@ -162,8 +155,8 @@ impl KeyValues for Concatenated {
 fn conditions() -> ([TensorSpec; 2], [Tensor; 2]) {
     let games = EXAMPLE[0];
     let specs = [
-        tensor("ratings", DataType::F32, &["B", "1", "2"]),
-        tensor("results", DataType::I64, &["B", "1"]),
+        TensorSpec::new("ratings", DataType::F32, "B 1 2"),
+        TensorSpec::new("results", DataType::I64, "B 1"),
     ];
     let ratings = Tensor::full([games, 1, 2], 1500.0, (Kind::Float, Device::Cpu));
     (specs, [ratings, integers([games, 1])])
@@ -171,27 +164,12 @@ fn conditions() -> ([TensorSpec; 2], [Tensor; 2]) {
 
 /// What comes next, at each of so many tokens.
 fn next(gpt: &Gpt, tokens: &str) -> Vec<TensorSpec> {
-    let logits = |name: &str, classes: i64| {
-        let mut spec = tensor(name, DataType::F32, &["B", tokens]);
-        spec.shape.push(Dimension::Fixed(classes));
-        spec
+    let logits = |name: &str, classes: usize| {
+        TensorSpec::new(name, DataType::F32, &format!("B {tokens} {classes}"))
     };
     let outcome = gpt.outcome.as_ref().map(|_| logits("outcome", 3));
-    let tokens = logits("next", gpt.vocabulary.size() as i64);
+    let tokens = logits("next", gpt.vocabulary.size());
     [tokens].into_iter().chain(outcome).collect()
-}
-
-/// A tensor of sizes that are numbers or names.
-fn tensor(name: &str, dtype: DataType, shape: &[&str]) -> TensorSpec {
-    let size = |size: &&str| match size.parse() {
-        Ok(size) => Dimension::Fixed(size),
-        Err(_) => Dimension::Symbol((*size).to_owned()),
-    };
-    TensorSpec {
-        name: name.to_owned(),
-        dtype,
-        shape: shape.iter().map(size).collect(),
-    }
 }
 
 fn returned(next: Next) -> Vec<Tensor> {
@@ -200,8 +178,4 @@ fn returned(next: Next) -> Vec<Tensor> {
 
 fn integers(shape: [i64; 2]) -> Tensor {
     Tensor::zeros(shape, (Kind::Int64, Device::Cpu))
-}
-
-fn weights_of(tensors: &[Tensor]) -> Weights {
-    Weights::new(tensors.iter().map(Tensor::shallow_clone).collect())
 }

@@ -14,7 +14,7 @@ use crate::network::evaluator;
 use crate::network::exported::ExportedProgram;
 use crate::network::outputs::{Output, OutputSet};
 use crate::network::parameters::Weights;
-use crate::nn::metadata::{DataType, Dimension, EncoderSpec, STEP, TensorSpec};
+use crate::nn::metadata::{DataType, EncoderSpec, STEP, TensorSpec};
 use crate::nn::torch::TracedMethod;
 use tch::{Device, Kind, Tensor};
 
@@ -57,7 +57,9 @@ fn program(world: &World) -> ExportedProgram<'_> {
             inputs: vec![planes.rows()],
             outputs: vec![world.latents("latents")],
             example: forward.example.iter().map(Tensor::shallow_clone).collect(),
-            run: Box::new(|weights, rows| vec![world.represent(&weights_of(weights), &rows[0])]),
+            run: Box::new(|weights, rows| {
+                vec![world.represent(&Weights::shared(weights), &rows[0])]
+            }),
         };
         methods.extend([forward, represent]);
     }
@@ -70,37 +72,20 @@ fn step(world: &World) -> TracedMethod<'_> {
     let past = past.min(world.config.context - 1);
     let heads = world.config.encoder.heads;
     let [squares, width] = world.config.latents();
+    let blocks = world.config.blocks;
     let cached = |name: &str| {
-        let fixed = Dimension::Fixed;
-        spec(
-            name,
-            DataType::F32,
-            vec![
-                fixed(world.config.blocks),
-                Dimension::batch(),
-                fixed(squares),
-                Dimension::Symbol("S".to_owned()),
-                fixed(heads),
-                fixed(width / heads),
-            ],
-        )
+        let shape = format!("{blocks} B {squares} S {heads} {}", width / heads);
+        TensorSpec::new(name, DataType::F32, &shape)
     };
     let zeros = || {
-        let shape = [
-            world.config.blocks,
-            boards,
-            squares,
-            past,
-            heads,
-            width / heads,
-        ];
+        let shape = [blocks, boards, squares, past, heads, width / heads];
         Tensor::zeros(shape, (Kind::Float, Device::Cpu))
     };
     TracedMethod {
         name: STEP,
         inputs: vec![
             world.latents("latents"),
-            spec("moves", DataType::I64, vec![Dimension::batch()]),
+            TensorSpec::new("moves", DataType::I64, "B"),
             cached("keys"),
             cached("values"),
         ],
@@ -119,7 +104,7 @@ fn step(world: &World) -> TracedMethod<'_> {
             let [latents, moves, keys, values] = arguments else {
                 return Vec::new();
             };
-            let weights = weights_of(weights);
+            let weights = Weights::shared(weights);
             // The caller keeps no more than the context.
             let mut past = Past::of(keys, values, i64::MAX);
             let board = world.encoder.board(None);
@@ -133,25 +118,21 @@ fn step(world: &World) -> TracedMethod<'_> {
 }
 
 fn predict(world: &World) -> TracedMethod<'_> {
-    let logits = |name: &str, shape: &[i64]| {
-        let fixed = shape.iter().copied().map(Dimension::Fixed);
-        let shape = [Dimension::batch()].into_iter().chain(fixed).collect();
-        spec(name, DataType::F32, shape)
-    };
+    let logits = |name: &str, shape: &str| TensorSpec::new(name, DataType::F32, shape);
     TracedMethod {
         name: PREDICT,
         inputs: vec![world.latents("latents")],
         outputs: vec![
-            logits("policy", &[1858]),
-            logits("wdl", &[3]),
-            logits("q", &[]),
-            logits("end", &[]),
-            logits("legality", &[1858]),
-            logits("board", &[64, SQUARE_CLASSES as i64]),
+            logits("policy", "B 1858"),
+            logits("wdl", "B 3"),
+            logits("q", "B"),
+            logits("end", "B"),
+            logits("legality", "B 1858"),
+            logits("board", &format!("B 64 {SQUARE_CLASSES}")),
         ],
         example: vec![world.zeros(EXAMPLE[0])],
         run: Box::new(|weights, latents| {
-            let weights = weights_of(weights);
+            let weights = Weights::shared(weights);
             let names = [Output::Policy, Output::Wdl, Output::Q];
             let wanted: OutputSet = names.into_iter().collect();
             let tokens = world.expand(&weights, &latents[0]);
@@ -168,25 +149,12 @@ fn predict(world: &World) -> TracedMethod<'_> {
 impl World {
     /// What latents are.
     fn latents(&self, name: &str) -> TensorSpec {
-        let shape = self.config.latents().map(Dimension::Fixed);
-        let shape = [Dimension::batch()].into_iter().chain(shape).collect();
-        spec(name, DataType::F32, shape)
+        let [squares, width] = self.config.latents();
+        TensorSpec::new(name, DataType::F32, &format!("B {squares} {width}"))
     }
 
     fn zeros(&self, boards: i64) -> Tensor {
         let [squares, width] = self.config.latents();
         Tensor::zeros([boards, squares, width], (Kind::Float, Device::Cpu))
     }
-}
-
-fn spec(name: &str, dtype: DataType, shape: Vec<Dimension>) -> TensorSpec {
-    TensorSpec {
-        name: name.to_owned(),
-        dtype,
-        shape,
-    }
-}
-
-fn weights_of(tensors: &[Tensor]) -> Weights {
-    Weights::new(tensors.iter().map(Tensor::shallow_clone).collect())
 }

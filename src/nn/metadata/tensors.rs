@@ -31,6 +31,15 @@ impl Dimension {
     }
 }
 
+impl From<&str> for Dimension {
+    fn from(size: &str) -> Dimension {
+        match size.parse() {
+            Ok(size) => Dimension::Fixed(size),
+            Err(_) => Dimension::Symbol(size.to_owned()),
+        }
+    }
+}
+
 /// A tensor that a method takes or returns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TensorSpec {
@@ -43,6 +52,16 @@ pub struct TensorSpec {
 }
 
 impl TensorSpec {
+    /// A tensor of sizes that are numbers or symbols, with spaces between them.
+    #[must_use]
+    pub fn new(name: &str, dtype: DataType, shape: &str) -> TensorSpec {
+        TensorSpec {
+            name: name.to_owned(),
+            dtype,
+            shape: shape.split_whitespace().map(Dimension::from).collect(),
+        }
+    }
+
     /// The output of this name: a policy's logits are [B, 1858], those of win, draw
     /// and loss [B, 3], all others a number a position, `[B]`.
     #[must_use]
@@ -64,11 +83,6 @@ impl TensorSpec {
     /// Rows of the bitboards' words followed by those of `scalars` scalars.
     #[must_use]
     pub fn rows(scalars: usize) -> TensorSpec {
-        let width = Dimension::Fixed((BOARDS + scalars) as i64);
-        TensorSpec {
-            name: "rows".to_owned(),
-            dtype: DataType::I64,
-            shape: vec![Dimension::batch(), width],
-        }
+        TensorSpec::new("rows", DataType::I64, &format!("B {}", BOARDS + scalars))
     }
 }

@@ -70,50 +70,57 @@ pub(crate) struct Call {
     pub settings: Settings,
 }
 
+/// A tensor that the shim reads.
+type In = *const RawTensor;
+/// Room for a tensor, or for several, that the shim makes.
+type Out = *mut *mut RawTensor;
+/// What went wrong, for [`take_text`]; null if nothing did.
+type Failure = *mut c_char;
+
 unsafe extern "C" {
     fn tessera_free_text(text: *mut c_char);
 
-    pub(super) fn tessera_module_create(name: *const c_char, out: *mut *mut Module) -> *mut c_char;
+    pub(super) fn tessera_module_create(name: *const c_char, out: *mut *mut Module) -> Failure;
     pub(super) fn tessera_module_load(
         data: *const c_char,
         size: usize,
         out: *mut *mut Module,
-    ) -> *mut c_char;
-    pub(super) fn tessera_module_copy(module: *const Module, out: *mut *mut Module) -> *mut c_char;
+    ) -> Failure;
+    pub(super) fn tessera_module_copy(module: *const Module, out: *mut *mut Module) -> Failure;
     pub(super) fn tessera_module_free(module: *mut Module);
-    pub(super) fn tessera_module_save(module: *const Module, path: *const c_char) -> *mut c_char;
-    pub(super) fn tessera_module_define(module: *mut Module, source: *const c_char) -> *mut c_char;
+    pub(super) fn tessera_module_save(module: *const Module, path: *const c_char) -> Failure;
+    pub(super) fn tessera_module_define(module: *mut Module, source: *const c_char) -> Failure;
     pub(super) fn tessera_module_register(
         module: *mut Module,
         name: *const c_char,
-        tensor: *const RawTensor,
+        tensor: In,
         parameter: bool,
-    ) -> *mut c_char;
+    ) -> Failure;
     pub(super) fn tessera_module_tensors(
         module: *const Module,
         context: *mut c_void,
         visit: VisitTensor,
-    ) -> *mut c_char;
+    ) -> Failure;
     pub(super) fn tessera_module_string(
         module: *const Module,
         method: *const c_char,
         out: *mut *mut c_char,
-    ) -> *mut c_char;
+    ) -> Failure;
     pub(super) fn tessera_module_freeze(
         module: *mut Module,
         device: c_int,
         scalar_type: c_int,
-    ) -> *mut c_char;
+    ) -> Failure;
     pub(super) fn tessera_module_forward(
         module: *mut Module,
-        input: *const RawTensor,
+        input: In,
         context: *mut c_void,
         visit: VisitTensor,
-    ) -> *mut c_char;
+    ) -> Failure;
 
     pub(super) fn tessera_script_write(
         names: *const *const c_char,
-        tensors: *const *const RawTensor,
+        tensors: *const In,
         parameters: usize,
         buffers: usize,
         metadata: *const c_char,
@@ -123,92 +130,64 @@ unsafe extern "C" {
         run: Run,
         scalar_type: c_int,
         path: *const c_char,
-    ) -> *mut c_char;
+    ) -> Failure;
 
-    pub(super) fn tessera_fused_available(like: *const RawTensor) -> bool;
+    pub(super) fn tessera_fused_available(like: In) -> bool;
     pub(super) safe fn tessera_fused_int8(fastest: &mut bool, bf16: &mut bool) -> bool;
     #[cfg(test)]
     pub(super) safe fn tessera_fused_pass_over(sets: usize);
-    pub(super) fn tessera_fused_attention(
-        call: *const Call,
-        out: *mut *mut RawTensor,
-    ) -> *mut c_char;
-    pub(super) fn tessera_fused_dense(call: *const Call, out: *mut *mut RawTensor) -> *mut c_char;
+    pub(super) fn tessera_fused_attention(call: *const Call, out: Out) -> Failure;
+    pub(super) fn tessera_fused_dense(call: *const Call, out: Out) -> Failure;
     pub(super) fn tessera_fused_inputs(
-        rows: *const RawTensor,
-        attacks: *const RawTensor,
+        rows: In,
+        attacks: In,
         width: i64,
-        like: *const RawTensor,
-        out: *mut *mut RawTensor,
-    ) -> *mut c_char;
-    pub(super) fn tessera_fused_embedding(
-        call: *const Call,
-        out: *mut *mut RawTensor,
-    ) -> *mut c_char;
-    pub(super) fn tessera_fused_nadam(
-        vectors: *const *const RawTensor,
-        constants: *const f64,
-    ) -> *mut c_char;
-    pub(super) fn tessera_fused_policy(call: *const Call, out: *mut *mut RawTensor) -> *mut c_char;
-    pub(super) fn tessera_fused_feed_forward(
-        call: *const Call,
-        out: *mut *mut RawTensor,
-    ) -> *mut c_char;
+        like: In,
+        out: Out,
+    ) -> Failure;
+    pub(super) fn tessera_fused_embedding(call: *const Call, out: Out) -> Failure;
+    pub(super) fn tessera_fused_nadam(vectors: *const In, constants: *const f64) -> Failure;
+    pub(super) fn tessera_fused_policy(call: *const Call, out: Out) -> Failure;
+    pub(super) fn tessera_fused_feed_forward(call: *const Call, out: Out) -> Failure;
 
     pub(super) safe fn tessera_fused_fits_int8(inputs: i64) -> bool;
-    pub(super) fn tessera_takes_cached_attention(query: *const RawTensor) -> bool;
+    pub(super) fn tessera_takes_cached_attention(query: In) -> bool;
     pub(super) fn tessera_cached_attention(
-        query: *const RawTensor,
-        keys: *const RawTensor,
-        values: *const RawTensor,
-        first: *const RawTensor,
-        out: *mut *mut RawTensor,
-    ) -> *mut c_char;
-    pub(super) fn tessera_rms_norm(
-        x: *const RawTensor,
-        weight: *const RawTensor,
-        epsilon: f64,
-        out: *mut *mut RawTensor,
-    ) -> *mut c_char;
-    pub(super) fn tessera_send(
-        tensor: *const RawTensor,
-        device: c_int,
-        out: *mut *mut RawTensor,
-    ) -> *mut c_char;
+        query: In,
+        keys: In,
+        values: In,
+        first: In,
+        out: Out,
+    ) -> Failure;
+    pub(super) fn tessera_rms_norm(x: In, weight: In, epsilon: f64, out: Out) -> Failure;
+    pub(super) fn tessera_send(tensor: In, device: c_int, out: Out) -> Failure;
     pub(super) fn tessera_rotated_heads(
-        joint: *const RawTensor,
-        cos: *const RawTensor,
-        sin: *const RawTensor,
+        joint: In,
+        cos: In,
+        sin: In,
         heads: i64,
-        out: *mut *mut RawTensor,
-    ) -> *mut c_char;
-    pub(super) fn tessera_takes_time_attention(joint: *const RawTensor, heads: i64) -> bool;
-    pub(super) fn tessera_time_attention(
-        joint: *const RawTensor,
-        heads: i64,
-        out: *mut *mut RawTensor,
-    ) -> *mut c_char;
-    pub(super) fn tessera_winograd_takes(weight: *const RawTensor, bias: *const RawTensor) -> bool;
-    pub(super) fn tessera_winograd_kernel(
-        weight: *const RawTensor,
-        out: *mut *mut RawTensor,
-    ) -> *mut c_char;
+        out: Out,
+    ) -> Failure;
+    pub(super) fn tessera_takes_time_attention(joint: In, heads: i64) -> bool;
+    pub(super) fn tessera_time_attention(joint: In, heads: i64, out: Out) -> Failure;
+    pub(super) fn tessera_winograd_takes(weight: In, bias: In) -> bool;
+    pub(super) fn tessera_winograd_kernel(weight: In, out: Out) -> Failure;
     pub(super) fn tessera_winograd(
-        boards: *const RawTensor,
-        weight: *const RawTensor,
-        bias: *const RawTensor,
-        kernel: *const RawTensor,
-        out: *mut *mut RawTensor,
-    ) -> *mut c_char;
+        boards: In,
+        weight: In,
+        bias: In,
+        kernel: In,
+        out: Out,
+    ) -> Failure;
     pub(super) safe fn tessera_inference_begin() -> *mut c_void;
     pub(super) fn tessera_inference_end(mode: *mut c_void);
 
     pub(super) safe fn tessera_mkl_asked() -> bool;
     pub(super) safe fn tessera_keep_memory() -> bool;
-    pub(super) fn tessera_replace_kernels() -> *mut c_char;
-    pub(super) fn tessera_torch_configuration(out: *mut *mut c_char) -> *mut c_char;
-    pub(super) fn tessera_cpu_name(out: *mut *mut c_char) -> *mut c_char;
-    pub(super) fn tessera_cpu_features(out: *mut *mut c_char) -> *mut c_char;
+    pub(super) fn tessera_replace_kernels() -> Failure;
+    pub(super) fn tessera_torch_configuration(out: *mut *mut c_char) -> Failure;
+    pub(super) fn tessera_cpu_name(out: *mut *mut c_char) -> Failure;
+    pub(super) fn tessera_cpu_features(out: *mut *mut c_char) -> Failure;
 }
 
 /// Takes over text that the shim hands out; `None` for null.

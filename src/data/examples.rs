@@ -88,12 +88,9 @@ fn of_games<E: Examples, X>(
 }
 
 /// Examples side by side, ready to become tensors.
-pub trait Columns: Send + 'static {
+pub trait Columns: Default + Send + 'static {
     /// One of them.
     type Example;
-
-    /// None yet, with room for `count`.
-    fn with_capacity(count: usize) -> Self;
 
     /// Adds one.
     fn push(&mut self, example: &Self::Example);

@@ -104,12 +104,6 @@ pub struct GameColumns {
 impl Columns for GameColumns {
     type Example = GameTokens;
 
-    fn with_capacity(count: usize) -> GameColumns {
-        GameColumns {
-            games: Vec::with_capacity(count),
-        }
-    }
-
     fn push(&mut self, game: &GameTokens) {
         self.games.push(game.clone());
     }

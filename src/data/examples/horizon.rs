@@ -218,14 +218,6 @@ pub struct HorizonColumns {
 impl Columns for HorizonColumns {
     type Example = WithFuture;
 
-    fn with_capacity(count: usize) -> HorizonColumns {
-        HorizonColumns {
-            positions: PositionColumns::with_capacity(count),
-            futures: Vec::with_capacity(count),
-            instead: Vec::with_capacity(count),
-        }
-    }
-
     fn push(&mut self, example: &WithFuture) {
         self.positions.push(&example.sample);
         self.futures.push(example.future.clone());
@@ -396,7 +388,7 @@ mod tests {
             });
             assert_eq!(alone, found[only..=only]);
         }
-        let mut columns = HorizonColumns::with_capacity(found.len());
+        let mut columns = HorizonColumns::default();
         found.iter().for_each(|example| columns.push(example));
         let part = columns.part(3..5);
         assert_eq!(part.len(), 2);

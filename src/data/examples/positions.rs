@@ -107,19 +107,6 @@ impl PositionColumns {
 impl Columns for PositionColumns {
     type Example = Sample;
 
-    fn with_capacity(count: usize) -> PositionColumns {
-        PositionColumns {
-            inputs: Vec::with_capacity(count),
-            legal: Vec::with_capacity(count),
-            policy: PolicyTargets::default(),
-            result: Vec::with_capacity(count),
-            q: Vec::with_capacity(count),
-            short_term: Vec::with_capacity(count),
-            moves_left: Vec::with_capacity(count),
-            weight: Vec::with_capacity(count),
-        }
-    }
-
     fn push(&mut self, sample: &Sample) {
         let row = self.inputs.len() as i64;
         let mut target = |index: u16, probability| {

@@ -146,14 +146,6 @@ pub struct UnrollColumns {
 impl Columns for UnrollColumns {
     type Example = Unrolled;
 
-    fn with_capacity(count: usize) -> UnrollColumns {
-        UnrollColumns {
-            positions: PositionColumns::with_capacity(count),
-            moments: Vec::with_capacity(count),
-            ..UnrollColumns::default()
-        }
-    }
-
     fn push(&mut self, example: &Unrolled) {
         self.plies = example.plies;
         for ply in 0..=example.plies {

@@ -57,7 +57,7 @@ impl<C: Columns> Batch<C> {
         C::Example: 'a,
     {
         let size = examples.len();
-        let mut columns = C::with_capacity(size);
+        let mut columns = C::default();
         for example in examples {
             columns.push(example);
         }

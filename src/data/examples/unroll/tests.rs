@@ -27,7 +27,7 @@ fn examples(pgn: &str, plies: usize) -> Vec<Unrolled> {
 }
 
 fn columns(examples: &[Unrolled]) -> UnrollColumns {
-    let mut columns = UnrollColumns::with_capacity(examples.len());
+    let mut columns = UnrollColumns::default();
     examples.iter().for_each(|example| columns.push(example));
     columns
 }

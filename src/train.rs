@@ -5,7 +5,7 @@
 //! what it measures of them, and by which names. All else is one for every family. A
 //! new one brings an [`Architecture`](crate::network::Architecture) with its entry in
 //! `network/family.rs`, [`Examples`](crate::data::examples::Examples), an objective,
-//! and a line in `trainer/task.rs`, where the objective is chosen.
+//! a line in `config/task.rs`, where its task is chosen, and one in `trainer/task.rs`.
 //!
 //! All parameters of a network are in one flat f32 vector, and so are gradient,
 //! moments and averages. A step casts the vector to the type that the network

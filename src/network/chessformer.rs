@@ -397,7 +397,7 @@ impl Architecture for Chessformer {
 
 impl Evaluator for Chessformer {
     fn interface(&self) -> Interface {
-        let exported = Output::ALL[..8].iter().copied();
+        let exported = Output::ALL[..Output::PolicySoft as usize].iter().copied();
         Interface {
             format: InputFormat::Classical.number(),
             scalars: match self.config.elo {

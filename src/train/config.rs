@@ -14,6 +14,7 @@ mod optimizer;
 mod overrides;
 mod read;
 mod schedule;
+mod task;
 mod unroll;
 
 pub use augment::AugmentConfig;
@@ -28,6 +29,7 @@ pub use optimizer::{DecayRule, OptimizerConfig, OptimizerKind, RateRule};
 pub use overrides::{Override, OverrideError};
 pub(super) use read::parse;
 pub use schedule::{ScheduleConfig, ScheduleShape};
+pub(super) use task::Task;
 pub use unroll::UnrollConfig;
 
 use crate::data::loader::Sampling;

@@ -20,11 +20,12 @@ use super::distributed::{GroupError, World};
 use super::error::TrainError;
 use crate::data::examples::Examples;
 use crate::data::loader::{Batch, BatchOf};
-use crate::network::{Parameter, Weights};
+use crate::network::{Architecture, ArchitectureConfig, Parameter, Weights};
 use crate::nn::torch;
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde_json::{Map, Value};
+use std::any::Any;
 use std::fmt::Debug;
 use tch::kind::Element;
 use tch::{Device, Tensor};
@@ -114,28 +115,13 @@ pub(super) trait Objective: Debug + Send + Sized + 'static {
     fn values(&self, outputs: &Self::Outputs, samples: &Self::Samples) -> Vec<Tensor>;
 }
 
-/// A key that means nothing to this network, but to those that read `what`.
-fn not_for(key: &str, what: &str) -> ConfigError {
-    ConfigError::Key {
-        key: key.to_owned(),
-        reason: format!("is for networks that read {what}"),
-    }
-}
-
-/// Refuses the keys of networks that read whole games, for others.
-fn refuse_keys_of_games(config: &TrainConfig) -> Result<(), ConfigError> {
-    let TrainConfig { augment, loss, .. } = config;
-    let keys = [
-        ("augment.hide_ratings", augment.hide_ratings),
-        ("augment.hide_result", augment.hide_result),
-        ("augment.random_moves", augment.random_moves),
-        ("loss.legality", loss.legality),
-        ("loss.board", loss.board),
-    ];
-    match keys.into_iter().find(|(_, value)| *value > 0.0) {
-        Some((key, _)) => Err(not_for(key, "whole games")),
-        None => Ok(()),
-    }
+/// The network that a configuration describes, of the family that an objective is for.
+fn build<A: Architecture>(
+    architecture: &ArchitectureConfig,
+    device: Device,
+) -> Result<A, TrainError> {
+    let built: Box<dyn Any> = architecture.build(device).map_err(ConfigError::from)?;
+    Ok(*built.downcast().expect("the family's own objective"))
 }
 
 /// Random numbers that depend on the seed and on the batch's place in the order of

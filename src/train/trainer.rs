@@ -8,7 +8,7 @@ mod validation;
 
 use super::checkpoint::{Checkpoint, State};
 use super::checkpoint_folder::{CHECKPOINTS, newest};
-use super::config::{ConfigError, TrainConfig};
+use super::config::{ConfigError, Task, TrainConfig};
 use super::distributed::{GroupError, World};
 use super::error::TrainError;
 use super::guard::Guard;
@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use task::Task;
+use task::with_objective;
 use tch::{Device, Kind, Tensor};
 
 /// Options of a run besides its configuration.
@@ -92,8 +92,7 @@ pub struct Trainer {
     config: TrainConfig,
     device: Device,
     model: Box<dyn Architecture>,
-    /// The family's part.
-    task: Arc<dyn Task>,
+    task: Task,
     terms: Vec<Term>,
     /// Where groups of terms are balanced.
     harmony: Option<Harmony>,
@@ -138,8 +137,9 @@ impl Trainer {
             .build(device)
             .map_err(ConfigError::from)?;
         let start = start(&*model)?;
-        let task = task::of(&model.config());
-        let terms = task.terms(config);
+        let task = Task::of(&model.config());
+        let terms = with_objective!(task, O => O::terms(config));
+        let balanced = with_objective!(task, O => O::balanced(config));
         let parameters = start.weights.to_device(device);
         Ok(Trainer {
             world: Arc::new(World::alone()),
@@ -160,7 +160,7 @@ impl Trainer {
             seconds: 0.0,
             cursor: Cursor::default(),
             window: Window::new(terms.len(), device),
-            harmony: Harmony::new(&task.balanced(config), &terms, device),
+            harmony: Harmony::new(&balanced, &terms, device),
             task,
             terms,
             guard: Guard::default(),

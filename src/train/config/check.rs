@@ -1,7 +1,9 @@
 //! Checks of a configuration beyond its types.
 
-use super::{AverageConfig, OverrideError, ScheduleShape, TrainConfig, UnrollConfig, nearest};
+use super::{OverrideError, TrainConfig, UnrollConfig, nearest};
 use crate::network::ArchitectureError;
+use serde::Serialize;
+use serde_json::Value;
 use std::path::PathBuf;
 use tch::Device;
 use wildmatch::WildMatch;
@@ -58,12 +60,12 @@ pub enum ConfigError {
     NoName,
     /// A number must be at least 1.
     #[error("`{0}` must be at least 1")]
-    Zero(&'static str),
+    Zero(String),
     /// A number is out of its range.
     #[error("`{name}` is {value}, but must be {expected}")]
     Range {
         /// The key.
-        name: &'static str,
+        name: String,
         /// What it is.
         value: f64,
         /// What it must be.
@@ -114,7 +116,6 @@ impl TrainConfig {
         if self.name.trim().is_empty() {
             return Err(ConfigError::NoName);
         }
-        self.check_counts()?;
         self.check_ranges()?;
         self.check_losses()?;
         let model = self.architecture()?.build(Device::Cpu)?;
@@ -132,120 +133,143 @@ impl TrainConfig {
         }
     }
 
-    fn check_counts(&self) -> Result<(), ConfigError> {
-        let mut counts = vec![
-            ("steps", self.steps),
-            ("batch", self.batch as u64),
-            ("accumulate", self.accumulate as u64),
-            ("log_every", self.log_every),
-            ("validate_every", self.validate_every),
-            ("validation_samples", self.validation_samples as u64),
-            ("checkpoint_every", self.checkpoint_every),
-            ("keep.newest", self.keep.newest as u64),
-            ("optimizer.soap_frequency", self.optimizer.soap_frequency),
-            ("diffusion.own_steps", self.diffusion.own_steps as u64),
-        ];
-        if let AverageConfig::Stochastic { every, most } = self.average {
-            counts.push(("average.every", every));
-            counts.push(("average.most", most));
-        }
-        match counts.into_iter().find(|(_, count)| *count == 0) {
-            Some((name, _)) => Err(ConfigError::Zero(name)),
-            None => Ok(()),
-        }
-    }
-
     /// Checks that some loss has a weight.
     fn check_losses(&self) -> Result<(), ConfigError> {
-        let mut weights = self.loss.weights().into_iter().map(|(_, weight)| weight);
-        match self.distillation.is_some() || weights.any(|weight| weight > 0.0) {
+        let numbers = numbers_of(&self.loss);
+        let mut weights = numbers.iter().filter(|(key, _)| key != "label_smoothing");
+        match self.distillation.is_some() || weights.any(|&(_, weight)| weight > 0.0) {
             true => Ok(()),
             false => Err(ConfigError::NothingToLearn),
         }
     }
 
     fn check_ranges(&self) -> Result<(), ConfigError> {
-        const SHARE: &str = "at least 0 and at most 1";
-        const BELOW_ONE: &str = "at least 0 and below 1";
-        const POSITIVE: &str = "above 0";
-        const WEIGHT: &str = "a number of at least 0";
-        let is_weight = |value: f64| value.is_finite() && value >= 0.0;
-        let below_one = |name, value: f64| (name, value, (0.0..1.0).contains(&value), BELOW_ONE);
-        let weight = |name, value: f64| (name, value, is_weight(value), WEIGHT);
-        let positive = |name, value: f64| {
-            let holds = value.is_finite() && value > 0.0;
-            (name, value, holds, POSITIVE)
-        };
-        let share = |name, value: f64| (name, value, (0.0..=1.0).contains(&value), SHARE);
-        let (optimizer, schedule) = (&self.optimizer, &self.schedule);
-        let mut values = vec![
-            below_one("loss.label_smoothing", self.loss.label_smoothing),
-            share("augment.mirror", self.augment.mirror),
-            share("augment.hide_ratings", self.augment.hide_ratings),
-            share("augment.random_moves", self.augment.random_moves),
-            share("augment.hide_result", self.augment.hide_result),
-            share("diffusion.unknown", self.diffusion.unknown),
-            share("diffusion.own", self.diffusion.own),
-            share("diffusion.told", self.diffusion.told),
-            below_one("optimizer.beta1", optimizer.beta1),
-            below_one("optimizer.beta2", optimizer.beta2),
-            below_one("optimizer.muon_momentum", optimizer.muon_momentum),
-            positive("optimizer.epsilon", optimizer.epsilon),
-            weight("optimizer.weight_decay", optimizer.weight_decay),
-            weight("optimizer.clip_norm", optimizer.clip_norm),
-            weight("schedule.peak", schedule.peak),
-        ];
-        match &schedule.shape {
-            ScheduleShape::Stable { decay } => values.push(share("schedule.shape.decay", *decay)),
-            ScheduleShape::Cosine { last } => values.push(share("schedule.shape.last", *last)),
-            ScheduleShape::Stepped { drops } => {
-                values.extend(
-                    drops
-                        .iter()
-                        .map(|drop| weight("schedule.shape.drops", drop.1)),
-                );
+        for (key, value) in numbers_of(self) {
+            let rule = RULES
+                .iter()
+                .find(|(keys, _)| WildMatch::new(keys).matches(&key));
+            let Some((_, rule)) = rule else { continue };
+            match rule.expected() {
+                _ if rule.holds(value) => {}
+                None => return Err(ConfigError::Zero(key)),
+                Some(expected) => {
+                    return Err(ConfigError::Range {
+                        name: key,
+                        value,
+                        expected,
+                    });
+                }
             }
         }
-        let future = self.diffusion.weights();
-        values.extend(future.map(|(name, value)| weight(name, value)));
-        let plies = self.unroll.plies;
-        let fits = (1..=UnrollConfig::MOST).contains(&plies);
-        values.push(("unroll.plies", plies as f64, fits, UnrollConfig::PLIES));
-        let losses = self.unroll.weights();
-        values.extend(losses.map(|(name, value)| weight(name, value)));
-        let losses = self.loss.weights();
-        values.extend(losses.map(|(name, value)| weight(name, value)));
-        let pieces = self.accumulate as f64;
-        let fit = self.accumulate <= self.batch;
-        values.push(("accumulate", pieces, fit, "at most `batch`"));
-        if let AverageConfig::Exponential { decay } = self.average {
-            values.push(below_one("average.decay", decay));
-        }
-        if let Some(distillation) = &self.distillation {
-            let temperature = distillation.temperature;
-            values.push(positive("distillation.temperature", temperature));
-            values.extend([
-                weight("distillation.policy", distillation.policy),
-                weight("distillation.result", distillation.result),
-                weight("distillation.q", distillation.q),
-            ]);
-        }
-        for rule in &self.optimizer.rates {
-            values.push(weight("optimizer.rates.factor", rule.factor));
-        }
-        for rule in &self.optimizer.decay {
-            let decay = rule.weight_decay;
-            values.push(weight("optimizer.decay.weight_decay", decay));
-        }
-        match values.into_iter().find(|&(_, _, holds, _)| !holds) {
-            Some((name, value, _, expected)) => Err(ConfigError::Range {
-                name,
-                value,
-                expected,
+        match self.accumulate <= self.batch {
+            true => Ok(()),
+            false => Err(ConfigError::Range {
+                name: "accumulate".to_owned(),
+                value: self.accumulate as f64,
+                expected: "at most `batch`",
             }),
-            None => Ok(()),
         }
     }
+}
+
+/// What a number must be.
+#[derive(Clone, Copy)]
+enum Rule {
+    /// At least 1, of whole numbers.
+    Count,
+    Share,
+    BelowOne,
+    Positive,
+    Weight,
+    Plies,
+}
+
+use Rule::{BelowOne, Count, Plies, Positive, Share, Weight};
+
+/// The rules by keys, of which the first that fits holds.
+const RULES: [(&str, Rule); 34] = [
+    ("steps", Count),
+    ("batch", Count),
+    ("accumulate", Count),
+    ("log_every", Count),
+    ("validate_every", Count),
+    ("validation_samples", Count),
+    ("checkpoint_every", Count),
+    ("keep.newest", Count),
+    ("average.every", Count),
+    ("average.most", Count),
+    ("average.decay", BelowOne),
+    ("augment.seed", Weight),
+    ("augment.*", Share),
+    ("diffusion.own_steps", Count),
+    ("diffusion.unknown", Share),
+    ("diffusion.own", Share),
+    ("diffusion.told", Share),
+    ("diffusion.*", Weight),
+    ("distillation.temperature", Positive),
+    ("distillation.*", Weight),
+    ("loss.label_smoothing", BelowOne),
+    ("loss.*", Weight),
+    ("optimizer.beta1", BelowOne),
+    ("optimizer.beta2", BelowOne),
+    ("optimizer.muon_momentum", BelowOne),
+    ("optimizer.epsilon", Positive),
+    ("optimizer.soap_frequency", Count),
+    ("optimizer.*", Weight),
+    ("schedule.peak", Weight),
+    ("schedule.shape.decay", Share),
+    ("schedule.shape.last", Share),
+    ("schedule.shape.drops", Weight),
+    ("unroll.plies", Plies),
+    ("unroll.*", Weight),
+];
+
+impl Rule {
+    fn holds(self, value: f64) -> bool {
+        match self {
+            Count => value >= 1.0,
+            Share => (0.0..=1.0).contains(&value),
+            BelowOne => (0.0..1.0).contains(&value),
+            Positive => value.is_finite() && value > 0.0,
+            Weight => value.is_finite() && value >= 0.0,
+            Plies => (1.0..=UnrollConfig::MOST as f64).contains(&value),
+        }
+    }
+
+    /// What a value that breaks it should be; `None` of counts.
+    fn expected(self) -> Option<&'static str> {
+        match self {
+            Count => None,
+            Share => Some("at least 0 and at most 1"),
+            BelowOne => Some("at least 0 and below 1"),
+            Positive => Some("above 0"),
+            Weight => Some("a number of at least 0"),
+            Plies => Some("at least 1 and at most 16"),
+        }
+    }
+}
+
+/// All numbers of a configuration by their keys, those of a list by its own key.
+fn numbers_of(config: &impl Serialize) -> Vec<(String, f64)> {
+    fn add(key: &str, value: &Value, found: &mut Vec<(String, f64)>) {
+        match value {
+            Value::Object(fields) => fields.iter().for_each(|(name, value)| match key {
+                "" => add(name, value, found),
+                key => add(&format!("{key}.{name}"), value, found),
+            }),
+            Value::Array(values) => values.iter().for_each(|value| add(key, value, found)),
+            Value::Number(number) => {
+                found.push((key.to_owned(), number.as_f64().unwrap_or(f64::NAN)));
+            }
+            // JSON has no other way to say that a number is none.
+            Value::Null => found.push((key.to_owned(), f64::NAN)),
+            Value::Bool(_) | Value::String(_) => {}
+        }
+    }
+    let mut found = Vec::new();
+    let config = serde_json::to_value(config).expect("plain data");
+    add("", &config, &mut found);
+    found
 }
 
 #[cfg(test)]

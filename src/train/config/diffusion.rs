@@ -40,17 +40,6 @@ fn schedule<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> 
     only_left(deserializer, "schedule", "cosine".to_owned())
 }
 
-impl DiffusionTraining {
-    /// Every weight by its key in a configuration.
-    pub(in crate::train) fn weights(&self) -> [(&'static str, f64); 3] {
-        [
-            ("diffusion.board", self.board),
-            ("diffusion.future_move", self.future_move),
-            ("diffusion.future_q", self.future_q),
-        ]
-    }
-}
-
 impl Default for DiffusionTraining {
     fn default() -> DiffusionTraining {
         DiffusionTraining {

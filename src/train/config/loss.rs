@@ -44,26 +44,6 @@ fn policy_optimistic<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D
     only_left(deserializer, "policy_optimistic", 0.0)
 }
 
-impl LossWeights {
-    /// Every weight by its key in a configuration.
-    pub(super) fn weights(&self) -> [(&'static str, f64); 12] {
-        [
-            ("loss.policy", self.policy),
-            ("loss.policy_soft", self.policy_soft),
-            ("loss.result", self.result),
-            ("loss.q", self.q),
-            ("loss.q_categorical", self.q_categorical),
-            ("loss.q_error", self.q_error),
-            ("loss.short_term", self.short_term),
-            ("loss.short_term_categorical", self.short_term_categorical),
-            ("loss.short_term_error", self.short_term_error),
-            ("loss.moves_left", self.moves_left),
-            ("loss.legality", self.legality),
-            ("loss.board", self.board),
-        ]
-    }
-}
-
 impl Default for LossWeights {
     fn default() -> LossWeights {
         LossWeights {

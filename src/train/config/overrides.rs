@@ -72,33 +72,17 @@ impl Override {
     /// [`OverrideError`] if a part of the key's path is a single value, or an index
     /// is past the end of an array.
     pub fn apply(&self, table: &mut Table) -> Result<(), OverrideError> {
-        let (parents, last) = match self.key.rsplit_once('.') {
-            Some((parents, last)) => (Some(parents), last),
-            None => (None, self.key.as_str()),
-        };
-        let Some(parents) = parents else {
-            table.insert(last.to_owned(), self.value.clone());
-            return Ok(());
-        };
-        let (first, rest) = match parents.split_once('.') {
-            Some((first, rest)) => (first, Some(rest)),
-            None => (parents, None),
-        };
-        let mut at = entry(table, first);
-        let mut walked = first.to_owned();
-        for part in rest.into_iter().flat_map(|rest| rest.split('.')) {
+        let mut parts = self.key.split('.');
+        let mut walked = parts.next().unwrap_or_default().to_owned();
+        let mut at = entry(table, &walked);
+        for part in parts {
             at = match at {
                 Value::Table(table) => entry(table, part),
                 other => self.indexed(other, &walked, part)?,
             };
             walked = format!("{walked}.{part}");
         }
-        match at {
-            Value::Table(table) => {
-                table.insert(last.to_owned(), self.value.clone());
-            }
-            other => *self.indexed(other, &walked, last)? = self.value.clone(),
-        }
+        *at = self.value.clone();
         Ok(())
     }
 

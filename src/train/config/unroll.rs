@@ -33,8 +33,6 @@ pub struct UnrollConfig {
 impl UnrollConfig {
     /// Most moves.
     pub(in crate::train) const MOST: usize = 16;
-    /// What `plies` must be.
-    pub(super) const PLIES: &'static str = "at least 1 and at most 16";
 
     /// Whether it is what it is where a configuration says nothing.
     pub(super) fn is_default(&self) -> bool {
@@ -47,17 +45,6 @@ impl UnrollConfig {
             Some(more) => more.saturating_add(1).min(self.plies as u64) as usize,
             None => self.plies,
         }
-    }
-
-    /// Every weight by its key in a configuration.
-    pub(super) fn weights(&self) -> [(&'static str, f64); 5] {
-        [
-            ("unroll.illegal", self.illegal),
-            ("unroll.end", self.end),
-            ("unroll.legality", self.legality),
-            ("unroll.board", self.board),
-            ("unroll.latent", self.latent),
-        ]
     }
 }
 

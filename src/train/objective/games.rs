@@ -7,14 +7,14 @@ mod legality;
 mod random_moves;
 mod rules;
 
-use super::{Narrow, Objective, Term, not_for, random_of, send};
+use super::{Narrow, Objective, Term, build, random_of, send};
 use crate::data::examples::{self, GameColumns, GameTokens};
 use crate::data::loader::Batch;
 use crate::data::sample::Wdl;
 use crate::encode::Vocabulary;
-use crate::network::gpt::{Gpt, GptConfig, Next};
+use crate::network::gpt::{Gpt, Next};
 use crate::network::{Architecture, ArchitectureConfig, Parameter, Weights, gpt};
-use crate::train::config::{AugmentConfig, ConfigError, TrainConfig};
+use crate::train::config::{AugmentConfig, TrainConfig};
 use crate::train::error::TrainError;
 use legality::Legality;
 use rand::{Rng, SeedableRng};
@@ -30,7 +30,6 @@ const IGNORED: i64 = -100;
 /// What a network that reads whole games learns.
 #[derive(Debug)]
 pub(in crate::train) struct Games {
-    config: GptConfig,
     model: Gpt,
     device: Device,
     augment: AugmentConfig,
@@ -200,19 +199,6 @@ impl Games {
     }
 }
 
-/// The GPT that a configuration describes.
-fn config_of(config: &TrainConfig) -> Result<GptConfig, TrainError> {
-    match config.architecture()? {
-        ArchitectureConfig::Gpt { model } => Ok(model),
-        other => unreachable!("the objective of a {}", other.family()),
-    }
-}
-
-fn build(config: &GptConfig, device: Device) -> Result<Gpt, TrainError> {
-    let built = Gpt::new(config, device).map_err(crate::network::ArchitectureError::from);
-    Ok(built.map_err(ConfigError::from)?)
-}
-
 impl Objective for Games {
     type Examples = examples::Games;
     type Samples = GameSamples;
@@ -238,17 +224,6 @@ impl Objective for Games {
     }
 
     fn new(config: &TrainConfig, device: Device) -> Result<Games, TrainError> {
-        if config.augment.mirror > 0.0 {
-            return Err(not_for("augment.mirror", "positions").into());
-        }
-        if config.distillation.is_some() {
-            return Err(not_for("distillation", "positions").into());
-        }
-        if config.loss.board > 0.0 && !Told::by(config).board {
-            let key = "loss.board".to_owned();
-            let reason = "needs `network.model.board = true`".to_owned();
-            return Err(ConfigError::Key { key, reason }.into());
-        }
         Ok(Games {
             augment: config.augment.clone(),
             ..Games::for_validation(config, device)?
@@ -257,13 +232,10 @@ impl Objective for Games {
 
     /// Ratings are known, results are not: the network is to foretell them.
     fn for_validation(config: &TrainConfig, device: Device) -> Result<Games, TrainError> {
-        let told = Told::by(config);
-        let config = config_of(config)?;
         Ok(Games {
-            model: build(&config, device)?,
-            config,
+            model: build(&config.architecture()?, device)?,
             device,
-            told,
+            told: Told::by(config),
             augment: AugmentConfig {
                 hide_result: 1.0,
                 ..AugmentConfig::default()
@@ -273,8 +245,7 @@ impl Objective for Games {
 
     fn replica(&self) -> Result<Games, TrainError> {
         Ok(Games {
-            config: self.config.clone(),
-            model: build(&self.config, self.device)?,
+            model: build(&self.model.config(), self.device)?,
             augment: self.augment.clone(),
             ..*self
         })
@@ -283,7 +254,7 @@ impl Objective for Games {
     fn examples(&self, _config: &TrainConfig) -> examples::Games {
         examples::Games {
             vocabulary: self.model.vocabulary().clone(),
-            context: self.config.context as usize,
+            context: self.model.model().context as usize,
         }
     }
 
@@ -299,7 +270,7 @@ impl Objective for Games {
         let lengths = send(&lengths, self.device);
         // Where the result is told there is nothing to foretell.
         let open = samples.result.ge(0) * samples.wanted.squeeze_dim(1).eq(0);
-        let results = match self.config.outcome {
+        let results = match self.model.model().outcome {
             true => &lengths * open,
             false => lengths.zeros_like(),
         };

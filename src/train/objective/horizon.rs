@@ -21,17 +21,13 @@ mod noise;
 mod tests;
 
 use super::positions::PositionSamples;
-use super::{Narrow, Objective, Positions, Term, not_for, send};
+use super::{Narrow, Objective, Positions, Term, build, send};
 use crate::data::examples::{self, Columns, HorizonColumns, PositionColumns};
 use crate::data::loader::Batch;
-use crate::network::diffusion::{
-    DenoisedFuture, Diffusion, DiffusionConfig, Futures, of_first_mover,
-};
-use crate::network::{
-    Architecture, ArchitectureConfig, ArchitectureError, Outputs, Parameter, Weights, bitboards,
-};
+use crate::network::diffusion::{DenoisedFuture, Diffusion, Futures, of_first_mover};
+use crate::network::{Architecture, Outputs, Parameter, Weights, bitboards};
 use crate::nn::Decoding;
-use crate::train::config::{ConfigError, TrainConfig};
+use crate::train::config::{DiffusionTraining, TrainConfig};
 use crate::train::error::TrainError;
 use by_ply::ByPly;
 use noise::{IGNORED, Noise, Noised, Told};
@@ -53,7 +49,6 @@ const BITS: [f32; 4] = [1.0, 2.0, 4.0, 6.0];
 /// What a denoiser of futures learns.
 #[derive(Debug)]
 pub(in crate::train) struct Horizon {
-    config: DiffusionConfig,
     model: Diffusion,
     /// What is learned of positions themselves.
     positions: Positions,
@@ -136,7 +131,7 @@ pub(in crate::train) struct HorizonOutputs {
 impl Horizon {
     /// What is known and learned of the futures of a batch, on the device.
     fn upload(&self, noised: &Noised, q: &[f32]) -> FutureSamples {
-        let horizon = self.config.horizon;
+        let horizon = self.model.model().horizon;
         // Of no moves the number of rows cannot be told.
         let rows = noised.noise.len() as i64;
         let integers = |values: &[i64], shape: &[i64]| send(values, self.device).view(shape);
@@ -163,7 +158,9 @@ impl Horizon {
                 marks: integers(&noised.marks, &[-1, horizon + 1, 6]),
                 noise: floats(&noised.noise),
             },
-            weight: &learned * (&changed * (self.config.changed as f64 - 1.0) + 1.0) * of_squares,
+            weight: &learned
+                * (&changed * (self.model.model().changed as f64 - 1.0) + 1.0)
+                * of_squares,
             squares,
             learned,
             changed,
@@ -234,19 +231,6 @@ fn sum(tensor: &Tensor) -> Tensor {
     }
 }
 
-/// The denoiser that a configuration describes.
-fn config_of(config: &TrainConfig) -> Result<DiffusionConfig, TrainError> {
-    match config.architecture()? {
-        ArchitectureConfig::Diffusion { model } => Ok(model),
-        other => unreachable!("the objective of a {}", other.family()),
-    }
-}
-
-fn build(config: &DiffusionConfig, device: Device) -> Result<Diffusion, TrainError> {
-    let built = Diffusion::new(config, device).map_err(ArchitectureError::from);
-    Ok(built.map_err(ConfigError::from)?)
-}
-
 impl Objective for Horizon {
     type Examples = examples::Horizon;
     type Samples = HorizonSamples;
@@ -255,26 +239,20 @@ impl Objective for Horizon {
 
     fn terms(config: &TrainConfig) -> Vec<Term> {
         let mut terms = Positions::terms(config);
-        let weights = config.diffusion.weights().map(|(_, weight)| weight);
-        let weights = weights.into_iter().chain(std::iter::repeat(0.0));
+        let DiffusionTraining {
+            board,
+            future_move,
+            future_q,
+            ..
+        } = config.diffusion;
+        let weights = [board, future_move, future_q, 0.0, 0.0, 0.0];
         let own = TERMS.into_iter().zip(weights);
         terms.extend(own.map(|(name, weight)| Term { name, weight }));
         terms
     }
 
     fn new(config: &TrainConfig, device: Device) -> Result<Horizon, TrainError> {
-        if config.augment.mirror > 0.0 {
-            return Err(not_for("augment.mirror", "positions alone").into());
-        }
         let plain = Horizon::for_validation(config, device)?;
-        if config.diffusion.told > 0.0 && !plain.config.weighs {
-            return Err(ConfigError::Key {
-                key: "diffusion.told".to_owned(),
-                reason: "is for networks that weigh candidates: `weighs = true` in the model"
-                    .to_owned(),
-            }
-            .into());
-        }
         Ok(Horizon {
             positions: Positions::new(config, device)?,
             noise: Noise {
@@ -291,25 +269,23 @@ impl Objective for Horizon {
     fn for_validation(config: &TrainConfig, device: Device) -> Result<Horizon, TrainError> {
         let positions = Positions::for_validation(config, device)?;
         let training = &config.diffusion;
-        let config = config_of(config)?;
+        let model: Diffusion = build(&config.architecture()?, device)?;
         Ok(Horizon {
-            model: build(&config, device)?,
+            noise: Noise::new(model.model(), training, 0),
+            model,
             positions,
-            noise: Noise::new(&config, training, 0),
             own: Decoding::step_by_step(training.own_steps),
             device,
             is_validation: true,
             learns_values: training.future_q > 0.0,
             shifts: bitboards::shifts().to_device(device),
             bits: Tensor::from_slice(&BITS).to_device(device),
-            config,
         })
     }
 
     fn replica(&self) -> Result<Horizon, TrainError> {
         Ok(Horizon {
-            config: self.config.clone(),
-            model: build(&self.config, self.device)?,
+            model: build(&self.model.config(), self.device)?,
             positions: self.positions.replica()?,
             shifts: self.shifts.copy(),
             bits: self.bits.copy(),
@@ -320,7 +296,7 @@ impl Objective for Horizon {
     fn examples(&self, config: &TrainConfig) -> examples::Horizon {
         examples::Horizon {
             positions: self.positions.examples(config),
-            plies: self.config.horizon as usize,
+            plies: self.model.model().horizon as usize,
         }
     }
 
@@ -334,7 +310,7 @@ impl Objective for Horizon {
         &self,
         batch: Batch<HorizonColumns>,
     ) -> Result<(HorizonSamples, Tensor), TrainError> {
-        let noised = (self.config.horizon > 0).then(|| self.noise.apply(&batch));
+        let noised = (self.model.model().horizon > 0).then(|| self.noise.apply(&batch));
         let Batch {
             columns,
             next,
@@ -400,7 +376,8 @@ impl Objective for Horizon {
                 present: unaided.present,
                 future: aided.future,
                 unaided: unaided.future.map(|future| DenoisedFuture {
-                    squares: future.squares + self.model.calibration(rows, self.config.horizon),
+                    squares: future.squares
+                        + self.model.calibration(rows, self.model.model().horizon),
                     ..future
                 }),
             },
@@ -422,7 +399,7 @@ impl Objective for Horizon {
         let mean =
             |hits: &Tensor, counted: &Tensor| sum(&(hits * counted)) / sum(counted).clamp_min(1.0);
         let squares = classification(&imagined.squares, &future.squares);
-        let plies = self.config.horizon;
+        let plies = self.model.model().horizon;
         let calibration = self.model.calibration(samples.positions.rows(), plies);
         let hits = hits(&(&imagined.squares + calibration), &future.squares);
         let changed = &future.learned * &future.changed;

@@ -13,7 +13,7 @@ pub(super) mod tensors;
 pub(in crate::train) use augment::tests::batch;
 pub use teacher::TeacherError;
 
-use super::{Narrow, Objective, Term, refuse_keys_of_games};
+use super::{Narrow, Objective, Term};
 use crate::data::examples;
 use crate::data::loader::Batch;
 use crate::encode::{InputFormat, SCALARS};
@@ -21,7 +21,7 @@ use crate::network::{
     ArchitectureConfig, Evaluator, Output, OutputSet, Outputs, Parameter, Tap, Weights,
 };
 use crate::nn::torch;
-use crate::train::config::{AugmentConfig, ConfigError, TrainConfig};
+use crate::train::config::{AugmentConfig, ConfigError, LossWeights, TrainConfig};
 use crate::train::error::TrainError;
 pub(super) use calibration::Calibration;
 use loss::{Softening, loss_weights, terms, values};
@@ -32,7 +32,6 @@ use tensors::{Targets, upload};
 /// What a network that evaluates positions learns.
 #[derive(Debug)]
 pub(in crate::train) struct Positions {
-    architecture: ArchitectureConfig,
     model: Box<dyn Evaluator>,
     device: Device,
     /// How positions are encoded.
@@ -54,6 +53,15 @@ fn build(
 ) -> Result<Box<dyn Evaluator>, TrainError> {
     let architecture = architecture.build(device).map_err(ConfigError::from)?;
     Ok(architecture.into_evaluator()?)
+}
+
+/// The outputs that a network is to compute while it learns.
+pub(super) fn learned_outputs(model: &dyn Evaluator, loss: &LossWeights) -> OutputSet {
+    let is_learned = |output: &Output| match output {
+        Output::PolicySoft => model.has(*output) && loss.policy_soft > 0.0,
+        _ => model.has(*output),
+    };
+    Output::ALL.into_iter().filter(is_learned).collect()
 }
 
 /// The words of a row behind the bitboards and these scalars; `None` if they are the
@@ -119,7 +127,6 @@ impl Objective for Positions {
     }
 
     fn new(config: &TrainConfig, device: Device) -> Result<Positions, TrainError> {
-        refuse_keys_of_games(config)?;
         let plain = Positions::for_validation(config, device)?;
         let kind = config.precision.kind();
         let load = |teacher| Teacher::load(teacher, config.code, plain.format, device, kind);
@@ -136,21 +143,14 @@ impl Objective for Positions {
     }
 
     fn for_validation(config: &TrainConfig, device: Device) -> Result<Positions, TrainError> {
-        let architecture = config.architecture()?;
-        let model = build(&architecture, device)?;
-        let is_wanted = |output: &Output| match output {
-            Output::PolicySoft => config.loss.policy_soft > 0.0,
-            _ => true,
-        };
-        let outputs = Output::ALL.into_iter().filter(|&it| model.has(it));
+        let model = build(&config.architecture()?, device)?;
         let interface = model.interface();
         let format = InputFormat::from_number(interface.format);
         let words = words_of(&interface.scalars);
         Ok(Positions {
             format: format.ok_or(TrainError::Format(interface.format))?,
             words: words.map(|words| Tensor::from_slice(&words).to_device(device)),
-            wanted: outputs.filter(is_wanted).collect(),
-            architecture,
+            wanted: learned_outputs(&*model, &config.loss),
             model,
             device,
             softening: Softening::of(&config.loss, config.distillation.as_ref()),
@@ -161,8 +161,7 @@ impl Objective for Positions {
 
     fn replica(&self) -> Result<Positions, TrainError> {
         Ok(Positions {
-            architecture: self.architecture.clone(),
-            model: build(&self.architecture, self.device)?,
+            model: build(&self.model.config(), self.device)?,
             words: self.words.as_ref().map(Tensor::shallow_clone),
             augment: self.augment.clone(),
             teacher: self.teacher.as_ref().map(Teacher::share),

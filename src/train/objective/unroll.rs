@@ -11,17 +11,15 @@ mod samples;
 #[cfg(test)]
 mod tests;
 
+use super::positions::learned_outputs;
 use super::positions::loss::{self, Softening};
-use super::{Group, Objective, Term, not_for, refuse_keys_of_games};
+use super::{Group, Objective, Term, build};
 use crate::data::examples;
 use crate::data::loader::BatchOf;
 use crate::encode::{InputFormat, POLICY_SIZE, SQUARE_CLASSES};
-use crate::network::world::{RuleLogits, WorldConfig};
-use crate::network::{
-    Architecture, ArchitectureConfig, ArchitectureError, Evaluator, Output, OutputSet, Outputs,
-    Parameter, Weights, World,
-};
-use crate::train::config::{ConfigError, TrainConfig, UnrollConfig};
+use crate::network::world::RuleLogits;
+use crate::network::{Architecture, Output, OutputSet, Outputs, Parameter, Weights, World};
+use crate::train::config::{TrainConfig, UnrollConfig};
 use crate::train::error::TrainError;
 use depths::Depths;
 use samples::{Boards, UnrollSamples};
@@ -41,7 +39,6 @@ const OWN: [&str; 7] = [
 /// What a world model learns.
 #[derive(Debug)]
 pub(in crate::train) struct Unroll {
-    config: WorldConfig,
     model: World,
     device: Device,
     /// The type that the network computes in.
@@ -72,19 +69,6 @@ pub(in crate::train) struct UnrollOutputs {
     latents: Tensor,
     /// What the encoder's heads say of the true positions, where that is compared.
     truth: Option<Outputs>,
-}
-
-/// The network that a configuration describes.
-fn config_of(config: &TrainConfig) -> Result<WorldConfig, TrainError> {
-    match config.architecture()? {
-        ArchitectureConfig::World { model } => Ok(model),
-        other => unreachable!("the objective of a {}", other.family()),
-    }
-}
-
-fn build(config: &WorldConfig, device: Device) -> Result<World, TrainError> {
-    let built = World::new(config, device).map_err(ArchitectureError::from);
-    Ok(built.map_err(ConfigError::from)?)
 }
 
 /// Latents [N, squares, width] as they are compared: each square's features with mean 0 and
@@ -166,13 +150,6 @@ impl Objective for Unroll {
     }
 
     fn new(config: &TrainConfig, device: Device) -> Result<Unroll, TrainError> {
-        refuse_keys_of_games(config)?;
-        if config.augment.mirror > 0.0 {
-            return Err(not_for("augment.mirror", "positions").into());
-        }
-        if config.distillation.is_some() {
-            return Err(not_for("distillation", "positions").into());
-        }
         Ok(Unroll {
             compares: false,
             ..Unroll::for_validation(config, device)?
@@ -180,16 +157,9 @@ impl Objective for Unroll {
     }
 
     fn for_validation(config: &TrainConfig, device: Device) -> Result<Unroll, TrainError> {
-        let world = config_of(config)?;
-        let model = build(&world, device)?;
-        let is_wanted = |output: &Output| match output {
-            Output::PolicySoft => config.loss.policy_soft > 0.0,
-            _ => true,
-        };
-        let outputs = Output::ALL.into_iter().filter(|&it| model.has(it));
+        let model: World = build(&config.architecture()?, device)?;
         Ok(Unroll {
-            wanted: outputs.filter(is_wanted).collect(),
-            config: world,
+            wanted: learned_outputs(&model, &config.loss),
             model,
             device,
             kind: config.precision.kind(),
@@ -204,8 +174,7 @@ impl Objective for Unroll {
 
     fn replica(&self) -> Result<Unroll, TrainError> {
         Ok(Unroll {
-            config: self.config.clone(),
-            model: build(&self.config, self.device)?,
+            model: build(&self.model.config(), self.device)?,
             unroll: self.unroll.clone(),
             boards: Boards::new(self.device),
             target: None,

@@ -2,6 +2,7 @@
 //! are due, and rollbacks to the last checkpoint when training becomes unstable.
 
 use super::replicas::Replicas;
+use super::task::with_objective;
 use super::{Progress, RunOptions, Summary, Trainer};
 use crate::data::loader::{Loader, LoaderError, Split};
 use crate::train::checkpoint::{Checkpoint, CheckpointError};
@@ -73,11 +74,12 @@ impl Trainer {
         options: &RunOptions,
         report: &mut dyn FnMut(&Progress),
     ) -> Result<Summary, TrainError> {
-        Arc::clone(&self.task).run(self, options, report)
+        self.config.check_keys()?;
+        with_objective!(self.task, O => self.run_with::<O>(options, report))
     }
 
     /// [`Trainer::run`] with this objective.
-    pub(super) fn run_with<O: Objective>(
+    fn run_with<O: Objective>(
         &mut self,
         options: &RunOptions,
         report: &mut dyn FnMut(&Progress),
@@ -114,7 +116,7 @@ impl Trainer {
             // The first rollback needs a checkpoint.
             session.write(&self.checkpoint()?)?;
         }
-        while let Err(trouble) = self.advance(session)? {
+        while let Some(trouble) = self.advance(session)? {
             self.roll_back(session, trouble)?;
         }
         if self.step < self.config.steps && !self.is_sound(self.loss_so_far()?) {
@@ -138,11 +140,12 @@ impl Trainer {
         })
     }
 
-    /// Trains until the session is over or training becomes unstable.
+    /// Trains until the session is over, or training becomes unstable: then with what is
+    /// wrong.
     fn advance<O: Objective>(
         &mut self,
         session: &mut Session<O>,
-    ) -> Result<Result<(), Trouble>, TrainError> {
+    ) -> Result<Option<Trouble>, TrainError> {
         let mut batches = Loader::for_rank(
             session.replicas.examples(&self.config),
             &self.config.data,
@@ -170,7 +173,7 @@ impl Trainer {
                     .guard
                     .judge(measured.loss, measured.norm, &self.config.guard);
                 if let Err(trouble) = judged {
-                    return Ok(Err(trouble));
+                    return Ok(Some(trouble));
                 }
                 self.log(session, &measured, &mut watch, validates)?;
             }
@@ -180,7 +183,7 @@ impl Trainer {
             if is_over || is_due || self.step == self.config.steps {
                 let loss = self.loss_so_far()?;
                 if !loss.is_finite() {
-                    return Ok(Err(Trouble::NotFinite));
+                    return Ok(Some(Trouble::NotFinite));
                 }
                 let is_sound = self.is_sound(loss);
                 if is_sound {
@@ -194,7 +197,7 @@ impl Trainer {
                 break;
             }
         }
-        Ok(Ok(()))
+        Ok(None)
     }
 
     /// Writes the metrics of a step and reports to the caller.

@@ -1,80 +1,29 @@
 //! The part of training that depends on the family: which objective it is.
 
-use super::{Evaluation, Progress, RunOptions, Summary, Trainer};
-use crate::network::ArchitectureConfig;
-use crate::train::config::TrainConfig;
-use crate::train::error::TrainError;
-use crate::train::objective::{Games, Group, Horizon, Objective, Positions, Term, Unroll};
-use std::fmt::Debug;
-use std::marker::PhantomData;
-use std::sync::Arc;
-
-/// What a trainer asks of its objective, whichever it is.
-pub(super) trait Task: Debug + Send + Sync {
-    /// The terms that it measures.
-    fn terms(&self, config: &TrainConfig) -> Vec<Term>;
-
-    /// Groups of them that are balanced.
-    fn balanced(&self, config: &TrainConfig) -> Vec<Group>;
-
-    /// As [`Trainer::run`].
-    fn run(
-        &self,
-        trainer: &mut Trainer,
-        options: &RunOptions,
-        report: &mut dyn FnMut(&Progress),
-    ) -> Result<Summary, TrainError>;
-
-    /// As [`Trainer::evaluate`].
-    fn evaluate(&self, trainer: &Trainer, threads: usize) -> Result<Evaluation, TrainError>;
+/// An expression with the objective of a task as a type.
+macro_rules! with_objective {
+    ($task:expr, $objective:ident => $body:expr) => {
+        with_objective!($task, $objective => $body, Positions Games Horizon Unroll)
+    };
+    ($task:expr, $objective:ident => $body:expr, $($name:ident)*) => {
+        match $task {
+            $($crate::train::config::Task::$name => {
+                type $objective = $crate::train::objective::$name;
+                $body
+            })*
+        }
+    };
 }
 
-/// The task of a family: here its objective is chosen, once.
-pub(super) fn of(architecture: &ArchitectureConfig) -> Arc<dyn Task> {
-    match architecture {
-        ArchitectureConfig::Gpt { .. } => Arc::new(Of::<Games>(PhantomData)),
-        ArchitectureConfig::Diffusion { .. } => Arc::new(Of::<Horizon>(PhantomData)),
-        ArchitectureConfig::World { .. } => Arc::new(Of::<Unroll>(PhantomData)),
-        ArchitectureConfig::Chessformer { .. }
-        | ArchitectureConfig::Lc0 { .. }
-        | ArchitectureConfig::Maia3 { .. } => Arc::new(Of::<Positions>(PhantomData)),
-        #[cfg(test)]
-        ArchitectureConfig::Toy { .. } => Arc::new(Of::<Positions>(PhantomData)),
-    }
-}
-
-/// The task of an objective.
-#[derive(Debug)]
-struct Of<O>(PhantomData<fn() -> O>);
-
-impl<O: Objective> Task for Of<O> {
-    fn terms(&self, config: &TrainConfig) -> Vec<Term> {
-        O::terms(config)
-    }
-
-    fn balanced(&self, config: &TrainConfig) -> Vec<Group> {
-        O::balanced(config)
-    }
-
-    fn run(
-        &self,
-        trainer: &mut Trainer,
-        options: &RunOptions,
-        report: &mut dyn FnMut(&Progress),
-    ) -> Result<Summary, TrainError> {
-        trainer.run_with::<O>(options, report)
-    }
-
-    fn evaluate(&self, trainer: &Trainer, threads: usize) -> Result<Evaluation, TrainError> {
-        trainer.evaluate_with::<O>(threads)
-    }
-}
+pub(super) use with_objective;
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::network::ArchitectureConfig;
     use crate::network::chessformer::ModelConfig;
     use crate::network::maia3::Maia3Config;
+    use crate::train::config::TrainConfig;
+    use crate::train::trainer::Trainer;
     use tch::Device;
 
     /// The table of the families says which of them are trained.

@@ -1,5 +1,6 @@
 //! Validation: terms of the averaged weights on the validation games.
 
+use super::task::with_objective;
 use super::{Evaluation, Measurements, Trainer};
 use crate::data::loader::{Cursor, Loader, Split};
 use crate::train::error::TrainError;
@@ -79,14 +80,11 @@ impl Trainer {
     /// # Errors
     /// [`TrainError`] if the data cannot be read.
     pub fn evaluate(&self, threads: usize) -> Result<Evaluation, TrainError> {
-        self.task.evaluate(self, threads)
+        with_objective!(self.task, O => self.evaluate_with::<O>(threads))
     }
 
     /// [`Trainer::evaluate`] with this objective.
-    pub(super) fn evaluate_with<O: Objective>(
-        &self,
-        threads: usize,
-    ) -> Result<Evaluation, TrainError> {
+    fn evaluate_with<O: Objective>(&self, threads: usize) -> Result<Evaluation, TrainError> {
         let validation = self.validate::<O>(threads, &self.threads(threads)?)?;
         Ok(Evaluation {
             terms: self.by_name(&validation.averages),

@@ -67,7 +67,7 @@ fn examples() -> Vec<WithFuture> {
 }
 
 fn batch(examples: &[WithFuture], first: usize, global_batch: usize) -> Batch<HorizonColumns> {
-    let mut columns = HorizonColumns::with_capacity(examples.len());
+    let mut columns = HorizonColumns::default();
     examples.iter().for_each(|example| columns.push(example));
     Batch {
         columns,
@@ -78,8 +78,8 @@ fn batch(examples: &[WithFuture], first: usize, global_batch: usize) -> Batch<Ho
 }
 
 fn noise() -> Noise {
-    let config = config_of(&plain()).unwrap();
-    Noise::new(&config, &DiffusionTraining::default(), 7)
+    let objective = Horizon::for_validation(&plain(), Device::Cpu).unwrap();
+    Noise::new(objective.model.model(), &DiffusionTraining::default(), 7)
 }
 
 fn squares(words: &[i64]) -> Squares {
@@ -190,7 +190,7 @@ fn told_moves_have_their_value_and_no_policy() {
     let examples: Vec<WithFuture> = examples.into_iter().cycle().take(64).collect();
     let mut config = config("horizon = 3");
     config.diffusion.told = 0.5;
-    let error = Horizon::new(&config, Device::Cpu).unwrap_err();
+    let error = config.check_keys().unwrap_err();
     assert!(error.to_string().contains("weighs = true"), "{error}");
     let mut config = self::config("horizon = 3\nweighs = true");
     config.diffusion.told = 0.5;

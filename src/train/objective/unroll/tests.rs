@@ -68,7 +68,7 @@ fn batch(objective: &Unroll, pgn: &str) -> Batch<UnrollColumns> {
     };
     let examples = objective.examples(&config());
     let record = parse_game(pgn.as_bytes()).unwrap();
-    let mut columns = UnrollColumns::with_capacity(8);
+    let mut columns = UnrollColumns::default();
     let emit = |example| columns.push(&example);
     examples.of_record(&record, &rules, || true, emit).unwrap();
     Batch {

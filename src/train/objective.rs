@@ -143,6 +143,13 @@ fn send<T: Element>(values: &[T], device: Device) -> Tensor {
     torch::send(Tensor::from_slice(values), device)
 }
 
+/// Sums over all processes, as a vector; `doing` says what for.
+fn totals(sums: &Tensor, world: &World, doing: &'static str) -> Result<Vec<f32>, GroupError> {
+    world.sum(sums, doing)?;
+    let sums = sums.to_device(Device::Cpu).reshape([-1]);
+    Ok(Vec::try_from(sums).expect("a vector of floats"))
+}
+
 /// Samples side by side, of which a micro-batch takes some.
 pub(super) trait Narrow {
     /// Those of `count` samples from `start` on.

@@ -138,21 +138,32 @@ fn book(text: &str) -> Result<BookOptions, String> {
 
 /// Reads a range of plies, A..B.
 pub fn range(text: &str) -> Result<(usize, usize), String> {
-    let ends = text.split_once("..");
-    let ends = ends.and_then(|(first, last)| Some((first.parse().ok()?, last.parse().ok()?)));
-    match ends {
-        Some((first, last)) if first <= last => Ok((first, last)),
-        _ => Err("cut: write the first and the last ply, as in 8..60".to_owned()),
+    ends(text).ok_or_else(|| "cut: write the first and the last ply, as in 8..60".to_owned())
+}
+
+/// Reads the ends of a range, A..B.
+pub fn ends<T: FromStr + PartialOrd>(text: &str) -> Option<(T, T)> {
+    let (first, last) = text.split_once("..")?;
+    let ends = (first.parse().ok()?, last.parse().ok()?);
+    (ends.0 <= ends.1).then_some(ends)
+}
+
+/// Reads a number that must be as `rule` says.
+pub fn number_that<T: FromStr>(
+    text: &str,
+    holds: impl FnOnce(&T) -> bool,
+    rule: &str,
+) -> Result<T, String> {
+    let number: T = text.parse().map_err(|_| "not a number".to_owned())?;
+    match holds(&number) {
+        true => Ok(number),
+        false => Err(format!("it must be {rule}")),
     }
 }
 
 /// Reads a number in 0…1.
 pub fn share(text: &str) -> Result<f64, String> {
-    let share: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
-    match (0.0..=1.0).contains(&share) {
-        true => Ok(share),
-        false => Err("it must be between 0 and 1".to_owned()),
-    }
+    number_that(text, |it| (0.0..=1.0).contains(it), "between 0 and 1")
 }
 
 /// Makes the folder that a file is to be in.

@@ -1,6 +1,8 @@
 //! `train label`: labels games and positions with another engine.
 
-use super::games::{GamesArguments, RANDOM_PLIES, from_before, make_folder, name_and_value, share};
+use super::games::{
+    GamesArguments, RANDOM_PLIES, from_before, make_folder, name_and_value, number_that, share,
+};
 use super::policies::{PolicyArguments, PolicyOptions, policy};
 use anyhow::bail;
 use clap::{ArgGroup, Args};
@@ -293,9 +295,6 @@ fn numbers<const COUNT: usize>(text: &str) -> Result<[i32; COUNT], String> {
 const A_DAY: f64 = 86_400.0;
 
 fn positive(text: &str) -> Result<f64, String> {
-    let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
-    match number > 0.0 && number <= A_DAY {
-        true => Ok(number),
-        false => Err("it must be positive, and a day at most".to_owned()),
-    }
+    let rule = "positive, and a day at most";
+    number_that(text, |it| *it > 0.0 && *it <= A_DAY, rule)
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::games::{make_folder, range, share};
+use super::games::{ends, make_folder, number_that, range, share};
 use super::policies::{PolicyArguments, PolicyOptions, policy};
 use anyhow::{Context, anyhow, bail};
 use clap::{ArgGroup, Args};
@@ -265,20 +265,12 @@ fn nothing(counts: &PackCounts) -> String {
 }
 
 fn ratings(text: &str) -> Result<(u16, u16), String> {
-    let ends = text.split_once("..");
-    let ends = ends.and_then(|(first, last)| Some((first.parse().ok()?, last.parse().ok()?)));
-    match ends {
-        Some((first, last)) if first <= last => Ok((first, last)),
-        _ => Err("write the lowest and the highest rating, as in 1000..2199".to_owned()),
-    }
+    let complaint = "write the lowest and the highest rating, as in 1000..2199";
+    ends(text).ok_or_else(|| complaint.to_owned())
 }
 
 fn temperature(text: &str) -> Result<f32, String> {
-    let temperature: f32 = text.parse().map_err(|_| "not a number".to_owned())?;
-    match temperature.is_finite() && temperature > 0.0 {
-        true => Ok(temperature),
-        false => Err("it must be positive".to_owned()),
-    }
+    number_that(text, |it: &f32| it.is_finite() && *it > 0.0, "positive")
 }
 
 /// The positions of puzzles and suites.

@@ -1,6 +1,6 @@
 //! `train selfplay`: games of the engine against itself.
 
-use super::games::{GamesArguments, RANDOM_PLIES, from_before, name_and_value, share};
+use super::games::{GamesArguments, RANDOM_PLIES, from_before, name_and_value, number_that, share};
 use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
@@ -261,17 +261,10 @@ impl SelfPlayCommand {
 }
 
 fn temperature(text: &str) -> Result<f32, String> {
-    let temperature: f32 = text.parse().map_err(|_| "not a number".to_owned())?;
-    match temperature.is_finite() && temperature >= 0.0 {
-        true => Ok(temperature),
-        false => Err("it must be 0 or more".to_owned()),
-    }
+    number_that(text, |it: &f32| it.is_finite() && *it >= 0.0, "0 or more")
 }
 
 fn hopeless(text: &str) -> Result<f32, String> {
-    let q: f32 = text.parse().map_err(|_| "not a number".to_owned())?;
-    match (-1.0..0.0).contains(&q) {
-        true => Ok(q),
-        false => Err("it must be less than 0, and -1 or more".to_owned()),
-    }
+    let rule = "less than 0, and -1 or more";
+    number_that(text, |it| (-1.0..0.0).contains(it), rule)
 }

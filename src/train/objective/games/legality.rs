@@ -9,7 +9,7 @@ use super::{GameOutputs, GameSamples, Games};
 use crate::chess::Game;
 use crate::encode::{Token, Vocabulary};
 use crate::train::distributed::{GroupError, World};
-use crate::train::objective::Diagnostics;
+use crate::train::objective::{Diagnostics, totals};
 use serde_json::{Map, Value, json};
 use shakmaty::attacks::{between, bishop_attacks, rook_attacks};
 use shakmaty::{Bitboard, Chess, Move, Position};
@@ -81,9 +81,7 @@ impl Diagnostics<Games> for Legality {
     /// twenty plies, `by_ply`; the probability of what is legal, `mass`; and both by
     /// situation, with the number of positions. `null` where there were none.
     fn finish(&self, world: &World) -> Result<Map<String, Value>, GroupError> {
-        world.sum(&self.sums, "summing what was legal")?;
-        let sums = self.sums.to_device(Device::Cpu).reshape([-1]);
-        let sums: Vec<f32> = Vec::try_from(sums).expect("a vector of floats");
+        let sums = totals(&self.sums, world, "summing what was legal")?;
         let counts: Vec<Count> = sums
             .chunks(3)
             .map(|row| Count {

@@ -3,8 +3,8 @@
 use super::{Horizon, HorizonOutputs, HorizonSamples, hits};
 use crate::network::diffusion::LONGEST_HORIZON;
 use crate::train::distributed::{GroupError, World};
-use crate::train::objective::Diagnostics;
 use crate::train::objective::positions::Calibration;
+use crate::train::objective::{Diagnostics, totals};
 use serde_json::{Map, Value, json};
 use tch::{Device, Kind, Tensor};
 
@@ -79,9 +79,7 @@ impl Diagnostics<Horizon> for ByPly {
     /// right, and of `moves` that lead to the board that are right.
     fn finish(&self, world: &World) -> Result<Map<String, Value>, GroupError> {
         let mut found = self.calibration.finish(world)?;
-        world.sum(&self.sums, "summing what was imagined")?;
-        let sums = self.sums.to_device(Device::Cpu).reshape([-1]);
-        let sums: Vec<f32> = Vec::try_from(sums).expect("a vector of floats");
+        let sums = totals(&self.sums, world, "summing what was imagined")?;
         let share = |part: f32, of: f32| match of > 0.0 {
             true => json!(part / of),
             false => Value::Null,

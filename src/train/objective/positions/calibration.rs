@@ -3,7 +3,7 @@
 use super::{PositionSamples, Positions};
 use crate::network::{Output, Outputs};
 use crate::train::distributed::{GroupError, World};
-use crate::train::objective::Diagnostics;
+use crate::train::objective::{Diagnostics, totals};
 use serde_json::{Map, Value, json};
 use tch::{Device, Kind, Tensor};
 
@@ -53,9 +53,7 @@ impl Diagnostics<Positions> for Calibration {
     /// the samples in it, the mean prediction and the mean truth; `null` for an empty
     /// bin. Predictions without any target are left out.
     fn finish(&self, world: &World) -> Result<Map<String, Value>, GroupError> {
-        world.sum(&self.sums, "summing what was predicted")?;
-        let sums = self.sums.to_device(Device::Cpu).reshape([-1]);
-        let sums: Vec<f32> = Vec::try_from(sums).expect("a vector of floats");
+        let sums = totals(&self.sums, world, "summing what was predicted")?;
         let bins = |sums: &[f32]| -> Vec<Value> {
             sums.chunks(3)
                 .map(|sums| (f64::from(sums[0]), f64::from(sums[1]), f64::from(sums[2])))

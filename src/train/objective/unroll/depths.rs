@@ -8,7 +8,7 @@ use super::{OWN, Unroll, UnrollOutputs, UnrollSamples, prior};
 use crate::network::Output;
 use crate::train::config::UnrollConfig;
 use crate::train::distributed::{GroupError, World};
-use crate::train::objective::Diagnostics;
+use crate::train::objective::{Diagnostics, totals};
 use serde_json::{Map, Value, json};
 use tch::{Device, Kind, Tensor};
 
@@ -148,9 +148,7 @@ impl Diagnostics<Unroll> for Depths {
     }
 
     fn finish(&self, world: &World) -> Result<Map<String, Value>, GroupError> {
-        world.sum(&self.sums, "summing what was imagined")?;
-        let sums = self.sums.to_device(Device::Cpu).reshape([-1]);
-        let sums: Vec<f32> = Vec::try_from(sums).expect("a vector of floats");
+        let sums = totals(&self.sums, world, "summing what was imagined")?;
         let rows = sums
             .chunks(2 * NAMES.len())
             .enumerate()

@@ -77,7 +77,7 @@ pub enum NetworkError {
     Contract(#[from] ContractError),
     /// A network of a family that is gone.
     #[error(
-        "it is a graph of ONNX (family `onnx`), which is no longer played: import the file that it came from again, which has to be as Lc0's leela2onnx writes it"
+        "it is a graph of ONNX (family `onnx`), which is no longer played: if Lc0's leela2onnx wrote the file that it came from, import that again"
     )]
     Graph,
     /// The tensors are not those that were exported.

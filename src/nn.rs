@@ -345,13 +345,6 @@ pub enum BackendError {
     Stopped,
 }
 
-#[cfg(feature = "torch")]
-impl From<torch::TorchError> for BackendError {
-    fn from(error: torch::TorchError) -> BackendError {
-        BackendError::Torch(error.to_string())
-    }
-}
-
 /// What is done with an answer.
 pub type Reply = Box<dyn FnOnce(Result<Evaluations, BackendError>) + Send>;
 

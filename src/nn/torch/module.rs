@@ -2,7 +2,7 @@
 //! several outputs, freezing, casting only what is floating-point.
 
 use super::shim::{self, take_text};
-use crate::nn::Precision;
+use crate::nn::{BackendError, Precision};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::Path;
 use std::ptr::{self, NonNull};
@@ -30,6 +30,12 @@ impl TorchError {
 impl From<tch::TchError> for TorchError {
     fn from(error: tch::TchError) -> TorchError {
         TorchError::new(&error.to_string())
+    }
+}
+
+impl From<TorchError> for BackendError {
+    fn from(error: TorchError) -> BackendError {
+        BackendError::Torch(error.to_string())
     }
 }
 

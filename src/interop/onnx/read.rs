@@ -154,7 +154,8 @@ mod tests {
 
     #[test]
     fn what_lc0_would_compute_otherwise_is_refused() {
-        let cases: [(&dyn Fn(&mut GraphProto), &str); 9] = [
+        type Change<'a> = &'a dyn Fn(&mut GraphProto);
+        let cases: [(Change, &str); 9] = [
             (
                 &|graph| tensor(graph, "/const/mapping_table").raw_data[0] ^= 1,
                 "its tensor /const/mapping_table holds other numbers",

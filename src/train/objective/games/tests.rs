@@ -166,7 +166,7 @@ fn the_rules_are_learned_where_they_are_told() {
     let mut config = config();
     config.loss.legality = 0.5;
     config.loss.board = 1.0;
-    let error = Games::new(&config, Device::Cpu).unwrap_err().to_string();
+    let error = config.check_keys().unwrap_err().to_string();
     assert!(error.contains("network.model.board"), "{error}");
     let text = CONFIG.replace("layers = 2", "layers = 2\nboard = true");
     let mut config: TrainConfig = toml::from_str(&text).unwrap();

@@ -32,6 +32,7 @@
 //! | [`explain`] | what a network sees in a position: attention, attribution, heads; as data, as a page and as pictures |
 //! | [`engine`] | other programs that play: UCI engines as child processes |
 //! | [`openings`] | where games begin: books and random moves |
+//! | [`review`] | a player's own game, reviewed: marks, people of a rating, reasons in words; as a page, PGN, puzzles and JSON |
 //! | [`adjudication`] | where games end before the rules end them |
 //! | [`label`] | training data by other engines: games they play, positions they judge |
 //! | [`generate`] | games that a GPT over moves writes |
@@ -98,6 +99,7 @@ mod panics;
 pub mod play;
 pub mod player;
 pub mod progress;
+pub mod review;
 mod scoped_threads;
 pub mod search;
 pub mod selfplay;

@@ -1,0 +1,129 @@
+//! Reasons in sentences. Each is made from a fact that is checked on the board: a function
+//! of positions and moves, which says nothing where the fact does not hold.
+//!
+//! A sentence either describes the board ("Nc2+ forks the king on e1 and the rook on a1")
+//! or a line that is shown beside it ("In this line White loses a rook for a knight").
+//! None claims more than that, so that no search can make it false.
+
+mod back_rank;
+mod board;
+mod defender;
+mod discovered;
+mod exchange;
+mod fork;
+mod hanging;
+mod mate;
+mod material;
+mod moment;
+mod passed_pawn;
+mod pin;
+mod recapture;
+mod skewer;
+#[cfg(test)]
+mod testing;
+mod threat;
+mod trapped;
+mod words;
+
+pub use back_rank::back_rank_mate;
+pub use defender::{defence_given_up, line_opened};
+pub use discovered::discovered_attack;
+pub use exchange::{best_capture, gain};
+pub use fork::fork;
+pub use hanging::capture;
+pub use mate::forced_mate;
+pub use material::{Outcome, balance, outcome};
+pub use moment::{Moment, Reasons, Variation};
+pub use passed_pawn::{new_passed_pawn, promotion};
+pub use pin::pin;
+pub use recapture::recapture;
+pub use skewer::skewer;
+pub use threat::{mate_threatened, threatened};
+pub use trapped::trapped_piece;
+pub use words::san;
+
+use serde::{Deserialize, Serialize};
+use shakmaty::Square;
+
+/// The kind of a fact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Topic {
+    /// A forced mate.
+    Mate,
+    /// A mate on the back rank.
+    BackRank,
+    /// The side to move has no move and is not in check.
+    Stalemate,
+    /// A capture that gains material.
+    Hanging,
+    /// One piece attacks two.
+    Fork,
+    /// A piece stands before one that is worth more.
+    Pin,
+    /// A piece stands before one that falls when it moves.
+    Skewer,
+    /// A piece moves out of the way of another one's attack.
+    Discovered,
+    /// A piece that is attacked and cannot go anywhere.
+    Trapped,
+    /// A piece leaves another one without its defence.
+    Defender,
+    /// A piece leaves a line open.
+    OpenedLine,
+    /// What was threatened before the move already.
+    Threat,
+    /// A piece that could have been taken back.
+    Recapture,
+    /// A pawn that no pawn can stop, or one that promotes.
+    PassedPawn,
+    /// The material that a line wins or loses.
+    Material,
+}
+
+/// A fact in words, with the squares that it is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fact {
+    /// Its kind.
+    pub topic: Topic,
+    /// A sentence.
+    pub text: String,
+    /// Squares to highlight.
+    #[serde(with = "names")]
+    pub squares: Vec<Square>,
+}
+
+impl Fact {
+    fn new(topic: Topic, text: String, squares: impl IntoIterator<Item = Square>) -> Fact {
+        Fact {
+            topic,
+            text,
+            squares: squares.into_iter().collect(),
+        }
+    }
+}
+
+/// Squares as their names.
+mod names {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use shakmaty::Square;
+
+    pub(super) fn serialize<S: Serializer>(
+        squares: &[Square],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let names: Vec<String> = squares.iter().map(Square::to_string).collect();
+        names.serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<Square>, D::Error> {
+        let names = Vec::<String>::deserialize(deserializer)?;
+        let squares = names
+            .iter()
+            .map(|name| name.parse().map_err(D::Error::custom));
+        squares.collect()
+    }
+}

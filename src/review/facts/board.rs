@@ -1,0 +1,97 @@
+//! Geometry of pieces that the facts share.
+
+use shakmaty::attacks::ray;
+use shakmaty::{Bitboard, Board, Chess, Color, Move, Piece, Position, Role, Square};
+
+/// A piece's worth in pawns; a king's is beyond all others.
+pub(super) fn value(role: Role) -> i32 {
+    match role {
+        Role::Pawn => 1,
+        Role::Knight | Role::Bishop => 3,
+        Role::Rook => 5,
+        Role::Queen => 9,
+        Role::King => 100,
+    }
+}
+
+/// The position after a legal move.
+pub(super) fn after(position: &Chess, mv: Move) -> Chess {
+    let mut after = position.clone();
+    after.play_unchecked(mv);
+    after
+}
+
+/// The same position with the other side to move; `None` where that side's opponent stands
+/// in check, so that nobody can pass.
+pub(super) fn passed(position: &Chess) -> Option<Chess> {
+    if position.is_check() {
+        return None;
+    }
+    position.clone().swap_turn().ok()
+}
+
+/// A piece that has just moved, by a move that is no castling, in the position after it.
+#[derive(Clone, Copy)]
+pub(super) struct Moved {
+    pub from: Square,
+    pub to: Square,
+    pub piece: Piece,
+}
+
+/// The piece that `mv` moves in `position`, as it is after the move.
+pub(super) fn moved(position: &Chess, mv: Move) -> Option<Moved> {
+    let (Move::Normal { from, to, .. } | Move::EnPassant { from, to }) = mv else {
+        return None;
+    };
+    let role = mv.promotion().unwrap_or(mv.role());
+    let piece = role.of(position.turn());
+    Some(Moved { from, to, piece })
+}
+
+/// Pieces of `color` that attack a square.
+pub(super) fn attackers(board: &Board, square: Square, color: Color) -> Bitboard {
+    board.attacks_to(square, color, board.occupied())
+}
+
+/// Whether no piece of its own side defends the piece on a square.
+pub(super) fn is_undefended(board: &Board, square: Square, color: Color) -> bool {
+    attackers(board, square, color).is_empty()
+}
+
+/// Whether the piece on a square stands between its own king and a slider of the enemy.
+pub(super) fn is_pinned(board: &Board, square: Square, color: Color) -> bool {
+    let Some(king) = board.king_of(color).filter(|&king| king != square) else {
+        return false;
+    };
+    let mut without = board.clone();
+    without.discard_piece_at(square);
+    let before = attackers(board, king, !color);
+    (attackers(&without, king, !color) & !before).any()
+}
+
+/// Whether the side to move can take the piece on a square only at a loss: by pieces that
+/// are worth more than it, and lost for it.
+pub(super) fn is_safe(position: &Chess, square: Square) -> bool {
+    let Some(role) = position.board().role_at(square) else {
+        return false;
+    };
+    let takers = position.legal_moves().into_iter();
+    let mut takers = takers.filter(|mv| mv.is_capture() && mv.to() == square);
+    takers.all(|mv| value(mv.role()) > value(role) && super::gain(position, mv) < 0)
+}
+
+/// The first two pieces that a slider meets in each direction.
+pub(super) fn lines(board: &Board, slider: Square) -> Vec<(Square, Square)> {
+    let occupied = board.occupied();
+    let first = board.attacks_from(slider) & occupied;
+    let behind = |first: Square| {
+        let line = ray(slider, first);
+        let mut without = occupied;
+        without.discard(first);
+        let piece = board.piece_at(slider)?;
+        let reached = shakmaty::attacks::attacks(slider, piece, without);
+        let behind = reached & line & without & !board.attacks_from(slider);
+        Some((first, behind.first()?))
+    };
+    first.into_iter().filter_map(behind).collect()
+}

@@ -1,0 +1,148 @@
+//! A piece that moved away: another one lost its defence, or a line was opened to it.
+
+use super::board::{after, moved};
+use super::words::{capitalized, name, piece};
+use super::{Fact, Topic};
+use shakmaty::attacks::between;
+use shakmaty::{Chess, Move, Position};
+
+/// That the piece moved by `played` defended what the reply takes, and no longer does.
+#[must_use]
+pub fn defence_given_up(before: &Chess, played: Move, reply: Move) -> Option<Fact> {
+    let mover = moved(before, played)?;
+    let next = after(before, played);
+    let target = reply.to();
+    let own = next.board().color_at(target) == Some(before.turn());
+    let defended = before.board().attacks_from(mover.from).contains(target);
+    let defends = next.board().attacks_from(mover.to).contains(target);
+    if !reply.is_capture() || !own || target == mover.to || !defended || defends {
+        return None;
+    }
+    // It may have taken there before: then there was nothing to defend.
+    let was_own = before.board().color_at(target) == Some(before.turn());
+    let text = format!(
+        "The {} that moved to {} no longer defends {}.",
+        name(mover.piece.role),
+        mover.to,
+        piece(next.board(), target)
+    );
+    let fact = Fact::new(Topic::Defender, text, [mover.from, mover.to, target]);
+    (was_own && played.promotion().is_none()).then_some(fact)
+}
+
+/// That `played` opened the line along which the reply takes.
+#[must_use]
+pub fn line_opened(before: &Chess, played: Move, reply: Move) -> Option<Fact> {
+    let mover = moved(before, played)?;
+    let next = after(before, played);
+    let (from, target) = (reply.from()?, reply.to());
+    let was_closed = between(from, target).contains(mover.from)
+        && before.board().piece_at(from) == next.board().piece_at(from);
+    if !reply.is_capture() || reply.is_en_passant() || target == mover.to || !was_closed {
+        return None;
+    }
+    let text = format!(
+        "The move opens the line from {} to {}.",
+        piece(next.board(), from),
+        piece(next.board(), target)
+    );
+    Some(Fact::new(
+        Topic::OpenedLine,
+        capitalized(&text),
+        [from, mover.from, target],
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{line, position};
+    use super::*;
+
+    fn check(fact: fn(&Chess, Move, Move) -> Option<Fact>, cases: &[(&str, &str, &str)]) {
+        for (fen, moves, expected) in cases {
+            let before = position(fen);
+            let [played, reply] = line(&before, moves)[..] else {
+                panic!("two moves");
+            };
+            let found = fact(&before, played, reply).map(|fact| fact.text);
+            assert_eq!(&found.unwrap_or_default(), expected, "{moves} in {fen}");
+        }
+    }
+
+    #[test]
+    fn defences_given_up() {
+        check(
+            defence_given_up,
+            &[
+                (
+                    "4k3/8/8/4r3/4P3/2N5/8/6K1 w - - 0 1",
+                    "Nb5 Rxe4",
+                    "The knight that moved to b5 no longer defends the pawn on e4.",
+                ),
+                (
+                    "4k3/8/8/8/8/1b6/P7/Q5K1 w - - 0 1",
+                    "Qf6 Bxa2",
+                    "The queen that moved to f6 no longer defends the pawn on a2.",
+                ),
+                (
+                    "3rk3/8/8/8/3B4/4P3/8/6K1 w - - 0 1",
+                    "e4 Rxd4",
+                    "The pawn that moved to e4 no longer defends the bishop on d4.",
+                ),
+                (
+                    "3rk3/8/8/8/3B4/3K4/8/8 w - - 0 1",
+                    "Kc2 Rxd4",
+                    "The king that moved to c2 no longer defends the bishop on d4.",
+                ),
+            ],
+        );
+    }
+
+    #[test]
+    fn defences_kept_or_never_there() {
+        check(
+            defence_given_up,
+            &[
+                // It still defends; it never did; the moved piece itself is taken; no capture.
+                ("4k3/8/8/4r3/4P3/8/6B1/6K1 w - - 0 1", "Bh1 Rxe4", ""),
+                ("4k3/8/8/4r3/4P3/8/6N1/6K1 w - - 0 1", "Nh4 Rxe4", ""),
+                ("4k3/8/8/4r3/4P3/2N5/8/6K1 w - - 0 1", "Nd5 Rxd5", ""),
+                ("4k3/8/8/4r3/4P3/2N5/8/6K1 w - - 0 1", "Nb5 Rc5", ""),
+            ],
+        );
+    }
+
+    #[test]
+    fn lines_opened() {
+        check(
+            line_opened,
+            &[
+                (
+                    "4r1k1/8/8/8/4N3/8/8/4Q1K1 w - - 0 1",
+                    "Nc5 Rxe1+",
+                    "The move opens the line from the rook on e8 to the queen on e1.",
+                ),
+                (
+                    "6k1/6b1/8/8/3P4/8/8/R5K1 w - - 0 1",
+                    "d5 Bxa1",
+                    "The move opens the line from the bishop on g7 to the rook on a1.",
+                ),
+                (
+                    "q5k1/8/8/3N4/8/8/8/1K5R w - - 0 1",
+                    "Nf4 Qxh1+",
+                    "The move opens the line from the queen on a8 to the rook on h1.",
+                ),
+                ("3r2k1/8/8/8/8/2Pp4/8/3R2K1 b - - 0 1", "d2 Rxd2", ""),
+            ],
+        );
+        check(
+            line_opened,
+            &[
+                // It was open before; the moved piece is taken; no capture.
+                ("4r1k1/8/8/8/8/3N4/8/4Q1K1 w - - 0 1", "Nc5 Rxe1+", ""),
+                ("4r1k1/8/8/8/4N3/8/8/4Q1K1 w - - 0 1", "Ng5 Re7", ""),
+                ("4r1k1/8/8/4P3/8/8/8/4Q1K1 w - - 0 1", "e6 Rxe6", ""),
+            ],
+        );
+    }
+}

@@ -1,0 +1,310 @@
+//! The reasons why a move was worse than another: facts chosen and put in order.
+
+use super::board::after;
+use super::{
+    Fact, Outcome, Topic, back_rank_mate, capture, defence_given_up, discovered_attack,
+    forced_mate, fork, line_opened, mate_threatened, new_passed_pawn, outcome, pin, promotion,
+    recapture, skewer, threatened, trapped_piece,
+};
+use serde::{Deserialize, Serialize};
+use shakmaty::{Chess, Move, Position};
+
+/// Pieces besides kings and pawns from which on passed pawns count.
+const ENDGAME: usize = 6;
+/// Facts of one move that are told: more would bury the first.
+const MOST: usize = 2;
+
+/// A line of play that a search expects.
+#[derive(Clone, Copy, Debug)]
+pub struct Variation<'a> {
+    /// Its moves.
+    pub moves: &'a [Move],
+    /// Whether the side that begins was proven to mate by it.
+    pub mates: bool,
+}
+
+/// A move and what should have been played.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment<'a> {
+    /// The position before the move.
+    pub before: &'a Chess,
+    /// The opponent's move that led to it.
+    pub last: Option<Move>,
+    /// The move.
+    pub played: Move,
+    /// The best line.
+    pub best: Variation<'a>,
+    /// The opponent's best line after the move that was played.
+    pub reply: Variation<'a>,
+}
+
+/// Why the move was bad, and what the best one does.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reasons {
+    /// Facts about the move that was played and what follows it.
+    pub played: Vec<Fact>,
+    /// Facts about the best move and what follows it.
+    pub best: Vec<Fact>,
+}
+
+impl Moment<'_> {
+    /// The facts that hold here and bear on the move's worth.
+    #[must_use]
+    pub fn reasons(&self) -> Reasons {
+        let lines = (
+            self.outcome_of_played(),
+            outcome(self.before, self.best.moves),
+        );
+        Reasons {
+            played: self.why_not(&lines.0, &lines.1),
+            best: self.why(&lines.0, &lines.1),
+        }
+    }
+
+    /// The outcome of the played move and the reply, seen from the position before.
+    fn outcome_of_played(&self) -> Option<Outcome> {
+        let line: Vec<Move> = [self.played]
+            .into_iter()
+            .chain(self.reply.moves.iter().copied())
+            .collect();
+        outcome(self.before, &line)
+    }
+
+    fn why_not(&self, played: &Option<Outcome>, best: &Option<Outcome>) -> Vec<Fact> {
+        let next = after(self.before, self.played);
+        let mover = self.before.turn();
+        if next.is_stalemate() {
+            let text = "The move is stalemate.".to_owned();
+            return vec![Fact::new(
+                Topic::Stalemate,
+                text,
+                next.board().king_of(!mover),
+            )];
+        }
+        let Some(&reply) = self.reply.moves.first() else {
+            return Vec::new();
+        };
+        if self.reply.mates {
+            let mut facts = mate(&next, self.reply.moves);
+            facts.extend(mate_threatened(self.before, reply));
+            return facts;
+        }
+        let gain = |outcome: &Option<Outcome>| outcome.as_ref().map(|it| it.gain(mover));
+        let lost = gain(played).filter(|&gain| gain < 0);
+        if lost.is_some_and(|lost| gain(best).is_none_or(|best| lost < best)) {
+            let mut facts = tactics(&next, self.reply.moves);
+            if self.reply_is_explained(&facts) {
+                let given_up = defence_given_up(self.before, self.played, reply);
+                let opened = || line_opened(self.before, self.played, reply);
+                let threat = || threatened(self.before, reply);
+                facts.extend(given_up.or_else(opened).or_else(threat));
+            }
+            facts.extend(played.as_ref().and_then(|outcome| outcome.fact(mover)));
+            return facts;
+        }
+        let promotes = promotion(&next, self.reply.moves, !mover);
+        let passed = || new_passed_pawn(&next, reply).filter(|_| is_endgame(&next));
+        promotes.or_else(passed).into_iter().collect()
+    }
+
+    /// Whether the facts are about the first move of the reply.
+    fn reply_is_explained(&self, facts: &[Fact]) -> bool {
+        let square = self.reply.moves.first().map(|mv| mv.to());
+        let is_about =
+            |fact: &Fact| fact.topic == Topic::Hanging && fact.squares.first().copied() == square;
+        facts.iter().any(is_about)
+    }
+
+    fn why(&self, played: &Option<Outcome>, best: &Option<Outcome>) -> Vec<Fact> {
+        let Some(&first) = self.best.moves.first() else {
+            return Vec::new();
+        };
+        if first == self.played {
+            return Vec::new();
+        }
+        if self.best.mates {
+            return mate(self.before, self.best.moves);
+        }
+        let mover = self.before.turn();
+        let gain = |outcome: &Option<Outcome>| outcome.as_ref().map(|it| it.gain(mover));
+        let back = self
+            .last
+            .and_then(|last| recapture(self.before, last, first));
+        let is_better = gain(best) > gain(played);
+        let mut facts = Vec::new();
+        if gain(best).is_some_and(|gain| gain > 0) && (is_better || gain(played).is_none()) {
+            facts = match back {
+                Some(back) => vec![back],
+                None => tactics(self.before, self.best.moves),
+            };
+            facts.extend(best.as_ref().and_then(|outcome| outcome.fact(mover)));
+        } else if is_better {
+            facts.extend(back);
+        }
+        let promotes = || promotion(self.before, self.best.moves, mover);
+        if facts.is_empty() {
+            facts.extend(promotes());
+        }
+        facts
+    }
+}
+
+/// The mate at the end of a line, and its pattern.
+fn mate(position: &Chess, line: &[Move]) -> Vec<Fact> {
+    let Some(fact) = forced_mate(position, line) else {
+        return Vec::new();
+    };
+    let mut end = position.clone();
+    line.iter().for_each(|&mv| end = after(&end, mv));
+    [fact].into_iter().chain(back_rank_mate(&end)).collect()
+}
+
+/// What the side to move does in the first of its moves that does anything, of two.
+fn tactics(position: &Chess, line: &[Move]) -> Vec<Fact> {
+    let at = |plies: usize| {
+        let (before, rest) = line.split_at_checked(plies)?;
+        let mut position = position.clone();
+        before
+            .iter()
+            .for_each(|&mv| position = after(&position, mv));
+        Some(tactics_of(&position, *rest.first()?))
+    };
+    [0, 2]
+        .into_iter()
+        .filter_map(at)
+        .find(|facts| !facts.is_empty())
+        .unwrap_or_default()
+}
+
+/// The tactics of one move.
+fn tactics_of(position: &Chess, mv: Move) -> Vec<Fact> {
+    let all = [fork, skewer, discovered_attack, capture, pin, trapped_piece];
+    let facts = all.into_iter().filter_map(|fact| fact(position, mv));
+    facts.take(MOST).collect()
+}
+
+fn is_endgame(position: &Chess) -> bool {
+    let board = position.board();
+    (board.occupied() & !board.pawns() & !board.kings()).count() <= ENDGAME
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{line, mv, position};
+    use super::*;
+
+    /// The sentences about the played move, and those about the best one.
+    fn told(
+        fen: &str,
+        played: &str,
+        best: &str,
+        reply: &str,
+        mates: [bool; 2],
+    ) -> [Vec<String>; 2] {
+        let before = position(fen);
+        let played = mv(&before, played);
+        let best = line(&before, best);
+        let reply = line(&after(&before, played), reply);
+        let moment = Moment {
+            before: &before,
+            last: None,
+            played,
+            best: Variation {
+                moves: &best,
+                mates: mates[0],
+            },
+            reply: Variation {
+                moves: &reply,
+                mates: mates[1],
+            },
+        };
+        let reasons = moment.reasons();
+        [reasons.played, reasons.best].map(|facts| facts.into_iter().map(|it| it.text).collect())
+    }
+
+    #[test]
+    fn a_piece_is_left_where_it_is_attacked() {
+        let fen = "4k3/8/8/4r3/4N3/8/7P/6K1 w - - 0 1";
+        let [played, best] = told(fen, "h3", "Ng3 Kd7", "Rxe4 Kf2", [false; 2]);
+        assert_eq!(
+            played,
+            [
+                "Rxe4 takes the knight on e4, which nothing defends.",
+                "Black was threatening Rxe4 before the move.",
+                "In this line White loses a knight.",
+            ]
+        );
+        assert!(best.is_empty());
+    }
+
+    #[test]
+    fn a_fork_is_missed() {
+        let fen = "r3k3/8/8/3N4/8/8/7P/4K3 w q - 0 1";
+        let [played, best] = told(fen, "h3", "Nc7+ Kd7 Nxa8", "Rc8", [false; 2]);
+        assert!(played.is_empty());
+        assert_eq!(
+            best,
+            [
+                "Nc7+ forks the rook on a8 and the king on e8.",
+                "In this line White wins a rook.",
+            ]
+        );
+    }
+
+    #[test]
+    fn mates_are_told_before_all_else() {
+        let fen = "3r2k1/5ppp/8/8/8/8/P4PPP/R5K1 w - - 0 1";
+        let [played, best] = told(fen, "Rc1", "Kf1", "Rd2", [false; 2]);
+        assert!(played.is_empty() && best.is_empty());
+        let fen = "3r2k1/5ppp/8/8/8/8/P4PPP/4R1K1 w - - 0 1";
+        let [played, best] = told(fen, "Ra1", "Re8+ Rxe8", "Rd1+ Rxd1", [false; 2]);
+        assert!(played.is_empty() && best.is_empty(), "{played:?} {best:?}");
+        let fen = "3r2k1/5ppp/8/8/8/8/B4PPP/4R1K1 w - - 0 1";
+        let [played, best] = told(fen, "Re2", "h3", "Rd1+ Re1 Rxe1#", [false, true]);
+        assert_eq!(
+            played,
+            [
+                "Black mates in 2 moves, beginning with Rd1+.",
+                "The mate is on the back rank: White's king is shut in by its own men.",
+            ]
+        );
+        assert!(best.is_empty());
+        let fen = "6k1/5ppp/8/8/8/8/B4PPP/4R1K1 w - - 0 1";
+        let [_, best] = told(fen, "h3", "Re8#", "Kf8", [true, false]);
+        assert_eq!(
+            best,
+            [
+                "Re8# is mate.",
+                "The mate is on the back rank: Black's king is shut in by its own men.",
+            ]
+        );
+    }
+
+    #[test]
+    fn nothing_is_invented() {
+        let fen = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1";
+        let [played, best] = told(fen, "a4", "e4 e5 Nf3 Nc6", "e5 e4 Nf6", [false; 2]);
+        assert!(played.is_empty() && best.is_empty(), "{played:?} {best:?}");
+        // A line that ends in the middle of an exchange says nothing of its material.
+        let fen = "4k3/8/3p4/4n3/8/8/4R3/4K3 w - - 0 1";
+        let [played, _] = told(fen, "Rxe5+", "Kd1", "", [false; 2]);
+        assert!(played.is_empty());
+    }
+
+    #[test]
+    fn a_stalemate_is_told() {
+        for (fen, mv, is_stalemate) in [
+            ("7k/5Q2/8/6K1/8/8/8/8 w - - 0 1", "Kg6", true),
+            ("7k/8/8/5QK1/8/8/8/8 w - - 0 1", "Qf7", true),
+            ("k7/8/1K6/8/8/8/8/2Q5 w - - 0 1", "Qc7", true),
+            ("7k/8/8/5QK1/8/8/8/8 w - - 0 1", "Qf6+", false),
+            ("7k/8/8/5QK1/8/8/8/8 w - - 0 1", "Qe6", false),
+            ("7k/5Q2/8/6K1/8/8/8/8 w - - 0 1", "Qe7", false),
+            ("k7/8/1K6/8/8/8/8/2Q5 w - - 0 1", "Qd2", false),
+        ] {
+            let [played, _] = told(fen, mv, "", "", [false; 2]);
+            let text = ["The move is stalemate."];
+            assert_eq!(played, text[..usize::from(is_stalemate)], "{mv} in {fen}");
+        }
+    }
+}

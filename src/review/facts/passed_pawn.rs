@@ -1,0 +1,131 @@
+//! Passed pawns, and pawns that promote.
+
+use super::board::after;
+use super::words::{san, side};
+use super::{Fact, Topic};
+use shakmaty::{Bitboard, Board, Chess, Color, Move, Position, Square};
+
+/// Whether no enemy pawn stands before a pawn, on its file or beside it.
+fn is_passed(board: &Board, square: Square, color: Color) -> bool {
+    let is_before = |other: Square| {
+        let beside = (u32::from(other.file()) as i32 - u32::from(square.file()) as i32).abs() <= 1;
+        let (other, own) = (other.rank(), square.rank());
+        beside && color.fold_wb(other > own, other < own)
+    };
+    let enemies: Bitboard = board.pawns() & board.by_color(!color);
+    !enemies.into_iter().any(is_before)
+}
+
+/// The pawn that `mv` makes a passed pawn, of the side that moves.
+#[must_use]
+pub fn new_passed_pawn(position: &Chess, mv: Move) -> Option<Fact> {
+    let color = position.turn();
+    let next = after(position, mv);
+    let passed = |board: &Board| -> Vec<Square> {
+        let pawns = board.pawns() & board.by_color(color);
+        let pawns = pawns.into_iter();
+        pawns
+            .filter(|&square| is_passed(board, square, color))
+            .collect()
+    };
+    let old = passed(position.board());
+    // The pawn that moved was one if it was where it came from.
+    let was_one = |square: Square| {
+        old.contains(&square) || mv.to() == square && mv.from().is_some_and(|it| old.contains(&it))
+    };
+    let new = passed(next.board());
+    let square = new.into_iter().find(|&square| !was_one(square))?;
+    let text = format!(
+        "{} makes the pawn on {square} a passed pawn.",
+        san(position, mv)
+    );
+    Some(Fact::new(Topic::PassedPawn, text, [square]))
+}
+
+/// The promotion in a line, by `color`.
+#[must_use]
+pub fn promotion(position: &Chess, line: &[Move], color: Color) -> Option<Fact> {
+    let mut position = position.clone();
+    for &mv in line {
+        if position.turn() == color && mv.is_promotion() {
+            let text = format!(
+                "In this line {} promotes a pawn on {}.",
+                side(color),
+                mv.to()
+            );
+            return Some(Fact::new(Topic::PassedPawn, text, [mv.to()]));
+        }
+        position = after(&position, mv);
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{check, line, position};
+    use super::*;
+
+    #[test]
+    fn pawns_that_become_passed() {
+        check(
+            new_passed_pawn,
+            &[
+                (
+                    "4k3/8/3p4/4P3/8/8/8/4K3 w - - 0 1",
+                    "exd6",
+                    "exd6 makes the pawn on d6 a passed pawn.",
+                ),
+                (
+                    "4k3/8/3p4/3P4/4N3/8/8/4K3 w - - 0 1",
+                    "Nxd6+",
+                    "Nxd6+ makes the pawn on d5 a passed pawn.",
+                ),
+                ("4k3/2p5/8/3P4/8/8/8/4K3 w - - 0 1", "d6", ""),
+                (
+                    "4k3/8/8/4p3/3P4/8/8/4K3 w - - 0 1",
+                    "dxe5",
+                    "dxe5 makes the pawn on e5 a passed pawn.",
+                ),
+                (
+                    "4k3/8/8/8/3p4/4P3/8/4K3 b - - 0 1",
+                    "dxe3",
+                    "dxe3 makes the pawn on e3 a passed pawn.",
+                ),
+                // It was one before; a pawn beside it; none at all.
+                ("4k3/8/8/4P3/8/8/8/4K3 w - - 0 1", "e6", ""),
+                ("4k3/2p5/3p4/4P3/8/8/8/4K3 w - - 0 1", "exd6", ""),
+                ("4k3/8/8/8/8/8/8/4K3 w - - 0 1", "Kd1", ""),
+            ],
+        );
+    }
+
+    #[test]
+    fn promotions_in_lines() {
+        let found = |fen: &str, moves: &str, color| {
+            let position = position(fen);
+            let fact = promotion(&position, &line(&position, moves), color);
+            fact.map(|fact| fact.text).unwrap_or_default()
+        };
+        let fen = "8/P6k/8/8/8/8/p6K/8 w - - 0 1";
+        assert_eq!(
+            found(fen, "a8=Q a1=Q", Color::White),
+            "In this line White promotes a pawn on a8."
+        );
+        assert_eq!(
+            found(fen, "a8=Q a1=Q", Color::Black),
+            "In this line Black promotes a pawn on a1."
+        );
+        assert_eq!(
+            found(fen, "Kg3 a1=N", Color::Black),
+            "In this line Black promotes a pawn on a1."
+        );
+        assert_eq!(
+            found("8/P6k/8/8/8/8/7K/8 w - - 0 1", "Kg3 Kg6 a8=R", Color::White),
+            "In this line White promotes a pawn on a8."
+        );
+        assert_eq!(found(fen, "a8=Q", Color::Black), "");
+        assert_eq!(found(fen, "Kg3 Kg6", Color::White), "");
+        assert_eq!(found(fen, "", Color::White), "");
+        assert_eq!(found(fen, "Kg3 a1=Q", Color::White), "");
+    }
+}

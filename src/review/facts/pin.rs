@@ -1,0 +1,95 @@
+//! A pin: a slider goes where an enemy piece stands between it and one that is worth more.
+
+use super::board::{after, is_safe, lines, moved, value};
+use super::words::{piece, san};
+use super::{Fact, Topic};
+use shakmaty::{Chess, Move, Position, Role};
+
+/// The pin that `mv` makes: of a piece, not a pawn, to the king, or to one that is worth
+/// more than it and than the slider. The slider cannot be taken but at a loss.
+#[must_use]
+pub fn pin(position: &Chess, mv: Move) -> Option<Fact> {
+    let slider = moved(position, mv)?;
+    if !matches!(slider.piece.role, Role::Bishop | Role::Rook | Role::Queen) {
+        return None;
+    }
+    let next = after(position, mv);
+    let board = next.board();
+    let color = slider.piece.color;
+    let is_pin = |&(first, behind): &(_, _)| {
+        let (Some(first), Some(behind)) = (board.piece_at(first), board.piece_at(behind)) else {
+            return false;
+        };
+        let is_worth_more =
+            value(behind.role) > value(first.role) && value(behind.role) > value(slider.piece.role);
+        first.color == !color
+            && behind.color == !color
+            && !matches!(first.role, Role::Pawn | Role::King)
+            && (behind.role == Role::King || is_worth_more)
+    };
+    let (first, behind) = lines(board, slider.to).into_iter().find(is_pin)?;
+    if !is_safe(&next, slider.to) {
+        return None;
+    }
+    let text = format!(
+        "{} pins {} to {}.",
+        san(position, mv),
+        piece(board, first),
+        piece(board, behind)
+    );
+    Some(Fact::new(Topic::Pin, text, [slider.to, first, behind]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::check;
+    use super::*;
+
+    #[test]
+    fn pins() {
+        check(
+            pin,
+            &[
+                (
+                    "4k3/8/2n5/8/8/8/8/4KB2 w - - 0 1",
+                    "Bb5",
+                    "Bb5 pins the knight on c6 to the king on e8.",
+                ),
+                (
+                    "3qk3/8/5n2/8/8/8/8/2B1K3 w - - 0 1",
+                    "Bg5",
+                    "Bg5 pins the knight on f6 to the queen on d8.",
+                ),
+                ("4k3/8/4q3/8/8/8/8/R5K1 w - - 0 1", "Re1", ""),
+                (
+                    "4k3/4b3/8/8/8/8/8/R5K1 w - - 0 1",
+                    "Re1",
+                    "Re1 pins the bishop on e7 to the king on e8.",
+                ),
+                ("1k6/8/1r6/8/8/8/8/3Q2K1 w - - 0 1", "Qb3", ""),
+                (
+                    "1k6/8/1n6/8/8/8/8/3Q2K1 w - - 0 1",
+                    "Qb3",
+                    "Qb3 pins the knight on b6 to the king on b8.",
+                ),
+            ],
+        );
+    }
+
+    #[test]
+    fn lines_that_are_none() {
+        check(
+            pin,
+            &[
+                // A pawn in front; nothing behind; a cheaper piece behind; an own piece in
+                // front; a bishop that can be taken.
+                ("4k3/3p4/8/8/8/8/8/4KB2 w - - 0 1", "Bb5", ""),
+                ("7k/8/2n5/8/8/8/8/4KB2 w - - 0 1", "Bb5", ""),
+                ("4b2k/8/2n5/8/8/8/8/4KB2 w - - 0 1", "Bb5", ""),
+                ("4k3/8/2N5/8/8/8/8/4KB2 w - - 0 1", "Bb5", ""),
+                ("4k3/8/p1n5/8/8/8/8/4KB2 w - - 0 1", "Bb5", ""),
+                ("4k3/8/2n5/8/8/8/8/4KB2 w - - 0 1", "Kd1", ""),
+            ],
+        );
+    }
+}

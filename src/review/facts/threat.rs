@@ -1,0 +1,123 @@
+//! A threat that was there before the move: if the side to move passes, the reply works.
+
+use super::board::{after, passed};
+use super::words::{san, side};
+use super::{Fact, Topic, gain};
+use shakmaty::{Chess, Move, Position};
+
+/// That the reply takes material, and would have had the mover passed.
+#[must_use]
+pub fn threatened(before: &Chess, reply: Move) -> Option<Fact> {
+    let position = passed(before)?;
+    let is_there = position.legal_moves().contains(&reply);
+    if !is_there || !reply.is_capture() || gain(&position, reply) < 1 {
+        return None;
+    }
+    Some(fact(&position, reply))
+}
+
+/// That the reply mates at once, and would have had the mover passed.
+#[must_use]
+pub fn mate_threatened(before: &Chess, reply: Move) -> Option<Fact> {
+    let position = passed(before)?;
+    let is_there = position.legal_moves().contains(&reply);
+    let is_mate = is_there && after(&position, reply).is_checkmate();
+    is_mate.then(|| fact(&position, reply))
+}
+
+fn fact(position: &Chess, reply: Move) -> Fact {
+    let text = format!(
+        "{} was threatening {} before the move.",
+        side(position.turn()),
+        san(position, reply)
+    );
+    Fact::new(
+        Topic::Threat,
+        text,
+        reply.from().into_iter().chain([reply.to()]),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{line, position};
+    use super::*;
+
+    fn check(fact: fn(&Chess, Move) -> Option<Fact>, cases: &[(&str, &str, &str)]) {
+        for (fen, moves, expected) in cases {
+            let before = position(fen);
+            let reply = line(&before, moves)[1];
+            let found = fact(&before, reply).map(|fact| fact.text);
+            assert_eq!(&found.unwrap_or_default(), expected, "{moves} in {fen}");
+        }
+    }
+
+    #[test]
+    fn captures_that_were_threatened() {
+        check(
+            threatened,
+            &[
+                (
+                    "4k3/8/8/4r3/4N3/8/7P/6K1 w - - 0 1",
+                    "h3 Rxe4",
+                    "Black was threatening Rxe4 before the move.",
+                ),
+                (
+                    "3k4/8/8/8/3n4/8/4Q2P/6K1 w - - 0 1",
+                    "h3 Nxe2+",
+                    "Black was threatening Nxe2+ before the move.",
+                ),
+                (
+                    "1q2k3/p7/8/8/8/8/8/1R4K1 b - - 0 1",
+                    "a6 Rxb8+",
+                    "White was threatening Rxb8+ before the move.",
+                ),
+                (
+                    "4k3/8/8/2p5/3B4/8/7P/6K1 w - - 0 1",
+                    "h3 cxd4",
+                    "Black was threatening cxd4 before the move.",
+                ),
+                // The move itself made it possible; the mover was in check; it was defended;
+                // no capture.
+                ("4k3/8/8/4r3/8/2N5/7P/6K1 w - - 0 1", "Ne4 Rxe4", ""),
+                ("4k3/8/8/8/1b6/N7/8/4K3 w - - 0 1", "Kf1 Bxa3", ""),
+                ("4k3/8/8/4r3/4N3/3P4/7P/6K1 w - - 0 1", "h3 Rxe4", ""),
+                ("4k3/8/8/4r3/4N3/8/7P/6K1 w - - 0 1", "h3 Re7", ""),
+            ],
+        );
+    }
+
+    #[test]
+    fn mates_that_were_threatened() {
+        check(
+            mate_threatened,
+            &[
+                (
+                    "3r2k1/8/8/8/8/8/5PPP/B5K1 w - - 0 1",
+                    "Bc3 Rd1+",
+                    "Black was threatening Rd1# before the move.",
+                ),
+                ("3r2k1/8/8/1B6/8/8/P4PPP/6K1 w - - 0 1", "a4 Rd1+", ""),
+                ("7k/8/8/7Q/8/3B4/p7/7K b - - 0 1", "Kg7 Qh7+", ""),
+                (
+                    "3q2k1/8/8/8/8/P7/5PPP/6K1 w - - 0 1",
+                    "a4 Qd1+",
+                    "Black was threatening Qd1# before the move.",
+                ),
+                (
+                    "r1bqkbnr/pppp1ppp/2n5/4p2Q/2B1P3/8/PPPP1PPP/RNB1K1NR b KQkq - 0 1",
+                    "Nf6 Qxf7#",
+                    "White was threatening Qxf7# before the move.",
+                ),
+                (
+                    "6k1/5ppp/8/8/8/8/p7/R3R1K1 b - - 0 1",
+                    "h5 Re8+",
+                    "White was threatening Re8# before the move.",
+                ),
+                // A flight square; only the move made it a mate.
+                ("3q2k1/8/8/8/8/P6P/5PP1/6K1 w - - 0 1", "a4 Qd1+", ""),
+                ("3q2k1/8/8/8/8/7P/5PP1/5RK1 w - - 0 1", "Re1 Qd2", ""),
+            ],
+        );
+    }
+}

@@ -1,0 +1,93 @@
+//! A trapped piece: it is attacked, and each of its moves loses it as well.
+
+use super::board::{after, passed, value};
+use super::words::{capitalized, piece, san};
+use super::{Fact, Topic, best_capture};
+use shakmaty::{Chess, Move, Position, Role, Square};
+
+/// The piece, not a pawn, that `mv` leaves attacked and without a safe square.
+#[must_use]
+pub fn trapped_piece(position: &Chess, mv: Move) -> Option<Fact> {
+    let next = after(position, mv);
+    let threat = passed(&next)?;
+    let board = next.board();
+    let is_trapped = |&square: &Square| {
+        let role = board.role_at(square);
+        !matches!(role, None | Some(Role::Pawn | Role::King))
+            && best_capture(&threat, square) >= 2
+            && has_no_safe_square(&next, square)
+    };
+    let pieces = board.by_color(next.turn()).into_iter();
+    let trapped = pieces.filter(is_trapped);
+    let square = trapped.max_by_key(|&square| board.role_at(square).map(value))?;
+    let text = format!(
+        "After {}, {} is attacked and has no safe square.",
+        san(position, mv),
+        piece(board, square)
+    );
+    Some(Fact::new(Topic::Trapped, capitalized(&text), [square]))
+}
+
+/// Whether each move of the piece on a square loses at least two pawns' worth by captures
+/// where it goes to.
+fn has_no_safe_square(position: &Chess, square: Square) -> bool {
+    let moves = position.legal_moves();
+    let mut own = moves.iter().filter(|mv| mv.from() == Some(square));
+    own.all(|&mv| {
+        let captured = mv.capture().map_or(0, value);
+        let next = after(position, mv);
+        !next.is_checkmate() && best_capture(&next, mv.to()) - captured >= 2
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::check;
+    use super::*;
+
+    #[test]
+    fn trapped_pieces() {
+        check(
+            trapped_piece,
+            &[
+                // The bishop in the corner of its own greed.
+                (
+                    "r5k1/B1p5/1p6/8/8/8/8/6K1 b - - 0 1",
+                    "Kf7",
+                    "After Kf7, the bishop on a7 is attacked and has no safe square.",
+                ),
+                // Noah's Ark.
+                (
+                    "6k1/8/p7/1pp5/8/1B6/P1P5/6K1 b - - 0 1",
+                    "c4",
+                    "After c4, the bishop on b3 is attacked and has no safe square.",
+                ),
+                ("N6r/pp1k4/8/8/8/8/8/6K1 b - - 0 1", "Rg8+", ""),
+                (
+                    "N6r/pp1k4/8/8/8/8/8/K7 b - - 0 1",
+                    "Rg8",
+                    "After Rg8, the knight on a8 is attacked and has no safe square.",
+                ),
+                (
+                    "7k/5ppB/8/8/8/8/8/6K1 b - - 0 1",
+                    "g6",
+                    "After g6, the bishop on h7 is attacked and has no safe square.",
+                ),
+            ],
+        );
+    }
+
+    #[test]
+    fn pieces_that_are_not() {
+        check(
+            trapped_piece,
+            &[
+                // Not attacked yet; a way out; a pawn alone.
+                ("5k2/5ppB/8/8/8/8/8/6K1 b - - 0 1", "g6", ""),
+                ("r5k1/B1p5/8/8/8/8/8/6K1 b - - 0 1", "Kf7", ""),
+                ("6k1/B1p5/1p6/8/8/8/7r/6K1 b - - 0 1", "Rh8", ""),
+                ("6k1/8/8/8/8/8/r4P2/6K1 b - - 0 1", "Kf7", ""),
+            ],
+        );
+    }
+}

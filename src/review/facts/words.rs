@@ -1,0 +1,49 @@
+//! Words for sides, pieces, moves and lists.
+
+use shakmaty::san::SanPlus;
+use shakmaty::{Board, Chess, Color, Move, Role, Square};
+
+/// A side's name.
+pub(super) fn side(color: Color) -> &'static str {
+    color.fold_wb("White", "Black")
+}
+
+/// A piece's name.
+pub(super) fn name(role: Role) -> &'static str {
+    match role {
+        Role::Pawn => "pawn",
+        Role::Knight => "knight",
+        Role::Bishop => "bishop",
+        Role::Rook => "rook",
+        Role::Queen => "queen",
+        Role::King => "king",
+    }
+}
+
+/// The piece on a square, as in "the knight on f3".
+pub(super) fn piece(board: &Board, square: Square) -> String {
+    let role = board.role_at(square).unwrap_or(Role::Pawn);
+    format!("the {} on {square}", name(role))
+}
+
+/// A legal move in SAN, with its sign of check or mate.
+#[must_use]
+pub fn san(position: &Chess, mv: Move) -> String {
+    SanPlus::from_move(position.clone(), mv).to_string()
+}
+
+/// A list, as in "a, b and c".
+pub(super) fn list(items: &[String]) -> String {
+    match items {
+        [] => String::new(),
+        [one] => one.clone(),
+        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+    }
+}
+
+/// A sentence's beginning in upper case.
+pub(super) fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
+}

@@ -27,7 +27,6 @@ pub(crate) fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 /// What the system says; or that it is no regular file, or larger.
-#[cfg(any(test, feature = "torch"))]
 pub(crate) fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     regular(&path.metadata()?)?;
     read(path, most)

@@ -13,6 +13,7 @@ mod output;
 mod perft;
 mod players;
 mod puzzles;
+mod review;
 #[cfg(feature = "serve")]
 mod serve;
 
@@ -32,6 +33,7 @@ pub struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Review(Box<review::Arguments>),
     Bench(bench::Arguments),
     Perft(perft::Arguments),
     Backendbench(backendbench::Arguments),
@@ -54,6 +56,7 @@ impl Cli {
                 let input = BufReader::new(stdin());
                 Ok(uci::serve(input, stdout(), Settings::default())?)
             }
+            Some(Command::Review(arguments)) => arguments.run(),
             Some(Command::Bench(arguments)) => arguments.run(),
             Some(Command::Perft(arguments)) => arguments.run(),
             Some(Command::Backendbench(arguments)) => arguments.run(),

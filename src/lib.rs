@@ -93,7 +93,6 @@ pub mod openings;
 pub mod output;
 pub mod overwrite;
 mod packed;
-#[cfg(feature = "torch")]
 mod page;
 mod panics;
 pub mod play;
@@ -105,7 +104,7 @@ pub mod search;
 pub mod selfplay;
 #[cfg(feature = "serve")]
 pub mod serve;
-#[cfg(all(test, feature = "torch"))]
+#[cfg(test)]
 #[path = "../tests/skip.rs"]
 mod skip;
 pub mod softmax;

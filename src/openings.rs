@@ -2,10 +2,12 @@
 
 mod book;
 mod eco;
+mod names;
 
 pub use book::BookOptions;
 pub(crate) use book::{is_pgn, open, positions};
 pub use eco::{eco_openings, is_eco};
+pub use names::{Opening, named_opening};
 
 use crate::chess::{FenError, Game, epd};
 use book::Book;

@@ -3,6 +3,75 @@
 //!
 //! | part | holds |
 //! |---|---|
+//! | `source` | a game as a PGN has it, as far as it can be played |
+//! | `analysis` | the searches of a game's positions, side by side |
+//! | `people`, `rating` | shares of players by rating; the rating that fits a player's moves |
+//! | `cache` | what is known of a game, kept from one review to the next |
+//! | `curve`, `phase`, `marks`, `draws` | winning chances and accuracy, phases, marks, draws by rule |
 //! | `facts` | reasons in sentences, each checked on the board |
+//! | `judge`, `report` | all of it as a report |
+//! | `summary` | what several games have in common |
+//! | `text`, `page`, `annotated`, `puzzles` | a report as text, as a page, as PGN, as puzzles |
 
+mod analysis;
+mod annotated;
+mod cache;
+pub mod curve;
+mod draws;
 pub mod facts;
+mod judge;
+pub mod marks;
+mod page;
+pub mod people;
+pub mod phase;
+mod puzzles;
+pub mod rating;
+pub mod report;
+mod source;
+mod summary;
+#[cfg(test)]
+mod testing;
+mod text;
+
+pub use analysis::{Analyst, Searched};
+pub use annotated::annotated_pgn;
+pub use cache::{Analysis, Cache};
+pub use judge::{Setting, report};
+pub use page::{game_page, summary_page, write};
+pub use puzzles::{COLUMNS, puzzles};
+pub use report::Report;
+pub use source::Source;
+pub use summary::{Summary, summary};
+pub use text::text;
+
+use crate::nn::{Backend, BackendError};
+use people::Shares;
+use shakmaty::Position;
+
+/// Asks what people play in each position of a game that `analysis` does not tell it of:
+/// the move that was played, and the best one.
+///
+/// # Errors
+/// [`BackendError`] if the network fails.
+pub fn ask_people(
+    backend: &dyn Backend,
+    source: &Source,
+    analysis: &mut Analysis,
+) -> Result<(), BackendError> {
+    for (ply, mv) in source.moves().into_iter().enumerate() {
+        let before = source.before(ply);
+        let best = analysis.searched[ply].as_ref();
+        let best = best.and_then(|searched| searched.moves(&before).first().copied());
+        let is_known = analysis.people[ply].is_some_and(|it| it.best.is_some() || best.is_none());
+        if is_known || before.position().legal_moves().is_empty() {
+            continue;
+        }
+        let moves: Vec<_> = [mv].into_iter().chain(best).collect();
+        let curves = people::shares(backend, &before, &moves)?;
+        analysis.people[ply] = Some(Shares {
+            played: curves[0],
+            best: curves.get(1).copied(),
+        });
+    }
+    Ok(())
+}

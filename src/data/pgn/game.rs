@@ -17,7 +17,7 @@ use super::tags::Tags;
 use super::token::{Token, Tokens, result};
 
 /// What people and programs write between moves without playing one.
-const ANNOTATIONS: [&str; 35] = [
+pub(super) const ANNOTATIONS: [&str; 35] = [
     "+", "++", "#", "=", "+=", "=+", "=/+", "+/=", "+/-", "-/+", "+-", "-+", "+--", "--+", "=∞",
     "±", "∓", "⩲", "⩱", "∞", "~", "N", "TN", "D", "□", "⊙", "⟳", "→", "↑", "⇆", "e.p.", "e.p",
     "ep", "ep.", "ch",
@@ -79,17 +79,17 @@ pub fn read_game(text: &[u8]) -> Result<ParsedGame, GameError> {
 
 /// What the tags say that matters.
 #[derive(Default)]
-struct KnownTags {
-    is_any: bool,
-    fen: Option<String>,
-    result: Option<Wdl>,
+pub(super) struct KnownTags {
+    pub is_any: bool,
+    pub fen: Option<String>,
+    pub result: Option<Wdl>,
     /// Whether both players lost.
     is_forfeited: bool,
-    ratings: Ratings,
+    pub ratings: Ratings,
 }
 
 impl KnownTags {
-    fn read(tags: &mut Tags<'_>) -> Result<KnownTags, GameError> {
+    pub(super) fn read(tags: &mut Tags<'_>) -> Result<KnownTags, GameError> {
         let mut known = KnownTags::default();
         for (name, value) in tags {
             known.is_any = true;
@@ -328,7 +328,7 @@ impl Movetext {
 }
 
 /// The last move and the result of a game, where no space parts them.
-fn move_and_result(word: &[u8]) -> Option<(Notation, Wdl)> {
+pub(super) fn move_and_result(word: &[u8]) -> Option<(Notation, Wdl)> {
     let results: [(&[u8], Wdl); 3] = [
         (b"1-0", Wdl::Win),
         (b"0-1", Wdl::Loss),

@@ -65,11 +65,7 @@ impl AnnotatedGame {
             Some(Wdl::Loss) => "0-1",
             None => "*",
         };
-        let mut text = String::new();
-        for (name, value) in self.all_tags(result) {
-            tag(&mut text, name, &value);
-        }
-        text.push('\n');
+        let mut text = self.header(result);
         let mut movetext = Movetext::default();
         let played = self.game.plies().windows(2);
         for (ply, pair) in played.enumerate() {
@@ -83,6 +79,16 @@ impl AnnotatedGame {
         movetext.words.push(result.to_owned());
         movetext.wrap(&mut text);
         text.push_str("\n\n");
+        text
+    }
+
+    /// The game's tags and the empty line behind them.
+    pub(crate) fn header(&self, result: &str) -> String {
+        let mut text = String::new();
+        for (name, value) in self.all_tags(result) {
+            tag(&mut text, name, &value);
+        }
+        text.push('\n');
         text
     }
 
@@ -132,7 +138,7 @@ fn tag(text: &mut String, name: &str, value: &str) {
 
 /// The moves of a game, in words that lines are not broken within.
 #[derive(Default)]
-struct Movetext {
+pub(crate) struct Movetext {
     words: Vec<String>,
     /// Whether Black's next move needs no number.
     follows_move: bool,
@@ -149,25 +155,22 @@ impl Movetext {
             others = &judged[1..];
         }
         for other in others {
-            let first = self.words.len();
-            self.follows_move = false;
             let is_best = std::ptr::eq(other, &raw const judged[0]);
-            let mut position = position.clone();
-            for (number, &mv) in other.moves.iter().enumerate() {
-                if number >= if is_best { line } else { 1 } {
-                    break;
+            let shown = if is_best { line } else { 1 };
+            self.variation(|text| {
+                let mut position = position.clone();
+                for (number, &mv) in other.moves.iter().take(shown).enumerate() {
+                    text.mv(&mut position, mv);
+                    if number == 0 {
+                        text.eval(other);
+                    }
                 }
-                self.mv(&mut position, mv);
-                if number == 0 {
-                    self.eval(other);
-                }
-            }
-            self.enclose(first, '(', ')');
-            self.follows_move = false;
+            });
         }
     }
 
-    fn mv(&mut self, position: &mut Chess, mv: Move) {
+    /// Adds a move, which is played in `position`.
+    pub(crate) fn mv(&mut self, position: &mut Chess, mv: Move) {
         let number = position.fullmoves();
         let number = match position.turn() {
             Color::White => format!("{number}. "),
@@ -190,8 +193,13 @@ impl Movetext {
         });
     }
 
+    /// Adds a word, such as a result or the number of a glyph.
+    pub(crate) fn word(&mut self, word: String) {
+        self.words.push(word);
+    }
+
     /// Adds a comment, if it says anything.
-    fn comment(&mut self, text: &str) {
+    pub(crate) fn comment(&mut self, text: &str) {
         let text = text.replace(['{', '}'], " ").replace(char::is_control, " ");
         let first = self.words.len();
         let mut rest = text.trim_start();
@@ -212,6 +220,15 @@ impl Movetext {
         self.follows_move = false;
     }
 
+    /// Adds a variation, whose moves `line` adds.
+    pub(crate) fn variation(&mut self, line: impl FnOnce(&mut Movetext)) {
+        let first = self.words.len();
+        self.follows_move = false;
+        line(self);
+        self.enclose(first, '(', ')');
+        self.follows_move = false;
+    }
+
     /// Puts the words from `first` on between two signs.
     fn enclose(&mut self, first: usize, begin: char, end: char) {
         if let Some(word) = self.words.get_mut(first) {
@@ -224,7 +241,7 @@ impl Movetext {
 
     /// Writes the words in lines that are no longer than the standard allows, if the words
     /// are not.
-    fn wrap(self, text: &mut String) {
+    pub(crate) fn wrap(self, text: &mut String) {
         let mut column = 0;
         for word in self.words {
             let length = word.chars().count();

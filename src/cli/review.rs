@@ -1,0 +1,459 @@
+//! `tessera review`: a player's games, reviewed.
+
+use super::options::NetworkArguments;
+use super::output::{print, print_json};
+use anyhow::{Context, bail};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+use shakmaty::Color;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tessera::backend;
+use tessera::data::pgn;
+use tessera::encode::Encoder;
+use tessera::error_report::tell;
+use tessera::nn::{Backend, BackendKind, BackendOptions, BuiltIn, NetworkOptions};
+use tessera::review::{
+    Analyst, COLUMNS, Cache, Report, Setting, Source, Summary, annotated_pgn, ask_people,
+    game_page, puzzles, report, summary, summary_page, text, write,
+};
+use tessera::{output, overwrite, progress};
+
+/// Memory for evaluations that searches share, in MiB.
+const CACHE: usize = 64;
+/// Searches at once for each thread: their leaves fill the batches.
+const SEARCHES_A_THREAD: usize = 2;
+/// Exit code of a program that Ctrl-C ended.
+const INTERRUPTED: i32 = 130;
+
+/// Review games: what went wrong, what players of your level do there, and why
+///
+/// Each move is compared with the best one, marked by Lichess's thresholds and, where facts on
+/// the board explain it, explained. A model of people's play tells how many players of each
+/// rating play the move, and at which rating the game as a whole is likeliest. Without
+/// an output the review is printed. Ctrl-C stops the searches and reviews what they
+/// found. Results are kept in the user's cache folder, so that the same game is reviewed
+/// at once the next time.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The games: PGN files, plain or compressed with gzip or zstd, folders of them, or - for
+    /// standard input
+    #[arg(value_name = "GAME.pgn", required = true)]
+    games: Vec<PathBuf>,
+    /// Review the moves of the player of this name, and leave out games of others
+    #[arg(long, value_name = "NAME", group = "whose")]
+    player: Option<String>,
+    /// Review White's moves
+    #[arg(long, group = "whose")]
+    white: bool,
+    /// Review Black's moves
+    #[arg(long, group = "whose")]
+    black: bool,
+    /// Compare with players of this rating; without it, the player's in the PGN
+    #[arg(long, value_name = "RATING", value_parser = clap::value_parser!(u16).range(1..=4000))]
+    elo: Option<u16>,
+    /// Nodes for each position
+    #[arg(long, default_value_t = 800, value_parser = clap::value_parser!(u64).range(1..))]
+    nodes: u64,
+    #[command(flatten)]
+    network: NetworkArguments,
+    /// What evaluates positions
+    #[arg(long, value_enum, default_value_t)]
+    backend: BackendKind,
+    /// Threads that evaluate; 0 takes all processors
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=1024))]
+    threads: u16,
+    /// The page to write; of several games, the folder for their pages
+    #[arg(short, long, value_name = "OUT.html")]
+    output: Option<PathBuf>,
+    /// Write the games with marks, scores, lines and comments
+    #[arg(long, value_name = "FILE.pgn")]
+    pgn: Option<PathBuf>,
+    /// Write mistakes as puzzles in the columns of Lichess's database
+    #[arg(long, value_name = "FILE.csv")]
+    puzzles: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Output<'a> {
+    games: Vec<&'a Report>,
+    summary: Summary,
+}
+
+/// The games that were read, and those that could not be.
+#[derive(Default)]
+struct Read {
+    games: Vec<(Source, Option<Color>)>,
+    unreadable: Vec<String>,
+    of_others: usize,
+}
+
+/// What the searches and the model of people's play need.
+struct Reviewer {
+    analyst: Analyst,
+    people: Option<Arc<dyn Backend>>,
+    cache: Cache,
+}
+
+impl Arguments {
+    pub fn run(self) -> anyhow::Result<()> {
+        let files = self.files()?;
+        self.check_outputs(&files)?;
+        let Read {
+            games, unreadable, ..
+        } = self.read(&files)?;
+        let folder = self.folder(games.len())?;
+        let reviewer = self.reviewer()?;
+        let bar = progress::bar(Some(positions(&games)), "positions");
+        let mut reports = Vec::new();
+        let (mut annotated, mut rows) = (String::new(), Vec::new());
+        for (number, (source, side)) in (1..).zip(&games) {
+            let report = self.review(&reviewer, source, *side, &|| bar.inc(1))?;
+            annotated += &annotated_pgn(source, &report);
+            rows.extend(puzzles(&report));
+            let page = self.save_page(folder, number, &report)?;
+            let keeps_all = self.json || games.len() == 1;
+            let kept = if keeps_all {
+                report
+            } else {
+                report.without_lines()
+            };
+            reports.push((page, kept));
+            if reviewer.analyst.stop.load(Ordering::Relaxed) {
+                break;
+            }
+        }
+        bar.finish_and_clear();
+        let missing = games.len() - reports.len();
+        if missing > 0 {
+            tell(format_args!("stopped: {missing} games are left"));
+        }
+        if let Some(path) = &self.pgn {
+            save(path, &annotated)?;
+        }
+        if let Some(path) = &self.puzzles {
+            save(path, table(&rows)?)?;
+        }
+        let summary = summary(self.player.clone(), &reports, unreadable);
+        if let Some(folder) = folder {
+            save(&folder.join("index.html"), summary_page(&summary))?;
+        }
+        self.tell(&reports, summary, folder.is_some())
+    }
+
+    /// The files to read, those of folders included.
+    fn files(&self) -> anyhow::Result<Vec<PathBuf>> {
+        let mut files = Vec::new();
+        for path in &self.games {
+            if !path.is_dir() {
+                files.push(path.clone());
+                continue;
+            }
+            let before = files.len();
+            for entry in walkdir::WalkDir::new(path).sort_by_file_name() {
+                let entry = entry.with_context(|| path.display().to_string())?;
+                if entry.file_type().is_file() && is_pgn(entry.path()) {
+                    files.push(entry.into_path());
+                }
+            }
+            if files.len() == before {
+                bail!("{} contains no PGN files", path.display());
+            }
+        }
+        Ok(files)
+    }
+
+    fn check_outputs(&self, files: &[PathBuf]) -> anyhow::Result<()> {
+        let written = [&self.output, &self.pgn, &self.puzzles]
+            .into_iter()
+            .flatten();
+        let read = || files.iter().chain(&self.network.net);
+        for output in written.clone().filter(|output| !output.is_dir()) {
+            overwrite::refuse(output, read())?;
+        }
+        Ok(overwrite::refuse_twice(written)?)
+    }
+
+    fn read(&self, files: &[PathBuf]) -> anyhow::Result<Read> {
+        let mut read = Read::default();
+        for path in files {
+            let name = path.display();
+            let texts = pgn::open(path, |file| file).with_context(|| name.to_string())?;
+            for (number, text) in (1..).zip(texts) {
+                let source = text
+                    .map_err(|error| error.to_string())
+                    .and_then(|text| Source::read(&text).map_err(|error| error.to_string()));
+                match source {
+                    Ok(source) => self.add(source, &mut read),
+                    Err(error) => {
+                        let line = format!("{name}, game {number}: {error}");
+                        tell(format_args!("left out: {line}"));
+                        read.unreadable.push(line);
+                    }
+                }
+            }
+        }
+        if let (Some(player), 1..) = (&self.player, read.of_others) {
+            let count = read.of_others;
+            tell(format_args!(
+                "left out: {count} games that {player} did not play"
+            ));
+        }
+        match (read.games.is_empty(), &self.player) {
+            (true, Some(player)) => bail!("no game of {player} was found"),
+            (true, None) => bail!("no game was found"),
+            _ => Ok(read),
+        }
+    }
+
+    fn add(&self, source: Source, read: &mut Read) {
+        let side = match (&self.player, self.white, self.black) {
+            (Some(player), ..) => source.side_of(player),
+            (None, true, _) => Some(Color::White),
+            (None, _, true) => Some(Color::Black),
+            _ => None,
+        };
+        if self.player.is_some() && side.is_none() {
+            read.of_others += 1;
+        } else {
+            read.games.push((source, side));
+        }
+    }
+
+    /// The folder for pages, where the output is one.
+    fn folder(&self, games: usize) -> anyhow::Result<Option<&Path>> {
+        let Some(path) = &self.output else {
+            return Ok(None);
+        };
+        if games == 1 && !path.is_dir() {
+            return Ok(None);
+        }
+        if path.extension().is_some_and(|end| end == "html") {
+            bail!(
+                "{games} games have a page each: name a folder instead of {}",
+                path.display()
+            );
+        }
+        output::check_folder(path)?;
+        let made = std::fs::create_dir_all(path);
+        made.with_context(|| format!("cannot make the folder {}", path.display()))?;
+        Ok(Some(path))
+    }
+
+    fn reviewer(&self) -> anyhow::Result<Reviewer> {
+        let threads = match self.threads {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            threads => threads.into(),
+        };
+        let options = BackendOptions {
+            cache: CACHE,
+            ..self.network.options(self.backend, threads)
+        };
+        let backend = backend::load_for_many(&options)?;
+        backend.properties().require_value()?;
+        let (people, network) = self.people(&backend)?;
+        let identity = [
+            hash(&options)?,
+            people
+                .as_ref()
+                .map_or(Ok(String::new()), |_| hash(&network))?,
+            format!("{:?}", backend.properties().format),
+            format!("{} nodes", self.nodes),
+        ];
+        let batch = match backend.properties().encoder {
+            Encoder::Nothing => 1,
+            _ => SEARCHES_A_THREAD,
+        };
+        Ok(Reviewer {
+            analyst: Analyst {
+                backend,
+                nodes: self.nodes,
+                workers: threads * batch,
+                stop: stop_when_interrupted()?,
+            },
+            people,
+            cache: Cache::of_user(identity.join("\n")),
+        })
+    }
+
+    /// What knows people's moves, if anything does.
+    fn people(
+        &self,
+        backend: &Arc<dyn Backend>,
+    ) -> anyhow::Result<(Option<Arc<dyn Backend>>, BackendOptions)> {
+        let options = BackendOptions {
+            kind: self.backend,
+            network: NetworkOptions {
+                built_in: BuiltIn::Human,
+                ..self.network.on.network(None)
+            },
+            ..BackendOptions::default()
+        };
+        if matches!(self.backend, BackendKind::Uniform | BackendKind::Random) {
+            return Ok((Some(Arc::clone(backend)), options));
+        }
+        match backend::load(&options) {
+            Ok(people) => Ok((Some(people), options)),
+            Err(backend::LoadError::NoHumanBuiltIn) => {
+                tell(
+                    "no network that plays like people is built in: shares and ratings are left out",
+                );
+                Ok((None, options))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Reviews a game, and keeps what was found.
+    fn review(
+        &self,
+        reviewer: &Reviewer,
+        source: &Source,
+        side: Option<Color>,
+        done: &(dyn Fn() + Sync),
+    ) -> anyhow::Result<Report> {
+        let mut analysis = reviewer.cache.load(&source.game);
+        let known = analysis.clone();
+        known.searched.iter().flatten().for_each(|_| done());
+        let analyst = &reviewer.analyst;
+        let searched = analyst.analyse(&source.game, &mut analysis.searched, done);
+        if let (Ok(()), Some(people)) = (&searched, &reviewer.people) {
+            ask_people(&**people, source, &mut analysis)?;
+        }
+        if analysis != known {
+            let kept = reviewer.cache.store(&source.game, &analysis);
+            // The review is worth more than its copy.
+            kept.unwrap_or_else(|error| tell(format_args!("the results are not kept: {error}")));
+        }
+        searched?;
+        let name = |backend: &Arc<dyn Backend>| backend.properties().name.clone();
+        let setting = Setting {
+            network: name(&analyst.backend),
+            people: reviewer.people.as_ref().map(name),
+            nodes: self.nodes,
+            elo: self.elo,
+            side,
+        };
+        Ok(report(source, &analysis, &setting))
+    }
+
+    /// Writes the page of a game; its name in the folder, if there is one.
+    fn save_page(
+        &self,
+        folder: Option<&Path>,
+        number: usize,
+        report: &Report,
+    ) -> anyhow::Result<Option<String>> {
+        let Some(output) = &self.output else {
+            return Ok(None);
+        };
+        let Some(folder) = folder else {
+            save(output, game_page(report))?;
+            return Ok(None);
+        };
+        let name = format!("game-{number:04}.html");
+        save(&folder.join(&name), game_page(report))?;
+        Ok(Some(name))
+    }
+
+    fn tell(
+        &self,
+        reports: &[(Option<String>, Report)],
+        summary: Summary,
+        has_folder: bool,
+    ) -> anyhow::Result<()> {
+        if self.json {
+            let games = reports.iter().map(|(_, report)| report).collect();
+            return print_json(&Output { games, summary });
+        }
+        let outputs = [&self.output, &self.pgn, &self.puzzles]
+            .into_iter()
+            .flatten();
+        if outputs.clone().any(|path| output::is_stdout(path)) {
+            return Ok(());
+        }
+        match reports {
+            [(_, report)] => print(&text(report))?,
+            _ => print(&summary.text())?,
+        }
+        for path in outputs {
+            let page = path.join("index.html");
+            let is_folder = has_folder && Some(path) == self.output.as_ref();
+            let shown = if is_folder { &page } else { path };
+            print(&format!("{}\n", shown.display()))?;
+        }
+        Ok(())
+    }
+}
+
+fn is_pgn(path: &Path) -> bool {
+    let name = path
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .to_lowercase();
+    [".pgn", ".pgn.gz", ".pgn.zst"]
+        .iter()
+        .any(|end| name.ends_with(end))
+}
+
+/// Positions of all games.
+fn positions(games: &[(Source, Option<Color>)]) -> u64 {
+    games
+        .iter()
+        .map(|(source, _)| source.game.plies().len() as u64)
+        .sum()
+}
+
+/// The hash of a network's file.
+#[cfg(feature = "torch")]
+fn hash(options: &BackendOptions) -> anyhow::Result<String> {
+    match options.kind {
+        BackendKind::Torch | BackendKind::Check => {
+            let file = backend::network_file(&options.network)?;
+            Ok(format!("{:x}", Sha256::digest(&file)))
+        }
+        kind => Ok(format!("{kind:?}")),
+    }
+}
+
+/// The same where there are no networks.
+#[cfg(not(feature = "torch"))]
+fn hash(options: &BackendOptions) -> anyhow::Result<String> {
+    Ok(format!(
+        "{:x}",
+        Sha256::digest(format!("{:?}", options.kind))
+    ))
+}
+
+fn save(path: &Path, content: impl AsRef<[u8]>) -> anyhow::Result<()> {
+    write(path, content).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Puzzles as CSV, with a line of headings.
+fn table(rows: &[[String; 10]]) -> io::Result<Vec<u8>> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(COLUMNS)?;
+    for row in rows {
+        writer.write_record(row)?;
+    }
+    writer.into_inner().map_err(|error| error.into_error())
+}
+
+/// A flag that becomes true at Ctrl-C; a second one ends the program.
+fn stop_when_interrupted() -> anyhow::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let asked = Arc::clone(&stop);
+    ctrlc::set_handler(move || {
+        if asked.swap(true, Ordering::Relaxed) {
+            std::process::exit(INTERRUPTED);
+        }
+        tell("stopping: the review is made of what was searched");
+    })?;
+    Ok(stop)
+}

@@ -1,0 +1,189 @@
+//! A game's main line as far as it can be played: people's files hold games with a slip in
+//! the middle, and most of such a game is still of use.
+
+use shakmaty::CastlingMode;
+
+use crate::chess::{Game, Notation};
+use crate::data::sample::Wdl;
+
+use super::error::{GameError, TokenPlace};
+use super::game::{ANNOTATIONS, KnownTags, move_and_result};
+use super::tags::{Tags, tags};
+use super::token::{Token, Tokens};
+
+/// A game's main line.
+#[derive(Debug)]
+pub struct Playable {
+    /// The game up to its end, or up to what cannot be played.
+    pub game: Game,
+    /// The seconds that the mover had left after each move, where the game says so.
+    pub clocks: Vec<Option<f64>>,
+    /// The result for White; `None` where the game has none.
+    pub result: Option<Wdl>,
+    /// Why the game was not read to its end, if it was not.
+    pub fault: Option<GameError>,
+}
+
+/// Reads the main line of the game in `text`, without its variations, up to the first word
+/// that is no move or cannot be played.
+///
+/// # Errors
+/// [`GameError`] if nothing can be played: the first position is invalid, the variant is
+/// not chess, or there is no game.
+pub fn read_playable(text: &[u8]) -> Result<Playable, GameError> {
+    let mut known_tags = Tags::new(text);
+    let known = KnownTags::read(&mut known_tags)?;
+    let mut tokens = Tokens::new(known_tags.rest());
+    if !known.is_any && tokens.clone().next().is_none() {
+        return Err(GameError::Empty);
+    }
+    let mode = castling_mode(text);
+    let mut game = match &known.fen {
+        Some(fen) => Game::from_fen(fen, mode)?,
+        None => Game::new(shakmaty::Chess::default(), mode),
+    };
+    game.set_ratings(known.ratings);
+    let mut read = Playable {
+        game,
+        clocks: Vec::new(),
+        result: known.result,
+        fault: None,
+    };
+    let mut depth = 0;
+    while read.fault.is_none()
+        && let Some(token) = tokens.next()
+    {
+        match token {
+            Token::Begin => depth += 1,
+            Token::End if depth == 0 => read.fault = Some(GameError::LateEnd),
+            Token::End => depth -= 1,
+            Token::OpenComment => {
+                read.fault = Some(GameError::OpenComment(read.clocks.len()));
+            }
+            Token::Comment(comment) if depth == 0 => read.note(comment),
+            Token::Result(result) if depth == 0 => {
+                read.result = result.or(read.result);
+                break;
+            }
+            Token::Word(word) if depth == 0 => read.word(word),
+            Token::Comment(_) | Token::Result(_) | Token::Word(_) => {}
+        }
+    }
+    if depth > 0 && read.fault.is_none() {
+        read.fault = Some(GameError::OpenVariation);
+    }
+    Ok(read)
+}
+
+impl Playable {
+    fn word(&mut self, word: &[u8]) {
+        let (notation, result) = match (Notation::parse(word), move_and_result(word)) {
+            (Some(notation), _) => (notation, None),
+            (None, Some((notation, result))) => (notation, Some(result)),
+            (None, None) => {
+                if !ANNOTATIONS.iter().any(|known| known.as_bytes() == word) {
+                    self.fault = Some(GameError::Token(self.place(word)));
+                }
+                return;
+            }
+        };
+        match notation.to_move(self.game.position()) {
+            Ok(mv) => {
+                self.game.play(mv);
+                self.clocks.push(None);
+                self.result = result.or(self.result);
+            }
+            Err(source) => {
+                let place = self.place(word);
+                self.fault = Some(GameError::Move { place, source });
+            }
+        }
+    }
+
+    fn place(&self, word: &[u8]) -> TokenPlace {
+        TokenPlace::new(word, self.clocks.len(), 0)
+    }
+
+    fn note(&mut self, comment: &[u8]) {
+        let seconds = clock(&String::from_utf8_lossy(comment));
+        if let (Some(last), Some(seconds)) = (self.clocks.last_mut(), seconds) {
+            *last = Some(seconds);
+        }
+    }
+}
+
+/// The mode that the tag Variant asks for.
+fn castling_mode(text: &[u8]) -> CastlingMode {
+    let all = tags(text);
+    let variant = all.iter().find(|(name, _)| name == "Variant");
+    let is_random = |(_, value): &(String, String)| {
+        let value = value.to_ascii_lowercase();
+        value.contains("960") || value.contains("fischer")
+    };
+    CastlingMode::from_chess960(variant.is_some_and(is_random))
+}
+
+/// The seconds in a comment's `[%clk 1:02:03.4]`.
+fn clock(comment: &str) -> Option<f64> {
+    let (_, rest) = comment.split_once("[%clk")?;
+    let (time, _) = rest.split_once(']')?;
+    let parts = time.trim().split(':').map(str::parse::<f64>);
+    let parts: Vec<f64> = parts.collect::<Result<_, _>>().ok()?;
+    let seconds = parts.iter().fold(0.0, |sum, part| 60.0 * sum + part);
+    (parts.len() <= 3 && seconds.is_finite() && seconds >= 0.0).then_some(seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> (usize, String) {
+        let read = read_playable(text.as_bytes()).unwrap();
+        let fault = read.fault.map(|fault| fault.to_string());
+        (read.game.plies().len() - 1, fault.unwrap_or_default())
+    }
+
+    #[test]
+    fn games_are_read_as_far_as_they_go() {
+        for (text, plies, fault) in [
+            ("1. e4 e5 2. Nf3 (2. f4 exf4 (2... d5)) Nc6 1-0", 4, ""),
+            ("1. e4 e5 2. Nf3", 3, ""),
+            (
+                "1. e4 e5 2. Ke4 Nc6 *",
+                2,
+                "`Ke4` at ply 2 is not a legal move",
+            ),
+            ("1. e4 e5 2. what *", 2, "`what` at ply 2 is no move"),
+            ("1. e4 (1. d4 -- 2. Zz9) e5 *", 2, ""),
+            ("1. e4 (1. d4", 1, "a variation has no end"),
+            ("1. e4) e5", 1, "a variation ends that did not begin"),
+            ("1. e4 {never closed", 1, "a comment after ply 1 has no end"),
+            ("1. e4 -- 2. d4", 1, "`--` at ply 1 is not a legal move"),
+            ("1. e4 e51-0", 2, ""),
+            ("1. e4 e5 1-0 2. d4", 2, ""),
+            ("[White \"a\"]\n\n*", 0, ""),
+        ] {
+            assert_eq!(read(text), (plies, fault.to_owned()), "{text}");
+        }
+        for text in [
+            "",
+            "[FEN \"nonsense\"]\n\n1. e4",
+            "[Variant \"Atomic\"]\n\n1. e4",
+        ] {
+            assert!(read_playable(text.as_bytes()).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn clocks_results_ratings_and_modes_are_read() {
+        let text = "[WhiteElo \"1500\"]\n[Result \"0-1\"]\n\n\
+                    1. e4 {[%clk 0:03:00.5]} e5 {hm [%eval 0.1] [%clk 1:00:01]} 2. d4 {[%clk x]}";
+        let game = read_playable(text.as_bytes()).unwrap();
+        assert_eq!(game.clocks, [Some(180.5), Some(3601.0), None]);
+        assert_eq!(game.result, Some(Wdl::Loss));
+        assert_eq!(game.game.ratings().white, Some(1500));
+        let text = "[Variant \"Chess960\"]\n\n1. e4";
+        let game = read_playable(text.as_bytes()).unwrap();
+        assert_eq!(game.game.mode(), CastlingMode::Chess960);
+    }
+}

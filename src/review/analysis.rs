@@ -1,0 +1,238 @@
+//! The searches of a game's positions, side by side.
+//!
+//! Workers take stretches of consecutive positions from a queue and search each with a
+//! tree of their own, which the next position inherits: of the visits that it wants, those
+//! below the move that was played are there already. The leaves of all workers are
+//! evaluated in common batches, by the backend.
+
+use super::curve::Evaluation;
+use crate::chess::Game;
+use crate::nn::Backend;
+use crate::play::{AgentError, Choice, Control, Limits, MoveStatistics};
+use crate::scoped_threads::side_by_side;
+use crate::search::{Parameters, Search};
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use shakmaty::{Move, Position};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Consecutive positions that one worker searches.
+const STRETCH: usize = 10;
+/// Memory of a worker's tree, in MiB.
+const HASH: usize = 32;
+/// Most moves of a line that are kept, where it does not mate.
+const LINE: usize = 12;
+/// Visits from which on the value of a move that was not chosen means something.
+const SEEN: u64 = 4;
+
+/// What a search found in a position, for the side to move.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Searched {
+    /// The best line, in UCI notation; never empty.
+    pub line: Vec<String>,
+    /// Its score.
+    pub evaluation: Evaluation,
+    /// Probabilities of win, draw and loss.
+    pub wdl: [f32; 3],
+    /// The score of the best other move that was looked at.
+    pub second: Option<Evaluation>,
+}
+
+impl Searched {
+    fn of(game: &Game, choice: &Choice) -> Option<Searched> {
+        let line = choice.report.lines.first()?;
+        let evaluation = Evaluation::from(line.score);
+        let kept = match evaluation {
+            Evaluation::Mate(_) => line.moves.len(),
+            Evaluation::Centipawns(_) => LINE,
+        };
+        let best = line.moves.first();
+        let is_other = |of: &&MoveStatistics| {
+            let is_proven =
+                Evaluation::from(of.score) != Evaluation::from(crate::play::Score::Expected(of.q));
+            Some(&of.mv) != best && (of.visits >= SEEN || is_proven)
+        };
+        let others = choice.statistics.iter().filter(is_other);
+        let second = others.map(|of| Evaluation::from(of.score));
+        let second = second.max_by(|a, b| a.chances().total_cmp(&b.chances()));
+        let moves = line.moves.iter().take(kept);
+        Some(Searched {
+            line: moves.map(|&mv| game.format_move(mv)).collect(),
+            evaluation,
+            wdl: line.wdl,
+            second,
+        })
+    }
+
+    /// The moves of the line, in the game that it begins from.
+    #[must_use]
+    pub fn moves(&self, game: &Game) -> Vec<Move> {
+        let mut game = game.clone();
+        let mut moves = Vec::new();
+        for text in &self.line {
+            let Ok(mv) = game.parse_move(text) else { break };
+            moves.push(mv);
+            game.play(mv);
+        }
+        moves
+    }
+}
+
+/// Searches the positions of games.
+pub struct Analyst {
+    /// What evaluates positions, for many threads at once.
+    pub backend: Arc<dyn Backend>,
+    /// Visits of each position.
+    pub nodes: u64,
+    /// Searches at once, at least 1.
+    pub workers: usize,
+    /// Set by somebody who wants no more searches.
+    pub stop: Arc<AtomicBool>,
+}
+
+impl Analyst {
+    /// Searches the positions of a game that have no result in `found`, which has a place
+    /// for each. Positions without a legal move are left out. `done` hears of each search.
+    ///
+    /// # Errors
+    /// [`AgentError`] of the first search that failed; what was found before is kept.
+    pub fn analyse(
+        &self,
+        game: &Game,
+        found: &mut [Option<Searched>],
+        done: &(dyn Fn() + Sync),
+    ) -> Result<(), AgentError> {
+        let missing = |ply: usize| {
+            found[ply].is_none() && !game.plies()[ply].position.legal_moves().is_empty()
+        };
+        let missing: Vec<usize> = (0..found.len()).filter(|&ply| missing(ply)).collect();
+        let queue = Mutex::new(stretches(&missing).into_iter());
+        let results = Mutex::new(Vec::new());
+        let work = || {
+            let mut search = Search::new(Arc::clone(&self.backend), &parameters());
+            loop {
+                let next = queue.lock().next();
+                let Some(stretch) = next else { return Ok(()) };
+                for ply in stretch {
+                    if self.stop.load(Ordering::Relaxed) {
+                        return Ok(());
+                    }
+                    let searched = self.search(&mut search, game, ply)?;
+                    results.lock().extend(searched.map(|it| (ply, it)));
+                    done();
+                }
+            }
+        };
+        let work = &work;
+        let workers = self.workers.clamp(1, missing.len().max(1));
+        let outcome = side_by_side((0..workers).map(|_| move || work()));
+        for (ply, searched) in results.into_inner() {
+            found[ply] = Some(searched);
+        }
+        outcome.map(|_: Vec<()>| ())
+    }
+
+    fn search(
+        &self,
+        search: &mut Search,
+        game: &Game,
+        ply: usize,
+    ) -> Result<Option<Searched>, AgentError> {
+        let mut before = game.clone();
+        before.truncate(ply + 1);
+        let limits = Limits {
+            nodes: Some(self.nodes),
+            ..Limits::default()
+        };
+        let choice = search.run(&before, &limits, &Control::default(), &mut |_| {})?;
+        Ok(Searched::of(&before, &choice))
+    }
+}
+
+fn parameters() -> Parameters {
+    Parameters {
+        threads: 1,
+        hash: HASH,
+        ..Parameters::default()
+    }
+}
+
+/// The plies in stretches of consecutive ones.
+fn stretches(plies: &[usize]) -> Vec<Range<usize>> {
+    let runs = plies.chunk_by(|a, b| a + 1 == *b);
+    let parts = runs.flat_map(|run| run.chunks(STRETCH));
+    parts
+        .map(|part| part[0]..part[part.len() - 1] + 1)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nn::Random;
+    use std::sync::atomic::AtomicUsize;
+
+    fn analyst(stop: bool) -> Analyst {
+        Analyst {
+            backend: Arc::new(Random::new(1)),
+            nodes: 50,
+            workers: 3,
+            stop: Arc::new(AtomicBool::new(stop)),
+        }
+    }
+
+    fn fools_mate() -> Game {
+        let mut game = Game::default();
+        for mv in ["f2f3", "e7e5", "g2g4", "d8h4"] {
+            game.play(game.parse_move(mv).unwrap());
+        }
+        game
+    }
+
+    #[test]
+    fn every_position_that_goes_on_is_searched_once() {
+        let game = fools_mate();
+        let mut found = vec![None; 5];
+        let count = AtomicUsize::new(0);
+        let done = || {
+            count.fetch_add(1, Ordering::Relaxed);
+        };
+        analyst(false).analyse(&game, &mut found, &done).unwrap();
+        assert!(found[4].is_none());
+        assert_eq!(count.load(Ordering::Relaxed), 4);
+        let mate = found[3].as_ref().unwrap();
+        assert_eq!(mate.line, ["d8h4"]);
+        assert_eq!(mate.evaluation, Evaluation::Mate(1));
+        let mut before = game.clone();
+        before.truncate(4);
+        assert_eq!(mate.moves(&before).len(), 1);
+        let text = serde_json::to_string(&found).unwrap();
+        assert_eq!(
+            serde_json::from_str::<Vec<Option<Searched>>>(&text).unwrap(),
+            found
+        );
+        // Nothing is left to do.
+        let kept = found.clone();
+        analyst(false).analyse(&game, &mut found, &done).unwrap();
+        assert_eq!(found, kept);
+        assert_eq!(count.load(Ordering::Relaxed), 4);
+    }
+
+    #[test]
+    fn nothing_is_searched_once_stopped() {
+        let mut found = vec![None; 5];
+        analyst(true)
+            .analyse(&fools_mate(), &mut found, &|| {})
+            .unwrap();
+        assert_eq!(found, vec![None; 5]);
+    }
+
+    #[test]
+    fn stretches_are_consecutive() {
+        let plies: Vec<usize> = (0..23).chain(30..32).collect();
+        assert_eq!(stretches(&plies), [0..10, 10..20, 20..23, 30..32]);
+        assert!(stretches(&[]).is_empty());
+    }
+}

@@ -1,0 +1,147 @@
+//! Results of games that were reviewed before, in the user's cache folder: a file for each
+//! game, network and number of nodes.
+
+use super::analysis::Searched;
+use super::people::Shares;
+use crate::{atomic_file, bounded, version};
+use etcetera::BaseStrategy;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use shakmaty::EnPassantMode;
+use shakmaty::fen::Fen;
+use std::io;
+use std::path::PathBuf;
+
+use crate::chess::Game;
+
+/// Bytes of the largest file that is read.
+const LARGEST: u64 = 64 << 20;
+
+/// What is known of a game's positions, in their order.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Analysis {
+    /// What searches found; `None` where none was made.
+    pub searched: Vec<Option<Searched>>,
+    /// What people play, for each position that a move was played in.
+    pub people: Vec<Option<Shares>>,
+}
+
+impl Analysis {
+    /// Nothing about the positions of a game.
+    #[must_use]
+    pub fn new(game: &Game) -> Analysis {
+        let positions = game.plies().len();
+        Analysis {
+            searched: vec![None; positions],
+            people: vec![None; positions - 1],
+        }
+    }
+
+    fn fits(&self, game: &Game) -> bool {
+        let positions = game.plies().len();
+        self.searched.len() == positions && self.people.len() + 1 == positions
+    }
+}
+
+/// Keeps results in a folder.
+#[derive(Clone, Debug)]
+pub struct Cache {
+    folder: Option<PathBuf>,
+    /// What results depend on besides the game.
+    identity: String,
+}
+
+impl Cache {
+    /// The folder where the system has programs keep what can be made anew. `identity` says
+    /// what results depend on: the networks, their format and the number of nodes.
+    #[must_use]
+    pub fn of_user(identity: String) -> Cache {
+        let strategy = etcetera::base_strategy::choose_native_strategy().ok();
+        let folder = strategy.map(|it| it.cache_dir().join("tessera/review"));
+        Cache { folder, identity }
+    }
+
+    /// A cache in `folder`.
+    #[must_use]
+    pub fn in_folder(folder: PathBuf, identity: String) -> Cache {
+        let folder = Some(folder);
+        Cache { folder, identity }
+    }
+
+    fn file(&self, game: &Game) -> Option<PathBuf> {
+        let mut digest = Sha256::new();
+        let start = Fen::from_position(&game.plies()[0].position, EnPassantMode::Legal);
+        digest.update(format!(
+            "{}\n{}\n{start}",
+            version::version(),
+            self.identity
+        ));
+        for mv in game.plies().iter().filter_map(|ply| ply.played) {
+            digest.update(format!("\n{}", game.format_move(mv)));
+        }
+        let name: String = digest
+            .finalize()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        Some(self.folder.as_ref()?.join(format!("{name}.json")))
+    }
+
+    /// What is known of a game: nothing where no file says anything that makes sense.
+    #[must_use]
+    pub fn load(&self, game: &Game) -> Analysis {
+        let bytes = self
+            .file(game)
+            .and_then(|file| bounded::read_regular(&file, LARGEST).ok());
+        let kept = bytes.and_then(|bytes| serde_json::from_slice::<Analysis>(&bytes).ok());
+        kept.filter(|kept| kept.fits(game))
+            .unwrap_or_else(|| Analysis::new(game))
+    }
+
+    /// Keeps what is known of a game.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn store(&self, game: &Game, analysis: &Analysis) -> io::Result<()> {
+        let (Some(file), Some(folder)) = (self.file(game), &self.folder) else {
+            return Ok(());
+        };
+        std::fs::create_dir_all(folder)?;
+        let mut unfinished = atomic_file::unfinished(&file)?;
+        serde_json::to_writer(&mut unfinished, analysis)?;
+        atomic_file::persist(unfinished, &file)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::review::curve::Evaluation;
+
+    #[test]
+    fn results_are_kept_by_game_and_identity() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache =
+            |identity: &str| Cache::in_folder(folder.path().join("made"), identity.to_owned());
+        let mut game = Game::default();
+        game.play(game.parse_move("e2e4").unwrap());
+        let mut analysis = cache("a").load(&game);
+        assert_eq!(analysis, Analysis::new(&game));
+        analysis.searched[1] = Some(Searched {
+            line: vec!["e7e5".to_owned()],
+            evaluation: Evaluation::Centipawns(-30),
+            wdl: [0.3, 0.3, 0.4],
+            second: Some(Evaluation::Mate(-3)),
+        });
+        cache("a").store(&game, &analysis).unwrap();
+        assert_eq!(cache("a").load(&game), analysis);
+        assert_eq!(cache("b").load(&game), Analysis::new(&game));
+        let other = Game::default();
+        assert_eq!(cache("a").load(&other), Analysis::new(&other));
+        let file = cache("a").file(&game).unwrap();
+        for nonsense in ["", "{}", "{\"searched\":[],\"people\":[]}"] {
+            std::fs::write(&file, nonsense).unwrap();
+            assert_eq!(cache("a").load(&game), Analysis::new(&game));
+        }
+    }
+}

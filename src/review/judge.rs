@@ -1,0 +1,402 @@
+//! From a game and what is known of its positions to a report.
+
+use super::cache::Analysis;
+use super::curve::{Evaluation, accuracy, mean_accuracy, percent, weights};
+use super::draws::draws;
+use super::facts::{Moment, Reasons, Variation, san};
+use super::marks::{Mark, MateEvent, bad_mark, is_only_move, mate_event};
+use super::people::{self, RATINGS};
+use super::phase::{Phase, phases};
+use super::rating::{LogLikelihood, add, estimate};
+use super::report::{
+    GameReport, LineMove, LineReport, MoveReport, PlyReport, Report, Side, SideReport, StartReport,
+};
+use super::source::Source;
+use crate::chess::{Ending, Game};
+use crate::openings::named_opening;
+use shakmaty::fen::Fen;
+use shakmaty::{Chess, Color, EnPassantMode, Move, Position};
+
+/// The rating that words are about, where none is known.
+const USUAL_RATING: u16 = 1500;
+/// Most moves of a line that are shown, where it does not mate.
+const SHOWN: usize = 8;
+
+/// What a review is told besides the game.
+#[derive(Clone, Debug, Default)]
+pub struct Setting {
+    /// The network that searched.
+    pub network: String,
+    /// The network that knows people's moves.
+    pub people: Option<String>,
+    /// Visits of each position.
+    pub nodes: u64,
+    /// The rating that words are about; without one, the player's.
+    pub elo: Option<u16>,
+    /// The side that the review is for; without one, both.
+    pub side: Option<Color>,
+}
+
+/// The report of a game.
+#[must_use]
+pub fn report(source: &Source, analysis: &Analysis, setting: &Setting) -> Report {
+    let judge = Judge::new(source, analysis);
+    let mut likelihoods = [(LogLikelihood::default(), 0); 2];
+    for (ply, shares) in analysis.people.iter().enumerate() {
+        let is_choice = judge.positions[ply].legal_moves().len() > 1;
+        if let Some(shares) = shares.filter(|_| is_choice) {
+            let (sum, moves) = &mut likelihoods[judge.side(ply) as usize];
+            add(sum, &shares.played);
+            *moves += 1;
+        }
+    }
+    let rating = |side: Color| {
+        let (sum, moves) = &likelihoods[side as usize];
+        let guess = estimate(sum, *moves).map(|rating| rating.estimate);
+        let rating = setting.elo.or(source.rating(side)).or(guess);
+        let rating = rating.unwrap_or(USUAL_RATING);
+        // Words are about round numbers.
+        ((rating + 50) / 100 * 100).clamp(RATINGS[0], RATINGS[RATINGS.len() - 1])
+    };
+    let ratings = [Color::Black, Color::White].map(rating);
+    let plies: Vec<PlyReport> = (0..judge.moves.len())
+        .map(|ply| judge.ply(ply, ratings[judge.side(ply) as usize]))
+        .collect();
+    let side = |color: Color| judge.side_report(color, &plies, &likelihoods[color as usize]);
+    Report {
+        network: setting.network.clone(),
+        people: setting.people.clone(),
+        nodes: setting.nodes,
+        game: judge.game_report(),
+        white: side(Color::White),
+        black: side(Color::Black),
+        side: setting.side.map(Side::from),
+        ratings: RATINGS,
+        start: StartReport {
+            fen: fen(judge.positions[0]),
+            win: judge.win(0),
+        },
+        plies,
+    }
+}
+
+struct Judge<'a> {
+    source: &'a Source,
+    analysis: &'a Analysis,
+    positions: Vec<&'a Chess>,
+    moves: Vec<Move>,
+    phases: Vec<Phase>,
+    /// How the game ended by rule, claimed draws included.
+    ending: Option<Ending>,
+}
+
+impl<'a> Judge<'a> {
+    fn new(source: &'a Source, analysis: &'a Analysis) -> Judge<'a> {
+        let plies = source.game.plies();
+        let positions: Vec<&Chess> = plies.iter().map(|ply| &ply.position).collect();
+        let is_drawn = source.result_text() == "1/2-1/2";
+        let ending = source.game.forced_ending();
+        Judge {
+            source,
+            analysis,
+            phases: phases(positions.iter().copied()),
+            positions,
+            moves: source.moves(),
+            ending: ending.or_else(|| source.game.ending().filter(|_| is_drawn)),
+        }
+    }
+
+    fn side(&self, ply: usize) -> Color {
+        self.positions[ply].turn()
+    }
+
+    fn is_end(&self, place: usize) -> bool {
+        place + 1 == self.positions.len() && self.ending.is_some()
+    }
+
+    /// The score of a position for its side to move. The end of the game has one as well.
+    fn evaluation(&self, place: usize) -> Option<Evaluation> {
+        if self.is_end(place) {
+            return Some(match self.ending {
+                Some(Ending::Checkmate) => Evaluation::Mate(0),
+                _ => Evaluation::Centipawns(0),
+            });
+        }
+        let searched = self.analysis.searched[place].as_ref();
+        searched.map(|searched| searched.evaluation)
+    }
+
+    /// White's winning chances in a position.
+    fn win(&self, place: usize) -> Option<f64> {
+        let chances = self.evaluation(place)?.chances();
+        Some(percent(self.side(place).fold_wb(chances, -chances)))
+    }
+
+    /// The mover's evaluation after a move.
+    fn after(&self, ply: usize) -> Option<Evaluation> {
+        match self.evaluation(ply + 1)? {
+            // The mover has mated.
+            Evaluation::Mate(0) => Some(Evaluation::Mate(1)),
+            evaluation => Some(evaluation.reversed()),
+        }
+    }
+
+    fn before(&self, ply: usize) -> Game {
+        self.source.before(ply)
+    }
+
+    fn line(&self, place: usize) -> Vec<Move> {
+        let searched = self.analysis.searched[place].as_ref();
+        searched.map_or_else(Vec::new, |it| it.moves(&self.before(place)))
+    }
+
+    fn ply(&self, ply: usize, rating: u16) -> PlyReport {
+        let (position, mv) = (self.positions[ply], self.moves[ply]);
+        let after = self.after(ply);
+        let best = self.line(ply);
+        let is_best = best.first() == Some(&mv);
+        let known = self
+            .evaluation(ply)
+            .filter(|_| !self.is_end(ply))
+            .zip(after);
+        let judged = known.map(|(before, after)| Judged::of(before, after, is_best));
+        let shares = self.analysis.people[ply];
+        let second = self.analysis.searched[ply]
+            .as_ref()
+            .and_then(|it| it.second);
+        let is_only = || {
+            let before = self.evaluation(ply).filter(|_| is_best);
+            let share = shares.map(|shares| people::at(&shares.played, rating));
+            let all = before.zip(second).zip(share);
+            all.is_some_and(|((best, second), share)| is_only_move(best, second, share))
+        };
+        let bad = judged.as_ref().and_then(|judged| judged.mark);
+        let mark = bad.or_else(|| is_only().then_some(Mark::Good));
+        let is_bad = mark.is_some_and(Mark::is_bad);
+        let reply = match is_bad {
+            true => self.line(ply + 1),
+            false => Vec::new(),
+        };
+        let reasons = match is_bad {
+            true => self.reasons(ply, &best, &reply),
+            false => Reasons::default(),
+        };
+        let words = shares.map_or_else(Vec::new, |shares| {
+            let mut words = vec![people::in_words(&shares.played, rating, "this")];
+            if let (true, Some(curve), Some(&best)) = (is_bad, &shares.best, best.first()) {
+                words.push(people::in_words(curve, rating, &san(position, best)));
+            }
+            words
+        });
+        let white = |evaluation: Evaluation| match evaluation {
+            Evaluation::Mate(0) => evaluation,
+            _ => self.side(ply).fold_wb(evaluation, evaluation.reversed()),
+        };
+        PlyReport {
+            ply: ply + 1,
+            number: number(position),
+            side: self.side(ply).into(),
+            mv: move_report(&self.source.game, position, mv),
+            fen: fen(self.positions[ply + 1]),
+            phase: self.phases[ply],
+            clock: self.source.clocks.get(ply).copied().flatten(),
+            win: self.win(ply + 1),
+            evaluation: after.filter(|_| !self.is_end(ply + 1)).map(white),
+            loss: judged.as_ref().map(|judged| judged.loss),
+            accuracy: judged.as_ref().map(|judged| judged.accuracy),
+            mark,
+            mate: judged.as_ref().and_then(|judged| judged.mate),
+            best: self.line_report(ply, &best).filter(|_| !is_best),
+            reply: self.line_report(ply + 1, &reply),
+            second,
+            shares,
+            words,
+            reasons,
+        }
+    }
+
+    fn reasons(&self, ply: usize, best: &[Move], reply: &[Move]) -> Reasons {
+        let mates = |place: usize| {
+            let evaluation = self.evaluation(place);
+            matches!(evaluation, Some(Evaluation::Mate(1..)))
+        };
+        let moment = Moment {
+            before: self.positions[ply],
+            last: ply.checked_sub(1).map(|last| self.moves[last]),
+            played: self.moves[ply],
+            best: Variation {
+                moves: best,
+                mates: mates(ply),
+            },
+            reply: Variation {
+                moves: reply,
+                mates: mates(ply + 1),
+            },
+        };
+        moment.reasons()
+    }
+
+    fn line_report(&self, place: usize, line: &[Move]) -> Option<LineReport> {
+        let evaluation = self.evaluation(place).filter(|_| !line.is_empty())?;
+        let side = self.side(place);
+        let shown = match evaluation {
+            Evaluation::Mate(_) => line.len(),
+            Evaluation::Centipawns(_) => SHOWN,
+        };
+        let mut position = self.positions[place].clone();
+        let moves = line.iter().take(shown).map(|&mv| {
+            let (number, mv_report) = (
+                number(&position),
+                move_report(&self.source.game, &position, mv),
+            );
+            position.play_unchecked(mv);
+            LineMove {
+                number,
+                mv: mv_report,
+                board: position.board().board_fen().to_string(),
+            }
+        });
+        Some(LineReport {
+            moves: moves.collect(),
+            evaluation: side.fold_wb(evaluation, evaluation.reversed()),
+        })
+    }
+
+    fn side_report(
+        &self,
+        side: Color,
+        plies: &[PlyReport],
+        (likelihood, moves): &(LogLikelihood, usize),
+    ) -> SideReport {
+        let own: Vec<&PlyReport> = plies.iter().filter(|ply| ply.side == side.into()).collect();
+        let weights = self.weights();
+        let accuracies = |phase: Option<Phase>| {
+            let own = own
+                .iter()
+                .filter(|ply| phase.is_none_or(|phase| ply.phase == phase));
+            let pairs = own.filter_map(|ply| Some((ply.accuracy?, weights[ply.ply - 1])));
+            mean_accuracy(&pairs.collect::<Vec<_>>())
+        };
+        let count = |mark: Mark| own.iter().filter(|ply| ply.mark == Some(mark)).count();
+        let mates = |event: MateEvent| own.iter().filter(|ply| ply.mate == Some(event)).count();
+        SideReport {
+            name: self.source.player(side).map(str::to_owned),
+            rating: self.source.rating(side),
+            moves: own.iter().filter(|ply| ply.loss.is_some()).count(),
+            accuracy: accuracies(None),
+            by_phase: Phase::ALL.map(|phase| accuracies(Some(phase))),
+            blunders: count(Mark::Blunder),
+            mistakes: count(Mark::Mistake),
+            inaccuracies: count(Mark::Inaccuracy),
+            good: count(Mark::Good),
+            missed_mates: mates(MateEvent::Missed),
+            allowed_mates: mates(MateEvent::Allowed),
+            estimate: estimate(likelihood, *moves),
+            log_likelihood: (*moves > 0).then_some(*likelihood),
+        }
+    }
+
+    /// The weight of each move by how the score swings around it, alike for all where not
+    /// all positions are known.
+    fn weights(&self) -> Vec<f64> {
+        let percentages: Option<Vec<f64>> =
+            (0..self.positions.len()).map(|it| self.win(it)).collect();
+        match percentages {
+            Some(percentages) => weights(&percentages),
+            None => vec![1.0; self.moves.len()],
+        }
+    }
+
+    fn game_report(&self) -> GameReport {
+        let opening = named_opening(&self.source.game);
+        let mut warnings = Vec::new();
+        if let Some(fault) = &self.source.fault {
+            let moves = self.moves.len();
+            warnings.push(format!("The game was read up to ply {moves}: {fault}."));
+        }
+        let is_open = |&place: &usize| self.evaluation(place).is_none();
+        let open = (0..self.positions.len()).filter(is_open).count();
+        if open > 0 {
+            warnings.push(format!(
+                "The review was stopped: {open} of {} positions were not searched.",
+                self.positions.len()
+            ));
+        }
+        let ending = self.ending.map(|ending| match ending {
+            Ending::Checkmate => "checkmate",
+            Ending::Stalemate => "stalemate",
+            Ending::InsufficientMaterial => "draw by insufficient material",
+            Ending::Repetition => "draw by repetition",
+            Ending::FiftyMoves => "draw by the fifty-move rule",
+        });
+        GameReport {
+            tags: self.source.tags.clone(),
+            result: self.source.result_text().to_owned(),
+            eco: opening.map(|(opening, _)| opening.eco.clone()),
+            opening: opening.map(|(opening, _)| opening.name.clone()),
+            book_plies: opening.map_or(0, |(_, plies)| plies),
+            warnings,
+            ending: ending.map(str::to_owned),
+            draws: draws(&self.source.game, self.ending.is_some(), |place| {
+                self.evaluation(place)
+            }),
+        }
+    }
+}
+
+/// How good a move was.
+struct Judged {
+    loss: f64,
+    accuracy: f64,
+    mark: Option<Mark>,
+    mate: Option<MateEvent>,
+}
+
+impl Judged {
+    /// Of a move between the mover's evaluations. The best move loses nothing: where the
+    /// score falls all the same, the search saw less before than after.
+    fn of(before: Evaluation, after: Evaluation, is_best: bool) -> Judged {
+        if is_best {
+            return Judged {
+                loss: 0.0,
+                accuracy: 100.0,
+                mark: None,
+                mate: None,
+            };
+        }
+        let [from, to] = [before, after].map(|it| percent(it.chances()));
+        Judged {
+            loss: (from - to).max(0.0),
+            accuracy: accuracy(from, to),
+            mark: bad_mark(before, after),
+            mate: mate_event(before, after),
+        }
+    }
+}
+
+fn fen(position: &Chess) -> String {
+    Fen::from_position(position, EnPassantMode::Legal).to_string()
+}
+
+/// A move's number, as in `12.` or `12...`
+fn number(position: &Chess) -> String {
+    let dots = position.turn().fold_wb(".", "...");
+    format!("{}{dots}", position.fullmoves())
+}
+
+fn move_report(game: &Game, position: &Chess, mv: Move) -> MoveReport {
+    let from = mv.from().unwrap_or(mv.to());
+    let to = match mv.castling_side() {
+        Some(side) => side.king_to(position.turn()),
+        None => mv.to(),
+    };
+    MoveReport {
+        san: san(position, mv),
+        uci: game.format_move(mv),
+        from: from.to_string(),
+        to: to.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! Marks of moves, by Lichess's thresholds.
+
+use super::curve::Evaluation;
+use serde::{Deserialize, Serialize};
+
+/// Winning chances, of which −1…1 is the whole, that an only move saves, …
+const SAVED: f64 = 0.2;
+/// … and the share of players who find it, at most.
+const HARD_TO_FIND: f32 = 0.35;
+
+/// A mark of a move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mark {
+    /// `!`: the only good move, hard to find.
+    Good,
+    /// `?!`
+    Inaccuracy,
+    /// `?`
+    Mistake,
+    /// `??`
+    Blunder,
+}
+
+impl Mark {
+    /// The mark as chess players write it.
+    #[must_use]
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Mark::Good => "!",
+            Mark::Inaccuracy => "?!",
+            Mark::Mistake => "?",
+            Mark::Blunder => "??",
+        }
+    }
+
+    /// Its numeric annotation glyph in PGN.
+    #[must_use]
+    pub fn glyph(self) -> u8 {
+        match self {
+            Mark::Good => 1,
+            Mark::Mistake => 2,
+            Mark::Blunder => 4,
+            Mark::Inaccuracy => 6,
+        }
+    }
+
+    /// Whether the move should not have been played.
+    #[must_use]
+    pub fn is_bad(self) -> bool {
+        self != Mark::Good
+    }
+}
+
+/// What happened to a mate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MateEvent {
+    /// The mover had a forced mate and has none now.
+    Missed,
+    /// The opponent has a forced mate and had none before.
+    Allowed,
+}
+
+/// What became of mates by a move, from the mover's evaluations before and after it.
+#[must_use]
+pub fn mate_event(before: Evaluation, after: Evaluation) -> Option<MateEvent> {
+    match (before, after) {
+        (Evaluation::Mate(1..), Evaluation::Mate(1..)) => None,
+        (Evaluation::Mate(1..), _) => Some(MateEvent::Missed),
+        (Evaluation::Centipawns(_), Evaluation::Mate(..=0)) => Some(MateEvent::Allowed),
+        _ => None,
+    }
+}
+
+/// The mark of a move that was not the best, from the mover's evaluations before and after.
+#[must_use]
+pub fn bad_mark(before: Evaluation, after: Evaluation) -> Option<Mark> {
+    // How far won or lost the game was without the mate decides how bad it is.
+    let by_centipawns = |centipawns: i32| match centipawns {
+        1000.. => Mark::Inaccuracy,
+        701.. => Mark::Mistake,
+        _ => Mark::Blunder,
+    };
+    match (before, after) {
+        (Evaluation::Mate(1..), Evaluation::Centipawns(after)) => Some(by_centipawns(after)),
+        (Evaluation::Mate(1..), Evaluation::Mate(..=0)) => Some(Mark::Blunder),
+        (Evaluation::Centipawns(before), Evaluation::Mate(..=0)) => Some(by_centipawns(-before)),
+        (Evaluation::Centipawns(_), Evaluation::Centipawns(_)) => {
+            match before.chances() - after.chances() {
+                0.3.. => Some(Mark::Blunder),
+                0.2.. => Some(Mark::Mistake),
+                0.1.. => Some(Mark::Inaccuracy),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+/// Whether the best move was played, every other one is worth much less, and few players
+/// find it.
+#[must_use]
+pub fn is_only_move(best: Evaluation, second: Evaluation, share: f32) -> bool {
+    best.chances() - second.chances() >= SAVED && share <= HARD_TO_FIND
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Evaluation::{Centipawns, Mate};
+
+    #[test]
+    fn marks_are_those_of_lichess() {
+        for (before, after, expected) in [
+            (Centipawns(0), Centipawns(-50), None),
+            (Centipawns(0), Centipawns(-60), Some(Mark::Inaccuracy)),
+            (Centipawns(0), Centipawns(-115), Some(Mark::Mistake)),
+            (Centipawns(0), Centipawns(-170), Some(Mark::Blunder)),
+            // Won is won.
+            (Centipawns(900), Centipawns(700), None),
+            (Centipawns(-200), Centipawns(100), None),
+            (Mate(3), Mate(5), None),
+            (Mate(-3), Mate(-1), None),
+            (Mate(-3), Centipawns(0), None),
+            (Mate(2), Centipawns(1200), Some(Mark::Inaccuracy)),
+            (Mate(2), Centipawns(800), Some(Mark::Mistake)),
+            (Mate(2), Centipawns(300), Some(Mark::Blunder)),
+            (Mate(2), Mate(-4), Some(Mark::Blunder)),
+            (Centipawns(-1200), Mate(-4), Some(Mark::Inaccuracy)),
+            (Centipawns(-800), Mate(-4), Some(Mark::Mistake)),
+            (Centipawns(0), Mate(-4), Some(Mark::Blunder)),
+            (Centipawns(0), Mate(0), Some(Mark::Blunder)),
+        ] {
+            assert_eq!(bad_mark(before, after), expected, "{before:?} {after:?}");
+        }
+    }
+
+    #[test]
+    fn mates_are_missed_and_allowed() {
+        assert_eq!(
+            mate_event(Mate(2), Centipawns(900)),
+            Some(MateEvent::Missed)
+        );
+        assert_eq!(mate_event(Mate(2), Mate(-1)), Some(MateEvent::Missed));
+        assert_eq!(
+            mate_event(Centipawns(0), Mate(-3)),
+            Some(MateEvent::Allowed)
+        );
+        assert_eq!(mate_event(Mate(2), Mate(1)), None);
+        assert_eq!(mate_event(Mate(-2), Mate(-1)), None);
+        assert_eq!(mate_event(Centipawns(0), Centipawns(5)), None);
+    }
+
+    #[test]
+    fn an_only_move_saves_much_and_is_hard_to_find() {
+        assert!(is_only_move(Centipawns(0), Centipawns(-300), 0.2));
+        assert!(!is_only_move(Centipawns(0), Centipawns(-300), 0.6));
+        assert!(!is_only_move(Centipawns(0), Centipawns(-80), 0.2));
+        assert!(!is_only_move(Mate(2), Centipawns(900), 0.2));
+        assert!(Mark::Blunder > Mark::Inaccuracy && !Mark::Good.is_bad());
+    }
+}

@@ -1,0 +1,65 @@
+//! Reviews as pages that a browser shows from the disk: one for a game, one for several.
+
+use super::report::Report;
+use super::summary::Summary;
+use crate::page::Page;
+use serde_json::json;
+use std::path::Path;
+
+const PIECES: &str = include_str!("../explain/pieces.svg");
+const BOARD: &str = include_str!("../explain/board.css");
+
+/// The page of a game.
+#[must_use]
+pub fn game_page(report: &Report) -> String {
+    let name = |name: &Option<String>, side: &str| name.clone().unwrap_or(side.to_owned());
+    let white = name(&report.white.name, "White");
+    let black = name(&report.black.name, "Black");
+    let page = Page {
+        title: &format!("{white} – {black}, reviewed"),
+        body: &include_str!("page/game.html").replace("{{pieces}}", PIECES),
+        style: &format!("{BOARD}{}", include_str!("page/game.css")),
+        script: include_str!("page/game.js"),
+    };
+    page.render(&json!(report))
+}
+
+/// The page of several games, which leads to theirs.
+#[must_use]
+pub fn summary_page(summary: &Summary) -> String {
+    let title = match &summary.player {
+        Some(player) => format!("Games of {player}, reviewed"),
+        None => format!("{} games, reviewed", summary.games.len()),
+    };
+    let page = Page {
+        title: &title,
+        body: include_str!("page/summary.html"),
+        style: include_str!("page/summary.css"),
+        script: include_str!("page/summary.js"),
+    };
+    page.render(&json!(summary))
+}
+
+/// Writes a page, or another file, to `path`: all of it or nothing.
+///
+/// # Errors
+/// What the system says.
+pub fn write(path: &Path, content: impl AsRef<[u8]>) -> std::io::Result<()> {
+    crate::page::write(path, content)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::assert_self_contained;
+    use crate::review::summary;
+    use crate::review::testing::fools_mate;
+
+    #[test]
+    fn pages_are_whole() {
+        let (_, report) = fools_mate();
+        assert_self_contained(&game_page(&report));
+        let games = [(Some("1.html".to_owned()), report)];
+        assert_self_contained(&summary_page(&summary(None, &games, Vec::new())));
+    }
+}

@@ -1,0 +1,176 @@
+//! The moves of people by their rating, as a network of people's play knows them.
+
+use crate::chess::{Game, Ratings};
+use crate::nn::{Backend, BackendError, evaluate_games};
+use serde::{Deserialize, Serialize};
+use shakmaty::Move;
+
+/// The ratings that are asked about.
+pub const RATINGS: [u16; 11] = [
+    600, 800, 1000, 1200, 1400, 1600, 1800, 2000, 2200, 2400, 2600,
+];
+
+/// A number for each of [`RATINGS`].
+pub type Curve = [f32; RATINGS.len()];
+
+/// The shares of players who play the move that was played, and the best one, where both
+/// players have one rating.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Shares {
+    /// Who play the move that was played.
+    pub played: Curve,
+    /// Who play the best move; `None` where no best move is known.
+    pub best: Option<Curve>,
+}
+
+/// The shares of players who play each of these moves of a position, by rating, in one
+/// batch.
+///
+/// # Errors
+/// [`BackendError`] if the network fails.
+pub fn shares(
+    backend: &dyn Backend,
+    game: &Game,
+    moves: &[Move],
+) -> Result<Vec<Curve>, BackendError> {
+    let at = |rating: u16| {
+        let mut game = game.clone();
+        game.set_ratings(Ratings {
+            white: Some(rating),
+            black: Some(rating),
+        });
+        game
+    };
+    let games = RATINGS.map(at);
+    let evaluated = evaluate_games(backend, &games)?;
+    let policies: Vec<Vec<(Move, f32)>> =
+        evaluated.iter().map(|it| it.priors().collect()).collect();
+    let share = |policy: &[(Move, f32)], mv: Move| {
+        let found = policy.iter().find(|(other, _)| *other == mv);
+        found.map_or(0.0, |(_, share)| *share)
+    };
+    let curve = |&mv: &Move| std::array::from_fn(|place| share(&policies[place], mv));
+    Ok(moves.iter().map(curve).collect())
+}
+
+/// The share at a rating between those of a curve.
+#[must_use]
+pub fn at(curve: &Curve, rating: u16) -> f32 {
+    let last = RATINGS.len() - 1;
+    let place = (f32::from(rating) - f32::from(RATINGS[0])) / 200.0;
+    let place = place.clamp(0.0, last as f32);
+    let low = (place as usize).min(last - 1);
+    let part = place - low as f32;
+    curve[low] * (1.0 - part) + curve[low + 1] * part
+}
+
+/// A share in words, as in "4 in 10 players".
+fn share_in_words(share: f32) -> String {
+    match share {
+        0.95.. => "nearly all players".to_owned(),
+        0.095.. => format!(
+            "{:.0} in 10 players",
+            (10.0 * share).round().clamp(1.0, 9.0)
+        ),
+        0.01.. => format!("1 in {:.0} players", (1.0 / share).round()),
+        _ => "fewer than 1 in 100 players".to_owned(),
+    }
+}
+
+/// The shares of a move at a rating and at another one, in a sentence. `subject` is the
+/// move, as in "this" or "Nf3".
+#[must_use]
+pub fn in_words(curve: &Curve, rating: u16, subject: &str) -> String {
+    let here = share_in_words(at(curve, rating));
+    let verb = match here.starts_with("1 in ") {
+        true => "plays",
+        false => "play",
+    };
+    let other = other_rating(curve, rating);
+    let there = share_in_words(at(curve, other));
+    let sentence = format!("{} rated {rating} {verb} {subject}", capitalized(&here));
+    match there == here {
+        true => format!("{sentence}, and about as many at {other}."),
+        false => format!(
+            "{sentence}; at {other} it is {}.",
+            there.replace(" players", "")
+        ),
+    }
+}
+
+/// The rating, 600 points above or else below, that shows how the share changes.
+fn other_rating(curve: &Curve, rating: u16) -> u16 {
+    let [lowest, highest] = [RATINGS[0], RATINGS[RATINGS.len() - 1]];
+    let above = rating.saturating_add(600).min(highest);
+    let below = rating.saturating_sub(600).max(lowest);
+    let differs = |other: u16| (at(curve, other) - at(curve, rating)).abs();
+    match above.saturating_sub(rating) >= 300 || differs(above) > differs(below) {
+        true => above,
+        false => below,
+    }
+}
+
+fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nn::Uniform;
+    use shakmaty::Position;
+
+    #[test]
+    fn shares_are_those_of_the_policy() {
+        let game = Game::default();
+        let moves = game.position().legal_moves();
+        let found = shares(&Uniform::default(), &game, &moves).unwrap();
+        assert_eq!(found.len(), 20);
+        assert!(
+            found
+                .iter()
+                .flatten()
+                .all(|share| (share - 0.05).abs() < 1e-6)
+        );
+    }
+
+    #[test]
+    fn shares_lie_between_those_of_the_ratings() {
+        let curve: Curve = std::array::from_fn(|place| place as f32 / 10.0);
+        for (rating, expected) in [
+            (600, 0.0),
+            (700, 0.05),
+            (1500, 0.45),
+            (2600, 1.0),
+            (100, 0.0),
+            (3000, 1.0),
+        ] {
+            assert!((at(&curve, rating) - expected).abs() < 1e-6, "{rating}");
+        }
+    }
+
+    #[test]
+    fn shares_in_words() {
+        let flat: Curve = [0.4; 11];
+        assert_eq!(
+            in_words(&flat, 1500, "this"),
+            "4 in 10 players rated 1500 play this, and about as many at 2100."
+        );
+        let falling: Curve = std::array::from_fn(|place| 0.8 - 0.08 * place as f32);
+        assert_eq!(
+            in_words(&falling, 1400, "this"),
+            "5 in 10 players rated 1400 play this; at 2000 it is 2 in 10."
+        );
+        let rare: Curve = std::array::from_fn(|place| if place < 8 { 0.03 } else { 0.002 });
+        assert_eq!(
+            in_words(&rare, 1800, "Nf3"),
+            "1 in 33 players rated 1800 plays Nf3; at 2400 it is fewer than 1 in 100."
+        );
+        let sure: Curve = [0.99; 11];
+        assert!(
+            in_words(&sure, 2600, "this").starts_with("Nearly all players rated 2600 play this")
+        );
+    }
+}

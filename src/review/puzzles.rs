@@ -1,0 +1,163 @@
+//! A player's mistakes as puzzles, in the columns of Lichess's database: the position
+//! before the opponent's move, then that move and the solution.
+
+use super::curve::Evaluation;
+use super::facts::Topic;
+use super::marks::Mark;
+use super::people::RATINGS;
+use super::phase::Phase;
+use super::report::{PlyReport, Report};
+use sha2::{Digest, Sha256};
+
+/// The columns.
+pub const COLUMNS: [&str; 10] = [
+    "PuzzleId",
+    "FEN",
+    "Moves",
+    "Rating",
+    "RatingDeviation",
+    "Popularity",
+    "NbPlays",
+    "Themes",
+    "GameUrl",
+    "OpeningTags",
+];
+/// Chances, of −1…1, by which the solution is better than any other move.
+const APART: f64 = 0.2;
+/// Letters of a name.
+const LETTERS: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/// The rows of a game: its mistakes and blunders in positions where one move was much
+/// better than all others, of the side that the review is for.
+#[must_use]
+pub fn puzzles(report: &Report) -> Vec<[String; 10]> {
+    let pairs = report.plies.windows(2);
+    let pairs = pairs.enumerate();
+    let rows = pairs.filter_map(|(place, pair)| {
+        let start = match place.checked_sub(1) {
+            Some(before) => &report.plies[before].fen,
+            None => &report.start.fen,
+        };
+        row(report, start, &pair[0], &pair[1])
+    });
+    rows.collect()
+}
+
+fn row(report: &Report, start: &str, last: &PlyReport, ply: &PlyReport) -> Option<[String; 10]> {
+    let best = ply.best.as_ref()?;
+    let is_mistake = matches!(ply.mark, Some(Mark::Mistake | Mark::Blunder));
+    // From the mover's view.
+    let evaluation = match ply.side {
+        super::report::Side::White => best.evaluation,
+        super::report::Side::Black => best.evaluation.reversed(),
+    };
+    let is_apart = match ply.second {
+        None => true,
+        // A slower mate is a solution as well.
+        Some(Evaluation::Mate(1..)) => false,
+        Some(second) => evaluation.chances() - second.chances() >= APART,
+    };
+    if !is_mistake || !is_apart || !report.is_for(ply.side) {
+        return None;
+    }
+    // Only of mates is it known that each move is forced.
+    let length = match evaluation {
+        Evaluation::Mate(1..) => best.moves.len(),
+        _ => 1,
+    };
+    let solution = best.moves.iter().take(length).map(|mv| mv.mv.uci.as_str());
+    let moves: Vec<&str> = [last.mv.uci.as_str()].into_iter().chain(solution).collect();
+    let moves = moves.join(" ");
+    let opening = report.game.opening.as_deref().unwrap_or_default();
+    let tag = |name: &str| {
+        let mut tags = report.game.tags.iter();
+        tags.find(|(other, _)| other == name)
+            .map(|(_, value)| value.clone())
+    };
+    let url = tag("Site").filter(|site| site.starts_with("http"));
+    Some([
+        name(start, &moves),
+        start.to_owned(),
+        moves,
+        rating(ply).to_string(),
+        "150".to_owned(),
+        "0".to_owned(),
+        "0".to_owned(),
+        themes(ply, evaluation, length).join(" "),
+        url.map(|url| format!("{url}#{}", last.ply))
+            .unwrap_or_default(),
+        opening.replace([':', ',', '\''], "").replace(' ', "_"),
+    ])
+}
+
+/// Five letters that a puzzle is known by.
+fn name(fen: &str, moves: &str) -> String {
+    let digest = Sha256::digest(format!("{fen} {moves}"));
+    let letter = |&byte: &u8| char::from(LETTERS[usize::from(byte) % LETTERS.len()]);
+    digest.iter().take(5).map(letter).collect()
+}
+
+/// The lowest rating at which half of the players find the move.
+fn rating(ply: &PlyReport) -> u16 {
+    let best = ply.shares.and_then(|shares| shares.best);
+    let finds = |curve: [f32; RATINGS.len()]| {
+        let found = curve.iter().position(|&share| share >= 0.5);
+        RATINGS[found.unwrap_or(RATINGS.len() - 1)]
+    };
+    best.map_or(1500, finds)
+}
+
+fn themes(ply: &PlyReport, evaluation: Evaluation, length: usize) -> Vec<String> {
+    let phase = match ply.phase {
+        Phase::Opening => "opening",
+        Phase::Middlegame => "middlegame",
+        Phase::Endgame => "endgame",
+    };
+    let size = match length {
+        1 => "oneMove",
+        2 | 3 => "short",
+        4 | 5 => "long",
+        _ => "veryLong",
+    };
+    let mut themes = vec![phase.to_owned(), size.to_owned()];
+    if let Evaluation::Mate(moves @ 1..) = evaluation {
+        themes.extend(["mate".to_owned(), format!("mateIn{}", moves.min(5))]);
+    }
+    let topics = ply.reasons.best.iter().filter_map(|fact| match fact.topic {
+        Topic::BackRank => Some("backRankMate"),
+        Topic::Hanging => Some("hangingPiece"),
+        Topic::Fork => Some("fork"),
+        Topic::Pin => Some("pin"),
+        Topic::Skewer => Some("skewer"),
+        Topic::Discovered => Some("discoveredAttack"),
+        Topic::Trapped => Some("trappedPiece"),
+        Topic::PassedPawn => Some("promotion"),
+        _ => None,
+    });
+    themes.extend(topics.map(str::to_owned));
+    themes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::review::testing::fools_mate;
+
+    #[test]
+    fn mistakes_are_puzzles() {
+        let (_, mut report) = fools_mate();
+        let rows = puzzles(&report);
+        assert_eq!(rows.len(), 1);
+        let [id, fen, moves, rating, .., themes, url, _] = &rows[0];
+        assert_eq!(id.len(), 5);
+        assert!(fen.starts_with("rnbqkbnr/pppppppp/8/8/8/5P2/PPPPP1PP/RNBQKBNR b"));
+        assert_eq!((&moves[..], &rating[..]), ("e7e5 e2e4", "600"));
+        assert_eq!((&themes[..], &url[..]), ("opening oneMove", ""));
+        // The other side's are not the player's; nor are those with another good move.
+        report.side = Some(crate::review::report::Side::Black);
+        assert!(puzzles(&report).is_empty());
+        report.side = None;
+        report.plies[2].second = Some(Evaluation::Centipawns(-90));
+        assert!(puzzles(&report).is_empty());
+    }
+}

@@ -1,0 +1,118 @@
+//! A game to be reviewed, as a PGN has it.
+
+use crate::chess::Game;
+use crate::data::pgn::{GameError, read_playable, tags};
+use crate::data::sample::Wdl;
+use shakmaty::Color;
+
+/// A game to be reviewed.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// Its tags, in their order.
+    pub tags: Vec<(String, String)>,
+    /// The game, as far as it can be played.
+    pub game: Game,
+    /// The seconds that the mover had left after each move, where they are known.
+    pub clocks: Vec<Option<f64>>,
+    /// The result for White.
+    pub result: Option<Wdl>,
+    /// Why the game was not read to its end, if it was not.
+    pub fault: Option<String>,
+}
+
+impl Source {
+    /// Reads a game's text.
+    ///
+    /// # Errors
+    /// [`GameError`] if nothing of it can be played.
+    pub fn read(text: &[u8]) -> Result<Source, GameError> {
+        let read = read_playable(text)?;
+        Ok(Source {
+            tags: tags(text),
+            game: read.game,
+            clocks: read.clocks,
+            result: read.result,
+            fault: read.fault.map(|fault| fault.to_string()),
+        })
+    }
+
+    /// The value of a tag; `None` if it is missing or unknown.
+    #[must_use]
+    pub fn tag(&self, name: &str) -> Option<&str> {
+        let mut tags = self.tags.iter();
+        let (_, value) = tags.find(|(other, _)| other == name)?;
+        (!value.trim_matches(['?', '.', ' ']).is_empty()).then_some(value)
+    }
+
+    /// A player's name.
+    #[must_use]
+    pub fn player(&self, side: Color) -> Option<&str> {
+        self.tag(side.fold_wb("White", "Black"))
+    }
+
+    /// A player's rating.
+    #[must_use]
+    pub fn rating(&self, side: Color) -> Option<u16> {
+        let ratings = self.game.ratings();
+        side.fold_wb(ratings.white, ratings.black)
+    }
+
+    /// The side of the player of this name, in upper or lower case.
+    #[must_use]
+    pub fn side_of(&self, name: &str) -> Option<Color> {
+        let is_named = |&side: &Color| {
+            let player = self.player(side).map(str::to_lowercase);
+            player == Some(name.trim().to_lowercase())
+        };
+        Color::ALL.into_iter().find(is_named)
+    }
+
+    /// The result as PGN writes it.
+    #[must_use]
+    pub fn result_text(&self) -> &'static str {
+        match self.result {
+            Some(Wdl::Win) => "1-0",
+            Some(Wdl::Draw) => "1/2-1/2",
+            Some(Wdl::Loss) => "0-1",
+            None => "*",
+        }
+    }
+
+    /// The moves that were played.
+    #[must_use]
+    pub fn moves(&self) -> Vec<shakmaty::Move> {
+        self.game
+            .plies()
+            .iter()
+            .filter_map(|ply| ply.played)
+            .collect()
+    }
+
+    /// The game as it was before a move.
+    #[must_use]
+    pub fn before(&self, ply: usize) -> Game {
+        let mut game = self.game.clone();
+        game.truncate(ply + 1);
+        game
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_say_who_played() {
+        let text = "[White \"Anna\"]\n[Black \"?\"]\n[WhiteElo \"1500\"]\n\n1. e4 e5 1/2-1/2";
+        let source = Source::read(text.as_bytes()).unwrap();
+        assert_eq!(source.player(Color::White), Some("Anna"));
+        assert_eq!(source.player(Color::Black), None);
+        assert_eq!(source.side_of(" anna "), Some(Color::White));
+        assert_eq!(source.side_of("Bert"), None);
+        assert_eq!(source.rating(Color::White), Some(1500));
+        assert_eq!(source.result_text(), "1/2-1/2");
+        assert_eq!(source.moves().len(), 2);
+        assert_eq!(source.before(1).plies().len(), 2);
+        assert!(Source::read(b"").is_err());
+    }
+}

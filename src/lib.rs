@@ -32,6 +32,7 @@
 //! | [`explain`] | what a network sees in a position: attention, attribution, heads; as data, as a page and as pictures |
 //! | [`engine`] | other programs that play: UCI engines as child processes |
 //! | [`openings`] | where games begin: books and random moves |
+//! | [`version`] | what `--version` says |
 //! | [`review`] | a player's own game, reviewed: marks, people of a rating, reasons in words; as a page, PGN, puzzles and JSON |
 //! | [`adjudication`] | where games end before the rules end them |
 //! | [`label`] | training data by other engines: games they play, positions they judge |
@@ -42,7 +43,6 @@
 //! | [`output`] | where commands write: files and streams, checked before the work begins |
 //! | [`overwrite`] | refuses outputs that are inputs |
 //! | [`progress`] | progress bars |
-//! | [`version`] | what `--version` says |
 //!
 //! # The guide
 //!

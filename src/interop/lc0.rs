@@ -17,6 +17,7 @@ mod heads;
 pub(super) mod infer;
 mod layer;
 pub(crate) mod schema;
+pub(super) mod sizes;
 pub(crate) mod summary;
 mod tensors;
 

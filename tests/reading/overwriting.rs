@@ -107,11 +107,6 @@ fn every_command_spares_its_inputs() {
         ),
         (
             false,
-            &start,
-            [&explain[..], &["--study", "IN", "--json", "OUT"]].concat(),
-        ),
-        (
-            false,
             &table,
             [&explain[..], &["--transcoder", "IN", "-o", "OUT"]].concat(),
         ),

@@ -1,12 +1,12 @@
 //! What a file says of its network in numbers, and what older files leave unsaid.
 
 use super::Lc0Error;
-use super::infer::Sizes;
 use super::layer::Lc0Encoding;
 use super::schema::{
     ActivationFunction, DefaultActivation, Encoding, EngineVersion, Format, InputEmbedding,
     MovesLeft, Net, NetworkFormat, Output, Policy, Structure, Value,
 };
+use super::sizes::Sizes;
 use super::tensors::Tensors;
 use crate::network::Activation;
 use crate::network::lc0::{

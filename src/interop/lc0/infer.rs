@@ -3,49 +3,12 @@
 use super::Lc0Error;
 use super::format::Kind;
 use super::schema::{InputEmbedding, Policy};
+use super::sizes::Sizes;
 use crate::network::lc0::{
     AttentionBody, EncoderConfig, Lc0Config, MovesLeftConfig, PolicyConfig, PolicyHead,
     PolicyHeadConfig, SmolgenConfig, SquareEmbedding, Tower, ValueHead, ValueHeadConfig,
 };
 use std::collections::BTreeMap;
-
-/// What is known of a network's tensors, by our names.
-pub(in crate::interop) trait Sizes {
-    /// How many numbers a tensor holds; 0 if there is none.
-    fn count(&self, name: &str) -> i64;
-
-    /// How many layers there are at a path, or the `heads` of its layers.
-    fn number(&self, name: &str) -> i64;
-
-    /// The same as [`Sizes::count`] of a tensor that must be there.
-    ///
-    /// # Errors
-    /// [`Lc0Error::Missing`] if it is not.
-    fn needed(&self, name: &str) -> Result<i64, Lc0Error> {
-        match self.count(name) {
-            0 => Err(Lc0Error::Missing(name.to_owned())),
-            count => Ok(count),
-        }
-    }
-
-    /// The same of a tensor that may be missing.
-    fn optional(&self, name: &str) -> Option<i64> {
-        Some(self.count(name)).filter(|&count| count > 0)
-    }
-
-    /// Channels that a convolution makes, before or after its batch norm is folded into it.
-    ///
-    /// # Errors
-    /// [`Lc0Error::Missing`] if it is not there.
-    fn channels(&self, module: &str) -> Result<i64, Lc0Error> {
-        let [biases, means] =
-            ["bias", "bn_means"].map(|part| self.count(&format!("{module}.{part}")));
-        match biases.max(means) {
-            0 => Err(Lc0Error::Missing(module.to_owned())),
-            channels => Ok(channels),
-        }
-    }
-}
 
 /// The architecture of a network of this kind with these tensors.
 ///

@@ -4,7 +4,7 @@ mod table;
 
 use super::container::fields;
 use super::schema::Layer;
-use super::{Lc0Error, infer::Sizes};
+use super::{Lc0Error, sizes::Sizes};
 use prost::Message as Protobuf;
 use prost::bytes::Bytes;
 use prost::encoding::{bytes, decode_varint, message, uint32};

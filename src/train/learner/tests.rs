@@ -5,7 +5,7 @@ use crate::data::loader::Batch;
 use crate::network::chessformer::ModelConfig;
 use crate::network::{About, Architecture, Chessformer, Evaluator, Network};
 use crate::nn::torch::ExportPrecision;
-use crate::train::config::DistillationConfig;
+use crate::train::config::{DistillationConfig, LossWeights};
 use crate::train::distributed::World;
 use crate::train::objective::{Positions, positions};
 
@@ -138,6 +138,15 @@ fn a_student_comes_to_agree_with_its_teacher() {
         result: 1.0,
         q: 1.0,
     });
+    // The batch's own targets would lead it elsewhere.
+    taught.loss = LossWeights {
+        policy: 0.0,
+        policy_soft: 0.0,
+        result: 0.0,
+        q: 0.0,
+        q_categorical: 0.0,
+        ..LossWeights::default()
+    };
     let mut parameters = parameters(&*model);
     let mut leaves = leaves(&*model, &parameters);
     let objective = Positions::new(&taught, Device::Cpu).unwrap();

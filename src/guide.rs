@@ -11,6 +11,7 @@ macro_rules! pages {
         #[doc = "[options]: crate::guide::options"]
         #[doc = "[networks]: crate::guide::networks"]
         #[doc = "[explain]: crate::guide::explain"]
+        #[doc = "[review]: crate::guide::review"]
         #[doc = "[serve]: crate::guide::serve"]
         #[doc = "[methods]: crate::guide::methods"]
         #[doc = "[training]: crate::guide::training"]
@@ -27,4 +28,4 @@ macro_rules! pages {
     )*};
 }
 
-pages! { install options networks explain serve methods training the_loop formats moves futures worlds measuring glossary }
+pages! { install options networks explain review serve methods training the_loop formats moves futures worlds measuring glossary }

@@ -54,6 +54,7 @@
 //! | [Options](guide::options) | every UCI option |
 //! | [Networks](guide::networks) | networks of other programs, in and out |
 //! | [Explain](guide::explain) | what a network sees in a position |
+//! | [Review your games](guide::review) | `tessera review`: page, marks, people by rating, reasons |
 //! | [Over HTTP](guide::serve) | `tessera serve`: page, endpoints, limits, access |
 //! | [Methods](guide::methods) | how the engine and the trainer work, and what each method gained |
 //! | [Training](guide::training) | data, configuration, running, many devices |

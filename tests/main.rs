@@ -63,6 +63,8 @@ mod pages;
 mod precision;
 #[cfg(feature = "torch")]
 mod reading;
+#[cfg(feature = "serve")]
+mod review;
 #[cfg(feature = "torch")]
 mod selfplay;
 #[cfg(feature = "torch")]

@@ -2,7 +2,7 @@
 //! of positions and moves, which says nothing where the fact does not hold.
 //!
 //! A sentence either describes the board ("Nc2+ forks the king on e1 and the rook on a1")
-//! or a line that is shown beside it ("In this line White loses a rook for a knight").
+//! or a line that it names ("After Rxe5 dxe5, White has lost a rook for a knight").
 //! None claims more than that, so that no search can make it false.
 
 mod back_rank;

@@ -220,6 +220,15 @@ impl<'a> Judge<'a> {
             let evaluation = self.evaluation(place);
             matches!(evaluation, Some(Evaluation::Mate(1..)))
         };
+        let centipawns = |place: usize| match self.evaluation(place) {
+            Some(Evaluation::Centipawns(centipawns)) => Some(centipawns),
+            _ => None,
+        };
+        let shown = |line: &'_ [Move], place: usize| match mates(place) {
+            true => line.len(),
+            false => line.len().min(SHOWN),
+        };
+        let (best, reply) = (&best[..shown(best, ply)], &reply[..shown(reply, ply + 1)]);
         let moment = Moment {
             before: self.positions[ply],
             last: ply.checked_sub(1).map(|last| self.moves[last]),
@@ -227,10 +236,12 @@ impl<'a> Judge<'a> {
             best: Variation {
                 moves: best,
                 mates: mates(ply),
+                centipawns: centipawns(ply),
             },
             reply: Variation {
                 moves: reply,
                 mates: mates(ply + 1),
+                centipawns: centipawns(ply + 1),
             },
         };
         moment.reasons()

@@ -4,7 +4,7 @@
 use super::curve::Evaluation;
 use super::facts::Topic;
 use super::marks::Mark;
-use super::people::RATINGS;
+use super::people;
 use super::phase::Phase;
 use super::report::{PlyReport, Report};
 use sha2::{Digest, Sha256};
@@ -24,6 +24,8 @@ pub const COLUMNS: [&str; 10] = [
 ];
 /// Chances, of −1…1, by which the solution is better than any other move.
 const APART: f64 = 0.2;
+/// The players by whom a puzzle's rating is measured.
+const SOLVER: u16 = 1500;
 /// Letters of a name.
 const LETTERS: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
@@ -97,14 +99,14 @@ fn name(fen: &str, moves: &str) -> String {
     digest.iter().take(5).map(letter).collect()
 }
 
-/// The lowest rating at which half of the players find the move.
+/// The rating of a puzzle that as many players rated [`SOLVER`] solve as play the move.
 fn rating(ply: &PlyReport) -> u16 {
     let best = ply.shares.and_then(|shares| shares.best);
-    let finds = |curve: [f32; RATINGS.len()]| {
-        let found = curve.iter().position(|&share| share >= 0.5);
-        RATINGS[found.unwrap_or(RATINGS.len() - 1)]
-    };
-    best.map_or(1500, finds)
+    let rating = best.map_or(f32::from(SOLVER), |curve| {
+        let share = people::at(&curve, SOLVER).clamp(0.01, 0.99);
+        f32::from(SOLVER) + 400.0 * ((1.0 - share) / share).log10()
+    });
+    rating.round() as u16
 }
 
 fn themes(ply: &PlyReport, evaluation: Evaluation, length: usize) -> Vec<String> {
@@ -151,7 +153,7 @@ mod tests {
         let [id, fen, moves, rating, .., themes, url, _] = &rows[0];
         assert_eq!(id.len(), 5);
         assert!(fen.starts_with("rnbqkbnr/pppppppp/8/8/8/5P2/PPPPP1PP/RNBQKBNR b"));
-        assert_eq!((&moves[..], &rating[..]), ("e7e5 e2e4", "600"));
+        assert_eq!((&moves[..], &rating[..]), ("e7e5 e2e4", "1500"));
         assert_eq!((&themes[..], &url[..]), ("opening oneMove", ""));
         // The other side's are not the player's; nor are those with another good move.
         report.side = Some(crate::review::report::Side::Black);

@@ -47,20 +47,25 @@ fn is_at_rest(position: &Chess) -> bool {
         && captures.all(|mv| !mv.is_promotion() && best_capture(position, mv.to()) == 0)
 }
 
-/// The outcome of a line at the last of its positions that is at rest; `None` where none is.
+/// The outcome of a line: that of the last of its positions at rest, told of the first one
+/// from which on nothing changes. `None` where none is at rest.
 #[must_use]
 pub fn outcome(position: &Chess, line: &[Move]) -> Option<Outcome> {
-    let mut found = None;
+    let mut found: Option<Outcome> = None;
     let (mut current, mut promotes) = (position.clone(), false);
-    for (number, &mv) in (1..).zip(line) {
+    for (plies, &mv) in (1..).zip(line) {
         promotes |= mv.is_promotion();
         current = after(&current, mv);
         if is_at_rest(&current) {
-            found = Some(Outcome {
-                plies: number,
-                promotes,
-                lost: [Color::White, Color::Black].map(|side| losses(position, &current, side)),
-            });
+            let lost = [Color::White, Color::Black].map(|side| losses(position, &current, side));
+            let is_new = found.as_ref().is_none_or(|found| found.lost != lost);
+            if is_new {
+                found = Some(Outcome {
+                    plies,
+                    promotes,
+                    lost,
+                });
+            }
         }
     }
     found
@@ -84,14 +89,14 @@ impl Outcome {
         side.fold_wb(1, -1) * (worth(black) - worth(white))
     }
 
-    /// That `side` loses material in the line, or wins some.
+    /// That `side` has lost material after these moves, in words, or won some.
     #[must_use]
-    pub fn fact(&self, side: Color) -> Option<Fact> {
+    pub fn fact(&self, side: Color, moves: &str) -> Option<Fact> {
         let gain = self.gain(side);
         let [white, black] = &self.lost;
         let (own, other) = side.fold_wb((white, black), (black, white));
         let (lost, won) = uneven(own, other);
-        let verb = if gain < 0 { "loses" } else { "wins" };
+        let verb = if gain < 0 { "has lost" } else { "has won" };
         let (first, second) = if gain < 0 { (lost, won) } else { (won, lost) };
         let name = self::side(side);
         let text = match (gain, self.promotes, &first[..], &second[..]) {
@@ -99,11 +104,11 @@ impl Outcome {
             (_, true, ..) | (_, _, [], _) => {
                 let pawns = gain.abs();
                 let unit = if pawns == 1 { "pawn" } else { "pawns" };
-                format!("In this line {name} {verb} material worth {pawns} {unit}.")
+                format!("After {moves}, {name} {verb} material worth {pawns} {unit}.")
             }
-            (_, _, first, []) => format!("In this line {name} {verb} {}.", list(first)),
+            (_, _, first, []) => format!("After {moves}, {name} {verb} {}.", list(first)),
             (_, _, first, second) => format!(
-                "In this line {name} {verb} {} for {}.",
+                "After {moves}, {name} {verb} {} for {}.",
                 list(first),
                 list(second)
             ),
@@ -148,12 +153,16 @@ fn named(losses: &Losses) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::super::testing::{line, position};
+    use super::super::words;
     use super::*;
 
     fn text(fen: &str, moves: &str, side: Color) -> String {
         let position = position(fen);
-        let outcome = outcome(&position, &line(&position, moves));
-        let fact = outcome.and_then(|outcome| outcome.fact(side));
+        let line = line(&position, moves);
+        let fact = outcome(&position, &line).and_then(|outcome| {
+            let moves = words::line(&position, &line[..outcome.plies]);
+            outcome.fact(side, &moves)
+        });
         fact.map(|fact| fact.text).unwrap_or_default()
     }
 
@@ -163,27 +172,27 @@ mod tests {
             (
                 "4k3/8/8/4n3/8/8/4R3/4K3 w - - 0 1",
                 "Rxe5+ Kd7",
-                "In this line White wins a knight.",
-                "In this line Black loses a knight.",
+                "After Rxe5+ Kd7, White has won a knight.",
+                "After Rxe5+ Kd7, Black has lost a knight.",
             ),
             (
                 "4k3/8/3p4/4n3/8/8/4R3/4K3 w - - 0 1",
                 "Rxe5+ dxe5",
-                "In this line White loses a rook for a knight.",
-                "In this line Black wins a rook for a knight.",
+                "After Rxe5+ dxe5, White has lost a rook for a knight.",
+                "After Rxe5+ dxe5, Black has won a rook for a knight.",
             ),
             ("4k3/8/3p4/4b3/8/3N4/8/4K3 w - - 0 1", "Nxe5 dxe5", "", ""),
             (
                 "4k3/8/8/2p1p3/3N4/8/8/4K3 w - - 0 1",
                 "Kd1 exd4 Kc1 Kd7",
-                "In this line White loses a knight.",
-                "In this line Black wins a knight.",
+                "After Kd1 exd4, White has lost a knight.",
+                "After Kd1 exd4, Black has won a knight.",
             ),
             (
                 "7k/P7/8/8/8/8/8/7K w - - 0 1",
                 "a8=Q+ Kg7",
-                "In this line White wins material worth 8 pawns.",
-                "In this line Black loses material worth 8 pawns.",
+                "After a8=Q+ Kg7, White has won material worth 8 pawns.",
+                "After a8=Q+ Kg7, Black has lost material worth 8 pawns.",
             ),
         ] {
             assert_eq!(text(fen, moves, Color::White), white, "{moves} in {fen}");

@@ -1,10 +1,11 @@
 //! The reasons why a move was worse than another: facts chosen and put in order.
 
 use super::board::after;
+use super::words;
 use super::{
-    Fact, Outcome, Topic, back_rank_mate, capture, defence_given_up, discovered_attack,
+    Fact, Outcome, Topic, back_rank_mate, balance, capture, defence_given_up, discovered_attack,
     forced_mate, fork, line_opened, mate_threatened, new_passed_pawn, outcome, pin, promotion,
-    recapture, skewer, threatened, trapped_piece,
+    recapture, san, skewer, threatened, trapped_piece,
 };
 use serde::{Deserialize, Serialize};
 use shakmaty::{Chess, Move, Position};
@@ -13,6 +14,11 @@ use shakmaty::{Chess, Move, Position};
 const ENDGAME: usize = 6;
 /// Facts of one move that are told: more would bury the first.
 const MOST: usize = 2;
+/// Plies of a line whose material counts: further on, searches are thin.
+const HORIZON: usize = 6;
+/// Centipawns by which a score may be better than the material that a line leaves, or worse:
+/// a line that goes further astray is not what the score rests on.
+const ASTRAY: i32 = 300;
 
 /// A line of play that a search expects.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +27,8 @@ pub struct Variation<'a> {
     pub moves: &'a [Move],
     /// Whether the side that begins was proven to mate by it.
     pub mates: bool,
+    /// Its score in centipawns for the side that begins, where it is known.
+    pub centipawns: Option<i32>,
 }
 
 /// A move and what should have been played.
@@ -51,10 +59,7 @@ impl Moment<'_> {
     /// The facts that hold here and bear on the move's worth.
     #[must_use]
     pub fn reasons(&self) -> Reasons {
-        let lines = (
-            self.outcome_of_played(),
-            outcome(self.before, self.best.moves),
-        );
+        let lines = (self.outcome_of_played(), self.outcome_of_best());
         Reasons {
             played: self.why_not(&lines.0, &lines.1),
             best: self.why(&lines.0, &lines.1),
@@ -63,11 +68,30 @@ impl Moment<'_> {
 
     /// The outcome of the played move and the reply, seen from the position before.
     fn outcome_of_played(&self) -> Option<Outcome> {
-        let line: Vec<Move> = [self.played]
-            .into_iter()
-            .chain(self.reply.moves.iter().copied())
-            .collect();
-        outcome(self.before, &line)
+        let reply = self.reply.moves.iter().copied();
+        let line = [self.played].into_iter().chain(reply);
+        let line: Vec<Move> = line.take(HORIZON).collect();
+        let score = self.reply.centipawns.map(|score| -score);
+        outcome(self.before, &line).filter(|outcome| self.fits(outcome, score))
+    }
+
+    /// The outcome of the best line.
+    fn outcome_of_best(&self) -> Option<Outcome> {
+        let line = &self.best.moves[..self.best.moves.len().min(HORIZON)];
+        let score = self.best.centipawns;
+        outcome(self.before, line).filter(|outcome| self.fits(outcome, score))
+    }
+
+    /// Whether the mover's score fits the material that a line leaves.
+    fn fits(&self, outcome: &Outcome, score: Option<i32>) -> bool {
+        let mover = self.before.turn();
+        let gain = outcome.gain(mover);
+        let material = mover.fold_wb(1, -1) * balance(self.before) + gain;
+        let material = (100 * material).clamp(-1000, 1000);
+        score.is_none_or(|score| match gain {
+            ..0 => score <= material + ASTRAY,
+            _ => score >= material - ASTRAY,
+        })
     }
 
     fn why_not(&self, played: &Option<Outcome>, best: &Option<Outcome>) -> Vec<Fact> {
@@ -99,7 +123,13 @@ impl Moment<'_> {
                 let threat = || threatened(self.before, reply);
                 facts.extend(given_up.or_else(opened).or_else(threat));
             }
-            facts.extend(played.as_ref().and_then(|outcome| outcome.fact(mover)));
+            facts.extend(played.as_ref().and_then(|outcome| {
+                let moves = match outcome.plies {
+                    1 => san(self.before, self.played),
+                    plies => words::line(&next, &self.reply.moves[..plies - 1]),
+                };
+                outcome.fact(mover, &moves)
+            }));
             return facts;
         }
         let promotes = promotion(&next, self.reply.moves, !mover);
@@ -137,7 +167,10 @@ impl Moment<'_> {
                 Some(back) => vec![back],
                 None => tactics(self.before, self.best.moves),
             };
-            facts.extend(best.as_ref().and_then(|outcome| outcome.fact(mover)));
+            facts.extend(best.as_ref().and_then(|outcome| {
+                let moves = words::line(self.before, &self.best.moves[..outcome.plies]);
+                outcome.fact(mover, &moves)
+            }));
         } else if is_better {
             facts.extend(back);
         }
@@ -167,7 +200,13 @@ fn tactics(position: &Chess, line: &[Move]) -> Vec<Fact> {
         before
             .iter()
             .for_each(|&mv| position = after(&position, mv));
-        Some(tactics_of(&position, *rest.first()?))
+        let &mv = rest.first()?;
+        // To take back is no tactic.
+        let takes_back = before.last().is_some_and(|last| last.to() == mv.to());
+        Some(match takes_back {
+            true => Vec::new(),
+            false => tactics_of(&position, mv),
+        })
     };
     [0, 2]
         .into_iter()
@@ -201,6 +240,16 @@ mod tests {
         reply: &str,
         mates: [bool; 2],
     ) -> [Vec<String>; 2] {
+        scored(fen, [played, best, reply], mates, None)
+    }
+
+    /// The same where the reply has a score.
+    fn scored(
+        fen: &str,
+        [played, best, reply]: [&str; 3],
+        mates: [bool; 2],
+        score: Option<i32>,
+    ) -> [Vec<String>; 2] {
         let before = position(fen);
         let played = mv(&before, played);
         let best = line(&before, best);
@@ -212,10 +261,12 @@ mod tests {
             best: Variation {
                 moves: &best,
                 mates: mates[0],
+                centipawns: None,
             },
             reply: Variation {
                 moves: &reply,
                 mates: mates[1],
+                centipawns: score,
             },
         };
         let reasons = moment.reasons();
@@ -231,10 +282,24 @@ mod tests {
             [
                 "Rxe4 takes the knight on e4, which nothing defends.",
                 "Black was threatening Rxe4 before the move.",
-                "In this line White loses a knight.",
+                "After Rxe4, White has lost a knight.",
             ]
         );
         assert!(best.is_empty());
+    }
+
+    #[test]
+    fn lines_that_go_astray_say_nothing() {
+        let fen = "4k3/8/8/4r3/4N3/8/7P/6K1 w - - 0 1";
+        let told = |reply: &str, score| {
+            let [played, _] = scored(fen, ["h3", "Ng3 Kd7", reply], [false; 2], score);
+            played.len()
+        };
+        assert_eq!(told("Rxe4 Kf2", Some(500)), 3);
+        // The score for Black does not fit a rook against a pawn.
+        assert_eq!(told("Rxe4 Kf2", Some(-100)), 0);
+        // Nor does what lies beyond the horizon count.
+        assert_eq!(told("Kd7 Kf2 Kd8 Kg2 Kd7 Kf2 Rxe4 Kf3", None), 0);
     }
 
     #[test]
@@ -246,7 +311,7 @@ mod tests {
             best,
             [
                 "Nc7+ forks the rook on a8 and the king on e8.",
-                "In this line White wins a rook.",
+                "After Nc7+ Kd7 Nxa8, White has won a rook.",
             ]
         );
     }

@@ -1,7 +1,7 @@
 //! Passed pawns, and pawns that promote.
 
 use super::board::after;
-use super::words::{san, side};
+use super::words::{self, san, side};
 use super::{Fact, Topic};
 use shakmaty::{Bitboard, Board, Chess, Color, Move, Position, Square};
 
@@ -45,17 +45,14 @@ pub fn new_passed_pawn(position: &Chess, mv: Move) -> Option<Fact> {
 /// The promotion in a line, by `color`.
 #[must_use]
 pub fn promotion(position: &Chess, line: &[Move], color: Color) -> Option<Fact> {
-    let mut position = position.clone();
-    for &mv in line {
-        if position.turn() == color && mv.is_promotion() {
-            let text = format!(
-                "In this line {} promotes a pawn on {}.",
-                side(color),
-                mv.to()
-            );
+    let mut current = position.clone();
+    for (plies, &mv) in (1..).zip(line) {
+        if current.turn() == color && mv.is_promotion() {
+            let (moves, side) = (words::line(position, &line[..plies]), side(color));
+            let text = format!("After {moves}, {side} has promoted a pawn.");
             return Some(Fact::new(Topic::PassedPawn, text, [mv.to()]));
         }
-        position = after(&position, mv);
+        current = after(&current, mv);
     }
     None
 }
@@ -107,22 +104,34 @@ mod tests {
             fact.map(|fact| fact.text).unwrap_or_default()
         };
         let fen = "8/P6k/8/8/8/8/p6K/8 w - - 0 1";
-        assert_eq!(
-            found(fen, "a8=Q a1=Q", Color::White),
-            "In this line White promotes a pawn on a8."
-        );
-        assert_eq!(
-            found(fen, "a8=Q a1=Q", Color::Black),
-            "In this line Black promotes a pawn on a1."
-        );
-        assert_eq!(
-            found(fen, "Kg3 a1=N", Color::Black),
-            "In this line Black promotes a pawn on a1."
-        );
-        assert_eq!(
-            found("8/P6k/8/8/8/8/7K/8 w - - 0 1", "Kg3 Kg6 a8=R", Color::White),
-            "In this line White promotes a pawn on a8."
-        );
+        for (fen, moves, color, expected) in [
+            (
+                fen,
+                "a8=Q a1=Q",
+                Color::White,
+                "After a8=Q, White has promoted a pawn.",
+            ),
+            (
+                fen,
+                "a8=Q a1=Q",
+                Color::Black,
+                "After a8=Q a1=Q, Black has promoted a pawn.",
+            ),
+            (
+                fen,
+                "Kg3 a1=N",
+                Color::Black,
+                "After Kg3 a1=N, Black has promoted a pawn.",
+            ),
+            (
+                "8/P6k/8/8/8/8/7K/8 w - - 0 1",
+                "Kg3 Kg6 a8=R",
+                Color::White,
+                "After Kg3 Kg6 a8=R, White has promoted a pawn.",
+            ),
+        ] {
+            assert_eq!(found(fen, moves, color), expected);
+        }
         assert_eq!(found(fen, "a8=Q", Color::Black), "");
         assert_eq!(found(fen, "Kg3 Kg6", Color::White), "");
         assert_eq!(found(fen, "", Color::White), "");

@@ -1,8 +1,8 @@
 //! A piece that could have been taken back.
 
-use super::words::{piece, san};
+use super::words::san;
 use super::{Fact, Topic, gain};
-use shakmaty::{Chess, Move, Position};
+use shakmaty::{Chess, Move};
 
 /// That `best` takes back where the opponent's last move took.
 #[must_use]
@@ -12,8 +12,7 @@ pub fn recapture(position: &Chess, last: Move, best: Move) -> Option<Fact> {
     if !takes_back || last.is_en_passant() || gain(position, best) < 0 {
         return None;
     }
-    let taken = piece(position.board(), square);
-    let text = format!("{} takes {taken} back.", san(position, best));
+    let text = format!("{} recaptures on {square}.", san(position, best));
     Some(Fact::new(Topic::Recapture, text, [square]))
 }
 
@@ -29,34 +28,34 @@ mod tests {
             (
                 "4k3/8/3p4/4n3/8/8/4R3/4K3 w - - 0 1",
                 "Rxe5+ dxe5",
-                "dxe5 takes the rook on e5 back.",
+                "dxe5 recaptures on e5.",
             ),
             (
                 "4k3/8/3p4/4n3/3P4/8/8/4K3 w - - 0 1",
                 "dxe5 dxe5",
-                "dxe5 takes the pawn on e5 back.",
+                "dxe5 recaptures on e5.",
             ),
             (
                 "3qk3/8/8/8/8/8/8/3QK3 w - - 0 1",
                 "Qxd8+ Kxd8",
-                "Kxd8 takes the queen on d8 back.",
+                "Kxd8 recaptures on d8.",
             ),
             (
                 "r3k3/8/1n6/3p4/4P3/8/8/4K3 w - - 0 1",
                 "exd5 Nxd5",
-                "Nxd5 takes the pawn on d5 back.",
+                "Nxd5 recaptures on d5.",
             ),
             // At a loss; elsewhere; nothing was taken; nothing is taken.
             ("3rk3/8/8/3p4/4P3/2N5/8/4K3 w - - 0 1", "exd5 Rxd5", ""),
             (
                 "3qk3/8/8/3p4/4P2b/8/8/4K2R w - - 0 1",
                 "Rxh4 Qxh4+",
-                "Qxh4+ takes the rook on h4 back.",
+                "Qxh4+ recaptures on h4.",
             ),
             (
                 "3qk3/8/8/3p4/4P3/8/8/4K2R w - - 0 1",
                 "exd5 Qxd5",
-                "Qxd5 takes the pawn on d5 back.",
+                "Qxd5 recaptures on d5.",
             ),
             ("3qk3/8/8/3p4/4P3/8/8/4K2R w - - 0 1", "e5 Qc7", ""),
             ("3qk3/8/8/3p4/4P3/8/8/4K2R w - - 0 1", "exd5 Qc7", ""),

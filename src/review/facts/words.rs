@@ -1,7 +1,7 @@
 //! Words for sides, pieces, moves and lists.
 
 use shakmaty::san::SanPlus;
-use shakmaty::{Board, Chess, Color, Move, Role, Square};
+use shakmaty::{Board, Chess, Color, Move, Position, Role, Square};
 
 /// A side's name.
 pub(super) fn side(color: Color) -> &'static str {
@@ -30,6 +30,19 @@ pub(super) fn piece(board: &Board, square: Square) -> String {
 #[must_use]
 pub fn san(position: &Chess, mv: Move) -> String {
     SanPlus::from_move(position.clone(), mv).to_string()
+}
+
+/// Moves in SAN, one after another; a line ends before a move that is not legal.
+pub(super) fn line(position: &Chess, moves: &[Move]) -> String {
+    let mut position = position.clone();
+    let mut words = Vec::new();
+    for &mv in moves {
+        if !position.legal_moves().contains(&mv) {
+            break;
+        }
+        words.push(SanPlus::from_move_and_play_unchecked(&mut position, mv).to_string());
+    }
+    words.join(" ")
 }
 
 /// A list, as in "a, b and c".

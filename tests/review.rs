@@ -1,0 +1,358 @@
+//! `tessera review`, from the command line to the page in a browser.
+
+use crate::explain::browser::chromium;
+use crate::serve::browser::Browser;
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use tempfile::TempDir;
+use tessera::data::pgn::{Games, read_game};
+
+/// A game of beginners in which much goes wrong, with clocks, a comment and a variation.
+const GAME: &str = "[Event \"Club night\"]
+[Site \"https://example.org/game\"]
+[White \"Anna\"]
+[Black \"Bert <b>\"]
+[WhiteElo \"1210\"]
+[BlackElo \"1180\"]
+[Result \"1-0\"]
+
+1. e4 {[%clk 0:05:00]} e5 {[%clk 0:04:58]} 2. Nf3 {[%clk 0:04:50]} Nc6 (2... d6) 3. Bc4 Nd4?
+4. Nxe5 Qg5 5. Nxf7 Qxg2 6. Rf1 Qxe4+ 7. Be2 Nf3# {smothered} 0-1
+";
+
+fn review(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_tessera"))
+        .current_dir(folder)
+        .env("XDG_CACHE_HOME", folder.join("cache"))
+        .arg("review")
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+fn succeed(output: Output) -> String {
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A folder with games.
+fn folder(games: &[(&str, &str)]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in games {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    folder
+}
+
+/// Reviews without a network: quick, and worth little.
+const RANDOM: [&str; 4] = ["--backend", "random", "--nodes", "60"];
+
+fn reviewed(folder: &Path, arguments: &[&str]) -> Value {
+    let arguments = [arguments, &RANDOM, &["--json"]].concat();
+    serde_json::from_str(&succeed(review(folder, &arguments))).unwrap()
+}
+
+#[test]
+fn a_game_is_reviewed_in_every_form() {
+    let folder = folder(&[("game.pgn", GAME)]);
+    let outputs = [
+        "-o",
+        "page.html",
+        "--pgn",
+        "out.pgn",
+        "--puzzles",
+        "out.csv",
+    ];
+    let text = succeed(review(
+        folder.path(),
+        &[&["game.pgn"], &RANDOM[..], &outputs].concat(),
+    ));
+    assert!(
+        text.starts_with("Anna (1210) – Bert <b> (1180), 0-1\n"),
+        "{text}"
+    );
+    let annotated = fs::read(folder.path().join("out.pgn")).unwrap();
+    let record = read_game(&annotated).unwrap().record;
+    assert_eq!(record.main_line().count(), 14);
+    assert!(record.nodes.iter().any(|node| node.eval.is_some()));
+    let table = fs::read_to_string(folder.path().join("out.csv")).unwrap();
+    assert!(table.starts_with("PuzzleId,FEN,Moves,Rating,"));
+    let json = reviewed(folder.path(), &["game.pgn"]);
+    let game = &json["games"][0];
+    assert_eq!(game["plies"].as_array().unwrap().len(), 14);
+    assert_eq!(game["game"]["ending"], "checkmate");
+    assert_eq!(game["plies"][13]["win"].as_f64().unwrap().round(), 2.0);
+    assert_eq!(game["plies"][0]["clock"], 300.0);
+    assert_eq!(json["summary"]["games"].as_array().unwrap().len(), 1);
+}
+
+/// The second time nothing is searched: the results are those that were kept.
+#[test]
+fn results_are_kept() {
+    let folder = folder(&[("game.pgn", GAME)]);
+    let first = reviewed(folder.path(), &["game.pgn"]);
+    let cache = folder.path().join("cache/tessera/review");
+    assert_eq!(fs::read_dir(&cache).unwrap().count(), 1);
+    assert_eq!(reviewed(folder.path(), &["game.pgn"]), first);
+    assert_eq!(fs::read_dir(&cache).unwrap().count(), 1);
+}
+
+/// Games of odd forms, and what is said of each.
+#[test]
+fn odd_games_are_reviewed_as_far_as_they_go() {
+    let long = "1. Nf3 Nf6 2. Ng1 Ng8 ".repeat(150);
+    for (text, plies, said) in [
+        ("1. e4 e5 2. Nf3", 3, ""),
+        ("1. e4 e5 2. Ke4 Nc6 3. d4 *", 2, "not a legal move"),
+        ("1. e4 (1. d4 d5 (1... Nf6)) e5 {good} 1/2-1/2", 2, ""),
+        (
+            "[FEN \"4k3/8/8/8/8/8/4R3/4K3 b - - 0 1\"]\n[SetUp \"1\"]\n\n1... Kd7 2. Rd2+ *",
+            2,
+            "",
+        ),
+        (
+            "[Variant \"Chess960\"]\n[FEN \"bqnb1rkr/pp3ppp/3ppn2/2p5/5P2/P2P4/NPP1P1PP/BQ1BNRKR w HFhf - 2 9\"]\n\n9. Nc3 O-O *",
+            1,
+            "`O-O` at ply 1",
+        ),
+        (&long, 600, ""),
+        ("[White \"a\"]\n[Result \"*\"]\n\n*", 0, ""),
+        ("1. f3 e5 2. g4 Qh4# 0-1", 4, ""),
+    ] {
+        let folder = folder(&[("game.pgn", text)]);
+        let json = reviewed(
+            folder.path(),
+            &["game.pgn", "-o", "page.html", "--nodes", "5"],
+        );
+        let game = &json["games"][0];
+        assert_eq!(game["plies"].as_array().unwrap().len(), plies, "{text}");
+        let warnings = game["game"]["warnings"].to_string();
+        assert!(warnings.contains(said), "{warnings}");
+        assert_eq!(warnings == "[]", said.is_empty(), "{warnings}");
+    }
+}
+
+#[test]
+fn one_broken_game_in_a_thousand_stops_nothing() {
+    let games = "[White \"Anna\"]\n[Black \"Carl\"]\n\n1. e4 *\n\n".repeat(999);
+    let broken = "[White \"Anna\"]\n[FEN \"nonsense\"]\n\n1. e4 *\n\n";
+    let folder = folder(&[
+        ("games/a.pgn", &games),
+        ("games/b/c.pgn", broken),
+        ("games/d.txt", "no"),
+    ]);
+    let arguments = ["games", "--nodes", "2", "--backend", "uniform", "--json"];
+    let output = review(
+        folder.path(),
+        &[&arguments[..], &["--player", "anna"]].concat(),
+    );
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    let json: Value = serde_json::from_str(&succeed(output)).unwrap();
+    assert_eq!(json["games"].as_array().unwrap().len(), 999);
+    let unreadable = json["summary"]["unreadable"].to_string();
+    assert!(
+        unreadable.contains("c.pgn, game 1: `nonsense` is not a FEN"),
+        "{unreadable}"
+    );
+    assert!(errors.contains("left out:"), "{errors}");
+    assert_eq!(json["games"][0]["side"], "white");
+}
+
+#[test]
+fn several_games_have_a_folder_of_pages() {
+    let second = GAME.replace("Anna", "Dora").replace("Bert <b>", "Anna");
+    let third = GAME.replace("Anna", "Emil");
+    let games = format!("{GAME}\n{second}\n{third}");
+    let folder = folder(&[("games.pgn", &games)]);
+    let player = ["games.pgn", "--player", "ANNA"];
+    let told = succeed(review(
+        folder.path(),
+        &[&player, &RANDOM[..], &["-o", "pages"]].concat(),
+    ));
+    assert!(told.starts_with("2 games, "), "{told}");
+    let mut names: Vec<String> = fs::read_dir(folder.path().join("pages"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["game-0001.html", "game-0002.html", "index.html"]);
+    let json = reviewed(folder.path(), &player);
+    let sides: Vec<&Value> = json["games"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| &it["side"])
+        .collect();
+    assert_eq!(sides, ["white", "black"]);
+    assert_eq!(json["summary"]["player"], "ANNA");
+}
+
+#[test]
+fn refusals_are_said_in_words() {
+    let folder = folder(&[
+        ("game.pgn", GAME),
+        ("two.pgn", &format!("{GAME}\n{GAME}")),
+        ("empty.pgn", ""),
+    ]);
+    for (arguments, said) in [
+        (&["none.pgn"][..], "none.pgn"),
+        (&["empty.pgn"], "no game was found"),
+        (&["game.pgn", "--player", "Zoe"], "no game of Zoe was found"),
+        (
+            &["game.pgn", "--pgn", "game.pgn"],
+            "is read, so it is not written",
+        ),
+        (&["two.pgn", "-o", "page.html"], "name a folder"),
+        (&["game.pgn", "--white", "--black"], "cannot be used with"),
+        (&["cache"], "cache"),
+    ] {
+        let output = review(folder.path(), &[arguments, &RANDOM].concat());
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            !output.status.success() && errors.contains(said),
+            "{arguments:?}: {errors}"
+        );
+    }
+}
+
+#[test]
+fn standard_input_is_read() {
+    let folder = folder(&[("game.pgn", GAME)]);
+    let output = Command::new(env!("CARGO_BIN_EXE_tessera"))
+        .current_dir(folder.path())
+        .env("XDG_CACHE_HOME", folder.path().join("cache"))
+        .args(["review", "-", "--pgn", "-", "--black"])
+        .args(RANDOM)
+        .stdin(fs::File::open(folder.path().join("game.pgn")).unwrap())
+        .output()
+        .unwrap();
+    let text = succeed(output);
+    assert_eq!(Games::new(text.as_bytes()).count(), 1);
+}
+
+/// Width of a page that is wider than its window.
+const FAULTS: &str = r#"(() => {
+  const { scrollWidth, clientWidth } = document.documentElement;
+  const blank = document.body.innerText.match(/.*\b(NaN|undefined|Infinity)\b.*/);
+  return [scrollWidth > clientWidth ? scrollWidth : null, blank && blank[0]].filter(Boolean);
+})()"#;
+
+/// Steps through the game by keys and clicks; what is seen at each step.
+const USE: &str = r##"(() => {
+  const seen = [];
+  const press = (key) => document.body.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+  const moment = () => document.getElementById("moment").textContent;
+  const label = () => document.querySelector("#board svg").getAttribute("aria-label");
+  seen.push(moment());
+  press("ArrowRight");
+  seen.push(label());
+  press("End");
+  seen.push(label());
+  press("Home");
+  press("ArrowDown");
+  const marked = document.querySelector("#moves [aria-current]");
+  seen.push(/[?!]$/.test(marked.textContent), document.querySelectorAll("#why p").length > 1);
+  const line = document.querySelector(".line button");
+  line.click();
+  seen.push(/in a line$/.test(label()), document.querySelectorAll(".line [aria-current]").length);
+  press("ArrowLeft");
+  seen.push(/in a line$/.test(label()));
+  const above = document.getElementById("above").textContent;
+  document.getElementById("flip").click();
+  seen.push(above !== document.getElementById("above").textContent);
+  document.querySelector('#moves [data-ply="4"]').click();
+  seen.push(label());
+  seen.push(document.querySelectorAll("#curve path").length > 3, document.querySelectorAll("#graph circle").length > 0);
+  return seen;
+})()"##;
+
+#[test]
+fn a_browser_goes_through_the_game() {
+    if chromium().is_none() {
+        crate::skip::skip("Chromium (Debian: apt install chromium)");
+        return;
+    }
+    let folder = folder(&[(
+        "two.pgn",
+        &format!("{GAME}\n{}", GAME.replace("Anna", "Dora")),
+    )]);
+    succeed(review(
+        folder.path(),
+        &["two.pgn", "--nodes", "40", "-o", "pages"],
+    ));
+    let Some(mut browser) = Browser::start() else {
+        return;
+    };
+    let page = |name: &str| {
+        format!(
+            "file://{}",
+            folder.path().join("pages").join(name).display()
+        )
+    };
+    for name in ["index.html", "game-0001.html"] {
+        browser.go(&page(name));
+        for width in [390, 1440] {
+            browser.resize(width);
+            assert_eq!(
+                browser.evaluate(FAULTS),
+                json!([]),
+                "{name} at {width} pixels"
+            );
+        }
+        browser.assert_quiet();
+    }
+    let seen = browser.evaluate(USE);
+    let expected = json!([
+        "First position",
+        "Position after 1. e4",
+        "Position after 7... Nf3#",
+        true,
+        true,
+        true,
+        1,
+        false,
+        true,
+        "Position after 2... Nc6",
+        true,
+        true,
+    ]);
+    assert_eq!(seen, expected);
+    browser.assert_quiet();
+    browser.go(&page("index.html"));
+    let links = browser.evaluate("document.querySelectorAll('#games a').length");
+    assert_eq!(links, 2);
+}
+
+/// python-chess reads the annotated game as it is meant.
+#[test]
+fn python_chess_reads_the_annotated_game() {
+    let script = "import chess.pgn, sys\n\
+        game = chess.pgn.read_game(open(sys.argv[1]))\n\
+        assert not game.errors, game.errors\n\
+        nodes = list(game.mainline())\n\
+        print(len(nodes), sum(node.eval() is not None for node in nodes), \
+        sum(bool(node.nags) for node in nodes) > 0, nodes[0].clock())";
+    let folder = folder(&[("game.pgn", GAME)]);
+    succeed(review(
+        folder.path(),
+        &[&["game.pgn", "--pgn", "out.pgn"], &RANDOM[..]].concat(),
+    ));
+    let output = Command::new("python3")
+        .arg("-c")
+        .arg(script)
+        .arg(folder.path().join("out.pgn"))
+        .output();
+    let Some(output) = output.ok().filter(|it| {
+        it.status.success() || !String::from_utf8_lossy(&it.stderr).contains("No module")
+    }) else {
+        crate::skip::skip("python-chess");
+        return;
+    };
+    assert_eq!(succeed(output).trim(), "14 13 True 300.0");
+}

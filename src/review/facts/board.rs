@@ -69,17 +69,6 @@ pub(super) fn is_pinned(board: &Board, square: Square, color: Color) -> bool {
     (attackers(&without, king, !color) & !before).any()
 }
 
-/// Whether the side to move can take the piece on a square only at a loss: by pieces that
-/// are worth more than it, and lost for it.
-pub(super) fn is_safe(position: &Chess, square: Square) -> bool {
-    let Some(role) = position.board().role_at(square) else {
-        return false;
-    };
-    let takers = position.legal_moves().into_iter();
-    let mut takers = takers.filter(|mv| mv.is_capture() && mv.to() == square);
-    takers.all(|mv| value(mv.role()) > value(role) && super::gain(position, mv) < 0)
-}
-
 /// The first two pieces that a slider meets in each direction.
 pub(super) fn lines(board: &Board, slider: Square) -> Vec<(Square, Square)> {
     let occupied = board.occupied();

@@ -30,6 +30,17 @@ pub fn gain(position: &Chess, mv: Move) -> i32 {
     }
 }
 
+/// Whether the side to move can take the piece on a square only at a loss: by pieces that
+/// are worth more than it, and lost for it.
+pub(super) fn is_safe(position: &Chess, square: Square) -> bool {
+    let Some(role) = position.board().role_at(square) else {
+        return false;
+    };
+    let takers = position.legal_moves().into_iter();
+    let mut takers = takers.filter(|mv| mv.is_capture() && mv.to() == square);
+    takers.all(|mv| value(mv.role()) > value(role) && gain(position, mv) < 0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::{mv, position};

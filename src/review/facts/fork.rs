@@ -1,6 +1,7 @@
 //! A fork: a piece goes where it attacks two or more pieces at once that have to be saved.
 
-use super::board::{after, is_pinned, is_safe, is_undefended, moved, passed, value};
+use super::board::{after, is_pinned, is_undefended, moved, passed, value};
+use super::exchange::is_safe;
 use super::words::{list, piece, san};
 use super::{Fact, Topic};
 use shakmaty::{Chess, Move, Position, Role, Square};

@@ -1,6 +1,7 @@
 //! A pin: a slider goes where an enemy piece stands between it and one that is worth more.
 
-use super::board::{after, is_safe, lines, moved, value};
+use super::board::{after, lines, moved, value};
+use super::exchange::is_safe;
 use super::words::{piece, san};
 use super::{Fact, Topic};
 use shakmaty::{Chess, Move, Position, Role};

@@ -1,6 +1,7 @@
 //! A skewer: a slider attacks a piece that has to go, and behind it stands another one.
 
-use super::board::{after, is_safe, is_undefended, lines, moved, value};
+use super::board::{after, is_undefended, lines, moved, value};
+use super::exchange::is_safe;
 use super::words::{piece, san};
 use super::{Fact, Topic};
 use shakmaty::{Chess, Move, Position, Role, Square};

@@ -246,7 +246,7 @@ function curve() {
 
 function summary() {
   const number = (value, digits = 0) => (value === null ? "–" : value.toFixed(digits));
-  const rating = (side) => (side.estimate ? `${side.estimate.estimate} (${side.estimate.low} to ${side.estimate.high})` : "–");
+  const rating = (side) => (side.estimate ? `${side.estimate.estimate} (${side.estimate.low}–${side.estimate.high})` : "–");
   const sides = [data.white, data.black];
   const row = (name, of) => [name, ...sides.map((side) => String(of(side)))];
   const rows = [

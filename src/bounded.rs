@@ -15,7 +15,6 @@ pub(crate) const LARGEST_TEXT: u64 = 1 << 30;
 ///
 /// # Errors
 /// What the system says; or that it is larger.
-#[cfg(any(test, feature = "torch"))]
 pub(crate) fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     Limited::new(File::open(path)?, most).read_to_end(&mut bytes)?;

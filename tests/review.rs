@@ -126,10 +126,7 @@ fn odd_games_are_reviewed_as_far_as_they_go() {
         ("1. f3 e5 2. g4 Qh4# 0-1", 4, ""),
     ] {
         let folder = folder(&[("game.pgn", text)]);
-        let json = reviewed(
-            folder.path(),
-            &["game.pgn", "-o", "page.html", "--nodes", "5"],
-        );
+        let json = reviewed(folder.path(), &["game.pgn", "-o", "page.html"]);
         let game = &json["games"][0];
         assert_eq!(game["plies"].as_array().unwrap().len(), plies, "{text}");
         let warnings = game["game"]["warnings"].to_string();

@@ -2,8 +2,8 @@
 //!
 //! The logarithms of the shares of the moves that were played, summed by rating, are the
 //! moves' likelihood. Moves of one game are not independent, and the model is not exact:
-//! the likelihood is raised to the power [`TEMPER`]. With it goes what is known of players
-//! before a move is seen: a normal distribution of ratings ([`USUAL`], [`SPREAD`]). The
+//! the likelihood is raised to the power `TEMPER`. With it goes what is known of players
+//! before a move is seen: a normal distribution of ratings (`USUAL`, `SPREAD`). The
 //! estimate is the mean of what results, and the interval holds 80 % of it. The three
 //! constants were chosen on one part of the held-out games and tested on another
 //! (the guide states the figures).

@@ -5,8 +5,7 @@
 //! the likelihood is raised to the power `TEMPER`. With it goes what is known of players
 //! before a move is seen: a normal distribution of ratings (`USUAL`, `SPREAD`). The
 //! estimate is the mean of what results, and the interval holds 80 % of it. The three
-//! constants were chosen on one part of the held-out games and tested on another
-//! (the guide states the figures).
+//! constants are guesses; the guide states how well they do on held-out games.
 
 use super::people::{Curve, RATINGS};
 use serde::{Deserialize, Serialize};

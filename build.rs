@@ -50,7 +50,7 @@ fn link(libtorch: Option<&Path>) {
     let beside = Path::new(origin).join("../../.libtorch/torch/lib");
     println!("cargo:rustc-link-arg=-Wl,-rpath,{}", beside.display());
     if target("OS") == "linux" && target("ARCH") == "x86_64" {
-        // Lets the MKL in libtorch find our answer, see src/nn/torch/process.cpp.
+        // Lets the MKL in libtorch find our answer, see src/torch/process.cpp.
         println!("cargo:rustc-link-arg=-Wl,--export-dynamic-symbol=mkl_serv_intel_cpu_true");
     }
 }

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use tessera::interop;
 use tessera::network::lc0::HeadChoice;
 use tessera::network::{About, ArchitectureConfig, Network};
-use tessera::nn::torch::ExportPrecision;
+use tessera::torch::ExportPrecision;
 
 /// Batch sizes: what a search asks for early, and what is recommended.
 const BATCHES: [usize; 2] = [8, 32];

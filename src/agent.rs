@@ -12,7 +12,7 @@ mod policy;
 pub(crate) mod sampling;
 mod value;
 
-use crate::nn::Backend;
+use crate::backend::Backend;
 use crate::play::Agent;
 use crate::search::Search;
 pub use human::{HIGHEST_RATING, LOWEST_RATING};

@@ -1,29 +1,527 @@
-//! From what a user asks for to what evaluates positions.
+//! Evaluating positions: the interface between players and networks.
 //!
-//! A network of a family known here plays as it [opens](open): by its family's own code,
-//! with weights packed for the processor's kernels. Its file's TorchScript runs on CUDA,
-//! and on the CPU where the family is not known here.
+//! A player gathers positions into a [`Batch`], a [`Backend`] fills an
+//! [`Evaluations`]. Only the logits of legal moves travel back, in the order in
+//! which the player listed the moves.
 
-#[cfg(feature = "torch")]
-pub mod doctor;
-#[cfg(feature = "torch")]
+mod cache;
+mod cross_check;
+mod device;
+mod evaluate_games;
+mod foreseen;
+mod format;
 mod imagination;
-mod load;
-#[cfg(feature = "torch")]
-mod networks;
-#[cfg(not(feature = "torch"))]
-#[path = "backend/no_networks.rs"]
-mod networks;
-#[cfg(feature = "torch")]
-mod opened;
-#[cfg(feature = "torch")]
-mod sequence;
+pub mod metadata;
+mod options;
+mod random;
+mod service;
+mod uniform;
 
-pub use load::{LoadError, Loader, load, load_for_many};
-pub use networks::{NetworkError, formats};
-#[cfg(feature = "torch")]
-pub use networks::{describe, load_network, network_file, read_network};
-#[cfg(feature = "torch")]
-pub(crate) use opened::Opened;
-#[cfg(feature = "torch")]
-pub use opened::open;
+pub use cache::Cache;
+pub use cross_check::{CrossCheck, Differences};
+pub use device::{DeviceChoice, Devices, ParseDeviceError, Precision};
+pub use evaluate_games::{Evaluated, evaluate_games, foresee_games};
+pub use foreseen::{Decoding, Foreseen};
+pub use format::{Format, Speed};
+pub use imagination::{Imagination, Imagined, ImaginedBoard, Scene};
+pub use metadata::{
+    CONTRACT, ContractError, EncoderSpec, FORWARD, Metadata, Method, PlanesSpec, SEARCH_VALUES,
+    STEP, TensorSpec,
+};
+pub use options::{
+    BackendKind, BackendOptions, BuiltIn, CodeArguments, CodePolicy, NetworkOptions,
+};
+pub use random::Random;
+pub use service::Service;
+pub use uniform::Uniform;
+
+use crate::chess::{Game, Ratings};
+use crate::encode::{Encoder, Input, Unencodable, policy_index};
+use crate::softmax::softmax;
+use shakmaty::{Move, Position};
+use std::sync::Arc;
+
+/// Positions waiting to be evaluated, and the moves whose logits are wanted.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    keys: Vec<u64>,
+    inputs: Vec<Input>,
+    sequences: Sequences,
+    moves: Vec<u16>,
+    ends: Vec<usize>,
+}
+
+/// Games as tokens, for networks that read moves.
+#[derive(Clone, Debug, Default)]
+struct Sequences {
+    tokens: Vec<u16>,
+    ends: Vec<usize>,
+    ratings: Vec<Ratings>,
+}
+
+impl Batch {
+    /// Appends the game's current position. `moves` are its legal moves in any
+    /// order that the player likes. `encoder` is [`Properties::encoder`] of the
+    /// backend that will evaluate the batch.
+    ///
+    /// # Errors
+    /// [`BackendError::Unencodable`] if the backend cannot be asked about this game; then
+    /// nothing is appended.
+    pub fn push(
+        &mut self,
+        game: &Game,
+        moves: &[Move],
+        encoder: &Encoder,
+    ) -> Result<(), BackendError> {
+        let turn = game.position().turn();
+        let indices = moves.iter().map(|&mv| policy_index(mv, turn));
+        match encoder {
+            Encoder::Nothing => self.moves.extend(indices),
+            Encoder::Rows(format) => {
+                let (input, transform) = format.encode(game);
+                self.inputs.push(input);
+                let indices = indices.map(|index| transform.index(index));
+                self.moves.extend(indices);
+            }
+            Encoder::Moves(encoder) => {
+                let Sequences {
+                    tokens,
+                    ends,
+                    ratings,
+                } = &mut self.sequences;
+                encoder.encode(game, tokens)?;
+                ends.push(tokens.len());
+                ratings.push(game.ratings());
+                let (vocabulary, position) = (&encoder.vocabulary, game.position());
+                // Nothing is learned of the filling, which stands for moves without a token.
+                let token = |&mv| vocabulary.token(position, mv);
+                let tokens = moves.iter().map(token);
+                let padding = vocabulary.padding();
+                self.moves.extend(tokens.map(|it| it.unwrap_or(padding)));
+            }
+        }
+        self.keys.push(encoder.key(game));
+        self.ends.push(self.moves.len());
+        Ok(())
+    }
+
+    /// Appends position `index` of another batch.
+    pub fn push_from(&mut self, other: &Batch, index: usize) {
+        self.keys.push(other.keys[index]);
+        if let Some(&input) = other.inputs.get(index) {
+            self.inputs.push(input);
+        }
+        if let Some((tokens, ratings)) = other.sequence(index) {
+            self.sequences.tokens.extend_from_slice(tokens);
+            self.sequences.ends.push(self.sequences.tokens.len());
+            self.sequences.ratings.push(ratings);
+        }
+        self.moves.extend_from_slice(other.moves(index));
+        self.ends.push(self.moves.len());
+    }
+
+    /// Positions in the batch.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Whether no position is in the batch.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// Empties the batch and keeps its memory.
+    pub fn clear(&mut self) {
+        self.keys.clear();
+        self.inputs.clear();
+        self.sequences.tokens.clear();
+        self.sequences.ends.clear();
+        self.sequences.ratings.clear();
+        self.moves.clear();
+        self.ends.clear();
+    }
+
+    /// A key per position: equal keys may share an evaluation.
+    #[must_use]
+    pub fn keys(&self) -> &[u64] {
+        &self.keys
+    }
+
+    /// The rows of [`Encoder::Rows`]; empty with other encoders.
+    #[must_use]
+    pub fn inputs(&self) -> &[Input] {
+        &self.inputs
+    }
+
+    /// The tokens of position `index` and the players' ratings, with
+    /// [`Encoder::Moves`].
+    #[must_use]
+    pub fn sequence(&self, index: usize) -> Option<(&[u16], Ratings)> {
+        let Sequences {
+            tokens,
+            ends,
+            ratings,
+        } = &self.sequences;
+        let &ratings = ratings.get(index)?;
+        Some((&tokens[span(ends, index)], ratings))
+    }
+
+    /// Policy indices of the moves of position `index`; with [`Encoder::Moves`] their
+    /// tokens.
+    #[must_use]
+    pub fn moves(&self, index: usize) -> &[u16] {
+        &self.moves[span(&self.ends, index)]
+    }
+}
+
+fn span(ends: &[usize], index: usize) -> std::ops::Range<usize> {
+    let start = index.checked_sub(1).map_or(0, |before| ends[before]);
+    start..ends[index]
+}
+
+/// The evaluation of a position but for its policy, for the side to move.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Value {
+    /// Expected result, W − L, in −1…1: what ranks moves.
+    pub q: f32,
+    /// Probability of a draw, in 0…1 − |q|.
+    pub d: f32,
+    /// Plies to the end of the game; 0 where the network has no such head.
+    pub moves_left: f32,
+    /// Expected squared error of `q`; 0 where the network has no such head.
+    pub error: f32,
+}
+
+impl Value {
+    /// The value that the outputs of a network state: the logits of win, draw and loss,
+    /// and what there is of a `q` of its own, the plies left and the error of `q`. `None`
+    /// unless all are finite.
+    #[must_use]
+    pub fn of_outputs(
+        mut wdl: [f32; 3],
+        [q, moves_left, error]: [Option<f32>; 3],
+    ) -> Option<Value> {
+        softmax(&mut wdl, 1.0);
+        let scalars = [q, moves_left, error].into_iter().flatten();
+        if !wdl.into_iter().chain(scalars).all(f32::is_finite) {
+            return None;
+        }
+        let q = q.unwrap_or(wdl[0] - wdl[2]).clamp(-1.0, 1.0);
+        Some(Value {
+            q,
+            d: wdl[1].min(1.0 - q.abs()),
+            moves_left: moves_left.unwrap_or_default().max(0.0),
+            error: error.unwrap_or_default().max(0.0),
+        })
+    }
+
+    /// Probabilities of win, draw and loss; they sum to 1.
+    #[must_use]
+    pub fn wdl(&self) -> [f32; 3] {
+        let decided = 1.0 - self.d;
+        [(decided + self.q) / 2.0, self.d, (decided - self.q) / 2.0]
+    }
+}
+
+/// The evaluations of a [`Batch`]: values and logits in its order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Evaluations {
+    values: Vec<Value>,
+    logits: Vec<f32>,
+    ends: Vec<usize>,
+}
+
+impl Evaluations {
+    /// Appends the next position's value and the logits of its moves.
+    pub fn push(&mut self, value: Value, logits: impl IntoIterator<Item = f32>) {
+        self.values.push(value);
+        self.logits.extend(logits);
+        self.ends.push(self.logits.len());
+    }
+
+    /// Empties the evaluations and keeps their memory.
+    pub fn clear(&mut self) {
+        self.values.clear();
+        self.logits.clear();
+        self.ends.clear();
+    }
+
+    /// Positions evaluated.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Whether no position was evaluated.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// The value of position `index`.
+    #[must_use]
+    pub fn value(&self, index: usize) -> Value {
+        self.values[index]
+    }
+
+    /// The logits of position `index`, one for each of its moves.
+    #[must_use]
+    pub fn logits(&self, index: usize) -> &[f32] {
+        &self.logits[span(&self.ends, index)]
+    }
+}
+
+/// Properties of a backend.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Properties {
+    /// Name for people: the network's, or `uniform` and the like.
+    pub name: String,
+    /// What it is told of a game.
+    pub encoder: Encoder,
+    /// Whether it predicts [`Value::q`] and [`Value::d`].
+    pub has_value: bool,
+    /// Whether it predicts [`Value::moves_left`].
+    pub has_moves_left: bool,
+    /// Whether it predicts [`Value::error`].
+    pub has_error: bool,
+    /// Whether the players' ratings make a difference to it.
+    pub reads_ratings: bool,
+    /// The batch size that gives nearly all of the speed.
+    pub recommended_batch: usize,
+    /// Threads that should call [`Backend::evaluate`] at once to keep it busy.
+    pub recommended_threads: usize,
+    /// The format that its network runs in; `None` without a network.
+    pub format: Option<Format>,
+}
+
+impl Properties {
+    /// That there are values.
+    ///
+    /// # Errors
+    /// [`BackendError::NoValue`] if there are none.
+    pub fn require_value(&self) -> Result<(), BackendError> {
+        match self.has_value {
+            true => Ok(()),
+            false => Err(BackendError::NoValue(self.name.clone())),
+        }
+    }
+}
+
+/// Why an evaluation failed.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum BackendError {
+    /// The network reads what this game does not have.
+    #[error("the network cannot be asked: {0}")]
+    Unencodable(#[from] Unencodable),
+    /// What cannot do without values was to play with a network that has none.
+    #[error(
+        "the network `{0}` tells no value of a position, so it cannot be searched: \
+         set Agent to policy or human"
+    )]
+    NoValue(String),
+    /// libtorch refused: out of memory, a device that has gone, and the like.
+    #[error("the network could not be evaluated: {0}")]
+    Torch(String),
+    /// The network returned NaN or infinite values.
+    #[error("the network `{0}` returned NaN or infinite values")]
+    NotFinite(String),
+    /// The backend panicked.
+    #[error("the network's evaluation broke off, please report it: {0}")]
+    Panicked(String),
+    /// What looks ahead in imagination was to play with a network that cannot.
+    #[error(
+        "the network `{0}` has not learned what moves do, so that it cannot look ahead without \
+         the rules: name one of the family world (option Net), or set Agent to another"
+    )]
+    NoImagination(String),
+    /// The thread that serves the batches is gone.
+    #[error("the evaluation service has stopped")]
+    Stopped,
+}
+
+/// What is done with an answer.
+pub type Reply = Box<dyn FnOnce(Result<Evaluations, BackendError>) + Send>;
+
+/// Evaluates positions. Called from many threads at once.
+///
+/// ```
+/// use shakmaty::Position;
+/// use tessera::chess::Game;
+/// use tessera::backend::{Backend, Batch, Evaluations, Random};
+///
+/// let backend = Random::new(1);
+/// let game = Game::default();
+/// let moves = game.position().legal_moves();
+/// let mut batch = Batch::default();
+/// batch.push(&game, &moves, &backend.properties().encoder)?;
+/// let mut evaluations = Evaluations::default();
+/// backend.evaluate(&batch, &mut evaluations)?;
+/// assert_eq!(evaluations.logits(0).len(), 20);
+/// # Ok::<(), tessera::backend::BackendError>(())
+/// ```
+pub trait Backend: Send + Sync {
+    /// Its name, its inputs and outputs, and how it is used best.
+    fn properties(&self) -> &Properties;
+
+    /// Replaces the contents of `out` by the evaluations of `batch`, in order.
+    ///
+    /// # Errors
+    /// [`BackendError`]; `out` then holds nothing of use.
+    fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError>;
+
+    /// Evaluates a batch for somebody who need not wait. `reply` gets the answer, at once or
+    /// later and on any thread; it is dropped unasked where the backend has stopped.
+    fn ask(&self, batch: Batch, reply: Reply) {
+        let mut out = Evaluations::default();
+        let answer = self.evaluate(&batch, &mut out);
+        reply(answer.map(|()| out));
+    }
+
+    /// The same in so many steps, with the future of each position as a network foresees it;
+    /// without futures if it foresees none.
+    ///
+    /// # Errors
+    /// As [`Backend::evaluate`].
+    fn foresee(
+        &self,
+        batch: &Batch,
+        _steps: usize,
+        out: &mut Evaluations,
+    ) -> Result<Vec<Foreseen>, BackendError> {
+        self.evaluate(batch, out)?;
+        Ok(Vec::new())
+    }
+
+    /// Its imagination, if it has any.
+    fn imagination(&self) -> Option<Arc<dyn Imagination>> {
+        None
+    }
+
+    /// Clears its evaluation cache, if it has one.
+    fn forget(&self) {}
+}
+
+impl<B: Backend + ?Sized> Backend for Arc<B> {
+    fn properties(&self) -> &Properties {
+        (**self).properties()
+    }
+
+    fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {
+        (**self).evaluate(batch, out)
+    }
+
+    fn ask(&self, batch: Batch, reply: Reply) {
+        (**self).ask(batch, reply);
+    }
+
+    fn foresee(
+        &self,
+        batch: &Batch,
+        steps: usize,
+        out: &mut Evaluations,
+    ) -> Result<Vec<Foreseen>, BackendError> {
+        (**self).foresee(batch, steps, out)
+    }
+
+    fn imagination(&self) -> Option<Arc<dyn Imagination>> {
+        (**self).imagination()
+    }
+
+    fn forget(&self) {
+        (**self).forget();
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::encode::InputFormat;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// A game that takes the first, second, third … legal move in turn, and the
+    /// positions it comes through.
+    pub(crate) fn positions(count: usize, encode: bool) -> Batch {
+        let encoder = match encode {
+            true => Encoder::Rows(InputFormat::Classical),
+            false => Encoder::Nothing,
+        };
+        let mut batch = Batch::default();
+        let mut game = Game::default();
+        for ply in 0..count {
+            let moves = game.position().legal_moves();
+            batch.push(&game, &moves, &encoder).unwrap();
+            match moves.get(ply % moves.len().max(1)) {
+                Some(&mv) => game.play(mv),
+                None => game = Game::default(),
+            }
+        }
+        batch
+    }
+
+    /// Counts what a backend is asked.
+    pub(crate) struct Counting<B> {
+        inner: B,
+        positions: AtomicUsize,
+        largest: AtomicUsize,
+    }
+
+    impl<B> Counting<B> {
+        pub(crate) fn new(inner: B) -> Counting<B> {
+            Counting {
+                inner,
+                positions: AtomicUsize::new(0),
+                largest: AtomicUsize::new(0),
+            }
+        }
+
+        /// Positions evaluated.
+        pub(crate) fn positions(&self) -> usize {
+            self.positions.load(Ordering::Relaxed)
+        }
+
+        /// Positions in the largest batch.
+        pub(crate) fn largest(&self) -> usize {
+            self.largest.load(Ordering::Relaxed)
+        }
+    }
+
+    impl<B: Backend> Backend for Counting<B> {
+        fn properties(&self) -> &Properties {
+            self.inner.properties()
+        }
+
+        fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {
+            self.positions.fetch_add(batch.len(), Ordering::Relaxed);
+            self.largest.fetch_max(batch.len(), Ordering::Relaxed);
+            self.inner.evaluate(batch, out)
+        }
+    }
+
+    /// Checks that two backends say the same of a batch.
+    pub(crate) fn assert_same(left: &impl Backend, right: &impl Backend, batch: &Batch) {
+        let mut outs = [Evaluations::default(), Evaluations::default()];
+        left.evaluate(batch, &mut outs[0]).unwrap();
+        right.evaluate(batch, &mut outs[1]).unwrap();
+        let [left, right] = outs;
+        assert_eq!((left.len(), right.len()), (batch.len(), batch.len()));
+        for index in 0..batch.len() {
+            assert_eq!(left.value(index), right.value(index));
+            assert_eq!(left.logits(index), right.logits(index));
+        }
+    }
+
+    #[test]
+    fn a_batch_is_copied_position_by_position() {
+        let batch = positions(3, true);
+        let mut copy = Batch::default();
+        copy.push_from(&batch, 2);
+        copy.push_from(&batch, 0);
+        assert_eq!(copy.keys(), [batch.keys()[2], batch.keys()[0]]);
+        assert_eq!(copy.inputs(), [batch.inputs()[2], batch.inputs()[0]]);
+        assert_eq!(copy.moves(0), batch.moves(2));
+        copy.clear();
+        assert!(copy.is_empty() && copy.inputs().is_empty());
+    }
+}

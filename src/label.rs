@@ -29,9 +29,9 @@ pub use sampler::{PolicyPlayer, SampledGames};
 pub use source::{GameSource, Play, SourceError};
 pub use teaching::{Teaching, TeachingError};
 
+use crate::backend::BackendError;
 use crate::data::pgn::{AnnotatedGame, IDENTITY, Journal, JournalError, LABELLED};
 use crate::engine::{Engine, EngineCommand, EngineError, Limit};
-use crate::nn::BackendError;
 use crate::scoped_threads::side_by_side;
 use analyst::Analyst;
 use parking_lot::Mutex;

@@ -16,12 +16,12 @@
 //! | [`chess`] | a game: position, history, repetition, castling modes; everything else from shakmaty |
 //! | [`tablebase`] | Syzygy endgame tables: what they say of a position, which root moves keep it; king and one piece against king, which needs none |
 //! | [`encode`] | a game → the 112 input planes as packed bitboards; a move ↔ its index in the policy |
-//! | [`nn`] | [`nn::Backend`]: a batch of encoded positions → values and policy logits; TorchScript, and two without a network; kernels for processors |
-//! | [`network`] | families of networks, eager and differentiable, and their network files: Chessformer, Lc0's, Maia-3's |
-//! | [`backend`] | what evaluates positions, as a user asks for it: networks as they open, and what goes around them |
+//! | [`backend`] | [`backend::Backend`], the evaluation interface: a batch of encoded positions → values and policy logits; caching and batching around it; two backends without a network |
+//! | [`torch`] | the libtorch layer: modules and their files, bindings, kernels for processors |
+//! | [`network`] | families of networks, eager and differentiable, and their network files: Chessformer, Lc0's, Maia-3's; [`network::backends`] loads a file as a backend |
 //! | [`interop`] | other programs' files in and out: Lc0's protobuf, Maia-3's checkpoints, ONNX |
 //! | [`play`] | the contract of players: limits, control, reports, choice, [`play::Agent`] |
-//! | [`search`] | PUCT: tree, selection, batched gathering, backup, stopping, time; knows [`nn::Backend`], never torch |
+//! | [`search`] | PUCT: tree, selection, batched gathering, backup, stopping, time; knows [`backend::Backend`], never torch |
 //! | [`agent`] | the agents that can be chosen: `mcts` (a search), `policy`, `value`, `human`, `diffusion`, `world` |
 //! | [`player`] | a network, its agent and their options, kept from move to move; what [`uci`] and [`serve`] answer with |
 //! | [`uci`] | parsing, the option table, the session, info lines |
@@ -89,7 +89,9 @@ pub mod interop;
 pub mod label;
 #[cfg(feature = "torch")]
 pub mod network;
-pub mod nn;
+#[cfg(not(feature = "torch"))]
+#[path = "network/without_torch.rs"]
+pub mod network;
 pub mod openings;
 pub mod output;
 pub mod overwrite;
@@ -111,6 +113,8 @@ mod skip;
 pub mod softmax;
 pub mod store;
 pub mod tablebase;
+#[cfg(feature = "torch")]
+pub mod torch;
 #[cfg(feature = "torch")]
 pub mod train;
 pub mod uci;

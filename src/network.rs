@@ -16,6 +16,7 @@
 //! | [`World`] | a Chessformer that also learns what moves do: steps in imagination | yes |
 
 mod architecture;
+pub mod backends;
 pub(crate) mod bitboards;
 mod blocks;
 pub mod chessformer;

@@ -12,8 +12,8 @@ pub use control::Control;
 pub use limits::Limits;
 pub use report::{Choice, Line, MoveStatistics, Report, Score};
 
+use crate::backend::BackendError;
 use crate::chess::Game;
-use crate::nn::BackendError;
 use shakmaty::{Move, MoveList, Position};
 
 /// A position to be answered.

@@ -15,10 +15,10 @@ pub use level::HIGHEST_LEVEL;
 pub use settings::Settings;
 
 use crate::agent::{self, AgentKind, ConfigurableAgent};
-use crate::backend::LoadError;
+use crate::backend::{Backend, BackendOptions, BuiltIn, DeviceChoice, NetworkOptions, Precision};
 use crate::chess::Game;
 use crate::error_report::one_line;
-use crate::nn::{Backend, BackendOptions, BuiltIn, DeviceChoice, NetworkOptions, Precision};
+use crate::network::backends::LoadError;
 use crate::play::{AgentError, Choice, Control, Limits, Report};
 use crate::tablebase::Tablebase;
 use shakmaty::Position;
@@ -77,7 +77,7 @@ pub enum PlayerError {
 /// ```
 /// use std::time::Instant;
 /// use tessera::chess::Game;
-/// use tessera::nn::BackendKind;
+/// use tessera::backend::BackendKind;
 /// use tessera::play::{Control, Limits, Report};
 /// use tessera::player::{EngineFactory, Listener, Player, Request, Settings, Setup};
 ///
@@ -514,7 +514,7 @@ fn charged(limits: &Limits, waited: Duration) -> Limits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nn::BackendKind;
+    use crate::backend::BackendKind;
 
     struct Quiet;
 

@@ -44,7 +44,7 @@ pub use source::Source;
 pub use summary::{Summary, summary};
 pub use text::text;
 
-use crate::nn::{Backend, BackendError};
+use crate::backend::{Backend, BackendError};
 use people::Shares;
 use shakmaty::Position;
 

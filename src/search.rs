@@ -55,8 +55,8 @@ pub(crate) use root::generator;
 pub(crate) use root::gumbel::{Contender, improved_policy};
 pub use wdl::contempt::{Contempt, ContemptMode};
 
+use crate::backend::{Backend, BackendError, Batch, Evaluations, Imagination};
 use crate::chess::{Game, mate_in_one};
-use crate::nn::{Backend, BackendError, Batch, Evaluations, Imagination};
 use crate::play::{
     Agent, AgentError, Choice, Control, Limits, MoveStatistics, Report, Score, allowed_moves,
 };
@@ -103,7 +103,7 @@ const LEAST_PROVER: usize = 1 << 18;
 /// use shakmaty::CastlingMode;
 /// use std::sync::Arc;
 /// use tessera::chess::Game;
-/// use tessera::nn::Uniform;
+/// use tessera::backend::Uniform;
 /// use tessera::play::{Control, Limits};
 /// use tessera::search::{Parameters, Search};
 ///
@@ -113,7 +113,7 @@ const LEAST_PROVER: usize = 1 << 18;
 /// let limits = Limits { nodes: Some(500), ..Limits::default() };
 /// let choice = search.run(&game, &limits, &Control::default(), &mut |_| {})?;
 /// assert_eq!(game.format_move(choice.best.unwrap()), "a1a8");
-/// # Ok::<(), tessera::nn::BackendError>(())
+/// # Ok::<(), tessera::backend::BackendError>(())
 /// ```
 pub struct Search {
     backend: Arc<dyn Backend>,

@@ -2,7 +2,7 @@
 //! once on one backend.
 //!
 //! Every game has a thread and a search of its own. The
-//! [`Service`](crate::nn::Service) that [`load_for_many`](crate::backend::load_for_many)
+//! [`Service`](crate::backend::Service) that [`load_for_many`](crate::network::backends::load_for_many)
 //! builds merges the searches' requests into full batches. Each move begins a new
 //! tree, so that its visits follow its own noise; an evaluation cache keeps the
 //! evaluations of the tree before.
@@ -32,10 +32,10 @@ pub use options::{HASH, NOISE, SearchOptionError, set_search_options};
 pub use position::search_position;
 pub use summary::SelfPlaySummary;
 
+use crate::backend::{Backend, BackendError, Cache};
 use crate::chess::Ratings;
 use crate::data::pgn::{Journal, JournalError};
 use crate::data::v6::{ChunkWriteError, game_records, write_chunk};
-use crate::nn::{Backend, BackendError, Cache};
 use crate::openings::{Openings, OpeningsError};
 use crate::scoped_threads::join;
 use crate::search::{Parameters, Search, WorldOptions};

@@ -50,7 +50,7 @@ pub use hosts::{Host, HostError};
 pub use origins::{Origin, OriginError};
 pub use request::is_request;
 
-use crate::backend::LoadError;
+use crate::network::backends::LoadError;
 use axum::Router;
 use state::State;
 use std::io;

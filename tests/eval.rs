@@ -4,9 +4,9 @@ use shakmaty::Position;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tessera::agent::{AgentKind, Options};
+use tessera::backend::Uniform;
 use tessera::eval::runner::{self, Player, Task};
 use tessera::eval::{epd, puzzles};
-use tessera::nn::Uniform;
 use tessera::play::{Choice, Limits};
 
 fn shared(name: &str) -> Option<PathBuf> {

@@ -7,8 +7,8 @@ mod evaluate;
 mod train;
 
 use shakmaty::CastlingMode;
+use tessera::backend::Random;
 use tessera::chess::Game;
-use tessera::nn::Random;
 
 #[test]
 fn a_position_is_evaluated() {

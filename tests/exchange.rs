@@ -4,7 +4,7 @@ use crate::interop_lc0::plain;
 use assert_cmd::Command;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use tessera::nn::torch::ExportPrecision;
+use tessera::torch::ExportPrecision;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 

@@ -12,9 +12,9 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::time::Instant;
+use tessera::backend::{CodePolicy, DeviceChoice, Precision, evaluate_games};
 use tessera::chess::Game;
 use tessera::encode::{Input, SCALARS};
-use tessera::nn::{CodePolicy, DeviceChoice, Precision, evaluate_games};
 
 /// A position for each side to move.
 const WHITE: &str = "r1bqkbnr/pppp1ppp/2n5/1B2p3/4P3/5N2/PPPP1PPP/RNBQK2R w KQkq - 2 4";
@@ -172,7 +172,7 @@ fn the_figures_of_the_gallery_are_the_networks() {
     let backends = ["tessera-xs", "tessera-s"].map(|name| {
         let file = fs::read(root().join(format!("nets/{name}.pt"))).unwrap();
         let (code, device) = (CodePolicy::Checked, DeviceChoice::Cpu);
-        let opened = tessera::backend::open(&file, code, device, Precision::F32, 1);
+        let opened = tessera::network::backends::open(&file, code, device, Precision::F32, 1);
         (name, opened.unwrap())
     });
     let gallery = fs::read_to_string(root().join("bench/gallery/README.md")).unwrap();
@@ -333,7 +333,7 @@ fn a_page_of_bt4s_shape_takes_a_minute() {
     let size = lc0.size();
     let network = Network::new(Box::new(lc0), &weights, about);
     network
-        .write(tessera::nn::torch::ExportPrecision::F32, &path)
+        .write(tessera::torch::ExportPrecision::F32, &path)
         .unwrap();
     drop((network, weights));
     let clock = Instant::now();

@@ -11,7 +11,7 @@ use tch::{Device, Kind, Tensor};
 use tessera::chess::Ratings;
 use tessera::network::gpt::{Conditions, GptConfig, Sequences};
 use tessera::network::{About, Architecture, Gpt, Network};
-use tessera::nn::torch::ExportPrecision;
+use tessera::torch::ExportPrecision;
 
 /// By how much another machine may compute a number differently in f32.
 const TOLERANCE: f64 = 1e-5;

@@ -9,6 +9,7 @@ use std::io::Read;
 use std::path::Path;
 use std::process::Command;
 use tch::{Device, Kind, Tensor};
+use tessera::backend::{CodePolicy, DeviceChoice, Precision};
 use tessera::chess::Game;
 use tessera::encode::{BOARDS, Input};
 use tessera::interop::onnx::{self, OnnxError};
@@ -17,8 +18,7 @@ use tessera::network::chessformer::{EmbeddingConfig, ModelConfig, NormKind, Posi
 use tessera::network::lc0::HeadChoice;
 use tessera::network::maia3::Maia3Config;
 use tessera::network::{About, Architecture, Chessformer, Lc0, Maia3, Network, Positions, Weights};
-use tessera::nn::torch::{ExportPrecision, TorchBackend};
-use tessera::nn::{CodePolicy, DeviceChoice, Precision};
+use tessera::torch::{ExportPrecision, TorchBackend};
 
 /// Where games begin that show a network all that it can see.
 const STARTS: [&str; 4] = [

@@ -22,6 +22,8 @@ mod uci_python;
 
 // These need a network, or the trainer.
 #[cfg(feature = "torch")]
+mod backend;
+#[cfg(feature = "torch")]
 mod cycle;
 #[cfg(feature = "torch")]
 mod data_chunks;
@@ -55,8 +57,6 @@ mod label;
 mod nets;
 #[cfg(feature = "torch")]
 mod network_code;
-#[cfg(feature = "torch")]
-mod nn;
 #[cfg(feature = "serve")]
 mod pages;
 #[cfg(feature = "torch")]

@@ -47,7 +47,7 @@ mod search {
 
 use libtest_mimic::{Arguments, Trial};
 #[allow(unused)]
-use tessera::{chess, encode, nn, play, softmax, tablebase};
+use tessera::{backend, chess, encode, play, softmax, tablebase};
 
 /// Runs a model with all its threads interrupted up to so many times.
 fn check(interruptions: usize, model: impl Fn() + Sync + Send + 'static) {

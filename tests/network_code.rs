@@ -14,14 +14,15 @@ use std::process::{self, Child, ChildStdout, Stdio};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 use tch::{Device, Kind, Tensor};
-use tessera::backend;
+use tessera::backend::{CodePolicy, DeviceChoice, Precision};
 use tessera::chess::Game;
 use tessera::encode::Input;
 use tessera::interop::lc0;
 use tessera::network::Network;
+use tessera::network::backends;
 use tessera::network::lc0::HeadChoice;
-use tessera::nn::torch::{ExportPrecision, Module, TorchBackend, open};
-use tessera::nn::{CodePolicy, DeviceChoice, Precision, tensor_hash};
+use tessera::torch::tensor_hash;
+use tessera::torch::{ExportPrecision, Module, TorchBackend, open};
 
 const TESSERA: &str = env!("CARGO_BIN_EXE_tessera");
 const CODE: &str = "code/__torch__.py";
@@ -349,7 +350,7 @@ fn networks_that_open_run_none_of_their_code() {
     let load = |file: &[u8]| TorchBackend::new(file, CodePolicy::Checked, device, precision, 1);
     let play = |records: &Records| {
         let file = records.file();
-        let backend = backend::open(&file, CodePolicy::Checked, device, precision, 1).unwrap();
+        let backend = backends::open(&file, CodePolicy::Checked, device, precision, 1).unwrap();
         backend.forward(&[Input::encode(&Game::default())]).unwrap()
     };
     let wide = format!("{}]", (1u64 << 62) + 32);

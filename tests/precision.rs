@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
-use tessera::nn::torch::ExportPrecision;
+use tessera::torch::ExportPrecision;
 
 /// A network in a folder, which is also the user's own.
 struct Workplace {

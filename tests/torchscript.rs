@@ -8,12 +8,12 @@ use std::io::Read;
 use std::path::Path;
 use std::process::Command;
 use tch::{Device, Kind, Tensor};
+use tessera::backend::{CodePolicy, DeviceChoice, Precision};
 use tessera::chess::{Game, Ratings};
 use tessera::encode::{Input, SCALARS};
 use tessera::network::chessformer::{EmbeddingConfig, ModelConfig, NormKind, PositionConfig};
 use tessera::network::{About, Architecture, Chessformer, Network};
-use tessera::nn::torch::{ExportPrecision, TorchBackend};
-use tessera::nn::{CodePolicy, DeviceChoice, Precision};
+use tessera::torch::{ExportPrecision, TorchBackend};
 use zip::ZipArchive;
 
 /// By how much another machine may compute a number differently in f32.

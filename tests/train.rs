@@ -40,9 +40,9 @@ fn a_run_is_measured_and_exported() {
         assert!((now - then).abs() < 1e-5, "{name}: {now}, then {then}");
     }
     succeed(train(folder).args(["export", "run", "-o", "tiny.pt", "--name", "tiny-net"]));
-    let metadata = tessera::backend::describe(
+    let metadata = tessera::network::backends::describe(
         Some(&folder.join("tiny.pt")),
-        tessera::nn::CodePolicy::Checked,
+        tessera::backend::CodePolicy::Checked,
     )
     .unwrap();
     assert_eq!(metadata.name, "tiny-net");
@@ -50,9 +50,9 @@ fn a_run_is_measured_and_exported() {
 
     // A network file is written anew as it was.
     succeed(train(folder).args(["export", "tiny.pt", "-o", "again.pt"]));
-    let again = tessera::backend::describe(
+    let again = tessera::network::backends::describe(
         Some(&folder.join("again.pt")),
-        tessera::nn::CodePolicy::Checked,
+        tessera::backend::CodePolicy::Checked,
     )
     .unwrap();
     assert_eq!(again, metadata);
@@ -296,9 +296,9 @@ fn runs_start_from_networks_and_checkpoints_and_grow() {
         );
         // What a network has seen is told over all the runs that it went through.
         succeed(train(folder).args(["export", output, "-o", "later.pt"]));
-        let metadata = tessera::backend::describe(
+        let metadata = tessera::network::backends::describe(
             Some(&folder.join("later.pt")),
-            tessera::nn::CodePolicy::Checked,
+            tessera::backend::CodePolicy::Checked,
         )
         .unwrap();
         assert_eq!(metadata.training["samples"], 61 * 64);

@@ -3,9 +3,9 @@
 use super::immediate::{Candidates, choose_by};
 use super::policy::{choose, lay_out, of_candidates};
 use super::{ConfigurableAgent, Options};
+use crate::backend::{Backend, Foreseen, foresee_games};
 use crate::chess::Game;
 use crate::encode::policy_move;
-use crate::nn::{Backend, Foreseen, foresee_games};
 use crate::play::{Agent, AgentError, Choice, Control, Limits, Question, Report};
 use crate::search::TimeBudget;
 use shakmaty::{Move, Position};
@@ -160,8 +160,8 @@ impl ConfigurableAgent for DiffusionAgent {
 mod tests {
     use super::*;
     use crate::agent::DiffusionOptions;
+    use crate::backend::{BackendError, Batch, Evaluations, Properties, Random};
     use crate::encode::{Squares, policy_index};
-    use crate::nn::{BackendError, Batch, Evaluations, Properties, Random};
 
     /// Foresees a game.
     struct Prophet {

@@ -2,8 +2,8 @@
 //! the clock says, and answer many positions in one batch.
 
 use super::{ConfigurableAgent, Options};
+use crate::backend::Backend;
 use crate::chess::Game;
-use crate::nn::Backend;
 use crate::play::{Agent, AgentError, Choice, Control, Limits, Question, Report};
 use crate::tablebase::RootMoves;
 use shakmaty::MoveList;
@@ -136,8 +136,8 @@ impl ConfigurableAgent for ImmediateAgent {
 #[cfg(test)]
 mod tests {
     use crate::agent::{AgentKind, Options};
+    use crate::backend::{Backend, Random};
     use crate::chess::Game;
-    use crate::nn::{Backend, Random};
     use crate::play::{Choice, Control, Limits, Question};
     use shakmaty::CastlingMode;
     use std::sync::Arc;

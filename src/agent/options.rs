@@ -1,6 +1,6 @@
 //! What steers an agent.
 
-use crate::nn::Decoding;
+use crate::backend::Decoding;
 use crate::search::{Parameters, WorldOptions};
 
 /// Options of the agent `human` alone.

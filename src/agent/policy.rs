@@ -3,8 +3,8 @@
 use super::Options;
 use super::immediate::Candidates;
 use super::sampling::sample;
+use crate::backend::{Backend, Evaluated, Value, evaluate_games};
 use crate::chess::Game;
-use crate::nn::{Backend, Evaluated, Value, evaluate_games};
 use crate::play::{AgentError, Choice, Line, MoveStatistics, Report, Score};
 use crate::search::generator;
 use shakmaty::Move;

@@ -3,9 +3,9 @@
 use super::Options;
 use super::immediate::Candidates;
 use super::policy::{Priors, priors};
+use crate::backend::{Backend, BackendError, Batch, Evaluations, Value};
 use crate::chess::{Ending, Game};
 use crate::encode::Encoder;
-use crate::nn::{Backend, BackendError, Batch, Evaluations, Value};
 use crate::play::{AgentError, Choice, Line, MoveStatistics, Report, Score};
 use shakmaty::{Move, Position};
 use std::cmp::Ordering;

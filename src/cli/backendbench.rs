@@ -10,9 +10,9 @@ use serde_json::json;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
-use tessera::backend;
+use tessera::backend::{Backend, BackendKind, BackendOptions, Precision, Properties};
 use tessera::eval::throughput::{Throughput, measure, positions};
-use tessera::nn::{Backend, BackendKind, BackendOptions, Precision, Properties};
+use tessera::network::backends;
 
 /// Different positions evaluated in turn; more than any batch holds.
 const POSITIONS: usize = 4096;
@@ -144,8 +144,8 @@ impl Arguments {
         Ok(())
     }
 
-    fn load(&self, precision: Precision) -> Result<Arc<dyn Backend>, backend::LoadError> {
-        backend::load(&BackendOptions {
+    fn load(&self, precision: Precision) -> Result<Arc<dyn Backend>, backends::LoadError> {
+        backends::load(&BackendOptions {
             kind: self.backend,
             network: self.place.network(self.net.clone(), precision),
             threads: usize::from(self.threads),
@@ -158,7 +158,7 @@ impl Arguments {
     /// The network in each format that it runs in.
     fn load_each(&self) -> anyhow::Result<Vec<Arc<dyn Backend>>> {
         let mut backends = Vec::new();
-        for wanted in backend::formats(self.place.device.first()) {
+        for wanted in backends::formats(self.place.device.first()) {
             match self.load(wanted) {
                 // What has no layers for int8 runs in another format.
                 Ok(backend) if precision(&*backend) != Some(wanted) => {}

@@ -6,10 +6,10 @@ use anyhow::Context;
 use serde_json::json;
 use shakmaty::CastlingMode;
 use tessera::agent::AgentKind;
-use tessera::backend;
+use tessera::backend::BackendKind;
 use tessera::chess::Game;
 use tessera::eval::bench::{POSITIONS, SIGNATURE_DEPTH, run};
-use tessera::nn::BackendKind;
+use tessera::network::backends;
 use tessera::play::Limits;
 use tessera::progress;
 use tessera::search::Search;
@@ -50,7 +50,7 @@ impl Arguments {
                 .collect::<Result<_, _>>()?,
         };
         let settings = self.search.settings(AgentKind::Mcts, self.backend, HASH)?;
-        let mut search = Search::new(backend::load(&settings.backend)?, &settings.options.search);
+        let mut search = Search::new(backends::load(&settings.backend)?, &settings.options.search);
         let limits = Limits {
             nodes: self.nodes,
             depth: self.nodes.is_none().then_some(SIGNATURE_DEPTH),

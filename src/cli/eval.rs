@@ -7,9 +7,9 @@ use serde_json::{Map, Value as Json, json};
 use shakmaty::Position;
 use shakmaty::fen::Fen;
 use std::fmt::Write;
-use tessera::backend;
+use tessera::backend::{Backend, BackendKind, BuiltIn, Value, evaluate_games};
 use tessera::chess::{Game, Ratings};
-use tessera::nn::{Backend, BackendKind, BuiltIn, Value, evaluate_games};
+use tessera::network::backends;
 
 /// The rating of a player of whom nothing is said.
 const USUAL_ELO: u16 = 1500;
@@ -104,7 +104,7 @@ impl Arguments {
         if !self.elo.is_empty() {
             options.network.built_in = BuiltIn::Human;
         }
-        let backend = backend::load(&options)?;
+        let backend = backends::load(&options)?;
         match self.elo.is_empty() {
             true => self.show(&*backend, &mut game),
             false => self.compare(&*backend, &mut game),

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 use tessera::agent::{AgentKind, Options};
-use tessera::backend;
+use tessera::backend::{Backend, BackendKind, BackendOptions};
 use tessera::chess::weights_near;
 use tessera::encode::Encoder;
 use tessera::error_report::tell;
@@ -17,7 +17,7 @@ use tessera::eval::move_match::{
     Answer, Band, Difference, Estimate, Evaluator, Interval, Position, Positions, Prediction,
     Respondent, Sampler, Score, Selection, ask, by_band, compare, list, read, score,
 };
-use tessera::nn::{Backend, BackendKind, BackendOptions};
+use tessera::network::backends;
 use tessera::progress;
 use tessera::search::Parameters;
 
@@ -257,7 +257,7 @@ impl Arguments {
     }
 
     fn backend(&self, net: Option<PathBuf>) -> anyhow::Result<Arc<dyn Backend>> {
-        Ok(backend::load(&BackendOptions {
+        Ok(backends::load(&BackendOptions {
             kind: self.backend,
             network: self.on.network(net),
             threads: self.threads.into(),

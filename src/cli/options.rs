@@ -5,8 +5,10 @@ use clap::Args;
 use shakmaty::CastlingMode;
 use std::path::PathBuf;
 use tessera::agent::AgentKind;
+use tessera::backend::{
+    BackendKind, BackendOptions, CodeArguments, Devices, NetworkOptions, Precision,
+};
 use tessera::chess::Game;
-use tessera::nn::{BackendKind, BackendOptions, CodeArguments, Devices, NetworkOptions, Precision};
 use tessera::{player, uci};
 
 /// Where networks are run.

@@ -5,10 +5,10 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 use shakmaty::Position;
 use tessera::agent::AgentKind;
-use tessera::backend;
+use tessera::backend::BackendKind;
 use tessera::encode::Encoder;
 use tessera::eval::runner::{Player, Task};
-use tessera::nn::BackendKind;
+use tessera::network::backends;
 use tessera::play::Limits;
 
 /// Memory of one searching player's tree, in MiB: room for a hundred thousand nodes
@@ -70,7 +70,7 @@ impl PlayerArguments {
             let game = task.game_mut();
             game.set_ratings(settings.ratings(game.position().turn()));
         }
-        let backend = backend::load(&settings.backend)?;
+        let backend = backends::load(&settings.backend)?;
         let properties = backend.properties();
         let gathered = match searches && properties.encoder != Encoder::Nothing {
             true => properties.recommended_batch / BATCH_SHARE,

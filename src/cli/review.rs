@@ -10,11 +10,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tessera::backend;
+use tessera::backend::{Backend, BackendKind, BackendOptions, BuiltIn, NetworkOptions};
 use tessera::data::pgn;
 use tessera::encode::Encoder;
 use tessera::error_report::tell;
-use tessera::nn::{Backend, BackendKind, BackendOptions, BuiltIn, NetworkOptions};
+use tessera::network::backends;
 use tessera::review::{
     Analyst, COLUMNS, Cache, Report, Setting, Source, Summary, annotated_pgn, ask_people,
     game_page, puzzles, report, summary, summary_page, text, write,
@@ -254,7 +254,7 @@ impl Arguments {
             cache: CACHE,
             ..self.network.options(self.backend, threads)
         };
-        let backend = backend::load_for_many(&options)?;
+        let backend = backends::load_for_many(&options)?;
         backend.properties().require_value()?;
         let (people, network) = self.people(&backend)?;
         let identity = [
@@ -297,9 +297,9 @@ impl Arguments {
         if matches!(self.backend, BackendKind::Uniform | BackendKind::Random) {
             return Ok((Some(Arc::clone(backend)), options));
         }
-        match backend::load(&options) {
+        match backends::load(&options) {
             Ok(people) => Ok((Some(people), options)),
-            Err(backend::LoadError::NoHumanBuiltIn) => {
+            Err(backends::LoadError::NoHumanBuiltIn) => {
                 tell(
                     "no network that plays like people is built in: shares and ratings are left out",
                 );
@@ -415,7 +415,7 @@ fn positions(games: &[(Source, Option<Color>)]) -> u64 {
 fn hash(options: &BackendOptions) -> anyhow::Result<String> {
     match options.kind {
         BackendKind::Torch | BackendKind::Check => {
-            let file = backend::network_file(&options.network)?;
+            let file = backends::network_file(&options.network)?;
             Ok(format!("{:x}", Sha256::digest(&file)))
         }
         kind => Ok(format!("{kind:?}")),

@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::Duration;
 use tessera::agent::AgentKind;
-use tessera::nn::BackendKind;
+use tessera::backend::BackendKind;
 use tessera::serve::{self, Config, Host, Limits, Origin, Tokens};
 
 /// Memory of a search tree, in MiB.

@@ -6,7 +6,7 @@ mod plan;
 pub(super) use plan::{header, openings};
 
 use super::window::WindowConfig;
-use crate::nn::Precision;
+use crate::backend::Precision;
 use crate::openings::BookOptions;
 use crate::selfplay::CheapSearches;
 use serde::Deserialize;

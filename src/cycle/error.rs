@@ -1,13 +1,13 @@
 //! Why a worker of the loop stops.
 
-use crate::backend::LoadError;
+use crate::backend::BackendError;
 use crate::data::replay::ReplayError;
 use crate::data::shard::ShardError;
-use crate::nn::BackendError;
-use crate::nn::torch::ScriptError;
+use crate::network::backends::LoadError;
 use crate::openings::OpeningsError;
 use crate::selfplay::{SearchOptionError, SelfPlayError};
 use crate::store::{Name, StoreError};
+use crate::torch::ScriptError;
 use crate::train::{CheckpointError, ConfigError, HistoryError, TrainError};
 use std::io;
 use std::path::PathBuf;

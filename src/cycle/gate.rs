@@ -7,9 +7,9 @@ use super::post::{Post, bear};
 use super::shelf::put_any;
 use super::sprt::Sprt;
 use crate::adjudication::result;
+use crate::backend::Backend;
 use crate::chess::Game;
 use crate::data::sample::Wdl;
-use crate::nn::Backend;
 use crate::openings::Openings;
 use crate::play::{Control, Limits};
 use crate::scoped_threads::{SetAtEnd, side_by_side};
@@ -271,7 +271,7 @@ impl Arena<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nn::Random;
+    use crate::backend::Random;
     use crate::store::Store;
     use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! The newest network.
 
-use crate::nn::Backend;
+use crate::backend::Backend;
 use parking_lot::RwLock;
 use std::sync::Arc;
 
@@ -50,8 +50,8 @@ impl Latest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::{Random, evaluate_games};
     use crate::chess::Game;
-    use crate::nn::{Random, evaluate_games};
 
     #[test]
     fn the_newest_is_there_for_whoever_asks_next() {

@@ -2,8 +2,8 @@
 
 use super::config::SearchConfig;
 use super::error::CycleError;
-use crate::backend;
-use crate::nn::{Backend, BackendOptions, Cache, NetworkOptions};
+use crate::backend::{Backend, BackendOptions, Cache, NetworkOptions};
+use crate::network::backends;
 use crate::selfplay::EvaluationCounter;
 use crate::store::{Generation, Store};
 use sha2::{Digest, Sha256};
@@ -71,7 +71,7 @@ impl<'a> Networks<'a> {
             ..BackendOptions::default()
         };
         let evaluations = Arc::clone(&self.evaluations);
-        let counted = EvaluationCounter::new(backend::load_for_many(&options)?, evaluations);
+        let counted = EvaluationCounter::new(backends::load_for_many(&options)?, evaluations);
         Ok(match search.cache {
             0 => Arc::new(counted),
             mebibytes => Arc::new(Cache::new(counted, mebibytes)),

@@ -261,8 +261,8 @@ impl<'a> Analyst<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::Random;
     use crate::data::pgn::parse_game;
-    use crate::nn::Random;
     use shakmaty::Position;
 
     const GAME: &[u8] = b"1. e4 e5 2. Nf3 (2. f4 exf4) 2... Nc6 3. Bb5 a6 4. Bxc6 dxc6 5. O-O 1-0";

@@ -7,9 +7,9 @@ use super::latest::Latest;
 use super::networks::Networks;
 use super::post::{Post, bear};
 use super::shelf::Shelf;
+use crate::backend::Backend;
 use crate::data::record::Record;
 use crate::encode::Encoder;
-use crate::nn::Backend;
 use crate::scoped_threads::{SetAtEnd, join};
 use crate::store::{Generation, Generations};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -166,8 +166,8 @@ mod tests {
     use crate::data::shard::Shard;
     use crate::network::toy::ToyConfig;
     use crate::network::{About, ArchitectureConfig, Network};
-    use crate::nn::torch::ExportPrecision;
     use crate::store::{Name, Store, StoreError};
+    use crate::torch::ExportPrecision;
     use std::path::Path;
     use tch::Device;
 

@@ -6,8 +6,8 @@
 //! of nodes then depends on the search and on nothing else. It is the
 //! signature that tells whether a change of the code changed the search.
 
+use crate::backend::BackendError;
 use crate::chess::Game;
-use crate::nn::BackendError;
 use crate::play::{Control, Limits};
 use crate::search::Search;
 use cpu_time::ProcessTime;
@@ -117,7 +117,7 @@ pub fn run(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nn::Random;
+    use crate::backend::Random;
     use crate::search::Parameters;
     use shakmaty::{CastlingMode, Position};
     use std::collections::HashSet;

@@ -1,10 +1,10 @@
 //! How well networks imagine: futures that they decode, held against those that an engine
 //! foresaw, ply by ply.
 
+use crate::backend::Foreseen;
 use crate::data::examples::{Columns, Future, HorizonColumns, PositionColumns};
 use crate::encode::{Input, Squares, policy_move};
-use crate::nn::Foreseen;
-use crate::nn::torch::{Program, TorchError};
+use crate::torch::{Program, TorchError};
 use serde::Serialize;
 use shakmaty::{CastlingMode, Chess, Color, EnPassantMode, Position, PositionError};
 use std::time::{Duration, Instant};

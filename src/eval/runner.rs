@@ -226,7 +226,7 @@ mod tests {
             _: &Control,
             _: &mut dyn FnMut(&Report),
         ) -> Result<Choice, AgentError> {
-            Err(crate::nn::BackendError::Stopped.into())
+            Err(crate::backend::BackendError::Stopped.into())
         }
     }
 

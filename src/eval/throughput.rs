@@ -1,8 +1,8 @@
 //! A backend's speed: evaluations a second at a batch size.
 
+use crate::backend::{Backend, BackendError, Batch, Evaluations};
 use crate::chess::Game;
 use crate::encode::Encoder;
-use crate::nn::{Backend, BackendError, Batch, Evaluations};
 use crate::scoped_threads::join;
 use crossbeam::channel::{Receiver, Sender, bounded};
 use rand::seq::IndexedRandom;
@@ -149,8 +149,8 @@ pub fn measure(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::{Properties, Value};
     use crate::encode::InputFormat;
-    use crate::nn::{Properties, Value};
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[test]

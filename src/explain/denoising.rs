@@ -1,11 +1,11 @@
 //! How a network denoises the future, step by step.
 
 use super::ExplainError;
+use crate::backend::Decoding;
 use crate::chess::Game;
 use crate::encode::{Input, WIDTH, from_square_to_square, policy_index, policy_move};
 use crate::network::diffusion::{Revealed, RevealedMove};
 use crate::network::{Diffusion, Network, Output};
-use crate::nn::Decoding;
 use crate::page::Page;
 use crate::softmax::softmax;
 use serde::Serialize;

@@ -1,18 +1,19 @@
 //! An eager network as what evaluates games.
 
 use super::ExplainError;
+use crate::backend::Value;
+use crate::backend::metadata::ranking_outputs;
 use crate::chess::Game;
 use crate::encode::{Input, InputFormat, policy_index};
 use crate::network::{Network, Output, OutputSet, Outputs, Positions, Tap, Taps, Weights};
-use crate::nn::metadata::ranking_outputs;
-use crate::nn::{Value, torch};
 use crate::softmax::softmax;
+use crate::torch;
 use serde::Serialize;
 use shakmaty::{Bitboard, Position, Square};
 use std::collections::BTreeMap;
 use tch::{Kind, Tensor};
 
-pub(super) use crate::nn::torch::floats;
+pub(super) use crate::torch::floats;
 
 /// Positions that are evaluated at once: more than a core gains by, and no memory to
 /// speak of.

@@ -1,7 +1,7 @@
 //! What a search makes of the position, beside what the policy says at once.
 
+use crate::backend::{Backend, BackendError};
 use crate::chess::Game;
-use crate::nn::{Backend, BackendError};
 use crate::play::{Choice, Control, Limits};
 use crate::search::{Outline, OutlineLimits, OutlineMove, Parameters, Search};
 use serde::Serialize;
@@ -127,7 +127,7 @@ fn report(of: &OutlineMove, game: &Game) -> SearchedMove {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nn::Random;
+    use crate::backend::Random;
 
     #[test]
     fn the_first_move_is_the_one_that_the_search_plays() {

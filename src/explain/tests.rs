@@ -1,4 +1,5 @@
 use super::*;
+use crate::backend::{Backend, Batch, CodePolicy, DeviceChoice, Evaluations, Precision};
 use crate::network::chessformer::{ModelConfig, PositionConfig};
 use crate::network::lc0::{
     HeadChoice, Lc0Config, PolicyConfig, PolicyHead, PolicyHeadConfig, Tower, ValueHead,
@@ -6,9 +7,8 @@ use crate::network::lc0::{
 };
 use crate::network::maia3::Maia3Config;
 use crate::network::{self, About, Activation, Chessformer, Lc0, Maia3, Weights};
-use crate::nn::torch::{ExportPrecision, TorchBackend};
-use crate::nn::{Backend, Batch, CodePolicy, DeviceChoice, Evaluations, Precision};
 use crate::softmax::softmax;
+use crate::torch::{ExportPrecision, TorchBackend};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rand::{Rng, SeedableRng};

@@ -2,16 +2,16 @@
 //!
 //! A checkpoint is a zip archive that `torch.save` wrote: a pickle says what
 //! there is, and each storage of a tensor is an entry of its own. Pickles are
-//! programs, of which nothing runs: see `nn::torch::pickle`.
+//! programs, of which nothing runs: see `torch::pickle`.
 
-pub use crate::nn::torch::PickleError;
+pub use crate::torch::PickleError;
 
-use crate::nn::torch::{Archive, ArchiveError, Object, Pickle};
+use crate::torch::{Archive, ArchiveError, Object, Pickle};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use tch::Tensor;
 
-pub(crate) use crate::nn::torch::View;
+pub(crate) use crate::torch::View;
 
 /// What `torch.save` names a checkpoint's dictionary of tensors where more than
 /// that is saved.

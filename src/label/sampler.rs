@@ -6,8 +6,8 @@
 //! evaluation.
 
 use crate::adjudication::Adjudication;
+use crate::backend::{Backend, BackendError, Batch, Evaluations, Precision};
 use crate::chess::{Game, Ratings};
-use crate::nn::{Backend, BackendError, Batch, Evaluations, Precision};
 use crate::openings::{Openings, OpeningsError, generator};
 use crate::softmax::softmax;
 use rand::Rng;
@@ -278,9 +278,9 @@ fn sample(legal: &[Move], logits: &[f32], temperature: f32, random: &mut impl Rn
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::tests::Counting;
+    use crate::backend::{Properties, Random, Uniform, Value};
     use crate::encode::Encoder;
-    use crate::nn::tests::Counting;
-    use crate::nn::{Properties, Random, Uniform, Value};
     use std::collections::BTreeMap;
 
     fn player(name: &str, backend: Arc<dyn Backend>, rating: Option<u16>) -> PolicyPlayer {

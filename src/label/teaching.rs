@@ -10,12 +10,12 @@
 //! members do.
 
 use super::PolicyPlayer;
+use crate::backend::{BackendError, Batch, Evaluations};
 use crate::chess::{Game, RATING_SPREAD, Ratings, weights_near};
 use crate::data::legal::Legal;
 use crate::data::record::{Node, Record, SearchResult};
 use crate::data::replay::{ReplayError, main_line};
 use crate::encode::policy_index;
-use crate::nn::{BackendError, Batch, Evaluations};
 use crate::openings::generator;
 use crate::softmax::softmax;
 use rand::Rng;
@@ -263,13 +263,13 @@ fn shortened(record: &Record, game: &Game, cut: usize) -> Record {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::Random;
     use crate::data::curve::Curve;
     use crate::data::label::TargetRules;
     use crate::data::pgn::parse_game;
     use crate::data::replay::{VariationWeight, replay};
     use crate::data::sample::{Policy, Sample};
     use crate::encode::{Encoder, InputFormat};
-    use crate::nn::Random;
     use std::sync::Arc;
 
     const GAME: &[u8] = b"1. e4 e5 2. Nf3 Nc6 3. Bb5 (3. Bc4 Bc5) 3... a6 4. Bxc6 dxc6 5. O-O 1-0";

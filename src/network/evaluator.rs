@@ -7,10 +7,10 @@ use super::outputs::Outputs;
 use super::parameters::Weights;
 use super::planes::planes;
 use super::taps::Tap;
+use crate::backend::metadata::{EncoderSpec, FORWARD, PlanesSpec, TensorSpec};
 use crate::chess::Game;
 use crate::encode::{BOARDS, Input, InputFormat};
-use crate::nn::metadata::{EncoderSpec, FORWARD, PlanesSpec, TensorSpec};
-use crate::nn::torch::{self, TracedMethod};
+use crate::torch::{self, TracedMethod};
 use tch::{Kind, Tensor};
 
 impl Interface {

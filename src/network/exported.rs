@@ -1,7 +1,7 @@
 //! What a network file runs, for Python and other programs.
 
-use crate::nn::metadata::EncoderSpec;
-use crate::nn::torch::TracedMethod;
+use crate::backend::metadata::EncoderSpec;
+use crate::torch::TracedMethod;
 
 /// What a network is told of a game, and what it computes of that.
 pub struct ExportedProgram<'a> {

@@ -8,11 +8,11 @@ use super::family::ArchitectureError;
 use super::gpt::Gpt;
 use super::parameters::{Parameter, Weights};
 use super::world::World;
-use crate::nn::metadata::{CONTRACT, EncoderSpec};
-use crate::nn::torch::{
+use crate::backend::metadata::{CONTRACT, EncoderSpec};
+use crate::backend::{CodePolicy, Metadata};
+use crate::torch::{
     self, ExportPrecision, NetworkError, Script, ScriptError, TorchError, TracedMethod,
 };
-use crate::nn::{CodePolicy, Metadata};
 use serde_json::Value;
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -395,7 +395,7 @@ mod tests {
     use crate::encode::{Input, WIDTH};
     use crate::network::Chessformer;
     use crate::network::chessformer::{ModelConfig, PositionConfig};
-    use crate::nn::tensor_hash;
+    use crate::torch::tensor_hash;
     use tch::{CModule, IValue};
 
     fn small(position: PositionConfig) -> Chessformer {

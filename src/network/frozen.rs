@@ -6,8 +6,8 @@ use super::diffusion::Diffusion;
 use super::evaluator::{evaluate, in_order};
 use super::file::{Network, OpenError};
 use super::parameters::Weights;
-use crate::nn::torch::{self, ComputeType, Inference, Program, TorchError};
-use crate::nn::{Decoding, Foreseen};
+use crate::backend::{Decoding, Foreseen};
+use crate::torch::{self, ComputeType, Inference, Program, TorchError};
 use std::any::Any;
 use tch::{Device, Tensor};
 

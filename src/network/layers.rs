@@ -2,7 +2,7 @@
 
 use super::parameters::{Builder, Dense, Initial, Slot, Weights};
 use super::size::Part;
-use crate::nn::torch::fused::{self, Block as _};
+use crate::torch::fused::{self, Block as _};
 use serde::{Deserialize, Serialize};
 use tch::Tensor;
 

@@ -6,7 +6,7 @@
 
 use super::file::Network;
 use super::parameters::Weights;
-use crate::nn::tensor_hash;
+use crate::torch::tensor_hash;
 use serde_json::{Value, json};
 use std::fmt::Display;
 use tch::{Kind, Tensor};

@@ -4,7 +4,7 @@
 mod kept;
 
 use super::size::{Part, Size};
-use crate::nn::torch::{ComputeType, fused};
+use crate::torch::{ComputeType, fused};
 use kept::Frozen;
 use std::ops::Index;
 use std::sync::atomic::Ordering;

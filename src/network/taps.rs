@@ -134,7 +134,7 @@ mod tests {
         About, Activation, Chessformer, Evaluator, Lc0, Maia3, Network, Output, OutputSet,
         Positions, Weights,
     };
-    use crate::nn::torch::ExportPrecision;
+    use crate::torch::ExportPrecision;
     use std::io::Read;
     use tch::{Device, Kind};
 

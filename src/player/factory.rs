@@ -1,8 +1,8 @@
 //! Where backends and agents come from.
 
 use crate::agent::{self, AgentKind, ConfigurableAgent};
-use crate::backend::{LoadError, Loader};
-use crate::nn::{Backend, BackendOptions};
+use crate::backend::{Backend, BackendOptions};
+use crate::network::backends::{LoadError, Loader};
 use std::sync::Arc;
 
 /// Makes what a player needs.

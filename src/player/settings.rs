@@ -2,8 +2,8 @@
 
 use super::level;
 use crate::agent::{self, AgentKind, HIGHEST_RATING};
+use crate::backend::{BackendOptions, BuiltIn};
 use crate::chess::Ratings;
-use crate::nn::{BackendOptions, BuiltIn};
 use crate::play::Limits;
 use shakmaty::Color;
 use std::path::PathBuf;

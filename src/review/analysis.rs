@@ -6,8 +6,8 @@
 //! evaluated in common batches, by the backend.
 
 use super::curve::Evaluation;
+use crate::backend::Backend;
 use crate::chess::Game;
-use crate::nn::Backend;
 use crate::play::{AgentError, Choice, Control, Limits, MoveStatistics};
 use crate::scoped_threads::side_by_side;
 use crate::search::{Parameters, Search};
@@ -171,7 +171,7 @@ fn stretches(plies: &[usize]) -> Vec<Range<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nn::Random;
+    use crate::backend::Random;
     use std::sync::atomic::AtomicUsize;
 
     fn analyst(stop: bool) -> Analyst {

@@ -1,7 +1,7 @@
 //! The moves of people by their rating, as a network of people's play knows them.
 
+use crate::backend::{Backend, BackendError, evaluate_games};
 use crate::chess::{Game, Ratings};
-use crate::nn::{Backend, BackendError, evaluate_games};
 use serde::{Deserialize, Serialize};
 use shakmaty::Move;
 
@@ -119,7 +119,7 @@ fn capitalized(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nn::Uniform;
+    use crate::backend::Uniform;
     use shakmaty::Position;
 
     #[test]

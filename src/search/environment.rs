@@ -14,7 +14,7 @@ pub(crate) use rules::Rules;
 
 use super::tree::arena::Index;
 use super::tree::header::Outcome;
-use crate::nn::{BackendError, Value};
+use crate::backend::{BackendError, Value};
 
 /// What a search plays in.
 pub(crate) trait Environment {

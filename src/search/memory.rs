@@ -3,7 +3,7 @@
 
 use super::tree::Tree;
 use super::tree::arena::Index;
-use crate::nn::{ImaginedBoard, Value};
+use crate::backend::{ImaginedBoard, Value};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;

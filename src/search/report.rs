@@ -277,10 +277,10 @@ fn wdl(statistics: &Statistics) -> [f32; 3] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chess::Game;
-    use crate::nn::{
+    use crate::backend::{
         Backend, BackendError, Batch, Evaluations, Properties, Random, Uniform, Value,
     };
+    use crate::chess::Game;
     use crate::play::{Choice, Control, Limits};
     use crate::search::{Parameters, Search};
     use shakmaty::CastlingMode;

@@ -215,8 +215,8 @@ impl<'a> Stopper<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::Uniform;
     use crate::chess::Game;
-    use crate::nn::Uniform;
     use crate::play::Control;
     use crate::search::{Parameters, Search};
     use shakmaty::Position;

@@ -1,6 +1,6 @@
 //! Counting evaluations.
 
-use crate::nn::{
+use crate::backend::{
     Backend, BackendError, Batch, Evaluations, Foreseen, Imagination, Imagined, Properties, Scene,
 };
 use std::sync::Arc;
@@ -75,8 +75,8 @@ impl Imagination for CountedImagination {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::{Random, evaluate_games, foresee_games};
     use crate::chess::Game;
-    use crate::nn::{Random, evaluate_games, foresee_games};
 
     #[test]
     fn networks_that_follow_each_other_are_counted_together() {

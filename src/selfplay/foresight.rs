@@ -1,7 +1,7 @@
 //! Moves that futures choose in the place of a search.
 
+use crate::backend::{Backend, BackendError, foresee_games};
 use crate::chess::Game;
-use crate::nn::{Backend, BackendError, foresee_games};
 use rand::Rng;
 use rand::distr::Distribution;
 use rand::distr::weighted::WeightedIndex;
@@ -51,7 +51,7 @@ impl Foresight {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nn::Random;
+    use crate::backend::Random;
     use crate::openings::generator;
     use std::collections::HashSet;
 

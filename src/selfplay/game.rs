@@ -4,6 +4,7 @@ use super::choose::{draw, surest};
 use super::position::{Evaluation, judged, result_of, searched};
 use super::{Event, Foresight, SelfPlay, SelfPlayError};
 use crate::adjudication::{known, result};
+use crate::backend::Backend;
 use crate::chess::Game;
 use crate::data::Legal;
 use crate::data::pgn::{AnnotatedGame, IDENTITY};
@@ -11,7 +12,6 @@ use crate::data::record::{Node, Record, SearchResult};
 use crate::data::sample::Wdl;
 use crate::data::v6::{Ending, Searched};
 use crate::encode::policy_index;
-use crate::nn::Backend;
 use crate::openings::generator;
 use crate::play::{Control, Limits};
 use crate::search::{Parameters, Search};
@@ -278,10 +278,10 @@ fn parameters(plan: &SelfPlay, seed: u64) -> Parameters {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::Random;
     use crate::data::Curve;
     use crate::data::label::TargetRules;
     use crate::data::replay::main_line;
-    use crate::nn::Random;
     use crate::openings::Openings;
     use crate::search::WorldOptions;
     use crate::selfplay::{CheapSearches, EvaluationCounter};
@@ -403,7 +403,7 @@ mod tests {
             .filter_map(|ply| ply.played);
         for (place, mv) in plies.enumerate() {
             if let Some(searched) = place.checked_sub(4).map(|place| &played.searched[place]) {
-                let evaluated = crate::nn::evaluate_games(&*network(), [&game]).unwrap();
+                let evaluated = crate::backend::evaluate_games(&*network(), [&game]).unwrap();
                 let priors = evaluated[0].priors();
                 let (likeliest, _) = priors.max_by(|a, b| a.1.total_cmp(&b.1)).unwrap();
                 assert_eq!(mv, likeliest);

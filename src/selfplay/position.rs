@@ -1,6 +1,7 @@
 //! A searched position as training data.
 
 use super::choose::proven;
+use crate::backend::{Backend, BackendError, Evaluated, evaluate_games};
 use crate::chess::Game;
 use crate::data::Legal;
 use crate::data::curve::centipawns;
@@ -8,7 +9,6 @@ use crate::data::pgn::Judged;
 use crate::data::record::{Eval, SearchResult};
 use crate::data::v6::{Expectation, Searched, divergence};
 use crate::encode::{Input, policy_index};
-use crate::nn::{Backend, BackendError, Evaluated, evaluate_games};
 use crate::play::{Choice, Control, Limits, MoveStatistics, Score};
 use crate::search::{Contender, Parameters, Search, improved_policy};
 use shakmaty::{Move, Position};
@@ -223,7 +223,7 @@ pub(super) fn judged(game: &Game, choice: &Choice, best: Move, q: f32) -> Judged
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nn::Random;
+    use crate::backend::Random;
     use shakmaty::CastlingMode;
 
     /// The search of a game by `visits`, and its record.

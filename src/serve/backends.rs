@@ -1,7 +1,7 @@
 //! Backends that all players share, one for each network.
 
-use crate::backend::{LoadError, load_for_many};
-use crate::nn::{Backend, BackendOptions};
+use crate::backend::{Backend, BackendOptions};
+use crate::network::backends::{LoadError, load_for_many};
 use crate::player::Factory;
 use parking_lot::Mutex;
 use std::sync::Arc;

@@ -5,11 +5,13 @@ use super::backends::Backends;
 use super::config::Config;
 use super::problem::Problem;
 use crate::agent::AgentKind;
-use crate::backend::{LoadError, network_file};
+use crate::backend::{
+    Backend, BackendError, BackendKind, BackendOptions, Batch, BuiltIn, Evaluations,
+};
 use crate::error_report::one_line;
 use crate::generate::Generator;
+use crate::network::backends::{LoadError, network_file};
 use crate::network::{self, OpenError};
-use crate::nn::{Backend, BackendError, BackendKind, BackendOptions, Batch, BuiltIn, Evaluations};
 use crate::{play, player};
 use parking_lot::Mutex;
 use std::sync::Arc;

@@ -8,7 +8,7 @@ use super::metrics::Metrics;
 use super::networks::Networks;
 use super::players::{Places, Players};
 use super::problem::Problem;
-use crate::backend::LoadError;
+use crate::network::backends::LoadError;
 use crate::play::Control;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

@@ -32,10 +32,10 @@ pub use schedule::{ScheduleConfig, ScheduleShape};
 pub(super) use task::Task;
 pub use unroll::UnrollConfig;
 
+use crate::backend::CodePolicy;
 use crate::data::loader::Sampling;
 use crate::network::chessformer::ModelConfig;
 use crate::network::{ArchitectureConfig, ArchitectureError};
-use crate::nn::CodePolicy;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use tch::Kind;

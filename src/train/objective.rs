@@ -21,7 +21,7 @@ use super::error::TrainError;
 use crate::data::examples::Examples;
 use crate::data::loader::{Batch, BatchOf};
 use crate::network::{Architecture, ArchitectureConfig, Parameter, Weights};
-use crate::nn::torch;
+use crate::torch;
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde_json::{Map, Value};

@@ -2,13 +2,13 @@
 
 use super::checkpoint::{Checkpoint, CheckpointError};
 use super::config::{ConfigError, TrainConfig};
+use crate::backend::CodePolicy;
 use crate::network::chessformer::{GrowError, grow};
 use crate::network::gpt::GptConfig;
 use crate::network::{
     self, Architecture, ArchitectureConfig, ArchitectureError, Chessformer, OpenError, Parameter,
     Weights, WeightsError, World, world,
 };
-use crate::nn::CodePolicy;
 use std::any::Any;
 use std::path::{Path, PathBuf};
 use tch::{Device, Tensor};

@@ -2,19 +2,19 @@
 //! in `trainer/task.rs`. All the rest finds it there.
 
 use super::{Checkpoint, RunOptions, TrainConfig, Trainer};
-use crate::backend;
+use crate::backend::{CodePolicy, DeviceChoice, Precision};
 use crate::chess::Game;
 use crate::data::Curve;
 use crate::data::label::TargetRules;
 use crate::data::pgn::parse_game;
 use crate::data::shard::{Block, Header, ShardWriter};
 use crate::encode::Input;
+use crate::network::backends;
 use crate::network::toy::Toy;
 use crate::network::{About, Network, Positions, open};
-use crate::nn::torch::ExportPrecision;
-use crate::nn::{CodePolicy, DeviceChoice, Precision};
 use crate::play::{Control, Limits};
 use crate::search::{Parameters, Search};
+use crate::torch::ExportPrecision;
 use std::path::Path;
 use std::sync::Arc;
 use tch::{Device, Tensor};
@@ -114,7 +114,7 @@ fn a_new_family_is_trained_exported_opened_and_played() {
     let file = std::fs::read(&path).unwrap();
     let network = open(&file, CodePolicy::Checked).unwrap();
     assert!(network.downcast::<Toy>().is_some());
-    let backend = backend::open(
+    let backend = backends::open(
         &file,
         CodePolicy::Checked,
         DeviceChoice::Cpu,

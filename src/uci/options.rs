@@ -249,7 +249,7 @@ fn within<T: FromStr + PartialOrd>(range: &RangeInclusive<T>, value: &str) -> Op
 mod tests {
     use super::*;
     use crate::agent::AgentKind;
-    use crate::nn::DeviceChoice;
+    use crate::backend::DeviceChoice;
     use proptest::prelude::*;
     use std::path::PathBuf;
     use vampirc_uci::Serializable;

@@ -3,11 +3,10 @@
 
 use std::path::Path;
 use tch::{Device, Kind, Tensor};
+use tessera::backend::{CONTRACT, EncoderSpec, FORWARD, Metadata, Method, PlanesSpec, TensorSpec};
 use tessera::encode::{InputFormat, POLICY_SIZE, SCALARS};
-use tessera::nn::torch::Module;
-use tessera::nn::{
-    CONTRACT, EncoderSpec, FORWARD, Metadata, Method, PlanesSpec, TensorSpec, tensor_hash,
-};
+use tessera::torch::Module;
+use tessera::torch::tensor_hash;
 
 const SOURCE: &str = "
 def forward(self, x):

@@ -1,7 +1,7 @@
 //! Learners whose folders and stores do not belong together, and workers that others end.
 
 use super::*;
-use tessera::nn::torch::ExportPrecision;
+use tessera::torch::ExportPrecision;
 use tessera::train::Checkpoint;
 
 fn copy(from: &Path, to: &Path) {

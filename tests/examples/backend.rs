@@ -3,9 +3,9 @@
 
 use shakmaty::CastlingMode;
 use std::sync::Arc;
+use tessera::backend::{Backend, BackendError, Batch, Evaluations, Properties, Value};
 use tessera::chess::Game;
 use tessera::encode::{Encoder, Input, InputFormat};
-use tessera::nn::{Backend, BackendError, Batch, Evaluations, Properties, Value};
 use tessera::play::{Choice, Control, Limits};
 use tessera::search::{Parameters, Search};
 

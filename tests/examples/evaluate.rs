@@ -2,9 +2,9 @@
 //! `cargo run --release --example evaluate -- "8/8/8/4k3/8/8/4P3/4K3 w - - 0 1"`.
 
 use shakmaty::CastlingMode;
-use tessera::backend;
+use tessera::backend::{Backend, BackendError, BackendOptions, evaluate_games};
 use tessera::chess::Game;
-use tessera::nn::{Backend, BackendError, BackendOptions, evaluate_games};
+use tessera::network::backends;
 
 #[allow(dead_code, reason = "the test calls `evaluate`")]
 fn main() -> anyhow::Result<()> {
@@ -12,7 +12,7 @@ fn main() -> anyhow::Result<()> {
         Some(fen) => Game::from_fen(&fen, CastlingMode::Standard)?,
         None => Game::default(),
     };
-    let backend = backend::load(&BackendOptions::default())?;
+    let backend = backends::load(&BackendOptions::default())?;
     print!("{}", evaluate(&*backend, &game)?);
     Ok(())
 }

@@ -3,6 +3,7 @@
 
 use std::io::Write;
 use std::path::Path;
+use tessera::backend::BackendKind;
 use tessera::chess::Game;
 use tessera::data::Curve;
 use tessera::data::label::{EvalRefersTo, TargetRules};
@@ -13,7 +14,6 @@ use tessera::data::shard::Shard;
 use tessera::data::v6::{Chunk, V6Error};
 use tessera::encode::InputFormat;
 use tessera::eval::{epd, perft, puzzles};
-use tessera::nn::BackendKind;
 use tessera::serve;
 use tessera::uci::{self, Settings};
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use tessera::data::pgn::{open, parse_game, tag};
 use tessera::data::replay::main_line;
-use tessera::nn::torch::ExportPrecision;
+use tessera::torch::ExportPrecision;
 
 /// A network that knows nothing, in a folder of its own.
 pub fn newborn(folder: &Path) -> PathBuf {

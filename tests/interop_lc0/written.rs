@@ -6,6 +6,7 @@ use super::positions::{positions, rows};
 use super::{bodies, compare, model, read};
 use std::path::Path;
 use tch::{Device, Kind, Tensor};
+use tessera::backend::Metadata;
 use tessera::interop::lc0::{self, Lc0Encoding, Lc0Error, for_lc0};
 use tessera::network::chessformer::{ModelConfig, NormKind, PositionConfig};
 use tessera::network::lc0::{HeadChoice, Lc0ConfigError, PolicyHead, ValueHead};
@@ -13,8 +14,7 @@ use tessera::network::{
     About, Architecture, ArchitectureError, Chessformer, Network, OpenError, Output, Positions,
     WeightsError,
 };
-use tessera::nn::Metadata;
-use tessera::nn::torch::{ExportPrecision, Module};
+use tessera::torch::{ExportPrecision, Module};
 
 /// The largest difference between the tensors of two networks.
 fn difference(one: &Network, other: &Network) -> f64 {

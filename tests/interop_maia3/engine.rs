@@ -6,14 +6,16 @@ use shakmaty::Position;
 use std::fs;
 use std::sync::Arc;
 use tessera::agent::{AgentKind, Options};
+use tessera::backend::{
+    Backend, Batch, CodePolicy, DeviceChoice, Evaluations, Metadata, Precision,
+};
 use tessera::chess::{Game, Ratings};
 use tessera::encode::{InputFormat, policy_index};
 use tessera::interop::maia3;
 use tessera::network::{Network, OpenError, Positions};
-use tessera::nn::torch::{ExportPrecision, TorchBackend, open};
-use tessera::nn::{Backend, Batch, CodePolicy, DeviceChoice, Evaluations, Metadata, Precision};
 use tessera::play::{Limits, Question};
 use tessera::softmax::softmax;
+use tessera::torch::{ExportPrecision, TorchBackend, open};
 
 fn network() -> Network {
     let parameters = random_parameters(&small()[1], 13);

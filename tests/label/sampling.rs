@@ -6,7 +6,7 @@ use tch::{Device, Kind, Tensor};
 use tessera::data::replay::main_line;
 use tessera::network::chessformer::{ModelConfig, PositionConfig};
 use tessera::network::{About, Architecture, Chessformer, Network};
-use tessera::nn::torch::ExportPrecision;
+use tessera::torch::ExportPrecision;
 
 /// Writes a tiny network with weights as large as `scale`. With 0 its policy is
 /// uniform to the bit, whatever batch a position is in.

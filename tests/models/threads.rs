@@ -16,8 +16,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::LazyLock;
 use std::sync::atomic::{self, Ordering::Relaxed};
 use std::time::Instant;
+use tessera::backend::{Backend, BackendError, Batch, Evaluations, Properties, Uniform};
 use tessera::chess::Game;
-use tessera::nn::{Backend, BackendError, Batch, Evaluations, Properties, Uniform};
 use tessera::play::{Control, Limits};
 use tessera::search::Parameters;
 

@@ -8,12 +8,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use tch::Device;
+use tessera::backend::CodePolicy;
 use tessera::interop::lc0;
 use tessera::network::lc0::{HeadChoice, PolicyHead, ValueHead};
 use tessera::network::{About, Architecture, Chessformer, Evaluator, Maia3, Network, World};
-use tessera::nn::CodePolicy;
-use tessera::nn::torch::check::{ARGUMENTS, OPERATORS};
-use tessera::nn::torch::{ExportPrecision, open};
+use tessera::torch::check::{ARGUMENTS, OPERATORS};
+use tessera::torch::{ExportPrecision, open};
 
 fn about() -> About {
     About {

@@ -4,7 +4,7 @@ use std::path::Path;
 use tch::{Device, Kind, Tensor};
 use tessera::network::chessformer::{ModelConfig, NormKind};
 use tessera::network::{About, Architecture, Chessformer, Network};
-use tessera::nn::torch::ExportPrecision;
+use tessera::torch::ExportPrecision;
 
 /// Writes one with random weights.
 pub fn write(path: &Path, precision: ExportPrecision) {

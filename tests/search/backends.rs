@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use tessera::backend::{Backend, BackendError, Batch, Evaluations, Properties, Value};
 use tessera::encode::{Encoder, InputFormat, MoveEncoder, Vocabulary};
-use tessera::nn::{Backend, BackendError, Batch, Evaluations, Properties, Value};
 
 /// What a scripted backend says of a position: its value and, by policy index,
 /// the logits of its moves.

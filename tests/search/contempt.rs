@@ -3,7 +3,7 @@
 use crate::search::backends::Scripted;
 use crate::search::{choose, game, play, uci};
 use tessera::agent::{AgentKind, ConfigurableAgent};
-use tessera::nn::Value;
+use tessera::backend::Value;
 use tessera::play::{Limits, Score};
 use tessera::search::{Contempt, ContemptMode, Parameters};
 

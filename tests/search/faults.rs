@@ -10,9 +10,9 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 use tessera::agent::{AgentKind, HIGHEST_RATING};
+use tessera::backend::{Backend, BackendError, Batch, Evaluations, Properties, Value};
 use tessera::chess::{Game, Ratings};
 use tessera::encode::policy_index;
-use tessera::nn::{Backend, BackendError, Batch, Evaluations, Properties, Value};
 use tessera::play::{Agent, Control, Limits, Report};
 use tessera::search::{Parameters, Search};
 

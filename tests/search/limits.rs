@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tessera::agent::{AgentKind, ConfigurableAgent};
+use tessera::backend::Value;
 use tessera::chess::Game;
-use tessera::nn::Value;
 use tessera::play::{Agent, Choice, Control, Limits, Report};
 use tessera::search::Parameters;
 

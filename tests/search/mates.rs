@@ -286,8 +286,8 @@ fn no_mate_is_announced_that_the_50_move_rule_forestalls() {
 #[test]
 fn the_signature_without_it_is_that_of_the_tree() {
     use std::sync::Arc;
+    use tessera::backend::Random;
     use tessera::eval::bench::{POSITIONS, SIGNATURE_DEPTH, run};
-    use tessera::nn::Random;
     use tessera::search::Search;
     let games: Vec<Game> = POSITIONS.map(|fen| game(fen, "")).into();
     let parameters = Parameters {

@@ -3,9 +3,9 @@
 use crate::search::backends::{Scripted, hashed, uniform};
 use crate::search::{choose, game, play, uci};
 use tessera::agent::{AgentKind, ConfigurableAgent, Options};
+use tessera::backend::Value;
 use tessera::chess::Game;
 use tessera::encode::policy_index;
-use tessera::nn::Value;
 use tessera::play::{Choice, Control, Limits, Score};
 use tessera::search::{FpuStrategy, Parameters};
 

@@ -5,7 +5,7 @@ use crate::search::{choose, game, uci};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use tessera::agent::AgentKind;
-use tessera::nn::{Cache, Value};
+use tessera::backend::{Cache, Value};
 use tessera::play::{Control, Limits};
 use tessera::search::Parameters;
 

@@ -4,8 +4,8 @@ use crate::search::backends::{Scripted, hashed, uniform};
 use crate::search::{choose, game, uci};
 use std::time::{Duration, Instant};
 use tessera::agent::{AgentKind, Options};
+use tessera::backend::Value;
 use tessera::encode::policy_index;
-use tessera::nn::Value;
 use tessera::play::{Control, Limits, Score};
 
 /// A backend that likes every position equally, from the mover's view.

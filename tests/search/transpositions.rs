@@ -5,7 +5,7 @@ use crate::search::{choose, game, uci};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use tessera::agent::AgentKind;
-use tessera::nn::Value;
+use tessera::backend::Value;
 use tessera::play::{Choice, Limits};
 use tessera::search::Parameters;
 

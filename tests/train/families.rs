@@ -9,7 +9,7 @@ use tessera::interop::lc0;
 use tessera::network::lc0::HeadChoice;
 use tessera::network::maia3::Maia3Config;
 use tessera::network::{About, Architecture, Maia3, Network};
-use tessera::nn::torch::ExportPrecision;
+use tessera::torch::ExportPrecision;
 
 /// Writes a network of Lc0's with random weights as a network file.
 fn import(shape: &Shape, path: &Path) {
@@ -98,9 +98,9 @@ fn imported_networks_are_measured_and_go_on_training() {
         ];
         succeed(train(folder).args(config).args(more));
         succeed(train(folder).args(["export", "on", "-o", "on.pt"]));
-        let metadata = tessera::backend::describe(
+        let metadata = tessera::network::backends::describe(
             Some(&folder.join("on.pt")),
-            tessera::nn::CodePolicy::Checked,
+            tessera::backend::CodePolicy::Checked,
         )
         .unwrap();
         assert_eq!(metadata.architecture["family"], family);

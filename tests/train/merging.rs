@@ -3,8 +3,8 @@
 use super::workplace::{fail, run, succeed, train, workplace};
 use std::path::Path;
 use tch::Tensor;
+use tessera::backend::CodePolicy;
 use tessera::network::{self, Network};
-use tessera::nn::CodePolicy;
 
 fn open(path: &Path) -> Network {
     network::open(&std::fs::read(path).unwrap(), CodePolicy::Checked).unwrap()
@@ -55,7 +55,7 @@ fn runs_and_files_are_averaged_into_one_network() {
     assert_eq!(training["merged"][1]["training"], two.about.training);
     let hash = |file: &str| {
         let file = folder.join(file);
-        tessera::backend::describe(Some(&file), CodePolicy::Checked)
+        tessera::network::backends::describe(Some(&file), CodePolicy::Checked)
             .unwrap()
             .hash
     };

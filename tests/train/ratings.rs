@@ -157,9 +157,9 @@ fn a_network_learns_what_players_of_a_rating_play() {
     assert!(accuracy > 0.95, "{accuracy}");
 
     succeed(train(folder).args(["export", "run", "-o", "rated.pt"]));
-    let metadata = tessera::backend::describe(
+    let metadata = tessera::network::backends::describe(
         Some(&folder.join("rated.pt")),
-        tessera::nn::CodePolicy::Checked,
+        tessera::backend::CodePolicy::Checked,
     )
     .unwrap();
     assert_eq!(

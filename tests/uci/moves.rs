@@ -4,7 +4,7 @@ use super::Engine;
 use crate::gpt::written::newborn;
 use crate::gpt::{networks, random};
 use tessera::chess::Game;
-use tessera::nn::torch::ExportPrecision;
+use tessera::torch::ExportPrecision;
 
 /// Says where a game stands; the answer must be legal there.
 fn answer(engine: &mut Engine, moves: &str) {

@@ -1,6 +1,6 @@
 use super::*;
+use crate::backend::{BackendError, Batch, Evaluations, Properties, Random, Uniform, Value};
 use crate::chess::Ratings;
-use crate::nn::{BackendError, Batch, Evaluations, Properties, Random, Uniform, Value};
 use crate::search::Parameters;
 use std::collections::HashSet;
 

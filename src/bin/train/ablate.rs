@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tch::Device;
-use tessera::nn::CodeArguments;
+use tessera::backend::CodeArguments;
 use tessera::output;
 use tessera::train::{
     Ablation, History, Override, Progress, RunOptions, TrainConfig, Trainer, table,

@@ -3,7 +3,7 @@
 use clap::Args;
 use std::num::NonZeroUsize;
 use tch::{Cuda, Device};
-use tessera::nn::DeviceChoice;
+use tessera::backend::DeviceChoice;
 use tessera::train::Launch;
 
 /// The device and the number of CPU threads.
@@ -21,7 +21,7 @@ pub struct DeviceArguments {
 impl DeviceArguments {
     /// Sets up libtorch and returns the device.
     pub fn prepare(&self) -> anyhow::Result<Device> {
-        let device = tessera::nn::torch::device(self.device)?;
+        let device = tessera::torch::device(self.device)?;
         // On the CPU the trainer's threads work side by side, each alone.
         tch::set_num_threads(match device {
             Device::Cpu => 1,
@@ -35,13 +35,13 @@ impl DeviceArguments {
     fn prepare_for(&self, launch: &Launch) -> anyhow::Result<Device> {
         let threads = self.threads_for(launch);
         tch::set_num_threads(threads as i32);
-        let device = tessera::nn::torch::device(self.device)?;
+        let device = tessera::torch::device(self.device)?;
         // A launcher may show each process a single GPU: its own.
         let own = match device {
             Device::Cuda(0) if Cuda::device_count() > 1 => DeviceChoice::Cuda(launch.local_rank),
             _ => self.device,
         };
-        Ok(tessera::nn::torch::device(own)?)
+        Ok(tessera::torch::device(own)?)
     }
 
     /// Sets up libtorch for this process, one of several if there is a launch; its device

@@ -7,8 +7,8 @@ use serde_json::Value;
 use std::io::{Write, stdout};
 use std::path::PathBuf;
 use tch::Device;
+use tessera::backend::CodeArguments;
 use tessera::network;
-use tessera::nn::CodeArguments;
 use tessera::train::{Checkpoint, TrainConfig, Trainer};
 
 /// Arguments of `train eval`.

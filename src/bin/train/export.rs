@@ -6,8 +6,8 @@ use anyhow::ensure;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use std::path::PathBuf;
-use tessera::nn::torch::ExportPrecision;
-use tessera::nn::{CodeArguments, EncoderSpec};
+use tessera::backend::{CodeArguments, EncoderSpec};
+use tessera::torch::ExportPrecision;
 use tessera::train::Checkpoint;
 use tessera::{output, overwrite};
 

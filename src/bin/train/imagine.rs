@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use std::io::{Write, stdout};
 use std::path::PathBuf;
 use tch::Device;
+use tessera::backend::{CodeArguments, Decoding};
 use tessera::data::examples::{Columns, Horizon, Positions};
 use tessera::data::loader::{BatchOf, Cursor, Loader, RankShard, Split};
 use tessera::encode::InputFormat;
 use tessera::eval::foresight::{Foresight, share};
 use tessera::network::diffusion::LONGEST_HORIZON;
 use tessera::network::{Diffusion, Output};
-use tessera::nn::torch::ComputeType;
-use tessera::nn::{CodeArguments, Decoding};
+use tessera::torch::ComputeType;
 use tessera::train::TrainConfig;
 
 /// Arguments of `train imagine`.

@@ -5,9 +5,9 @@ use anyhow::ensure;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use std::path::PathBuf;
+use tessera::backend::CodeArguments;
 use tessera::network::merge::{Part, merge};
-use tessera::nn::CodeArguments;
-use tessera::nn::torch::ExportPrecision;
+use tessera::torch::ExportPrecision;
 use tessera::train::Checkpoint;
 use tessera::{output, overwrite};
 

@@ -6,12 +6,12 @@ use clap::Args;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tessera::backend;
-use tessera::label::PolicyPlayer;
-use tessera::nn::{
+use tessera::backend::{
     Backend, BackendOptions, CodeArguments, Devices, Metadata, NetworkOptions, PlanesSpec,
     Precision,
 };
+use tessera::label::PolicyPlayer;
+use tessera::network::backends;
 
 /// Digits of a network's hash that tell it from others of its name.
 const HASH_DIGITS: usize = 8;
@@ -55,8 +55,8 @@ impl PolicyArguments {
         let mut players = Vec::new();
         for policy in policies {
             if !networks.contains_key(&policy.net) {
-                let metadata = backend::describe(Some(&policy.net), self.code.policy())?;
-                let backend = backend::load(&BackendOptions {
+                let metadata = backends::describe(Some(&policy.net), self.code.policy())?;
+                let backend = backends::load(&BackendOptions {
                     network: NetworkOptions {
                         net: Some(policy.net.clone()),
                         code: self.code.policy(),

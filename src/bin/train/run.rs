@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tch::Device;
+use tessera::backend::CodeArguments;
 use tessera::error_report::tell;
-use tessera::nn::CodeArguments;
 use tessera::train::{
     Launch, Override, Progress, RunOptions, Summary, TrainConfig, Trainer, World,
 };

@@ -10,10 +10,12 @@ use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
-use tessera::backend;
+use tessera::backend::{
+    BackendKind, BackendOptions, CodeArguments, Devices, NetworkOptions, Precision,
+};
 use tessera::data::pgn::Journal;
 use tessera::encode::Encoder;
-use tessera::nn::{BackendKind, BackendOptions, CodeArguments, Devices, NetworkOptions, Precision};
+use tessera::network::backends;
 use tessera::selfplay::{Event, GAMES, HASH, NOISE, SelfPlay, SelfPlaySummary, set_search_options};
 use tessera::{output, overwrite, player, progress};
 
@@ -114,7 +116,7 @@ impl SelfPlayCommand {
             overwrite::refuse(&output, inputs)?;
         }
         let settings = self.settings()?;
-        let backend = backend::load_for_many(&settings.backend)?;
+        let backend = backends::load_for_many(&settings.backend)?;
         let properties = backend.properties();
         let at_once = match properties.encoder != Encoder::Nothing {
             true => properties.recommended_batch * properties.recommended_threads,

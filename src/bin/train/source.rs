@@ -2,8 +2,8 @@
 
 use anyhow::{Context, ensure};
 use std::path::Path;
+use tessera::backend::CodeArguments;
 use tessera::network::{self, Architecture, Network};
-use tessera::nn::CodeArguments;
 use tessera::train::Checkpoint;
 
 /// The network of a network file (.pt), of a checkpoint, or of a run's newest one: of

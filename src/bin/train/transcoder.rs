@@ -3,15 +3,15 @@
 use anyhow::{Context, bail};
 use clap::Args;
 use std::path::{Path, PathBuf};
-use tessera::backend;
+use tessera::backend::CodeArguments;
 use tessera::chess::Game;
 use tessera::data::pgn;
 use tessera::data::replay::main_line;
 use tessera::error_report::tell;
 use tessera::eval::puzzles::{self, Half};
 use tessera::explain::{FitSettings, LabelledGame, TranscoderAbout, fit, predict_themes};
+use tessera::network::backends;
 use tessera::network::{self, Network};
-use tessera::nn::CodeArguments;
 use tessera::{output, overwrite};
 
 /// Positions of a game, spread evenly.
@@ -102,7 +102,7 @@ impl Transcoder {
         let shown = net.map_or("the network built in".to_owned(), |net| {
             net.display().to_string()
         });
-        let file = backend::read_network(net)?;
+        let file = backends::read_network(net)?;
         network::open(&file, self.code.policy()).with_context(|| format!("cannot open {shown}"))
     }
 

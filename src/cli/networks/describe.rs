@@ -5,9 +5,9 @@ use anyhow::Context;
 use serde_json::Value;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use tessera::backend;
+use tessera::backend::CodeArguments;
 use tessera::interop::{self, FileKind};
-use tessera::nn::CodeArguments;
+use tessera::network::backends;
 
 /// Describe a network file: the engine's own, Lc0 weights, a Maia-3 checkpoint or ONNX
 #[derive(clap::Args)]
@@ -30,9 +30,10 @@ impl Arguments {
         };
         let described = match described {
             Some(described) => described,
-            None => {
-                serde_json::to_value(backend::describe(self.file.as_deref(), self.code.policy())?)?
-            }
+            None => serde_json::to_value(backends::describe(
+                self.file.as_deref(),
+                self.code.policy(),
+            )?)?,
         };
         if self.json {
             return print_json(&described);

@@ -4,11 +4,13 @@ use crate::cli::options::NetworkArguments;
 use crate::cli::output::{print, print_json};
 use std::fmt::Write;
 use std::time::Instant;
-use tessera::backend::doctor::{Evaluation, Finding, cuda, gpus, libtorch, network, processor};
-use tessera::backend::{describe, load};
+use tessera::backend::{BackendKind, Batch, Evaluations};
 use tessera::chess::Game;
-use tessera::nn::torch::{CudaStatus, LIBTORCH_VERSION, environment};
-use tessera::nn::{BackendKind, Batch, Evaluations};
+use tessera::network::backends::doctor::{
+    Evaluation, Finding, cuda, gpus, libtorch, network, processor,
+};
+use tessera::network::backends::{describe, load};
+use tessera::torch::{CudaStatus, LIBTORCH_VERSION, environment};
 
 /// Check the installation (libtorch, processor, CUDA, network) and say how to fix problems
 #[derive(clap::Args)]

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
-use tessera::backend;
+use tessera::backend::{CodeArguments, Decoding, DeviceChoice, Precision};
 use tessera::chess::{Game, Ratings};
 use tessera::data::pgn;
 use tessera::data::replay::main_line;
@@ -16,8 +16,8 @@ use tessera::explain::{
     Explanation, Settings, Transcoder, denoise, denoising_page, explain, page, pictures, read_game,
     reading_page, search, write,
 };
+use tessera::network::backends;
 use tessera::network::{self, Gpt, Network};
-use tessera::nn::{CodeArguments, Decoding, DeviceChoice, Precision};
 use tessera::{output, overwrite, player};
 
 /// Show what a network sees in a position: attention, attribution, heads, on one page
@@ -153,7 +153,7 @@ impl Arguments {
         let Some(path) = &self.net else {
             return Ok(None);
         };
-        let file = backend::read_network(Some(path))?;
+        let file = backends::read_network(Some(path))?;
         // What it is told about files that are none is told where networks are opened.
         let network = network::open_any(&file, self.code.policy()).ok();
         Ok(network.and_then(|network| network.downcast::<Gpt>()))
@@ -213,7 +213,7 @@ impl Arguments {
         let mut explanation = explain(&view.network, &view.game, settings)?;
         if let Some(nodes) = self.nodes {
             let (code, device) = (self.code.policy(), DeviceChoice::Cpu);
-            let backend = backend::open(&view.file, code, device, Precision::F32, 1)?;
+            let backend = backends::open(&view.file, code, device, Precision::F32, 1)?;
             explanation.search = Some(search(Arc::new(backend), &view.game, nodes)?);
         }
         if let Some(path) = &self.transcoder {
@@ -270,7 +270,7 @@ impl Arguments {
 
     /// A network and the file that holds it.
     fn open(&self, net: Option<&Path>) -> anyhow::Result<(Network, Cow<'static, [u8]>)> {
-        let file = backend::read_network(net)?;
+        let file = backends::read_network(net)?;
         let shown = net.map_or("the network built in".to_owned(), |net| {
             net.display().to_string()
         });

@@ -3,11 +3,11 @@
 
 use anyhow::Context;
 use std::path::{Path, PathBuf};
+use tessera::backend::CodeArguments;
 use tessera::error_report::tell;
 use tessera::interop::lc0::Lc0Encoding;
 use tessera::interop::{self, ExchangeError};
-use tessera::nn::CodeArguments;
-use tessera::nn::torch::ExportPrecision;
+use tessera::torch::ExportPrecision;
 use tessera::{output, overwrite};
 
 /// Export a network for Lc0: in its own format, or as ONNX in its file where that format cannot express the network

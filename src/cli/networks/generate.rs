@@ -10,13 +10,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tch::{Device, Kind};
+use tessera::backend::CodeArguments;
 use tessera::chess::{Ending, Game, Ratings};
 use tessera::data::pgn::{AnnotatedGame, IDENTITY, Journal, parse_game};
 use tessera::data::replay::main_line;
 use tessera::generate::{Generator, Prompt, Sampling, SideBySide, Written, WrittenEnd};
 use tessera::network::gpt::Conditions;
 use tessera::network::{self, Gpt};
-use tessera::nn::CodeArguments;
 use tessera::openings::{BookOptions, Openings, eco_openings, is_eco};
 use tessera::{output, overwrite, progress};
 

@@ -5,7 +5,7 @@ use clap::builder::NonEmptyStringValueParser;
 use std::path::PathBuf;
 use tessera::interop;
 use tessera::network::lc0::{HeadChoice, PolicyHead, ValueHead};
-use tessera::nn::torch::ExportPrecision;
+use tessera::torch::ExportPrecision;
 use tessera::{output, overwrite};
 
 /// Import another program's network: Lc0's .pb.gz, a Maia-3 checkpoint or ONNX

@@ -1,8 +1,8 @@
 //! Reading a loop's configuration, and what its values must be.
 
 use super::{ActorConfig, CycleConfig, GateConfig, ReanalyserConfig, Share};
+use crate::backend::Devices;
 use crate::cycle::CycleConfigError;
-use crate::nn::Devices;
 use std::path::Path;
 
 /// Longest time between two looks at the store, in seconds: a day.

@@ -1,12 +1,12 @@
 //! What a loop's configuration says to those who train, search and play.
 
 use super::{ActorConfig, CycleConfig, ForesightConfig, GateConfig, SearchConfig, Share};
+use crate::backend::{Decoding, Devices};
 use crate::chess::Ratings;
 use crate::cycle::sprt::Sprt;
 use crate::cycle::{CycleConfigError, CycleError};
 use crate::data::label::TargetRules;
 use crate::data::{Curve, shard};
-use crate::nn::{Decoding, Devices};
 use crate::openings::{BookOptions, Openings, OpeningsError};
 use crate::player;
 use crate::search::{Parameters, WorldOptions};

@@ -1,9 +1,9 @@
 //! What networks and agents say of the positions.
 
 use super::positions::{Position, Positions};
+use crate::backend::{Backend, BackendError, evaluate_games};
 use crate::chess::Game;
 use crate::data::replay::{ReplayError, main_line};
-use crate::nn::{Backend, BackendError, evaluate_games};
 use crate::play::{Agent, AgentError, Limits, MoveStatistics, Question};
 use crate::scoped_threads::side_by_side;
 use shakmaty::Position as _;
@@ -233,7 +233,7 @@ mod tests {
     use super::super::positions::tests::{ALL, positions};
     use super::*;
     use crate::agent::{AgentKind, Options};
-    use crate::nn::{Random, Uniform};
+    use crate::backend::{Random, Uniform};
     use crate::search::Parameters;
     use std::sync::Arc;
 

@@ -5,7 +5,7 @@ use super::schema::{
     NodeProto, OperatorSetIdProto, TensorProto, TensorShapeProto, TensorTypeProto, TypeProto,
     ValueInfoProto,
 };
-use crate::nn::torch::ExportPrecision;
+use crate::torch::ExportPrecision;
 use std::collections::{HashMap, HashSet};
 use tch::{Kind, Tensor};
 

@@ -10,7 +10,7 @@
 #include <sstream>
 #include <vector>
 
-#include "../../nn/torch/shim.h"
+#include "../../torch/shim.h"
 
 namespace {
 

@@ -1,6 +1,6 @@
 //! What a forward pass does, as a graph of libtorch's operators.
 
-use crate::nn::torch::shim::{RawTensor, take_text};
+use crate::torch::shim::{RawTensor, take_text};
 use serde::Deserialize;
 use std::collections::HashSet;
 use std::ffi::{c_char, c_int, c_void};

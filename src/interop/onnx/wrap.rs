@@ -10,7 +10,7 @@ use crate::interop::lc0::schema::{
     Policy, Structure, Value,
 };
 use crate::network::{Network, Output, Outputs, PLANES, Positions};
-use crate::nn::torch::ExportPrecision;
+use crate::torch::ExportPrecision;
 use tch::{Kind, Tensor};
 
 /// The first Lc0 that evaluates ONNX.

@@ -5,9 +5,9 @@ use super::builder::Builder;
 use super::graph;
 use super::operators::Translator;
 use super::schema::{ModelProto, StringStringEntryProto};
+use crate::backend::Metadata;
 use crate::network::{Network, Positions};
-use crate::nn::Metadata;
-use crate::nn::torch::ExportPrecision;
+use crate::torch::ExportPrecision;
 use prost::Message;
 use tch::{Device, Kind, Tensor};
 

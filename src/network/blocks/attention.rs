@@ -5,7 +5,7 @@ use super::rotary::{Rotations, by_head};
 use crate::network::layers::Linear;
 use crate::network::parameters::{Builder, Dense, Weights};
 use crate::network::size::Part;
-use crate::nn::torch::fused;
+use crate::torch::fused;
 use tch::{Device, Kind, Tensor};
 
 /// Which tokens each sees.

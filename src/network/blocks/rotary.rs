@@ -1,7 +1,7 @@
 //! Rotary position embeddings (Su et al. 2021): pairs of features turn by angles that
 //! grow with the position, so that a product of two tokens knows their distance.
 
-use crate::nn::torch::fused;
+use crate::torch::fused;
 use tch::{Device, Kind, Tensor};
 
 /// The slowest pair turns by one in so many positions, as in the paper.

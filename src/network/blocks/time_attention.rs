@@ -3,7 +3,7 @@
 use crate::network::layers::Linear;
 use crate::network::parameters::{Builder, Dense, Weights};
 use crate::network::size::Part;
-use crate::nn::torch::fused;
+use crate::torch::fused;
 use tch::Tensor;
 
 /// Multi-head attention along the time axis of tokens [B, T, 64, width]: every board sees

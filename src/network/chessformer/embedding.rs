@@ -11,7 +11,7 @@ use crate::network::layers::Linear;
 use crate::network::parameters::{Builder, Dense, Initial, Slot, Weights};
 use crate::network::size::Part;
 use crate::network::taps::Tap;
-use crate::nn::torch::fused::{self, Block as _};
+use crate::torch::fused::{self, Block as _};
 use tch::Tensor;
 
 /// Features of a square before the embedding: Lc0's 112 input planes.

@@ -9,8 +9,8 @@ use crate::encode::{Input, WIDTH};
 use crate::network::{
     About, Architecture, Evaluator, Network, Output, OutputSet, Outputs, Positions, Tap, Weights,
 };
-use crate::nn::torch::fused::{self, ALL_SETS, Block as _};
-use crate::nn::torch::{ComputeType, Program};
+use crate::torch::fused::{self, ALL_SETS, Block as _};
+use crate::torch::{ComputeType, Program};
 use shakmaty::Position;
 use tch::{Device, Kind, Tensor};
 

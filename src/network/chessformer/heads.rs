@@ -5,7 +5,7 @@ use crate::encode::{POLICY_SIZE, from_square_to_square};
 use crate::network::layers::Linear;
 use crate::network::parameters::{Builder, Dense, Weights};
 use crate::network::size::Part;
-use crate::nn::torch::fused::{self, Block as _};
+use crate::torch::fused::{self, Block as _};
 use shakmaty::Role;
 use tch::{Kind, Tensor};
 

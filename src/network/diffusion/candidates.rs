@@ -11,12 +11,12 @@
 
 use super::decode::{Revealed, Unfolding};
 use super::{Diffusion, of_first_mover};
+use crate::backend::{Decoding, Foreseen};
 use crate::encode::{Input, POLICY_SIZE, WIDTH, policy_index};
 use crate::network::architecture::Evaluator;
 use crate::network::outputs::{Output, OutputSet, Outputs};
 use crate::network::parameters::Weights;
-use crate::nn::torch::floats;
-use crate::nn::{Decoding, Foreseen};
+use crate::torch::floats;
 use shakmaty::Position;
 use tch::{Device, Kind, Tensor};
 

@@ -8,10 +8,10 @@
 
 use super::futures::{self, Futures, marks_of};
 use super::{DenoisedFuture, Diffusion};
+use crate::backend::{Decoding, Foreseen};
 use crate::encode::Squares;
 use crate::network::outputs::{OutputSet, Outputs};
 use crate::network::parameters::Weights;
-use crate::nn::{Decoding, Foreseen};
 use tch::{Device, Kind, Tensor};
 
 /// Lead of the likeliest class from which on a variable is revealed at once.

@@ -1,11 +1,11 @@
 use super::*;
+use crate::backend::{CodePolicy, Decoding};
 use crate::chess::Game;
 use crate::encode::{Input, POLICY_SIZE, Squares, WIDTH, policy_index};
 use crate::network::chessformer::{ModelConfig, PositionConfig};
 use crate::network::{About, Chessformer, Network, Parameter, open};
-use crate::nn::torch::ExportPrecision;
-use crate::nn::torch::Program;
-use crate::nn::{CodePolicy, Decoding};
+use crate::torch::ExportPrecision;
+use crate::torch::Program;
 use shakmaty::Position;
 use tch::{CModule, IValue, Kind};
 
@@ -284,7 +284,7 @@ fn its_file_plays_its_first_step() {
     let path = folder.path().join("test.pt");
     network.write(ExportPrecision::F32, &path).unwrap();
     let file = std::fs::read(&path).unwrap();
-    crate::nn::torch::open(&file, CodePolicy::Checked).unwrap();
+    crate::torch::open(&file, CodePolicy::Checked).unwrap();
     let opened = open(&file, CodePolicy::Checked).unwrap();
     let script = CModule::load(&path).unwrap();
     for count in [1, 7] {
@@ -457,7 +457,7 @@ fn a_played_network_imagines_in_every_format() {
     let network = Network::new(Box::new(model) as Box<dyn Evaluator>, &flat, about);
     let rows = rows();
     let foresee = |kind: Kind, int8: bool, steps: usize| {
-        let numbers = crate::nn::torch::ComputeType { kind, int8 };
+        let numbers = crate::torch::ComputeType { kind, int8 };
         let frozen = network.freeze(numbers).unwrap();
         let (outputs, foreseen) = frozen.foresee(&rows, Some(steps)).unwrap();
         (outputs[0].to_kind(Kind::Float), foreseen)

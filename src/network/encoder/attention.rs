@@ -4,7 +4,7 @@ use super::position::PositionEncoding;
 use crate::network::layers::{Linear, Norm};
 use crate::network::parameters::{Slot, Weights};
 use crate::network::taps::Tap;
-use crate::nn::torch::fused::{self, Block as _};
+use crate::torch::fused::{self, Block as _};
 use tch::{Device, Kind, Tensor};
 
 /// A block that adds multi-head attention to its input and normalises.

@@ -3,7 +3,7 @@
 use crate::network::layers::{Activation, Linear, Norm};
 use crate::network::parameters::Weights;
 use crate::network::taps::Tap;
-use crate::nn::torch::fused::{self, Block as _};
+use crate::torch::fused::{self, Block as _};
 use tch::Tensor;
 
 /// A block that adds a feed-forward network to its input and normalises.

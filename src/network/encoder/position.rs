@@ -2,7 +2,7 @@
 
 use crate::network::layers::{Activation, Linear, Norm};
 use crate::network::parameters::{Slot, Weights};
-use crate::nn::torch::fused;
+use crate::torch::fused;
 use tch::{Kind, Tensor};
 
 /// Displacements between two squares: 15 files times 15 ranks.

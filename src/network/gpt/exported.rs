@@ -5,12 +5,12 @@
 //! its own: a first step takes S = 0.
 
 use super::{Gpt, Next, Positions, Sequences};
+use crate::backend::metadata::{DataType, EncoderSpec, FORWARD, STEP, TensorSpec};
 use crate::network::architecture::{Architecture, Structure};
 use crate::network::blocks::KeyValues;
 use crate::network::exported::ExportedProgram;
 use crate::network::parameters::Weights;
-use crate::nn::metadata::{DataType, EncoderSpec, FORWARD, STEP, TensorSpec};
-use crate::nn::torch::TracedMethod;
+use crate::torch::TracedMethod;
 use tch::{Device, Kind, Tensor};
 
 /// Games, tokens and earlier tokens of the traces.

@@ -1,9 +1,9 @@
 use super::config::VocabularyConfig;
 use super::*;
+use crate::backend::{CodePolicy, EncoderSpec};
 use crate::chess::Ratings;
 use crate::network::{About, Architecture, Network, Parameter, open, open_any};
-use crate::nn::torch::ExportPrecision;
-use crate::nn::{CodePolicy, EncoderSpec};
+use crate::torch::ExportPrecision;
 use shakmaty::KnownOutcome;
 
 fn config() -> GptConfig {

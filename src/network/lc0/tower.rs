@@ -7,7 +7,7 @@ use crate::network::parameters::{Builder, Dense, Weights};
 use crate::network::planes::PLANES;
 use crate::network::size::Part;
 use crate::network::taps::Tap;
-use crate::nn::torch::fused;
+use crate::torch::fused;
 use tch::{Kind, Tensor};
 
 /// A residual tower of 3 × 3 convolutions.

@@ -1,7 +1,7 @@
 //! What is kept of weights that no longer change, so that what follows from them alone
 //! is computed once.
 
-use crate::nn::torch::{ComputeType, fused};
+use crate::torch::{ComputeType, fused};
 use std::collections::HashMap;
 use std::sync::RwLock;
 use std::sync::atomic::AtomicBool;

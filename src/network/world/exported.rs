@@ -8,14 +8,14 @@
 //! Where latents are one token, there is one square, which is the same for both sides.
 
 use super::{Past, World};
+use crate::backend::metadata::{DataType, EncoderSpec, STEP, TensorSpec};
 use crate::encode::SQUARE_CLASSES;
 use crate::network::architecture::{Architecture, Evaluator, NotAnEvaluator, Structure};
 use crate::network::evaluator;
 use crate::network::exported::ExportedProgram;
 use crate::network::outputs::{Output, OutputSet};
 use crate::network::parameters::Weights;
-use crate::nn::metadata::{DataType, EncoderSpec, STEP, TensorSpec};
-use crate::nn::torch::TracedMethod;
+use crate::torch::TracedMethod;
 use tch::{Device, Kind, Tensor};
 
 /// Positions and earlier steps of the traces.

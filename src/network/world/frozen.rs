@@ -5,7 +5,7 @@ use crate::network::family::ArchitectureError;
 use crate::network::file::Network;
 use crate::network::outputs::{Output, OutputSet, Outputs};
 use crate::network::parameters::Weights;
-use crate::nn::torch::{ComputeType, Inference};
+use crate::torch::{ComputeType, Inference};
 use tch::{Device, Kind, Tensor};
 
 /// The outputs of the encoder's heads that a search reads.

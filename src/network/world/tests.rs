@@ -1,11 +1,11 @@
 use super::past::flipped;
 use super::*;
+use crate::backend::CodePolicy;
 use crate::chess::Game;
 use crate::encode::{Input, WIDTH, policy_index};
 use crate::network::chessformer::{ModelConfig, PositionConfig};
 use crate::network::{About, Architecture, ArchitectureConfig, Network, open, open_any};
-use crate::nn::CodePolicy;
-use crate::nn::torch::ExportPrecision;
+use crate::torch::ExportPrecision;
 use shakmaty::{CastlingMode, Position as _};
 use tch::Kind;
 

@@ -8,7 +8,7 @@ mod run;
 use super::backup::Backup;
 use super::picks::{LeafKind, Pick, Picks, Step};
 use super::select::Candidate;
-use crate::nn::{BackendError, Value};
+use crate::backend::{BackendError, Value};
 use crate::search::environment::Environment;
 use crate::search::numeric::{exp2, log2};
 use crate::search::parameters::Parameters;

@@ -9,8 +9,8 @@
 //! game has ended, it stays so: each further ply is worth the same for the other side.
 
 use super::Environment;
+use crate::backend::{BackendError, Imagination, Imagined, ImaginedBoard, Scene, Value};
 use crate::encode::{Input, policy_index};
-use crate::nn::{BackendError, Imagination, Imagined, ImaginedBoard, Scene, Value};
 use crate::search::memory::{Memory, Thought};
 use crate::search::shared::Shared;
 use crate::search::tree::arena::Index;

@@ -1,9 +1,9 @@
 //! The rules of chess, with tablebases and a look for mates by checks.
 
 use super::Environment;
+use crate::backend::{BackendError, Batch, Evaluations, Value};
 use crate::chess::{CLAIMABLE_RULE50, Game, mate_in_one};
 use crate::encode::Encoder;
-use crate::nn::{BackendError, Batch, Evaluations, Value};
 use crate::search::mates::LeafMates;
 use crate::search::shared::Shared;
 use crate::search::tree::arena::Index;

@@ -95,7 +95,7 @@ impl Outline {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nn::Random;
+    use crate::backend::Random;
     use crate::play::{Control, Limits};
     use crate::search::{Parameters, Search};
     use std::sync::Arc;

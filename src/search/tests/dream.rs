@@ -1,7 +1,7 @@
 //! A search in an environment without rules, that keeps something by node.
 
+use crate::backend::{BackendError, Uniform, Value};
 use crate::chess::Game;
-use crate::nn::{BackendError, Uniform, Value};
 use crate::play::{Control, Limits};
 use crate::search::descent::worker::SearchWorker;
 use crate::search::environment::Environment;

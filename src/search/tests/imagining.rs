@@ -1,11 +1,11 @@
 //! Searches in the imagination of something that knows the rules, or nearly.
 
-use crate::chess::Game;
-use crate::encode::{POLICY_SIZE, policy_index, policy_move};
-use crate::nn::{
+use crate::backend::{
     Backend, BackendError, Batch, Evaluations, Imagination, Imagined, ImaginedBoard, Properties,
     Scene, Uniform, Value,
 };
+use crate::chess::Game;
+use crate::encode::{POLICY_SIZE, policy_index, policy_move};
 use crate::play::{Control, Limits};
 use crate::search::{Parameters, Search, WorldOptions};
 use parking_lot::Mutex;

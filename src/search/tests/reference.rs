@@ -1,9 +1,9 @@
 //! PUCT in its plainest form, one visit at a time, against which the search is
 //! held.
 
+use crate::backend::{Backend, BackendError, Batch, Evaluations, Properties, Value};
 use crate::chess::{Game, mate_in_one};
 use crate::encode::Encoder;
-use crate::nn::{Backend, BackendError, Batch, Evaluations, Properties, Value};
 use crate::play::{Control, Limits};
 use crate::search::Search;
 use crate::search::parameters::Parameters;

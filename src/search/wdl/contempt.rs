@@ -154,7 +154,7 @@ fn width_at(draw_rate: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nn::Value;
+    use crate::backend::Value;
     use proptest::prelude::*;
 
     fn contempt(elo: f32) -> Contempt {

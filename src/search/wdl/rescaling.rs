@@ -6,7 +6,7 @@
 //! falls below −1. Widths are multiplied, and μ is shifted, the further, the wider
 //! the position still is.
 
-use crate::nn::Value;
+use crate::backend::Value;
 use crate::search::numeric::{exp2, ln};
 use shakmaty::Color;
 use std::f32::consts::LOG2_E;

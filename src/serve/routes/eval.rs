@@ -1,8 +1,8 @@
 //! `/v1/eval`: one evaluation by a network. What is asked at once is evaluated in one
 //! batch.
 
+use crate::backend::{BackendError, Batch};
 use crate::chess::{Game, Ratings};
-use crate::nn::{BackendError, Batch};
 use crate::serve::answer::{Asked, EvalAnswer, PlayedMove, Prior};
 use crate::serve::body::Body;
 use crate::serve::networks::Loaded;

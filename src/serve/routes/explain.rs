@@ -1,10 +1,10 @@
 //! `/v1/explain` and `/v1/attention`: what a network sees.
 
+use crate::backend::Decoding;
 use crate::chess::Ratings;
 use crate::explain::{
     ExplainError, Settings, attend, denoise, denoising_page, explain as look_into, page,
 };
-use crate::nn::Decoding;
 use crate::player;
 use crate::serve::body::Body;
 use crate::serve::media::{JSON, preferred};

@@ -25,7 +25,7 @@ pub struct DiffusionTraining {
     pub own_steps: usize,
     /// The share of the others that know their first move, in 0…1: the target, or as often
     /// the move that was played in its place. They learn what comes of it and how it will
-    /// end, not what to play: so candidates are weighed ([`crate::nn::Decoding`]).
+    /// end, not what to play: so candidates are weighed ([`crate::backend::Decoding`]).
     pub told: f64,
     /// Weight of the cross-entropy of squares in the total loss.
     pub board: f64,

@@ -1,6 +1,6 @@
 // Gradients summed over the processes of a run while backward computes, as the
 // reducer of PyTorch's DistributedDataParallel does (Li et al. 2020).
-#include "../../nn/torch/shim.h"
+#include "../../torch/shim.h"
 
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/autograd/function_hook.h>

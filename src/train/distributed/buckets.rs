@@ -12,7 +12,7 @@ use super::group::{Group, GroupError};
 use super::shim::{self, RawSums};
 use super::world::World;
 use crate::network::{Parameter, Weights};
-use crate::nn::torch::shim::{RawTensor, take_text};
+use crate::torch::shim::{RawTensor, take_text};
 use std::ops::Range;
 use std::ptr::{self, NonNull};
 use tch::{Kind, Tensor};

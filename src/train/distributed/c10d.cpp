@@ -1,6 +1,6 @@
 // libtorch's c10d for Rust: the store where the processes of a run meet, groups
 // of them (Gloo on the CPU, NCCL on CUDA), and operations under way.
-#include "../../nn/torch/shim.h"
+#include "../../torch/shim.h"
 
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/distributed/c10d/Backend.hpp>

@@ -2,7 +2,7 @@
 
 use super::launch::Launch;
 use super::shim::{self, RawGroup, RawStore, RawWork};
-use crate::nn::torch::shim::take_text;
+use crate::torch::shim::take_text;
 use std::ffi::{CString, c_char, c_int};
 use std::ptr::{self, NonNull};
 use std::time::Duration;
@@ -244,7 +244,7 @@ impl Group {
         &self,
         function: unsafe extern "C" fn(
             *const RawGroup,
-            *const crate::nn::torch::shim::RawTensor,
+            *const crate::torch::shim::RawTensor,
             *mut *mut RawWork,
         ) -> *mut c_char,
         tensor: &Tensor,

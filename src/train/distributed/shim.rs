@@ -1,6 +1,6 @@
 //! Declarations of our own C++, see the `.cpp` files beside this one.
 
-use crate::nn::torch::shim::RawTensor;
+use crate::torch::shim::RawTensor;
 use std::ffi::{c_char, c_int};
 
 /// A counted pointer to a `c10d::Store`.

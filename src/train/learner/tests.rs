@@ -4,7 +4,7 @@ use super::*;
 use crate::data::loader::Batch;
 use crate::network::chessformer::ModelConfig;
 use crate::network::{About, Architecture, Chessformer, Evaluator, Network};
-use crate::nn::torch::ExportPrecision;
+use crate::torch::ExportPrecision;
 use crate::train::config::{DistillationConfig, LossWeights};
 use crate::train::distributed::World;
 use crate::train::objective::{Positions, positions};

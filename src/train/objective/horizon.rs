@@ -22,11 +22,11 @@ mod tests;
 
 use super::positions::PositionSamples;
 use super::{Narrow, Objective, Positions, Term, build, send};
+use crate::backend::Decoding;
 use crate::data::examples::{self, Columns, HorizonColumns, PositionColumns};
 use crate::data::loader::Batch;
 use crate::network::diffusion::{DenoisedFuture, Diffusion, Futures, of_first_mover};
 use crate::network::{Architecture, Outputs, Parameter, Weights, bitboards};
-use crate::nn::Decoding;
 use crate::train::config::{DiffusionTraining, TrainConfig};
 use crate::train::error::TrainError;
 use by_ply::ByPly;

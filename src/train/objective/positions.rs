@@ -20,7 +20,7 @@ use crate::encode::{InputFormat, SCALARS};
 use crate::network::{
     ArchitectureConfig, Evaluator, Output, OutputSet, Outputs, Parameter, Tap, Weights,
 };
-use crate::nn::torch;
+use crate::torch;
 use crate::train::config::{AugmentConfig, ConfigError, LossWeights, TrainConfig};
 use crate::train::error::TrainError;
 pub(super) use calibration::Calibration;

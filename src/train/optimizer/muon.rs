@@ -4,7 +4,7 @@ use super::super::config::OptimizerConfig;
 use super::matrices::MatrixGroup;
 use super::rule::{Memory, Rule};
 use crate::network::Parameter;
-use crate::nn::torch::environment;
+use crate::torch::environment;
 use crate::train::parts::parts;
 use crate::train::threads::Threads;
 use tch::{Device, Kind, Tensor};

@@ -3,7 +3,7 @@
 use super::super::config::OptimizerConfig;
 use super::rule::{Memory, Rule};
 use crate::network::Parameter;
-use crate::nn::torch::fused;
+use crate::torch::fused;
 use crate::train::parts::parts;
 use crate::train::threads::Threads;
 use tch::{Device, Kind, Tensor};

@@ -4,7 +4,7 @@ use super::super::config::DecayRule;
 use super::muon::newton_schulz;
 use super::*;
 use crate::network::{Initial, ParameterGroup, Weights};
-use crate::nn::torch::fused;
+use crate::torch::fused;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tch::Kind;

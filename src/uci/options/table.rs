@@ -5,7 +5,7 @@
 
 use super::{Button, Entry, Kind};
 use crate::agent::{AgentKind, LOWEST_RATING};
-use crate::nn::{BackendKind, CodePolicy, Precision};
+use crate::backend::{BackendKind, CodePolicy, Precision};
 use crate::player::HIGHEST_LEVEL;
 use crate::search::{ContemptMode, FpuStrategy};
 use crate::uci::Settings;

@@ -4,12 +4,12 @@ use super::super::output::Output;
 use super::super::session::{Rest, Session};
 use super::super::settings::Settings;
 use crate::agent::{self, AgentKind, ConfigurableAgent};
-use crate::backend::LoadError;
-use crate::chess::Game;
-use crate::encode::Encoder;
-use crate::nn::{
+use crate::backend::{
     Backend, BackendError, BackendKind, BackendOptions, Batch, Evaluations, Properties,
 };
+use crate::chess::Game;
+use crate::encode::Encoder;
+use crate::network::backends::LoadError;
 use crate::play::{
     Agent, AgentError, Choice, Control, Limits, Line, MoveStatistics, Report, Score,
 };

@@ -2,11 +2,11 @@
 
 use super::super::records::Records;
 use std::sync::LazyLock;
-use tessera::backend;
+use tessera::backend::{CodePolicy, DeviceChoice, Precision};
 use tessera::interop::{lc0, maia3, onnx};
+use tessera::network::backends;
 use tessera::network::lc0::HeadChoice;
-use tessera::nn::torch::TorchBackend;
-use tessera::nn::{CodePolicy, DeviceChoice, Precision};
+use tessera::torch::TorchBackend;
 
 /// A network file whose records others take the place of.
 static NETWORK: LazyLock<Records> =
@@ -30,7 +30,7 @@ pub fn read_maia3(input: &[u8]) {
 pub fn read_torch(input: &[u8]) {
     let (policy, device) = (CodePolicy::Checked, DeviceChoice::Cpu);
     let _ = TorchBackend::new(input, policy, device, Precision::F32, 1);
-    let _ = backend::open(input, policy, device, Precision::F32, 1);
+    let _ = backends::open(input, policy, device, Precision::F32, 1);
 }
 
 /// The code of a network file, in one that is sound otherwise: an archive hardly

@@ -8,7 +8,7 @@ use std::time::Instant;
 use tch::{Device, Tensor};
 use tessera::network::chessformer::ModelConfig;
 use tessera::network::{About, Architecture, Chessformer, Network};
-use tessera::nn::torch::ExportPrecision;
+use tessera::torch::ExportPrecision;
 
 /// Writes a network that takes little time, with weights of no use.
 fn write_small_network(path: &Path) {

@@ -1,10 +1,10 @@
 //! Distillation: the outputs of another network as targets.
 
 use super::tensors::Targets;
-use crate::backend::Opened;
+use crate::backend::{CodePolicy, Decoding};
 use crate::encode::{InputFormat, POLICY_SIZE};
-use crate::nn::torch::{self, NetworkError, Program, TorchError};
-use crate::nn::{CodePolicy, Decoding};
+use crate::network::backends::Opened;
+use crate::torch::{self, NetworkError, Program, TorchError};
 use crate::train::config::DistillationConfig;
 use std::path::PathBuf;
 use std::sync::Arc;

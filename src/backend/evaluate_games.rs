@@ -1,0 +1,111 @@
+//! What a backend says of the positions that games have come to.
+
+use super::{Backend, BackendError, Batch, Evaluations, Foreseen, Value};
+use crate::chess::Game;
+use crate::softmax::softmax;
+use shakmaty::{Move, MoveList, Position};
+
+/// The evaluation of a position and of all its legal moves.
+#[derive(Clone, Debug)]
+pub struct Evaluated {
+    /// The legal moves, in the order of generation.
+    pub moves: MoveList,
+    /// The value, for the side to move.
+    pub value: Value,
+    /// The logit of each move.
+    pub logits: Vec<f32>,
+}
+
+impl Evaluated {
+    /// The probability of each move at a temperature.
+    #[must_use]
+    pub fn policy(&self, temperature: f32) -> Vec<f32> {
+        let mut policy = self.logits.clone();
+        softmax(&mut policy, temperature);
+        policy
+    }
+
+    /// The moves with their probabilities at temperature 1.
+    pub fn priors(&self) -> impl Iterator<Item = (Move, f32)> {
+        self.moves.iter().copied().zip(self.policy(1.0))
+    }
+}
+
+/// Evaluates the last position of each game, all in one batch.
+///
+/// # Errors
+/// [`BackendError`] if the backend fails, or cannot be asked about one of them.
+pub fn evaluate_games<'a>(
+    backend: &dyn Backend,
+    games: impl IntoIterator<Item = &'a Game>,
+) -> Result<Vec<Evaluated>, BackendError> {
+    let evaluate = |batch: &Batch, out: &mut Evaluations| backend.evaluate(batch, out);
+    Ok(evaluate_by(backend, games, evaluate)?.0)
+}
+
+/// The same in so many steps, with the futures that a network foresees, if it does.
+///
+/// # Errors
+/// As [`evaluate_games`].
+pub fn foresee_games<'a>(
+    backend: &dyn Backend,
+    games: impl IntoIterator<Item = &'a Game>,
+    steps: usize,
+) -> Result<(Vec<Evaluated>, Vec<Foreseen>), BackendError> {
+    let foresee = |batch: &Batch, out: &mut Evaluations| backend.foresee(batch, steps, out);
+    evaluate_by(backend, games, foresee)
+}
+
+/// The same by what fills evaluations, with what it says besides.
+fn evaluate_by<'a, T>(
+    backend: &dyn Backend,
+    games: impl IntoIterator<Item = &'a Game>,
+    evaluate: impl FnOnce(&Batch, &mut Evaluations) -> Result<T, BackendError>,
+) -> Result<(Vec<Evaluated>, T), BackendError> {
+    let encoder = &backend.properties().encoder;
+    let (mut batch, mut legal) = (Batch::default(), Vec::new());
+    for game in games {
+        let moves = game.position().legal_moves();
+        batch.push(game, &moves, encoder)?;
+        legal.push(moves);
+    }
+    let mut evaluations = Evaluations::default();
+    let said = evaluate(&batch, &mut evaluations)?;
+    let evaluated = legal.into_iter().enumerate();
+    let evaluated = evaluated.map(|(index, moves)| Evaluated {
+        moves,
+        value: evaluations.value(index),
+        logits: evaluations.logits(index).to_vec(),
+    });
+    Ok((evaluated.collect(), said))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::Random;
+
+    #[test]
+    fn games_are_evaluated_as_in_a_batch_of_their_own() {
+        let mut later = Game::default();
+        later.play(later.parse_move("e2e4").unwrap());
+        let backend = Random::new(3);
+        let both = evaluate_games(&backend, [&Game::default(), &later]).unwrap();
+        for (evaluated, game) in both.iter().zip([&Game::default(), &later]) {
+            let mut batch = Batch::default();
+            let moves = game.position().legal_moves();
+            batch
+                .push(game, &moves, &backend.properties().encoder)
+                .unwrap();
+            let mut out = Evaluations::default();
+            backend.evaluate(&batch, &mut out).unwrap();
+            assert_eq!(evaluated.moves, moves);
+            assert_eq!(evaluated.value, out.value(0));
+            assert_eq!(evaluated.logits, out.logits(0));
+            let sum: f32 = evaluated.priors().map(|(_, prior)| prior).sum();
+            assert!((sum - 1.0).abs() < 1e-5);
+        }
+        assert_ne!(both[0].logits, both[1].logits);
+        assert!(evaluate_games(&backend, []).unwrap().is_empty());
+    }
+}

@@ -1,0 +1,347 @@
+//! A backend that merges the requests of many threads into larger batches, and
+//! spreads them over several backends.
+
+use super::{Backend, BackendError, Batch, Evaluations, Foreseen, Imagination, Properties, Reply};
+use crate::panics;
+use crossbeam::channel::{Receiver, Sender, bounded, unbounded};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+/// Evaluates on threads of its own what is asked on others: while one batch is
+/// computed, requests come in; the next batch is all of them. A device that is
+/// only fast on many positions at once stays busy so. Of several, whichever is
+/// idle takes the next batch.
+pub struct Service {
+    properties: Properties,
+    /// That of the first.
+    imagination: Option<Arc<dyn Imagination>>,
+    /// `None` only while the service is being dropped.
+    requests: Option<Sender<Request>>,
+    servers: Vec<JoinHandle<()>>,
+}
+
+enum Request {
+    Evaluate(Evaluate),
+    /// In so many steps. Nobody else's positions are put beside these.
+    Foresee(Batch, usize, Sender<Answer>),
+}
+
+struct Evaluate {
+    batch: Batch,
+    reply: Reply,
+}
+
+/// Evaluations with futures.
+type Answer = Result<(Evaluations, Vec<Foreseen>), BackendError>;
+
+impl Service {
+    /// Serves from these backends (at least one), which evaluate alike, each on a
+    /// thread of its own and in batches of at most `largest` positions (at least
+    /// one).
+    ///
+    /// # Panics
+    /// Without any backend.
+    #[must_use]
+    pub fn new<B>(backends: impl IntoIterator<Item = B>, largest: usize) -> Service
+    where
+        B: Backend + 'static,
+    {
+        let (requests, inbox) = unbounded();
+        let mut properties: Option<Properties> = None;
+        let mut imagination = None;
+        let serve = |(number, backend): (usize, B)| {
+            let of_this = backend.properties();
+            match &mut properties {
+                Some(all) => all.recommended_threads += of_this.recommended_threads,
+                None => {
+                    imagination = backend.imagination();
+                    properties = Some(of_this.clone());
+                }
+            }
+            let inbox = inbox.clone();
+            std::thread::Builder::new()
+                .name(format!("evaluation {number}"))
+                .spawn(move || serve(&backend, &inbox, largest.max(1)))
+        };
+        // Where the system has no thread left, fewer serve; with none at all,
+        // requests say that the service has stopped.
+        let servers = backends.into_iter().enumerate().flat_map(serve).collect();
+        Service {
+            properties: properties.expect("a backend to serve from"),
+            imagination,
+            requests: Some(requests),
+            servers,
+        }
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.requests = None;
+        for server in self.servers.drain(..) {
+            let _ = server.join();
+        }
+    }
+}
+
+impl Backend for Service {
+    fn properties(&self) -> &Properties {
+        &self.properties
+    }
+
+    fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {
+        let (reply, answer) = bounded(1);
+        // Whoever asked may have gone.
+        let reply = Box::new(move |answer| drop(reply.send(answer)));
+        self.ask(batch.clone(), reply);
+        *out = answer.recv().map_err(|_| BackendError::Stopped)??;
+        Ok(())
+    }
+
+    /// The reply comes on the thread that computed it.
+    fn ask(&self, batch: Batch, reply: Reply) {
+        if let Some(requests) = &self.requests {
+            // Without servers nobody answers.
+            let _ = requests.send(Request::Evaluate(Evaluate { batch, reply }));
+        }
+    }
+
+    fn foresee(
+        &self,
+        batch: &Batch,
+        steps: usize,
+        out: &mut Evaluations,
+    ) -> Result<Vec<Foreseen>, BackendError> {
+        let (reply, answer) = bounded(1);
+        if let Some(requests) = &self.requests {
+            let _ = requests.send(Request::Foresee(batch.clone(), steps, reply));
+        }
+        let (evaluations, foreseen) = answer.recv().map_err(|_| BackendError::Stopped)??;
+        *out = evaluations;
+        Ok(foreseen)
+    }
+
+    fn imagination(&self) -> Option<Arc<dyn Imagination>> {
+        self.imagination.clone()
+    }
+}
+
+/// Answers requests until nobody is left to ask.
+fn serve(backend: &impl Backend, inbox: &Receiver<Request>, largest: usize) {
+    while let Ok(first) = inbox.recv() {
+        let (mut waiting, mut together) = (0, Vec::new());
+        let mut alone = None;
+        let mut next = Some(first);
+        while let Some(request) = next.take() {
+            match request {
+                Request::Evaluate(request) => {
+                    waiting += request.batch.len();
+                    together.push(request);
+                }
+                Request::Foresee(batch, steps, reply) => alone = Some((batch, steps, reply)),
+            }
+            if waiting < largest && alone.is_none() {
+                next = inbox.try_recv().ok();
+            }
+        }
+        answer(backend, together, largest);
+        if let Some((batch, steps, reply)) = alone {
+            let foreseen = unpanicked(|| {
+                let mut out = Evaluations::default();
+                let foreseen = backend.foresee(&batch, steps, &mut out)?;
+                Ok((out, foreseen))
+            });
+            let _ = reply.send(foreseen);
+        }
+    }
+}
+
+fn answer(backend: &impl Backend, requests: Vec<Evaluate>, largest: usize) {
+    let evaluated = unpanicked(|| evaluate(backend, &requests, largest));
+    let answers: Vec<_> = match evaluated {
+        Ok(answers) => answers.into_iter().map(Ok).collect(),
+        Err(error) => requests.iter().map(|_| Err(error.clone())).collect(),
+    };
+    for (request, answer) in requests.into_iter().zip(answers) {
+        (request.reply)(answer);
+    }
+}
+
+/// A panic is the end of these requests, and not of those to come.
+fn unpanicked<T>(ask: impl FnOnce() -> Result<T, BackendError>) -> Result<T, BackendError> {
+    catch_unwind(AssertUnwindSafe(ask)).unwrap_or_else(|panic| {
+        let message = panics::message(panic.as_ref()).to_owned();
+        Err(BackendError::Panicked(message))
+    })
+}
+
+/// One answer for each request, computed in batches of at most `largest`
+/// positions regardless of who asked for them.
+fn evaluate(
+    backend: &impl Backend,
+    requests: &[Evaluate],
+    largest: usize,
+) -> Result<Vec<Evaluations>, BackendError> {
+    let mut answers = vec![Evaluations::default(); requests.len()];
+    let mut positions = requests
+        .iter()
+        .enumerate()
+        .flat_map(|(request, asked)| (0..asked.batch.len()).map(move |index| (request, index)));
+    let mut merged = Batch::default();
+    let mut evaluations = Evaluations::default();
+    loop {
+        let chunk: Vec<(usize, usize)> = positions.by_ref().take(largest).collect();
+        if chunk.is_empty() {
+            return Ok(answers);
+        }
+        merged.clear();
+        for &(request, index) in &chunk {
+            merged.push_from(&requests[request].batch, index);
+        }
+        backend.evaluate(&merged, &mut evaluations)?;
+        for (place, &(request, _)) in chunk.iter().enumerate() {
+            let logits = evaluations.logits(place).iter().copied();
+            answers[request].push(evaluations.value(place), logits);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::Random;
+    use crate::backend::tests::{Counting, assert_same, positions};
+    use proptest::prelude::*;
+    use std::sync::Arc;
+
+    /// Fails on a batch of one position, panics on one of two.
+    struct Moody(Random);
+
+    impl Backend for Moody {
+        fn properties(&self) -> &Properties {
+            self.0.properties()
+        }
+
+        fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {
+            match batch.len() {
+                1 => Err(BackendError::Torch("out of memory".to_owned())),
+                2 => panic!("as the test wants"),
+                _ => self.0.evaluate(batch, out),
+            }
+        }
+    }
+
+    #[test]
+    fn large_batches_are_split() {
+        let counting = Arc::new(Counting::new(Random::new(1)));
+        let service = Service::new([Arc::clone(&counting)], 8);
+        assert_same(&service, &Random::new(1), &positions(30, true));
+        assert_same(&service, &Random::new(1), &Batch::default());
+        assert_eq!((counting.positions(), counting.largest()), (30, 8));
+    }
+
+    #[test]
+    fn requests_that_wait_are_merged() {
+        let batch = positions(9, true);
+        let (reply, replies) = unbounded();
+        let ask = || Evaluate {
+            batch: batch.clone(),
+            reply: {
+                let reply = reply.clone();
+                Box::new(move |answer| reply.send(answer).unwrap())
+            },
+        };
+        let counting = Counting::new(Random::new(1));
+        answer(&counting, vec![ask(), ask(), ask()], 16);
+        assert_eq!((counting.positions(), counting.largest()), (27, 16));
+        let lengths: Vec<usize> = replies
+            .try_iter()
+            .map(|reply| reply.unwrap().len())
+            .collect();
+        assert_eq!(lengths, [9, 9, 9]);
+    }
+
+    #[test]
+    fn failures_reach_those_who_asked() {
+        let service = Service::new([Moody(Random::new(1))], 8);
+        let mut out = Evaluations::default();
+        let failed = service.evaluate(&positions(1, true), &mut out);
+        assert!(matches!(failed, Err(BackendError::Torch(reason)) if reason == "out of memory"));
+        assert_same(&service, &Random::new(1), &positions(3, true));
+        for _ in 0..3 {
+            let failed = service.evaluate(&positions(2, true), &mut out);
+            let message = failed.unwrap_err().to_string();
+            assert!(message.contains("as the test wants"), "{message}");
+            assert_same(&service, &Random::new(1), &positions(3, true));
+        }
+    }
+
+    /// Foresees a future for each position, or fails as another does.
+    struct Prophet(Moody);
+
+    impl Backend for Prophet {
+        fn properties(&self) -> &Properties {
+            self.0.properties()
+        }
+
+        fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {
+            self.0.evaluate(batch, out)
+        }
+
+        fn foresee(
+            &self,
+            batch: &Batch,
+            steps: usize,
+            out: &mut Evaluations,
+        ) -> Result<Vec<Foreseen>, BackendError> {
+            self.evaluate(batch, out)?;
+            let future = Foreseen {
+                moves: vec![(7, 0.5); steps],
+                ..Foreseen::default()
+            };
+            Ok(vec![future; batch.len()])
+        }
+    }
+
+    #[test]
+    fn futures_come_back_too() {
+        let service = Service::new([Prophet(Moody(Random::new(1)))], 8);
+        let (batch, mut out) = (positions(5, true), Evaluations::default());
+        let foreseen = service.foresee(&batch, 3, &mut out).unwrap();
+        let mut expected = Evaluations::default();
+        Random::new(1).evaluate(&batch, &mut expected).unwrap();
+        assert_eq!(out, expected);
+        let moves: Vec<usize> = foreseen.iter().map(|future| future.moves.len()).collect();
+        assert_eq!(moves, [3; 5]);
+        for failing in [1, 2] {
+            let batch = positions(failing, true);
+            assert!(service.foresee(&batch, 3, &mut out).is_err());
+            assert_same(&service, &Random::new(1), &positions(3, true));
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+
+        #[test]
+        fn it_says_what_the_inner_backend_says(
+            sizes in proptest::collection::vec(0..40usize, 1..20),
+            largest in 0..50usize,
+            servers in 1..3usize,
+            threads in 1..6usize,
+        ) {
+            let service = Service::new((0..servers).map(|_| Random::new(3)), largest);
+            let batches: Vec<Batch> = sizes.iter().map(|&size| positions(size, true)).collect();
+            std::thread::scope(|scope| {
+                for _ in 0..threads {
+                    scope.spawn(|| {
+                        for batch in &batches {
+                            assert_same(&service, &Random::new(3), batch);
+                        }
+                    });
+                }
+            });
+        }
+    }
+}

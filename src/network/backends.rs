@@ -1,0 +1,29 @@
+//! Backends over network files: loads the file that a user names, with what goes around it.
+//!
+//! A network of a family known here plays as it [opens](open): by its family's own code,
+//! with weights packed for the processor's kernels. Its file's TorchScript runs on CUDA,
+//! and on the CPU where the family is not known here.
+
+#[cfg(feature = "torch")]
+pub mod doctor;
+#[cfg(feature = "torch")]
+mod imagination;
+mod loader;
+#[cfg(feature = "torch")]
+mod networks;
+#[cfg(not(feature = "torch"))]
+#[path = "backends/no_networks.rs"]
+mod networks;
+#[cfg(feature = "torch")]
+mod opened;
+#[cfg(feature = "torch")]
+mod sequence;
+
+pub use loader::{LoadError, Loader, load, load_for_many};
+pub use networks::{NetworkError, formats};
+#[cfg(feature = "torch")]
+pub use networks::{describe, load_network, network_file, read_network};
+#[cfg(feature = "torch")]
+pub(crate) use opened::Opened;
+#[cfg(feature = "torch")]
+pub use opened::open;

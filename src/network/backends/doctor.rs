@@ -1,0 +1,274 @@
+//! What may be wrong with an installation, and how to mend it.
+
+use super::LoadError;
+use crate::backend::{Format, Metadata};
+use crate::error_report::one_line;
+use crate::torch::{CudaStatus, Environment, LIBTORCH_VERSION};
+use serde::Serialize;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// NVIDIA's first driver for CUDA 13, which libtorch's build is of.
+const OLDEST_DRIVER: u32 = 580;
+
+/// The result of one check.
+#[derive(Debug, PartialEq, Serialize)]
+pub struct Finding {
+    /// What was checked.
+    pub subject: &'static str,
+    /// Whether it is well.
+    pub ok: bool,
+    /// What was found, for people.
+    pub found: String,
+    /// The remedy, if something is wrong.
+    pub mend: Option<String>,
+}
+
+impl Finding {
+    fn good(subject: &'static str, found: impl Into<String>) -> Finding {
+        Finding {
+            subject,
+            ok: true,
+            found: found.into(),
+            mend: None,
+        }
+    }
+
+    fn bad(subject: &'static str, found: impl Into<String>, mend: impl Into<String>) -> Finding {
+        Finding {
+            subject,
+            ok: false,
+            found: found.into(),
+            mend: Some(mend.into()),
+        }
+    }
+}
+
+/// How a network evaluates a position.
+#[derive(Clone, Debug)]
+pub struct Evaluation {
+    /// The format that it computes in, where there is more than one.
+    pub format: Option<Format>,
+    /// What one evaluation takes, the first included.
+    pub milliseconds: f64,
+}
+
+/// The libtorch in use: the one that the program was built for is well.
+#[must_use]
+pub fn libtorch(found: &str) -> Finding {
+    let subject = "libtorch";
+    match found {
+        LIBTORCH_VERSION => Finding::good(subject, format!("{found}, as expected")),
+        _ => Finding::bad(
+            subject,
+            format!("`{found}` in place of {LIBTORCH_VERSION}"),
+            "unset LIBTORCH, then run `tools/tessera`, which fetches libtorch and builds anew",
+        ),
+    }
+}
+
+/// The formats of this processor. What it lacks is no fault of the installation.
+#[must_use]
+pub fn processor(environment: &Environment) -> Finding {
+    let vector = ["bf16", "vnni", "avx2", "avx512_f", "neon", "sve"];
+    let used: Vec<&str> = environment
+        .cpu_features
+        .iter()
+        .map(String::as_str)
+        .filter(|feature| vector.iter().any(|name| feature.ends_with(name)))
+        .collect();
+    let format = if environment.cpu_bf16 { "bf16" } else { "f32" };
+    let int8 = if environment.cpu_int8 {
+        ", dense layers in int8"
+    } else {
+        ""
+    };
+    Finding::good(
+        "processor",
+        format!(
+            "networks run in {format}{int8} ({}), threads {}",
+            used.join(" "),
+            environment.threads
+        ),
+    )
+}
+
+/// Whether the devices that are there can be used. `gpus` is what the driver says, `None`
+/// without one.
+#[must_use]
+pub fn cuda(status: &CudaStatus, gpus: Option<&[Gpu]>) -> Finding {
+    let subject = "CUDA";
+    let list = |gpus: &[Gpu]| {
+        let names = gpus.iter().map(|gpu| gpu.name.as_str());
+        let driver = gpus.first().map_or("", |gpu| gpu.driver.as_str());
+        format!("driver {driver}, {}", names.collect::<Vec<_>>().join(", "))
+    };
+    match (status, gpus) {
+        (CudaStatus::Devices(devices), gpus) => {
+            let gpus = gpus.map_or(String::new(), |gpus| format!(": {}", list(gpus)));
+            Finding::good(subject, format!("{devices} devices can be used{gpus}"))
+        }
+        (_, None) => Finding::good(subject, "no NVIDIA driver: networks run on the CPU"),
+        (CudaStatus::NotLoaded(reason), Some(gpus)) => Finding::bad(
+            subject,
+            format!(
+                "{}, but libtorch's CUDA part is missing ({reason})",
+                list(gpus)
+            ),
+            "run `tools/setup --cuda`",
+        ),
+        (CudaStatus::NoDevice, Some(gpus)) => Finding::bad(
+            subject,
+            format!("{}, but libtorch finds no device", list(gpus)),
+            match gpus.iter().any(|gpu| gpu.is_outdated()) {
+                true => format!("install NVIDIA's driver {OLDEST_DRIVER} or newer"),
+                false => "unset CUDA_VISIBLE_DEVICES, or start the machine anew after an update \
+                          of the driver"
+                    .to_owned(),
+            },
+        ),
+    }
+}
+
+/// A device as NVIDIA's driver describes it.
+#[derive(Debug, PartialEq, Serialize)]
+pub struct Gpu {
+    driver: String,
+    name: String,
+    memory_mib: Option<u64>,
+}
+
+impl Gpu {
+    fn is_outdated(&self) -> bool {
+        let major = self.driver.split('.').next().unwrap_or_default();
+        major.parse().is_ok_and(|major: u32| major < OLDEST_DRIVER)
+    }
+}
+
+/// What the driver's own tool says; `None` if there is no driver.
+#[must_use]
+pub fn gpus() -> Option<Vec<Gpu>> {
+    let output = Command::new("nvidia-smi")
+        .args([
+            "--query-gpu=driver_version,memory.total,name",
+            "--format=csv,noheader,nounits",
+        ])
+        .stdin(Stdio::null())
+        .output()
+        .ok()
+        .filter(|output| output.status.success())?;
+    let gpus = parse_gpus(&String::from_utf8_lossy(&output.stdout));
+    (!gpus.is_empty()).then_some(gpus)
+}
+
+fn parse_gpus(csv: &str) -> Vec<Gpu> {
+    csv.lines()
+        .filter_map(|line| {
+            let mut fields = line.splitn(3, ',').map(str::trim);
+            Some(Gpu {
+                driver: fields.next()?.to_owned(),
+                memory_mib: fields.next()?.parse().ok(),
+                name: fields.next()?.to_owned(),
+            })
+        })
+        .collect()
+}
+
+/// Whether the network can be read and evaluates, or why not; `file` is `None` for the one
+/// that is built in.
+#[must_use]
+pub fn network(
+    file: Option<&Path>,
+    card: &Result<Metadata, LoadError>,
+    evaluation: &Result<Evaluation, String>,
+) -> Finding {
+    let subject = "network";
+    let card = match card {
+        Ok(card) => card,
+        Err(error @ LoadError::NoneBuiltIn) => {
+            return Finding::bad(
+                subject,
+                error.to_string(),
+                "make one with `train` or take one of others, then `tessera doctor --net FILE`",
+            );
+        }
+        Err(error) => {
+            return Finding::bad(
+                subject,
+                one_line(error),
+                "leave out --net to use the network built into the program",
+            );
+        }
+    };
+    let place = file.map_or("built in".to_owned(), |file| file.display().to_string());
+    let summary = format!(
+        "{} ({place}), {:.1} M parameters, licence {}, outputs {}",
+        card.name,
+        card.parameters as f64 / 1e6,
+        card.licence,
+        card.outputs().collect::<Vec<_>>().join(" "),
+    );
+    match evaluation {
+        Ok(Evaluation {
+            format,
+            milliseconds,
+        }) => {
+            let format = format
+                .as_ref()
+                .map_or(String::new(), |format| format!("runs in {format}, "));
+            let speed = format!("{format}one evaluation takes {milliseconds:.1} ms");
+            Finding::good(subject, format!("{summary}; {speed}"))
+        }
+        Err(error) => Finding::bad(
+            subject,
+            format!("{summary}; it does not run: {error}"),
+            "`tessera doctor --device cpu` checks it on the CPU",
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gpu(driver: &str) -> Gpu {
+        Gpu {
+            driver: driver.to_owned(),
+            name: "NVIDIA X".to_owned(),
+            memory_mib: Some(24576),
+        }
+    }
+
+    #[test]
+    fn reads_what_the_driver_says() {
+        let csv = "580.65.06, 24576, NVIDIA X\n580.65.06, [N/A], NVIDIA Y, Laptop\n";
+        let second = Gpu {
+            name: "NVIDIA Y, Laptop".to_owned(),
+            memory_mib: None,
+            ..gpu("580.65.06")
+        };
+        assert_eq!(parse_gpus(csv), [gpu("580.65.06"), second]);
+        assert_eq!(parse_gpus("No devices were found\n"), []);
+    }
+
+    #[test]
+    fn a_gpu_that_is_not_used_is_wrong_and_has_a_remedy() {
+        let absent = CudaStatus::NotLoaded("no such file".to_owned());
+        let remedy = |status: &CudaStatus, driver: &str| {
+            let finding = cuda(status, Some(&[gpu(driver)]));
+            assert!(!finding.ok);
+            finding.mend.unwrap()
+        };
+        assert!(remedy(&absent, "580.65").contains("tools/setup --cuda"));
+        assert!(remedy(&CudaStatus::NoDevice, "550.54").contains("580 or newer"));
+        assert!(remedy(&CudaStatus::NoDevice, "580.65").contains("CUDA_VISIBLE_DEVICES"));
+        assert!(cuda(&absent, None).ok);
+        assert!(cuda(&CudaStatus::Devices(1), Some(&[gpu("580.65")])).ok);
+    }
+
+    #[test]
+    fn another_libtorch_is_wrong() {
+        assert!(libtorch(LIBTORCH_VERSION).ok);
+        assert!(!libtorch("2.5.1").ok);
+    }
+}

@@ -1,0 +1,324 @@
+//! World models as what a search in imagination asks.
+
+use crate::backend::{BackendError, Imagination, Imagined, ImaginedBoard, Scene, Value};
+use crate::network::world::{FrozenWorld, Seen};
+use crate::network::{Network, OpenError, Output, World};
+use crate::torch::{self, ComputeType, NetworkError, floats};
+use std::sync::Arc;
+use tch::{Device, Kind, Tensor};
+
+/// Scenes that are imagined at once.
+const BATCH: usize = 256;
+
+/// A world model on a device.
+#[derive(Debug)]
+pub(super) struct WorldImagination {
+    name: String,
+    frozen: FrozenWorld,
+    context: usize,
+    bytes: usize,
+}
+
+/// Of the formats of a device the one that latents are kept in: never bytes, and of
+/// processors the one that has kernels.
+fn chosen(formats: &[ComputeType]) -> ComputeType {
+    let narrow = formats
+        .iter()
+        .find(|it| !it.int8 && it.kind == Kind::BFloat16);
+    let any = formats.iter().find(|it| !it.int8);
+    let chosen = narrow.or(any).copied();
+    chosen.unwrap_or(ComputeType::from(Kind::Float))
+}
+
+impl WorldImagination {
+    /// The imagination of a world model on a device that has these formats.
+    pub fn new(
+        network: &Network<World>,
+        device: Device,
+        formats: &[ComputeType],
+    ) -> Result<WorldImagination, NetworkError> {
+        let frozen = network.freeze_to_imagine(chosen(formats), device);
+        let frozen = frozen.map_err(OpenError::from)?;
+        let numbers: i64 = frozen.shape().iter().product();
+        Ok(WorldImagination {
+            name: network.about.name.clone(),
+            context: network.architecture.model().context as usize,
+            bytes: numbers as usize * frozen.kind().elt_size_in_bytes(),
+            frozen,
+        })
+    }
+
+    /// Looks at the true positions among scenes, and steps to the others.
+    fn see(&self, scenes: &[Scene], most: usize) -> Result<Vec<Imagined>, BackendError> {
+        let mut found: Vec<Option<Imagined>> = vec![None; scenes.len()];
+        let is_present = |&place: &usize| matches!(scenes[place], Scene::Present { .. });
+        let (present, after): (Vec<usize>, Vec<usize>) = (0..scenes.len()).partition(is_present);
+        if !present.is_empty() {
+            let seen = self.frozen.look(&rows(&present, scenes));
+            self.read(&present, scenes, seen, most, &mut found)?;
+        }
+        if !after.is_empty() {
+            let seen = self.step(&after, scenes);
+            self.read(&after, scenes, seen, most, &mut found)?;
+        }
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    fn step(&self, places: &[usize], scenes: &[Scene]) -> Seen {
+        let parts = places.iter().filter_map(|&place| match &scenes[place] {
+            Scene::After { from, path, mv } => Some((from, path, *mv)),
+            Scene::Present { .. } => None,
+        });
+        let parts: Vec<_> = parts.collect();
+        let [kept, squares, width] = self.frozen.shape();
+        let (rows, kind) = (parts.len() as i64, self.frozen.kind());
+        let of_square = width as usize * kind.elt_size_in_bytes();
+        let of_part = squares as usize * of_square;
+        let latents: Vec<u8> = parts
+            .iter()
+            .flat_map(|(from, ..)| from.bytes()[..of_part].iter().copied())
+            .collect();
+        let latents = Tensor::from_data_size(&latents, &[rows, squares, width], kind);
+        let steps = parts.iter().map(|(_, path, _)| path.len()).max();
+        let steps = steps.unwrap_or(0).min(self.context - 1);
+        let board = |path: &Vec<Arc<ImaginedBoard>>, age: usize| {
+            path.get(age).filter(|board| board.has_step()).cloned()
+        };
+        // Sides see the board from their own; one token is the same for both.
+        let opposite = |square: usize| match squares {
+            1 => square,
+            _ => square ^ 56,
+        };
+        let boards = parts.iter().map(|(_, path, _)| {
+            let oldest_first = (0..steps).rev();
+            oldest_first.map(|age| (age, board(path, age))).collect()
+        });
+        let boards: Vec<Vec<(usize, Option<Arc<ImaginedBoard>>)>> = boards.collect();
+        let mut past = Vec::with_capacity((kept - 1) as usize * parts.len() * steps * of_part);
+        for part in 1..kept as usize {
+            for boards in &boards {
+                for square in 0..squares as usize {
+                    for (age, board) in boards {
+                        // They take turns.
+                        let seen = if age % 2 == 0 {
+                            opposite(square)
+                        } else {
+                            square
+                        };
+                        let start = part * of_part + seen * of_square;
+                        match board {
+                            Some(board) => {
+                                past.extend_from_slice(&board.bytes()[start..start + of_square]);
+                            }
+                            None => past.resize(past.len() + of_square, 0),
+                        }
+                    }
+                }
+            }
+        }
+        let shape = [kept - 1, rows, squares, steps as i64, width];
+        let past = Tensor::from_data_size(&past, &shape, kind);
+        let absent = boards.iter().flatten().map(|(_, board)| board.is_none());
+        let absent: Vec<bool> = absent.collect();
+        let absent = Tensor::from_slice(&absent).view([rows, steps as i64]);
+        let moves: Vec<i64> = parts.iter().map(|&(_, _, mv)| mv.into()).collect();
+        let moves = Tensor::from_slice(&moves);
+        self.frozen.step(&latents, &past, &absent, &moves)
+    }
+
+    /// Reads what was seen of the scenes at these places.
+    fn read(
+        &self,
+        places: &[usize],
+        scenes: &[Scene],
+        mut seen: Seen,
+        most: usize,
+        found: &mut [Option<Imagined>],
+    ) -> Result<(), BackendError> {
+        let _guard = tch::no_grad_guard();
+        let prior = seen.outputs.policy() + seen.rules.legality.log_sigmoid();
+        let (best, entries) = prior.topk(most.max(1) as i64, -1, true, true);
+        let legality = seen.rules.legality.gather(-1, &entries, false);
+        let entries: Vec<i64> = Vec::try_from(entries.to_device(Device::Cpu).reshape([-1]))
+            .expect("a vector of integers");
+        let (best, legality) = (floats(&best), floats(&legality));
+        let wants_all = places
+            .iter()
+            .any(|&place| matches!(scenes[place], Scene::Present { .. }));
+        let all = match wants_all {
+            true => floats(&prior),
+            false => Vec::new(),
+        };
+        let wdl = floats(seen.outputs.wdl());
+        let ended = floats(&seen.rules.end.sigmoid());
+        let mut scalar = |output| seen.outputs.take(output).map(|it| floats(&it));
+        let scalars = [Output::Q, Output::MovesLeft, Output::QError].map(&mut scalar);
+        let kept = bytes_of(&seen.kept);
+        let most = most.max(1);
+        for (row, &place) in places.iter().enumerate() {
+            let wdl = [0, 1, 2].map(|part| wdl[3 * row + part]);
+            let scalars = scalars.each_ref().map(|values| Some(values.as_ref()?[row]));
+            let value = Value::of_outputs(wdl, scalars);
+            let first = row * most;
+            // What is illegal rather than legal is considered only where nothing else is there.
+            let is_considered = |&at: &usize| legality[at] >= 0.0;
+            let mut considered: Vec<usize> = (first..first + most).filter(is_considered).collect();
+            if considered.is_empty() {
+                considered.push(first);
+            }
+            let likeliest = considered.iter().map(|&at| (entries[at] as u16, best[at]));
+            let likeliest: Vec<(u16, f32)> = likeliest.collect();
+            let (logits, has_step) = match &scenes[place] {
+                Scene::Present { moves, .. } => {
+                    let prior = &all[row * (all.len() / places.len())..];
+                    let logits = moves.iter().map(|&mv| prior[usize::from(mv)]);
+                    (logits.collect(), false)
+                }
+                Scene::After { .. } => (Vec::new(), true),
+            };
+            let numbers = likeliest.iter().map(|(_, logit)| logit).chain(&logits);
+            let value = value.filter(|_| numbers.copied().all(f32::is_finite));
+            let value = value.ok_or_else(|| BackendError::NotFinite(self.name.clone()))?;
+            let board = &kept[row * self.bytes..][..self.bytes];
+            found[place] = Some(Imagined {
+                board: Arc::new(ImaginedBoard::new(board, has_step)),
+                value,
+                ended: ended[row],
+                logits,
+                likeliest,
+            });
+        }
+        Ok(())
+    }
+}
+
+impl Imagination for WorldImagination {
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn context(&self) -> usize {
+        self.context
+    }
+
+    fn imagine(&self, scenes: &[Scene], most: usize) -> Result<Vec<Imagined>, BackendError> {
+        let mut found = Vec::with_capacity(scenes.len());
+        for scenes in scenes.chunks(BATCH) {
+            found.extend(torch::caught(|| self.see(scenes, most))??);
+        }
+        Ok(found)
+    }
+}
+
+/// Rows i64 of the true positions among scenes.
+fn rows(places: &[usize], scenes: &[Scene]) -> Tensor {
+    let words = places.iter().filter_map(|&place| match &scenes[place] {
+        Scene::Present { input, .. } => Some(bytemuck::cast_slice::<u64, i64>(input.words())),
+        Scene::After { .. } => None,
+    });
+    let words: Vec<i64> = words.flatten().copied().collect();
+    Tensor::from_slice(&words).view([places.len() as i64, -1])
+}
+
+/// A tensor's contents as they lie in memory.
+fn bytes_of(tensor: &Tensor) -> Vec<u8> {
+    let mut bytes = vec![0; tensor.numel() * tensor.kind().elt_size_in_bytes()];
+    tensor.copy_data_u8(&mut bytes, tensor.numel());
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::CodePolicy;
+    use crate::chess::Game;
+    use crate::encode::Input;
+    use crate::network::backends::Opened;
+    use crate::network::chessformer::{ModelConfig, PositionConfig};
+    use crate::network::world::{WorldConfig, WorldState};
+    use crate::network::{About, Architecture, Playable};
+    use crate::torch::ExportPrecision;
+
+    /// A little network with large random weights.
+    fn network(state: WorldState) -> Network<World> {
+        let mut encoder = ModelConfig::preset("cf-1m-gab").unwrap();
+        (encoder.layers, encoder.width) = (1, 32);
+        encoder.position = PositionConfig::Relative;
+        let config = WorldConfig {
+            encoder,
+            state,
+            blocks: 2,
+            context: 3,
+        };
+        tch::manual_seed(4);
+        let world = World::new(&config, Device::Cpu).unwrap();
+        let flat = world.initial_weights();
+        let flat = &flat + Tensor::randn_like(&flat) * 0.2;
+        let about = About {
+            name: "little".to_owned(),
+            search_value: "q".to_owned(),
+            training: serde_json::Value::Null,
+            licence: "CC0-1.0".to_owned(),
+        };
+        Network::new(Box::new(world), &flat, about)
+    }
+
+    #[test]
+    fn boards_are_those_that_the_networks_steps_lead_to() {
+        for state in [WorldState::Squares, WorldState::Token, WorldState::Dit] {
+            let network = network(state);
+            let (world, weights) = (&network.architecture, &network.weights);
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("little.pt");
+            network.write(ExportPrecision::F32, &path).unwrap();
+            let file = std::fs::read(&path).unwrap();
+            let opened = Opened::new(&file, CodePolicy::Checked, Device::Cpu).unwrap();
+            let Some(Playable::World(opened)) = opened.network else {
+                panic!("{opened:?}");
+            };
+            let numbers = [ComputeType::from(Kind::Float)];
+            let imagination = WorldImagination::new(&opened, Device::Cpu, &numbers).unwrap();
+            let input = Box::new(Input::encode(&Game::default()));
+            let root = Scene::Present {
+                input: input.clone(),
+                moves: vec![7],
+            };
+            let root = imagination.imagine(&[root], 3).unwrap().remove(0);
+            let words: &[i64] = bytemuck::cast_slice(input.words());
+            let rows = Tensor::from_slice(words).unsqueeze(0);
+            // Lines of different lengths, whose last boards are imagined together.
+            let lines: [&[u16]; 2] = [&[10, 400, 1000, 1850], &[10, 77]];
+            let mut boards = lines.map(|_| vec![Arc::clone(&root.board)]);
+            let mut expected = lines.map(|_| {
+                let latents = tch::no_grad(|| world.represent(weights, &rows));
+                (latents, world.past())
+            });
+            let mut left = [0, 0];
+            for _ in 0..4 {
+                let going: Vec<usize> = (0..2)
+                    .filter(|&line| left[line] < lines[line].len())
+                    .collect();
+                let scene = |&line: &usize| Scene::After {
+                    from: Arc::clone(boards[line].last().unwrap()),
+                    path: boards[line].iter().rev().take(3).cloned().collect(),
+                    mv: lines[line][left[line]],
+                };
+                let scenes: Vec<Scene> = going.iter().map(scene).collect();
+                let imagined = imagination.imagine(&scenes, 3).unwrap();
+                for (line, imagined) in going.into_iter().zip(imagined) {
+                    let mv = Tensor::from_slice(&[i64::from(lines[line][left[line]])]);
+                    let (latents, past) = &mut expected[line];
+                    *latents = tch::no_grad(|| world.step(weights, latents, &mv, past));
+                    let numbers: Vec<f32> = bytemuck::pod_collect_to_vec(imagined.board.bytes());
+                    let numbers = Tensor::from_slice(&numbers[..latents.numel()]);
+                    let off = (numbers - latents.reshape([-1])).abs().max();
+                    let off = off.double_value(&[]);
+                    assert!(off < 1e-4, "{state:?} after {} moves: {off}", left[line]);
+                    boards[line].push(imagined.board);
+                    left[line] += 1;
+                }
+            }
+            assert_eq!(left, [4, 2]);
+        }
+    }
+}

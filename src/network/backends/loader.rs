@@ -1,0 +1,139 @@
+//! Backends, with what goes around a network.
+
+use super::networks::{NetworkError, Networks};
+use crate::backend::{
+    Backend, BackendKind, BackendOptions, Cache, CrossCheck, DeviceChoice, NetworkOptions,
+    Precision, Random, Uniform,
+};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Why a backend could not be had.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The file cannot be read.
+    #[error("cannot read the network {path}: {source}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// No file was named and the program was built without a network.
+    #[error("no network is built into this program: name the file of one (option Net, or --net)")]
+    NoneBuiltIn,
+    /// The same of the network that plays like people.
+    #[error(
+        "no network that plays like people is built into this program: name the file of one \
+         (option HumanNet, or --net)"
+    )]
+    NoHumanBuiltIn,
+    /// The file can be read, but not used.
+    #[error("cannot use the network {network}: {source}")]
+    Network {
+        /// The file, or what else names the network.
+        network: String,
+        /// What is wrong with it, and how to mend it.
+        source: NetworkError,
+    },
+}
+
+/// Loads backends, and keeps the network of the last one in memory: what differs
+/// from it only in what goes around the network is there at once.
+#[derive(Debug, Default)]
+pub struct Loader {
+    loaded: Option<(NetworkOptions, Networks)>,
+}
+
+impl Loader {
+    /// Loads what `options` ask for. Slow (a second) for another network than that
+    /// of the last call, whose memory is given back before.
+    ///
+    /// On a single CPU each thread that asks computes for itself. Everywhere else
+    /// the threads feed a [`Service`](crate::backend::Service), which merges what they ask
+    /// and spreads it over the devices.
+    ///
+    /// # Errors
+    /// [`LoadError`], whose message says what is wrong and how to mend it.
+    pub fn load(&mut self, options: &BackendOptions) -> Result<Arc<dyn Backend>, LoadError> {
+        Ok(match options.kind {
+            BackendKind::Uniform => Arc::new(Uniform::default()),
+            BackendKind::Random => Arc::new(Random::new(options.seed)),
+            BackendKind::Torch => {
+                cached(self.networks(&options.network)?.backend(options), options)
+            }
+            BackendKind::Check => {
+                let exact = NetworkOptions {
+                    devices: DeviceChoice::Cpu.into(),
+                    precision: Precision::F32,
+                    ..options.network.clone()
+                };
+                let reference = Networks::load(&exact)?.backend(options);
+                let backend = self.networks(&options.network)?.backend(options);
+                cached(Arc::new(CrossCheck::new(backend, reference)), options)
+            }
+        })
+    }
+
+    fn networks(&mut self, options: &NetworkOptions) -> Result<&Networks, LoadError> {
+        let is_wanted = |(loaded, _): &(NetworkOptions, Networks)| loaded == options;
+        let loaded = match self.loaded.take().filter(is_wanted) {
+            Some(loaded) => loaded,
+            None => (options.clone(), Networks::load(options)?),
+        };
+        Ok(&self.loaded.insert(loaded).1)
+    }
+}
+
+/// Loads what `options` ask for, as [`Loader::load`] does.
+///
+/// # Errors
+/// [`LoadError`], as for [`Loader::load`].
+pub fn load(options: &BackendOptions) -> Result<Arc<dyn Backend>, LoadError> {
+    Loader::default().load(options)
+}
+
+/// Loads what `options` ask for, for many players who each gather a few
+/// positions at a time: on a single CPU, too, a [`Service`](crate::backend::Service) merges
+/// what they ask, with as many servers as there are to be threads.
+///
+/// # Errors
+/// [`LoadError`], as for [`load`].
+pub fn load_for_many(options: &BackendOptions) -> Result<Arc<dyn Backend>, LoadError> {
+    if options.kind != BackendKind::Torch {
+        return load(options);
+    }
+    let networks = Networks::load(&options.network)?;
+    Ok(cached(networks.backend_for_many(options), options))
+}
+
+fn cached(backend: Arc<dyn Backend>, options: &BackendOptions) -> Arc<dyn Backend> {
+    match options.cache {
+        0 => backend,
+        mebibytes => Arc::new(Cache::new(backend, mebibytes)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn backends_without_a_network_need_no_file() {
+        for (kind, name) in [
+            (BackendKind::Uniform, "uniform"),
+            (BackendKind::Random, "random"),
+        ] {
+            let options = BackendOptions {
+                kind,
+                network: NetworkOptions {
+                    net: Some(Path::new("no such file").to_owned()),
+                    ..NetworkOptions::default()
+                },
+                ..BackendOptions::default()
+            };
+            assert_eq!(load(&options).unwrap().properties().name, name);
+        }
+    }
+}

@@ -1,0 +1,385 @@
+//! Networks in memory, and the backends around them.
+
+use super::imagination::WorldImagination;
+use super::loader::LoadError;
+use super::opened::Opened;
+use super::sequence::SequenceBackend;
+use crate::backend::{
+    Backend, BackendError, BackendOptions, Batch, BuiltIn, CodePolicy, DeviceChoice, Evaluations,
+    Foreseen, Imagination, Metadata, NetworkOptions, Precision, Properties, Service,
+};
+use crate::bounded;
+use crate::network::Playable;
+use crate::torch::{self, TorchBackend};
+use clap::ValueEnum;
+use std::borrow::Cow;
+use std::path::Path;
+use std::sync::Arc;
+use tch::Device;
+
+pub use crate::torch::NetworkError;
+
+/// The network that the program was built with, if any: the file that
+/// nets/default names.
+const BUILT_IN: Option<&[u8]> = include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
+
+/// The network that plays like people, if nets/tessera-human.pt was there.
+const HUMAN: Option<&[u8]> = include!(concat!(env!("OUT_DIR"), "/embedded_human.rs"));
+
+/// Bytes of the largest network that is read: 4 GiB, a billion weights in f32.
+const LARGEST_FILE: u64 = 4 << 30;
+
+/// A network, loaded on each of its devices; never none.
+#[derive(Debug)]
+pub(super) struct Networks(Vec<Loaded>);
+
+/// A network on a device.
+#[derive(Clone, Debug)]
+enum Loaded {
+    /// It evaluates positions, and may look ahead from them.
+    Positions(Box<TorchBackend>, Option<Arc<WorldImagination>>),
+    /// It reads games, move by move.
+    Moves(SequenceBackend),
+}
+
+impl Loaded {
+    /// What can be played of a network file.
+    fn open(
+        file: &[u8],
+        options: &NetworkOptions,
+        choice: DeviceChoice,
+    ) -> Result<Loaded, NetworkError> {
+        let (device, formats) = torch::resolve(choice, options.precision)?;
+        let opened = Opened::new(file, options.code, device)?;
+        let imagination = match opened.network {
+            Some(Playable::Moves(network)) => {
+                let network = SequenceBackend::new(network, choice, options.precision)?;
+                return Ok(Loaded::Moves(network));
+            }
+            Some(Playable::World(ref world)) => {
+                Some(Arc::new(WorldImagination::new(world, device, &formats)?))
+            }
+            _ => None,
+        };
+        let network = opened.into_backend(file, &formats, options.decoding)?;
+        Ok(Loaded::Positions(Box::new(network), imagination))
+    }
+
+    fn backend(&self) -> &dyn Backend {
+        match self {
+            Loaded::Positions(network, _) => &**network,
+            Loaded::Moves(network) => network,
+        }
+    }
+
+    fn device(&self) -> Device {
+        match self {
+            Loaded::Positions(network, _) => network.device(),
+            Loaded::Moves(network) => network.device(),
+        }
+    }
+
+    /// For so many threads; 0 leaves their number to it.
+    fn with_threads(self, threads: usize) -> Loaded {
+        match self {
+            Loaded::Positions(network, imagination) => {
+                Loaded::Positions(Box::new(network.with_threads(threads)), imagination)
+            }
+            moves => moves,
+        }
+    }
+}
+
+impl Backend for Loaded {
+    fn properties(&self) -> &Properties {
+        self.backend().properties()
+    }
+
+    fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {
+        self.backend().evaluate(batch, out)
+    }
+
+    fn foresee(
+        &self,
+        batch: &Batch,
+        steps: usize,
+        out: &mut Evaluations,
+    ) -> Result<Vec<Foreseen>, BackendError> {
+        self.backend().foresee(batch, steps, out)
+    }
+
+    fn imagination(&self) -> Option<Arc<dyn Imagination>> {
+        match self {
+            Loaded::Positions(_, Some(imagination)) => Some(Arc::clone(imagination) as _),
+            _ => None,
+        }
+    }
+}
+
+impl Networks {
+    pub(super) fn load(options: &NetworkOptions) -> Result<Networks, LoadError> {
+        let file = network_file(options)?;
+        let devices = options.devices.iter();
+        let loaded = devices.map(|device| Loaded::open(&file, options, device));
+        let loaded: Result<Vec<Loaded>, NetworkError> = loaded.collect();
+        let loaded = loaded.map_err(|source| unusable(options.net.as_deref(), source));
+        loaded.map(Networks)
+    }
+
+    /// The backend that `options` ask for, but for its cache.
+    pub(super) fn backend(&self, options: &BackendOptions) -> Arc<dyn Backend> {
+        let networks = self.0.iter();
+        let mut networks = networks.map(|network| network.clone().with_threads(options.threads));
+        if self.is_single_cpu()
+            && let Some(network) = networks.next()
+        {
+            return Arc::new(network);
+        }
+        Arc::new(Service::new(networks, self.largest_batch()))
+    }
+
+    /// The same for many players: see [`load_for_many`](super::load_for_many).
+    pub(super) fn backend_for_many(&self, options: &BackendOptions) -> Arc<dyn Backend> {
+        if !self.is_single_cpu() {
+            return self.backend(options);
+        }
+        let servers = match options.threads {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            threads => threads,
+        };
+        let network = self.0[0].clone().with_threads(1);
+        let networks = std::iter::repeat_n(network, servers);
+        Arc::new(Service::new(networks, self.largest_batch()))
+    }
+
+    fn is_single_cpu(&self) -> bool {
+        matches!(&self.0[..], [network] if network.device() == Device::Cpu)
+    }
+
+    fn largest_batch(&self) -> usize {
+        let last = self.0.last();
+        last.map_or(1, |network| network.properties().recommended_batch)
+    }
+}
+
+/// The formats that a device computes in, by [`Precision`]'s order; none where the device
+/// is not there.
+#[must_use]
+pub fn formats(device: DeviceChoice) -> Vec<Precision> {
+    let all = Precision::value_variants().iter().copied();
+    all.filter(|&precision| precision != Precision::Auto && torch::has_format(device, precision))
+        .collect()
+}
+
+/// Loads a network, on the first of the devices, without anything around it.
+///
+/// # Errors
+/// [`LoadError`], as for [`load`](super::load).
+pub fn load_network(options: &NetworkOptions) -> Result<TorchBackend, LoadError> {
+    let file = network_file(options)?;
+    let open = || {
+        let (device, formats) = torch::resolve(options.devices.first(), options.precision)?;
+        let opened = Opened::new(&file, options.code, device)?;
+        opened.into_backend(&file, &formats, options.decoding)
+    };
+    open().map_err(|source| unusable(options.net.as_deref(), source))
+}
+
+/// The bytes of the network that `options` name.
+///
+/// # Errors
+/// [`LoadError`] if there is no such file, or no such network.
+pub fn network_file(options: &NetworkOptions) -> Result<Cow<'static, [u8]>, LoadError> {
+    match (options.net.as_deref(), options.built_in) {
+        (None, BuiltIn::Human) => HUMAN.map(Cow::Borrowed).ok_or(LoadError::NoHumanBuiltIn),
+        (net, _) => read_network(net),
+    }
+}
+
+/// What a network says of itself, once it has been checked; `None` is the
+/// network built into the program.
+///
+/// # Errors
+/// [`LoadError`], as for [`load`](super::load).
+pub fn describe(net: Option<&Path>, code: CodePolicy) -> Result<Metadata, LoadError> {
+    torch::describe(&read_network(net)?, code).map_err(|source| unusable(net, source))
+}
+
+/// The bytes of a network file; `None` is the network built into the program.
+///
+/// # Errors
+/// [`LoadError`] if there is no such file, or no such network.
+pub fn read_network(net: Option<&Path>) -> Result<Cow<'static, [u8]>, LoadError> {
+    match net {
+        None => BUILT_IN.map(Cow::Borrowed).ok_or(LoadError::NoneBuiltIn),
+        Some(path) => bounded::read_regular(path, LARGEST_FILE)
+            .map(Cow::Owned)
+            .map_err(|source| {
+                let path = path.to_owned();
+                LoadError::Read { path, source }
+            }),
+    }
+}
+
+fn unusable(net: Option<&Path>, source: NetworkError) -> LoadError {
+    let network = match net {
+        Some(path) => path.display().to_string(),
+        None => "built into this program".to_owned(),
+    };
+    LoadError::Network { network, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::tests::{assert_same, positions};
+    use crate::backend::{DeviceChoice, Precision};
+    use crate::network::backends::{Loader, load, load_for_many};
+    use crate::torch::tiny;
+
+    fn options(net: Option<&Path>) -> BackendOptions {
+        BackendOptions {
+            network: NetworkOptions {
+                net: net.map(Path::to_owned),
+                built_in: BuiltIn::Main,
+                code: CodePolicy::Checked,
+                devices: DeviceChoice::Cpu.into(),
+                precision: Precision::F32,
+                ..NetworkOptions::default()
+            },
+            ..BackendOptions::default()
+        }
+    }
+
+    #[test]
+    fn a_network_is_loaded_with_what_goes_around_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tiny.pt");
+        std::fs::write(&path, tiny::network(&tiny::honest_metadata("wdl"))).unwrap();
+        let bare = load_network(&options(Some(&path)).network).unwrap();
+        let cached = load(&BackendOptions {
+            cache: 1,
+            threads: 3,
+            ..options(Some(&path))
+        });
+        let cached = cached.unwrap();
+        assert_eq!(cached.properties().name, "tiny");
+        assert_eq!(cached.properties().recommended_threads, 3);
+        let batch = positions(10, true);
+        for _ in 0..2 {
+            assert_same(&cached, &bare, &batch);
+        }
+        assert_eq!(
+            describe(Some(&path), CodePolicy::Checked).unwrap(),
+            *bare.metadata()
+        );
+    }
+
+    #[test]
+    fn several_devices_share_the_work() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tiny.pt");
+        std::fs::write(&path, tiny::network(&tiny::honest_metadata("wdl"))).unwrap();
+        let one = load(&options(Some(&path))).unwrap();
+        let mut two = options(Some(&path));
+        two.network.devices = "cpu, cpu".parse().unwrap();
+        let two = load(&two).unwrap();
+        let threads = |backend: &Arc<dyn Backend>| backend.properties().recommended_threads;
+        assert_eq!(threads(&two), 2 * threads(&one));
+        std::thread::scope(|scope| {
+            for size in 1..6 {
+                let (one, two) = (&one, &two);
+                scope.spawn(move || assert_same(two, one, &positions(size * 9, true)));
+            }
+        });
+    }
+
+    #[test]
+    fn many_players_are_served_in_batches() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tiny.pt");
+        std::fs::write(&path, tiny::network(&tiny::honest_metadata("wdl"))).unwrap();
+        let options = BackendOptions {
+            threads: 3,
+            ..options(Some(&path))
+        };
+        let many = load_for_many(&options).unwrap();
+        assert_eq!(many.properties().recommended_threads, 3);
+        assert_same(&many, &load(&options).unwrap(), &positions(70, true));
+    }
+
+    /// Only the first backend is made while the file is there.
+    #[test]
+    fn a_network_is_loaded_once_for_all_that_goes_around_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tiny.pt");
+        std::fs::write(&path, tiny::network(&tiny::honest_metadata("wdl"))).unwrap();
+        let mut loader = Loader::default();
+        let first = loader.load(&options(Some(&path))).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let batch = positions(10, true);
+        for (threads, cache, seed) in [(3, 0, 0), (0, 1, 0), (2, 1, 7)] {
+            let other = loader.load(&BackendOptions {
+                threads,
+                cache,
+                seed,
+                ..options(Some(&path))
+            });
+            let other = other.unwrap();
+            assert_same(&other, &first, &batch);
+            let recommended = match threads {
+                0 => first.properties().recommended_threads,
+                threads => threads,
+            };
+            assert_eq!(other.properties().recommended_threads, recommended);
+        }
+        let mut elsewhere = options(Some(&path));
+        elsewhere.network.precision = Precision::Bf16;
+        assert!(matches!(
+            loader.load(&elsewhere),
+            Err(LoadError::Read { .. })
+        ));
+    }
+
+    #[test]
+    fn messages_name_the_file_and_the_remedy() {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = folder.path().join("missing.pt");
+        let error = load(&options(Some(&missing))).err().unwrap();
+        assert!(matches!(error, LoadError::Read { .. }));
+        assert!(error.to_string().contains("missing.pt"));
+        let text = folder.path().join("text.pt");
+        std::fs::write(&text, "1. e4 e5").unwrap();
+        for error in [
+            load(&options(Some(&text))).err(),
+            describe(Some(&text), CodePolicy::Checked).err(),
+        ] {
+            let message = error.unwrap().to_string();
+            assert!(
+                message.contains("text.pt") && message.contains("tessera import"),
+                "{message}"
+            );
+            assert!(!message.contains('\n'), "{message}");
+        }
+    }
+
+    #[test]
+    fn the_network_of_people_is_sound_where_it_is_built_in() {
+        let mut options = options(None);
+        options.network.built_in = BuiltIn::Human;
+        match (HUMAN, load(&options)) {
+            (Some(_), Ok(backend)) => assert!(backend.properties().reads_ratings),
+            (None, Err(error)) => assert!(error.to_string().contains("HumanNet"), "{error}"),
+            (file, backend) => panic!("{:?}, {:?}", file.is_some(), backend.err()),
+        }
+    }
+
+    #[test]
+    fn the_network_built_in_is_sound() {
+        match (BUILT_IN, describe(None, CodePolicy::Checked)) {
+            (Some(_), Ok(metadata)) => assert!(!metadata.name.is_empty()),
+            (None, Err(error)) => assert!(matches!(error, LoadError::NoneBuiltIn)),
+            (_, other) => panic!("{other:?}"),
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! The place of `networks.rs` in a program that is built without libtorch.
+
+use super::loader::LoadError;
+use crate::backend::{Backend, BackendOptions, DeviceChoice, NetworkOptions, Precision};
+use std::sync::Arc;
+
+/// Why a network cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum NetworkError {
+    /// The Cargo feature `torch` was off.
+    #[error(
+        "this program was built without libtorch (feature `torch`): set Backend to random or uniform"
+    )]
+    NoTorch,
+}
+
+/// None: there are no networks.
+#[must_use]
+pub fn formats(_: DeviceChoice) -> Vec<Precision> {
+    Vec::new()
+}
+
+/// There are none.
+#[derive(Debug)]
+pub(super) enum Networks {}
+
+impl Networks {
+    pub(super) fn load(options: &NetworkOptions) -> Result<Networks, LoadError> {
+        let file = options.net.as_ref().map(|path| path.display().to_string());
+        Err(LoadError::Network {
+            network: file.unwrap_or_else(|| "<built-in>".to_owned()),
+            source: NetworkError::NoTorch,
+        })
+    }
+
+    pub(super) fn backend(&self, _: &BackendOptions) -> Arc<dyn Backend> {
+        match *self {}
+    }
+
+    pub(super) fn backend_for_many(&self, _: &BackendOptions) -> Arc<dyn Backend> {
+        match *self {}
+    }
+}

@@ -1,0 +1,148 @@
+//! Network files as they are played.
+
+use crate::backend::{CodePolicy, Decoding, DeviceChoice, Metadata, Precision};
+use crate::network::{self, ArchitectureConfig, Playable};
+use crate::torch::{self, ComputeType, Module, NetworkError, NetworkFile, Program, TorchBackend};
+use std::sync::Arc;
+use tch::Device;
+
+/// Makes a network file ready to play on a device; `threads` will call at once, 0 leaves
+/// their number to the backend.
+///
+/// On the CPU a network of a family known here runs by that family's own code, and none
+/// of its file's; one that foresees futures does so everywhere. Elsewhere, and of others, the
+/// file's TorchScript runs, which may bring code as the policy says.
+///
+/// On the CPU libtorch computes each call on its caller's thread alone, in the whole
+/// process from now on: two callers with a thread each are faster than one with two.
+///
+/// # Errors
+/// [`NetworkError`] if the file is no network, or cannot run there.
+pub fn open(
+    file: &[u8],
+    policy: CodePolicy,
+    device: DeviceChoice,
+    precision: Precision,
+    threads: usize,
+) -> Result<TorchBackend, NetworkError> {
+    let (device, formats) = torch::resolve(device, precision)?;
+    let opened = Opened::new(file, policy, device)?;
+    let backend = opened.into_backend(file, &formats, Decoding::default())?;
+    Ok(backend.with_threads(threads))
+}
+
+/// A network file, opened once for a device.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    /// What it says of itself.
+    pub metadata: Metadata,
+    device: Device,
+    /// The network, where our own code runs it.
+    pub(super) network: Option<Playable>,
+    /// The file's code, where that evaluates positions.
+    script: Option<Module>,
+}
+
+impl Opened {
+    /// Opens a file for a device; see [`open`].
+    pub fn new(file: &[u8], policy: CodePolicy, device: Device) -> Result<Opened, NetworkError> {
+        use ArchitectureConfig::{Diffusion, Gpt, World};
+        let mut file = NetworkFile::open(file, policy)?;
+        let config = network::described(&file.metadata.architecture);
+        // What these do, no code of a file does.
+        let is_special = matches!(config, Ok(Gpt { .. } | World { .. }));
+        let is_ours = match config {
+            Err(_) => false,
+            Ok(Diffusion { .. }) => true,
+            Ok(_) => is_special || device == Device::Cpu,
+        };
+        let mut network = None;
+        if is_ours {
+            let tensors = file.tensors()?;
+            let found = Playable::from_tensors(&file.metadata, tensors);
+            network = match is_special {
+                true => Some(found?),
+                false => found.ok(),
+            };
+        }
+        let has_code = match network {
+            None => true,
+            Some(Playable::World(_)) => device != Device::Cpu,
+            Some(_) => false,
+        };
+        Ok(Opened {
+            metadata: file.metadata.clone(),
+            device,
+            network,
+            script: has_code.then(|| file.into_module()).transpose()?,
+        })
+    }
+
+    /// What evaluates positions in the best of these formats. `file` is what was opened;
+    /// futures are foreseen in this way, if the network does so.
+    pub fn into_backend(
+        self,
+        file: &[u8],
+        formats: &[ComputeType],
+        decoding: Decoding,
+    ) -> Result<TorchBackend, NetworkError> {
+        if self.device == Device::Cpu {
+            // Threads that had been started would wait for work, and spin meanwhile.
+            tch::set_num_threads(1);
+        }
+        TorchBackend::require(&self.metadata)?;
+        let (metadata, device) = (self.metadata.clone(), self.device);
+        match *formats {
+            [numbers] => {
+                let program = self.into_program(numbers, decoding)?;
+                TorchBackend::of_program(program, &metadata, device, numbers)
+            }
+            _ => TorchBackend::fastest(file, &metadata, device, formats, |numbers| {
+                self.program(numbers, decoding)
+            }),
+        }
+    }
+
+    /// The network in these numbers.
+    fn program(
+        &self,
+        numbers: ComputeType,
+        decoding: Decoding,
+    ) -> Result<Arc<dyn Program>, NetworkError> {
+        if let Some(script) = &self.script {
+            return Ok(Arc::new(script.copy()?.freeze(self.device, numbers.kind)?));
+        }
+        let frozen = match &self.network {
+            Some(Playable::Positions(network)) => {
+                network.freeze_on(self.device, numbers, decoding)?
+            }
+            Some(Playable::World(network)) => network.freeze_on(self.device, numbers, decoding)?,
+            Some(Playable::Moves(network)) => network.freeze_on(self.device, numbers, decoding)?,
+            None => return Err(NetworkError::Foreign),
+        };
+        Ok(Arc::new(frozen))
+    }
+
+    /// The same without a copy of what the file holds.
+    pub fn into_program(
+        self,
+        numbers: ComputeType,
+        decoding: Decoding,
+    ) -> Result<Arc<dyn Program>, NetworkError> {
+        match (self.script, self.network) {
+            (Some(script), _) => Ok(Arc::new(script.freeze(self.device, numbers.kind)?)),
+            (None, Some(Playable::Positions(network))) if self.device == Device::Cpu => {
+                Ok(Arc::new(network.into_frozen(numbers, decoding)))
+            }
+            (script, network) => Opened {
+                script,
+                network,
+                ..self
+            }
+            .program(numbers, decoding),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,243 @@
+use super::*;
+use crate::backend::{Backend, Batch};
+use crate::chess::Game;
+use crate::encode::{Encoder, Input};
+use crate::network::chessformer::{EmbeddingConfig, ModelConfig, NormKind, PositionConfig};
+use crate::network::lc0::{
+    AttentionBody, EncoderConfig, HeadChoice, Lc0Config, MovesLeftConfig, PolicyConfig, PolicyHead,
+    PolicyHeadConfig, SmolgenConfig, SquareEmbedding, Tower, ValueHead, ValueHeadConfig,
+};
+use crate::network::maia3::Maia3Config;
+use crate::network::{About, Activation, Chessformer, Evaluator, Lc0, Maia3, Network};
+use crate::torch::{ExportPrecision, tiny};
+use shakmaty::Position;
+use tch::Tensor;
+
+fn chessformer(edit: impl FnOnce(&mut ModelConfig)) -> Box<dyn Evaluator> {
+    let mut config = ModelConfig::preset("cf-1m-gab").unwrap();
+    (config.layers, config.width, config.heads) = (2, 64, 2);
+    (config.attacks, config.attack_bias) = (true, true);
+    config.norm = NormKind::Layer;
+    config.position = PositionConfig::Gab {
+        compress: 4,
+        hidden: 32,
+        generator: 32,
+    };
+    edit(&mut config);
+    Box::new(Chessformer::new(&config, Device::Cpu).unwrap())
+}
+
+fn value(wdl: bool) -> ValueHeadConfig {
+    ValueHeadConfig {
+        features: 16,
+        hidden: 32,
+        wdl,
+        error: wdl,
+        buckets: None,
+    }
+}
+
+/// A tower whose convolutions have a kernel of ours.
+fn tower() -> Box<dyn Evaluator> {
+    let config = Lc0Config {
+        input_format: 1,
+        activation: Activation::Relu,
+        tower: Some(Tower {
+            blocks: 2,
+            filters: 32,
+            squeeze: Some(8),
+        }),
+        attention: None,
+        policy: PolicyConfig {
+            embedding: None,
+            heads: [(
+                PolicyHead::Vanilla,
+                PolicyHeadConfig::Convolutional { channels: 80 },
+            )]
+            .into(),
+        },
+        value: [(ValueHead::Winner, value(false))].into(),
+        moves_left: None,
+    };
+    Box::new(Lc0::new(&config, HeadChoice::default(), Device::Cpu).unwrap())
+}
+
+/// A body by attention, of which several outputs share layers.
+fn body(embedding: SquareEmbedding) -> Box<dyn Evaluator> {
+    let policy = PolicyHeadConfig::Attention {
+        embedding: None,
+        encoder: None,
+        width: 64,
+    };
+    let config = Lc0Config {
+        input_format: 1,
+        activation: Activation::Mish,
+        tower: None,
+        attention: Some(AttentionBody {
+            width: 64,
+            embedding,
+            gates: true,
+            encoder: EncoderConfig {
+                layers: 2,
+                heads: 2,
+                attention: 64,
+                feed_forward: 96,
+                smolgen: Some(SmolgenConfig {
+                    compress: 4,
+                    hidden: 32,
+                    generator: 32,
+                }),
+            },
+            smolgen_activation: Activation::Swish,
+            feed_forward_activation: Activation::Mish,
+        }),
+        policy: PolicyConfig {
+            embedding: Some(64),
+            heads: [PolicyHead::Vanilla, PolicyHead::Optimistic]
+                .map(|head| (head, policy))
+                .into(),
+        },
+        value: [ValueHead::Winner, ValueHead::Q, ValueHead::St]
+            .map(|head| (head, value(true)))
+            .into(),
+        moves_left: Some(MovesLeftConfig {
+            features: 8,
+            hidden: 32,
+        }),
+    };
+    Box::new(Lc0::new(&config, HeadChoice::default(), Device::Cpu).unwrap())
+}
+
+fn maia3(name: &str) -> Box<dyn Evaluator> {
+    let mut config = Maia3Config::preset(name).unwrap();
+    (config.layers, config.width, config.heads) = (2, 64, 2);
+    Box::new(Maia3::new(&config, Device::Cpu).unwrap())
+}
+
+fn all() -> Vec<(&'static str, Box<dyn Evaluator>)> {
+    let global = EmbeddingConfig::Global {
+        board: 4,
+        feed_forward: 64,
+    };
+    let dense = SquareEmbedding::Dense {
+        board: 8,
+        feed_forward: 64,
+    };
+    vec![
+        ("attacks", chessformer(|_| ())),
+        ("ratings", chessformer(|config| config.elo = true)),
+        ("global", chessformer(|config| config.embedding = global)),
+        (
+            "narrow heads",
+            chessformer(|config| (config.heads, config.elo) = (4, true)),
+        ),
+        (
+            "Shaw",
+            chessformer(|config| {
+                config.position = PositionConfig::Shaw;
+                config.norm = NormKind::Rms;
+            }),
+        ),
+        (
+            "relative",
+            chessformer(|config| {
+                config.position = PositionConfig::Relative;
+                config.attacks = false;
+            }),
+        ),
+        (
+            "absolute",
+            chessformer(|config| {
+                config.position = PositionConfig::Absolute;
+                config.attack_bias = false;
+            }),
+        ),
+        ("tower", tower()),
+        ("body with a map", body(SquareEmbedding::Map)),
+        ("dense body", body(dense)),
+        ("Maia-3", maia3("maia3-3m")),
+        ("larger Maia-3", maia3("maia3-23m")),
+    ]
+}
+
+/// A network file with random weights.
+fn file(architecture: Box<dyn Evaluator>) -> Vec<u8> {
+    tch::manual_seed(3);
+    let flat = architecture.initial_weights();
+    let flat = &flat + flat.randn_like() * 0.05;
+    let about = About {
+        name: "random".to_owned(),
+        search_value: "wdl".to_owned(),
+        training: serde_json::Value::Null,
+        licence: "unknown".to_owned(),
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("net.pt");
+    let network = Network::new(architecture, &flat, about);
+    network.write(ExportPrecision::Fp16, &path).unwrap();
+    std::fs::read(path).unwrap()
+}
+
+/// Positions of a game, in numbers that fill no chunk of boards.
+fn inputs(encoder: &Encoder) -> Vec<Input> {
+    let mut game = Game::default();
+    let mut batch = Batch::default();
+    for ply in 0..11 {
+        batch.push(&game, &[], encoder).unwrap();
+        let moves = game.position().legal_moves();
+        game.play(moves[(ply * 7 + 3) % moves.len()]);
+    }
+    batch.inputs().to_vec()
+}
+
+fn is_of_a_family(backend: &TorchBackend) -> bool {
+    format!("{backend:?}").contains("program: FrozenNetwork")
+}
+
+/// Outputs of a file by both roads.
+fn both(file: &[u8], precision: Precision) -> [Vec<Tensor>; 2] {
+    let (policy, device) = (CodePolicy::Checked, DeviceChoice::Cpu);
+    let opened = open(file, policy, device, precision, 1).unwrap();
+    let script = TorchBackend::new(file, policy, device, precision, 1).unwrap();
+    assert!(is_of_a_family(&opened) && !is_of_a_family(&script));
+    let inputs = inputs(&opened.properties().encoder);
+    [opened, script].map(|backend| backend.forward(&inputs).unwrap())
+}
+
+/// In f32 to the last bit.
+#[test]
+fn networks_play_as_their_files_do() {
+    for (name, architecture) in all() {
+        let [opened, script] = both(&file(architecture), Precision::F32);
+        assert_eq!(opened, script, "{name}");
+    }
+}
+
+/// In bf16 files run by libtorch's operators alone, the opened networks by kernels.
+#[test]
+fn networks_play_in_bf16_nearly_as_their_files_do() {
+    for (name, architecture) in all() {
+        let [opened, script] = both(&file(architecture), Precision::Bf16);
+        for (opened, script) in opened.iter().zip(&script) {
+            // Plies that are left may all be none.
+            let off = (opened - script).norm() / script.norm().clamp_min(1e-3);
+            assert!(off.double_value(&[]) < 0.1, "{name}: {off}");
+        }
+    }
+}
+
+/// What ships, and graphs and networks of other programs.
+#[test]
+fn networks_of_other_families_run_by_their_files() {
+    let policy = CodePolicy::Checked;
+    let opened = |file: &[u8]| open(file, policy, DeviceChoice::Cpu, Precision::F32, 1).unwrap();
+    for name in ["tessera-xs", "tessera-s", "tessera-human"] {
+        let path = format!("{}/nets/{name}.pt", env!("CARGO_MANIFEST_DIR"));
+        assert!(
+            is_of_a_family(&opened(&std::fs::read(path).unwrap())),
+            "{name}"
+        );
+    }
+    let foreign = tiny::network(&tiny::honest_metadata("wdl"));
+    assert!(!is_of_a_family(&opened(&foreign)));
+}

@@ -1,0 +1,3 @@
+//! The place of `network` in a program built without libtorch, which knows no family.
+
+pub mod backends;

@@ -1,0 +1,531 @@
+//! Networks through libtorch.
+
+mod answers;
+mod archive;
+pub mod check;
+mod contents;
+mod device;
+mod fastest;
+pub(crate) mod fused;
+mod hash;
+mod module;
+mod numbers;
+mod pickle;
+mod process;
+mod program;
+mod script;
+pub(crate) mod shim;
+#[cfg(test)]
+pub(crate) mod tiny;
+
+pub use device::{DeviceError, device};
+pub use hash::tensor_hash;
+pub use module::{ComputeType, Module, TorchError};
+pub use pickle::PickleError;
+pub use process::{CudaStatus, Environment, LIBTORCH_VERSION, environment};
+pub use program::Program;
+pub use script::{ExportPrecision, Run, Script, ScriptError, TracedMethod};
+
+pub(crate) use archive::{Archive, ArchiveError};
+pub use contents::describe;
+pub(crate) use contents::{NetworkFile, contents};
+pub(crate) use device::{has_format, resolve, send};
+pub(crate) use numbers::{caught, floats, rows, words};
+pub(crate) use pickle::{Object, Pickle, View};
+pub(crate) use program::Inference;
+
+use crate::backend::{
+    Backend, BackendError, Batch, CodePolicy, ContractError, DeviceChoice, Evaluations, Foreseen,
+    Format, Metadata, Precision, Properties, Value,
+};
+use crate::chess::Game;
+use crate::encode::{Encoder, Input, POLICY_SIZE};
+use check::{CheckError, Refusal};
+use std::borrow::Cow;
+use std::sync::Arc;
+use tch::{Device, Kind, Tensor};
+
+/// How a zip archive begins.
+const ZIP: [u8; 4] = *b"PK\x03\x04";
+
+/// Why a network cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum NetworkError {
+    /// A file of another kind.
+    #[error(
+        "it is no TorchScript file: `tessera import` converts networks of other programs (Lc0's weights, ONNX, Maia-3 checkpoints)"
+    )]
+    OtherFormat,
+    /// There is no room for it.
+    #[error("there is not enough memory for it: {0}")]
+    OutOfMemory(String),
+    /// Not a TorchScript file, or damaged.
+    #[error(
+        "it is not a valid TorchScript file (truncated or corrupt?): {0}; fetch it again, or export it again with `train export`"
+    )]
+    NotTorchScript(String),
+    /// Its code might do anything: our exporters do not write it.
+    #[error("{0}; AllowNetworkCode (--allow-code) runs it anyway: only if you trust the file")]
+    Refused(#[from] Refusal),
+    /// A TorchScript file of another program.
+    #[error(
+        "it is a TorchScript file without a method `meta`, so not a network of this engine: `train export` writes those"
+    )]
+    Foreign,
+    /// A network of another version.
+    #[error("{0}: export it again with `train export` of this version")]
+    Contract(#[from] ContractError),
+    /// A network of a family that is gone.
+    #[error(
+        "it is a graph of ONNX (family `onnx`), which is no longer played: if Lc0's leela2onnx wrote the file that it came from, import that again"
+    )]
+    Graph,
+    /// The tensors are not those that were exported.
+    #[error("it is damaged (its tensors do not match its `hash`): fetch it again")]
+    Hash,
+    /// libtorch cannot run it here.
+    #[error("libtorch cannot run it: {0}")]
+    Torch(#[source] TorchError),
+    /// An output has another shape than the contract states.
+    #[error("its output `{name}` has the shape {found:?} in place of {expected:?}")]
+    Output {
+        /// The output.
+        name: String,
+        /// Its shape.
+        found: Vec<i64>,
+        /// What the contract says.
+        expected: Vec<i64>,
+    },
+    /// The device is not available.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+}
+
+impl From<TorchError> for NetworkError {
+    fn from(error: TorchError) -> NetworkError {
+        match error.is_out_of_memory() {
+            true => NetworkError::OutOfMemory(error.to_string()),
+            false => NetworkError::Torch(error),
+        }
+    }
+}
+
+impl From<CheckError> for NetworkError {
+    fn from(error: CheckError) -> NetworkError {
+        match error {
+            CheckError::Archive(ArchiveError::OutOfMemory(error)) => {
+                NetworkError::OutOfMemory(error.to_string())
+            }
+            CheckError::Archive(error) => NetworkError::NotTorchScript(error.to_string()),
+            CheckError::Refused(refusal) => NetworkError::Refused(refusal),
+        }
+    }
+}
+
+/// Opens a network file: the module on the CPU as it was exported, and its
+/// metadata, checked. Nothing of the file runs before it was checked, unless the
+/// policy allows all that it brings: see [`check`].
+///
+/// # Errors
+/// [`NetworkError`] if it is not a network of this engine, is damaged, or brings code
+/// that our exporters do not write.
+pub fn open(file: &[u8], policy: CodePolicy) -> Result<(Module, Metadata), NetworkError> {
+    process::prepare();
+    if !file.starts_with(&ZIP) || Archive::open(file).is_ok_and(|archive| archive.is_checkpoint()) {
+        return Err(NetworkError::OtherFormat);
+    }
+    let recorded = recorded(file).map(|json| parse(&json)).transpose()?;
+    let module = match policy {
+        CodePolicy::Checked => Module::load(&check::check(file)?),
+        CodePolicy::Allowed => Module::load(file),
+    };
+    let module = module.map_err(|error| match error.is_out_of_memory() {
+        true => NetworkError::OutOfMemory(error.to_string()),
+        false => NetworkError::NotTorchScript(error.to_string()),
+    })?;
+    let metadata = match recorded {
+        Some(metadata) => metadata,
+        // Version 1 of the contract.
+        None => {
+            let json = module.call_for_text("meta");
+            let json = json.map_err(|_| NetworkError::Foreign)?;
+            parse(&json.ok_or(NetworkError::Foreign)?)?
+        }
+    };
+    if tensor_hash(module.tensors()?) != metadata.hash {
+        return Err(NetworkError::Hash);
+    }
+    Ok((module, metadata))
+}
+
+/// What a network file of any make says of itself in a record, if it has one.
+fn recorded(file: &[u8]) -> Option<String> {
+    check::metadata(&mut Archive::open(file).ok()?).ok()?
+}
+
+/// The metadata that a network file has in a record of their own; `None` of files of
+/// version 1 of the contract. Nothing of the file runs or is checked.
+///
+/// # Errors
+/// [`NetworkError`] if the file is no archive, or its metadata are refused.
+pub fn metadata(file: &[u8]) -> Result<Option<Metadata>, NetworkError> {
+    let archive = Archive::open(file).map_err(CheckError::Archive);
+    let json = check::metadata(&mut archive?).map_err(CheckError::Archive)?;
+    json.map(|json| parse(&json)).transpose()
+}
+
+/// Metadata of a family that is still known, or of none that ever was.
+fn parse(json: &str) -> Result<Metadata, NetworkError> {
+    let metadata = Metadata::parse(json)?;
+    match metadata.architecture["family"] == "onnx" {
+        true => Err(NetworkError::Graph),
+        false => Ok(metadata),
+    }
+}
+
+/// A network on its device. Its clones share the memory of the parameters.
+#[derive(Clone, Debug)]
+pub struct TorchBackend {
+    program: Arc<dyn Program>,
+    metadata: Metadata,
+    properties: Properties,
+    heads: Heads,
+    /// The words of an [`Input`] that the network reads, in its order; `None`
+    /// if it reads all of them as they come.
+    words: Option<Vec<i64>>,
+    device: Device,
+    numbers: ComputeType,
+    /// Positions that go through the network at once, at most.
+    largest: usize,
+}
+
+/// Indices in the tuple of the outputs that players use.
+#[derive(Clone, Debug)]
+struct Heads {
+    policy: usize,
+    wdl: usize,
+    /// The expected result, where another head than `wdl` ranks moves.
+    q: Option<usize>,
+    error: Option<usize>,
+    moves_left: Option<usize>,
+}
+
+/// Positions a CPU core evaluates at once for nearly all of its speed.
+const CPU_BATCH: usize = 32;
+/// Positions beyond which a CPU core slows down, as the activations fall out
+/// of its cache.
+const CPU_LARGEST: usize = 64;
+/// Positions a CUDA device evaluates at once for nearly all of its speed.
+const CUDA_BATCH: usize = 256;
+/// Positions whose activations fit beside a large network in any device.
+const CUDA_LARGEST: usize = 1024;
+/// Callers that keep a CUDA device busy: one batch is gathered as the other is
+/// computed.
+const CUDA_THREADS: usize = 2;
+
+/// The batch sizes that networks are run in on CUDA, from the smallest: the first batch of
+/// a size chooses and loads kernels, which can take tens of milliseconds.
+fn cuda_batches() -> impl Iterator<Item = usize> {
+    let powers = (1..).map(|power| 1 << power);
+    let sizes = powers.flat_map(|size| [size, size + size / 2]);
+    let sizes = std::iter::once(1).chain(sizes);
+    sizes.take_while(|&size| size <= CUDA_LARGEST)
+}
+
+impl TorchBackend {
+    /// Makes the TorchScript of a network file ready on a device; `threads` will call at
+    /// once, 0 leaves their number to the backend. What players use on a processor is
+    /// [`backends::open`](crate::network::backends::open).
+    ///
+    /// # Errors
+    /// [`NetworkError`] if the file is no network, or cannot run there.
+    pub fn new(
+        file: &[u8],
+        policy: CodePolicy,
+        device: DeviceChoice,
+        precision: Precision,
+        threads: usize,
+    ) -> Result<TorchBackend, NetworkError> {
+        let (device, formats) = resolve(device, precision)?;
+        if device == Device::Cpu {
+            tch::set_num_threads(1);
+        }
+        let (module, metadata) = open(file, policy)?;
+        let backend = TorchBackend::fastest(file, &metadata, device, &formats, |numbers| {
+            Ok(Arc::new(module.copy()?.freeze(device, numbers.kind)?))
+        })?;
+        Ok(backend.with_threads(threads))
+    }
+
+    /// The network of a file on a device, in the best of these formats; `program` makes
+    /// its program in one of them.
+    ///
+    /// # Errors
+    /// What the first format fails by if the network runs in none.
+    pub(crate) fn fastest(
+        file: &[u8],
+        metadata: &Metadata,
+        device: Device,
+        formats: &[ComputeType],
+        program: impl Fn(ComputeType) -> Result<Arc<dyn Program>, NetworkError>,
+    ) -> Result<TorchBackend, NetworkError> {
+        let ready =
+            |numbers| TorchBackend::of_program(program(numbers)?, metadata, device, numbers);
+        if let &[numbers] = formats {
+            return ready(numbers);
+        }
+        // The same tensors may come with other code.
+        let network = format!("{}-{:08x}", metadata.hash, crc32fast::hash(file));
+        fastest::choose(&network, formats, ready)
+    }
+
+    /// A program that is on a device, in these numbers.
+    ///
+    /// # Errors
+    /// [`NetworkError`] if it does not compute what players need.
+    pub(crate) fn of_program(
+        program: Arc<dyn Program>,
+        metadata: &Metadata,
+        device: Device,
+        numbers: ComputeType,
+    ) -> Result<TorchBackend, NetworkError> {
+        TorchBackend::require(metadata)?;
+        let (recommended_batch, largest, callers) = match device {
+            Device::Cpu => (CPU_BATCH, CPU_LARGEST, process::threads()),
+            _ => (CUDA_BATCH, CUDA_LARGEST, CUDA_THREADS),
+        };
+        let planes = metadata.planes()?;
+        let heads = Heads::new(metadata);
+        let mut backend = TorchBackend {
+            program,
+            properties: Properties {
+                name: metadata.name.clone(),
+                encoder: Encoder::Rows(metadata.format().unwrap_or_default()),
+                has_value: true,
+                has_moves_left: heads.moves_left.is_some(),
+                has_error: heads.error.is_some(),
+                reads_ratings: planes.reads_ratings(),
+                recommended_batch,
+                recommended_threads: callers,
+                format: None,
+            },
+            heads,
+            words: words(&planes.scalars),
+            metadata: metadata.clone(),
+            device,
+            numbers,
+            largest,
+        };
+        backend.warm_up()?;
+        backend.numbers.int8 &= backend.program.multiplies_in_int8();
+        let precision = Precision::from(backend.numbers);
+        Ok(backend.with_format(Format::from(precision)))
+    }
+
+    /// That a network has what players need.
+    pub(crate) fn require(metadata: &Metadata) -> Result<(), ContractError> {
+        metadata.require("a player", &["policy", "wdl"])
+    }
+
+    fn with_format(mut self, format: Format) -> TorchBackend {
+        self.properties.format = Some(format);
+        self
+    }
+
+    /// Recommends so many threads; 0 leaves the recommendation as it is.
+    #[must_use]
+    pub fn with_threads(mut self, threads: usize) -> TorchBackend {
+        if threads > 0 {
+            self.properties.recommended_threads = threads;
+        }
+        self
+    }
+
+    /// What the network says of itself.
+    #[must_use]
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    /// Where the network is computed.
+    #[must_use]
+    pub fn device(&self) -> Device {
+        self.device
+    }
+
+    /// What the network is computed in; in int8 only if it has layers for it.
+    #[must_use]
+    pub fn numbers(&self) -> ComputeType {
+        self.numbers
+    }
+
+    /// libtorch records the types of the first calls and optimises for them:
+    /// up to 80 ms that no search should pay for.
+    fn warm_up(&self) -> Result<(), NetworkError> {
+        let input = Input::encode(&Game::default());
+        let batches = match self.device {
+            // A new batch size costs nothing there, a large one seconds.
+            Device::Cpu => vec![1, 2, 2, 1],
+            _ => [1, 1].into_iter().chain(cuda_batches()).collect(),
+        };
+        for batch in batches {
+            // One step does all that several do.
+            self.outputs(&vec![input; batch], Some(1))?;
+        }
+        Ok(())
+    }
+
+    /// The network's outputs for positions, in its order: f32 on the CPU,
+    /// contiguous, of the shapes that players rely on.
+    ///
+    /// # Errors
+    /// [`NetworkError`] if libtorch fails or the shapes are others.
+    pub fn forward(&self, inputs: &[Input]) -> Result<Vec<Tensor>, NetworkError> {
+        Ok(self.outputs(inputs, None)?.0)
+    }
+
+    /// The same, in so many steps, with what is foreseen.
+    fn outputs(
+        &self,
+        inputs: &[Input],
+        steps: Option<usize>,
+    ) -> Result<(Vec<Tensor>, Vec<Foreseen>), NetworkError> {
+        let count = inputs.len() as i64;
+        let filled = self.filled(inputs);
+        let on_device = rows(&filled, self.words.as_deref())?.f_to_device(self.device);
+        let on_device = on_device.map_err(TorchError::from)?;
+        let (outputs, mut foreseen) = self.program.foresee(&on_device, steps)?;
+        foreseen.truncate(inputs.len());
+        let outputs = outputs
+            .into_iter()
+            .map(|output| {
+                let output = match filled {
+                    Cow::Borrowed(_) => output,
+                    Cow::Owned(_) => output.f_narrow(0, 0, count)?,
+                };
+                let output = output.f_to_device(Device::Cpu)?;
+                output.f_to_kind(Kind::Float)?.f_contiguous()
+            })
+            .collect::<Result<Vec<Tensor>, tch::TchError>>()
+            .map_err(TorchError::from)?;
+        for (index, name) in self.metadata.outputs().enumerate() {
+            let expected = match name {
+                "policy" => vec![count, POLICY_SIZE as i64],
+                "wdl" => vec![count, 3],
+                _ if self.heads.reads(index) => vec![count],
+                _ => continue,
+            };
+            let found = outputs.get(index).map(Tensor::size).unwrap_or_default();
+            if found != expected {
+                return Err(NetworkError::Output {
+                    name: name.to_owned(),
+                    found,
+                    expected,
+                });
+            }
+        }
+        Ok((outputs, foreseen))
+    }
+
+    /// The positions, on CUDA with others up to a batch size that has been seen.
+    fn filled<'a>(&self, inputs: &'a [Input]) -> Cow<'a, [Input]> {
+        if self.device == Device::Cpu {
+            return Cow::Borrowed(inputs);
+        }
+        let batch = cuda_batches().find(|&batch| batch >= inputs.len());
+        match (batch, inputs.last()) {
+            (Some(batch), Some(&last)) if batch > inputs.len() => {
+                let mut filled = inputs.to_vec();
+                filled.resize(batch, last);
+                Cow::Owned(filled)
+            }
+            _ => Cow::Borrowed(inputs),
+        }
+    }
+
+    /// The value of position `index` from the outputs; `None` if they are not
+    /// finite.
+    fn value(&self, outputs: &[&[f32]], index: usize) -> Option<Value> {
+        let wdl = [0, 1, 2].map(|part| outputs[self.heads.wdl][3 * index + part]);
+        let scalars = [self.heads.q, self.heads.moves_left, self.heads.error];
+        Value::of_outputs(wdl, scalars.map(|head| Some(outputs[head?][index])))
+    }
+}
+
+impl Backend for TorchBackend {
+    fn properties(&self) -> &Properties {
+        &self.properties
+    }
+
+    fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {
+        self.answer(batch, None, out).map(|_| ())
+    }
+
+    fn foresee(
+        &self,
+        batch: &Batch,
+        steps: usize,
+        out: &mut Evaluations,
+    ) -> Result<Vec<Foreseen>, BackendError> {
+        self.answer(batch, Some(steps), out)
+    }
+}
+
+impl TorchBackend {
+    fn answer(
+        &self,
+        batch: &Batch,
+        steps: Option<usize>,
+        out: &mut Evaluations,
+    ) -> Result<Vec<Foreseen>, BackendError> {
+        out.clear();
+        let mut all_foreseen = Vec::new();
+        if batch.inputs().len() != batch.len() {
+            let reason = "the positions were not encoded".to_owned();
+            return Err(BackendError::Torch(reason));
+        }
+        let mut moves = (0..batch.len()).map(|index| batch.moves(index));
+        for inputs in batch.inputs().chunks(self.largest) {
+            let (tensors, foreseen) = self
+                .outputs(inputs, steps)
+                .map_err(|error| BackendError::Torch(error.to_string()))?;
+            all_foreseen.extend(foreseen);
+            let outputs: Vec<&[f32]> = tensors.iter().map(module::floats).collect();
+            let policies = outputs[self.heads.policy].chunks_exact(POLICY_SIZE);
+            for (index, (policy, moves)) in policies.zip(&mut moves).enumerate() {
+                let logits = moves.iter().map(|&mv| policy[usize::from(mv)]);
+                match self.value(&outputs, index) {
+                    Some(value) if logits.clone().all(f32::is_finite) => out.push(value, logits),
+                    _ => return Err(BackendError::NotFinite(self.metadata.name.clone())),
+                }
+            }
+        }
+        Ok(all_foreseen)
+    }
+}
+
+impl Heads {
+    /// The heads of a network whose metadata has been checked.
+    fn new(metadata: &Metadata) -> Heads {
+        let required = |name| metadata.output(name).unwrap_or_default();
+        let [q, error] = match metadata.ranking_outputs() {
+            Some(names) => names.map(|name| metadata.output(name)),
+            None => [None, None],
+        };
+        Heads {
+            policy: required("policy"),
+            wdl: required("wdl"),
+            q,
+            error,
+            moves_left: metadata.output("moves_left"),
+        }
+    }
+
+    /// Whether a scalar head is the output of this number.
+    fn reads(&self, output: usize) -> bool {
+        [self.q, self.error, self.moves_left].contains(&Some(output))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,242 @@
+//! Checks a network file before anything of it runs.
+//!
+//! A TorchScript file is a program: `torch::jit::load` runs the `__setstate__` of its
+//! classes, and `meta` and `forward` are code of the file. libtorch trusts files: its
+//! pickles may name tensors outside of their storages, and its parser recurses as deep
+//! as brackets nest. So the archive is read here without libtorch, and held to what
+//! our exporters write:
+//!
+//! - its records are those of a network, each within bounds once unpacked,
+//! - its code assigns what operators of a list make, without branches, loops, or
+//!   methods but two (`code`),
+//! - its pickle makes one object of the code's classes, with dense tensors that lie
+//!   within their storages (`pickle`).
+//!
+//! libtorch then gets an archive that is written anew from the records that were
+//! read: it cannot read the file otherwise than it was read here.
+
+mod code;
+mod operators;
+mod pickle;
+mod tokens;
+
+pub use operators::{ARGUMENTS, OPERATORS};
+
+use super::archive::{Archive, ArchiveError};
+use crate::backend::metadata::RECORD;
+use std::borrow::Cow;
+use std::io::{Cursor, Write};
+use zip::write::FileOptions;
+use zip::{CompressionMethod, ZipWriter};
+
+/// Bytes of the longest code that is read: ten times that of a network of 11 layers.
+const MOST_CODE: usize = 1 << 20;
+/// Bytes of the longest pickle that is read, which describes thousands of tensors.
+pub(super) const MOST_PICKLE: usize = 2 << 20;
+/// Bytes of the longest metadata that are read.
+const MOST_METADATA: usize = 64 << 20;
+/// Bytes of the longest record of a single value.
+const MOST_VALUE: usize = 16;
+/// Characters of what a file brings that a message repeats.
+const LONGEST_EXCERPT: usize = 60;
+
+/// The record of all code.
+const CODE: &str = "code/__torch__.py";
+/// The record of the network.
+const DATA: &str = "data.pkl";
+/// The record of tensors that are constants of the code.
+const CONSTANTS: &str = "constants.pkl";
+/// That record where there are none: an empty tuple.
+const NO_CONSTANTS: &[u8] = b"\x80\x02).";
+/// The record of the format's version, below 6 and from 6 on: libtorch writes what
+/// the operators need.
+const VERSIONS: [&str; 2] = ["version", ".data/version"];
+/// The record of the order of bytes.
+const BYTE_ORDER: &str = "byteorder";
+
+/// Why a network file is refused: our exporters do not write this.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// A record of another name.
+    #[error("unexpected record `{0}` in its archive")]
+    Record(String),
+    /// Parsers disagree about duplicate names.
+    #[error("duplicate record names in its archive")]
+    Duplicate,
+    /// A record that is long once it is unpacked.
+    #[error("record `{0}` is too large")]
+    Large(String),
+    /// A record of numbers that is compressed, or any by a foreign method.
+    #[error("record `{0}` is compressed")]
+    Compressed(String),
+    /// A record's contents.
+    #[error("record `{0}` has unexpected contents")]
+    Contents(&'static str),
+    /// A byte that is no part of the code that exporters write.
+    #[error("unexpected character 0x{0:02x} in its code")]
+    Character(u8),
+    /// Brackets or objects.
+    #[error("nested more than {0} deep")]
+    Nested(usize),
+    /// Calls.
+    #[error("more than {0} calls in its code")]
+    Long(usize),
+    /// A keyword or builtin.
+    #[error("unsupported keyword `{0}` in its code")]
+    Word(String),
+    /// A call of an operator that is not among [`OPERATORS`].
+    #[error("unsupported operator `{0}`")]
+    Call(String),
+    /// An argument that is not among [`ARGUMENTS`].
+    #[error("unsupported argument `{0}` in its code")]
+    Argument(String),
+    /// A method.
+    #[error("unsupported method `{0}`")]
+    Method(String),
+    /// A line of any other form.
+    #[error("unsupported line `{0}` in its code")]
+    Line(String),
+    /// A callable or class that a pickle names.
+    #[error("unsupported global `{0}` in its pickle")]
+    Global(String),
+    /// An operation of a pickle.
+    #[error("unsupported opcode 0x{0:02x} in its pickle")]
+    Operation(u8),
+    /// A pickle that does not fit together.
+    #[error("malformed pickle at byte {0}")]
+    Senseless(usize),
+    /// A tensor.
+    #[error("a tensor lies outside of its storage")]
+    Bounds,
+    /// An object without the attributes that its class declares.
+    #[error("an object of `{0}` has other attributes than its class declares")]
+    Attributes(String),
+    /// A storage of another size than its record.
+    #[error("record `data/{0}` has another size than its pickle states")]
+    Storage(String),
+}
+
+/// Why a file is not loaded.
+#[derive(Debug)]
+pub(super) enum CheckError {
+    /// Not a network's archive, or damaged.
+    Archive(ArchiveError),
+    /// Our exporters do not write this.
+    Refused(Refusal),
+}
+
+impl From<ArchiveError> for CheckError {
+    fn from(error: ArchiveError) -> CheckError {
+        match error {
+            ArchiveError::Large(name) => Refusal::Large(name).into(),
+            ArchiveError::Compressed(name) => Refusal::Compressed(name).into(),
+            other => CheckError::Archive(other),
+        }
+    }
+}
+
+impl From<Refusal> for CheckError {
+    fn from(refusal: Refusal) -> CheckError {
+        CheckError::Refused(refusal)
+    }
+}
+
+/// Checks a network file, and returns the archive for libtorch.
+///
+/// # Errors
+/// [`CheckError`] if it is damaged, or our exporters do not write what it holds.
+pub(super) fn check(file: &[u8]) -> Result<Vec<u8>, CheckError> {
+    let mut archive = Archive::open(file)?;
+    let names = archive.names();
+    if let Some(name) = names.iter().find(|name| !is_known(name)) {
+        return Err(Refusal::Record(excerpt(name)).into());
+    }
+    if names.len() != archive.len() {
+        return Err(Refusal::Duplicate.into());
+    }
+    let version_name = VERSIONS[usize::from(archive.has(VERSIONS[1]))];
+    let version = archive.unpacked(version_name, MOST_VALUE)?;
+    if !version.trim_ascii().iter().all(u8::is_ascii_digit) {
+        return Err(Refusal::Contents(version_name).into());
+    }
+    if archive.has(BYTE_ORDER) && *archive.unpacked(BYTE_ORDER, MOST_VALUE)? != *b"little" {
+        return Err(Refusal::Contents(BYTE_ORDER).into());
+    }
+    if *archive.unpacked(CONSTANTS, MOST_PICKLE)? != *NO_CONSTANTS {
+        return Err(Refusal::Contents(CONSTANTS).into());
+    }
+    let code = archive.unpacked(CODE, MOST_CODE)?;
+    let classes = code::read(&code)?;
+    let data = archive.unpacked(DATA, MOST_PICKLE)?;
+    let storages = pickle::read(&data, &classes)?;
+    metadata(&mut archive)?;
+    let mut records = vec![
+        (version_name.to_owned(), version),
+        (CONSTANTS.to_owned(), NO_CONSTANTS.into()),
+        (CODE.to_owned(), code),
+        (DATA.to_owned(), Cow::Borrowed(&*data)),
+    ];
+    for (key, size) in storages {
+        let name = format!("data/{key}");
+        let storage = archive.entry(&name)?;
+        if storage.len() != size {
+            return Err(Refusal::Storage(key.to_owned()).into());
+        }
+        records.push((name, storage.into()));
+    }
+    Ok(packed(&records, file.len())?)
+}
+
+/// The metadata that a file has in a record of their own. Nothing else is checked.
+///
+/// # Errors
+/// [`ArchiveError`] if the record is damaged.
+pub(super) fn metadata(archive: &mut Archive) -> Result<Option<String>, ArchiveError> {
+    let name = format!("extra/{RECORD}");
+    if !archive.has(&name) {
+        return Ok(None);
+    }
+    let metadata = archive.unpacked(&name, MOST_METADATA)?;
+    let metadata = String::from_utf8(metadata.into_owned());
+    metadata.map(Some).map_err(|_| ArchiveError::Damaged(name))
+}
+
+/// Whether network files have a record of this name.
+fn is_known(name: &str) -> bool {
+    let is_storage = |key: &str| key.bytes().all(|byte| byte.is_ascii_digit());
+    match name {
+        CODE | DATA | CONSTANTS | BYTE_ORDER => true,
+        _ if VERSIONS.contains(&name) => true,
+        // Which lines of which source the code came from, and a number by which
+        // archives are told apart: libtorch does without.
+        "code/__torch__.py.debug_pkl" | ".data/serialization_id" => true,
+        _ => match name.split_once('/') {
+            Some(("data", key)) => is_storage(key),
+            Some(("extra", name)) => name == RECORD,
+            _ => false,
+        },
+    }
+}
+
+/// An archive of these records, as libtorch reads them.
+fn packed(records: &[(String, Cow<[u8]>)], capacity: usize) -> Result<Vec<u8>, ArchiveError> {
+    let write = || {
+        let mut zip = ZipWriter::new(Cursor::new(Vec::with_capacity(capacity)));
+        let options = FileOptions::default().compression_method(CompressionMethod::Stored);
+        for (name, bytes) in records {
+            zip.start_file(format!("network/{name}"), options)?;
+            zip.write_all(bytes)?;
+        }
+        Ok(zip.finish()?.into_inner())
+    };
+    write().map_err(|error: zip::result::ZipError| ArchiveError::Directory(error.to_string()))
+}
+
+/// The beginning of what a file brings, fit for a message of one line.
+fn excerpt(text: &str) -> String {
+    let shown = text.chars().flat_map(char::escape_debug);
+    match text.chars().count() > LONGEST_EXCERPT {
+        true => shown.take(LONGEST_EXCERPT).chain("…".chars()).collect(),
+        false => shown.collect(),
+    }
+}

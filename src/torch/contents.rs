@@ -1,0 +1,217 @@
+//! Network files, read once: metadata and tensors without libtorch where that is possible,
+//! so that nothing of the file runs.
+
+use super::archive::Archive;
+use super::pickle::{Object, Pickle};
+use super::{Module, NetworkError, check, open, parse, tensor_hash};
+use crate::backend::{CodePolicy, Metadata};
+use tch::Tensor;
+
+/// How deep objects may nest.
+const MOST_NESTED: usize = 32;
+
+/// A network file that is open.
+pub(crate) struct NetworkFile<'f> {
+    bytes: &'f [u8],
+    policy: CodePolicy,
+    /// What it says of itself. The tensors match its hash, once they are read.
+    pub metadata: Metadata,
+    /// What is still to be read of it here.
+    archive: Option<Archive<'f>>,
+    /// As libtorch opened it.
+    module: Option<Module>,
+}
+
+impl<'f> NetworkFile<'f> {
+    /// Opens a file. What only libtorch reads, such as files of version 1 of the contract,
+    /// it reads as [`open`] does.
+    ///
+    /// # Errors
+    /// [`NetworkError`] if it is not a network of this engine, or is damaged.
+    pub fn open(bytes: &'f [u8], policy: CodePolicy) -> Result<NetworkFile<'f>, NetworkError> {
+        let (archive, metadata, module) = match directory(bytes) {
+            Some((archive, metadata)) => (Some(archive), metadata, None),
+            None => {
+                let (module, metadata) = open(bytes, policy)?;
+                (None, metadata, Some(module))
+            }
+        };
+        Ok(NetworkFile {
+            bytes,
+            policy,
+            metadata,
+            archive,
+            module,
+        })
+    }
+
+    /// Its tensors by name, as they were exported.
+    ///
+    /// # Errors
+    /// [`NetworkError`] if it is damaged.
+    pub fn tensors(&mut self) -> Result<Vec<(String, Tensor)>, NetworkError> {
+        let archive = self.archive.take();
+        match archive.and_then(|archive| tensors(archive, &self.metadata)) {
+            Some(tensors) => Ok(tensors),
+            None => Ok(self.module()?.tensors()?),
+        }
+    }
+
+    /// Its program, as [`open`] opens it.
+    ///
+    /// # Errors
+    /// [`NetworkError`], as for [`open`].
+    pub fn into_module(mut self) -> Result<Module, NetworkError> {
+        self.module()?;
+        Ok(self.module.expect("it was opened"))
+    }
+
+    fn module(&mut self) -> Result<&Module, NetworkError> {
+        match &mut self.module {
+            Some(module) => Ok(module),
+            none => Ok(none.insert(open(self.bytes, self.policy)?.0)),
+        }
+    }
+}
+
+/// The metadata of a network file and its tensors by name, as [`NetworkFile`] reads them.
+///
+/// # Errors
+/// [`NetworkError`] if it is not a network of this engine, or is damaged.
+pub(crate) fn contents(
+    file: &[u8],
+    policy: CodePolicy,
+) -> Result<(Metadata, Vec<(String, Tensor)>), NetworkError> {
+    let mut file = NetworkFile::open(file, policy)?;
+    let tensors = file.tensors()?;
+    Ok((file.metadata, tensors))
+}
+
+/// What a network file says of itself, once it has been checked. Nothing of it runs but of
+/// what only libtorch reads.
+///
+/// # Errors
+/// [`NetworkError`], as for [`open`].
+pub fn describe(file: &[u8], policy: CodePolicy) -> Result<Metadata, NetworkError> {
+    let is_harmless = policy == CodePolicy::Allowed || check::check(file).is_ok();
+    let read = directory(file).filter(|_| is_harmless);
+    let read = read.and_then(|(archive, metadata)| {
+        tensors(archive, &metadata)?;
+        Some(metadata)
+    });
+    match read {
+        Some(metadata) => Ok(metadata),
+        None => Ok(open(file, policy)?.1),
+    }
+}
+
+/// `None` if the file is not what exporters of ours write, or is damaged.
+fn directory(file: &[u8]) -> Option<(Archive<'_>, Metadata)> {
+    let mut archive = Archive::open(file).ok()?;
+    let is_little = !archive.has("byteorder") || archive.entry("byteorder").ok()? == b"little";
+    if archive.is_checkpoint() || !is_little {
+        return None;
+    }
+    let metadata = parse(&check::metadata(&mut archive).ok()??).ok()?;
+    Some((archive, metadata))
+}
+
+/// `None` if they are not what exporters of ours write, or not those of the metadata.
+fn tensors(mut archive: Archive, metadata: &Metadata) -> Option<Vec<(String, Tensor)>> {
+    let data = archive.unpacked("data.pkl", check::MOST_PICKLE).ok()?;
+    let pickle = Pickle::read_script(&data).ok()?;
+    let mut tensors = Tensors {
+        pickle: &pickle,
+        archive,
+        found: Vec::new(),
+    };
+    tensors.collect(pickle.root(), "", 0)?;
+    let found = tensors.found;
+    let hashed = found
+        .iter()
+        .map(|(name, it)| (name.clone(), it.shallow_clone()));
+    (tensor_hash(hashed) == metadata.hash).then_some(found)
+}
+
+/// The tensors of a pickle while they are collected.
+struct Tensors<'a, 'f> {
+    pickle: &'a Pickle<'a>,
+    archive: Archive<'f>,
+    found: Vec<(String, Tensor)>,
+}
+
+impl Tensors<'_, '_> {
+    /// Those of an object, whose name is `path`.
+    fn collect(&mut self, object: &Object, path: &str, depth: usize) -> Option<()> {
+        let &Object::Instance(_, Some(attributes)) = object else {
+            return None;
+        };
+        let Object::Dict(attributes) = self.pickle.get(attributes) else {
+            return None;
+        };
+        for &(name, value) in attributes {
+            let Object::Text(name) = self.pickle.get(name) else {
+                return None;
+            };
+            let name = format!("{path}{name}");
+            match self.pickle.get(value) {
+                Object::Tensor(view) => {
+                    let bytes = self.archive.entry(&format!("data/{}", view.storage.key));
+                    self.found.push((name, view.tensor(bytes.ok()?)?));
+                }
+                object @ Object::Instance(..) if depth < MOST_NESTED => {
+                    self.collect(object, &format!("{name}."), depth + 1)?;
+                }
+                Object::Instance(..) => return None,
+                _ => {}
+            }
+        }
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shipped(name: &str) -> Vec<u8> {
+        let path = format!("{}/nets/{name}.pt", env!("CARGO_MANIFEST_DIR"));
+        std::fs::read(path).unwrap()
+    }
+
+    #[test]
+    fn tensors_are_those_that_libtorch_reads() {
+        let sorted = |mut tensors: Vec<(String, Tensor)>| {
+            tensors.sort_by(|(left, _), (right, _)| left.cmp(right));
+            tensors
+        };
+        for name in ["tessera-xs", "tessera-human"] {
+            let file = shipped(name);
+            let (archive, metadata) = directory(&file).unwrap();
+            let found = tensors(archive, &metadata).unwrap();
+            let (module, expected) = open(&file, CodePolicy::Checked).unwrap();
+            assert_eq!(metadata, expected);
+            assert_eq!(sorted(found), sorted(module.tensors().unwrap()));
+        }
+    }
+
+    #[test]
+    fn damaged_files_are_left_to_libtorch() {
+        let file = shipped("tessera-xs");
+        assert!(directory(&file[..file.len() / 2]).is_none());
+        let mut damaged = file.clone();
+        damaged[file.len() / 2] ^= 1;
+        let read = directory(&damaged).and_then(|(archive, it)| tensors(archive, &it));
+        assert!(read.is_none());
+    }
+
+    /// An object that holds itself twice, which has as many tensors as paths lead there.
+    #[test]
+    fn objects_have_one_place() {
+        let own = b"\x80\x02c__torch__\nA\n)\x81q\x00}(X\x01\x00\x00\x00ah\x00\
+            X\x01\x00\x00\x00bh\x00ub.";
+        assert!(Pickle::read_script(own).is_err());
+        // Checkpoints have no objects.
+        assert!(Pickle::read(own).is_err());
+    }
+}

@@ -1,0 +1,170 @@
+//! The device and the format of a network, on this machine.
+
+use super::fused;
+use super::module::ComputeType;
+use super::process::{self, CudaStatus};
+use super::shim;
+use crate::backend::{DeviceChoice, Precision};
+use std::ffi::c_int;
+use tch::{Device, Kind, Tensor};
+
+/// Why a device cannot compute a network.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DeviceError {
+    /// libtorch's CUDA half is not installed.
+    #[error(
+        "libtorch's CUDA library cannot be loaded ({0}): run `tools/setup --cuda`, or choose the device cpu"
+    )]
+    NoCudaLibrary(String),
+    /// There is no driver, or no device.
+    #[error(
+        "no CUDA device was found: install NVIDIA's driver (`nvidia-smi` lists what it sees), or choose the device cpu"
+    )]
+    NoCudaDevice,
+    /// There are fewer devices.
+    #[error("there is no device cuda:{number}: the last one is cuda:{last}")]
+    NoSuchDevice {
+        /// The device asked for.
+        number: usize,
+        /// The device with the highest number.
+        last: usize,
+    },
+    /// libtorch has no fp16 kernels worth using on the CPU.
+    #[error("fp16 is for CUDA: on the CPU choose the precision int8, bf16 or f32")]
+    Fp16OnCpu,
+    /// Kernels in int8 are for processors.
+    #[error("int8 is for the CPU: on CUDA choose the precision fp16, bf16 or f32")]
+    Int8OnCuda,
+    /// Such kernels are written for x86.
+    #[error("int8 needs an x86 processor with AVX2: here choose the precision bf16 or f32")]
+    NoInt8,
+}
+
+/// The device that is meant, on this machine; readies libtorch for it.
+///
+/// # Errors
+/// [`DeviceError`], saying what is missing and how to get it.
+pub fn device(choice: DeviceChoice) -> Result<Device, DeviceError> {
+    resolve(choice, Precision::F32).map(|(device, _)| device)
+}
+
+/// The tensor, which is in the CPU's memory, on a device. A copy to a GPU does not wait
+/// for what the GPU is doing.
+///
+/// # Panics
+/// If the device has no memory for it.
+pub(crate) fn send(tensor: Tensor, device: Device) -> Tensor {
+    let Device::Cuda(number) = device else {
+        return tensor;
+    };
+    // SAFETY: the tensor is valid for the call.
+    let [copy] = fused::outputs(|out| unsafe {
+        shim::tessera_send(tensor.as_ptr().cast(), number as c_int, out)
+    });
+    copy
+}
+
+/// Whether a device is there and computes in a format.
+pub(crate) fn has_format(choice: DeviceChoice, precision: Precision) -> bool {
+    resolve(choice, precision).is_ok()
+}
+
+/// The device that is meant on this machine, and the formats that are: never none, of
+/// several the preferred one first.
+pub(crate) fn resolve(
+    choice: DeviceChoice,
+    precision: Precision,
+) -> Result<(Device, Vec<ComputeType>), DeviceError> {
+    let device = match (choice, process::cuda_status()) {
+        (DeviceChoice::Cpu, _) => Device::Cpu,
+        (DeviceChoice::Auto, CudaStatus::Devices(_)) => Device::Cuda(0),
+        (DeviceChoice::Auto, _) => Device::Cpu,
+        (DeviceChoice::Cuda(number), CudaStatus::Devices(devices)) if number < devices => {
+            Device::Cuda(number)
+        }
+        (DeviceChoice::Cuda(number), CudaStatus::Devices(devices)) => {
+            let last = devices.saturating_sub(1);
+            return Err(DeviceError::NoSuchDevice { number, last });
+        }
+        (DeviceChoice::Cuda(_), CudaStatus::NoDevice) => return Err(DeviceError::NoCudaDevice),
+        (DeviceChoice::Cuda(_), CudaStatus::NotLoaded(reason)) => {
+            return Err(DeviceError::NoCudaLibrary(reason));
+        }
+    };
+    let numbers = match (precision, device) {
+        (Precision::F32, _) => Kind::Float.into(),
+        (Precision::Bf16, _) => Kind::BFloat16.into(),
+        (Precision::Fp16 | Precision::Auto, Device::Cuda(_)) => Kind::Half.into(),
+        (Precision::Int8, Device::Cuda(_)) => return Err(DeviceError::Int8OnCuda),
+        (Precision::Fp16, _) => return Err(DeviceError::Fp16OnCpu),
+        (Precision::Int8, _) => fused::int8().ok_or(DeviceError::NoInt8)?.numbers,
+        (Precision::Auto, _) => return Ok((device, formats_of_cpu())),
+    };
+    Ok((device, vec![numbers]))
+}
+
+/// The formats that may be the fastest on this processor, in the order of what they
+/// promise for a Chessformer: AMX multiplies bf16 faster than anything multiplies bytes.
+fn formats_of_cpu() -> Vec<ComputeType> {
+    let bf16 = process::prepare().cpu_bf16.then(|| Kind::BFloat16.into());
+    let mut formats: Vec<ComputeType> = bf16.into_iter().chain([Kind::Float.into()]).collect();
+    if let Some(int8) = fused::int8() {
+        formats.insert(usize::from(!int8.is_preferred), int8.numbers);
+    }
+    formats
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_formats_to_choose_from_are_those_the_processor_computes_in() {
+        if matches!(process::cuda_status(), CudaStatus::Devices(_)) {
+            let (_, formats) = resolve(DeviceChoice::Cuda(0), Precision::Auto).unwrap();
+            assert_eq!(formats, [Kind::Half.into()]);
+        }
+        for sets in 0..=fused::ALL_SETS {
+            let (formats, int8) = fused::without_fastest(sets, || {
+                let (_, formats) = resolve(DeviceChoice::Cpu, Precision::Auto).unwrap();
+                (formats, fused::int8())
+            });
+            let has = |kind: Kind| formats.contains(&kind.into());
+            assert!(has(Kind::Float) && !has(Kind::Half), "{formats:?}");
+            assert_eq!(has(Kind::BFloat16), process::prepare().cpu_bf16);
+            let Some(int8) = int8 else {
+                assert!(formats.iter().all(|numbers| !numbers.int8));
+                continue;
+            };
+            // A tie goes to int8, but with AMX to bf16.
+            assert!(formats.contains(&int8.numbers));
+            assert_eq!(formats[0] == int8.numbers, int8.is_preferred);
+            assert!(formats[0].int8 || formats[0].kind == Kind::BFloat16);
+        }
+    }
+
+    #[test]
+    fn a_device_that_is_not_there_is_refused_with_the_remedy() {
+        let error = resolve(DeviceChoice::Cuda(usize::MAX), Precision::Auto).unwrap_err();
+        let remedy = match process::cuda_status() {
+            CudaStatus::NotLoaded(_) => "tools/setup --cuda",
+            CudaStatus::NoDevice => "driver",
+            CudaStatus::Devices(_) => "the last one",
+        };
+        assert!(error.to_string().contains(remedy), "{error}");
+        assert_eq!(
+            resolve(DeviceChoice::Cpu, Precision::Fp16),
+            Err(DeviceError::Fp16OnCpu)
+        );
+        assert_eq!(
+            fused::without_fastest(fused::ALL_SETS, || {
+                resolve(DeviceChoice::Cpu, Precision::Int8)
+            }),
+            Err(DeviceError::NoInt8)
+        );
+        assert_eq!(
+            resolve(DeviceChoice::Cpu, Precision::F32),
+            Ok((Device::Cpu, vec![Kind::Float.into()]))
+        );
+    }
+}

@@ -1,0 +1,208 @@
+//! Which format a network is fastest in here, by measurement.
+//!
+//! What is right for one architecture is wrong for another: dense layers of a
+//! Chessformer gain from int8, a tower's convolutions are fastest in f32. So all formats
+//! that may be are tried once, and the [answer](super::answers) is kept.
+
+use super::answers::Answers;
+use super::{ComputeType, NetworkError, TorchBackend, process};
+use crate::backend::{Backend, Format, Precision, Speed};
+use crate::chess::Game;
+use crate::encode::Input;
+use std::time::Duration;
+
+// The time that a thread computed, which leaves out what the machine does besides. Windows
+// tells it in ticks that are longer than a call.
+#[cfg(not(windows))]
+use cpu_time::ThreadTime as Clock;
+#[cfg(windows)]
+use std::time::Instant as Clock;
+
+/// The time that a batch is to take at most, as far as a smaller one takes less.
+const BATCH: Duration = Duration::from_millis(50);
+/// The time after which there are no more calls than [`LEAST`].
+const ENOUGH: Duration = Duration::from_millis(400);
+/// Calls by which the speed of a format is known that could be the fastest.
+const LEAST: usize = 3;
+/// Calls by which it is known well.
+const MOST: usize = 10;
+/// A format this many times as slow as the best after any call is tried no further.
+const HOPELESS: f64 = 1.5;
+/// What one format is to gain over another that is preferred, as a share of the time:
+/// more than times differ by chance.
+const MARGIN: f64 = 0.05;
+
+/// The network in the first of these formats that no other is clearly faster than.
+/// Formats that it cannot run in are passed over. `network` tells its file from others,
+/// `freeze` readies it in a format.
+///
+/// # Errors
+/// What the first format fails by if the network runs in none.
+pub(super) fn choose(
+    network: &str,
+    formats: &[ComputeType],
+    freeze: impl Fn(ComputeType) -> Result<TorchBackend, NetworkError>,
+) -> Result<TorchBackend, NetworkError> {
+    let processor = process::processor();
+    // Nobody else measures meanwhile, and all of a process get one answer.
+    let mut answers = Answers::of_user();
+    if let Some(format) = answers.find(network, &processor) {
+        let is_it = |numbers: &&ComputeType| Precision::from(**numbers) == format.precision;
+        if let Some(&numbers) = formats.iter().find(is_it) {
+            return Ok(freeze(numbers)?.with_format(format));
+        }
+    }
+    let mut backends = Vec::new();
+    for &numbers in formats {
+        // Without layers for int8 it is not in that format.
+        let backend = freeze(numbers).ok();
+        backends.extend(backend.filter(|backend| backend.numbers() == numbers));
+    }
+    let (best, speeds) = match backends.len() {
+        // It says why.
+        0 => return freeze(formats[0]),
+        1 => (0, Vec::new()),
+        _ => compare(&backends),
+    };
+    let backend = backends.swap_remove(best);
+    let format = Format {
+        precision: backend.numbers().into(),
+        speeds,
+    };
+    answers.keep(network, &processor, &format);
+    Ok(backend.with_format(format))
+}
+
+/// The place of the first that no other is clearly faster than, and the speeds of those
+/// that do not fail.
+fn compare(backends: &[TorchBackend]) -> (usize, Vec<Speed>) {
+    let batches @ [largest, _] = batches_for(&backends[0]);
+    // As many positions in batches of each size.
+    let call = |backend: &TorchBackend| {
+        let times =
+            batches.map(|batch| Some(time(backend, batch)?.mul_f64(largest as f64 / batch as f64)));
+        times.into_iter().sum()
+    };
+    let times = race(backends, call);
+    let positions = (batches.len() * largest) as f64;
+    let speed = |(backend, time): (&TorchBackend, &Option<Duration>)| {
+        Some(Speed {
+            precision: backend.numbers().into(),
+            evaluations_per_second: positions / time.as_ref()?.as_secs_f64(),
+        })
+    };
+    let speeds = backends.iter().zip(&times).filter_map(speed).collect();
+    (first_of_the_fastest(&times).unwrap_or_default(), speeds)
+}
+
+/// Batch sizes: the recommended one, which a search comes to as its tree grows, and a
+/// quarter of it, which it has before. Smaller ones if the recommended takes too long.
+fn batches_for(backend: &TorchBackend) -> [usize; 2] {
+    let recommended = backend.properties().recommended_batch;
+    let one = time(backend, 1).unwrap_or_default();
+    let affordable = BATCH.as_secs_f64() / one.as_secs_f64().max(1e-9);
+    let batch = (affordable as usize).clamp(1, recommended);
+    [batch, batch.div_ceil(4)]
+}
+
+/// The time that a batch takes; `None` if it fails.
+fn time(backend: &TorchBackend, batch: usize) -> Option<Duration> {
+    let inputs = vec![Input::encode(&Game::default()); batch];
+    let clock = Clock::now();
+    backend.forward(&inputs).ok()?;
+    Some(clock.elapsed())
+}
+
+/// The shortest time of each contestant, of several calls in turns: what else the machine
+/// does slows all of them. `None` of those that fail.
+fn race<T>(
+    contestants: &[T],
+    mut call: impl FnMut(&T) -> Option<Duration>,
+) -> Vec<Option<Duration>> {
+    let mut times: Vec<Option<Duration>> = vec![Some(Duration::MAX); contestants.len()];
+    let mut spent = Duration::ZERO;
+    for round in 0..MOST {
+        let best = times.iter().flatten().min().copied().unwrap_or_default();
+        let is_in = |time: &Option<Duration>| {
+            time.is_some_and(|time| round == 0 || time < best.mul_f64(HOPELESS))
+        };
+        let is_decided = times.iter().filter(|time| is_in(time)).count() < 2;
+        if is_decided || round >= LEAST && spent > ENOUGH {
+            break;
+        }
+        for (contestant, time) in contestants.iter().zip(&mut times) {
+            if is_in(time) {
+                let latest = call(contestant);
+                spent += latest.unwrap_or_default();
+                *time = latest.and_then(|latest| Some(latest.min((*time)?)));
+            }
+        }
+    }
+    times
+}
+
+/// The first that takes hardly longer than the fastest; `None` if all failed.
+fn first_of_the_fastest(times: &[Option<Duration>]) -> Option<usize> {
+    let best = times.iter().flatten().min()?.as_secs_f64();
+    let is_fast = |time: &Option<Duration>| {
+        time.is_some_and(|time| time.as_secs_f64() * (1.0 - MARGIN) <= best)
+    };
+    times.iter().position(is_fast)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn milliseconds(times: &[u64]) -> Vec<Option<Duration>> {
+        let time = |&time: &u64| (time > 0).then(|| Duration::from_millis(time));
+        times.iter().map(time).collect()
+    }
+
+    /// The race of contestants whose calls take these times, 0 if they fail, and the
+    /// number of calls of each.
+    fn raced(calls: &[&[u64]]) -> (Vec<Option<Duration>>, Vec<usize>) {
+        let counts: Vec<_> = calls.iter().map(|_| std::cell::Cell::new(0)).collect();
+        let contestants: Vec<_> = calls.iter().zip(&counts).collect();
+        let times = race(&contestants, |(calls, count)| {
+            let time = calls[count.get() % calls.len()];
+            count.set(count.get() + 1);
+            (time > 0).then(|| Duration::from_millis(time))
+        });
+        (times, counts.iter().map(|count| count.get()).collect())
+    }
+
+    #[test]
+    fn the_slow_leave_the_race() {
+        let (times, calls) = raced(&[&[7], &[14], &[33]]);
+        assert_eq!((times, calls), (milliseconds(&[7, 14, 33]), vec![1, 1, 1]));
+        let (times, calls) = raced(&[&[8], &[7], &[33]]);
+        assert_eq!(times, milliseconds(&[8, 7, 33]));
+        assert_eq!(calls, [MOST, MOST, 1]);
+        // Long calls are not repeated for ever.
+        let (_, calls) = raced(&[&[800], &[700]]);
+        assert_eq!(calls, [LEAST, LEAST]);
+    }
+
+    #[test]
+    fn the_shortest_time_counts_and_failures_do_not() {
+        let (times, _) = raced(&[&[12, 9, 10], &[11, 11, 11, 8]]);
+        assert_eq!(times, milliseconds(&[9, 8]));
+        let (times, calls) = raced(&[&[0], &[5], &[6, 0]]);
+        assert_eq!(times, milliseconds(&[0, 5, 0]));
+        assert_eq!(calls, [1, 2, 2]);
+        assert_eq!(raced(&[&[0], &[0]]).0, [None, None]);
+    }
+
+    #[test]
+    fn the_preferred_wins_a_tie() {
+        let winner = |times: &[u64]| first_of_the_fastest(&milliseconds(times));
+        assert_eq!(winner(&[100, 100]), Some(0));
+        assert_eq!(winner(&[104, 100]), Some(0));
+        assert_eq!(winner(&[100, 104]), Some(0));
+        assert_eq!(winner(&[107, 100]), Some(1));
+        assert_eq!(winner(&[150, 104, 100]), Some(1));
+        assert_eq!(winner(&[0, 300]), Some(1));
+        assert_eq!(winner(&[0, 0]), None);
+    }
+}

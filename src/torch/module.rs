@@ -1,0 +1,476 @@
+//! TorchScript modules with what [`tch::CModule`] lacks: loading from memory,
+//! several outputs, freezing, casting only what is floating-point.
+
+use super::shim::{self, take_text};
+use crate::backend::{BackendError, Precision};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::path::Path;
+use std::ptr::{self, NonNull};
+use tch::{Device, Kind, Tensor};
+
+/// What libtorch says went wrong.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct TorchError(String);
+
+impl TorchError {
+    /// What a message of libtorch's says, in one line.
+    pub(crate) fn new(message: &str) -> TorchError {
+        TorchError(gist(message).to_owned())
+    }
+
+    /// Whether it comes of a lack of memory, on the processor's side or on a device.
+    #[must_use]
+    pub fn is_out_of_memory(&self) -> bool {
+        const SIGNS: [&str; 3] = ["bad_alloc", "can't allocate memory", "out of memory"];
+        SIGNS.iter().any(|sign| self.0.contains(sign))
+    }
+}
+
+impl From<tch::TchError> for TorchError {
+    fn from(error: tch::TchError) -> TorchError {
+        TorchError::new(&error.to_string())
+    }
+}
+
+impl From<TorchError> for BackendError {
+    fn from(error: TorchError) -> BackendError {
+        BackendError::Torch(error.to_string())
+    }
+}
+
+/// What a frozen network is computed in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ComputeType {
+    /// The type of its floating-point numbers.
+    pub kind: Kind,
+    /// Whether dense layers of tokens multiply in int8, where they have kernels: on the
+    /// CPU, if `kind` is what these kernels take.
+    pub int8: bool,
+}
+
+impl From<Kind> for ComputeType {
+    fn from(kind: Kind) -> ComputeType {
+        ComputeType { kind, int8: false }
+    }
+}
+
+impl From<ComputeType> for Precision {
+    fn from(numbers: ComputeType) -> Precision {
+        match numbers {
+            ComputeType { int8: true, .. } => Precision::Int8,
+            ComputeType {
+                kind: Kind::BFloat16,
+                ..
+            } => Precision::Bf16,
+            ComputeType {
+                kind: Kind::Half, ..
+            } => Precision::Fp16,
+            ComputeType { .. } => Precision::F32,
+        }
+    }
+}
+
+/// A TorchScript module, owned.
+#[derive(Debug)]
+pub struct Module(NonNull<shim::Module>);
+
+// SAFETY: a module is reference-counted by atomics, and `forward`, which alone
+// runs on several threads at once, takes its locks inside libtorch. Whatever
+// changes a module takes it by `&mut` or by value.
+unsafe impl Send for Module {}
+// SAFETY: as above.
+unsafe impl Sync for Module {}
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        // SAFETY: the pointer came from the shim's `new` and is dropped once.
+        unsafe { shim::tessera_module_free(self.0.as_ptr()) }
+    }
+}
+
+impl Module {
+    /// An empty module, to be filled by [`Module::register_parameter`],
+    /// [`Module::register_buffer`] and [`Module::define`].
+    ///
+    /// # Errors
+    /// [`TorchError`] if the name is no identifier.
+    pub fn create(name: &str) -> Result<Module, TorchError> {
+        let name = c_string(name)?;
+        let mut module = ptr::null_mut();
+        // SAFETY: both pointers are valid for the call.
+        check(unsafe { shim::tessera_module_create(name.as_ptr(), &raw mut module) })?;
+        owned(module)
+    }
+
+    /// Reads a TorchScript file from memory, onto the CPU. Nothing of it is checked:
+    /// libtorch runs what it brings. For networks there is [`open`](super::open).
+    ///
+    /// # Errors
+    /// [`TorchError`] if the bytes are not such a file or not whole.
+    pub fn load(file: &[u8]) -> Result<Module, TorchError> {
+        let mut module = ptr::null_mut();
+        // SAFETY: the bytes outlive the call, which copies what it keeps.
+        let loaded = check(unsafe {
+            shim::tessera_module_load(file.as_ptr().cast(), file.len(), &raw mut module)
+        });
+        // Behind the first sentence libtorch guesses at length what may be wrong.
+        loaded.map_err(|TorchError(message)| {
+            let first = message.split(". ").next().unwrap_or_default();
+            TorchError(first.to_owned())
+        })?;
+        owned(module)
+    }
+
+    /// A copy that shares nothing with the module.
+    ///
+    /// # Errors
+    /// [`TorchError`] if there is no memory for it.
+    pub fn copy(&self) -> Result<Module, TorchError> {
+        let mut module = ptr::null_mut();
+        // SAFETY: the module is valid, and the place is for the call.
+        check(unsafe { shim::tessera_module_copy(self.0.as_ptr(), &raw mut module) })?;
+        owned(module)
+    }
+
+    /// Writes the module as a TorchScript file.
+    ///
+    /// # Errors
+    /// [`TorchError`] if the file cannot be written.
+    pub fn save(&self, path: &Path) -> Result<(), TorchError> {
+        let path = path
+            .to_str()
+            .ok_or_else(|| TorchError(format!("{} is not UTF-8", path.display())))?;
+        let path = c_string(path)?;
+        // SAFETY: the module is valid, the text outlives the call.
+        check(unsafe { shim::tessera_module_save(self.0.as_ptr(), path.as_ptr()) })
+    }
+
+    /// Compiles methods written in TorchScript, such as
+    /// `def forward(self, x): return x`.
+    ///
+    /// # Errors
+    /// [`TorchError`] if the source does not compile.
+    pub fn define(&mut self, source: &str) -> Result<(), TorchError> {
+        // The parser wants the last line ended.
+        let source = c_string(&format!("{source}\n"))?;
+        // SAFETY: the module is valid, the text outlives the call.
+        check(unsafe { shim::tessera_module_define(self.0.as_ptr(), source.as_ptr()) })
+    }
+
+    /// Adds a tensor that training changes.
+    ///
+    /// # Errors
+    /// [`TorchError`] if the name cannot be one.
+    pub fn register_parameter(&mut self, name: &str, tensor: &Tensor) -> Result<(), TorchError> {
+        self.register(name, tensor, true)
+    }
+
+    /// Adds a tensor that training leaves alone.
+    ///
+    /// # Errors
+    /// [`TorchError`] if the name cannot be one.
+    pub fn register_buffer(&mut self, name: &str, tensor: &Tensor) -> Result<(), TorchError> {
+        self.register(name, tensor, false)
+    }
+
+    fn register(&mut self, name: &str, tensor: &Tensor, parameter: bool) -> Result<(), TorchError> {
+        let name = c_string(name)?;
+        let tensor = tensor.as_ptr().cast();
+        // SAFETY: all three are valid; the module takes a reference of its own
+        // to the tensor.
+        check(unsafe {
+            shim::tessera_module_register(self.0.as_ptr(), name.as_ptr(), tensor, parameter)
+        })
+    }
+
+    /// The module's parameters and buffers by name, those of its submodules
+    /// included.
+    ///
+    /// # Errors
+    /// [`TorchError`] if one is not a dense tensor of plain numbers in the CPU's
+    /// memory, all of them in its storage.
+    pub fn tensors(&self) -> Result<Vec<(String, Tensor)>, TorchError> {
+        let mut tensors = Vec::new();
+        let context: *mut Vec<(String, Tensor)> = &raw mut tensors;
+        // SAFETY: the module is valid and `context` is what `collect` expects.
+        check(unsafe { shim::tessera_module_tensors(self.0.as_ptr(), context.cast(), collect) })?;
+        Ok(tensors)
+    }
+
+    /// What a method without arguments says; `None` where there is no such method.
+    ///
+    /// # Errors
+    /// [`TorchError`] if the method fails or returns something else than text.
+    pub fn call_for_text(&self, method: &str) -> Result<Option<String>, TorchError> {
+        let method = c_string(method)?;
+        let mut text = ptr::null_mut();
+        // SAFETY: all pointers are valid for the call.
+        check(unsafe {
+            shim::tessera_module_string(self.0.as_ptr(), method.as_ptr(), &raw mut text)
+        })?;
+        // SAFETY: the shim hands over text of its own, or null.
+        Ok(unsafe { take_text(text) })
+    }
+
+    /// Moves the module to a device, turns its floating-point tensors into
+    /// `kind` and freezes it: parameters become constants of a graph that
+    /// is optimised for inference. Of its methods only `forward` is left.
+    ///
+    /// # Errors
+    /// [`TorchError`] if the device has no memory for it or the module cannot
+    /// be frozen.
+    ///
+    /// # Panics
+    /// If `kind` is not Float, BFloat16 or Half, or the device is neither the
+    /// CPU nor CUDA.
+    pub fn freeze(self, device: Device, kind: Kind) -> Result<Module, TorchError> {
+        let device = match device {
+            Device::Cpu => -1,
+            Device::Cuda(number) => c_int::try_from(number).unwrap_or(c_int::MAX),
+            other => panic!("networks do not run on {other:?}"),
+        };
+        let kind = match kind {
+            Kind::Float => 0,
+            Kind::BFloat16 => 1,
+            Kind::Half => 2,
+            other => panic!("networks are not computed in {other:?}"),
+        };
+        // The fuser compiles CUDA kernels at run time, anew for many a batch
+        // size, with a library of its own to install.
+        tch::jit::set_tensor_expr_fuser_enabled(false);
+        // SAFETY: the module is valid and nobody else sees it.
+        check(unsafe { shim::tessera_module_freeze(self.0.as_ptr(), device, kind) })?;
+        Ok(self)
+    }
+
+    /// Runs `forward` on one tensor and returns the tensors of its tuple, in
+    /// inference mode: no gradient can flow through them.
+    ///
+    /// # Errors
+    /// [`TorchError`] if the input does not fit or the device fails.
+    pub fn forward(&self, input: &Tensor) -> Result<Vec<Tensor>, TorchError> {
+        let mut outputs: Vec<(String, Tensor)> = Vec::new();
+        let context: *mut Vec<(String, Tensor)> = &raw mut outputs;
+        // SAFETY: module and input are valid and `context` is what `collect`
+        // expects.
+        check(unsafe {
+            let input = input.as_ptr().cast();
+            shim::tessera_module_forward(self.0.as_ptr(), input, context.cast(), collect)
+        })?;
+        Ok(outputs.into_iter().map(|(_, tensor)| tensor).collect())
+    }
+}
+
+/// The numbers of a contiguous f32 tensor on the CPU, row by row; nothing for
+/// any other.
+pub(super) fn floats(tensor: &Tensor) -> &[f32] {
+    let plain = tensor.kind() == Kind::Float
+        && tensor.device() == Device::Cpu
+        && tensor.is_contiguous()
+        && tensor.numel() > 0;
+    if !plain {
+        return &[];
+    }
+    // SAFETY: such a tensor holds `numel` numbers from `data_ptr` on, aligned,
+    // for as long as it lives; nothing here writes to it.
+    unsafe { std::slice::from_raw_parts(tensor.data_ptr().cast(), tensor.numel()) }
+}
+
+/// Takes over a tensor that the shim hands out.
+///
+/// # Safety
+/// `context` points to a `Vec<(String, Tensor)>`, `name` to text, and `tensor`
+/// to a tensor that nobody else will free.
+unsafe extern "C" fn collect(
+    context: *mut c_void,
+    name: *const c_char,
+    tensor: *mut shim::RawTensor,
+) {
+    // SAFETY: what the caller promises.
+    let (tensors, name, tensor) = unsafe {
+        (
+            &mut *context.cast::<Vec<(String, Tensor)>>(),
+            CStr::from_ptr(name),
+            Tensor::from_ptr(tensor.cast()),
+        )
+    };
+    tensors.push((name.to_string_lossy().into_owned(), tensor));
+}
+
+fn owned(module: *mut shim::Module) -> Result<Module, TorchError> {
+    NonNull::new(module)
+        .map(Module)
+        .ok_or_else(|| TorchError("no module came back".to_owned()))
+}
+
+pub(super) fn c_string(text: &str) -> Result<CString, TorchError> {
+    CString::new(text).map_err(|error| TorchError(error.to_string()))
+}
+
+/// Turns what a function of the shim returned into a result.
+pub(super) fn check(error: *mut c_char) -> Result<(), TorchError> {
+    // SAFETY: the shim returns null or text of its own.
+    match unsafe { take_text(error) } {
+        None => Ok(()),
+        Some(message) => Err(TorchError::new(&message)),
+    }
+}
+
+/// The line of libtorch's message that says what happened. The interpreter puts
+/// it last, under a trace of the module's code; everything else puts it first.
+fn gist(message: &str) -> &str {
+    let mut lines = message.lines().map(str::trim);
+    lines
+        .clone()
+        .rev()
+        .find_map(|line| line.strip_prefix("RuntimeError: "))
+        .or_else(|| lines.find(|line| !line.is_empty()))
+        .unwrap_or("libtorch failed without saying why")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn doubler() -> Module {
+        let mut module = Module::create("Doubler").unwrap();
+        let weight = Tensor::from_slice(&[2f32]);
+        let index = Tensor::from_slice(&[0i64, 1]);
+        module.register_parameter("weight", &weight).unwrap();
+        module.register_buffer("index", &index).unwrap();
+        module
+            .define(
+                "def forward(self, x):\n    y = x.to(self.weight.dtype) * self.weight\n    \
+                 return y, y[self.index]\ndef meta(self):\n    return 'two'",
+            )
+            .unwrap();
+        module
+    }
+
+    #[test]
+    fn a_module_survives_its_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("doubler.pt");
+        doubler().save(&path).unwrap();
+        let module = Module::load(&std::fs::read(&path).unwrap()).unwrap();
+        let names: Vec<String> = module.tensors().unwrap().into_iter().map(|t| t.0).collect();
+        assert_eq!(names, ["weight", "index"]);
+        assert_eq!(module.call_for_text("meta").unwrap().unwrap(), "two");
+        assert_eq!(module.call_for_text("beta").unwrap(), None);
+        let input = Tensor::from_slice(&[1i64, 2, 3]);
+        for (module, kind) in [
+            (
+                Module::load(&std::fs::read(&path).unwrap()).unwrap(),
+                Kind::Float,
+            ),
+            (module, Kind::BFloat16),
+        ] {
+            let module = module.freeze(Device::Cpu, kind).unwrap();
+            let outputs = module.forward(&input).unwrap();
+            assert_eq!(outputs[0].kind(), kind);
+            assert_eq!(
+                Vec::<f32>::try_from(outputs[0].to_kind(Kind::Float)).unwrap(),
+                [2.0, 4.0, 6.0]
+            );
+            assert_eq!(outputs[1].size(), [2]);
+        }
+    }
+
+    /// What `forward` makes of `input` as libtorch has it, in f32, and frozen
+    /// in `kind`.
+    fn plain_and_frozen(forward: &str, input: &Tensor, kind: Kind) -> [Vec<f32>; 2] {
+        let make = || {
+            let mut module = Module::create("Operators").unwrap();
+            let width = *input.size().last().unwrap();
+            let weight = Tensor::linspace(-1, 2, width, (Kind::Float, Device::Cpu));
+            module.register_parameter("weight", &weight).unwrap();
+            module.define(forward).unwrap();
+            module
+        };
+        let frozen = make().freeze(Device::Cpu, kind).unwrap();
+        [(make(), Kind::Float), (frozen, kind)].map(|(module, kind)| {
+            let output = &module.forward(&input.to_kind(kind)).unwrap()[0];
+            assert_eq!((output.kind(), output.size()), (kind, input.size()));
+            let output = output.to_kind(Kind::Float).contiguous();
+            super::floats(&output).to_vec()
+        })
+    }
+
+    const NORM: &str = "def forward(self, x):\n    \
+                        return torch.rms_norm(x, [x.size(-1)], self.weight, 1e-6)";
+
+    #[test]
+    fn our_norm_agrees_with_that_of_libtorch() {
+        for width in [1, 31, 32, 77, 256] {
+            let input = Tensor::linspace(-30, 30, 64 * width, (Kind::Float, Device::Cpu));
+            let input = input.view([width, 64]).transpose(0, 1).contiguous();
+            for (kind, tolerance) in [(Kind::Float, 1e-5), (Kind::BFloat16, 0.02)] {
+                let [plain, frozen] = plain_and_frozen(NORM, &input, kind);
+                for (a, b) in plain.iter().zip(&frozen) {
+                    let close = (a - b).abs() <= tolerance * a.abs().max(1.0);
+                    assert!(close, "{kind:?} {width}: {a} {b}");
+                }
+                // It sums in another order: else it is not in use.
+                let ours = kind == Kind::Float && width == 256;
+                assert!(!ours || plain != frozen);
+            }
+        }
+    }
+
+    #[test]
+    fn our_norm_keeps_what_is_no_number() {
+        for number in [f32::NAN, f32::INFINITY] {
+            let input = Tensor::from_slice(&[number, 1.0, 1.0, 1.0]).view([2, 2]);
+            let [_, out] = plain_and_frozen(NORM, &input, Kind::BFloat16);
+            assert!(
+                out[0].is_nan() && out[2].is_finite() && out[3].is_finite(),
+                "{out:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_lack_of_memory_is_known_on_every_device() {
+        for (message, expected) in [
+            ("std::bad_alloc", true),
+            ("CUDA out of memory. Tried to allocate 20.00 GiB.", true),
+            (
+                "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory",
+                true,
+            ),
+            ("PytorchStreamReader failed reading zip archive", false),
+        ] {
+            let error = TorchError(message.to_owned());
+            assert_eq!(error.is_out_of_memory(), expected, "{message}");
+        }
+    }
+
+    #[test]
+    fn failures_are_errors_of_one_line() {
+        let mut module = doubler();
+        let tensor = Tensor::from(1f32);
+        let mut unusual = Module::create("Unusual").unwrap();
+        unusual
+            .define("def forward(self, x): return 'no tensor'")
+            .unwrap();
+        let errors = [
+            module.define("def forward(self:").unwrap_err(),
+            module.register_parameter("a\0b", &tensor).unwrap_err(),
+            module.define("a\0b").unwrap_err(),
+            module
+                .save(Path::new("/no/such/folder/net.pt"))
+                .unwrap_err(),
+            module.forward(&Tensor::from(1i64)).unwrap_err(),
+            module.forward(&Tensor::from_slice(&[1i64])).unwrap_err(),
+            unusual.forward(&Tensor::from(1i64)).unwrap_err(),
+            Module::load(b"").unwrap_err(),
+            Module::load(b"PK\x03\x04 not really").unwrap_err(),
+        ];
+        for error in errors {
+            let message = error.to_string();
+            assert!(!message.is_empty() && !message.contains('\n'), "{message}");
+            println!("{message}");
+        }
+    }
+}

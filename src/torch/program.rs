@@ -1,0 +1,63 @@
+//! What a network is computed by: its file's TorchScript, or its family's own code.
+
+use super::module::{Module, TorchError};
+use super::shim;
+use crate::backend::Foreseen;
+use std::ffi::c_void;
+use std::fmt::Debug;
+use tch::Tensor;
+
+/// A network ready to evaluate rows, by several threads at once.
+pub trait Program: Debug + Send + Sync {
+    /// The outputs, in the order of the network's metadata, for rows i64
+    /// [B, 104 + scalars] on its device. No gradient flows through them.
+    ///
+    /// # Errors
+    /// [`TorchError`] if the rows do not fit or the device fails.
+    fn forward(&self, rows: &Tensor) -> Result<Vec<Tensor>, TorchError>;
+
+    /// The same in so many steps, with the futures that it foresees, if it does; without
+    /// steps in as many as it was told to.
+    ///
+    /// # Errors
+    /// As [`Program::forward`].
+    fn foresee(
+        &self,
+        rows: &Tensor,
+        _steps: Option<usize>,
+    ) -> Result<(Vec<Tensor>, Vec<Foreseen>), TorchError> {
+        Ok((self.forward(rows)?, Vec::new()))
+    }
+
+    /// Whether any of its layers multiplies in int8; known once it was evaluated.
+    fn multiplies_in_int8(&self) -> bool {
+        false
+    }
+}
+
+impl Program for Module {
+    fn forward(&self, rows: &Tensor) -> Result<Vec<Tensor>, TorchError> {
+        Module::forward(self, rows)
+    }
+}
+
+/// While it lives, tensors that this thread makes take no part in autograd, not even
+/// as what has no gradient: libtorch's inference mode.
+#[derive(Debug)]
+pub(crate) struct Inference(
+    /// libtorch's guard, which must end where it began: pointers stay on their thread.
+    *mut c_void,
+);
+
+impl Inference {
+    pub fn begin() -> Inference {
+        Inference(shim::tessera_inference_begin())
+    }
+}
+
+impl Drop for Inference {
+    fn drop(&mut self) {
+        // SAFETY: it came from `begin`, on this thread, and ends once.
+        unsafe { shim::tessera_inference_end(self.0) }
+    }
+}

@@ -1,0 +1,489 @@
+use super::*;
+use crate::backend::metadata::{EncoderSpec, FORWARD, PlanesSpec};
+use crate::backend::tests::positions;
+use crate::encode::BOARDS;
+use proptest::prelude::*;
+use std::sync::LazyLock;
+
+fn backend(search_value: &str, precision: Precision) -> TorchBackend {
+    let file = tiny::network(&tiny::honest_metadata(search_value));
+    TorchBackend::new(&file, CodePolicy::Checked, DeviceChoice::Cpu, precision, 0).unwrap()
+}
+
+fn evaluate(backend: &impl Backend, batch: &Batch) -> Evaluations {
+    let mut out = Evaluations::default();
+    backend.evaluate(batch, &mut out).unwrap();
+    assert_eq!(out.len(), batch.len());
+    out
+}
+
+/// The largest difference between two evaluations in q, d and logits.
+fn difference(left: &Evaluations, right: &Evaluations) -> f32 {
+    let mut largest = 0f32;
+    for index in 0..left.len() {
+        let (a, b) = (left.value(index), right.value(index));
+        largest = largest.max((a.q - b.q).abs()).max((a.d - b.d).abs());
+        for (a, b) in left.logits(index).iter().zip(right.logits(index)) {
+            largest = largest.max((a - b).abs());
+        }
+    }
+    largest
+}
+
+#[test]
+fn batches_on_cuda_are_of_few_sizes_and_half_full_at_least() {
+    let sizes: Vec<usize> = cuda_batches().collect();
+    assert!(sizes.is_sorted() && sizes.len() < 24, "{sizes:?}");
+    assert_eq!(sizes.last(), Some(&CUDA_LARGEST));
+    for count in 1..=CUDA_LARGEST {
+        let size = sizes.iter().find(|&&size| size >= count).unwrap();
+        assert!(size / 2 < count, "{count} in {size}");
+    }
+}
+
+#[test]
+fn a_position_is_worth_the_same_in_every_batch() {
+    // More than go through the network at once.
+    let all = positions(CPU_LARGEST + 6, true);
+    for (precision, tolerance) in [(Precision::F32, 1e-5), (Precision::Bf16, 0.02)] {
+        let backend = backend("wdl", precision);
+        let whole = evaluate(&backend, &all);
+        for size in [1, 7, CPU_LARGEST] {
+            let mut out = Evaluations::default();
+            for start in (0..all.len()).step_by(size) {
+                let mut batch = Batch::default();
+                for index in start..all.len().min(start + size) {
+                    batch.push_from(&all, index);
+                }
+                let part = evaluate(&backend, &batch);
+                for index in 0..part.len() {
+                    out.push(part.value(index), part.logits(index).iter().copied());
+                }
+            }
+            let difference = difference(&whole, &out);
+            assert!(
+                difference <= tolerance,
+                "{precision:?} {size}: {difference}"
+            );
+        }
+    }
+}
+
+#[test]
+fn bf16_comes_near_f32() {
+    let batch = positions(64, true);
+    let exact = evaluate(&backend("wdl", Precision::F32), &batch);
+    let rounded = evaluate(&backend("wdl", Precision::Bf16), &batch);
+    let difference = difference(&exact, &rounded);
+    assert!(difference > 0.0 && difference < 0.02, "{difference}");
+}
+
+/// The network has no layers for int8, whose place the format takes that all else is in.
+#[test]
+fn networks_run_in_a_format_that_they_have() {
+    let batch = positions(20, true);
+    let exact = evaluate(&backend("wdl", Precision::F32), &batch);
+    let of = |backend: &TorchBackend| backend.properties().format.clone().unwrap();
+    let chosen = backend("wdl", Precision::Auto);
+    let format = of(&chosen);
+    let tried: Vec<Precision> = format.speeds.iter().map(|speed| speed.precision).collect();
+    let expected: &[Precision] = match process::prepare().cpu_bf16 {
+        true => &[Precision::Bf16, Precision::F32],
+        false => &[],
+    };
+    assert_eq!(tried, expected);
+    assert!(
+        format
+            .speeds
+            .iter()
+            .all(|speed| speed.evaluations_per_second > 0.0)
+    );
+    assert_eq!(Precision::from(chosen.numbers()), format.precision);
+    assert!(difference(&exact, &evaluate(&chosen, &batch)) < 0.02);
+    // A process does not change its mind.
+    assert_eq!(of(&backend("wdl", Precision::Auto)), format);
+    if let Some(int8) = fused::int8() {
+        let asked = backend("wdl", Precision::Int8);
+        assert_eq!(asked.numbers(), int8.numbers.kind.into());
+        assert_eq!(of(&asked), Precision::from(asked.numbers()).into());
+    }
+}
+
+/// There are no determinants in bf16.
+#[test]
+fn a_format_that_fails_is_not_chosen() {
+    // At once, or on batches larger than those of the warm-up.
+    for batch in [0, 2] {
+        let forward = format!(
+            "
+def forward(self, x):
+    b = x.size(0)
+    p = torch.zeros([b, 1858], dtype=self.heads.dtype) + {batch}
+    if b > {batch}:
+        p = p + torch.det(self.heads[:2, :2])
+    return p, p[:, :3], p[:, 0], p[:, 0], p[:, 0]
+"
+        );
+        let file = tiny::file(&forward, Some(&tiny::honest_metadata("wdl")));
+        let new = |precision| {
+            TorchBackend::new(&file, CodePolicy::Allowed, DeviceChoice::Cpu, precision, 0)
+        };
+        let in_bf16 = new(Precision::Bf16);
+        let inputs = vec![Input::encode(&Game::default()); 3];
+        assert!(
+            in_bf16
+                .and_then(|backend| backend.forward(&inputs))
+                .is_err()
+        );
+        let chosen = new(Precision::Auto).unwrap();
+        assert_eq!(chosen.numbers(), Kind::Float.into(), "{batch}");
+        chosen.forward(&inputs).unwrap();
+    }
+    // What is always wrong is told of.
+    let wrong = tiny::file(
+        "def forward(self, x): return x",
+        Some(&tiny::honest_metadata("wdl")),
+    );
+    let (device, auto) = (DeviceChoice::Cpu, Precision::Auto);
+    let error = TorchBackend::new(&wrong, CodePolicy::Allowed, device, auto, 0).unwrap_err();
+    assert!(matches!(error, NetworkError::Output { .. }), "{error}");
+}
+
+#[test]
+fn values_are_probabilities_and_follow_the_search_value() {
+    let batch = positions(40, true);
+    let by_wdl = backend("wdl", Precision::F32);
+    let by_q = backend("q", Precision::F32);
+    assert!(by_wdl.properties().has_moves_left && !by_wdl.properties().has_error);
+    assert!(by_q.properties().has_error);
+    let (left, right) = (evaluate(&by_wdl, &batch), evaluate(&by_q, &batch));
+    for index in 0..batch.len() {
+        for value in [left.value(index), right.value(index)] {
+            assert!(value.wdl().iter().all(|part| (0.0..=1.0).contains(part)));
+            assert!(value.moves_left > 0.0);
+        }
+        assert_eq!(left.logits(index), right.logits(index));
+        assert_ne!(left.value(index).q, right.value(index).q);
+        assert!(right.value(index).error > 0.0);
+    }
+    // The network's own numbers.
+    let first = positions(1, true);
+    let raw = by_q.forward(first.inputs()).unwrap();
+    let raw = |name| raw[by_q.metadata().output(name).unwrap()].double_value(&[0]) as f32;
+    let value = evaluate(&by_q, &first).value(0);
+    assert_eq!(
+        (value.q, value.moves_left, value.error),
+        (raw("q"), raw("moves_left"), raw("q_error"))
+    );
+}
+
+#[test]
+fn logits_come_in_the_order_of_the_moves() {
+    let batch = positions(3, true);
+    let backend = backend("wdl", Precision::F32);
+    let policy = &backend.forward(batch.inputs()).unwrap()[0];
+    let out = evaluate(&backend, &batch);
+    for index in 0..batch.len() {
+        for (&mv, &logit) in batch.moves(index).iter().zip(out.logits(index)) {
+            assert_eq!(
+                policy.double_value(&[index as i64, mv.into()]) as f32,
+                logit
+            );
+        }
+    }
+}
+
+#[test]
+fn threads_do_not_disturb_each_other() {
+    let backend = backend("wdl", Precision::F32);
+    let batches: Vec<Batch> = (1..9).map(|size| positions(3 * size, true)).collect();
+    let alone: Vec<Evaluations> = batches
+        .iter()
+        .map(|batch| evaluate(&backend, batch))
+        .collect();
+    std::thread::scope(|scope| {
+        for (batch, alone) in batches.iter().zip(&alone) {
+            let backend = &backend;
+            scope.spawn(move || {
+                for _ in 0..20 {
+                    assert!(difference(&evaluate(backend, batch), alone) < 1e-5);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_network_may_read_fewer_scalars() {
+    let mut metadata = tiny::honest_metadata("wdl");
+    let scalars = ["rule50", "castling_us_kingside"]
+        .map(str::to_owned)
+        .to_vec();
+    let planes = PlanesSpec::new(metadata.planes().unwrap().format, scalars);
+    let rows = planes.rows();
+    metadata.encoder = EncoderSpec::Planes(planes);
+    metadata.methods.get_mut(FORWARD).unwrap().inputs = vec![rows];
+    let file = tiny::network(&metadata);
+    let fewer = TorchBackend::new(
+        &file,
+        CodePolicy::Checked,
+        DeviceChoice::Cpu,
+        Precision::F32,
+        0,
+    )
+    .unwrap();
+    let batch = positions(1, true);
+    let input = super::rows(batch.inputs(), fewer.words.as_deref()).unwrap();
+    assert_eq!(input.size(), [1, BOARDS as i64 + 2]);
+    let castling = batch.inputs()[0].words()[BOARDS + 1];
+    assert_eq!(input.int64_value(&[0, BOARDS as i64]), 0);
+    assert_eq!(input.int64_value(&[0, BOARDS as i64 + 1]) as u64, castling);
+    evaluate(&fewer, &batch);
+}
+
+#[test]
+fn what_cannot_be_evaluated_is_an_error() {
+    let backend = backend("wdl", Precision::F32);
+    let mut out = Evaluations::default();
+    let blind = positions(2, false);
+    assert!(matches!(
+        backend.evaluate(&blind, &mut out),
+        Err(BackendError::Torch(_))
+    ));
+    backend.evaluate(&Batch::default(), &mut out).unwrap();
+    assert!(out.is_empty());
+
+    // What goes wrong only on batches larger than those of the warm-up.
+    for (forward, message) in [
+        (
+            "return p, w / 0 * 0, s, s, s",
+            "returned NaN or infinite values",
+        ),
+        (
+            "return p / 0, w, s, s, s",
+            "returned NaN or infinite values",
+        ),
+        (
+            "return p[1:], w, s, s, s",
+            "`policy` has the shape [2, 1858]",
+        ),
+        ("return p, w, s[1:], s, s", "`moves_left` has the shape [2]"),
+        (
+            "return p, w[s], s, s, s",
+            "the network could not be evaluated",
+        ),
+    ] {
+        let forward = format!(
+            "
+def forward(self, x):
+    b = x.size(0)
+    p = torch.zeros([b, 1858], dtype=self.heads.dtype) + self.heads[0, 0]
+    w = p[:, :3]
+    s = p[:, 0]
+    if b > 2:
+        {forward}
+    return p, w, s, s, s
+"
+        );
+        let file = tiny::file(&forward, Some(&tiny::honest_metadata("wdl")));
+        let broken = TorchBackend::new(
+            &file,
+            CodePolicy::Allowed,
+            DeviceChoice::Cpu,
+            Precision::F32,
+            0,
+        )
+        .unwrap();
+        broken.evaluate(&positions(2, true), &mut out).unwrap();
+        let error = broken.evaluate(&positions(3, true), &mut out).unwrap_err();
+        assert!(error.to_string().contains(message), "{error}");
+    }
+}
+
+#[test]
+fn networks_of_other_programs_are_to_be_imported() {
+    let checkpoint = {
+        let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+        let options = zip::write::FileOptions::default();
+        let options = options.compression_method(zip::CompressionMethod::Stored);
+        zip.start_file("maia3/data.pkl", options).unwrap();
+        zip.finish().unwrap().into_inner()
+    };
+    for policy in [CodePolicy::Checked, CodePolicy::Allowed] {
+        for file in [
+            &b"\x1f\x8b\x08 .pb.gz"[..],
+            b"\x0d\xc0\x01\x0b\x00 .pb",
+            b"\x08\x08 ONNX",
+            b"\x80\x02 a pickle",
+            &checkpoint,
+            b"",
+        ] {
+            let error = open(file, policy).unwrap_err().to_string();
+            assert!(error.contains("`tessera import`"), "{error}");
+        }
+        // What is not whole is.
+        let whole = tiny::network(&tiny::honest_metadata("wdl"));
+        let error = open(&whole[..whole.len() - 100], policy).unwrap_err();
+        let error = error.to_string();
+        assert!(error.contains("truncated or corrupt"), "{error}");
+    }
+}
+
+#[test]
+fn graphs_of_onnx_are_to_be_imported_again() {
+    let mut metadata = tiny::honest_metadata("wdl");
+    metadata.architecture = serde_json::json!({ "family": "onnx", "model": {} });
+    let file = tiny::network(&metadata);
+    for policy in [CodePolicy::Checked, CodePolicy::Allowed] {
+        for error in [open(&file, policy).err(), contents(&file, policy).err()] {
+            let error = error.unwrap();
+            assert!(matches!(error, NetworkError::Graph), "{error}");
+            assert!(error.to_string().contains("import"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_lack_of_memory_is_told_as_such() {
+    let greedy = |numbers: &str| {
+        let forward = format!("def forward(self, x): return torch.empty([{numbers}]), x");
+        let mut module = Module::create("Greedy").unwrap();
+        module.define(&forward).unwrap();
+        NetworkError::from(module.forward(&Tensor::from(1i64)).unwrap_err())
+    };
+    let unpacked = ArchiveError::OutOfMemory(std::io::ErrorKind::OutOfMemory.into());
+    for error in [greedy("1 << 50"), CheckError::Archive(unpacked).into()] {
+        let told = error.to_string();
+        assert!(matches!(error, NetworkError::OutOfMemory(_)), "{told}");
+        assert!(
+            told.starts_with("there is not enough memory for it: "),
+            "{told}"
+        );
+    }
+    assert!(matches!(greedy("-1"), NetworkError::Torch(_)));
+}
+
+#[test]
+fn a_network_that_breaks_its_word_is_refused() {
+    let refused = |file: &[u8]| {
+        let (device, precision) = (DeviceChoice::Cpu, Precision::F32);
+        TorchBackend::new(file, CodePolicy::Checked, device, precision, 0).unwrap_err()
+    };
+    let honest = tiny::honest_metadata("wdl");
+    let foreign = tiny::file("def forward(self, x): return x", None);
+    assert!(matches!(refused(&foreign), NetworkError::Foreign));
+    let narrow = "def forward(self, x): return x, x, x, x, x";
+    let narrow = refused(&tiny::file(narrow, Some(&honest)));
+    assert!(
+        matches!(&narrow, NetworkError::Output { name, .. } if name == "policy"),
+        "{narrow}"
+    );
+    let lonely = "def forward(self, x):\n    row = torch.unsqueeze(torch.select(x, 1, 0), 1)\n    \
+                  return torch.expand(row, [-1, 1858])";
+    let lonely = refused(&tiny::file(lonely, Some(&honest)));
+    assert!(
+        matches!(&lonely, NetworkError::Output { name, .. } if name == "wdl"),
+        "{lonely}"
+    );
+    let text = refused(&tiny::file(
+        "def forward(self, x): return 'e4'",
+        Some(&honest),
+    ));
+    assert!(matches!(text, NetworkError::Torch(_)), "{text}");
+
+    let mut changed = honest.clone();
+    changed.hash = "0".repeat(64);
+    assert!(matches!(
+        refused(&tiny::network(&changed)),
+        NetworkError::Hash
+    ));
+    let mut changed = honest.clone();
+    changed.encoder = EncoderSpec::Planes(PlanesSpec {
+        history: 1,
+        ..honest.planes().unwrap().clone()
+    });
+    let error = refused(&tiny::network(&changed)).to_string();
+    assert!(error.contains("`encoder.history` is `1`"), "{error}");
+}
+
+static FILE: LazyLock<Vec<u8>> = LazyLock::new(|| tiny::network(&tiny::honest_metadata("wdl")));
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn half_a_file_is_no_network(length in 0..FILE.len()) {
+        let error = open(&FILE[..length], CodePolicy::Checked).unwrap_err();
+        prop_assert!(matches!(error, NetworkError::NotTorchScript(_)), "{}", error);
+    }
+
+    #[test]
+    fn damage_is_noticed_or_harmless(place in 0..FILE.len(), bit in 0..8u32) {
+        let mut file = FILE.clone();
+        file[place] ^= 1u8 << bit;
+        // Much of the format is padding and what nobody reads.
+        if let Ok((_, metadata)) = open(&file, CodePolicy::Checked) {
+            prop_assert_eq!(metadata.hash, tiny::honest_metadata("wdl").hash);
+        }
+    }
+
+    #[test]
+    fn noise_is_no_network(noise in proptest::collection::vec(any::<u8>(), 0..4096)) {
+        let refused = |file: &[u8]| open(file, CodePolicy::Checked).unwrap_err();
+        prop_assert!(matches!(refused(&noise), NetworkError::OtherFormat));
+        let zip = [&ZIP[..], &noise].concat();
+        prop_assert!(matches!(refused(&zip), NetworkError::NotTorchScript(_)));
+    }
+}
+
+/// A convolution of images [3, input, …] as libtorch has it, frozen, and in f64.
+fn convolved(input: i64, output: i64, size: [i64; 2], last: bool) -> [Tensor; 3] {
+    const FORWARD: &str = "def forward(self, x):\n    return torch.conv2d(x, self.weight, \
+                           self.bias, [1, 1], [1, 1], [1, 1], 1)";
+    let random = |shape: &[i64]| Tensor::randn(shape, (Kind::Float, Device::Cpu));
+    let weight = random(&[output, input, 3, 3]);
+    let bias = random(&[output]);
+    let images = match last {
+        true => random(&[3, size[0], size[1], input]).permute([0, 3, 1, 2]),
+        false => random(&[3, input, size[0], size[1]]),
+    };
+    let make = || {
+        let mut module = Module::create("Convolution").unwrap();
+        module.register_parameter("weight", &weight).unwrap();
+        module.register_parameter("bias", &bias).unwrap();
+        module.define(FORWARD).unwrap();
+        module
+    };
+    let plain = make().forward(&images).unwrap().remove(0);
+    let frozen = make().freeze(Device::Cpu, Kind::Float).unwrap();
+    let frozen = frozen.forward(&images).unwrap().remove(0);
+    let [images, weight, bias] = [&images, &weight, &bias].map(|x| x.to_kind(Kind::Double));
+    let exact = images.conv2d(&weight, Some(&bias), [1, 1], [1, 1], [1, 1], 1);
+    [plain, frozen, exact]
+}
+
+#[test]
+fn our_convolution_of_boards_is_right_and_others_are_left_alone() {
+    process::prepare();
+    tch::manual_seed(3);
+    let shapes = [
+        (16, 16, [8, 8], true),
+        (112, 64, [8, 8], true),
+        (64, 80, [8, 8], true),
+        // What does not fit our kernel: channels, order of memory, boards.
+        (16, 20, [8, 8], true),
+        (5, 16, [8, 8], true),
+        (16, 16, [8, 8], false),
+        (16, 32, [5, 9], true),
+    ];
+    for (input, output, size, last) in shapes {
+        let [plain, frozen, exact] = convolved(input, output, size, last);
+        assert_eq!(frozen.size(), exact.size());
+        let off = (&frozen - &exact).abs().max().double_value(&[]);
+        let scale = exact.abs().max().double_value(&[]);
+        assert!(off < 1e-5 * scale, "{input} to {output}: {off} of {scale}");
+        // Ours rounds otherwise: else it is not in use.
+        let is_ours = size == [8, 8] && last && input % 16 == 0 && output % 16 == 0;
+        assert_eq!(is_ours, plain != frozen, "{input} to {output}");
+    }
+}

@@ -1,0 +1,78 @@
+//! A network small enough for tests, made on the spot.
+
+use super::Module;
+use crate::backend::Metadata;
+use crate::backend::metadata::tests::metadata;
+use crate::encode::POLICY_SIZE;
+use crate::torch::tensor_hash;
+use tch::{Device, Kind, Tensor};
+
+const WIDTH: i64 = 16;
+/// The outputs of the network, in its order.
+pub(crate) const OUTPUTS: [&str; 5] = ["policy", "wdl", "moves_left", "q", "q_error"];
+
+/// Expands the bitboards of the current position to 768 numbers, adds the
+/// scalars, and reads everything off one hidden layer. It calls what exporters call.
+pub(crate) const FORWARD: &str = "
+def forward(self, x):
+    boards = torch.unsqueeze(torch.slice(x, 1, 0, 12), 2)
+    bits = torch.bitwise_and(torch.bitwise_right_shift(boards, self.squares), 1)
+    bits = torch.type_as(torch.flatten(bits, 1), self.embedding)
+    scalars = torch.type_as(torch.ne(torch.slice(x, 1, 104), 0), self.embedding)
+    sums = torch.matmul(bits, self.embedding) + torch.sum(scalars, [1], True)
+    y = torch.matmul(torch.tanh(sums), self.heads)
+    moves_left = torch.add(torch.select(y, 1, 3), 50)
+    q, error = torch.tanh(torch.select(y, 1, 4)), torch.sigmoid(torch.select(y, 1, 5))
+    return torch.slice(y, 1, 6), torch.slice(y, 1, 0, 3), moves_left, q, error
+";
+
+/// The tensors of the network, the same each time: multiples of 2⁻⁹ that look
+/// random and that bf16 holds exactly.
+fn tensors() -> Vec<(&'static str, Tensor)> {
+    let matrix = |rows: i64, columns: i64, salt: i64| {
+        let numbers = Tensor::arange(rows * columns, (Kind::Int64, Device::Cpu));
+        let numbers = (numbers * 7919 + salt) * 104_729;
+        let numbers = numbers.floor_divide_scalar(64).remainder(256) - 128;
+        numbers.to_kind(Kind::Float).view([rows, columns]) / 512
+    };
+    vec![
+        ("embedding", matrix(768, WIDTH, 1)),
+        ("heads", matrix(WIDTH, 6 + POLICY_SIZE as i64, 2)),
+        ("squares", Tensor::arange(64, (Kind::Int64, Device::Cpu))),
+    ]
+}
+
+/// The network's metadata, with this output ranking moves.
+pub(crate) fn honest_metadata(search_value: &str) -> Metadata {
+    let named = tensors().into_iter().map(|(name, t)| (name.to_owned(), t));
+    let mut metadata = metadata(&OUTPUTS, search_value);
+    metadata.hash = tensor_hash(named);
+    metadata
+}
+
+/// The bytes of the network's file, saying `metadata` of itself.
+pub(crate) fn network(metadata: &Metadata) -> Vec<u8> {
+    file(FORWARD, Some(metadata))
+}
+
+/// The bytes of a file with the network's tensors and another `forward`.
+pub(crate) fn file(forward: &str, metadata: Option<&Metadata>) -> Vec<u8> {
+    let mut module = Module::create("__torch__.Tiny").unwrap();
+    for (name, tensor) in tensors() {
+        if tensor.kind() == Kind::Float {
+            module.register_parameter(name, &tensor).unwrap();
+        } else {
+            module.register_buffer(name, &tensor).unwrap();
+        }
+    }
+    module.define(forward).unwrap();
+    if let Some(metadata) = metadata {
+        let json = serde_json::to_string(metadata).unwrap();
+        let meta = format!("def meta(self):\n    return {json:?}");
+        module.define(&meta).unwrap();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tiny.pt");
+    module.save(&path).unwrap();
+    std::fs::read(&path).unwrap()
+}

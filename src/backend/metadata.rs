@@ -61,7 +61,7 @@ pub struct Metadata {
     pub training: serde_json::Value,
     /// Licence of the weights, as an SPDX expression.
     pub licence: String,
-    /// [`tensor_hash`](super::tensor_hash) of its parameters and buffers.
+    /// [`tensor_hash`](crate::torch::tensor_hash) of its parameters and buffers.
     pub hash: String,
 }
 

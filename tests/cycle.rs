@@ -19,13 +19,8 @@ use tessera::store::{Generation, Name, ShardName, Store};
 const LONGEST: Duration = Duration::from_secs(240);
 
 fn train(folder: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_train"));
-    command
-        .args(arguments)
-        .current_dir(folder)
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .stdout(Stdio::null());
+    let mut command = crate::support::train(folder, arguments);
+    command.stderr(Stdio::null()).stdout(Stdio::null());
     command
 }
 

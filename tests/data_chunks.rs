@@ -23,9 +23,7 @@ use tessera::encode::{Input, InputFormat, policy_index, policy_move};
 
 /// The games of a test file with values that a search might have had.
 fn games(name: &str) -> Vec<Vec<V6Record>> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/games")
-        .join(name);
+    let path = crate::support::games(name);
     let games = open(&path, |file| file).unwrap();
     games
         .map(|text| {
@@ -356,7 +354,7 @@ fn bad_records_are_counted_named_and_skipped() {
     assert!(error.to_string().contains("game_"));
 
     let stats = |options: &[&str]| {
-        let mut train = Command::new(env!("CARGO_BIN_EXE_train"));
+        let mut train = Command::new(crate::support::TRAIN);
         train.arg("stats").arg(&folder).arg("--json").args(options);
         train.assert()
     };
@@ -374,9 +372,9 @@ fn statistics_count_chunks_and_games_alike() {
     let root = tempfile::tempdir().unwrap();
     let folder = folder_of_chunks(root.path());
     let tar = tar_of(&folder);
-    let pgn = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/games/master-games.pgn");
+    let pgn = crate::support::games("master-games.pgn");
     let stats = |path: &Path| -> Value {
-        let mut train = Command::new(env!("CARGO_BIN_EXE_train"));
+        let mut train = Command::new(crate::support::TRAIN);
         let assert = train.arg("stats").arg(path).arg("--json").assert();
         serde_json::from_slice(&assert.success().get_output().stdout).unwrap()
     };
@@ -406,7 +404,7 @@ fn packed_chunks_give_the_chunks_samples() {
     let root = tempfile::tempdir().unwrap();
     let folder = folder_of_chunks(root.path());
     let output = root.path().join("chunks.shard");
-    let mut train = Command::new(env!("CARGO_BIN_EXE_train"));
+    let mut train = Command::new(crate::support::TRAIN);
     train.arg("pack").arg(&folder).arg("-o").arg(&output);
     train.assert().success();
     let shard = Shard::open(&output).unwrap();
@@ -462,7 +460,7 @@ fn packed_chunks_give_the_chunks_samples() {
 
 #[test]
 fn ratings_reach_the_samples() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/games/master-games.pgn");
+    let path = crate::support::games("master-games.pgn");
     let text = open(&path, |file| file).unwrap().next().unwrap().unwrap();
     let record = parse_game(&text).unwrap();
     let (white, black) = (record.ratings.white, record.ratings.black);

@@ -1,5 +1,6 @@
 //! `train pack` and `train stats` over real games, and the shards they leave.
 
+use crate::support::games;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -26,14 +27,8 @@ const GAMES: [(&str, &[&str]); 4] = [
     ("master-games.pgn", &["--played"]),
 ];
 
-fn games(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/games")
-        .join(name)
-}
-
 fn train() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_train"))
+    Command::new(crate::support::TRAIN)
 }
 
 /// Packs a file; returns the shard and what was said on standard error.

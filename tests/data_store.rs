@@ -1,10 +1,11 @@
 //! Shards in an object store: a small server of S3's protocol over loopback,
 //! which fails now and then as real ones do.
 
+use crate::support::{games, succeed, train};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -137,15 +138,6 @@ fn answer(
     stream.write_all(body)
 }
 
-fn train(folder: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_train"));
-    command
-        .args(arguments)
-        .current_dir(folder)
-        .stdin(Stdio::null());
-    command
-}
-
 fn with_store<'a>(command: &'a mut Command, server: &Server, key: &str) -> &'a mut Command {
     command
         .env("AWS_ENDPOINT_URL", &server.address)
@@ -156,18 +148,10 @@ fn with_store<'a>(command: &'a mut Command, server: &Server, key: &str) -> &'a m
         .env("NO_PROXY", "127.0.0.1")
 }
 
-fn succeed(command: &mut Command) -> Output {
-    let output = command.output().unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}: {errors}");
-    output
-}
-
 /// A folder with a shard of real games.
 fn workplace() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let games: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/games");
-    let games = games.join("tcec-standard.pgn");
+    let games = games("tcec-standard.pgn");
     let games = games.to_str().unwrap();
     let arguments = ["pack", games, "-o", "a.shard", "--evals", "chooser"];
     succeed(&mut train(folder.path(), &arguments));
@@ -182,8 +166,7 @@ fn shards_are_read_from_a_store_that_fails_now_and_then() {
     let address = format!("s3://{BUCKET}/a.shard");
     let mut command = train(folder.path(), &["stats", &address, "--json"]);
     let there = succeed(with_store(&mut command, &server, KEY));
-    let last = |output: &Output| -> serde_json::Value {
-        let text = String::from_utf8_lossy(&output.stdout);
+    let last = |text: &str| -> serde_json::Value {
         let text = text.lines().next_back().unwrap();
         serde_json::from_str(&text.replace(&address, "a.shard")).unwrap()
     };

@@ -1,9 +1,10 @@
 //! Training in several processes, over loopback and through the binary.
 
+use crate::support::{TRAIN, games, printed, succeed, train};
 use crate::train::workplace::{assert_same_metrics, metrics};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tch::{Kind, Tensor};
 use tessera::train::Checkpoint;
@@ -11,22 +12,11 @@ use tessera::train::Checkpoint;
 /// Within which the others must stop when one process is gone.
 const STOPPED_WITHIN: Duration = Duration::from_secs(30);
 
-fn train(folder: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_train"));
-    command
-        .args(arguments)
-        .current_dir(folder)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    command
-}
-
 /// A folder with a shard of real games and the configuration of a tiny network,
 /// whose parameters fill several buckets.
 fn workplace(steps: u64, optimizer: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let games = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/games/tcec-standard.pgn");
+    let games = games("tcec-standard.pgn");
     let arguments = [
         "pack",
         games.to_str().unwrap(),
@@ -35,7 +25,7 @@ fn workplace(steps: u64, optimizer: &str) -> tempfile::TempDir {
         "--evals",
         "chooser",
     ];
-    succeed(train(folder.path(), &arguments).output().unwrap());
+    succeed(train(folder.path(), &arguments));
     let config = format!(
         r#"
 name = "tiny"
@@ -106,21 +96,17 @@ fn start_each(
         .env("LOCAL_RANK", rank.to_string())
         .env("MASTER_ADDR", "127.0.0.1")
         .env("MASTER_PORT", &port)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
         .spawn()
         .unwrap()
     });
     processes.collect()
 }
 
-fn succeed(output: Output) -> String {
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{errors}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
 fn finish(processes: Vec<Child>) {
     for process in processes {
-        succeed(process.wait_with_output().unwrap());
+        printed(process.wait_with_output().unwrap());
     }
 }
 
@@ -241,7 +227,7 @@ fn a_signal_to_one_stops_all_with_a_checkpoint() {
     assert!(sent.success());
     let mut told = Vec::new();
     for process in processes {
-        told.push(succeed(process.wait_with_output().unwrap()));
+        told.push(printed(process.wait_with_output().unwrap()));
     }
     assert!(
         told[0].contains("stopped") && told[1].is_empty(),
@@ -312,7 +298,7 @@ fn torchrun_launches_a_run() {
     let launcher = ["--standalone", "--nproc-per-node=2", "--no-python"];
     let output = Command::new(torchrun)
         .args(launcher)
-        .arg(env!("CARGO_BIN_EXE_train"))
+        .arg(TRAIN)
         .args(RUN)
         .args(["-o", "run"])
         .current_dir(folder)
@@ -320,7 +306,7 @@ fn torchrun_launches_a_run() {
         .output()
         .unwrap();
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    succeed(output);
+    printed(output);
     assert!(errors.contains("2 processes train together"), "{errors}");
     let (alone, run) = (checkpoint(folder, "alone", 4), checkpoint(folder, "run", 4));
     let off = largest(&(alone.parameters - run.parameters));

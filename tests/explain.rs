@@ -5,12 +5,13 @@ pub mod browser;
 mod features;
 
 use crate::golden::Golden;
+use crate::support::{fail, printed, succeed, tessera};
 use serde_json::Value;
 use shakmaty::CastlingMode;
 use shakmaty::san::SanPlus;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 use std::time::Instant;
 use tessera::backend::{CodePolicy, DeviceChoice, Precision, evaluate_games};
 use tessera::chess::Game;
@@ -30,21 +31,10 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn explain(folder: &Path, arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tessera"));
-    command.current_dir(folder).arg("explain").args(arguments);
-    command.output().unwrap()
-}
-
-fn succeed(output: Output) -> String {
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{errors}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
-fn fail(output: Output) -> String {
-    assert!(!output.status.success());
-    String::from_utf8(output.stderr).unwrap()
+fn explain(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = tessera(folder, &["explain"]);
+    command.args(arguments);
+    command
 }
 
 /// What `--json` says of the only explanation.
@@ -104,7 +94,7 @@ fn attention_is_that_of_the_formulas() {
             .args(["row", "scalars", "x.json", "pictures"])
             .output()
             .unwrap();
-        let text = succeed(output);
+        let text = printed(output);
         assert_eq!(text.lines().count(), 4 * 3, "{text}");
         print!("{text}");
     }
@@ -217,15 +207,12 @@ fn the_figures_of_the_gallery_are_the_networks() {
 fn the_bytes_do_not_depend_on_the_number_of_threads() {
     let folder = tempfile::tempdir().unwrap();
     let written = ["1", "4"].map(|threads| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tessera"));
-        command.current_dir(folder.path());
+        let arguments = ["--fen", WHITE, "-o", "x.html", "--json", "x.json"];
+        let mut command = explain(folder.path(), &arguments);
         for variable in ["OMP_NUM_THREADS", "MKL_NUM_THREADS"] {
             command.env(variable, threads);
         }
-        command.args([
-            "explain", "--fen", WHITE, "-o", "x.html", "--json", "x.json",
-        ]);
-        succeed(command.output().unwrap());
+        succeed(command);
         ["x.html", "x.json"].map(|name| fs::read(folder.path().join(name)).unwrap())
     });
     assert!(written[0] == written[1], "one thread, and four");

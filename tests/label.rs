@@ -1,6 +1,7 @@
 //! `train label` over its binary, with our own engine on the random backend as
 //! the engine, with one that fails, and with Stockfish where it is installed.
 
+use crate::support::TESSERA as ENGINE;
 use serde_json::Value;
 use shakmaty::Position;
 use std::path::{Path, PathBuf};
@@ -11,14 +12,9 @@ use tessera::data::record::Record;
 
 mod sampling;
 
-const ENGINE: &str = env!("CARGO_BIN_EXE_tessera");
-
 fn train(folder: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_train"));
-    command
-        .current_dir(folder)
-        .stdin(Stdio::null())
-        .env("ENGINE", ENGINE);
+    let mut command = crate::support::train(folder, &[]);
+    command.env("ENGINE", ENGINE);
     command
 }
 
@@ -203,7 +199,7 @@ fn several_moves_of_a_position_become_a_distribution() {
 #[test]
 fn games_of_people_are_annotated_in_part() {
     let folder = tempfile::tempdir().unwrap();
-    let games = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/games/master-games.pgn");
+    let games = crate::support::games("master-games.pgn");
     let mut command = label(folder.path(), &["--share", "0.1", "-o", "out.pgn.zst"]);
     command.arg(&games);
     let (said, _) = succeed(command);

@@ -16,6 +16,7 @@ mod search;
 #[cfg(feature = "serve")]
 mod serve;
 mod skip;
+mod support;
 mod tablebase;
 mod uci;
 mod uci_python;

@@ -1,6 +1,7 @@
 //! `train selfplay` over its binary: what it writes reads back as the games it
 //! played.
 
+use crate::support::train;
 use serde_json::Value;
 use shakmaty::{Color, Position};
 use std::path::{Path, PathBuf};
@@ -13,15 +14,9 @@ use tessera::data::v6::{ADJUDICATED, CUT_OFF, Chunk, V6Record};
 use tessera::data::{Legal, Policy, Wdl};
 use tessera::encode::{Input, policy_index};
 
-fn train(folder: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_train"));
-    command.current_dir(folder).stdin(Stdio::null());
-    command
-}
-
 /// `train selfplay` on the random backend.
 fn selfplay(folder: &Path, arguments: &[&str]) -> Command {
-    let mut command = train(folder);
+    let mut command = train(folder, &[]);
     command
         .args([
             "selfplay",
@@ -35,11 +30,9 @@ fn selfplay(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-fn succeed(mut command: Command) -> Value {
-    let output = command.output().unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{errors}");
-    let said = String::from_utf8(output.stdout).unwrap();
+/// The JSON object that a command prints last.
+fn succeed(command: Command) -> Value {
+    let said = crate::support::succeed(command);
     serde_json::from_str(said.lines().last().unwrap()).unwrap()
 }
 
@@ -139,7 +132,7 @@ fn chunks_hold_the_games_and_repeat_exactly() {
         assert_eq!(flags == ADJUDICATED | CUT_OFF, is_cut_off);
     }
     assert!(drawn > 6, "the temperature draws moves");
-    let mut stats = train(folder.path());
+    let mut stats = train(folder.path(), &[]);
     stats
         .arg("stats")
         .args(chunks(&one))
@@ -150,7 +143,7 @@ fn chunks_hold_the_games_and_repeat_exactly() {
         findings["samples"],
         findings["targets"]["policy_distribution"]
     );
-    let mut pack = train(folder.path());
+    let mut pack = train(folder.path(), &[]);
     pack.args(["pack", "one/games.pgn", "-o", "games.shard", "--strict"]);
     pack.args(["--evals", "chooser", "--curve", "lc0"]);
     assert!(pack.status().unwrap().success());
@@ -254,7 +247,7 @@ fn gumbel_s_selection_teaches_the_improved_policy() {
 fn a_network_plays_many_games_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let net = Path::new(env!("CARGO_MANIFEST_DIR")).join("nets/tessera-xs.pt");
-    let mut command = train(folder.path());
+    let mut command = train(folder.path(), &[]);
     command
         .args([
             "selfplay", "--device", "cpu", "--games", "4", "--visits", "8",

@@ -1,6 +1,7 @@
 //! A browser opens the page and uses it as a person would.
 
 use super::{WHITE, explain, explained, succeed};
+use crate::support::printed;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -47,7 +48,7 @@ document.body.append(result);";
         .output()
         .unwrap();
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    let shown = succeed(output);
+    let shown = printed(output);
     let said = errors.lines().filter(|line| line.contains("CONSOLE"));
     let said: Vec<&str> = said.collect();
     assert!(said.is_empty(), "{said:?}");

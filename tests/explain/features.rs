@@ -3,6 +3,7 @@
 use super::browser::{chromium, use_page};
 use super::{TOLERANCE, WHITE, explain, explained, fail, numbers, root, succeed, write_row};
 use crate::golden::Golden;
+use crate::support::{printed, train};
 use base64::prelude::*;
 use rand::Rng;
 use rand_distr::StandardNormal;
@@ -11,7 +12,7 @@ use rand_xoshiro::rand_core::SeedableRng;
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
 /// The same position without castling, and the mirrored one for Black.
 const NO_CASTLING: [&str; 2] = [
@@ -29,16 +30,15 @@ const SHOWN: [&str; 6] = [
 ];
 
 /// Fits a small transcoder of a layer of the network built in.
-fn fit(folder: &Path, layer: &str) -> Output {
+fn fit(folder: &Path, layer: &str) -> Command {
     let games = root().join("bench/matches/tessera-xs-sf1350.pgn");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_train"));
+    let mut command = train(folder, &[]);
     command
-        .current_dir(folder)
         .args(["transcoder", "-o", "t.json", "--layer", layer, "--games"])
         .arg(games)
         .args(["--positions", "80", "--features", "32"])
         .args(["--top-k", "4", "--steps", "20"]);
-    command.output().unwrap()
+    command
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn judge(python: &Path, folder: &Path, network: &Path, fen: &str) {
         .args(["row", "scalars", "t.json", "x.json"])
         .output()
         .unwrap();
-    let said = succeed(output);
+    let said = printed(output);
     assert!(said.lines().count() >= 4, "{said}");
     print!("{said}");
 }

@@ -1,6 +1,7 @@
 //! `tessera generate` over its binary: games that any program reads, whole at any time.
 
 use super::{networks, random};
+use crate::support::{printed, tessera};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -17,10 +18,7 @@ pub fn newborn(folder: &Path) -> PathBuf {
 }
 
 fn generate(folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_tessera"))
-        .current_dir(folder)
-        .stdin(Stdio::null())
-        .args(["generate", "--net", "newborn.pt"])
+    tessera(folder, &["generate", "--net", "newborn.pt"])
         .args(arguments)
         .output()
         .unwrap()
@@ -28,9 +26,7 @@ fn generate(folder: &Path, arguments: &[&str]) -> Output {
 
 fn games(folder: &Path, arguments: &[&str]) -> Vec<String> {
     let output = generate(folder, arguments);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{errors}");
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = printed(output);
     let games = text.split("\n\n[").filter(|game| !game.trim().is_empty());
     games
         .map(|game| match game.starts_with('[') {

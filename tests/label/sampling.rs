@@ -113,7 +113,7 @@ fn every_position_is_judged_and_ratings_reach_the_shard() {
     write_network(folder.path(), "strong", 0.3);
     let epd = "4k3/pppp4/8/8/8/8/PPPP4/4K3 w - - 0 1\n";
     std::fs::write(folder.path().join("endgames.epd"), epd).unwrap();
-    let people = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/games/master-games.pgn");
+    let people = crate::support::games("master-games.pgn");
     let people = format!("{},cut=4..12", people.display());
     let policies = ["weak.pt,elo=1100", "strong.pt,elo=1900,temperature=0.5"];
     let arguments = [

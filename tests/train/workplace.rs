@@ -1,10 +1,11 @@
 //! A place to train in: a shard, a configuration, and the binary.
 
+pub use crate::support::{fail, succeed};
 use shakmaty::san::SanPlus;
 use shakmaty::{Chess, Move, Position};
 use std::fmt::Write as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// Games whose players hurry to the far side of the board, which a network can
 /// learn: one of the two longest strides is drawn. Every move is scored as an
@@ -50,16 +51,7 @@ pub fn games(count: usize) -> String {
 }
 
 pub fn train(folder: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_train"));
-    command.current_dir(folder).stdin(Stdio::null());
-    command
-}
-
-pub fn succeed(command: &mut Command) -> String {
-    let output = command.output().unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}: {errors}");
-    String::from_utf8(output.stdout).unwrap()
+    crate::support::train(folder, &[])
 }
 
 /// Packs games into the shard that is trained on.
@@ -158,15 +150,4 @@ pub fn assert_same_metrics(folder: &Path, [one, other]: [&str; 2]) {
     let lines =
         |lines: &[serde_json::Value]| -> Vec<String> { lines.iter().map(name_line).collect() };
     assert_eq!(lines(&found), lines(&expected), "{other}");
-}
-
-/// Runs a command that must fail with one line, which is returned.
-pub fn fail(command: &mut Command) -> String {
-    let output = command.env("RUST_BACKTRACE", "1").output().unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(!output.status.success(), "{command:?}");
-    assert!(!errors.contains("stack backtrace"), "{errors}");
-    let told = errors.lines().filter(|line| line.starts_with("error: "));
-    assert_eq!(told.count(), 1, "{errors}");
-    errors
 }

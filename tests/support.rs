@@ -1,0 +1,61 @@
+//! Our two programs as the end-to-end tests run them, and the games that they run on.
+
+use std::borrow::BorrowMut;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+pub const TESSERA: &str = env!("CARGO_BIN_EXE_tessera");
+pub const TRAIN: &str = env!("CARGO_BIN_EXE_train");
+
+/// A command of `tessera`, run in a folder.
+pub fn tessera(folder: &Path, arguments: &[&str]) -> Command {
+    command(TESSERA, folder, arguments)
+}
+
+/// A command of `train`, run in a folder.
+pub fn train(folder: &Path, arguments: &[&str]) -> Command {
+    command(TRAIN, folder, arguments)
+}
+
+fn command(program: &str, folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .current_dir(folder)
+        .stdin(Stdio::null());
+    command
+}
+
+/// Runs a command that must succeed; returns its standard output.
+#[track_caller]
+pub fn succeed(mut command: impl BorrowMut<Command>) -> String {
+    printed(command.borrow_mut().output().unwrap())
+}
+
+/// Standard output of a process that must have succeeded.
+#[track_caller]
+pub fn printed(output: Output) -> String {
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Runs a command that must fail with one line, without a backtrace; returns its standard
+/// error.
+#[track_caller]
+pub fn fail(mut command: impl BorrowMut<Command>) -> String {
+    let command = command.borrow_mut().env("RUST_BACKTRACE", "1");
+    let output = command.output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success(), "{command:?}");
+    assert!(!errors.contains("stack backtrace"), "{errors}");
+    let lines = errors.lines().filter(|line| line.starts_with("error: "));
+    assert_eq!(lines.count(), 1, "{errors}");
+    errors
+}
+
+/// A file of tests/games.
+pub fn games(name: &str) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    root.join("tests/games").join(name)
+}

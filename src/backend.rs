@@ -8,8 +8,8 @@ mod cache;
 mod cross_check;
 mod device;
 mod evaluate_games;
-mod foreseen;
 mod format;
+mod futures;
 mod imagination;
 pub mod metadata;
 mod options;
@@ -20,9 +20,9 @@ mod uniform;
 pub use cache::Cache;
 pub use cross_check::{CrossCheck, Differences};
 pub use device::{DeviceChoice, Devices, ParseDeviceError, Precision};
-pub use evaluate_games::{Evaluated, evaluate_games, foresee_games};
-pub use foreseen::{Decoding, Foreseen};
+pub use evaluate_games::{Evaluated, evaluate_games, evaluate_with_futures};
 pub use format::{Format, Speed};
+pub use futures::{Decoding, PredictedFuture};
 pub use imagination::{Imagination, Imagined, ImaginedBoard, Scene};
 pub use metadata::{
     CONTRACT, ContractError, EncoderSpec, FORWARD, Metadata, Method, PlanesSpec, SEARCH_VALUES,
@@ -379,17 +379,17 @@ pub trait Backend: Send + Sync {
         reply(answer.map(|()| out));
     }
 
-    /// The same in so many steps, with the future of each position as a network foresees it;
-    /// without futures if it foresees none.
+    /// The same in so many steps, with the future of each position as a network predicts it;
+    /// without futures if it predicts none.
     ///
     /// # Errors
     /// As [`Backend::evaluate`].
-    fn foresee(
+    fn evaluate_with_futures(
         &self,
         batch: &Batch,
         _steps: usize,
         out: &mut Evaluations,
-    ) -> Result<Vec<Foreseen>, BackendError> {
+    ) -> Result<Vec<PredictedFuture>, BackendError> {
         self.evaluate(batch, out)?;
         Ok(Vec::new())
     }
@@ -416,13 +416,13 @@ impl<B: Backend + ?Sized> Backend for Arc<B> {
         (**self).ask(batch, reply);
     }
 
-    fn foresee(
+    fn evaluate_with_futures(
         &self,
         batch: &Batch,
         steps: usize,
         out: &mut Evaluations,
-    ) -> Result<Vec<Foreseen>, BackendError> {
-        (**self).foresee(batch, steps, out)
+    ) -> Result<Vec<PredictedFuture>, BackendError> {
+        (**self).evaluate_with_futures(batch, steps, out)
     }
 
     fn imagination(&self) -> Option<Arc<dyn Imagination>> {

@@ -19,16 +19,16 @@
 
 mod actor;
 mod config;
+mod context;
 mod ending;
 mod error;
 mod gate;
 mod latest;
 mod learner;
 mod networks;
-mod post;
 mod reanalyser;
 mod rows;
-mod shelf;
+mod shard_uploader;
 mod sprt;
 mod window;
 mod worker;
@@ -38,11 +38,11 @@ pub use config::{
     ActorConfig, CycleConfig, GamesConfig, GateConfig, LearnerConfig, ReanalyserConfig,
     SearchConfig, Share,
 };
+pub use context::WorkerContext;
 pub use ending::{FINAL, is_final, was_ended_by_others};
 pub use error::{CycleConfigError, CycleError};
 pub use gate::Gate;
 pub use learner::{Learner, Learning};
-pub use post::Post;
 pub use reanalyser::Reanalyser;
 pub use rows::Rows;
 pub use sprt::Sprt;

@@ -16,7 +16,7 @@
 pub mod bench;
 pub mod epd;
 #[cfg(feature = "torch")]
-pub mod foresight;
+pub mod futures;
 pub mod move_match;
 pub mod perft;
 pub mod positions;

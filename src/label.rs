@@ -83,7 +83,7 @@ pub enum Event {
     /// A game was finished, now or before the start.
     Finished,
     /// A warning in one line; labelling continues.
-    Trouble(String),
+    Warning(String),
 }
 
 /// Why labelling stopped.
@@ -282,7 +282,7 @@ impl<'a> Queue<'a> {
             Err(reason) => {
                 self.journal.leave_out(number)?;
                 self.summary.unreadable += 1;
-                observe(Event::Trouble(format!("skipped {reason}")));
+                observe(Event::Warning(format!("skipped {reason}")));
             }
         }
         Ok(())

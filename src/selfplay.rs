@@ -19,14 +19,14 @@
 
 mod choose;
 mod counter;
-mod foresight;
+mod futures;
 mod game;
 mod options;
 mod position;
 mod summary;
 
 pub(crate) use counter::EvaluationCounter;
-pub use foresight::Foresight;
+pub use futures::Foresight;
 pub use game::{GamePlayer, Played};
 pub use options::{HASH, NOISE, SearchOptionError, set_search_options};
 pub use position::search_position;

@@ -35,8 +35,8 @@ pub(crate) use pickle::{Object, Pickle, View};
 pub(crate) use program::Inference;
 
 use crate::backend::{
-    Backend, BackendError, Batch, CodePolicy, ContractError, DeviceChoice, Evaluations, Foreseen,
-    Format, Metadata, Precision, Properties, Value,
+    Backend, BackendError, Batch, CodePolicy, ContractError, DeviceChoice, Evaluations, Format,
+    Metadata, Precision, PredictedFuture, Properties, Value,
 };
 use crate::chess::Game;
 use crate::encode::{Encoder, Input, POLICY_SIZE};
@@ -194,7 +194,7 @@ pub struct TorchBackend {
     /// if it reads all of them as they come.
     words: Option<Vec<i64>>,
     device: Device,
-    numbers: ComputeType,
+    dtype: ComputeType,
     /// Positions that go through the network at once, at most.
     largest: usize,
 }
@@ -251,8 +251,8 @@ impl TorchBackend {
             tch::set_num_threads(1);
         }
         let (module, metadata) = open(file, policy)?;
-        let backend = TorchBackend::fastest(file, &metadata, device, &formats, |numbers| {
-            Ok(Arc::new(module.copy()?.freeze(device, numbers.kind)?))
+        let backend = TorchBackend::fastest(file, &metadata, device, &formats, |dtype| {
+            Ok(Arc::new(module.copy()?.freeze(device, dtype.kind)?))
         })?;
         Ok(backend.with_threads(threads))
     }
@@ -269,17 +269,16 @@ impl TorchBackend {
         formats: &[ComputeType],
         program: impl Fn(ComputeType) -> Result<Arc<dyn Program>, NetworkError>,
     ) -> Result<TorchBackend, NetworkError> {
-        let ready =
-            |numbers| TorchBackend::of_program(program(numbers)?, metadata, device, numbers);
-        if let &[numbers] = formats {
-            return ready(numbers);
+        let ready = |dtype| TorchBackend::of_program(program(dtype)?, metadata, device, dtype);
+        if let &[dtype] = formats {
+            return ready(dtype);
         }
         // The same tensors may come with other code.
         let network = format!("{}-{:08x}", metadata.hash, crc32fast::hash(file));
         fastest::choose(&network, formats, ready)
     }
 
-    /// A program that is on a device, in these numbers.
+    /// A program that is on a device, in this dtype.
     ///
     /// # Errors
     /// [`NetworkError`] if it does not compute what players need.
@@ -287,7 +286,7 @@ impl TorchBackend {
         program: Arc<dyn Program>,
         metadata: &Metadata,
         device: Device,
-        numbers: ComputeType,
+        dtype: ComputeType,
     ) -> Result<TorchBackend, NetworkError> {
         TorchBackend::require(metadata)?;
         let (recommended_batch, largest, callers) = match device {
@@ -313,12 +312,12 @@ impl TorchBackend {
             words: words(&planes.scalars),
             metadata: metadata.clone(),
             device,
-            numbers,
+            dtype,
             largest,
         };
         backend.warm_up()?;
-        backend.numbers.int8 &= backend.program.multiplies_in_int8();
-        let precision = Precision::from(backend.numbers);
+        backend.dtype.int8 &= backend.program.multiplies_in_int8();
+        let precision = Precision::from(backend.dtype);
         Ok(backend.with_format(Format::from(precision)))
     }
 
@@ -355,8 +354,8 @@ impl TorchBackend {
 
     /// What the network is computed in; in int8 only if it has layers for it.
     #[must_use]
-    pub fn numbers(&self) -> ComputeType {
-        self.numbers
+    pub fn dtype(&self) -> ComputeType {
+        self.dtype
     }
 
     /// libtorch records the types of the first calls and optimises for them:
@@ -384,22 +383,22 @@ impl TorchBackend {
         Ok(self.outputs(inputs, None)?.0)
     }
 
-    /// The same, in so many steps, with what is foreseen.
+    /// The same, in so many steps, with what is predicted.
     fn outputs(
         &self,
         inputs: &[Input],
         steps: Option<usize>,
-    ) -> Result<(Vec<Tensor>, Vec<Foreseen>), NetworkError> {
+    ) -> Result<(Vec<Tensor>, Vec<PredictedFuture>), NetworkError> {
         let count = inputs.len() as i64;
-        let filled = self.filled(inputs);
-        let on_device = rows(&filled, self.words.as_deref())?.f_to_device(self.device);
+        let padded = self.padded(inputs);
+        let on_device = rows(&padded, self.words.as_deref())?.f_to_device(self.device);
         let on_device = on_device.map_err(TorchError::from)?;
-        let (outputs, mut foreseen) = self.program.foresee(&on_device, steps)?;
-        foreseen.truncate(inputs.len());
+        let (outputs, mut predicted) = self.program.forward_with_futures(&on_device, steps)?;
+        predicted.truncate(inputs.len());
         let outputs = outputs
             .into_iter()
             .map(|output| {
-                let output = match filled {
+                let output = match padded {
                     Cow::Borrowed(_) => output,
                     Cow::Owned(_) => output.f_narrow(0, 0, count)?,
                 };
@@ -424,20 +423,20 @@ impl TorchBackend {
                 });
             }
         }
-        Ok((outputs, foreseen))
+        Ok((outputs, predicted))
     }
 
     /// The positions, on CUDA with others up to a batch size that has been seen.
-    fn filled<'a>(&self, inputs: &'a [Input]) -> Cow<'a, [Input]> {
+    fn padded<'a>(&self, inputs: &'a [Input]) -> Cow<'a, [Input]> {
         if self.device == Device::Cpu {
             return Cow::Borrowed(inputs);
         }
         let batch = cuda_batches().find(|&batch| batch >= inputs.len());
         match (batch, inputs.last()) {
             (Some(batch), Some(&last)) if batch > inputs.len() => {
-                let mut filled = inputs.to_vec();
-                filled.resize(batch, last);
-                Cow::Owned(filled)
+                let mut padded = inputs.to_vec();
+                padded.resize(batch, last);
+                Cow::Owned(padded)
             }
             _ => Cow::Borrowed(inputs),
         }
@@ -461,12 +460,12 @@ impl Backend for TorchBackend {
         self.answer(batch, None, out).map(|_| ())
     }
 
-    fn foresee(
+    fn evaluate_with_futures(
         &self,
         batch: &Batch,
         steps: usize,
         out: &mut Evaluations,
-    ) -> Result<Vec<Foreseen>, BackendError> {
+    ) -> Result<Vec<PredictedFuture>, BackendError> {
         self.answer(batch, Some(steps), out)
     }
 }
@@ -477,19 +476,19 @@ impl TorchBackend {
         batch: &Batch,
         steps: Option<usize>,
         out: &mut Evaluations,
-    ) -> Result<Vec<Foreseen>, BackendError> {
+    ) -> Result<Vec<PredictedFuture>, BackendError> {
         out.clear();
-        let mut all_foreseen = Vec::new();
+        let mut all_predicted = Vec::new();
         if batch.inputs().len() != batch.len() {
             let reason = "the positions were not encoded".to_owned();
             return Err(BackendError::Torch(reason));
         }
         let mut moves = (0..batch.len()).map(|index| batch.moves(index));
         for inputs in batch.inputs().chunks(self.largest) {
-            let (tensors, foreseen) = self
+            let (tensors, predicted) = self
                 .outputs(inputs, steps)
                 .map_err(|error| BackendError::Torch(error.to_string()))?;
-            all_foreseen.extend(foreseen);
+            all_predicted.extend(predicted);
             let outputs: Vec<&[f32]> = tensors.iter().map(module::floats).collect();
             let policies = outputs[self.heads.policy].chunks_exact(POLICY_SIZE);
             for (index, (policy, moves)) in policies.zip(&mut moves).enumerate() {
@@ -500,7 +499,7 @@ impl TorchBackend {
                 }
             }
         }
-        Ok(all_foreseen)
+        Ok(all_predicted)
     }
 }
 

@@ -50,7 +50,7 @@ pub use config::{
 };
 pub use distributed::{GroupError, Launch, LaunchError, World};
 pub use error::TrainError;
-pub use guard::Trouble;
+pub use guard::Instability;
 pub use history::{History, HistoryError};
 pub use objective::TeacherError;
 pub use report::{report, write_report};

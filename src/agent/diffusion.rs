@@ -1,9 +1,9 @@
-//! The move that a network reads off the future that it foresees.
+//! The move that a network reads off the future that it predicts.
 
 use super::immediate::{Candidates, choose_by};
 use super::policy::{choose, lay_out, of_candidates};
 use super::{ConfigurableAgent, Options};
-use crate::backend::{Backend, Foreseen, foresee_games};
+use crate::backend::{Backend, PredictedFuture, evaluate_with_futures};
 use crate::chess::Game;
 use crate::encode::policy_move;
 use crate::play::{Agent, AgentError, Choice, Control, Limits, Question, Report};
@@ -31,7 +31,11 @@ impl DiffusionAgent {
     }
 
     /// Choices after so many steps.
-    fn foresee(&self, questions: &[Question<'_>], steps: usize) -> Result<Vec<Choice>, AgentError> {
+    fn choose_by_futures(
+        &self,
+        questions: &[Question<'_>],
+        steps: usize,
+    ) -> Result<Vec<Choice>, AgentError> {
         choose_by(&self.options, questions, |open| self.answer(open, steps))
     }
 
@@ -41,12 +45,12 @@ impl DiffusionAgent {
         steps: usize,
     ) -> Result<Vec<Choice>, AgentError> {
         let games = positions.iter().map(|position| position.game);
-        let (evaluated, foreseen) = foresee_games(&*self.backend, games, steps)?;
+        let (evaluated, predicted) = evaluate_with_futures(&*self.backend, games, steps)?;
         let answers = positions.iter().zip(&evaluated).enumerate();
         let choices = answers.map(|(index, (position, evaluated))| {
             let (priors, value) = of_candidates(position, evaluated);
             let mut choice = lay_out(value, priors);
-            let future = foreseen.get(index);
+            let future = predicted.get(index);
             if let Some(future) = future {
                 go_on(&mut choice, position.game, future, steps);
             }
@@ -62,8 +66,8 @@ impl DiffusionAgent {
     }
 }
 
-/// Puts what is foreseen behind the likeliest move.
-fn go_on(choice: &mut Choice, game: &Game, future: &Foreseen, steps: usize) {
+/// Puts what is predicted behind the likeliest move.
+fn go_on(choice: &mut Choice, game: &Game, future: &PredictedFuture, steps: usize) {
     let report = &mut choice.report;
     let horizon = future.boards.len();
     report.depth = horizon.max(1) as u32;
@@ -73,15 +77,15 @@ fn go_on(choice: &mut Choice, game: &Game, future: &Foreseen, steps: usize) {
     let Some(line) = report.lines.first_mut() else {
         return;
     };
-    line.moves = foreseen_line(game, line.moves[0], future);
+    line.moves = predicted_line(game, line.moves[0], future);
     choice.ponder = line.moves.get(1).copied();
     let later = future.moves.iter().take(line.moves.len() - 1);
     let later: f32 = later.map(|&(_, probability)| probability).product();
     report.likelihood = choice.statistics.first().map(|best| best.prior * later);
 }
 
-/// The foreseen line from a move on, up to its first move that is not legal.
-fn foreseen_line(game: &Game, first: Move, future: &Foreseen) -> Vec<Move> {
+/// The predicted line from a move on, up to its first move that is not legal.
+fn predicted_line(game: &Game, first: Move, future: &PredictedFuture) -> Vec<Move> {
     let mut position = game.position().clone();
     let mut line = vec![first];
     position.play_unchecked(first);
@@ -117,7 +121,7 @@ impl Agent for DiffusionAgent {
         };
         loop {
             let round = Instant::now();
-            let choices = self.foresee(std::slice::from_ref(&question), steps)?;
+            let choices = self.choose_by_futures(std::slice::from_ref(&question), steps)?;
             let mut choice = choices.into_iter().next().unwrap_or_default();
             if choice.best.is_none() {
                 return Ok(choice);
@@ -138,7 +142,7 @@ impl Agent for DiffusionAgent {
     }
 
     fn choose_many(&mut self, questions: &[Question<'_>]) -> Result<Vec<Choice>, AgentError> {
-        self.foresee(questions, self.options.diffusion.steps.max(1))
+        self.choose_by_futures(questions, self.options.diffusion.steps.max(1))
     }
 
     fn batch(&self) -> usize {
@@ -163,7 +167,7 @@ mod tests {
     use crate::backend::{BackendError, Batch, Evaluations, Properties, Random};
     use crate::encode::{Squares, policy_index};
 
-    /// Foresees a game.
+    /// Predicts a game.
     struct Prophet {
         properties: Random,
         moves: Vec<(u16, f32)>,
@@ -178,14 +182,14 @@ mod tests {
             self.properties.evaluate(batch, out)
         }
 
-        fn foresee(
+        fn evaluate_with_futures(
             &self,
             batch: &Batch,
             _steps: usize,
             out: &mut Evaluations,
-        ) -> Result<Vec<Foreseen>, BackendError> {
+        ) -> Result<Vec<PredictedFuture>, BackendError> {
             self.evaluate(batch, out)?;
-            let future = Foreseen {
+            let future = PredictedFuture {
                 boards: vec![Squares::default(); 4],
                 moves: self.moves.clone(),
             };
@@ -231,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_is_foreseen_up_to_what_is_illegal() {
+    fn the_line_is_predicted_up_to_what_is_illegal() {
         let (choice, reports) = ask(prophet("e7e5 b2b3 e5e4"), 5, &Limits::default());
         let line = &choice.report.lines[0].moves;
         assert_eq!(line[0], choice.best.unwrap());
@@ -243,17 +247,17 @@ mod tests {
         assert_eq!(choice.report.likelihood, Some(expected));
         assert_eq!(reports.len(), 1);
         // A king cannot castle yet.
-        let illegal = Foreseen {
+        let illegal = PredictedFuture {
             moves: vec![(103, 0.9), (0, 0.9)],
-            ..Foreseen::default()
+            ..PredictedFuture::default()
         };
         let game = Game::default();
         let first = game.parse_move("e2e4").unwrap();
-        assert!(foreseen_line(&game, first, &illegal).len() <= 2);
+        assert!(predicted_line(&game, first, &illegal).len() <= 2);
     }
 
     #[test]
-    fn the_reply_foreseen_answers_the_move_played() {
+    fn the_reply_predicted_answers_the_move_played() {
         let (mut likeliest, mut others) = (0, 0);
         for seed in 1..=40 {
             let mut options = Options::default();

@@ -13,7 +13,7 @@ pub struct HumanOptions {
 /// Options of the agent `diffusion` alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiffusionOptions {
-    /// Evaluations in which it foresees a future; 0 leaves them to the clock.
+    /// Evaluations in which it predicts a future; 0 leaves them to the clock.
     pub steps: usize,
 }
 

@@ -1,7 +1,8 @@
 //! The evaluation cache (NNCache), a backend in front of another one.
 
 use super::{
-    Backend, BackendError, Batch, Evaluations, Foreseen, Imagination, Properties, Reply, Value,
+    Backend, BackendError, Batch, Evaluations, Imagination, PredictedFuture, Properties, Reply,
+    Value,
 };
 use parking_lot::Mutex;
 use std::collections::hash_map::Entry;
@@ -147,13 +148,13 @@ impl<B: Backend> Backend for Cache<B> {
     }
 
     /// Futures are not kept.
-    fn foresee(
+    fn evaluate_with_futures(
         &self,
         batch: &Batch,
         steps: usize,
         out: &mut Evaluations,
-    ) -> Result<Vec<Foreseen>, BackendError> {
-        self.inner.foresee(batch, steps, out)
+    ) -> Result<Vec<PredictedFuture>, BackendError> {
+        self.inner.evaluate_with_futures(batch, steps, out)
     }
 
     fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {

@@ -1,6 +1,6 @@
 //! What a backend says of the positions that games have come to.
 
-use super::{Backend, BackendError, Batch, Evaluations, Foreseen, Value};
+use super::{Backend, BackendError, Batch, Evaluations, PredictedFuture, Value};
 use crate::chess::Game;
 use crate::softmax::softmax;
 use shakmaty::{Move, MoveList, Position};
@@ -43,17 +43,18 @@ pub fn evaluate_games<'a>(
     Ok(evaluate_by(backend, games, evaluate)?.0)
 }
 
-/// The same in so many steps, with the futures that a network foresees, if it does.
+/// The same in so many steps, with the futures that a network predicts, if it does.
 ///
 /// # Errors
 /// As [`evaluate_games`].
-pub fn foresee_games<'a>(
+pub fn evaluate_with_futures<'a>(
     backend: &dyn Backend,
     games: impl IntoIterator<Item = &'a Game>,
     steps: usize,
-) -> Result<(Vec<Evaluated>, Vec<Foreseen>), BackendError> {
-    let foresee = |batch: &Batch, out: &mut Evaluations| backend.foresee(batch, steps, out);
-    evaluate_by(backend, games, foresee)
+) -> Result<(Vec<Evaluated>, Vec<PredictedFuture>), BackendError> {
+    let predict =
+        |batch: &Batch, out: &mut Evaluations| backend.evaluate_with_futures(batch, steps, out);
+    evaluate_by(backend, games, predict)
 }
 
 /// The same by what fills evaluations, with what it says besides.

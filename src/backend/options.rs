@@ -77,7 +77,7 @@ pub struct NetworkOptions {
     pub devices: Devices,
     /// In which format.
     pub precision: Precision,
-    /// How it foresees futures, if it does.
+    /// How it predicts futures, if it does.
     pub decoding: Decoding,
 }
 

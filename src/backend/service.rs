@@ -1,7 +1,9 @@
 //! A backend that merges the requests of many threads into larger batches, and
 //! spreads them over several backends.
 
-use super::{Backend, BackendError, Batch, Evaluations, Foreseen, Imagination, Properties, Reply};
+use super::{
+    Backend, BackendError, Batch, Evaluations, Imagination, PredictedFuture, Properties, Reply,
+};
 use crate::panics;
 use crossbeam::channel::{Receiver, Sender, bounded, unbounded};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,7 +26,7 @@ pub struct Service {
 enum Request {
     Evaluate(Evaluate),
     /// In so many steps. Nobody else's positions are put beside these.
-    Foresee(Batch, usize, Sender<Answer>),
+    WithFutures(Batch, usize, Sender<Answer>),
 }
 
 struct Evaluate {
@@ -33,7 +35,7 @@ struct Evaluate {
 }
 
 /// Evaluations with futures.
-type Answer = Result<(Evaluations, Vec<Foreseen>), BackendError>;
+type Answer = Result<(Evaluations, Vec<PredictedFuture>), BackendError>;
 
 impl Service {
     /// Serves from these backends (at least one), which evaluate alike, each on a
@@ -107,19 +109,19 @@ impl Backend for Service {
         }
     }
 
-    fn foresee(
+    fn evaluate_with_futures(
         &self,
         batch: &Batch,
         steps: usize,
         out: &mut Evaluations,
-    ) -> Result<Vec<Foreseen>, BackendError> {
+    ) -> Result<Vec<PredictedFuture>, BackendError> {
         let (reply, answer) = bounded(1);
         if let Some(requests) = &self.requests {
-            let _ = requests.send(Request::Foresee(batch.clone(), steps, reply));
+            let _ = requests.send(Request::WithFutures(batch.clone(), steps, reply));
         }
-        let (evaluations, foreseen) = answer.recv().map_err(|_| BackendError::Stopped)??;
+        let (evaluations, predicted) = answer.recv().map_err(|_| BackendError::Stopped)??;
         *out = evaluations;
-        Ok(foreseen)
+        Ok(predicted)
     }
 
     fn imagination(&self) -> Option<Arc<dyn Imagination>> {
@@ -139,7 +141,7 @@ fn serve(backend: &impl Backend, inbox: &Receiver<Request>, largest: usize) {
                     waiting += request.batch.len();
                     together.push(request);
                 }
-                Request::Foresee(batch, steps, reply) => alone = Some((batch, steps, reply)),
+                Request::WithFutures(batch, steps, reply) => alone = Some((batch, steps, reply)),
             }
             if waiting < largest && alone.is_none() {
                 next = inbox.try_recv().ok();
@@ -147,12 +149,12 @@ fn serve(backend: &impl Backend, inbox: &Receiver<Request>, largest: usize) {
         }
         answer(backend, together, largest);
         if let Some((batch, steps, reply)) = alone {
-            let foreseen = unpanicked(|| {
+            let predicted = unpanicked(|| {
                 let mut out = Evaluations::default();
-                let foreseen = backend.foresee(&batch, steps, &mut out)?;
-                Ok((out, foreseen))
+                let predicted = backend.evaluate_with_futures(&batch, steps, &mut out)?;
+                Ok((out, predicted))
             });
-            let _ = reply.send(foreseen);
+            let _ = reply.send(predicted);
         }
     }
 }
@@ -277,7 +279,7 @@ mod tests {
         }
     }
 
-    /// Foresees a future for each position, or fails as another does.
+    /// Predicts a future for each position, or fails as another does.
     struct Prophet(Moody);
 
     impl Backend for Prophet {
@@ -289,16 +291,16 @@ mod tests {
             self.0.evaluate(batch, out)
         }
 
-        fn foresee(
+        fn evaluate_with_futures(
             &self,
             batch: &Batch,
             steps: usize,
             out: &mut Evaluations,
-        ) -> Result<Vec<Foreseen>, BackendError> {
+        ) -> Result<Vec<PredictedFuture>, BackendError> {
             self.evaluate(batch, out)?;
-            let future = Foreseen {
+            let future = PredictedFuture {
                 moves: vec![(7, 0.5); steps],
-                ..Foreseen::default()
+                ..PredictedFuture::default()
             };
             Ok(vec![future; batch.len()])
         }
@@ -308,15 +310,15 @@ mod tests {
     fn futures_come_back_too() {
         let service = Service::new([Prophet(Moody(Random::new(1)))], 8);
         let (batch, mut out) = (positions(5, true), Evaluations::default());
-        let foreseen = service.foresee(&batch, 3, &mut out).unwrap();
+        let predicted = service.evaluate_with_futures(&batch, 3, &mut out).unwrap();
         let mut expected = Evaluations::default();
         Random::new(1).evaluate(&batch, &mut expected).unwrap();
         assert_eq!(out, expected);
-        let moves: Vec<usize> = foreseen.iter().map(|future| future.moves.len()).collect();
+        let moves: Vec<usize> = predicted.iter().map(|future| future.moves.len()).collect();
         assert_eq!(moves, [3; 5]);
         for failing in [1, 2] {
             let batch = positions(failing, true);
-            assert!(service.foresee(&batch, 3, &mut out).is_err());
+            assert!(service.evaluate_with_futures(&batch, 3, &mut out).is_err());
             assert_same(&service, &Random::new(1), &positions(3, true));
         }
     }

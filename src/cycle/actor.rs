@@ -1,8 +1,8 @@
 //! Playing games.
 
 use super::config::{ActorConfig, CycleConfig};
+use super::context::WorkerContext;
 use super::error::CycleError;
-use super::post::Post;
 use super::worker::work;
 use crate::chess::Ratings;
 use crate::selfplay::GamePlayer;
@@ -22,19 +22,19 @@ impl Actor<'_> {
     ///
     /// # Errors
     /// [`CycleError`]; shards that were put before remain.
-    pub fn run(&self, post: &Post) -> Result<(), CycleError> {
+    pub fn run(&self, context: &WorkerContext) -> Result<(), CycleError> {
         // Another run must not play the same games again.
         let plan = self
             .actors
             .plan(&self.config.search, rand::rng().random())?;
         let (plan, actors) = (&plan, self.actors);
-        work(post, self.config, self.config.generations, |latest| {
+        work(context, self.config, self.config.generations, |latest| {
             let reads_ratings = latest.network().properties().reads_ratings;
             let newest = Arc::clone(&latest);
             let mut player = GamePlayer::new(plan, move || newest.network());
             move |number, stopped: &dyn Fn() -> bool| {
                 let foresight = actors.foresight.as_ref();
-                player.foresee(foresight.map(|it| it.at(latest.generation())));
+                player.play_by_futures(foresight.map(|it| it.at(latest.generation())));
                 let played = player.play(number, stopped, &|_| {})?;
                 Ok(played.map(|played| {
                     let mut record = played.to_record();

@@ -1,10 +1,10 @@
 //! The match that a new network must not lose.
 
 use super::config::{CycleConfig, GateConfig, openings};
+use super::context::{WorkerContext, tolerate};
 use super::error::CycleError;
 use super::networks::Networks;
-use super::post::{Post, bear};
-use super::shelf::put_any;
+use super::shard_uploader::put_any;
 use super::sprt::Sprt;
 use crate::adjudication::result;
 use crate::backend::Backend;
@@ -34,24 +34,24 @@ impl Gate<'_> {
     ///
     /// # Errors
     /// [`CycleError`]; outcomes that were put before remain.
-    pub fn run(&self, post: &Post) -> Result<(), CycleError> {
+    pub fn run(&self, context: &WorkerContext) -> Result<(), CycleError> {
         let mut generations = Generations::default();
         loop {
-            bear(generations.look(post.store))?;
+            tolerate(generations.look(context.store))?;
             let number = generations.next_number();
             if self.config.generations.is_some_and(|last| number > last) {
                 return Ok(());
             }
-            let Some(pairing) = bear(self.next(post, &generations))? else {
-                match post.wait(self.config.poll) {
+            let Some(pairing) = tolerate(self.next(context, &generations))? else {
+                match context.wait(self.config.poll) {
                     true => continue,
                     false => return Ok(()),
                 }
             };
-            let Some(outcome) = self.judge(post, &pairing)? else {
+            let Some(outcome) = self.judge(context, &pairing)? else {
                 return Ok(());
             };
-            (post.tell)(&format!(
+            (context.tell)(&format!(
                 "generation {number}: {} wins, {} draws, {} losses against generation {}: {:+.0} \
                  Elo, {}",
                 outcome.wins,
@@ -69,18 +69,22 @@ impl Gate<'_> {
                 ..pairing.candidate
             };
             // Another gate may have been faster.
-            put_any(post.store, &Name::generation(number), &judged.to_json())?;
+            put_any(context.store, &Name::generation(number), &judged.to_json())?;
         }
     }
 
     /// The next candidate and its opponent; `None` if there are none yet.
-    fn next(&self, post: &Post, generations: &Generations) -> Result<Option<Pairing>, CycleError> {
+    fn next(
+        &self,
+        context: &WorkerContext,
+        generations: &Generations,
+    ) -> Result<Option<Pairing>, CycleError> {
         let number = generations.next_number();
-        let candidate = post.store.manifest(&Name::candidate(number), number)?;
+        let candidate = context.store.manifest(&Name::candidate(number), number)?;
         let Some((candidate, opponent)) = candidate.zip(generations.accepted()) else {
             return Ok(None);
         };
-        let networks = Networks::new(post.store, &self.config.search, post.threads);
+        let networks = Networks::new(context.store, &self.config.search, context.threads);
         Ok(Some(Pairing {
             networks: [networks.load(&candidate)?, networks.load(opponent)?],
             opponent: opponent.number,
@@ -89,7 +93,11 @@ impl Gate<'_> {
     }
 
     /// The outcome of a match; `None` if stopped before its end.
-    fn judge(&self, post: &Post, pairing: &Pairing) -> Result<Option<Outcome>, CycleError> {
+    fn judge(
+        &self,
+        context: &WorkerContext,
+        pairing: &Pairing,
+    ) -> Result<Option<Outcome>, CycleError> {
         let Pairing {
             candidate,
             opponent,
@@ -117,7 +125,7 @@ impl Gate<'_> {
         };
         let pairs = (self.gate.games / 2).max(1);
         let at_once = at_once.clamp(1, pairs as usize);
-        let score = arena.play(pairs, at_once, &|| post.is_stopped())?;
+        let score = arena.play(pairs, at_once, &|| context.is_stopped())?;
         Ok(score.map(|score| score.outcome(&self.gate.sprt(), *opponent)))
     }
 }
@@ -300,7 +308,7 @@ mod tests {
             gate: config.gate.as_ref().unwrap(),
             config: &config,
         };
-        let post = Post {
+        let context = WorkerContext {
             store: &store,
             name: "gate".parse().unwrap(),
             threads: 1,
@@ -308,10 +316,10 @@ mod tests {
             tell: &|_| {},
         };
         std::thread::scope(|scope| {
-            let judging = scope.spawn(|| gate.run(&post));
+            let judging = scope.spawn(|| gate.run(&context));
             std::thread::sleep(Duration::from_millis(100));
             assert!(!judging.is_finished());
-            post.stop.store(true, Relaxed);
+            context.stop.store(true, Relaxed);
             judging.join().unwrap().unwrap();
         });
     }

@@ -5,9 +5,9 @@ mod publish;
 mod restore;
 
 use super::config::CycleConfig;
+use super::context::{WorkerContext, tolerate};
 use super::ending::is_lasting_store;
 use super::error::CycleError;
-use super::post::{Post, bear};
 use super::rows::Rows;
 use crate::data::loader::SourceConfig;
 use crate::data::shard::Shard;
@@ -96,10 +96,10 @@ impl Learner<'_> {
     ///
     /// # Errors
     /// [`CycleError`]; checkpoints and generations that were written before remain.
-    pub fn run(&mut self, post: &Post) -> Result<(), CycleError> {
+    pub fn run(&mut self, context: &WorkerContext) -> Result<(), CycleError> {
         let done = match self.world.is_first() {
-            true => self.lead(post).and_then(|()| self.order(&Order::End)),
-            false => self.follow(post),
+            true => self.lead(context).and_then(|()| self.order(&Order::End)),
+            false => self.follow(context),
         };
         if done.is_err() {
             self.world.abort();
@@ -119,7 +119,7 @@ impl Learner<'_> {
     }
 
     /// Does what the first process says.
-    fn follow(&self, post: &Post) -> Result<(), CycleError> {
+    fn follow(&self, context: &WorkerContext) -> Result<(), CycleError> {
         loop {
             let order = self.share("")?;
             match serde_json::from_str(&order).expect("written by the first process") {
@@ -127,32 +127,32 @@ impl Learner<'_> {
                 Order::Train(config) => {
                     let trainer = Trainer::follower(&config, self.device)?;
                     let mut trainer = trainer.join(Arc::clone(&self.world))?;
-                    trainer.run(&self.options(post), &mut |_| {})?;
+                    trainer.run(&self.options(context), &mut |_| {})?;
                 }
                 Order::End => return Ok(()),
             }
         }
     }
 
-    fn options(&self, post: &Post) -> RunOptions {
+    fn options(&self, context: &WorkerContext) -> RunOptions {
         RunOptions {
             folder: self.folder(),
-            threads: post.threads,
+            threads: context.threads,
             time: None,
-            stop: Arc::clone(&post.stop),
+            stop: Arc::clone(&context.stop),
         }
     }
 
-    fn lead(&mut self, post: &Post) -> Result<(), CycleError> {
+    fn lead(&mut self, context: &WorkerContext) -> Result<(), CycleError> {
         let base = self.config.training()?;
         let mut generations = Generations::of(self.manifest());
         let mut rows = Rows::default();
         loop {
             // A store that is out of reach is not an empty one, in which a loop begins.
-            match generations.look(post.store) {
+            match generations.look(context.store) {
                 Err(error) if !is_lasting_store(&error) => {
                     tracing::warn!("{error}");
-                    if !post.wait(self.config.poll) {
+                    if !context.wait(self.config.poll) {
                         return Ok(());
                     }
                     self.order(&Order::Wait)?;
@@ -166,19 +166,19 @@ impl Learner<'_> {
                 return Ok(());
             }
             let Some(last) = last else {
-                self.begin(post, &base)?;
+                self.begin(context, &base)?;
                 continue;
             };
-            self.restore(post, &base, &last)?;
+            self.restore(context, &base, &last)?;
             let waited = Instant::now();
-            let Some(lesson) = self.lesson(post, &base, &last, &mut rows)? else {
+            let Some(lesson) = self.lesson(context, &base, &last, &mut rows)? else {
                 return Ok(());
             };
             let began = Instant::now();
-            let Some(checkpoint) = self.train(post, number, &lesson)? else {
+            let Some(checkpoint) = self.train(context, number, &lesson)? else {
                 return Ok(());
             };
-            let claim = self.claim(post.store, number, &checkpoint)?;
+            let claim = self.claim(context.store, number, &checkpoint)?;
             let steps = claim.checkpoint.state.step.saturating_sub(last.steps);
             let samples = steps * base.batch as u64;
             let drawn = (samples as f64 * lesson.share).round() as u64;
@@ -193,18 +193,18 @@ impl Learner<'_> {
                 ..Generation::unfinished(number)
             };
             let seconds = [began.elapsed(), began.duration_since(waited)];
-            if self.publish(post, Some(&last), generation, claim, seconds)? {
+            if self.publish(context, Some(&last), generation, claim, seconds)? {
                 self.report()?;
             }
         }
     }
 
     /// Puts the network that the loop begins with.
-    fn begin(&mut self, post: &Post, base: &TrainConfig) -> Result<(), CycleError> {
+    fn begin(&mut self, context: &WorkerContext, base: &TrainConfig) -> Result<(), CycleError> {
         let run = self.folder();
         if Checkpoint::read(&run).is_ok_and(|it| it.state.step > 0) {
             // It was trained, and so for a store that had a network.
-            self.set_aside(post)?;
+            self.set_aside(context)?;
         }
         let place = Checkpoint::place(&run, 0);
         // One that was begun and killed goes on with the weights that it drew.
@@ -213,16 +213,16 @@ impl Learner<'_> {
             let checkpoint = trainer.checkpoint().map_err(TrainError::from)?;
             keep(&checkpoint, &run)?;
         }
-        let claim = self.claim(post.store, 0, &place)?;
+        let claim = self.claim(context.store, 0, &place)?;
         let generation = Generation::unfinished(0);
-        self.publish(post, None, generation, claim, [Duration::ZERO; 2])?;
+        self.publish(context, None, generation, claim, [Duration::ZERO; 2])?;
         Ok(())
     }
 
     /// Waits until there are rows enough. `None` if stopped before.
     fn lesson(
         &mut self,
-        post: &Post,
+        context: &WorkerContext,
         base: &TrainConfig,
         last: &Generation,
         rows: &mut Rows,
@@ -231,7 +231,7 @@ impl Learner<'_> {
         let beside = beside(base)?;
         let mut told = None;
         loop {
-            bear(rows.look(post.store))?;
+            tolerate(rows.look(context.store))?;
             let total = rows.total();
             let (shards, window) = rows.newest(learner.window.size(total));
             let share = window as f64 / (window as f64 + beside).max(1.0);
@@ -242,7 +242,7 @@ impl Learner<'_> {
                 let mut config = base.clone();
                 config.steps = last.steps + base.steps;
                 let sources = shards.iter().map(|name| SourceConfig {
-                    path: post.store.path(&name.name()),
+                    path: context.store.path(&name.name()),
                     rate: 1.0,
                 });
                 config.data.shards.extend(sources);
@@ -257,7 +257,7 @@ impl Learner<'_> {
                 told = Some(total);
                 (self.observe)(&Learning::Waits { rows: total, needs });
             }
-            if !post.wait(self.config.poll) {
+            if !context.wait(self.config.poll) {
                 return Ok(None);
             }
             self.order(&Order::Wait)?;
@@ -268,17 +268,17 @@ impl Learner<'_> {
     /// checkpoint.
     fn train(
         &mut self,
-        post: &Post,
+        context: &WorkerContext,
         number: u64,
         lesson: &Lesson,
     ) -> Result<Option<PathBuf>, CycleError> {
-        let options = self.options(post);
+        let options = self.options(context);
         let trainer = Trainer::open(&lesson.config, &options, self.device)?;
         if let Some(mut then) = trainer.resumed().cloned() {
             // The window moves on.
             then.data.shards.clone_from(&lesson.config.data.shards);
             if let Some(changes) = lesson.config.changes_since(&then) {
-                (post.tell)(&format!("resuming with a changed configuration: {changes}"));
+                (context.tell)(&format!("resuming with a changed configuration: {changes}"));
             }
         }
         self.order(&Order::Train(Box::new(lesson.config.clone())))?;

@@ -1,9 +1,9 @@
 //! Searching again what was played.
 
 use super::config::{CycleConfig, GamesConfig, ReanalyserConfig};
+use super::context::{WorkerContext, tolerate};
 use super::error::CycleError;
 use super::latest::Latest;
-use super::post::{Post, bear};
 use super::worker::work;
 use crate::data::record::{Node, Record, SearchResult};
 use crate::data::replay::main_line;
@@ -44,14 +44,14 @@ impl Reanalyser<'_> {
     ///
     /// # Errors
     /// [`CycleError`]; shards that were put before remain.
-    pub fn run(&self, post: &Post) -> Result<(), CycleError> {
+    pub fn run(&self, context: &WorkerContext) -> Result<(), CycleError> {
         let again = self.reanalysers;
         let shards = again.games.iter().map(|games| Shard::open(&games.path));
         let sources = Sources {
             shards: shards.collect::<Result<_, _>>()?,
             games: &again.games,
             own: again.own,
-            store: post.store,
+            store: context.store,
             poll: Duration::from_secs_f64(self.config.poll),
             listed: Mutex::default(),
             told: Mutex::default(),
@@ -69,7 +69,7 @@ impl Reanalyser<'_> {
         let until = ends.into_iter().flatten().min();
         let imagination = self.config.search.imagination()?;
         let (sources, parameters) = (&sources, &parameters);
-        work(post, self.config, until, |latest| {
+        work(context, self.config, until, |latest| {
             let search = match &imagination {
                 Some(options) => Search::in_imagination(latest.network(), parameters, options),
                 None => Search::new(latest.network(), parameters),
@@ -89,7 +89,7 @@ impl Reanalyser<'_> {
                         },
                         // There are no shards of the loop's own yet, or those drawn cannot
                         // be read.
-                        None if stopped() || !post.wait(PAUSE) => return Ok(None),
+                        None if stopped() || !context.wait(PAUSE) => return Ok(None),
                         None => {}
                     }
                 }
@@ -164,7 +164,9 @@ impl Sources<'_> {
     fn own_shard(&self, random: &mut Xoshiro256PlusPlus) -> Result<Option<ShardName>, CycleError> {
         let listed = &mut *self.listed.lock();
         if listed.looked.is_none_or(|at| at.elapsed() >= self.poll) {
-            listed.names.extend(bear(listed.found.look(self.store))?);
+            listed
+                .names
+                .extend(tolerate(listed.found.look(self.store))?);
             listed.looked = Some(Instant::now());
         }
         Ok(listed.names.choose(random).cloned())

@@ -2,11 +2,11 @@
 //! the other, with the newest network.
 
 use super::config::CycleConfig;
+use super::context::{WorkerContext, tolerate};
 use super::error::CycleError;
 use super::latest::Latest;
 use super::networks::Networks;
-use super::post::{Post, bear};
-use super::shelf::Shelf;
+use super::shard_uploader::ShardUploader;
 use crate::backend::Backend;
 use crate::data::record::Record;
 use crate::encode::Encoder;
@@ -24,7 +24,7 @@ const TELLS: Duration = Duration::from_secs(60);
 /// threads `begin`s with the newest network and then makes one game after the other;
 /// `None` says that it was stopped within one.
 pub(super) fn work<'a, J>(
-    post: &Post,
+    context: &WorkerContext,
     config: &CycleConfig,
     until: Option<u64>,
     begin: impl Fn(Arc<Latest>) -> J + Sync,
@@ -37,10 +37,10 @@ where
         let last = generations.last().map(|last| last.number);
         until.is_some_and(|until| last.is_some_and(|last| last >= until))
     };
-    let networks = Networks::new(post.store, &config.search, post.threads);
-    let fetch = |generation: &Generation| bear(networks.load(generation).map(Some));
+    let networks = Networks::new(context.store, &config.search, context.threads);
+    let fetch = |generation: &Generation| tolerate(networks.load(generation).map(Some));
     let (first, network) = loop {
-        bear(generations.look(post.store))?;
+        tolerate(generations.look(context.store))?;
         if is_over(&generations) {
             return Ok(());
         }
@@ -49,25 +49,25 @@ where
         {
             break (generation.clone(), network);
         }
-        if !post.wait(config.poll) {
+        if !context.wait(config.poll) {
             return Ok(());
         }
     };
-    let at_once = concurrency(config, &*network, post.threads);
+    let at_once = concurrency(config, &*network, context.threads);
     let latest = Arc::new(Latest::new(network, first.number));
-    let shelf = Shelf::new(post, post.run_name(), config.shard_rows, first.number);
-    (post.tell)(&format!(
+    let uploader = ShardUploader::new(context, context.run_name(), config.shard_rows, first.number);
+    (context.tell)(&format!(
         "generation {}: {at_once} games at once",
         first.number
     ));
     let over = AtomicBool::new(false);
-    let stopped = || over.load(Relaxed) || post.is_stopped();
+    let stopped = || over.load(Relaxed) || context.is_stopped();
     let next = AtomicU64::new(0);
     let make = || -> Result<(), CycleError> {
         let mut make = begin(Arc::clone(&latest));
         while !stopped() {
             match make(next.fetch_add(1, Relaxed), &stopped)? {
-                Some(record) => shelf.add(record)?,
+                Some(record) => uploader.add(record)?,
                 None => break,
             }
         }
@@ -77,13 +77,13 @@ where
     let mut told = Instant::now();
     let follow = || -> Result<(), CycleError> {
         while !stopped() {
-            post.wait(config.poll);
+            context.wait(config.poll);
             if told.elapsed() >= TELLS {
                 let rate = networks.evaluations() as f64 / told.elapsed().as_secs_f64();
-                (post.tell)(&format!("{rate:.0} evaluations/s"));
+                (context.tell)(&format!("{rate:.0} evaluations/s"));
                 told = Instant::now();
             }
-            bear(generations.look(post.store))?;
+            tolerate(generations.look(context.store))?;
             if is_over(&generations) {
                 break;
             }
@@ -95,19 +95,19 @@ where
                     return Err(CycleError::Inputs(newest.number));
                 }
                 current = newest.number;
-                shelf.turn(current)?;
-                (post.tell)(&format!("generation {current}"));
+                uploader.turn(current)?;
+                (context.tell)(&format!("generation {current}"));
             }
         }
         Ok(())
     };
-    work_beside(&shelf, &over, at_once, make, follow)
+    work_beside(&uploader, &over, at_once, make, follow)
 }
 
 /// Runs `at_once` threads that `make` games beside `follow`, until one of them ends. That
 /// puts all over, and whatever went wrong, a panic too, what was finished is not lost.
 fn work_beside(
-    shelf: &Shelf,
+    uploader: &ShardUploader,
     over: &AtomicBool,
     at_once: usize,
     make: impl Fn() -> Result<(), CycleError> + Sync,
@@ -133,7 +133,7 @@ fn work_beside(
         })
     };
     let worked = catch_unwind(AssertUnwindSafe(work));
-    let cleared = shelf.clear();
+    let cleared = uploader.clear();
     match worked {
         Ok(worked) => worked.and(cleared),
         Err(panic) => {
@@ -171,8 +171,8 @@ mod tests {
     use std::path::Path;
     use tch::Device;
 
-    fn post(store: &Store) -> Post<'_> {
-        Post {
+    fn context(store: &Store) -> WorkerContext<'_> {
+        WorkerContext {
             store,
             name: "actor".parse().unwrap(),
             threads: 1,
@@ -197,24 +197,24 @@ mod tests {
             path: "x".into(),
             source: std::io::ErrorKind::TimedOut.into(),
         };
-        assert!(!bear::<bool, _>(Err(refused())).unwrap());
-        let fetched = bear::<Option<u8>, _>(Err(CycleError::from(refused())));
+        assert!(!tolerate::<bool, _>(Err(refused())).unwrap());
+        let fetched = tolerate::<Option<u8>, _>(Err(CycleError::from(refused())));
         assert_eq!(fetched.unwrap(), None);
         let damaged = StoreError::Manifest {
             path: "x".into(),
             source: Generation::parse(b"{", 0).unwrap_err(),
         };
-        assert!(bear::<bool, _>(Err(damaged)).is_err());
-        assert!(bear(Ok::<_, StoreError>(true)).unwrap());
+        assert!(tolerate::<bool, _>(Err(damaged)).is_err());
+        assert!(tolerate(Ok::<_, StoreError>(true)).unwrap());
     }
 
     #[test]
     fn a_panic_ends_all_games_and_what_was_finished_is_put() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path()).unwrap();
-        let post = post(&store);
+        let context = context(&store);
         for in_game in [true, false] {
-            let shelf = Shelf::new(&post, post.run_name(), 1000, 3);
+            let uploader = ShardUploader::new(&context, context.run_name(), 1000, 3);
             let (over, games) = (AtomicBool::new(false), AtomicU64::new(0));
             let wait = || {
                 while !over.load(Relaxed) {
@@ -222,7 +222,7 @@ mod tests {
                 }
             };
             let make = || {
-                shelf.add(searched_game())?;
+                uploader.add(searched_game())?;
                 let is_last = games.fetch_add(1, Relaxed) == 2;
                 assert!(!(is_last && in_game), "a game panics");
                 wait();
@@ -236,7 +236,7 @@ mod tests {
                 wait();
                 Ok(())
             };
-            let work = || work_beside(&shelf, &over, 3, make, follow);
+            let work = || work_beside(&uploader, &over, 3, make, follow);
             assert!(catch_unwind(AssertUnwindSafe(work)).is_err());
         }
         let shards = store.shards().unwrap();
@@ -291,7 +291,7 @@ mod tests {
             training = {}
         "#;
         let config: CycleConfig = toml::from_str(config).unwrap();
-        let post = post(&store);
+        let context = context(&store);
         let taken_up = AtomicU64::new(0);
         let begin = |latest: Arc<Latest>| {
             let (store, bytes, put, taken_up) = (&store, &bytes, &put, &taken_up);
@@ -312,7 +312,7 @@ mod tests {
                 Ok(None)
             }
         };
-        work(&post, &config, None, begin).unwrap();
+        work(&context, &config, None, begin).unwrap();
         assert_eq!(taken_up.into_inner(), 1);
     }
 }

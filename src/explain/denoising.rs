@@ -108,7 +108,7 @@ pub fn denoise(
     let turn = position.turn();
     let mut steps = Vec::new();
     let wanted = [Output::Policy].into_iter().collect();
-    let (outputs, foreseen) =
+    let (outputs, predicted) =
         denoiser.decode(&network.weights, &rows, decoding, wanted, |_, states| {
             steps.push(step(&states[0], turn));
         });
@@ -124,7 +124,7 @@ pub fn denoise(
     let mut imagined = game.clone();
     let mut line = vec![game.format_move(moves[0].0)];
     imagined.play(moves[0].0);
-    for &(index, _) in &foreseen[0].moves {
+    for &(index, _) in &predicted[0].moves {
         let Some(mv) = policy_move(imagined.position(), index) else {
             break;
         };

@@ -142,7 +142,7 @@ pub fn to_lc0(
     policy: CodePolicy,
     encoding: Lc0Encoding,
 ) -> Result<Vec<u8>, ExchangeError> {
-    let (network, _) = own(file, policy)?;
+    let (network, _) = open_ours(file, policy)?;
     Ok(lc0::write(&lc0::for_lc0(network)?, encoding)?)
 }
 
@@ -156,7 +156,7 @@ pub fn to_onnx_in_lc0(
     policy: CodePolicy,
     precision: ExportPrecision,
 ) -> Result<Vec<u8>, ExchangeError> {
-    let (network, _) = own(file, policy)?;
+    let (network, _) = open_ours(file, policy)?;
     Ok(onnx::wrap_in_lc0(&network, precision)?)
 }
 
@@ -169,12 +169,12 @@ pub fn to_onnx(
     policy: CodePolicy,
     precision: ExportPrecision,
 ) -> Result<Vec<u8>, ExchangeError> {
-    let (network, metadata) = own(file, policy)?;
+    let (network, metadata) = open_ours(file, policy)?;
     Ok(onnx::write(&network, &metadata, precision)?)
 }
 
 /// A network of the engine's; refuses other files, each with its reason.
-fn own(file: &[u8], policy: CodePolicy) -> Result<(Network, Metadata), ExchangeError> {
+fn open_ours(file: &[u8], policy: CodePolicy) -> Result<(Network, Metadata), ExchangeError> {
     match FileKind::of(file) {
         None => Err(ExchangeError::Unknown),
         Some(FileKind::TorchScript) => {

@@ -4,7 +4,7 @@
 //! Variables are the board after each of the next H plies, 64 squares of 13 classes each as
 //! the side to move then sees them, and the moves between. Each may be unknown, or noise.
 //! An evaluation says of each what it may be, and of the present what every evaluator says.
-//! So the move to play is that of the present, once it has seen what is foreseen.
+//! So the move to play is that of the present, once it has seen what is predicted.
 //!
 //! It is a grid of boards and squares, grown from a Chessformer: all boards go through its
 //! layers. The published design, one sequence of tokens, was far slower to learn
@@ -100,7 +100,7 @@ impl Diffusion {
     /// that are `wanted`, of future boards their values if `with_values`. The futures may
     /// have fewer plies than the horizon.
     #[must_use]
-    pub fn foresee(
+    pub fn denoise(
         &self,
         weights: &Weights,
         rows: &Tensor,
@@ -110,7 +110,7 @@ impl Diffusion {
     ) -> Denoised {
         let constants = &self.constants;
         self.grid
-            .foresee(weights, constants, rows, futures, wanted, with_values)
+            .denoise(weights, constants, rows, futures, wanted, with_values)
     }
 }
 
@@ -121,7 +121,7 @@ impl Architecture for Diffusion {
 
     fn constants(&self) -> Vec<(&str, &Tensor)> {
         let mut constants = self.grid.constants();
-        if self.grid.has_foresight() {
+        if self.grid.predicts_futures() {
             constants.extend(self.constants.named());
         }
         constants
@@ -158,7 +158,7 @@ impl Evaluator for Diffusion {
         match positions {
             Positions::Rows(rows) => {
                 let futures = self.unknown(rows);
-                self.foresee(weights, rows, &futures, wanted, false).present
+                self.denoise(weights, rows, &futures, wanted, false).present
             }
             Positions::Planes(planes) => {
                 self.grid

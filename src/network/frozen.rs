@@ -6,13 +6,13 @@ use super::diffusion::Diffusion;
 use super::evaluator::{evaluate, in_order};
 use super::file::{Network, OpenError};
 use super::parameters::Weights;
-use crate::backend::{Decoding, Foreseen};
+use crate::backend::{Decoding, PredictedFuture};
 use crate::torch::{self, ComputeType, Inference, Program, TorchError};
 use std::any::Any;
 use tch::{Device, Tensor};
 
-/// A network to be played in certain numbers. It computes what [`Network::forward`] does,
-/// but for rounding, and has no gradient. One that foresees futures does so in several
+/// A network to be played in certain dtype. It computes what [`Network::forward`] does,
+/// but for rounding, and has no gradient. One that predicts futures does so in several
 /// steps.
 #[derive(Debug)]
 pub struct FrozenNetwork {
@@ -26,28 +26,28 @@ pub struct FrozenNetwork {
 unsafe impl Sync for FrozenNetwork {}
 
 impl<A: Architecture + ?Sized> Network<A> {
-    /// The network in these numbers, ready to be played on the processor.
+    /// The network in these dtype, ready to be played on the processor.
     ///
     /// # Errors
     /// As [`Network::freeze_on`].
-    pub fn freeze(&self, numbers: impl Into<ComputeType>) -> Result<FrozenNetwork, OpenError> {
-        self.freeze_on(Device::Cpu, numbers.into(), Decoding::default())
+    pub fn freeze(&self, dtype: impl Into<ComputeType>) -> Result<FrozenNetwork, OpenError> {
+        self.freeze_on(Device::Cpu, dtype.into(), Decoding::default())
     }
 
-    /// The same on a device, where futures are foreseen in this way.
+    /// The same on a device, where futures are predicted in this way.
     ///
     /// # Errors
     /// [`OpenError`] if it evaluates no positions.
     pub fn freeze_on(
         &self,
         device: Device,
-        numbers: ComputeType,
+        dtype: ComputeType,
         decoding: Decoding,
     ) -> Result<FrozenNetwork, OpenError> {
         let architecture = self.architecture.config().build(device)?;
         Ok(FrozenNetwork {
             architecture: architecture.into_evaluator()?,
-            weights: self.weights.frozen(numbers, device),
+            weights: self.weights.frozen(dtype, device),
             decoding,
         })
     }
@@ -55,9 +55,9 @@ impl<A: Architecture + ?Sized> Network<A> {
 
 impl Network {
     /// The same on the processor of a network that nobody else needs.
-    pub(crate) fn into_frozen(self, numbers: ComputeType, decoding: Decoding) -> FrozenNetwork {
+    pub(crate) fn into_frozen(self, dtype: ComputeType, decoding: Decoding) -> FrozenNetwork {
         FrozenNetwork {
-            weights: self.weights.frozen(numbers, Device::Cpu),
+            weights: self.weights.frozen(dtype, Device::Cpu),
             architecture: self.architecture,
             decoding,
         }
@@ -69,7 +69,7 @@ impl FrozenNetwork {
         &self,
         rows: &Tensor,
         steps: Option<usize>,
-    ) -> Result<(Vec<Tensor>, Vec<Foreseen>), TorchError> {
+    ) -> Result<(Vec<Tensor>, Vec<PredictedFuture>), TorchError> {
         let _inference = Inference::begin();
         let network = &*self.architecture;
         let decoding = Decoding {
@@ -80,9 +80,9 @@ impl FrozenNetwork {
         torch::caught(|| match any.downcast_ref::<Diffusion>() {
             Some(denoiser) => {
                 let wanted = network.interface().outputs.into_iter().collect();
-                let (outputs, foreseen) =
+                let (outputs, predicted) =
                     denoiser.decode(&self.weights, rows, decoding, wanted, |_, _| {});
-                (in_order(network, outputs), foreseen)
+                (in_order(network, outputs), predicted)
             }
             None => {
                 let positions = Positions::Rows(rows);
@@ -97,11 +97,11 @@ impl Program for FrozenNetwork {
         Ok(self.run(rows, None)?.0)
     }
 
-    fn foresee(
+    fn forward_with_futures(
         &self,
         rows: &Tensor,
         steps: Option<usize>,
-    ) -> Result<(Vec<Tensor>, Vec<Foreseen>), TorchError> {
+    ) -> Result<(Vec<Tensor>, Vec<PredictedFuture>), TorchError> {
         self.run(rows, steps)
     }
 

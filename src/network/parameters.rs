@@ -282,13 +282,13 @@ impl Weights {
     }
 
     /// The same weights for playing, in other numbers.
-    pub(crate) fn frozen(&self, numbers: ComputeType, device: Device) -> Weights {
+    pub(crate) fn frozen(&self, dtype: ComputeType, device: Device) -> Weights {
         let tensors = self.tensors().iter();
         let tensors: Vec<Tensor> = tensors
-            .map(|tensor| tensor.detach().to_device(device).to_kind(numbers.kind))
+            .map(|tensor| tensor.detach().to_device(device).to_kind(dtype.kind))
             .collect();
         Weights {
-            frozen: Some(Frozen::new(numbers, &tensors[0])),
+            frozen: Some(Frozen::new(dtype, &tensors[0])),
             tensors,
         }
     }

@@ -1,7 +1,8 @@
 //! Counting evaluations.
 
 use crate::backend::{
-    Backend, BackendError, Batch, Evaluations, Foreseen, Imagination, Imagined, Properties, Scene,
+    Backend, BackendError, Batch, Evaluations, Imagination, Imagined, PredictedFuture, Properties,
+    Scene,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -30,15 +31,15 @@ impl Backend for EvaluationCounter {
         self.inner.evaluate(batch, out)
     }
 
-    fn foresee(
+    fn evaluate_with_futures(
         &self,
         batch: &Batch,
         steps: usize,
         out: &mut Evaluations,
-    ) -> Result<Vec<Foreseen>, BackendError> {
+    ) -> Result<Vec<PredictedFuture>, BackendError> {
         let evaluations = batch.len() * steps.max(1);
         self.evaluations.fetch_add(evaluations as u64, Relaxed);
-        self.inner.foresee(batch, steps, out)
+        self.inner.evaluate_with_futures(batch, steps, out)
     }
 
     fn imagination(&self) -> Option<Arc<dyn Imagination>> {
@@ -75,7 +76,7 @@ impl Imagination for CountedImagination {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::{Random, evaluate_games, foresee_games};
+    use crate::backend::{Random, evaluate_games, evaluate_with_futures};
     use crate::chess::Game;
 
     #[test]
@@ -89,7 +90,7 @@ mod tests {
         let (first, second) = (counter(1), counter(2));
         evaluate_games(&first, [&game, &game]).unwrap();
         evaluate_games(&second, [&game]).unwrap();
-        foresee_games(&first, [&game], 4).unwrap();
+        evaluate_with_futures(&first, [&game], 4).unwrap();
         assert_eq!(evaluations.load(Relaxed), 2 + 1 + 4);
     }
 }

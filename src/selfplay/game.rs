@@ -150,7 +150,7 @@ impl<'a> GamePlayer<'a> {
     }
 
     /// From the next game on, futures choose these moves.
-    pub fn foresee(&mut self, foresight: Option<Foresight>) {
+    pub fn play_by_futures(&mut self, foresight: Option<Foresight>) {
         self.foresight = foresight;
     }
 
@@ -213,11 +213,11 @@ impl<'a> GamePlayer<'a> {
                 (true, _) => best,
                 (false, _) => surest(&choice, best),
             };
-            let foreseen = match &self.foresight {
+            let predicted = match &self.foresight {
                 Some(of) => of.choose(&*backend, &game, is_early, &mut random)?,
                 None => None,
             };
-            let played = foreseen.unwrap_or(played);
+            let played = predicted.unwrap_or(played);
             let position = searched(&game, &network, &choice, best, played, &parameters);
             let q = position.best.q;
             if given_up.is_none() && plan.resign.is_some_and(|resign| q <= resign) {
@@ -387,7 +387,7 @@ mod tests {
             ..plan(None)
         };
         let mut player = GamePlayer::new(&plan, network);
-        player.foresee(Some(Foresight {
+        player.play_by_futures(Some(Foresight {
             share: 1.0,
             steps: 2,
         }));
@@ -425,7 +425,7 @@ mod tests {
             Arc::new(counts)
         };
         let mut player = GamePlayer::new(&plan, newest);
-        player.foresee(Some(Foresight {
+        player.play_by_futures(Some(Foresight {
             share: 1.0,
             steps: 50,
         }));

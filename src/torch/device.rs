@@ -91,16 +91,16 @@ pub(crate) fn resolve(
             return Err(DeviceError::NoCudaLibrary(reason));
         }
     };
-    let numbers = match (precision, device) {
+    let dtype = match (precision, device) {
         (Precision::F32, _) => Kind::Float.into(),
         (Precision::Bf16, _) => Kind::BFloat16.into(),
         (Precision::Fp16 | Precision::Auto, Device::Cuda(_)) => Kind::Half.into(),
         (Precision::Int8, Device::Cuda(_)) => return Err(DeviceError::Int8OnCuda),
         (Precision::Fp16, _) => return Err(DeviceError::Fp16OnCpu),
-        (Precision::Int8, _) => fused::int8().ok_or(DeviceError::NoInt8)?.numbers,
+        (Precision::Int8, _) => fused::int8().ok_or(DeviceError::NoInt8)?.dtype,
         (Precision::Auto, _) => return Ok((device, formats_of_cpu())),
     };
-    Ok((device, vec![numbers]))
+    Ok((device, vec![dtype]))
 }
 
 /// The formats that may be the fastest on this processor, in the order of what they
@@ -109,7 +109,7 @@ fn formats_of_cpu() -> Vec<ComputeType> {
     let bf16 = process::prepare().cpu_bf16.then(|| Kind::BFloat16.into());
     let mut formats: Vec<ComputeType> = bf16.into_iter().chain([Kind::Float.into()]).collect();
     if let Some(int8) = fused::int8() {
-        formats.insert(usize::from(!int8.is_preferred), int8.numbers);
+        formats.insert(usize::from(!int8.is_preferred), int8.dtype);
     }
     formats
 }
@@ -133,12 +133,12 @@ mod tests {
             assert!(has(Kind::Float) && !has(Kind::Half), "{formats:?}");
             assert_eq!(has(Kind::BFloat16), process::prepare().cpu_bf16);
             let Some(int8) = int8 else {
-                assert!(formats.iter().all(|numbers| !numbers.int8));
+                assert!(formats.iter().all(|dtype| !dtype.int8));
                 continue;
             };
             // A tie goes to int8, but with AMX to bf16.
-            assert!(formats.contains(&int8.numbers));
-            assert_eq!(formats[0] == int8.numbers, int8.is_preferred);
+            assert!(formats.contains(&int8.dtype));
+            assert_eq!(formats[0] == int8.dtype, int8.is_preferred);
             assert!(formats[0].int8 || formats[0].kind == Kind::BFloat16);
         }
     }

@@ -47,16 +47,16 @@ pub(super) fn choose(
     // Nobody else measures meanwhile, and all of a process get one answer.
     let mut answers = Answers::of_user();
     if let Some(format) = answers.find(network, &processor) {
-        let is_it = |numbers: &&ComputeType| Precision::from(**numbers) == format.precision;
-        if let Some(&numbers) = formats.iter().find(is_it) {
-            return Ok(freeze(numbers)?.with_format(format));
+        let is_it = |dtype: &&ComputeType| Precision::from(**dtype) == format.precision;
+        if let Some(&dtype) = formats.iter().find(is_it) {
+            return Ok(freeze(dtype)?.with_format(format));
         }
     }
     let mut backends = Vec::new();
-    for &numbers in formats {
+    for &dtype in formats {
         // Without layers for int8 it is not in that format.
-        let backend = freeze(numbers).ok();
-        backends.extend(backend.filter(|backend| backend.numbers() == numbers));
+        let backend = freeze(dtype).ok();
+        backends.extend(backend.filter(|backend| backend.dtype() == dtype));
     }
     let (best, speeds) = match backends.len() {
         // It says why.
@@ -66,7 +66,7 @@ pub(super) fn choose(
     };
     let backend = backends.swap_remove(best);
     let format = Format {
-        precision: backend.numbers().into(),
+        precision: backend.dtype().into(),
         speeds,
     };
     answers.keep(network, &processor, &format);
@@ -87,7 +87,7 @@ fn compare(backends: &[TorchBackend]) -> (usize, Vec<Speed>) {
     let positions = (batches.len() * largest) as f64;
     let speed = |(backend, time): (&TorchBackend, &Option<Duration>)| {
         Some(Speed {
-            precision: backend.numbers().into(),
+            precision: backend.dtype().into(),
             evaluations_per_second: positions / time.as_ref()?.as_secs_f64(),
         })
     };

@@ -15,7 +15,7 @@ use std::ffi::c_char;
 use std::ptr;
 use tch::{Device, Kind, Tensor};
 
-/// Every width must be a multiple of this: AMX multiplies 32 numbers of bf16 at a
+/// Every width must be a multiple of this: AMX multiplies 32 dtype of bf16 at a
 /// time.
 pub(crate) const MULTIPLE: i64 = 32;
 
@@ -73,7 +73,7 @@ pub(crate) struct Int8 {
     /// Whether no other kernels promise to be faster.
     pub is_preferred: bool,
     /// What networks are computed in then.
-    pub numbers: ComputeType,
+    pub dtype: ComputeType,
 }
 
 /// The processor's kernels with dense layers in int8, if it has any.
@@ -82,7 +82,7 @@ pub(crate) fn int8() -> Option<Int8> {
     let has_kernels = shim::tessera_fused_int8(&mut is_preferred, &mut is_bf16);
     has_kernels.then_some(Int8 {
         is_preferred,
-        numbers: ComputeType {
+        dtype: ComputeType {
             kind: if is_bf16 { Kind::BFloat16 } else { Kind::Float },
             int8: true,
         },

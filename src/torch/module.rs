@@ -56,8 +56,8 @@ impl From<Kind> for ComputeType {
 }
 
 impl From<ComputeType> for Precision {
-    fn from(numbers: ComputeType) -> Precision {
-        match numbers {
+    fn from(dtype: ComputeType) -> Precision {
+        match dtype {
             ComputeType { int8: true, .. } => Precision::Int8,
             ComputeType {
                 kind: Kind::BFloat16,

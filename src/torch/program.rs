@@ -2,7 +2,7 @@
 
 use super::module::{Module, TorchError};
 use super::shim;
-use crate::backend::Foreseen;
+use crate::backend::PredictedFuture;
 use std::ffi::c_void;
 use std::fmt::Debug;
 use tch::Tensor;
@@ -16,16 +16,16 @@ pub trait Program: Debug + Send + Sync {
     /// [`TorchError`] if the rows do not fit or the device fails.
     fn forward(&self, rows: &Tensor) -> Result<Vec<Tensor>, TorchError>;
 
-    /// The same in so many steps, with the futures that it foresees, if it does; without
+    /// The same in so many steps, with the futures that it predicts, if it does; without
     /// steps in as many as it was told to.
     ///
     /// # Errors
     /// As [`Program::forward`].
-    fn foresee(
+    fn forward_with_futures(
         &self,
         rows: &Tensor,
         _steps: Option<usize>,
-    ) -> Result<(Vec<Tensor>, Vec<Foreseen>), TorchError> {
+    ) -> Result<(Vec<Tensor>, Vec<PredictedFuture>), TorchError> {
         Ok((self.forward(rows)?, Vec::new()))
     }
 

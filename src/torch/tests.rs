@@ -98,14 +98,14 @@ fn networks_run_in_a_format_that_they_have() {
             .iter()
             .all(|speed| speed.evaluations_per_second > 0.0)
     );
-    assert_eq!(Precision::from(chosen.numbers()), format.precision);
+    assert_eq!(Precision::from(chosen.dtype()), format.precision);
     assert!(difference(&exact, &evaluate(&chosen, &batch)) < 0.02);
     // A process does not change its mind.
     assert_eq!(of(&backend("wdl", Precision::Auto)), format);
     if let Some(int8) = fused::int8() {
         let asked = backend("wdl", Precision::Int8);
-        assert_eq!(asked.numbers(), int8.numbers.kind.into());
-        assert_eq!(of(&asked), Precision::from(asked.numbers()).into());
+        assert_eq!(asked.dtype(), int8.dtype.kind.into());
+        assert_eq!(of(&asked), Precision::from(asked.dtype()).into());
     }
 }
 
@@ -136,7 +136,7 @@ def forward(self, x):
                 .is_err()
         );
         let chosen = new(Precision::Auto).unwrap();
-        assert_eq!(chosen.numbers(), Kind::Float.into(), "{batch}");
+        assert_eq!(chosen.dtype(), Kind::Float.into(), "{batch}");
         chosen.forward(&inputs).unwrap();
     }
     // What is always wrong is told of.

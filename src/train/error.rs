@@ -3,7 +3,7 @@
 use super::checkpoint::CheckpointError;
 use super::config::ConfigError;
 use super::distributed::GroupError;
-use super::guard::Trouble;
+use super::guard::Instability;
 use super::objective::TeacherError;
 use super::start::StartError;
 use crate::data::loader::LoaderError;
@@ -74,14 +74,14 @@ pub enum TrainError {
     OtherConfiguration,
     /// Rolling back to the last checkpoint did not help.
     #[error(
-        "step {step}: {trouble}, {times} times from the checkpoint of step {from}: \
+        "step {step}: {instability}, {times} times from the checkpoint of step {from}: \
          lower schedule.peak, or allow more guard.rollbacks"
     )]
     Unstable {
         /// The step of the last instability.
         step: u64,
         /// The kind of instability.
-        trouble: Trouble,
+        instability: Instability,
         /// How often.
         times: u32,
         /// The step of the checkpoint.

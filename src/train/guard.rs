@@ -21,7 +21,7 @@ pub(super) struct Guard {
 
 /// A kind of instability.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-pub enum Trouble {
+pub enum Instability {
     /// The loss or the gradient is NaN or infinite.
     #[error("the loss is no longer finite")]
     NotFinite,
@@ -39,16 +39,16 @@ impl Guard {
     /// Checks a line's mean loss and mean gradient norm.
     ///
     /// # Errors
-    /// [`Trouble`] if the run should roll back.
-    pub fn judge(&mut self, loss: f64, norm: f64, config: &GuardConfig) -> Result<(), Trouble> {
+    /// [`Instability`] if the run should roll back.
+    pub fn judge(&mut self, loss: f64, norm: f64, config: &GuardConfig) -> Result<(), Instability> {
         if !loss.is_finite() || !norm.is_finite() {
-            return Err(Trouble::NotFinite);
+            return Err(Instability::NotFinite);
         }
         if self.is_high(loss, config) {
             self.high += 1;
             let usual = self.mean;
             return if self.high >= config.lines {
-                Err(Trouble::Spike { loss, usual })
+                Err(Instability::Spike { loss, usual })
             } else {
                 Ok(())
             };
@@ -99,7 +99,7 @@ mod tests {
         let config = GuardConfig::default();
         for (loss, norm) in [(f64::NAN, 1.0), (2.0, f64::INFINITY)] {
             let verdict = Guard::default().judge(loss, norm, &config);
-            assert_eq!(verdict, Err(Trouble::NotFinite));
+            assert_eq!(verdict, Err(Instability::NotFinite));
         }
     }
 
@@ -115,7 +115,7 @@ mod tests {
         recovered.judge(3.0, 1.0, &config).unwrap();
         assert!(!recovered.is_alarmed());
         let verdict = guard.judge(6.0, 1.0, &config);
-        let Err(Trouble::Spike { loss, usual }) = verdict else {
+        let Err(Instability::Spike { loss, usual }) = verdict else {
             panic!("{verdict:?}");
         };
         assert!(loss == 6.0 && (2.9..3.1).contains(&usual));

@@ -12,7 +12,7 @@ use tessera::backend::{CodeArguments, Decoding};
 use tessera::data::examples::{Columns, Horizon, Positions};
 use tessera::data::loader::{BatchOf, Cursor, Loader, RankShard, Split};
 use tessera::encode::InputFormat;
-use tessera::eval::foresight::{Foresight, share};
+use tessera::eval::futures::{FutureAccuracy, share};
 use tessera::network::diffusion::LONGEST_HORIZON;
 use tessera::network::{Diffusion, Output};
 use tessera::torch::ComputeType;
@@ -89,7 +89,7 @@ impl Imagine {
             _ => vec![1],
         };
         for steps in steps {
-            let mut found = Foresight::new(horizon);
+            let mut found = FutureAccuracy::new(horizon);
             for batch in &batches {
                 found.add(&played, policy, &batch.columns, steps, device)?;
             }
@@ -138,7 +138,7 @@ impl Imagine {
     }
 }
 
-fn as_json(found: &Foresight, steps: usize, macs: i64) -> Value {
+fn as_json(found: &FutureAccuracy, steps: usize, macs: i64) -> Value {
     json!({
         "steps": steps,
         "macs": macs,
@@ -149,7 +149,7 @@ fn as_json(found: &Foresight, steps: usize, macs: i64) -> Value {
     })
 }
 
-fn as_text(found: &Foresight, steps: usize, macs: i64) -> String {
+fn as_text(found: &FutureAccuracy, steps: usize, macs: i64) -> String {
     let percent = |part: u32, of: u32| match of {
         0 => "–".to_owned(),
         _ => format!("{:.1}", 100.0 * share(part, of)),

@@ -255,7 +255,7 @@ fn observe(event: Event, bar: &ProgressBar, positions: &AtomicU64, clock: Instan
             progress::say(bar, format_args!("{judged} positions, {rate}"));
         }
         Event::Finished => bar.inc(1),
-        Event::Trouble(line) => bar.suspend(|| tell(line)),
+        Event::Warning(line) => bar.suspend(|| tell(line)),
     }
 }
 

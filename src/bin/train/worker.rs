@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tessera::cycle::{
-    self, Actor, CycleConfig, CycleConfigError, Gate, Learner, Learning, Post, Reanalyser,
+    self, Actor, CycleConfig, CycleConfigError, Gate, Learner, Learning, Reanalyser, WorkerContext,
 };
 use tessera::error_report::{report, tell};
 use tessera::store::{Store, WorkerName};
@@ -119,8 +119,8 @@ impl WorkerArguments {
 }
 
 impl Workplace {
-    fn post(&self, threads: usize) -> Post<'_> {
-        Post {
+    fn context(&self, threads: usize) -> WorkerContext<'_> {
+        WorkerContext {
             store: &self.store,
             name: self.name.clone(),
             threads,
@@ -142,12 +142,12 @@ impl Searching {
             Searcher::Gate => ("gate", "gate"),
         };
         let place = self.worker.open(kind)?;
-        let (config, post) = (&place.config, place.post(threads));
+        let (config, context) = (&place.config, place.context(threads));
         let none = || CycleConfigError::NoTable(table);
         match searcher {
             Searcher::Actor => {
                 let actors = config.actors.as_ref().ok_or_else(none)?;
-                Actor { config, actors }.run(&post)?;
+                Actor { config, actors }.run(&context)?;
             }
             Searcher::Reanalyser => {
                 let reanalysers = config.reanalysers.as_ref().ok_or_else(none)?;
@@ -155,11 +155,11 @@ impl Searching {
                     config,
                     reanalysers,
                 };
-                reanalyser.run(&post)?;
+                reanalyser.run(&context)?;
             }
             Searcher::Gate => {
                 let gate = config.gate.as_ref().ok_or_else(none)?;
-                Gate { config, gate }.run(&post)?;
+                Gate { config, gate }.run(&context)?;
             }
         }
         Ok(())
@@ -212,7 +212,7 @@ impl LearnerCommand {
             world: Arc::new(world),
             observe: &mut observe,
         };
-        learner.run(&place.post(threads))?;
+        learner.run(&place.context(threads))?;
         Ok(())
     }
 }

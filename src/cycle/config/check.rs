@@ -126,7 +126,7 @@ impl CycleConfig {
             rules.push((
                 "actors.foresight",
                 self.is_of_family("diffusion"),
-                "left out: `training.network` is not of the family diffusion, whose networks foresee",
+                "left out: `training.network` is not of the family diffusion, whose networks predict",
             ));
         }
         let is_hopeless = |q: f32| (-1.0..0.0).contains(&q);

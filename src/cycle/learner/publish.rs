@@ -4,9 +4,9 @@ use super::lineage::Lineage;
 use super::restore::fetch;
 use super::{Learner, Learning};
 use crate::cycle::CycleError;
+use crate::cycle::context::WorkerContext;
 use crate::cycle::networks::digest;
-use crate::cycle::post::Post;
-use crate::cycle::shelf::put_any;
+use crate::cycle::shard_uploader::put_any;
 use crate::store::{Generation, Name, Put, Store};
 use crate::torch::ExportPrecision;
 use crate::train::Checkpoint;
@@ -50,7 +50,7 @@ impl Learner<'_> {
     /// first to do so.
     pub(super) fn publish(
         &mut self,
-        post: &Post,
+        context: &WorkerContext,
         last: Option<&Generation>,
         generation: Generation,
         claim: Claim,
@@ -64,11 +64,11 @@ impl Learner<'_> {
         network.write(ExportPrecision::default(), &path)?;
         let mut bytes = std::fs::read(&path).map_err(CycleError::io(&path))?;
         let mut is_own = claim.is_own;
-        if put_any(post.store, &name, &bytes)? == Put::Taken {
+        if put_any(context.store, &name, &bytes)? == Put::Taken {
             // Without checkpoints the network is the claim. With them both are of one
             // state, whose file another version of the program wrote otherwise.
             is_own &= self.config.learner.checkpoints;
-            bytes = post.store.get(&name)?.ok_or_else(taken(name))?;
+            bytes = context.store.get(&name)?.ok_or_else(taken(name))?;
         }
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let generation = Generation {
@@ -85,9 +85,9 @@ impl Learner<'_> {
         if number == 0 && self.config.gate.is_some() {
             // There is nobody for it to play. The candidate comes after it: it says that
             // all is done.
-            put_any(post.store, &Name::generation(0), &json)?;
+            put_any(context.store, &Name::generation(0), &json)?;
         }
-        let is_first = put_any(post.store, &self.manifest()(number), &json)? != Put::Taken;
+        let is_first = put_any(context.store, &self.manifest()(number), &json)? != Put::Taken;
         if is_first {
             let seconds = seconds.map(|time| time.as_secs_f64());
             (self.observe)(&Learning::Published {

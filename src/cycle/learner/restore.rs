@@ -3,7 +3,7 @@
 use super::Learner;
 use super::lineage::{Lineage, set_aside};
 use crate::cycle::CycleError;
-use crate::cycle::post::Post;
+use crate::cycle::context::WorkerContext;
 use crate::store::{Generation, Name, Store};
 use crate::train::{Checkpoint, TrainConfig};
 use std::path::Path;
@@ -14,7 +14,7 @@ impl Learner<'_> {
     /// checkpoint behind it where it does not.
     pub(super) fn restore(
         &self,
-        post: &Post,
+        context: &WorkerContext,
         base: &TrainConfig,
         last: &Generation,
     ) -> Result<(), CycleError> {
@@ -29,19 +29,19 @@ impl Learner<'_> {
         });
         if !goes_on {
             let number = last.number;
-            let fetched = fetch(post.store, number)?;
+            let fetched = fetch(context.store, number)?;
             let fetched = fetched.ok_or_else(|| CycleError::NoCheckpoint {
                 number,
                 folder: run.clone(),
             })?;
             let is_of_store = match &lineage {
-                Some(lineage) => lineage.is_of(post.store, self.manifest())?,
+                Some(lineage) => lineage.is_of(context.store, self.manifest())?,
                 None => step.is_none_or(|step| step <= most),
             };
             if !is_of_store {
-                self.set_aside(post)?;
+                self.set_aside(context)?;
             }
-            (post.tell)(&format!(
+            (context.tell)(&format!(
                 "going on from the store's checkpoint of generation {number}"
             ));
             Checkpoint::remove_later(&run, fetched.state.step)?;
@@ -56,10 +56,10 @@ impl Learner<'_> {
     }
 
     /// Moves the run's folder out of the way, since it belongs to another store.
-    pub(super) fn set_aside(&self, post: &Post) -> Result<(), CycleError> {
+    pub(super) fn set_aside(&self, context: &WorkerContext) -> Result<(), CycleError> {
         let run = self.folder();
         let aside = set_aside(&run)?;
-        (post.tell)(&format!(
+        (context.tell)(&format!(
             "{} holds no run of this store, and is {} from now on",
             run.display(),
             aside.display()

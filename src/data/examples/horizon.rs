@@ -1,4 +1,4 @@
-//! Positions with their targets and with the future that an engine foresaw.
+//! Positions with their targets and with the future that an engine predicted.
 //!
 //! The future goes on by the moves that are targets: by the move played where an engine
 //! chose it, else by the variation that an engine gave in its place, and then along that
@@ -40,7 +40,7 @@ pub type Future = Vec<FuturePly>;
 /// What came of a move that was played in the place of the target.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Instead {
-    /// That move, and what an engine then foresaw.
+    /// That move, and what an engine then predicted.
     pub future: Future,
     /// The value W − L in −1…1 that it leads to, from its mover's view.
     pub q: f32,

@@ -6,7 +6,7 @@ use super::opened::Opened;
 use super::sequence::SequenceBackend;
 use crate::backend::{
     Backend, BackendError, BackendOptions, Batch, BuiltIn, CodePolicy, DeviceChoice, Evaluations,
-    Foreseen, Imagination, Metadata, NetworkOptions, Precision, Properties, Service,
+    Imagination, Metadata, NetworkOptions, Precision, PredictedFuture, Properties, Service,
 };
 use crate::bounded;
 use crate::network::Playable;
@@ -99,13 +99,13 @@ impl Backend for Loaded {
         self.backend().evaluate(batch, out)
     }
 
-    fn foresee(
+    fn evaluate_with_futures(
         &self,
         batch: &Batch,
         steps: usize,
         out: &mut Evaluations,
-    ) -> Result<Vec<Foreseen>, BackendError> {
-        self.backend().foresee(batch, steps, out)
+    ) -> Result<Vec<PredictedFuture>, BackendError> {
+        self.backend().evaluate_with_futures(batch, steps, out)
     }
 
     fn imagination(&self) -> Option<Arc<dyn Imagination>> {

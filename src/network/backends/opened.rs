@@ -10,7 +10,7 @@ use tch::Device;
 /// their number to the backend.
 ///
 /// On the CPU a network of a family known here runs by that family's own code, and none
-/// of its file's; one that foresees futures does so everywhere. Elsewhere, and of others, the
+/// of its file's; one that predicts futures does so everywhere. Elsewhere, and of others, the
 /// file's TorchScript runs, which may bring code as the policy says.
 ///
 /// On the CPU libtorch computes each call on its caller's thread alone, in the whole
@@ -79,7 +79,7 @@ impl Opened {
     }
 
     /// What evaluates positions in the best of these formats. `file` is what was opened;
-    /// futures are foreseen in this way, if the network does so.
+    /// futures are predicted in this way, if the network does so.
     pub fn into_backend(
         self,
         file: &[u8],
@@ -93,31 +93,31 @@ impl Opened {
         TorchBackend::require(&self.metadata)?;
         let (metadata, device) = (self.metadata.clone(), self.device);
         match *formats {
-            [numbers] => {
-                let program = self.into_program(numbers, decoding)?;
-                TorchBackend::of_program(program, &metadata, device, numbers)
+            [dtype] => {
+                let program = self.into_program(dtype, decoding)?;
+                TorchBackend::of_program(program, &metadata, device, dtype)
             }
-            _ => TorchBackend::fastest(file, &metadata, device, formats, |numbers| {
-                self.program(numbers, decoding)
+            _ => TorchBackend::fastest(file, &metadata, device, formats, |dtype| {
+                self.program(dtype, decoding)
             }),
         }
     }
 
-    /// The network in these numbers.
+    /// The network in these dtype.
     fn program(
         &self,
-        numbers: ComputeType,
+        dtype: ComputeType,
         decoding: Decoding,
     ) -> Result<Arc<dyn Program>, NetworkError> {
         if let Some(script) = &self.script {
-            return Ok(Arc::new(script.copy()?.freeze(self.device, numbers.kind)?));
+            return Ok(Arc::new(script.copy()?.freeze(self.device, dtype.kind)?));
         }
         let frozen = match &self.network {
             Some(Playable::Positions(network)) => {
-                network.freeze_on(self.device, numbers, decoding)?
+                network.freeze_on(self.device, dtype, decoding)?
             }
-            Some(Playable::World(network)) => network.freeze_on(self.device, numbers, decoding)?,
-            Some(Playable::Moves(network)) => network.freeze_on(self.device, numbers, decoding)?,
+            Some(Playable::World(network)) => network.freeze_on(self.device, dtype, decoding)?,
+            Some(Playable::Moves(network)) => network.freeze_on(self.device, dtype, decoding)?,
             None => return Err(NetworkError::Foreign),
         };
         Ok(Arc::new(frozen))
@@ -126,20 +126,20 @@ impl Opened {
     /// The same without a copy of what the file holds.
     pub fn into_program(
         self,
-        numbers: ComputeType,
+        dtype: ComputeType,
         decoding: Decoding,
     ) -> Result<Arc<dyn Program>, NetworkError> {
         match (self.script, self.network) {
-            (Some(script), _) => Ok(Arc::new(script.freeze(self.device, numbers.kind)?)),
+            (Some(script), _) => Ok(Arc::new(script.freeze(self.device, dtype.kind)?)),
             (None, Some(Playable::Positions(network))) if self.device == Device::Cpu => {
-                Ok(Arc::new(network.into_frozen(numbers, decoding)))
+                Ok(Arc::new(network.into_frozen(dtype, decoding)))
             }
             (script, network) => Opened {
                 script,
                 network,
                 ..self
             }
-            .program(numbers, decoding),
+            .program(dtype, decoding),
         }
     }
 }

@@ -217,14 +217,10 @@ fn network(case: &Case) -> Network {
     Network::new(Box::new(model), &flat, about(case))
 }
 
-/// The outputs of a network that is played in these numbers, and whether it multiplies
+/// The outputs of a network that is played in these dtype, and whether it multiplies
 /// in int8.
-fn played(
-    network: &Network,
-    numbers: impl Into<ComputeType>,
-    rows: &Tensor,
-) -> (Vec<Tensor>, bool) {
-    let frozen = network.freeze(numbers).unwrap();
+fn played(network: &Network, dtype: impl Into<ComputeType>, rows: &Tensor) -> (Vec<Tensor>, bool) {
+    let frozen = network.freeze(dtype).unwrap();
     let outputs = frozen.forward(rows).unwrap();
     // What was kept of the first call serves the second.
     assert_eq!(frozen.forward(rows).unwrap(), outputs);
@@ -268,24 +264,24 @@ fn frozen_networks_come_near_in_int8() {
     let rows = rows(40);
     for case in &CASES {
         let network = network(case);
-        let evaluate = |numbers: ComputeType| {
-            let (outputs, does) = played(&network, numbers, &rows);
-            assert_eq!(does, numbers.int8 && case.width % 64 == 0, "{}", case.name);
+        let evaluate = |dtype: ComputeType| {
+            let (outputs, does) = played(&network, dtype, &rows);
+            assert_eq!(does, dtype.int8 && case.width % 64 == 0, "{}", case.name);
             outputs
         };
         let exact = fused::without_fastest(ALL_SETS, || evaluate(Kind::Float.into()));
         for sets in 0..ALL_SETS {
             let compared = fused::without_fastest(sets, || {
-                let int8 = fused::int8()?.numbers;
+                let int8 = fused::int8()?.dtype;
                 Some((int8, evaluate(int8), evaluate(int8.kind.into())))
             });
-            let Some((numbers, int8, plain)) = compared else {
+            let Some((dtype, int8, plain)) = compared else {
                 continue;
             };
             let what = format!("{}, without {sets} sets", case.name);
             if case.width % 64 == 0 {
                 assert_ne!(int8, plain, "{what}");
-            } else if numbers.kind == Kind::BFloat16 {
+            } else if dtype.kind == Kind::BFloat16 {
                 assert_eq!(int8, plain, "{what}");
             }
             for (found, exact) in int8.iter().zip(&exact) {
@@ -301,8 +297,8 @@ fn frozen_networks_come_near_in_int8() {
 #[test]
 fn layers_in_int8_are_right_at_their_extremes() {
     let ramp = Tensor::linspace(-1, 1, 64, (Kind::Float, Device::Cpu));
-    let evaluate = |numbers: ComputeType, sign: f64, tokens: Tensor| {
-        let cast = |tensor: &Tensor| tensor.to_kind(numbers.kind);
+    let evaluate = |dtype: ComputeType, sign: f64, tokens: Tensor| {
+        let cast = |tensor: &Tensor| tensor.to_kind(dtype.kind);
         // Rows of ones, half of them negative.
         let ones = (ramp.sign() * sign).view([64, 1]).expand([64, 64], false);
         let (weight, bias) = (&cast(&ones.contiguous()), &cast(&ramp.zeros_like()));
@@ -316,21 +312,21 @@ fn layers_in_int8_are_right_at_their_extremes() {
                 bias: Some(bias),
             },
         };
-        let packed = block.pack(numbers.int8);
-        let y = block.infer(&cast(&tokens), &packed, numbers.int8);
+        let packed = block.pack(dtype.int8);
+        let y = block.infer(&cast(&tokens), &packed, dtype.int8);
         y.to_kind(Kind::Double)
     };
     let tokens = Tensor::ones([2, 64, 64], (Kind::Float, Device::Cpu));
     for sets in 0..ALL_SETS {
         for (sign, token) in [(1.0, 1.0), (1.0, -1.0), (-1.0, 1.0)] {
             let compared = fused::without_fastest(sets, || {
-                let numbers = fused::int8()?.numbers;
+                let dtype = fused::int8()?.dtype;
                 let odd = &tokens * token;
                 let _ = odd.get(1).get(3).get(5).fill_(f64::NAN);
                 Some((
-                    evaluate(numbers, sign, &tokens * token),
-                    evaluate(numbers.kind.into(), sign, &tokens * token),
-                    evaluate(numbers, sign, odd),
+                    evaluate(dtype, sign, &tokens * token),
+                    evaluate(dtype.kind.into(), sign, &tokens * token),
+                    evaluate(dtype, sign, odd),
                 ))
             });
             let Some((found, exact, odd)) = compared else {

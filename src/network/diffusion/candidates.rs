@@ -1,4 +1,4 @@
-//! Candidates: first moves are told, and what they lead to is foreseen.
+//! Candidates: first moves are told, and what they lead to is predicted.
 //!
 //! The first evaluation knows nothing of the future; it gives a policy and a value. Each of
 //! the others tells one of the likeliest legal moves to a copy of the position, of whose
@@ -11,7 +11,7 @@
 
 use super::decode::{Revealed, Unfolding};
 use super::{Diffusion, of_first_mover};
-use crate::backend::{Decoding, Foreseen};
+use crate::backend::{Decoding, PredictedFuture};
 use crate::encode::{Input, POLICY_SIZE, WIDTH, policy_index};
 use crate::network::architecture::Evaluator;
 use crate::network::outputs::{Output, OutputSet, Outputs};
@@ -36,7 +36,7 @@ impl Diffusion {
         rows: &Tensor,
         decoding: Decoding,
         wanted: OutputSet,
-    ) -> (Outputs, Vec<Foreseen>) {
+    ) -> (Outputs, Vec<PredictedFuture>) {
         let once = Decoding {
             steps: 1,
             ..decoding
@@ -44,8 +44,8 @@ impl Diffusion {
         let all: OutputSet = self.interface().outputs.into_iter().collect();
         let mut unaided = Unfolding::new(self, rows, once, &[]);
         let mut outputs = unaided.step(weights, rows, all);
-        let foreseen = unaided.states.into_iter().map(Revealed::foreseen);
-        let mut foreseen: Vec<Foreseen> = foreseen.collect();
+        let predicted = unaided.states.into_iter().map(Revealed::predicted);
+        let mut predicted: Vec<PredictedFuture> = predicted.collect();
         let logits = floats(outputs.policy());
         let candidates = candidates(rows, &logits, decoding.steps - 1);
         if !candidates.is_empty() {
@@ -61,13 +61,13 @@ impl Diffusion {
             improve(&mut outputs, &candidates, &gains);
             take_values(&mut outputs, &found, &best);
             for (position, candidate) in best {
-                foreseen[position] = future.states[candidate].clone().foreseen();
+                predicted[position] = future.states[candidate].clone().predicted();
             }
         }
         for output in Output::ALL.into_iter().filter(|&it| !wanted.contains(it)) {
             outputs.take(output);
         }
-        (outputs, foreseen)
+        (outputs, predicted)
     }
 }
 

@@ -8,7 +8,7 @@
 
 use super::futures::{self, Futures, marks_of};
 use super::{DenoisedFuture, Diffusion};
-use crate::backend::{Decoding, Foreseen};
+use crate::backend::{Decoding, PredictedFuture};
 use crate::encode::Squares;
 use crate::network::outputs::{OutputSet, Outputs};
 use crate::network::parameters::Weights;
@@ -72,10 +72,10 @@ impl Revealed {
         unknown as f32 / (64 * self.boards.len().max(1)) as f32
     }
 
-    pub(super) fn foreseen(self) -> Foreseen {
+    pub(super) fn predicted(self) -> PredictedFuture {
         let boards = self.boards.into_iter().map(|board| board.squares);
         let moves = self.moves.into_iter().map(|it| (it.played, it.probability));
-        Foreseen {
+        PredictedFuture {
             boards: boards.collect(),
             moves: moves.collect(),
         }
@@ -139,7 +139,7 @@ pub(super) struct Unfolding<'a> {
 
 impl Diffusion {
     /// The `wanted` outputs of positions, by their rows i64 [B, 104 + scalars], and what is
-    /// foreseen of each. `seen` is shown what is known after each step, counted from 1.
+    /// predicted of each. `seen` is shown what is known after each step, counted from 1.
     pub fn decode(
         &self,
         weights: &Weights,
@@ -147,7 +147,7 @@ impl Diffusion {
         decoding: Decoding,
         wanted: OutputSet,
         mut seen: impl FnMut(usize, &[Revealed]),
-    ) -> (Outputs, Vec<Foreseen>) {
+    ) -> (Outputs, Vec<PredictedFuture>) {
         if self.config.weighs && decoding.trust > 0 && decoding.steps > 1 {
             return self.weigh(weights, rows, decoding, wanted);
         }
@@ -158,8 +158,8 @@ impl Diffusion {
         }
         let present = future.step(weights, rows, wanted);
         seen(future.taken, &future.states);
-        let foreseen = future.states.into_iter().map(Revealed::foreseen);
-        (present, foreseen.collect())
+        let predicted = future.states.into_iter().map(Revealed::predicted);
+        (present, predicted.collect())
     }
 
     /// What is known of positions' futures, by their rows, before the last step of decoding:
@@ -209,7 +209,7 @@ impl<'a> Unfolding<'a> {
     pub fn step(&mut self, weights: &Weights, rows: &Tensor, wanted: OutputSet) -> Outputs {
         let imagined =
             self.network
-                .foresee(weights, rows, &self.known(), wanted, !self.told.is_empty());
+                .denoise(weights, rows, &self.known(), wanted, !self.told.is_empty());
         self.taken += 1;
         self.left = self.left.saturating_sub(1);
         self.reveal(imagined.future.as_ref());

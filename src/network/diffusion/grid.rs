@@ -43,7 +43,7 @@ pub struct Denoised {
     pub future: Option<DenoisedFuture>,
 }
 
-/// The foreseen future of B positions.
+/// The predicted future of B positions.
 #[derive(Debug)]
 pub struct DenoisedFuture {
     /// Logits of the classes of squares, f32 [B, H, 64, 13], of boards as their movers see
@@ -56,16 +56,16 @@ pub struct DenoisedFuture {
     pub q: Option<Tensor>,
 }
 
-/// A Chessformer, and what it lacks for foresight; nothing with a horizon of 0.
+/// A Chessformer, and what it lacks for future_parts; nothing with a horizon of 0.
 #[derive(Debug)]
 pub(super) struct Grid {
     pub trunk: Chessformer,
-    foresight: Option<Foresight>,
+    future_parts: Option<FutureParts>,
 }
 
 /// What the trunk lacks.
 #[derive(Debug)]
-struct Foresight {
+struct FutureParts {
     /// [width, 6]: what marks add to the tokens of their squares.
     marks: Slot,
     /// [T, width]: what a board's ply adds to its tokens.
@@ -99,17 +99,23 @@ impl Grid {
             ..size
         };
         let mut builder = Builder::after(trunk.parameters(), size);
-        let foresight = (config.horizon > 0).then(|| {
+        let future_parts = (config.horizon > 0).then(|| {
             // Its name in network files.
             builder.scope("imagination", |builder| {
-                Foresight::build(builder, config, device)
+                FutureParts::build(builder, config, device)
             })
         });
-        Ok((Grid { trunk, foresight }, builder))
+        Ok((
+            Grid {
+                trunk,
+                future_parts,
+            },
+            builder,
+        ))
     }
 
-    /// As [`super::Diffusion::foresee`].
-    pub fn foresee(
+    /// As [`super::Diffusion::denoise`].
+    pub fn denoise(
         &self,
         weights: &Weights,
         constants: &Constants,
@@ -119,7 +125,7 @@ impl Grid {
         with_values: bool,
     ) -> Denoised {
         let horizon = futures.pieces.size()[1];
-        let parts = self.foresight.as_ref().filter(|_| horizon > 0);
+        let parts = self.future_parts.as_ref().filter(|_| horizon > 0);
         let Some(parts) = parts else {
             let positions = Positions::Rows(rows);
             return Denoised {
@@ -135,7 +141,7 @@ impl Grid {
         let like = &weights.tensors()[0];
         let marks = bitboards::squares(&futures.marks.flatten(0, 1), &constants.shifts, like);
         let marks = marks.unflatten(0, [-1, 1 + horizon]);
-        let x = self.denoise(parts, weights, boards, &marks, &futures.noise);
+        let x = self.trunk(parts, weights, boards, &marks, &futures.noise);
         let present = self.present(weights, &x, Positions::Rows(rows), wanted);
         let squares = parts.squares.forward(weights, &x.narrow(1, 1, horizon));
         let moves = (horizon > 1).then(|| {
@@ -168,7 +174,7 @@ impl Grid {
         wanted: OutputSet,
     ) -> Outputs {
         let positions = Positions::Planes(planes);
-        let Some(parts) = &self.foresight else {
+        let Some(parts) = &self.future_parts else {
             return self
                 .trunk
                 .forward(weights, positions, wanted, &Tap::default());
@@ -176,15 +182,15 @@ impl Grid {
         let (marks, noise) = constants.unknown_squares(planes, horizon);
         let boards = constants.planes(planes, horizon);
         let boards = Positions::Planes(&boards);
-        let x = self.denoise(parts, weights, boards, &marks, &noise);
+        let x = self.trunk(parts, weights, boards, &marks, &noise);
         self.present(weights, &x, positions, wanted)
     }
 
     /// Tokens [B, T, 64, width] after the last layer, of all boards, with the marks
     /// [B, T, 64, 6] of their squares and noise as in [`Futures`].
-    fn denoise(
+    fn trunk(
         &self,
-        parts: &Foresight,
+        parts: &FutureParts,
         weights: &Weights,
         boards: Positions,
         marks: &Tensor,
@@ -224,19 +230,19 @@ impl Grid {
     /// The tensors besides the parameters that it reads, but for those shared with others.
     pub fn constants(&self) -> Vec<(&str, &Tensor)> {
         let mut constants = self.trunk.constants();
-        let foresight = self.foresight.iter();
-        constants.extend(foresight.map(|parts| ("noise_waves", &parts.waves)));
+        let future_parts = self.future_parts.iter();
+        constants.extend(future_parts.map(|parts| ("noise_waves", &parts.waves)));
         constants
     }
 
-    /// Whether it foresees anything.
-    pub fn has_foresight(&self) -> bool {
-        self.foresight.is_some()
+    /// Whether it predicts anything.
+    pub fn predicts_futures(&self) -> bool {
+        self.future_parts.is_some()
     }
 }
 
-impl Foresight {
-    fn build(builder: &mut Builder, config: &DiffusionConfig, device: Device) -> Foresight {
+impl FutureParts {
+    fn build(builder: &mut Builder, config: &DiffusionConfig, device: Device) -> FutureParts {
         let boards = 1 + config.horizon;
         let width = config.trunk.width;
         let marks = builder.add("marks", &[width, MARKS], Initial::Zeros);
@@ -261,7 +267,7 @@ impl Foresight {
         let squares = builder.linear("squares", dense, Part::Other);
         let waves = Tensor::arange(WAVES, (Kind::Float, device));
         let waves = (waves * (FASTEST.ln() / (WAVES - 1) as f64)).exp();
-        Foresight {
+        FutureParts {
             marks,
             ply,
             noise,

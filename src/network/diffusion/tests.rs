@@ -100,7 +100,7 @@ fn it_begins_as_the_chessformer_that_it_is_grown_from() {
     // An unknown board looks to its mover as the present: so do the replies, at first.
     let futures = model.unknown(&rows);
     let future = model
-        .foresee(&grown, &rows, &futures, all(), false)
+        .denoise(&grown, &rows, &futures, all(), false)
         .future
         .unwrap();
     assert_eq!(future.squares.size(), [7, 3, 64, 13]);
@@ -212,7 +212,7 @@ fn everything_learns() {
     let known = futures.marks.ones_like();
     let _ = known.narrow(1, 2, 1).narrow(2, 1, 5).zero_();
     futures.marks = known;
-    let imagined = model.foresee(&weights, &rows, &futures, all(), true);
+    let imagined = model.denoise(&weights, &rows, &futures, all(), true);
     let future = imagined.future.unwrap();
     let square = |tensor: &Tensor| tensor.square().mean(None::<Kind>);
     let mut loss = square(&future.squares) + square(&future.moves.unwrap());
@@ -233,8 +233,8 @@ fn what_is_known_is_seen_on_every_board() {
     let model = build(&config());
     let weights = weights(&model, &parameters(&model)[1]);
     let rows = rows();
-    let foresee = |futures: &Futures| {
-        let imagined = model.foresee(&weights, &rows, futures, all(), false);
+    let denoise = |futures: &Futures| {
+        let imagined = model.denoise(&weights, &rows, futures, all(), false);
         let future = imagined.future.unwrap();
         [
             imagined.present.policy().copy(),
@@ -242,7 +242,7 @@ fn what_is_known_is_seen_on_every_board() {
             future.moves.unwrap(),
         ]
     };
-    let before = foresee(&model.unknown(&rows));
+    let before = denoise(&model.unknown(&rows));
     let changes: [fn(&mut Futures); 3] = [
         |futures| {
             let _ = futures.noise.fill_(0.5);
@@ -258,7 +258,7 @@ fn what_is_known_is_seen_on_every_board() {
     for change in changes {
         let mut futures = model.unknown(&rows);
         change(&mut futures);
-        for (before, after) in before.iter().zip(foresee(&futures)) {
+        for (before, after) in before.iter().zip(denoise(&futures)) {
             let off = (before - after)
                 .abs()
                 .flatten(1, -1)
@@ -319,9 +319,9 @@ fn futures_are_revealed_step_by_step() {
     let weights = weights(&model, &parameters(&model)[1]);
     let rows = rows();
     let plain = model.forward(&weights, Positions::Rows(&rows), all(), &Tap::default());
-    let (once, foreseen) = model.decode(&weights, &rows, decoding(1, 0), all(), |_, _| {});
+    let (once, predicted) = model.decode(&weights, &rows, decoding(1, 0), all(), |_, _| {});
     assert!(off(once.policy(), plain.policy()) < 1e-5);
-    assert_eq!((foreseen.len(), foreseen[0].boards.len()), (7, 3));
+    assert_eq!((predicted.len(), predicted[0].boards.len()), (7, 3));
     for steps in [2, 5, 10] {
         let mut unknown: Vec<u32> = Vec::new();
         let count = |states: &[Revealed]| -> u32 {
@@ -334,7 +334,7 @@ fn futures_are_revealed_step_by_step() {
             assert_eq!(step, unknown.len() + 1);
             unknown.push(count(states));
         };
-        let (last, foreseen) = model.decode(&weights, &rows, decoding(steps, 0), all(), seen);
+        let (last, predicted) = model.decode(&weights, &rows, decoding(steps, 0), all(), seen);
         assert_eq!(unknown.len(), steps);
         assert_eq!(unknown[steps - 2..], [0; 2]);
         assert!(unknown.is_sorted_by(|a, b| a >= b), "{unknown:?}");
@@ -349,11 +349,11 @@ fn futures_are_revealed_step_by_step() {
             |_, _| {},
         );
         assert!(off(alone.policy(), &last.policy().narrow(0, 4, 1)) < 1e-4);
-        assert_eq!(of_one[0].boards, foreseen[4].boards);
+        assert_eq!(of_one[0].boards, predicted[4].boards);
     }
 }
 
-/// Which move is told decides what is foreseen and what it is worth; what it is worth
+/// Which move is told decides what is predicted and what it is worth; what it is worth
 /// decides what is played.
 #[test]
 fn candidates_are_weighed_by_what_they_lead_to() {
@@ -378,8 +378,8 @@ fn candidates_are_weighed_by_what_they_lead_to() {
     let (unaided, _) = decode(1, 50);
     let before = logits(&unaided);
     for steps in [2, 5, 40] {
-        let (outputs, foreseen) = decode(steps, 50);
-        assert_eq!((foreseen.len(), foreseen[0].boards.len()), (7, 2));
+        let (outputs, predicted) = decode(steps, 50);
+        assert_eq!((predicted.len(), predicted[0].boards.len()), (7, 2));
         // A value is the candidate's, not the position's.
         assert!(off(&q(&outputs), &q(&unaided)) > 1e-6);
         let after = logits(&outputs);
@@ -411,15 +411,15 @@ fn candidates_are_weighed_by_what_they_lead_to() {
         // Nobody is disturbed by others in the batch.
         let (alone, of_one) = decode_rows(&rows.narrow(0, 4, 1), steps, 50);
         assert!(off(alone.policy(), &outputs.policy().narrow(0, 4, 1)) < 1e-4);
-        assert_eq!(of_one[0].boards, foreseen[4].boards);
+        assert_eq!(of_one[0].boards, predicted[4].boards);
     }
     // Without trust futures are revealed step by step.
     let (revealed, _) = decode(5, 0);
     assert!(off(&q(&revealed), &q(&decode(5, 50).0)) > 1e-6);
     // A row that is no position has no candidates.
     let padded = Tensor::cat(&[&rows, &rows.narrow(0, 0, 1).zeros_like()], 0);
-    let (outputs, foreseen) = decode_rows(&padded, 5, 50);
-    assert_eq!((outputs.policy().size()[0], foreseen.len()), (8, 8));
+    let (outputs, predicted) = decode_rows(&padded, 5, 50);
+    assert_eq!((outputs.policy().size()[0], predicted.len()), (8, 8));
 }
 
 #[test]
@@ -429,8 +429,8 @@ fn fewer_plies_can_be_imagined() {
     let weights = weights(&model, &parameters(&model)[1]);
     for (asked, found) in [(0, 3), (1, 1), (2, 2), (9, 3)] {
         let decoding = decoding(3, asked);
-        let (_, foreseen) = model.decode(&weights, &rows(), decoding, all(), |_, _| {});
-        let lengths = (foreseen[0].boards.len(), foreseen[0].moves.len());
+        let (_, predicted) = model.decode(&weights, &rows(), decoding, all(), |_, _| {});
+        let lengths = (predicted[0].boards.len(), predicted[0].moves.len());
         assert_eq!(lengths, (found, found - 1));
     }
     let none = build(&DiffusionConfig {
@@ -438,9 +438,9 @@ fn fewer_plies_can_be_imagined() {
         ..config()
     });
     let weights = self::weights(&none, &parameters(&none)[1]);
-    let (outputs, foreseen) = none.decode(&weights, &rows(), decoding(5, 0), all(), |_, _| {});
+    let (outputs, predicted) = none.decode(&weights, &rows(), decoding(5, 0), all(), |_, _| {});
     assert_eq!(outputs.policy().size(), [7, 1858]);
-    assert!(foreseen[6].boards.is_empty());
+    assert!(predicted[6].boards.is_empty());
 }
 
 /// Packed kernels compute the layers of the played network.
@@ -456,24 +456,24 @@ fn a_played_network_imagines_in_every_format() {
     };
     let network = Network::new(Box::new(model) as Box<dyn Evaluator>, &flat, about);
     let rows = rows();
-    let foresee = |kind: Kind, int8: bool, steps: usize| {
-        let numbers = crate::torch::ComputeType { kind, int8 };
-        let frozen = network.freeze(numbers).unwrap();
-        let (outputs, foreseen) = frozen.foresee(&rows, Some(steps)).unwrap();
-        (outputs[0].to_kind(Kind::Float), foreseen)
+    let denoise = |kind: Kind, int8: bool, steps: usize| {
+        let dtype = crate::torch::ComputeType { kind, int8 };
+        let frozen = network.freeze(dtype).unwrap();
+        let (outputs, predicted) = frozen.forward_with_futures(&rows, Some(steps)).unwrap();
+        (outputs[0].to_kind(Kind::Float), predicted)
     };
-    let (exact, foreseen) = foresee(Kind::Float, false, 1);
-    assert_eq!(foreseen.len(), 7);
+    let (exact, predicted) = denoise(Kind::Float, false, 1);
+    assert_eq!(predicted.len(), 7);
     for (kind, int8) in [(Kind::BFloat16, false), (Kind::BFloat16, true)] {
-        let (rounded, _) = foresee(kind, int8, 1);
+        let (rounded, _) = denoise(kind, int8, 1);
         let spread = exact.std(true).double_value(&[]);
         let off = (&rounded - &exact)
             .abs()
             .mean(Kind::Float)
             .double_value(&[]);
         assert!(off < 0.1 * spread, "{kind:?}: {off} of {spread}");
-        let (_, foreseen) = foresee(kind, int8, 4);
-        assert_eq!(foreseen[3].boards.len(), Decoding::default().horizon);
+        let (_, predicted) = denoise(kind, int8, 4);
+        assert_eq!(predicted[3].boards.len(), Decoding::default().horizon);
     }
 }
 

@@ -26,11 +26,11 @@ pub(in crate::network) struct Frozen {
 }
 
 impl Frozen {
-    pub fn new(numbers: ComputeType, like: &Tensor) -> Frozen {
-        let is_narrow = numbers.int8 || numbers.kind == tch::Kind::BFloat16;
+    pub fn new(dtype: ComputeType, like: &Tensor) -> Frozen {
+        let is_narrow = dtype.int8 || dtype.kind == tch::Kind::BFloat16;
         Frozen {
             has_kernels: is_narrow && fused::is_available(like, &[]),
-            int8: numbers.int8,
+            int8: dtype.int8,
             multiplies_in_int8: AtomicBool::new(false),
             made: RwLock::default(),
         }

@@ -43,19 +43,19 @@ pub struct Seen {
 }
 
 impl Network<World> {
-    /// The network in these numbers on a device, ready to be played.
+    /// The network in these dtype on a device, ready to be played.
     ///
     /// # Errors
     /// [`ArchitectureError`] if its sizes do not fit each other.
     pub fn freeze_to_imagine(
         &self,
-        numbers: ComputeType,
+        dtype: ComputeType,
         device: Device,
     ) -> Result<FrozenWorld, ArchitectureError> {
         let world = World::new(self.architecture.model(), device)?;
         let weights = match device {
-            Device::Cpu => self.weights.frozen(numbers, Device::Cpu),
-            _ => self.weights.to(numbers.kind, device),
+            Device::Cpu => self.weights.frozen(dtype, Device::Cpu),
+            _ => self.weights.to(dtype.kind, device),
         };
         Ok(FrozenWorld {
             world,

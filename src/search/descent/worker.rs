@@ -152,7 +152,7 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
                 self.tree.expand(
                     &mut self.blocks,
                     self.tree.node(self.picks.leaf_node(pick)),
-                    &own(value),
+                    &statistics_from(value),
                     &logits,
                     self.parameters.policy_temperature,
                     &mut self.scratch,
@@ -347,7 +347,7 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
 }
 
 /// A leaf's evaluation as its node keeps it: for the side that moved there.
-fn own(value: Value) -> Statistics {
+fn statistics_from(value: Value) -> Statistics {
     Statistics {
         visits: 1,
         q: f64::from(-value.q),

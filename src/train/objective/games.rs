@@ -1,6 +1,6 @@
 //! The objective of networks that read whole games: the next token, and how the game ends.
 //!
-//! Games of a batch are laid out from the longest to the shortest and filled up to the
+//! Games of a batch are laid out from the longest to the shortest and padded to the
 //! longest of each micro-batch: little filling is computed, and no game sees another.
 
 mod legality;
@@ -40,7 +40,7 @@ pub(in crate::train) struct Games {
 /// that are read of the longest.
 #[derive(Debug)]
 pub(in crate::train) struct GameSamples {
-    /// What is read, i64 [B, T], filled up.
+    /// What is read, i64 [B, T], padded.
     tokens: Tensor,
     /// What follows each, i64 [B, T]; [`IGNORED`] where the filling begins.
     next: Tensor,
@@ -149,7 +149,7 @@ impl Games {
             .collect();
         let longest = lengths.first().copied().unwrap_or(0);
         let padding = i64::from(self.model.vocabulary().padding());
-        let filled = |tokens: &[u16], filling: i64| -> Vec<i64> {
+        let padded = |tokens: &[u16], filling: i64| -> Vec<i64> {
             let tokens = tokens.iter().map(|&token| i64::from(token));
             let filling = std::iter::repeat(filling);
             tokens.chain(filling).take(longest as usize).collect()
@@ -188,8 +188,8 @@ impl Games {
         let vocabulary = self.model.vocabulary();
         GameSamples {
             rules: Rules::of(&whole, longest as usize, vocabulary, self.told, self.device),
-            tokens: rows(&|tokens| filled(&tokens[..tokens.len() - 1], padding)),
-            next: rows(&|tokens| filled(&tokens[1..], IGNORED)),
+            tokens: rows(&|tokens| padded(&tokens[..tokens.len() - 1], padding)),
+            next: rows(&|tokens| padded(&tokens[1..], IGNORED)),
             result: send(&results, self.device),
             ratings: send(&ratings, self.device).view([count, 1, 2]),
             wanted: send(&wanted, self.device).view([count, 1]),

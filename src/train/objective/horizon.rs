@@ -354,10 +354,10 @@ impl Objective for Horizon {
 
     fn forward(&self, weights: &Weights, samples: &HorizonSamples) -> HorizonOutputs {
         let (rows, wanted) = (samples.positions.rows(), self.positions.wanted());
-        let foresee = |futures: &Futures| {
+        let denoise = |futures: &Futures| {
             let with_values = self.learns_values;
             self.model
-                .foresee(weights, rows, futures, wanted, with_values)
+                .denoise(weights, rows, futures, wanted, with_values)
         };
         let Some(future) = &samples.future else {
             let present = self.positions.forward_rows(weights, rows);
@@ -367,10 +367,10 @@ impl Objective for Horizon {
                 unaided: None,
             };
         };
-        let aided = foresee(&self.with_own(weights, rows, future));
+        let aided = denoise(&self.with_own(weights, rows, future));
         let unaided = self
             .is_validation
-            .then(|| foresee(&self.model.unknown(rows)));
+            .then(|| denoise(&self.model.unknown(rows)));
         match unaided {
             Some(unaided) => HorizonOutputs {
                 present: unaided.present,

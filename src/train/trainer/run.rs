@@ -9,7 +9,7 @@ use crate::train::checkpoint::{Checkpoint, CheckpointError};
 use crate::train::checkpoint_folder::CHECKPOINTS;
 use crate::train::distributed::{Agreement, GroupError};
 use crate::train::error::TrainError;
-use crate::train::guard::Trouble;
+use crate::train::guard::Instability;
 use crate::train::metrics::named;
 use crate::train::objective::Objective;
 use crate::train::recorder::Recorder;
@@ -116,8 +116,8 @@ impl Trainer {
             // The first rollback needs a checkpoint.
             session.write(&self.checkpoint()?)?;
         }
-        while let Some(trouble) = self.advance(session)? {
-            self.roll_back(session, trouble)?;
+        while let Some(instability) = self.advance(session)? {
+            self.roll_back(session, instability)?;
         }
         if self.step < self.config.steps && !self.is_sound(self.loss_so_far()?) {
             // Stopped during a loss spike: the run must resume from before it.
@@ -145,7 +145,7 @@ impl Trainer {
     fn advance<O: Objective>(
         &mut self,
         session: &mut Session<O>,
-    ) -> Result<Option<Trouble>, TrainError> {
+    ) -> Result<Option<Instability>, TrainError> {
         let mut batches = Loader::for_rank(
             session.replicas.examples(&self.config),
             &self.config.data,
@@ -172,8 +172,8 @@ impl Trainer {
                 let judged = self
                     .guard
                     .judge(measured.loss, measured.norm, &self.config.guard);
-                if let Err(trouble) = judged {
-                    return Ok(Some(trouble));
+                if let Err(instability) = judged {
+                    return Ok(Some(instability));
                 }
                 self.log(session, &measured, &mut watch, validates)?;
             }
@@ -183,7 +183,7 @@ impl Trainer {
             if is_over || is_due || self.step == self.config.steps {
                 let loss = self.loss_so_far()?;
                 if !loss.is_finite() {
-                    return Ok(Some(Trouble::NotFinite));
+                    return Ok(Some(Instability::NotFinite));
                 }
                 let is_sound = self.is_sound(loss);
                 if is_sound {
@@ -292,7 +292,7 @@ impl Trainer {
     fn roll_back<O>(
         &mut self,
         session: &mut Session<O>,
-        trouble: Trouble,
+        instability: Instability,
     ) -> Result<(), TrainError> {
         let (step, cursor) = (self.step, self.cursor);
         if let Some(recorder) = &session.recorder {
@@ -303,7 +303,7 @@ impl Trainer {
         if self.rollbacks >= self.config.guard.rollbacks {
             return Err(TrainError::Unstable {
                 step,
-                trouble,
+                instability,
                 times: self.rollbacks + 1,
                 from,
             });
@@ -313,11 +313,11 @@ impl Trainer {
         let checkpoint = self.checkpoint()?;
         if let Some(recorder) = &mut session.recorder {
             tracing::warn!(
-                "step {step}: {trouble}; back to step {from}, continuing with the batches after these"
+                "step {step}: {instability}; back to step {from}, continuing with the batches after these"
             );
             recorder.rewind(&checkpoint)?;
         }
-        let event = json!({ "rolled_back_from": step, "reason": trouble.to_string() });
+        let event = json!({ "rolled_back_from": step, "reason": instability.to_string() });
         if let Value::Object(event) = event {
             session.line("event", from, event);
         }

@@ -34,7 +34,7 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    /// Of games, filled up to `longest` tokens that are read.
+    /// Of games, padded to `longest` tokens that are read.
     pub fn of(
         games: &[&GameTokens],
         longest: usize,
@@ -43,7 +43,7 @@ impl Rules {
         device: Device,
     ) -> Rules {
         let legal = || {
-            filled(
+            padded(
                 games,
                 longest,
                 vocabulary,
@@ -58,7 +58,7 @@ impl Rules {
             )
         };
         let board = || {
-            filled(
+            padded(
                 games,
                 longest,
                 vocabulary,
@@ -94,7 +94,7 @@ impl Rules {
 
 /// A row of `width` for each of `longest` tokens of each game: of the position after it,
 /// or the filling where that is not known.
-fn filled<T: Copy + Send>(
+fn padded<T: Copy + Send>(
     games: &[&GameTokens],
     longest: usize,
     vocabulary: &Vocabulary,

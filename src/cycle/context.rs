@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 const BLINK: Duration = Duration::from_millis(50);
 
 /// Where a worker works, and what it is told from outside.
-pub struct Post<'a> {
+pub struct WorkerContext<'a> {
     /// The store.
     pub store: &'a Store,
     /// The worker's name.
@@ -25,7 +25,7 @@ pub struct Post<'a> {
     pub tell: &'a (dyn Fn(&str) + Sync),
 }
 
-impl Post<'_> {
+impl WorkerContext<'_> {
     /// Whether the worker is to stop.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
@@ -49,7 +49,7 @@ impl Post<'_> {
 
 /// Bears with a store that cannot be asked now, but may be later: there is nothing new
 /// then.
-pub(super) fn bear<T, E>(result: Result<T, E>) -> Result<T, CycleError>
+pub(super) fn tolerate<T, E>(result: Result<T, E>) -> Result<T, CycleError>
 where
     T: Default,
     E: Into<CycleError>,

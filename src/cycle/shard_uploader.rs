@@ -1,9 +1,9 @@
 //! Where games wait until they fill a shard.
 
 use super::config::header;
+use super::context::WorkerContext;
 use super::ending::is_lasting_store;
 use super::error::CycleError;
-use super::post::Post;
 use crate::data::record::Record;
 use crate::data::shard::{Block, Header, SAMPLES_PER_BLOCK, ShardWriter};
 use crate::store::{Name, Put, ShardName, Store, WorkerName};
@@ -19,8 +19,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// Games of one worker that are in no shard yet.
-pub(super) struct Shelf<'a> {
-    post: &'a Post<'a>,
+pub(super) struct ShardUploader<'a> {
+    context: &'a WorkerContext<'a>,
     worker: WorkerName,
     header: Header,
     /// Rows of a full shard.
@@ -44,11 +44,16 @@ struct Batch {
     since: Instant,
 }
 
-impl<'a> Shelf<'a> {
-    pub fn new(post: &'a Post<'a>, worker: WorkerName, full: u64, generation: u64) -> Shelf<'a> {
-        Shelf {
+impl<'a> ShardUploader<'a> {
+    pub fn new(
+        context: &'a WorkerContext<'a>,
+        worker: WorkerName,
+        full: u64,
+        generation: u64,
+    ) -> ShardUploader<'a> {
+        ShardUploader {
             header: header(worker.as_str()),
-            post,
+            context,
             worker,
             full,
             waiting: Mutex::new(Waiting {
@@ -111,10 +116,10 @@ impl<'a> Shelf<'a> {
     fn put(&self, batch: Batch) -> Result<(), CycleError> {
         let bytes = self.pack(&batch.records)?;
         let name = batch.name.name();
-        put(self.post.store, &name, &bytes)?;
+        put(self.context.store, &name, &bytes)?;
         let rate = batch.rows as f64 / batch.since.elapsed().as_secs_f64();
         let (games, rows) = (batch.records.len(), batch.rows);
-        (self.post.tell)(&format!(
+        (self.context.tell)(&format!(
             "{name}: {games} games, {rows} rows, {rate:.1} rows/s"
         ));
         Ok(())

@@ -1,24 +1,24 @@
-//! Futures as networks foresee them.
+//! Futures as networks predict them.
 
 use crate::encode::Squares;
 
-/// The future of a position as a network foresees it.
+/// The future of a position as a network predicts it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Foreseen {
+pub struct PredictedFuture {
     /// The board after each ply, as the side sees it that is to move then.
     pub boards: Vec<Squares>,
     /// The moves behind the first: policy indices, with how likely each is.
     pub moves: Vec<(u16, f32)>,
 }
 
-/// How a network foresees futures.
+/// How a network predicts futures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decoding {
     /// Evaluations of a position with its future, at least 1. With 1 the future stays
     /// unknown to the move. A network that weighs candidates is told one in each of the
     /// others.
     pub steps: usize,
-    /// Most plies that are foreseen; 0 stands for all that the network can.
+    /// Most plies that are predicted; 0 stands for all that the network can.
     pub horizon: usize,
     /// How much the values of candidates count in networks that weigh them: what a change
     /// of W − L by 1 adds to a move's logit, in tenths. With 0 futures are revealed step by

@@ -1,13 +1,13 @@
 //! Moves that futures choose in the place of a search.
 
-use crate::backend::{Backend, BackendError, foresee_games};
+use crate::backend::{Backend, BackendError, evaluate_with_futures};
 use crate::chess::Game;
 use rand::Rng;
 use rand::distr::Distribution;
 use rand::distr::weighted::WeightedIndex;
 use shakmaty::Move;
 
-/// Which moves a network that foresees futures chooses. The search's answers stay the
+/// Which moves a network that predicts futures chooses. The search's answers stay the
 /// targets: so they are those of positions that the network comes to by itself (DAgger,
 /// Ross et al. 2011).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,7 +31,7 @@ impl Foresight {
         if !random.random_bool(self.share) {
             return Ok(None);
         }
-        let (evaluated, _) = foresee_games(backend, [game], self.steps)?;
+        let (evaluated, _) = evaluate_with_futures(backend, [game], self.steps)?;
         let Some(evaluated) = evaluated.first() else {
             return Ok(None);
         };

@@ -1,7 +1,7 @@
 //! How well networks imagine: futures that they decode, held against those that an engine
-//! foresaw, ply by ply.
+//! predicted, ply by ply.
 
-use crate::backend::Foreseen;
+use crate::backend::PredictedFuture;
 use crate::data::examples::{Columns, Future, HorizonColumns, PositionColumns};
 use crate::encode::{Input, Squares, policy_move};
 use crate::torch::{Program, TorchError};
@@ -12,7 +12,7 @@ use tch::{Device, Kind, Tensor};
 
 /// What is counted of positions.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Foresight {
+pub struct FutureAccuracy {
     /// Positions with a move to find.
     pub positions: u32,
     /// Those in which the network's first move is it.
@@ -26,7 +26,7 @@ pub struct Foresight {
 /// What is counted of a ply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct PlyCounts {
-    /// Boards that an engine foresaw.
+    /// Boards that an engine predicted.
     pub boards: u32,
     /// Those that are imagined to the last square.
     pub exact: u32,
@@ -38,7 +38,7 @@ pub struct PlyCounts {
     pub changed: u32,
     /// Those of them that are right.
     pub changed_right: u32,
-    /// Moves to this board that an engine foresaw; the first move counts as policy.
+    /// Moves to this board that an engine predicted; the first move counts as policy.
     pub moves: u32,
     /// Those that are imagined.
     pub moves_right: u32,
@@ -55,13 +55,13 @@ pub struct PlyCounts {
     pub consistent: u32,
 }
 
-impl Foresight {
+impl FutureAccuracy {
     /// Of a network that looks so many plies ahead.
     #[must_use]
-    pub fn new(horizon: usize) -> Foresight {
-        Foresight {
+    pub fn new(horizon: usize) -> FutureAccuracy {
+        FutureAccuracy {
             plies: vec![PlyCounts::default(); horizon],
-            ..Foresight::default()
+            ..FutureAccuracy::default()
         }
     }
 
@@ -83,7 +83,7 @@ impl Foresight {
         let rows = Tensor::from_slice(words).view([columns.len() as i64, -1]);
         let rows = rows.to_device(device);
         let began = Instant::now();
-        let (outputs, foreseen) = network.foresee(&rows, Some(steps))?;
+        let (outputs, predicted) = network.forward_with_futures(&rows, Some(steps))?;
         let logits = outputs[policy].to_kind(Kind::Float).to_device(Device::Cpu);
         self.elapsed += began.elapsed();
         let moves = logits.size()[1] as usize;
@@ -97,22 +97,22 @@ impl Foresight {
                 self.positions += 1;
                 self.right += u32::from(chosen == target);
             }
-            if let Some(foreseen) = foreseen.get(index) {
+            if let Some(predicted) = predicted.get(index) {
                 let input = &positions.inputs[index];
-                self.judge(input, &columns.futures[index], foreseen, chosen);
+                self.judge(input, &columns.futures[index], predicted, chosen);
             }
         }
         Ok(())
     }
 
     /// Adds what is imagined of a position's future.
-    fn judge(&mut self, input: &Input, future: &Future, foreseen: &Foreseen, chosen: u16) {
+    fn judge(&mut self, input: &Input, future: &Future, predicted: &PredictedFuture, chosen: u16) {
         let present = Squares::of_planes(input.words());
         let seen = [present, present.reversed()];
         let Ok(root) = input.position() else { return };
         let mut line = policy_move(&root, chosen).map(|mv| after(&root, mv));
         let mut before = Some(root.clone());
-        let boards = foreseen.boards.iter().zip(&mut self.plies).enumerate();
+        let boards = predicted.boards.iter().zip(&mut self.plies).enumerate();
         for (ply, (imagined, counts)) in boards {
             let present = &seen[(ply + 1) % 2];
             if let Some(real) = future.get(ply) {
@@ -127,7 +127,7 @@ impl Foresight {
             }
             let played = match ply {
                 0 => Some(chosen),
-                _ => foreseen.moves.get(ply - 1).map(|&(index, _)| index),
+                _ => predicted.moves.get(ply - 1).map(|&(index, _)| index),
             };
             let Some(played) = played else { break };
             if ply > 0 {
@@ -220,15 +220,15 @@ mod tests {
         plies.collect()
     }
 
-    fn foreseen(plies: &Future) -> Foreseen {
-        Foreseen {
+    fn predicted(plies: &Future) -> PredictedFuture {
+        PredictedFuture {
             boards: plies.iter().map(|ply| ply.board).collect(),
             moves: plies.iter().skip(1).map(|ply| (ply.played, 1.0)).collect(),
         }
     }
 
-    fn judge(real: &str, imagined: &Foreseen, chosen: u16) -> Vec<PlyCounts> {
-        let mut found = Foresight::new(3);
+    fn judge(real: &str, imagined: &PredictedFuture, chosen: u16) -> Vec<PlyCounts> {
+        let mut found = FutureAccuracy::new(3);
         let input = Input::encode(&Game::default());
         found.judge(&input, &plies(real), imagined, chosen);
         found.plies
@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn what_comes_true_is_right_throughout() {
         let line = plies("e2e4 e7e5 g1f3");
-        let found = judge("e2e4 e7e5 g1f3", &foreseen(&line), line[0].played);
+        let found = judge("e2e4 e7e5 g1f3", &predicted(&line), line[0].played);
         for (ply, counts) in found.iter().enumerate() {
             let later = u32::from(ply > 0);
             let changed = 2 * (ply as u32 + 1);
@@ -262,10 +262,10 @@ mod tests {
 
     #[test]
     fn other_lines_are_judged_by_the_rules() {
-        // Black's reply is foreseen on a board on which White has played another move.
+        // Black's reply is predicted on a board on which White has played another move.
         let real = plies("e2e4 e7e5");
         let line = plies("d2d4 d7d5 c1f4");
-        let found = judge("e2e4 e7e5", &foreseen(&line), real[0].played);
+        let found = judge("e2e4 e7e5", &predicted(&line), real[0].played);
         assert_eq!((found[0].exact, found[0].changed_right), (0, 0));
         assert_eq!((found[0].imagined_legal, found[0].consistent), (1, 0));
         // The reply is legal, what follows it is not after 1. e4; it is as imagined.

@@ -126,7 +126,7 @@ impl Batch {
         self.keys.len()
     }
 
-    /// Whether no position is in the batch.
+    /// Returns whether no position is in the batch.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
@@ -254,7 +254,7 @@ impl Evaluations {
         self.values.len()
     }
 
-    /// Whether no position was evaluated.
+    /// Returns whether no position was evaluated.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
@@ -278,7 +278,7 @@ impl Evaluations {
 pub struct Properties {
     /// Name for people: the network's, or `uniform` and the like.
     pub name: String,
-    /// What it is told of a game.
+    /// The input it reads.
     pub encoder: Encoder,
     /// Whether it predicts [`Value::q`] and [`Value::d`].
     pub has_value: bool,
@@ -297,7 +297,7 @@ pub struct Properties {
 }
 
 impl Properties {
-    /// That there are values.
+    /// Checks that there are values.
     ///
     /// # Errors
     /// [`BackendError::NoValue`] if there are none.
@@ -315,7 +315,7 @@ pub enum BackendError {
     /// The network reads what this game does not have.
     #[error("the network cannot be asked: {0}")]
     Unencodable(#[from] Unencodable),
-    /// What cannot do without values was to play with a network that has none.
+    /// An agent that needs values was given a network without them.
     #[error(
         "the network `{0}` tells no value of a position, so it cannot be searched: \
          set Agent to policy or human"
@@ -330,7 +330,7 @@ pub enum BackendError {
     /// The backend panicked.
     #[error("the network's evaluation broke off, please report it: {0}")]
     Panicked(String),
-    /// What looks ahead in imagination was to play with a network that cannot.
+    /// An agent that looks ahead in imagination was given a network that cannot.
     #[error(
         "the network `{0}` has not learned what moves do, so that it cannot look ahead without \
          the rules: name one of the family world (option Net), or set Agent to another"
@@ -341,7 +341,7 @@ pub enum BackendError {
     Stopped,
 }
 
-/// What is done with an answer.
+/// Receives an answer.
 pub type Reply = Box<dyn FnOnce(Result<Evaluations, BackendError>) + Send>;
 
 /// Evaluates positions. Called from many threads at once.

@@ -12,6 +12,7 @@ mod module;
 mod numbers;
 mod pickle;
 mod process;
+mod profile;
 mod program;
 mod script;
 pub(crate) mod shim;
@@ -23,6 +24,7 @@ pub use hash::tensor_hash;
 pub use module::{ComputeType, Module, TorchError};
 pub use pickle::PickleError;
 pub use process::{CudaStatus, Environment, LIBTORCH_VERSION, environment};
+pub use profile::trace;
 pub use program::Program;
 pub use script::{ExportPrecision, Run, Script, ScriptError, TracedMethod};
 
@@ -45,7 +47,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use tch::{Device, Kind, Tensor};
 
-/// How a zip archive begins.
+/// The first bytes of a zip archive.
 const ZIP: [u8; 4] = *b"PK\x03\x04";
 
 /// Why a network cannot be used.
@@ -93,7 +95,7 @@ pub enum NetworkError {
         name: String,
         /// Its shape.
         found: Vec<i64>,
-        /// What the contract says.
+        /// The shape that the contract states.
         expected: Vec<i64>,
     },
     /// The device is not available.
@@ -136,7 +138,7 @@ pub fn open(file: &[u8], policy: CodePolicy) -> Result<(Module, Metadata), Netwo
     }
     let recorded = recorded(file).map(|json| parse(&json)).transpose()?;
     let module = match policy {
-        CodePolicy::Checked => Module::load(&check::check(file)?),
+        CodePolicy::Checked | CodePolicy::Ignored => Module::load(&check::check(file)?),
         CodePolicy::Allowed => Module::load(file),
     };
     let module = module.map_err(|error| match error.is_out_of_memory() {
@@ -158,7 +160,7 @@ pub fn open(file: &[u8], policy: CodePolicy) -> Result<(Module, Metadata), Netwo
     Ok((module, metadata))
 }
 
-/// What a network file of any make says of itself in a record, if it has one.
+/// Returns the metadata record of a network file, if it has one.
 fn recorded(file: &[u8]) -> Option<String> {
     check::metadata(&mut Archive::open(file).ok()?).ok()?
 }
@@ -321,7 +323,7 @@ impl TorchBackend {
         Ok(backend.with_format(Format::from(precision)))
     }
 
-    /// That a network has what players need.
+    /// Checks that a network has the outputs that players need.
     pub(crate) fn require(metadata: &Metadata) -> Result<(), ContractError> {
         metadata.require("a player", &["policy", "wdl"])
     }
@@ -340,19 +342,19 @@ impl TorchBackend {
         self
     }
 
-    /// What the network says of itself.
+    /// Returns the network's metadata.
     #[must_use]
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
     }
 
-    /// Where the network is computed.
+    /// Returns the network's device.
     #[must_use]
     pub fn device(&self) -> Device {
         self.device
     }
 
-    /// What the network is computed in; in int8 only if it has layers for it.
+    /// Returns the network's dtype; int8 only if it has layers for it.
     #[must_use]
     pub fn dtype(&self) -> ComputeType {
         self.dtype
@@ -520,7 +522,7 @@ impl Heads {
         }
     }
 
-    /// Whether a scalar head is the output of this number.
+    /// Returns whether a scalar head is the output of this number.
     fn reads(&self, output: usize) -> bool {
         [self.q, self.error, self.moves_left].contains(&Some(output))
     }

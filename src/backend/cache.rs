@@ -51,10 +51,10 @@ enum Lookup {
     Miss(usize),
 }
 
-/// What was found of a batch.
+/// The part of a batch that was found.
 struct Asked {
     lookups: Vec<Lookup>,
-    /// What the inner backend is to evaluate.
+    /// Positions left for the inner backend.
     missed: Batch,
 }
 
@@ -167,7 +167,7 @@ impl<B: Backend> Backend for Cache<B> {
         Ok(())
     }
 
-    /// What is known is answered at once.
+    /// Answers known positions immediately.
     fn ask(&self, batch: Batch, reply: Reply) {
         let asked = self.known.look_up(&batch);
         let known = Arc::clone(&self.known);

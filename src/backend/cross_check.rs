@@ -76,7 +76,7 @@ impl Differences {
         };
     }
 
-    /// Whether one of them is much larger than `before`.
+    /// Returns whether one of them is much larger than `before`.
     fn has_grown_since(&self, before: &Differences) -> bool {
         let grown = |now: f32, then: f32| now > GROWTH * then;
         grown(self.policy, before.policy)

@@ -1,11 +1,11 @@
-//! Where a network is computed, and in which floating-point format.
+//! Devices and number formats of a network.
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// Where a network is computed.
+/// The device that a network runs on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DeviceChoice {
     /// The first CUDA device if there is one, else the CPU.

@@ -1,4 +1,4 @@
-//! What a backend says of the positions that games have come to.
+//! Evaluates the current positions of games.
 
 use super::{Backend, BackendError, Batch, Evaluations, PredictedFuture, Value};
 use crate::chess::Game;

@@ -9,8 +9,8 @@ use std::fmt;
 pub struct Format {
     /// The format; never [`Precision::Auto`].
     pub precision: Precision,
-    /// What every format was worth that was tried, in the order of [`Precision::Auto`]'s
-    /// preference; empty where none was: it was asked for, or the only one.
+    /// The speed of each format that was tried, in the order of [`Precision::Auto`]'s preference;
+    /// empty if the format was requested, or is the only one.
     pub speeds: Vec<Speed>,
 }
 

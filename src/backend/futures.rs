@@ -11,7 +11,7 @@ pub struct PredictedFuture {
     pub moves: Vec<(u16, f32)>,
 }
 
-/// How a network predicts futures.
+/// Settings for predicting futures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decoding {
     /// Evaluations of a position with its future, at least 1. With 1 the future stays
@@ -47,7 +47,7 @@ impl Decoding {
         }
     }
 
-    /// What a change of W − L by 1 adds to a candidate's logit.
+    /// Returns how much a change of W − L by 1 adds to a candidate's logit.
     #[must_use]
     pub fn logits_of_value(&self) -> f32 {
         f32::from(self.trust) / 10.0

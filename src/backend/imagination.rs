@@ -26,14 +26,14 @@ impl ImaginedBoard {
         &self.bytes
     }
 
-    /// Whether a step led to it.
+    /// Returns whether a step led to it.
     #[must_use]
     pub fn has_step(&self) -> bool {
         self.has_step
     }
 }
 
-/// What is to be imagined.
+/// A step to imagine.
 #[derive(Clone, Debug)]
 pub enum Scene {
     /// A true position, of which the logits of these moves, entries of the policy, are
@@ -44,7 +44,7 @@ pub enum Scene {
         /// The moves.
         moves: Vec<u16>,
     },
-    /// What comes of a move.
+    /// The position after a move.
     After {
         /// The board before it.
         from: Arc<ImaginedBoard>,
@@ -55,7 +55,8 @@ pub enum Scene {
     },
 }
 
-/// What a network makes of a scene. Logits of moves count how likely they are to be legal.
+/// A network's answer to a scene. The logits of moves include how likely the moves are to be
+/// legal.
 #[derive(Clone, Debug)]
 pub struct Imagined {
     /// The board.

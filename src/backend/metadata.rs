@@ -23,7 +23,7 @@ pub const SEARCH_VALUES: [&str; 3] = ["wdl", "q", "st"];
 pub const RECORD: &str = "metadata.json";
 /// The method that evaluates positions.
 pub const FORWARD: &str = "forward";
-/// What tells kinds of [`EncoderSpec`] apart.
+/// The tags of [`EncoderSpec`].
 const ENCODERS: [&str; 2] = ["planes", "moves"];
 /// The method of a network over moves that reads one more token of each game.
 pub const STEP: &str = "step";
@@ -37,9 +37,9 @@ pub struct Metadata {
     pub name: String,
     /// Its family and sizes, as `crate::network` builds it from them.
     pub architecture: serde_json::Value,
-    /// What it is told of a game.
+    /// The input it reads.
     pub encoder: EncoderSpec,
-    /// What it computes, by the names of the module's methods.
+    /// Its methods, by name.
     ///
     /// [`FORWARD`] takes rows and returns a tuple. The outputs known of it are
     /// `policy` (B × 1858) and `wdl` (B × 3), both logits, `moves_left` (B) in
@@ -49,7 +49,7 @@ pub struct Metadata {
     /// A network over moves has [`FORWARD`] over whole games and [`STEP`] over one more
     /// token of each, with keys and values of those before it: see `network::gpt`.
     pub methods: BTreeMap<String, Method>,
-    /// Which output ranks moves, one of [`SEARCH_VALUES`]; `wdl` where none is said.
+    /// The output that ranks moves, one of [`SEARCH_VALUES`]; `wdl` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search_value: Option<String>,
     /// Parameters.
@@ -57,7 +57,7 @@ pub struct Metadata {
     /// Multiply–accumulates of one evaluation: dense layers of the body, the
     /// embedding's feed-forwards and the policy head.
     pub macs: u64,
-    /// What it was trained on and how, for people.
+    /// Its training data and method, for people.
     pub training: serde_json::Value,
     /// Licence of the weights, as an SPDX expression.
     pub licence: String,
@@ -65,7 +65,7 @@ pub struct Metadata {
     pub hash: String,
 }
 
-/// What a network is told of a game.
+/// A network's input.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum EncoderSpec {
@@ -81,7 +81,7 @@ pub enum EncoderSpec {
 /// Rows of bitboards and scalars.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanesSpec {
-    /// How boards are encoded, [`InputFormat::number`].
+    /// The encoding of boards, [`InputFormat::number`].
     pub format: u32,
     /// Positions of history that a row holds, the current one included:
     /// [`HISTORY`].
@@ -103,7 +103,7 @@ impl PlanesSpec {
         }
     }
 
-    /// Whether the mover's rating is among the inputs.
+    /// Returns whether the mover's rating is among the inputs.
     #[must_use]
     pub fn reads_ratings(&self) -> bool {
         self.scalars.iter().any(|name| name == "self_elo")
@@ -116,7 +116,7 @@ impl PlanesSpec {
     }
 }
 
-/// What a method takes and returns.
+/// The inputs and outputs of a method.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Method {
     /// Its arguments, in order.
@@ -138,7 +138,7 @@ pub enum ContractError {
         field: &'static str,
         /// Its value.
         found: String,
-        /// What this engine reads.
+        /// Values that this engine reads.
         known: String,
     },
     /// A tensor of another type or shape than its name stands for.
@@ -150,7 +150,7 @@ pub enum ContractError {
     /// An output that its user cannot do without.
     #[error("it has no output `{output}`, which {consumer} needs: its `outputs` are {outputs}")]
     MissingOutput {
-        /// Who needs it.
+        /// The feature that needs it.
         consumer: &'static str,
         /// The output.
         output: String,
@@ -185,8 +185,8 @@ impl Metadata {
         Ok(metadata)
     }
 
-    /// Whether this engine can evaluate such a network. What it computes is for its
-    /// user to [`require`](Metadata::require).
+    /// Checks that this engine can evaluate such a network. Its users check their outputs by
+    /// [`require`](Metadata::require).
     ///
     /// # Errors
     /// [`ContractError`], naming the field this engine cannot work with.
@@ -213,8 +213,8 @@ impl Metadata {
         Ok(())
     }
 
-    /// Whether the network has what a `consumer` cannot do without: these outputs
-    /// and the one that ranks moves.
+    /// Checks that the network has the outputs that a `consumer` needs, and the one that ranks
+    /// moves.
     ///
     /// # Errors
     /// [`ContractError::MissingOutput`], naming the first that is missing.
@@ -234,7 +234,7 @@ impl Metadata {
         }
     }
 
-    /// What it is told of positions.
+    /// Returns the input of a network over positions.
     ///
     /// # Errors
     /// [`ContractError::NotPositions`] if it reads something else.
@@ -245,7 +245,7 @@ impl Metadata {
         }
     }
 
-    /// How positions are encoded, if this engine knows how.
+    /// Returns the encoding of positions, if this engine knows it.
     #[must_use]
     pub fn format(&self) -> Option<InputFormat> {
         InputFormat::from_number(self.planes().ok()?.format)
@@ -258,13 +258,13 @@ impl Metadata {
         outputs.map(|output| output.name.as_str())
     }
 
-    /// Where an output stands in the tuple.
+    /// Returns the index of an output in the tuple.
     #[must_use]
     pub fn output(&self, name: &str) -> Option<usize> {
         self.outputs().position(|output| output == name)
     }
 
-    /// Which output ranks moves.
+    /// Returns the output that ranks moves.
     #[must_use]
     pub fn search_value(&self) -> &str {
         self.search_value.as_deref().unwrap_or("wdl")
@@ -362,7 +362,7 @@ pub(crate) mod tests {
         assert_eq!(Metadata::parse(&json).unwrap(), metadata);
     }
 
-    /// What files of version 1 say of such a network.
+    /// Such a network's metadata in version 1.
     fn version_1() -> serde_json::Value {
         serde_json::json!({
             "contract": 1,

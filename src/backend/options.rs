@@ -1,9 +1,9 @@
-//! What a user asks for of a backend.
+//! Options of backends.
 
 use super::{Decoding, Devices, Precision};
 use std::path::PathBuf;
 
-/// Which implementation evaluates.
+/// An implementation of the evaluation interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum BackendKind {
     /// A network through libtorch.
@@ -17,7 +17,7 @@ pub enum BackendKind {
     Random,
 }
 
-/// Whether a network file may bring code of its own.
+/// How the code in a network file is treated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CodePolicy {
     /// Only code like that of our exporters runs: see `torch::check`.
@@ -25,6 +25,8 @@ pub enum CodePolicy {
     Checked,
     /// Whatever the file brings runs, and may do what this program may do.
     Allowed,
+    /// None of it runs: on every device, families known here run by their own code.
+    Ignored,
 }
 
 impl CodePolicy {
@@ -64,27 +66,27 @@ pub enum BuiltIn {
     Human,
 }
 
-/// Which network, and where it is computed: what takes a second to load.
+/// A network and the device to run it on. Loading one takes a second.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NetworkOptions {
     /// The network's file; `None` is one built into the program.
     pub net: Option<PathBuf>,
-    /// Which of them, where no file is named.
+    /// The built-in network, if no file is named.
     pub built_in: BuiltIn,
-    /// Which code that file may bring.
+    /// The treatment of the file's code.
     pub code: CodePolicy,
-    /// Where it is computed.
+    /// The devices.
     pub devices: Devices,
-    /// In which format.
+    /// The number format.
     pub precision: Precision,
-    /// How it predicts futures, if it does.
+    /// Settings for predicting futures.
     pub decoding: Decoding,
 }
 
-/// What backend a user asks for.
+/// Options of a backend.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BackendOptions {
-    /// Which implementation.
+    /// The implementation.
     pub kind: BackendKind,
     /// The network, for [`BackendKind::Torch`].
     pub network: NetworkOptions,
@@ -97,14 +99,14 @@ pub struct BackendOptions {
 }
 
 impl BackendOptions {
-    /// Whether a backend of `other` has the same network, if any.
+    /// Returns whether a backend of `other` has the same network, if any.
     #[must_use]
     pub fn has_network_of(&self, other: &BackendOptions) -> bool {
         let needs_none = matches!(self.kind, BackendKind::Uniform | BackendKind::Random);
         self.kind == other.kind && (needs_none || self.network == other.network)
     }
 
-    /// Whether a backend of `other` evaluates every position alike.
+    /// Returns whether a backend of `other` evaluates every position alike.
     #[must_use]
     pub fn evaluates_like(&self, other: &BackendOptions) -> bool {
         let is_same = self.kind != BackendKind::Random || self.seed == other.seed;

@@ -16,7 +16,7 @@ use std::thread::JoinHandle;
 /// idle takes the next batch.
 pub struct Service {
     properties: Properties,
-    /// That of the first.
+    /// The first backend's.
     imagination: Option<Arc<dyn Imagination>>,
     /// `None` only while the service is being dropped.
     requests: Option<Sender<Request>>,
@@ -66,8 +66,8 @@ impl Service {
                 .name(format!("evaluation {number}"))
                 .spawn(move || serve(&backend, &inbox, largest.max(1)))
         };
-        // Where the system has no thread left, fewer serve; with none at all,
-        // requests say that the service has stopped.
+        // If the system runs out of threads, fewer serve; with none at all, requests fail as if
+        // the service had stopped.
         let servers = backends.into_iter().enumerate().flat_map(serve).collect();
         Service {
             properties: properties.expect("a backend to serve from"),
@@ -94,7 +94,7 @@ impl Backend for Service {
 
     fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {
         let (reply, answer) = bounded(1);
-        // Whoever asked may have gone.
+        // The caller may be gone.
         let reply = Box::new(move |answer| drop(reply.send(answer)));
         self.ask(batch.clone(), reply);
         *out = answer.recv().map_err(|_| BackendError::Stopped)??;

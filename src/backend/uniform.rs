@@ -6,7 +6,7 @@ use crate::encode::Encoder;
 /// Finds every position even and every move alike: `q` and `d` are 0 (half the
 /// games won, half lost), all logits 0.
 ///
-/// What is left is the search itself, which is what it serves to measure.
+/// Only the cost of the search itself remains, so this backend measures it.
 #[derive(Debug)]
 pub struct Uniform {
     properties: Properties,

@@ -7,10 +7,13 @@ use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use serde::Serialize;
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
-use tessera::backend::{Backend, BackendKind, BackendOptions, Precision, Properties};
+use tessera::backend::{
+    Backend, BackendKind, BackendOptions, Batch, CodePolicy, Evaluations, NetworkOptions,
+    Precision, Properties,
+};
 use tessera::eval::throughput::{Throughput, measure, positions};
 use tessera::network::backends;
 
@@ -41,10 +44,20 @@ pub struct Arguments {
     /// Time for each batch size
     #[arg(long, default_value_t = 3.0, value_parser = seconds)]
     seconds: f64,
+    /// Trace ten evaluations of the last batch size into this file, in Chrome's trace format:
+    /// libtorch's operators, and a GPU's launches and kernels
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// On a GPU too, run the network by the program's own code instead of its file's
+    #[arg(long, hide = true)]
+    own_code: bool,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
 }
+
+/// Evaluations that a trace shows.
+const TRACED: usize = 10;
 
 fn seconds(text: &str) -> Result<f64, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
@@ -132,6 +145,9 @@ impl Arguments {
                 print(&format!("{row}\n"))?;
             }
         }
+        if let (Some(path), Some(&size)) = (&self.trace, self.batch.last()) {
+            trace(path, &*chosen, &positions, size as usize)?;
+        }
         if self.json {
             print_json(&json!({
                 "network": properties.name,
@@ -147,12 +163,23 @@ impl Arguments {
     fn load(&self, precision: Precision) -> Result<Arc<dyn Backend>, backends::LoadError> {
         backends::load(&BackendOptions {
             kind: self.backend,
-            network: self.place.network(self.net.clone(), precision),
+            network: self.network(precision),
             threads: usize::from(self.threads),
             // It would answer in the network's place.
             cache: 0,
             ..BackendOptions::default()
         })
+    }
+
+    fn network(&self, precision: Precision) -> NetworkOptions {
+        let options = self.place.network(self.net.clone(), precision);
+        match self.own_code {
+            true => NetworkOptions {
+                code: CodePolicy::Ignored,
+                ..options
+            },
+            false => options,
+        }
     }
 
     /// The network in each format that it runs in.
@@ -191,6 +218,21 @@ impl Arguments {
             }
         }
     }
+}
+
+/// Traces evaluations of the first positions.
+#[cfg(feature = "torch")]
+fn trace(path: &Path, backend: &dyn Backend, positions: &Batch, size: usize) -> anyhow::Result<()> {
+    let mut batch = Batch::default();
+    (0..size).for_each(|index| batch.push_from(positions, index));
+    let mut out = Evaluations::default();
+    let evaluate = || (0..TRACED).try_for_each(|_| backend.evaluate(&batch, &mut out));
+    Ok(tessera::torch::trace(path, evaluate)??)
+}
+
+#[cfg(not(feature = "torch"))]
+fn trace(_: &Path, _: &dyn Backend, _: &Batch, _: usize) -> anyhow::Result<()> {
+    anyhow::bail!("--trace needs a program built with libtorch")
 }
 
 /// The format that a backend's network runs in.

@@ -35,6 +35,7 @@ const CPP: [(&str, &[&str]); 2] = [
             "src/torch/module.cpp",
             "src/torch/placement.cpp",
             "src/torch/process.cpp",
+            "src/torch/profile.cpp",
             "src/torch/script.cpp",
             "src/torch/winograd.cpp",
             "src/train/distributed/buckets.cpp",

@@ -10,14 +10,14 @@ use std::any::Any;
 use std::fmt::Debug;
 use tch::Tensor;
 
-/// What the structures of all families hold.
+/// The parts that all families share.
 #[derive(Debug)]
 pub struct Structure {
-    /// What the network is built from.
+    /// The network's configuration.
     pub config: ArchitectureConfig,
     /// Its parameters, in the order of its weights.
     pub parameters: Vec<Parameter>,
-    /// How large it is.
+    /// Its size.
     pub size: Size,
 }
 
@@ -41,14 +41,14 @@ impl Structure {
 /// TorchScript module. What the network reads and computes is each kind's own:
 /// see [`Evaluator`].
 pub trait Architecture: Any + Debug + Send {
-    /// What it is built from, its parameters and its size.
+    /// Returns its configuration, parameters and size.
     fn structure(&self) -> &Structure;
 
     /// The tensors besides the parameters that the forward pass reads, by name. They
     /// keep their type, and in a network file they are buffers.
     fn constants(&self) -> Vec<(&str, &Tensor)>;
 
-    /// What its network file runs.
+    /// Returns the program of its network file.
     fn exported(&self) -> ExportedProgram<'_>;
 
     /// The same as what evaluates positions.
@@ -59,7 +59,7 @@ pub trait Architecture: Any + Debug + Send {
         Err(NotAnEvaluator(self.config().family()))
     }
 
-    /// What it is built from.
+    /// Returns its configuration.
     fn config(&self) -> ArchitectureConfig {
         self.structure().config.clone()
     }
@@ -69,7 +69,7 @@ pub trait Architecture: Any + Debug + Send {
         &self.structure().parameters
     }
 
-    /// How large it is.
+    /// Its size.
     fn size(&self) -> Size {
         self.structure().size
     }
@@ -91,10 +91,10 @@ pub trait Architecture: Any + Debug + Send {
 /// An architecture that evaluates positions, each by itself. It is what searches,
 /// explanations and exports need.
 pub trait Evaluator: Architecture {
-    /// What it reads and what it computes.
+    /// Returns its inputs and outputs.
     fn interface(&self) -> Interface;
 
-    /// Whether it can compute an output, be it exported or for training only.
+    /// Returns whether it can compute an output, be it exported or for training only.
     fn has(&self, output: Output) -> bool;
 
     /// Evaluates positions: those of the `wanted` outputs that it has, and maybe
@@ -130,23 +130,23 @@ pub enum Positions<'a> {
     /// Rows of words i64 [B, 104 + scalars], as [`crate::encode::Input`] lays them
     /// out in the network's format; words beyond its scalars are not looked at.
     Rows(&'a Tensor),
-    /// What [`Interface::planes`] lists. Of a Chessformer that reads ratings they may
-    /// be followed by those of the mover and of the opponent, f32 `[B]`.
+    /// The inputs that [`Interface::planes`] lists. If a Chessformer reads ratings, the mover's
+    /// and the opponent's, f32 `[B]`, may follow.
     Planes(&'a [Tensor]),
 }
 
-/// What a network reads and what it computes.
+/// A network's inputs and outputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// How the boards of a row are encoded:
+    /// The encoding of a row's boards:
     /// [`InputFormat::number`](crate::encode::InputFormat::number).
     pub format: u32,
     /// The words of a row after the bitboards, of [`crate::encode::SCALARS`].
     pub scalars: Vec<&'static str>,
     /// The outputs of an exported network, in order.
     pub outputs: Vec<Output>,
-    /// What the network reads in place of rows where it is exported to other
-    /// programs: names and the shape of a position, all f32.
+    /// The inputs that replace rows in exports to other programs: names and the shape of a
+    /// position, all f32.
     pub planes: Vec<(&'static str, Vec<i64>)>,
 }
 

@@ -44,8 +44,8 @@ use heads::{MovesLeftHead, PolicyHead, ResultHead, RewardHead};
 use layers::Gains;
 use tch::{Device, Tensor};
 
-/// How many of [`SCALARS`] a Chessformer without ratings reads: castling rights, the
-/// side to move and the 50-move rule. With ratings it reads all.
+/// The number of [`SCALARS`] that a Chessformer without ratings reads: castling rights, the side
+/// to move and the 50-move rule. With ratings it reads all.
 const UNRATED_SCALARS: usize = 6;
 
 /// Index tensors that the forward pass reads. They are no parameters: their
@@ -58,7 +58,7 @@ struct Constants {
     policy: Tensor,
     /// i64 [4096]: see [`displacements`].
     displacements: Tensor,
-    /// Where the network is told of attacks.
+    /// Present if the network reads attacks.
     attacks: Option<Attacks>,
 }
 
@@ -166,7 +166,7 @@ impl Chessformer {
         })
     }
 
-    /// What it was built from.
+    /// Returns its configuration.
     #[must_use]
     pub fn model(&self) -> &ModelConfig {
         &self.config
@@ -254,7 +254,7 @@ impl Chessformer {
         (tokens, attacks)
     }
 
-    /// What every layer is told of the boards besides their tokens.
+    /// Returns every layer's input about the boards besides their tokens.
     pub(super) fn board<'a>(&'a self, attacks: Option<&'a AttackLogits>) -> Board<'a> {
         Board {
             displacements: Some(&self.constants.displacements),
@@ -356,7 +356,7 @@ impl Chessformer {
         &self.constants.policy
     }
 
-    /// Whether its layers go through fused kernels.
+    /// Returns whether its layers go through fused kernels.
     fn is_fused(&self, weights: &Weights) -> bool {
         let first = self.layers.first();
         first.is_some_and(|layer| layer.attention.is_fused(weights))

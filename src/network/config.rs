@@ -70,7 +70,7 @@ impl ArchitectureConfig {
         }
     }
 
-    /// How many layers it has: each brings tensors of its own.
+    /// The number of layers, each with tensors of its own.
     pub(super) fn layers(&self) -> i64 {
         match self {
             ArchitectureConfig::Chessformer { model } => model.layers,

@@ -46,8 +46,8 @@ pub struct Diffusion {
     constants: Constants,
 }
 
-/// What turns values of so many future boards, each for its mover, to the view of the side
-/// that moves first, and back: −1 and 1 in turns, f32 `[plies]`.
+/// The signs that turn values of future boards, each for its mover, to the view of the side that
+/// moves first, and back: −1 and 1 in turn, f32 `[plies]`.
 pub fn of_first_mover(plies: i64, device: Device) -> Tensor {
     let plies = Tensor::arange(plies, (Kind::Float, device));
     plies.remainder(2.0) * 2.0 - 1.0
@@ -75,7 +75,7 @@ impl Diffusion {
         })
     }
 
-    /// What it was built from.
+    /// Returns its configuration.
     #[must_use]
     pub fn model(&self) -> &DiffusionConfig {
         &self.config
@@ -87,8 +87,8 @@ impl Diffusion {
         self.constants.unknown(rows, self.config.horizon)
     }
 
-    /// What is added to logits of squares so that they are those of the data, of positions
-    /// by their rows, f32 [B, plies, 64, 13]: training weighs squares that change more.
+    /// Returns the correction of square logits, f32 [B, plies, 64, 13], from positions' rows:
+    /// training weighs changed squares more, and this restores the data's frequencies.
     pub fn calibration(&self, rows: &Tensor, plies: i64) -> Tensor {
         let classes = self.constants.present_classes(rows, plies);
         let stays = classes.one_hot(SQUARE_CLASSES as i64).to_kind(Kind::Float);
@@ -136,7 +136,7 @@ impl Architecture for Diffusion {
     }
 }
 
-/// What it evaluates is the present when nothing is known of the future: a single step.
+/// It evaluates the present with unknown futures, in a single step.
 impl Evaluator for Diffusion {
     fn interface(&self) -> Interface {
         self.grid.trunk.interface()

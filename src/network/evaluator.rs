@@ -1,4 +1,4 @@
-//! What networks that evaluate positions share: their exports, and their outputs in order.
+//! Shared parts of networks that evaluate positions: their exports, and their outputs in order.
 
 use super::architecture::{Evaluator, Interface, Positions};
 use super::bitboards;
@@ -14,8 +14,8 @@ use crate::torch::{self, TracedMethod};
 use tch::{Kind, Tensor};
 
 impl Interface {
-    /// What [`Positions::Planes`] holds of rows i64 [B, 104 + scalars]: planes f32
-    /// [B, n, 8, 8], and the ratings of both players if the network reads them.
+    /// Returns [`Positions::Planes`] of rows i64 [B, 104 + scalars]: planes f32 [B, n, 8, 8], and
+    /// both players' ratings if the network reads them.
     #[must_use]
     pub fn planes_of(&self, rows: &Tensor) -> Vec<Tensor> {
         let like = Tensor::from(0f32);
@@ -36,7 +36,7 @@ impl Interface {
     }
 }
 
-/// What the file of a network that evaluates positions runs: one method over rows.
+/// Returns the exported program of a network that evaluates positions: one method over rows.
 pub(super) fn exported(network: &dyn Evaluator) -> ExportedProgram<'_> {
     let Interface {
         format,

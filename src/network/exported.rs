@@ -1,18 +1,18 @@
-//! What a network file runs, for Python and other programs.
+//! Programs in network files, for Python and other readers.
 
 use crate::backend::metadata::EncoderSpec;
 use crate::torch::TracedMethod;
 
-/// What a network is told of a game, and what it computes of that.
+/// A network's input, and its methods.
 pub struct ExportedProgram<'a> {
-    /// What it is told.
+    /// Its input.
     pub encoder: EncoderSpec,
-    /// What it computes.
+    /// Its methods.
     pub methods: Vec<TracedMethod<'a>>,
 }
 
 impl ExportedProgram<'_> {
-    /// Whether a method returns an output of this name.
+    /// Returns whether a method returns an output of this name.
     #[must_use]
     pub fn has_output(&self, name: &str) -> bool {
         let outputs = self.methods.iter().flat_map(|method| &method.outputs);

@@ -27,7 +27,7 @@ pub struct Network<A: Architecture + ?Sized = dyn Evaluator> {
     pub architecture: Box<A>,
     /// Its parameters, f32 on the CPU.
     pub weights: Weights,
-    /// What is known of it.
+    /// Known facts about it.
     pub about: About,
 }
 
@@ -42,14 +42,14 @@ pub enum Playable {
     Moves(Network<Gpt>),
 }
 
-/// What a network file states besides the network.
+/// The metadata of a network file beyond the network itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct About {
     /// The network's name.
     pub name: String,
-    /// Which output ranks moves: `wdl`, `q` or `st`.
+    /// The output that ranks moves: `wdl`, `q` or `st`.
     pub search_value: String,
-    /// What it was trained on and how, for people.
+    /// Its training data and method, for people.
     pub training: Value,
     /// Licence of the weights, as an SPDX expression, or `unknown`.
     pub licence: String,
@@ -314,7 +314,7 @@ impl Network {
 }
 
 impl About {
-    /// What metadata say of a network.
+    /// Returns the metadata of a network.
     #[must_use]
     pub fn of(metadata: &Metadata) -> About {
         About {
@@ -336,7 +336,7 @@ pub(crate) fn described(architecture: &Value) -> Result<ArchitectureConfig, Open
         .map_err(|error| OpenError::Description(error.to_string()))
 }
 
-/// Whether all numbers are sizes that may be multiplied.
+/// Returns whether all numbers are sizes that may be multiplied.
 fn is_plausible(value: &Value) -> bool {
     match value {
         Value::Number(number) => number.as_u64().is_some_and(|n| n < LARGEST_SIZE),

@@ -27,7 +27,7 @@ use embedding::{ConditionEmbedding, TokenEmbedding};
 use std::sync::Arc;
 use tch::{Device, Kind, Tensor};
 
-/// What norms add to variances: PyTorch's default for centred ones.
+/// Epsilon of the norms: PyTorch's default for centred ones.
 const NORM_EPSILON: f64 = 1e-5;
 /// Standard deviation of the embeddings of positions at the start, as in GPT-2.
 const POSITION_DEVIATION: f64 = 0.02;
@@ -73,14 +73,13 @@ pub struct Sequences {
     pub positions: Tensor,
     /// Ratings of White and Black, 0 where unknown, f32 [B, T, 2] or [B, 1, 2].
     pub ratings: Tensor,
-    /// What the result is to be: 0 anything, 1 White wins, 2 a draw, 3 Black wins; i64
-    /// [B, T] or [B, 1].
+    /// The requested result: 0 any, 1 White wins, 2 a draw, 3 Black wins; i64 [B, T] or [B, 1].
     pub results: Tensor,
     /// Tokens of padding before each row's game, i64 `[B]`, those in a cache included.
     pub padding: Option<Tensor>,
 }
 
-/// What follows each token.
+/// Predicts the token that follows each one.
 #[derive(Debug)]
 pub struct Next {
     /// Logits of the next token, [B, T, vocabulary].
@@ -169,13 +168,13 @@ impl Gpt {
         })
     }
 
-    /// What it was built from.
+    /// Returns its configuration.
     #[must_use]
     pub fn model(&self) -> &GptConfig {
         &self.config
     }
 
-    /// How games become what it reads.
+    /// Encodes games as the network's input.
     #[must_use]
     pub fn encoder(&self) -> MoveEncoder {
         MoveEncoder {
@@ -262,9 +261,9 @@ impl Gpt {
         (x, rotations)
     }
 
-    /// What lies inside when games are read from their start: of each layer, how much each
-    /// token looks at those before it, [B, heads, T, T], and the features [B, T, width] that
-    /// would be the network's if the layer were its last.
+    /// Returns each layer's attention to earlier tokens, [B, heads, T, T], and the features [B, T,
+    /// width] that would be the network's if the layer were its last, for games read from their
+    /// start.
     #[must_use]
     pub fn look(&self, weights: &Weights, sequences: &Sequences) -> Vec<[Tensor; 2]> {
         let table = self.tokens.table(weights);
@@ -279,7 +278,7 @@ impl Gpt {
         layers.collect()
     }
 
-    /// What follows tokens with these features.
+    /// Predicts the tokens that follow these features.
     #[must_use]
     pub fn next(&self, weights: &Weights, features: &Tensor) -> Next {
         Next {
@@ -338,9 +337,9 @@ impl Layer {
     }
 }
 
-/// Which tokens each of `new` ones sees behind `earlier` ones and so much padding, i64
-/// `[B]`: itself and those of its game before it, bool [B or 1, 1, new, all]. Padding sees
-/// itself, for what sees nothing is no number.
+/// The tokens that each of `new` ones sees after `earlier` ones and this much padding, i64 `[B]`:
+/// itself and the earlier ones of its game, bool [B or 1, 1, new, all]. Padding sees itself, since
+/// attention to nothing is NaN.
 fn seen(padding: Option<&Tensor>, [earlier, new]: [i64; 2], device: Device) -> Tensor {
     let columns = |from: i64| Tensor::arange_start(from, earlier + new, (Kind::Int64, device));
     let [places, columns] = [

@@ -66,7 +66,7 @@ pub(super) fn dense_mish<const N: usize>(
     layers.map(|layer| layer.forward(weights, x).mish())
 }
 
-/// What a layer makes of tokens [B, 64, width], activated.
+/// Returns the activated output of a layer over tokens [B, 64, width].
 pub(super) fn activated(
     weights: &Weights,
     x: &Tensor,
@@ -195,7 +195,7 @@ impl Builder {
     }
 }
 
-/// What a layer does to its sums.
+/// A layer's activation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]

@@ -135,7 +135,7 @@ impl Lc0 {
         })
     }
 
-    /// What it was built from.
+    /// Returns its configuration.
     #[must_use]
     pub fn model(&self) -> &Lc0Config {
         &self.config
@@ -143,7 +143,7 @@ impl Lc0 {
 }
 
 impl Lc0Config {
-    /// How large such a network is; of several policies, the first one counts.
+    /// The size of such a network; of several policies, only the first counts.
     ///
     /// # Errors
     /// [`Lc0ConfigError`] if its parts do not fit each other.

@@ -46,8 +46,8 @@ use tch::{Device, Kind, Tensor};
 /// it is the second. Ratings beyond are brought back to it.
 const HIGHEST_RATING: i64 = 5000;
 
-/// What the norms add to variances: PyTorch's defaults for centred norms and
-/// for root mean squares, the latter in f32.
+/// Epsilon of the norms: PyTorch's defaults for centred norms and for root mean squares, the
+/// latter in f32.
 const NORM_EPSILON: f64 = 1e-5;
 const RMS_EPSILON: f64 = f32::EPSILON as f64;
 
@@ -169,7 +169,7 @@ impl Maia3 {
         })
     }
 
-    /// What it was built from.
+    /// Returns its configuration.
     #[must_use]
     pub fn model(&self) -> &Maia3Config {
         &self.config

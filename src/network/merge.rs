@@ -14,7 +14,7 @@ use tch::{Kind, Tensor};
 /// A network that is merged with others.
 #[derive(Debug)]
 pub struct Part {
-    /// What errors call it: its file.
+    /// Its name in errors: the file.
     pub source: String,
     /// The network.
     pub network: Network,
@@ -31,18 +31,18 @@ pub enum MergeError {
     /// All weights are zero, or there is no network.
     #[error("the weights add up to {0}: at least one must be above 0")]
     Sum(f64),
-    /// What networks must have in common is not the same in two of them.
+    /// Two networks differ in a property that must be equal.
     #[error("{other} cannot be merged with {first}: its {what} is {found} in place of {expected}")]
     Differs {
         /// The first network.
         first: String,
         /// The one that differs from it.
         other: String,
-        /// What differs.
+        /// The property that differs.
         what: String,
-        /// What it is.
+        /// Its value.
         found: String,
-        /// What it is in the first.
+        /// Its value in the first.
         expected: String,
     },
     /// A parameter is infinite or no number: of which part, and its name.
@@ -102,7 +102,7 @@ fn mean(parts: &[Part]) -> Result<Weights, MergeError> {
     Ok(Weights::new(means.collect::<Result<_, _>>()?))
 }
 
-/// What the merged network says of the training of its parts.
+/// The merged network's record of its parts' training.
 fn said_of(parts: &[Part]) -> Value {
     let merged = parts.iter().map(|part| {
         let Network { about, .. } = &part.network;
@@ -142,7 +142,7 @@ fn expect_like(first: &Part, other: &Part) -> Result<(), MergeError> {
     }
 }
 
-/// What differs between two networks.
+/// A difference between two networks.
 struct Difference {
     what: String,
     found: String,

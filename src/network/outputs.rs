@@ -1,4 +1,4 @@
-//! What networks compute of positions, by name.
+//! Outputs of networks over positions, by name.
 
 use tch::Tensor;
 
@@ -78,7 +78,7 @@ impl OutputSet {
         Output::ALL.into_iter().collect()
     }
 
-    /// Whether the output is among them.
+    /// Returns whether the output is among them.
     #[must_use]
     pub fn contains(self, output: Output) -> bool {
         self.0 & 1 << output as u16 != 0

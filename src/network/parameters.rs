@@ -12,7 +12,7 @@ use tch::{Device, Kind, Tensor};
 
 pub(super) use kept::{Packed, Slot};
 
-/// How a parameter starts.
+/// The initial values of a parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Initial {
     /// All zeros.
@@ -25,7 +25,7 @@ pub enum Initial {
     Around(Vec<f32>, f64),
 }
 
-/// What an optimizer does with a parameter.
+/// An optimizer's treatment of a parameter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ParameterGroup {
     /// A matrix between hidden features: Muon and SOAP are made for these. Its
@@ -46,14 +46,14 @@ pub struct Parameter {
     pub name: String,
     /// Its shape.
     pub shape: Vec<i64>,
-    /// How it starts.
+    /// Its initial values.
     pub initial: Initial,
-    /// What an optimizer does with it.
+    /// The optimizer's treatment.
     pub group: ParameterGroup,
 }
 
 impl Parameter {
-    /// How many numbers it holds.
+    /// Returns the number of elements.
     #[must_use]
     pub fn count(&self) -> i64 {
         self.shape.iter().product()
@@ -102,7 +102,7 @@ impl Builder {
         built
     }
 
-    /// How many parameters there are so far.
+    /// The number of parameters so far.
     pub fn slots(&self) -> usize {
         self.parameters.len()
     }
@@ -158,7 +158,7 @@ impl Builder {
         self.size.count(part, macs);
     }
 
-    /// What was collected.
+    /// Returns the collection.
     pub fn finish(self) -> (Vec<Parameter>, Size) {
         (self.parameters, self.size)
     }
@@ -220,7 +220,7 @@ impl Dense {
 #[derive(Debug)]
 pub struct Weights {
     tensors: Vec<Tensor>,
-    /// What is kept of them, if they do not change.
+    /// Derived values, if the weights are frozen.
     frozen: Option<Frozen>,
 }
 
@@ -293,7 +293,7 @@ impl Weights {
         }
     }
 
-    /// What follows from weights alone, `of` among them: computed once where they are
+    /// Returns a value derived from weights alone, `of` among them: computed once if they are
     /// frozen, else at every call, so that gradients flow.
     pub(super) fn made(
         &self,
@@ -307,12 +307,12 @@ impl Weights {
         }
     }
 
-    /// Whether they are those of a network that is played.
+    /// Returns whether they are those of a network that is played.
     pub(super) fn are_frozen(&self) -> bool {
         self.frozen.as_ref().is_some()
     }
 
-    /// Whether blocks go through kernels with packed weights.
+    /// Returns whether blocks go through kernels with packed weights.
     pub(super) fn are_packed(&self) -> bool {
         self.frozen
             .as_ref()
@@ -340,7 +340,7 @@ impl Weights {
         Some(Packed { weights, int8 })
     }
 
-    /// Whether a layer of theirs multiplies in int8.
+    /// Returns whether a layer of theirs multiplies in int8.
     pub(super) fn multiply_in_int8(&self) -> bool {
         let frozen = self.frozen.as_ref();
         frozen.is_some_and(|frozen| frozen.multiplies_in_int8.load(Ordering::Relaxed))

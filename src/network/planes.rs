@@ -7,7 +7,7 @@ use tch::Tensor;
 /// Input planes.
 pub(super) const PLANES: i64 = 112;
 
-/// How many of [`SCALARS`] networks of Lc0's read: all but the ratings.
+/// The number of [`SCALARS`] that Lc0's networks read: all but the ratings.
 pub(super) const READ: usize = 7;
 
 /// Lc0's formats that show castling rights as the rooks that have them.

@@ -1,8 +1,8 @@
-//! How large a network is.
+//! The size of a network.
 
 use serde::Serialize;
 
-/// What a dense layer belongs to, as far as counting is concerned.
+/// The part of a network that a dense layer counts towards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     /// The encoder's projections and feed-forward blocks, the embedding's
@@ -12,7 +12,7 @@ pub(super) enum Part {
     Other,
 }
 
-/// How large a network is.
+/// The size of a network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Size {
     /// Learned numbers.

@@ -28,23 +28,23 @@ pub struct Taps {
 }
 
 impl Taps {
-    /// What was collected.
+    /// Returns the collection.
     #[must_use]
     pub fn into_tensors(self) -> BTreeMap<String, Tensor> {
         self.taken.into_inner()
     }
 }
 
-/// What is added to one inner tensor of a forward pass, which goes on from the sum.
+/// A tensor added to an inner tensor of a forward pass, which continues from the sum.
 #[derive(Debug)]
 pub struct Addition {
     /// The tensor's name: `encoder.N.feed_forward.output`.
     pub name: String,
-    /// What is added, of the same shape.
+    /// The addend, of the same shape.
     pub tensor: Tensor,
 }
 
-/// Where in a network a forward pass is, and who listens or interferes.
+/// Places inside a forward pass, where listeners collect or change tensors.
 #[derive(Clone, Debug, Default)]
 pub struct Tap<'a> {
     taps: Option<&'a Taps>,
@@ -71,12 +71,12 @@ impl<'a> Tap<'a> {
         }
     }
 
-    /// Whether anybody listens.
+    /// Returns whether anybody listens.
     pub(super) fn is_open(&self) -> bool {
         self.taps.is_some()
     }
 
-    /// Whether anybody listens or interferes.
+    /// Returns whether anybody listens or interferes.
     pub(super) fn is_used(&self) -> bool {
         self.is_open() || self.addition.is_some()
     }

@@ -45,9 +45,9 @@ pub struct World {
     config: WorldConfig,
     structure: Structure,
     encoder: Chessformer,
-    /// Where latents are one token.
+    /// The form of latents as one token.
     fusion: Option<Fusion>,
-    /// How many parameters represent positions; they come first.
+    /// The number of parameters that represent positions; they come first.
     representing: usize,
     dynamics: Dynamics,
     heads: RuleHeads,
@@ -98,13 +98,13 @@ impl World {
         })
     }
 
-    /// What it was built from.
+    /// Returns its configuration.
     #[must_use]
     pub fn model(&self) -> &WorldConfig {
         &self.config
     }
 
-    /// What represents positions. Its parameters come first among those of the whole.
+    /// The encoder of positions. Its parameters come first.
     #[must_use]
     pub fn encoder(&self) -> &Chessformer {
         &self.encoder
@@ -159,7 +159,7 @@ impl World {
         Tensor::cat(&[first.unsqueeze(1), expanded], 1).flatten(0, 1)
     }
 
-    /// What came before a first step: nothing.
+    /// The empty past before a first step.
     #[must_use]
     pub fn past(&self) -> Past {
         Past::new(self.config.blocks, self.config.context)
@@ -179,12 +179,12 @@ impl World {
         self.dynamics.step(weights, latents, moves, past, board)
     }
 
-    /// What the encoder's heads say of tokens [B, 64, width].
+    /// Returns the outputs of the encoder's heads on tokens [B, 64, width].
     pub fn evaluate(&self, weights: &Weights, tokens: &Tensor, wanted: OutputSet) -> Outputs {
         self.encoder.read_tokens(weights, tokens, wanted)
     }
 
-    /// What the rules would say of tokens [B, 64, width].
+    /// Predicts the rules for tokens [B, 64, width].
     pub fn rules(&self, weights: &Weights, tokens: &Tensor) -> RuleLogits {
         self.heads
             .forward(weights, tokens, self.encoder.policy_places())

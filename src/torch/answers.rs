@@ -1,5 +1,4 @@
-//! Which formats networks were found fastest in, kept from one start of the program to
-//! the next.
+//! The fastest format of each network, kept between runs.
 //!
 //! It is a cache: without a file, or with a broken one, what it held is measured again.
 
@@ -25,12 +24,12 @@ pub(super) struct Answers {
     file: Option<PathBuf>,
 }
 
-/// How a network runs best on a processor.
+/// The fastest format of a network on a processor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Answer {
-    /// What tells its file from others.
+    /// A hash of its file.
     network: String,
-    /// What tells this processor from others.
+    /// A hash of this processor's features.
     processor: String,
     format: Format,
 }
@@ -72,7 +71,7 @@ impl Answers {
             format: format.clone(),
         };
         self.known.push(answer.clone());
-        // What other processes have kept meanwhile stays.
+        // Keep what other processes have written since.
         let mut answers = self.kept();
         answers.retain(|kept| !kept.is_of(network, processor));
         answers.push(answer);
@@ -84,7 +83,7 @@ impl Answers {
         }
     }
 
-    /// What the file holds; nothing if there is none, or it makes no sense.
+    /// Returns the file's entries; none if it is absent or malformed.
     fn kept(&self) -> Vec<Answer> {
         let bytes = self
             .file
@@ -105,8 +104,7 @@ fn write(file: &Path, answers: &[Answer]) -> io::Result<()> {
     atomic_file::persist(unfinished, file)
 }
 
-/// Where the system has programs keep what can be made anew; tests of functions keep
-/// nothing.
+/// The system's cache folder; unit tests keep nothing.
 fn file_of_user() -> Option<PathBuf> {
     let folder = etcetera::base_strategy::choose_native_strategy()
         .ok()?
@@ -143,7 +141,7 @@ mod tests {
             assert_eq!(third.find(network, processor), Some(format(precision)));
         }
         assert_eq!(third.find("another net", "another cpu"), None);
-        // What a process has once said it goes on saying.
+        // A process repeats its first answer.
         fs::remove_file(folder.path().join("made/on/demand.json")).unwrap();
         assert_eq!(first.find("net", "cpu"), Some(format(Precision::F32)));
     }

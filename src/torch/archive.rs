@@ -72,13 +72,13 @@ impl<'a> Archive<'a> {
         })
     }
 
-    /// Whether the folder has an entry of this name.
+    /// Returns whether the folder has an entry of this name.
     pub fn has(&self, name: &str) -> bool {
         let path = self.path(name);
         self.zip.file_names().any(|other| other == path)
     }
 
-    /// Whether it is one of `torch.save`'s: TorchScript brings its constants along.
+    /// Returns whether it is one of `torch.save`'s: TorchScript brings its constants along.
     pub fn is_checkpoint(&self) -> bool {
         !self.has("constants.pkl")
     }
@@ -91,7 +91,7 @@ impl<'a> Archive<'a> {
         names.map(|name| short(name).unwrap_or(name)).collect()
     }
 
-    /// How many entries the directory lists.
+    /// The number of entries in the directory.
     pub fn len(&self) -> usize {
         self.zip.len()
     }
@@ -118,7 +118,7 @@ impl<'a> Archive<'a> {
         let bytes = self.file.get(start..).and_then(|rest| rest.get(..size));
         let bytes = bytes.ok_or_else(damaged)?;
         self.left = self.left.checked_sub(size).ok_or_else(damaged)?;
-        // What a fuzzer makes up would never get past a checksum.
+        // A fuzzer's input would never pass a checksum.
         if !cfg!(fuzzing) && crc32fast::hash(bytes) != entry.crc32() {
             return Err(damaged());
         }
@@ -155,9 +155,8 @@ impl<'a> Archive<'a> {
     }
 }
 
-/// How many entries an archive says that its directory lists: the last record
-/// of the file, or of the larger form to which a locator before it points.
-/// Nothing follows them in what `torch.save` writes.
+/// The number of directory entries that an archive claims, in its last record or in the zip64
+/// record to which a locator before it points. `torch.save` writes nothing after them.
 fn claimed_entries(file: &[u8]) -> Option<u64> {
     const END: usize = 22;
     const LOCATOR: usize = 20;

@@ -143,8 +143,8 @@ extern "C" bool tessera_takes_cached_attention(const at::Tensor* query) {
          query->size(3) % kLanes == 0 && query->size(3) <= kWidest;
 }
 
-// What queries [B, heads, 1, width] learn of keys and values [B, heads, S, width] from
-// column `first`, i64 [B], on, or of all of them: [B, heads, 1, width].
+// Attention of queries [B, heads, 1, width] to keys and values [B, heads, S, width], from column
+// `first`, i64 [B], on or to all of them: [B, heads, 1, width].
 extern "C" char* tessera_cached_attention(const at::Tensor* query, const at::Tensor* keys,
                                           const at::Tensor* values, const at::Tensor* first,
                                           at::Tensor** out) {

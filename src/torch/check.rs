@@ -46,7 +46,7 @@ const CODE: &str = "code/__torch__.py";
 const DATA: &str = "data.pkl";
 /// The record of tensors that are constants of the code.
 const CONSTANTS: &str = "constants.pkl";
-/// That record where there are none: an empty tuple.
+/// The constants' record if there are none: an empty tuple.
 const NO_CONSTANTS: &[u8] = b"\x80\x02).";
 /// The record of the format's version, below 6 and from 6 on: libtorch writes what
 /// the operators need.
@@ -201,14 +201,13 @@ pub(super) fn metadata(archive: &mut Archive) -> Result<Option<String>, ArchiveE
     metadata.map(Some).map_err(|_| ArchiveError::Damaged(name))
 }
 
-/// Whether network files have a record of this name.
+/// Returns whether network files have a record of this name.
 fn is_known(name: &str) -> bool {
     let is_storage = |key: &str| key.bytes().all(|byte| byte.is_ascii_digit());
     match name {
         CODE | DATA | CONSTANTS | BYTE_ORDER => true,
         _ if VERSIONS.contains(&name) => true,
-        // Which lines of which source the code came from, and a number by which
-        // archives are told apart: libtorch does without.
+        // The code's source lines, and an archive's identifier: libtorch does not need them.
         "code/__torch__.py.debug_pkl" | ".data/serialization_id" => true,
         _ => match name.split_once('/') {
             Some(("data", key)) => is_storage(key),

@@ -7,16 +7,16 @@ use super::{Module, NetworkError, check, open, parse, tensor_hash};
 use crate::backend::{CodePolicy, Metadata};
 use tch::Tensor;
 
-/// How deep objects may nest.
+/// Deepest nesting of objects.
 const MOST_NESTED: usize = 32;
 
 /// A network file that is open.
 pub(crate) struct NetworkFile<'f> {
     bytes: &'f [u8],
     policy: CodePolicy,
-    /// What it says of itself. The tensors match its hash, once they are read.
+    /// Its metadata. The tensors match its hash once they are read.
     pub metadata: Metadata,
-    /// What is still to be read of it here.
+    /// The part that is still to be read.
     archive: Option<Archive<'f>>,
     /// As libtorch opened it.
     module: Option<Module>,
@@ -87,8 +87,8 @@ pub(crate) fn contents(
     Ok((file.metadata, tensors))
 }
 
-/// What a network file says of itself, once it has been checked. Nothing of it runs but of
-/// what only libtorch reads.
+/// Returns the metadata of a network file after checking it. Its code runs only if libtorch alone
+/// can read the file.
 ///
 /// # Errors
 /// [`NetworkError`], as for [`open`].

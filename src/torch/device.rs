@@ -64,7 +64,7 @@ pub(crate) fn send(tensor: Tensor, device: Device) -> Tensor {
     copy
 }
 
-/// Whether a device is there and computes in a format.
+/// Returns whether a device is there and computes in a format.
 pub(crate) fn has_format(choice: DeviceChoice, precision: Precision) -> bool {
     resolve(choice, precision).is_ok()
 }

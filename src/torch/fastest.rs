@@ -1,8 +1,8 @@
-//! Which format a network is fastest in here, by measurement.
+//! Measures which format a network is fastest in on this machine.
 //!
-//! What is right for one architecture is wrong for another: dense layers of a
-//! Chessformer gain from int8, a tower's convolutions are fastest in f32. So all formats
-//! that may be are tried once, and the [answer](super::answers) is kept.
+//! Architectures differ: dense layers of a Chessformer gain from int8, while a tower's
+//! convolutions are fastest in f32. So every possible format is tried once, and the
+//! [answer](super::answers) is kept.
 
 use super::answers::Answers;
 use super::{ComputeType, NetworkError, TorchBackend, process};
@@ -28,8 +28,8 @@ const LEAST: usize = 3;
 const MOST: usize = 10;
 /// A format this many times as slow as the best after any call is tried no further.
 const HOPELESS: f64 = 1.5;
-/// What one format is to gain over another that is preferred, as a share of the time:
-/// more than times differ by chance.
+/// The speed-up, as a share of the time, by which a format must beat a preferred one: more than
+/// the noise of timings.
 const MARGIN: f64 = 0.05;
 
 /// The network in the first of these formats that no other is clearly faster than.

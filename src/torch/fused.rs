@@ -19,7 +19,7 @@ use tch::{Device, Kind, Tensor};
 /// time.
 pub(crate) const MULTIPLE: i64 = 32;
 
-/// Whether tensors like this one, with these widths, have kernels.
+/// Returns whether tensors like this one, with these widths, have kernels.
 pub(crate) fn is_available(like: &Tensor, widths: &[i64]) -> bool {
     like.device() == Device::Cpu
         && widths.iter().all(|width| width % MULTIPLE == 0)
@@ -27,7 +27,7 @@ pub(crate) fn is_available(like: &Tensor, widths: &[i64]) -> bool {
         && unsafe { shim::tessera_fused_available(like.as_ptr().cast()) }
 }
 
-/// Whether layers with so many inputs can multiply in int8.
+/// Returns whether layers with so many inputs can multiply in int8.
 pub(crate) fn fits_int8(inputs: &[i64]) -> bool {
     let fits = |&width: &i64| shim::tessera_fused_fits_int8(width);
     inputs.iter().all(fits)
@@ -46,17 +46,17 @@ pub(crate) fn rotated_heads(joint: &Tensor, heads: i64, [cos, sin]: [&Tensor; 2]
     outputs(|out| unsafe { shim::tessera_rotated_heads(joint, cos, sin, heads, out) })
 }
 
-/// Whether [`time_attention`] takes a projection like this.
+/// Returns whether [`time_attention`] takes a projection like this.
 pub(crate) fn takes_time_attention(joint: &Tensor, heads: i64) -> bool {
     let [joint] = raw([Some(joint)]);
     // SAFETY: the tensor is valid for the call.
     unsafe { shim::tessera_takes_time_attention(joint, heads) }
 }
 
-/// What squares learn of themselves on other boards, [B, T, 64, heads · head width], of the
-/// joint projection of queries, keys and values [B, T, 64, 3 · heads · head width]. Boards
-/// are as their movers see them: those of odd plies turned top to bottom. Gradients flow
-/// through the projection.
+/// Attention of each square to itself on other boards, [B, T, 64, heads · head width], from the
+/// joint projection of queries, keys and values [B, T, 64, 3 · heads · head width]. Boards are
+/// seen from the side to move: those of odd plies are flipped vertically. Gradients flow through
+/// the projection.
 ///
 /// # Panics
 /// If it [is not taken](takes_time_attention).
@@ -67,12 +67,12 @@ pub(crate) fn time_attention(joint: &Tensor, heads: i64) -> Tensor {
     learned
 }
 
-/// How dense layers multiply in int8 here.
+/// The int8 kernels of this processor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Int8 {
     /// Whether no other kernels promise to be faster.
     pub is_preferred: bool,
-    /// What networks are computed in then.
+    /// The dtype of the rest of the network.
     pub dtype: ComputeType,
 }
 
@@ -103,7 +103,7 @@ pub(crate) fn without_fastest<R>(sets: usize, work: impl FnOnce() -> R) -> R {
     result
 }
 
-/// What computes a block; see operator.h.
+/// A block's operator; see operator.h.
 pub(crate) type Compute = unsafe extern "C" fn(*const Call, *mut *mut RawTensor) -> *mut c_char;
 
 /// A block of a network as one operator. Without a gradient it is computed by weights that
@@ -117,7 +117,7 @@ pub(crate) trait Block {
     /// stands for what is absent.
     fn inputs(&self, x: Option<&Tensor>) -> Vec<*const RawTensor>;
 
-    /// What it is besides them.
+    /// Returns its settings other than tensors.
     fn settings(&self) -> Settings {
         Settings::default()
     }
@@ -172,7 +172,7 @@ fn compute<B: Block + ?Sized, const N: usize>(
 /// A residual and the norm after it: y = norm(x + gain · f(x)).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NormEnd<'a> {
-    /// What the block's output is scaled by.
+    /// The scale of the block's output.
     pub gain: f64,
     /// Added to the variance.
     pub epsilon: f64,
@@ -192,7 +192,7 @@ impl NormEnd<'_> {
     }
 }
 
-/// How the biases of a layer's logits are generated from the board.
+/// The generator of a layer's attention biases from the board.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Gab<'a> {
     /// [compress, width].
@@ -229,9 +229,8 @@ pub(crate) struct Attention<'a> {
     pub value: &'a Tensor,
     /// [width, width].
     pub output: Dense<'a>,
-    /// Which squares the piece on each square attacks, then from which it is
-    /// attacked, as bitboards i64 [B, 2, 64]; and what both are worth to each
-    /// head, [h, 2].
+    /// The squares that the piece on each square attacks, then those it is attacked from, as
+    /// bitboards i64 [B, 2, 64]; and each head's weights for both, [h, 2].
     pub attacks: Option<(&'a Tensor, &'a Tensor)>,
     /// The biases.
     pub gab: Gab<'a>,
@@ -346,7 +345,7 @@ pub(crate) struct Policy<'a> {
     pub key: Dense<'a>,
     /// [3, width].
     pub promotion: &'a Tensor,
-    /// Where each move stands among 4096 pairs and 192 promotions, i64 [1858].
+    /// The index of each move among 4096 pairs and 192 promotions, i64 [1858].
     pub places: &'a Tensor,
 }
 
@@ -397,9 +396,8 @@ impl Block for Embedding<'_> {
     }
 }
 
-/// What a dense layer of these weights [outputs, width] reads of rows i64 [B, 110 or more]
-/// and of counts of attackers u8 [B, 64, n]: Lc0's planes, the counts, and zeros, as
-/// [B, 64, width].
+/// Computes the inputs of a dense layer of weights [outputs, width] from rows i64 [B, 110 or more]
+/// and attacker counts u8 [B, 64, n]: Lc0's planes, the counts, and zeros, as [B, 64, width].
 pub(crate) fn features(rows: &Tensor, attacks: Option<&Tensor>, weight: &Tensor) -> Tensor {
     let [rows, attacks, like] = raw([Some(rows), attacks, Some(weight)]);
     let width = weight.size()[1];
@@ -418,7 +416,7 @@ pub(crate) struct Nadam {
     pub beta2: f64,
     /// Added to its root.
     pub epsilon: f64,
-    /// What the average square is divided by.
+    /// The divisor of the mean square.
     pub correction: f64,
     /// The gradient's share of the step.
     pub fresh: f64,

@@ -1,5 +1,5 @@
-// What our kernels on the CPU share: one body for several instruction sets,
-// f32 and bf16 alike, and an exponential that compilers turn into vectors.
+// Shared parts of our CPU kernels: one body for several instruction sets, in f32 and bf16, and an
+// exponential that compilers vectorise.
 #pragma once
 
 #include <ATen/core/Tensor.h>

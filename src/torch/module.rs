@@ -8,18 +8,18 @@ use std::path::Path;
 use std::ptr::{self, NonNull};
 use tch::{Device, Kind, Tensor};
 
-/// What libtorch says went wrong.
+/// An error of libtorch.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct TorchError(String);
 
 impl TorchError {
-    /// What a message of libtorch's says, in one line.
+    /// Shortens a libtorch message to one line.
     pub(crate) fn new(message: &str) -> TorchError {
         TorchError(gist(message).to_owned())
     }
 
-    /// Whether it comes of a lack of memory, on the processor's side or on a device.
+    /// Returns whether it comes of a lack of memory, on the processor's side or on a device.
     #[must_use]
     pub fn is_out_of_memory(&self) -> bool {
         const SIGNS: [&str; 3] = ["bad_alloc", "can't allocate memory", "out of memory"];
@@ -39,7 +39,7 @@ impl From<TorchError> for BackendError {
     }
 }
 
-/// What a frozen network is computed in.
+/// The dtype of a frozen network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ComputeType {
     /// The type of its floating-point numbers.
@@ -198,7 +198,7 @@ impl Module {
         Ok(tensors)
     }
 
-    /// What a method without arguments says; `None` where there is no such method.
+    /// Returns the string of a method without arguments; `None` if there is no such method.
     ///
     /// # Errors
     /// [`TorchError`] if the method fails or returns something else than text.

@@ -59,7 +59,7 @@ pub enum PickleError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Id(u32);
 
-/// What an operation made.
+/// The result of an operation.
 #[derive(Debug)]
 pub(crate) enum Object<'a> {
     None,
@@ -77,7 +77,7 @@ pub(crate) enum Object<'a> {
     Instance(&'a str, Option<Id>),
 }
 
-/// What a pickle may name.
+/// A global that a pickle may name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Callable<'a> {
     OrderedDict,
@@ -145,7 +145,7 @@ impl<'a> Pickle<'a> {
         Ok(Pickle { objects, root })
     }
 
-    /// What the pickle is a pickle of.
+    /// Returns the pickled object.
     pub fn root(&self) -> &Object<'a> {
         self.get(self.root)
     }

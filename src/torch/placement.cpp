@@ -1,4 +1,4 @@
-// What moves between devices: graphs that were traced on another one, and tensors.
+// Moves traced graphs and tensors between devices.
 #include "placement.h"
 #include "shim.h"
 

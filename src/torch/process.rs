@@ -1,5 +1,4 @@
-//! What has to be set once in a process before libtorch is used, and what the
-//! process finds on this machine.
+//! One-time set-up of libtorch in a process, and the hardware that it finds.
 
 use super::fused;
 use super::shim::{self, take_text};
@@ -11,7 +10,7 @@ use tch::{Cuda, Device, Kind, Tensor};
 /// The release of libtorch that this program is built for, and no other.
 pub const LIBTORCH_VERSION: &str = "2.11.0";
 
-/// What there is to compute networks with.
+/// The hardware and libraries that compute networks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Environment {
     /// Release of the libtorch in use, such as `2.11.0`; to be compared with
@@ -30,13 +29,13 @@ pub struct Environment {
     pub mkl_fast_kernels: bool,
     /// Whether freed memory is kept for the next evaluation; only with glibc.
     pub memory_kept: bool,
-    /// What came of looking for CUDA.
+    /// The state of CUDA.
     pub cuda: CudaStatus,
     /// Threads this process may run at once.
     pub threads: usize,
 }
 
-/// What came of looking for CUDA.
+/// The state of CUDA.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CudaStatus {
     /// libtorch's CUDA library is not there or cannot be loaded, for this reason.
@@ -78,8 +77,8 @@ const MASKS: [&str; 3] = [
     "MKL_ENABLE_INSTRUCTIONS",
 ];
 
-/// What the speed of networks depends on here: the processor's name, and a hash of its
-/// features, of what keeps from using them, and of the program.
+/// Identifies everything that the speed of networks depends on: the processor's name, and a hash
+/// of its features, of settings that disable them, and of the program.
 pub(super) fn processor() -> String {
     let name = text(shim::tessera_cpu_name);
     let commit = option_env!("TESSERA_COMMIT").unwrap_or_default();
@@ -93,7 +92,7 @@ pub(super) fn processor() -> String {
     format!("{name}, {}", digits.collect::<String>())
 }
 
-/// What [`prepare`] did and found.
+/// The results of [`prepare`].
 pub(super) struct Process {
     pub(super) cpu_features: Vec<String>,
     pub(super) cpu_bf16: bool,
@@ -131,7 +130,7 @@ pub(super) fn prepare() -> &'static Process {
 /// Features that make bf16 faster than f32.
 const BF16_FEATURES: [&str; 2] = ["avx512_bf16", "amx_bf16"];
 
-/// What CUDA there is; the process must have been prepared.
+/// Returns the state of CUDA; the process must have been prepared.
 pub(super) fn cuda_status() -> CudaStatus {
     if let Err(reason) = &prepare().cuda {
         return CudaStatus::NotLoaded(reason.clone());

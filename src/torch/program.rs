@@ -1,4 +1,4 @@
-//! What a network is computed by: its file's TorchScript, or its family's own code.
+//! Programs that compute a network: its file's TorchScript, or its family's own code.
 
 use super::module::{Module, TorchError};
 use super::shim;
@@ -29,7 +29,7 @@ pub trait Program: Debug + Send + Sync {
         Ok((self.forward(rows)?, Vec::new()))
     }
 
-    /// Whether any of its layers multiplies in int8; known once it was evaluated.
+    /// Returns whether any of its layers multiplies in int8; known once it was evaluated.
     fn multiplies_in_int8(&self) -> bool {
         false
     }

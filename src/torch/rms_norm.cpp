@@ -132,7 +132,7 @@ bool in_one_pass(const at::Tensor& in, at::IntArrayRef shape,
          in.size(-1) == shape[0] && weight->numel() == shape[0];
 }
 
-// What fits `in_one_pass`, by several threads where that is for training.
+// Normalises tensors that fit `in_one_pass`, with several threads in training.
 at::Tensor forward(const at::Tensor& in, const at::Tensor& weight, float epsilon,
                    float* scales) {
   at::Tensor out = at::empty_like(in);

@@ -55,7 +55,7 @@ pub enum ScriptError {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// libtorch refused.
@@ -67,9 +67,9 @@ pub enum ScriptError {
 pub struct TracedMethod<'a> {
     /// Its name.
     pub name: &'static str,
-    /// What it takes, in order.
+    /// Its inputs, in order.
     pub inputs: Vec<TensorSpec>,
-    /// What it returns, in order.
+    /// Its outputs, in order.
     pub outputs: Vec<TensorSpec>,
     /// The arguments that it is traced on. Sizes that vary must not be 1 here, which
     /// would make constants of them.
@@ -84,7 +84,7 @@ pub struct TracedMethod<'a> {
 pub type Run<'a> = dyn Fn(&[Tensor], &[Tensor]) -> Vec<Tensor> + 'a;
 
 impl TracedMethod<'_> {
-    /// What metadata say of it.
+    /// Returns its entry in the metadata.
     #[must_use]
     pub fn described(&self) -> (String, Method) {
         let method = Method {
@@ -102,7 +102,7 @@ pub struct Script<'a> {
     pub parameters: &'a [(String, Tensor)],
     /// Its other tensors by name: they are stored as they are.
     pub buffers: &'a [(String, Tensor)],
-    /// What it computes.
+    /// Its methods.
     pub methods: &'a [TracedMethod<'a>],
 }
 
@@ -127,8 +127,8 @@ impl Script<'_> {
             .iter()
             .map(|(name, tensor)| (name.clone(), rounded(tensor)))
             .collect::<Vec<_>>();
-        // What is traced is what is stored: rounding comes first. And each tensor
-        // gets memory of its own, else a view would bring along all it looks at.
+        // Round first, so that the stored weights are traced. Each tensor gets its own memory,
+        // since a view would store everything it looks at.
         let weights: Vec<Tensor> = stored
             .iter()
             .map(|(_, tensor)| tensor.to_kind(Kind::Float).copy())

@@ -47,7 +47,7 @@ pub(crate) enum Way {
     Infer,
 }
 
-/// What a block is besides its tensors.
+/// A block's settings other than tensors.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(crate) struct Settings {
@@ -58,7 +58,7 @@ pub(crate) struct Settings {
     pub int8: bool,
 }
 
-/// How a block is to be computed, and of what.
+/// A call of a block.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Call {
@@ -74,7 +74,7 @@ pub(crate) struct Call {
 type In = *const RawTensor;
 /// Room for a tensor, or for several, that the shim makes.
 type Out = *mut *mut RawTensor;
-/// What went wrong, for [`take_text`]; null if nothing did.
+/// An error message for [`take_text`]; null on success.
 type Failure = *mut c_char;
 
 unsafe extern "C" {
@@ -117,6 +117,9 @@ unsafe extern "C" {
         context: *mut c_void,
         visit: VisitTensor,
     ) -> Failure;
+
+    pub(super) safe fn tessera_profile_begin() -> Failure;
+    pub(super) fn tessera_profile_end(path: *const c_char) -> Failure;
 
     pub(super) fn tessera_script_write(
         names: *const *const c_char,

@@ -46,8 +46,7 @@ using Vectors = float[kMostBoards * kWidest];
 // A number for each pair of boards.
 using Pairs = float[kMostBoards * kMostBoards];
 
-// Where a square stands on each board, among the tokens of all. Boards of odd plies are
-// seen by the other side.
+// A square's token on each board. Boards of odd plies are seen from the other side.
 struct Places {
   int64_t of[kMostBoards];
 
@@ -286,8 +285,8 @@ extern "C" bool tessera_takes_time_attention(const at::Tensor* joint, int64_t he
          joint->size(3) / (3 * heads) <= kWidest;
 }
 
-// What squares learn of themselves on other boards, [B, T, 64, heads · width], boards as
-// their movers see them, by turns.
+// Attention of each square to itself on other boards, [B, T, 64, heads · width], each board seen
+// from the side to move.
 extern "C" char* tessera_time_attention(const at::Tensor* joint, int64_t heads,
                                         at::Tensor** out) {
   return guarded([&] {

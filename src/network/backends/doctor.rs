@@ -1,4 +1,4 @@
-//! What may be wrong with an installation, and how to mend it.
+//! Checks of an installation, and remedies.
 
 use super::LoadError;
 use crate::backend::{Format, Metadata};
@@ -14,11 +14,11 @@ const OLDEST_DRIVER: u32 = 580;
 /// The result of one check.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Finding {
-    /// What was checked.
+    /// The checked component.
     pub subject: &'static str,
     /// Whether it is well.
     pub ok: bool,
-    /// What was found, for people.
+    /// The finding, for people.
     pub found: String,
     /// The remedy, if something is wrong.
     pub mend: Option<String>,
@@ -44,12 +44,12 @@ impl Finding {
     }
 }
 
-/// How a network evaluates a position.
+/// The speed and result of one evaluation.
 #[derive(Clone, Debug)]
 pub struct Evaluation {
     /// The format that it computes in, where there is more than one.
     pub format: Option<Format>,
-    /// What one evaluation takes, the first included.
+    /// The time of one evaluation, including the first.
     pub milliseconds: f64,
 }
 
@@ -93,7 +93,7 @@ pub fn processor(environment: &Environment) -> Finding {
     )
 }
 
-/// Whether the devices that are there can be used. `gpus` is what the driver says, `None`
+/// Returns whether the devices that are there can be used. `gpus` is what the driver says, `None`
 /// without one.
 #[must_use]
 pub fn cuda(status: &CudaStatus, gpus: Option<&[Gpu]>) -> Finding {
@@ -145,7 +145,7 @@ impl Gpu {
     }
 }
 
-/// What the driver's own tool says; `None` if there is no driver.
+/// Returns the output of the driver's own tool; `None` without a driver.
 #[must_use]
 pub fn gpus() -> Option<Vec<Gpu>> {
     let output = Command::new("nvidia-smi")
@@ -174,7 +174,7 @@ fn parse_gpus(csv: &str) -> Vec<Gpu> {
         .collect()
 }
 
-/// Whether the network can be read and evaluates, or why not; `file` is `None` for the one
+/// Returns whether the network can be read and evaluates, or why not; `file` is `None` for the one
 /// that is built in.
 #[must_use]
 pub fn network(

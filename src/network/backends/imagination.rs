@@ -160,7 +160,7 @@ impl WorldImagination {
             let scalars = scalars.each_ref().map(|values| Some(values.as_ref()?[row]));
             let value = Value::of_outputs(wdl, scalars);
             let first = row * most;
-            // What is illegal rather than legal is considered only where nothing else is there.
+            // Consider moves that are illegal rather than legal only if there are no others.
             let is_considered = |&at: &usize| legality[at] >= 0.0;
             let mut considered: Vec<usize> = (first..first + most).filter(is_considered).collect();
             if considered.is_empty() {

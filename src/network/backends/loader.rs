@@ -16,7 +16,7 @@ pub enum LoadError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// No file was named and the program was built without a network.
@@ -33,7 +33,7 @@ pub enum LoadError {
     Network {
         /// The file, or what else names the network.
         network: String,
-        /// What is wrong with it, and how to mend it.
+        /// The problem and its remedy.
         source: NetworkError,
     },
 }

@@ -43,7 +43,7 @@ enum Loaded {
 }
 
 impl Loaded {
-    /// What can be played of a network file.
+    /// Opens the playable part of a network file.
     fn open(
         file: &[u8],
         options: &NetworkOptions,
@@ -196,8 +196,7 @@ pub fn network_file(options: &NetworkOptions) -> Result<Cow<'static, [u8]>, Load
     }
 }
 
-/// What a network says of itself, once it has been checked; `None` is the
-/// network built into the program.
+/// Returns a network's metadata after checking it; `None` is the network built into the program.
 ///
 /// # Errors
 /// [`LoadError`], as for [`load`](super::load).

@@ -9,9 +9,10 @@ use tch::Device;
 /// Makes a network file ready to play on a device; `threads` will call at once, 0 leaves
 /// their number to the backend.
 ///
-/// On the CPU a network of a family known here runs by that family's own code, and none
-/// of its file's; one that predicts futures does so everywhere. Elsewhere, and of others, the
-/// file's TorchScript runs, which may bring code as the policy says.
+/// On the CPU, and everywhere under [`CodePolicy::Ignored`], a network of a known family runs
+/// by the family's own code, and none of its file's; so do networks that predict futures, on
+/// every device. On other devices, and for unknown families, the file's TorchScript runs,
+/// subject to the code policy.
 ///
 /// On the CPU libtorch computes each call on its caller's thread alone, in the whole
 /// process from now on: two callers with a thread each are faster than one with two.
@@ -34,7 +35,7 @@ pub fn open(
 /// A network file, opened once for a device.
 #[derive(Debug)]
 pub(crate) struct Opened {
-    /// What it says of itself.
+    /// Its metadata.
     pub metadata: Metadata,
     device: Device,
     /// The network, where our own code runs it.
@@ -49,12 +50,12 @@ impl Opened {
         use ArchitectureConfig::{Diffusion, Gpt, World};
         let mut file = NetworkFile::open(file, policy)?;
         let config = network::described(&file.metadata.architecture);
-        // What these do, no code of a file does.
+        // No file's code does what these do.
         let is_special = matches!(config, Ok(Gpt { .. } | World { .. }));
         let is_ours = match config {
             Err(_) => false,
             Ok(Diffusion { .. }) => true,
-            Ok(_) => is_special || device == Device::Cpu,
+            Ok(_) => is_special || device == Device::Cpu || policy == CodePolicy::Ignored,
         };
         let mut network = None;
         if is_ours {
@@ -67,7 +68,7 @@ impl Opened {
         }
         let has_code = match network {
             None => true,
-            Some(Playable::World(_)) => device != Device::Cpu,
+            Some(Playable::World(_)) => device != Device::Cpu && policy != CodePolicy::Ignored,
             Some(_) => false,
         };
         Ok(Opened {
@@ -78,8 +79,8 @@ impl Opened {
         })
     }
 
-    /// What evaluates positions in the best of these formats. `file` is what was opened;
-    /// futures are predicted in this way, if the network does so.
+    /// Returns a backend in the best of these formats. `file` is the opened file; `decoding`
+    /// applies if the network predicts futures.
     pub fn into_backend(
         self,
         file: &[u8],

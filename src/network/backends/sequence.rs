@@ -69,7 +69,7 @@ impl SequenceBackend {
         })
     }
 
-    /// Where it is computed.
+    /// The devices.
     pub fn device(&self) -> Device {
         self.device
     }
@@ -102,7 +102,7 @@ impl Backend for SequenceBackend {
     }
 }
 
-/// What is said of a position.
+/// The answer about a position.
 #[derive(Clone, Debug, Default)]
 struct Answer {
     value: Value,
@@ -155,7 +155,7 @@ impl Rows {
 }
 
 impl Played {
-    /// What is said of all positions of these games.
+    /// Returns the answers about all positions of these games.
     fn read(&self, games: &[Row], batch: &Batch) -> Vec<(usize, Answer)> {
         let _guard = tch::no_grad_guard();
         let tokens: Vec<(&[u16], Conditions)> = games

@@ -8,7 +8,7 @@ use crate::network::size::Part;
 use crate::torch::fused;
 use tch::{Device, Kind, Tensor};
 
-/// Which tokens each sees.
+/// The attention mask.
 #[derive(Debug)]
 pub(in crate::network) enum Mask {
     /// Itself and those before it; there are no earlier ones in a cache.
@@ -54,8 +54,8 @@ impl SelfAttention {
         }
     }
 
-    /// What each token learns of those that it sees. `past` holds the keys and values of
-    /// this layer's earlier tokens and takes those of the new ones.
+    /// Attends to the tokens that each one sees. `past` holds the keys and values of this layer's
+    /// earlier tokens and receives the new ones.
     pub fn forward(
         &self,
         weights: &Weights,
@@ -90,8 +90,8 @@ impl SelfAttention {
             .forward(weights, &learned.transpose(1, 2).flatten(2, 3))
     }
 
-    /// How much each token looks at itself and at those before it: rows that add up to 1,
-    /// [B, heads, T, T]. There are no earlier ones in a cache.
+    /// The attention of each token to itself and to those before it: rows that sum to 1, [B,
+    /// heads, T, T]. The cache must be empty.
     pub fn weights(&self, weights: &Weights, x: &Tensor, rotations: Option<&Rotations>) -> Tensor {
         let [query, key, _] = self.project(weights, x, rotations);
         let (tokens, width) = (query.size()[2], query.size()[3]);
@@ -112,8 +112,8 @@ impl SelfAttention {
     }
 }
 
-/// Which of `columns` columns lie behind so many tokens of padding, i64 `[B]`: bool
-/// [B, 1, 1, columns]. The last one does in any case, for what sees nothing is no number.
+/// Marks the columns, of `columns`, after this much padding, i64 `[B]`: bool [B, 1, 1, columns].
+/// The last is always marked, since attention to nothing is NaN.
 fn behind(padding: &Tensor, columns: i64) -> Tensor {
     let places = Tensor::arange(columns, (Kind::Int64, padding.device()));
     let first = padding.clamp_max(columns - 1).view([-1, 1, 1, 1]);

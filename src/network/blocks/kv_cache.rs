@@ -35,7 +35,7 @@ impl KvCache {
         self.length
     }
 
-    /// Whether no token has been read.
+    /// Returns whether no token has been read.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.length == 0

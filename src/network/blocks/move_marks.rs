@@ -8,8 +8,8 @@ use crate::network::size::Part;
 use shakmaty::Role;
 use tch::{Device, Kind, Tensor};
 
-/// What a pawn becomes, where the move says it: with a knight the policy shares the entry of
-/// the move without a suffix.
+/// The promotion that a move states: a knight shares the policy entry of the move without a
+/// suffix.
 const PROMOTIONS: [Role; 3] = [Role::Queen, Role::Rook, Role::Bishop];
 
 /// Kinds of moves by what a pawn becomes: nothing or a knight, or one of [`PROMOTIONS`].

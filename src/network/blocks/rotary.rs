@@ -7,7 +7,7 @@ use tch::{Device, Kind, Tensor};
 /// The slowest pair turns by one in so many positions, as in the paper.
 const BASE: f64 = 10_000.0;
 
-/// How fast each pair of features turns, f32 [head width / 2].
+/// The rotation rate of each pair of features, f32 [head width / 2].
 #[derive(Debug)]
 pub(in crate::network) struct Rotary(Tensor);
 

@@ -37,7 +37,7 @@ impl TimeAttention {
         }
     }
 
-    /// What each token learns of the other boards.
+    /// Attends to the other boards.
     pub fn forward(&self, weights: &Weights, x: &Tensor) -> Tensor {
         let joint = self.projection.forward(weights, x);
         // The kernel is unknown to TorchScript: networks are traced without gradients, and
@@ -51,7 +51,7 @@ impl TimeAttention {
     }
 }
 
-/// What [`fused::time_attention`] computes, by libtorch's operations.
+/// As [`fused::time_attention`], by libtorch's operators.
 fn attend(joint: &Tensor, heads: i64) -> Tensor {
     // Squares stand beside heads: kernels on CUDA take no more than 65,535 batches.
     let parts = by_square(joint)

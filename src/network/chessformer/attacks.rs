@@ -1,5 +1,5 @@
-//! Who attacks which square: features that follow from the rules, so that no
-//! network has to spend its samples on finding them out.
+//! Attacks between squares: features that follow from the rules, so that networks need not learn
+//! them from samples.
 //!
 //! Lc0's planes leave all of it to learning. Czech, Blüml and Kersting
 //! ("Representation Matters: The Game of Chess Poses a Challenge to Vision
@@ -210,19 +210,19 @@ impl Attacked<'_> {
     }
 }
 
-/// What attention makes of attacks: a bias to each head's logits for what its
-/// square attacks and one for what attacks its square, the same in all layers.
+/// The attack bias: each head adds one weight to the logits of squares that its square attacks and
+/// one for squares that attack it, the same in all layers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AttackBias {
-    /// What attacks are worth to each head, [h, 2].
+    /// Each head's weights of attacks, [h, 2].
     worth: Slot,
 }
 
-/// What the weights of attacks are multiplied by: a bias must come to several
-/// units to matter, and Adam's steps are of one size.
+/// The scale of the attack weights: a bias must reach several units to matter, and Adam's steps
+/// all have one size.
 const ATTACK_GAIN: f64 = 8.0;
 
-/// What an attack is worth at the start to a head that looks for them, in logits.
+/// The initial weight of an attack, in logits, for a head that looks for attacks.
 const INITIAL_ATTACK: f32 = 2.0;
 
 /// Of four heads one starts by seeing what its square attacks, one by what

@@ -3,7 +3,7 @@
 use crate::network::removed::only_left;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// How encoder layers normalise.
+/// The normalisation of encoder layers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NormKind {
@@ -14,7 +14,7 @@ pub enum NormKind {
     Layer,
 }
 
-/// How attention learns where the squares are.
+/// The position encoding of attention.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum PositionConfig {
@@ -37,7 +37,7 @@ pub enum PositionConfig {
     },
 }
 
-/// How 112 features a square become a token.
+/// The embedding of 112 features a square into a token.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum EmbeddingConfig {
@@ -66,12 +66,12 @@ pub struct ModelConfig {
     pub heads: i64,
     /// Width of the feed-forward blocks.
     pub feed_forward: i64,
-    /// How encoder layers normalise.
+    /// The normalisation of encoder layers.
     #[serde(default)]
     pub norm: NormKind,
-    /// How attention learns where the squares are.
+    /// The position encoding of attention.
     pub position: PositionConfig,
-    /// How features become tokens.
+    /// The embedding of features into tokens.
     #[serde(default)]
     pub embedding: EmbeddingConfig,
     /// Whether each square is also told what the rules say of it: how many pieces
@@ -130,7 +130,7 @@ pub enum ConfigError {
     NotPositive {
         /// The field's name in the configuration.
         field: &'static str,
-        /// What it was.
+        /// The former value.
         value: i64,
     },
     /// The heads do not divide the width.

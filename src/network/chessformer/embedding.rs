@@ -66,7 +66,7 @@ pub(super) fn features_of_planes(planes: &Tensor) -> Tensor {
 pub(super) struct Embedding {
     board: Option<Linear>,
     project: Linear,
-    /// What of a token attacks decide, [width, ATTACKS].
+    /// The share of a token that depends on attacks, [width, ATTACKS].
     attacks: Option<Slot>,
     ratings: Option<RatingEmbedding>,
     multiply: Slot,

@@ -31,7 +31,7 @@ use tch::{Kind, Tensor};
 
 pub use fit::GrowError;
 
-/// What the parameters that weigh attacks or ratings have in their names.
+/// Substrings of the names of parameters that weigh attacks or ratings.
 const TOLD: [&str; 2] = [".attacks", ".ratings."];
 
 /// Weights for a network of architecture `to`, f32 end to end on the CPU, that
@@ -58,7 +58,7 @@ pub fn grow(
             let (source, role) = depth.source(&parameter.name);
             let fitted = match named.iter().find(|(name, _)| *name == source) {
                 Some((name, old)) => fit::fit(name, &old.to_kind(Kind::Float), fresh, from, to)?,
-                // What the other network was not told of has no say at first.
+                // Inputs that the other network lacks start with zero weights.
                 None if TOLD.iter().any(|part| parameter.name.contains(part)) => fresh.zeros_like(),
                 // A head that the other network has not.
                 None => fresh.copy(),
@@ -101,7 +101,7 @@ struct Depth {
     to: i64,
 }
 
-/// What a layer is among those that come from the same one.
+/// The role of a layer among those that come from the same one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Role {
     is_added: bool,
@@ -114,8 +114,7 @@ impl Depth {
         layer * self.from / self.to
     }
 
-    /// What a parameter is called in the old network, and its layer's role if
-    /// it belongs to one.
+    /// A parameter's name in the old network, and the role of its layer, if any.
     fn source(self, name: &str) -> (String, Option<Role>) {
         let parts = name
             .strip_prefix("encoder.")

@@ -1,4 +1,4 @@
-//! What is read off the body: policies, values, moves left.
+//! The heads: policies, values, moves left.
 
 use super::config::ModelConfig;
 use crate::encode::{POLICY_SIZE, from_square_to_square};
@@ -22,8 +22,8 @@ pub(crate) const MOVES_LEFT_SCALE: f64 = 20.0;
 /// vanishes far below zero, from where no training would bring it back.
 const MOVES_LEFT_LEAK: f64 = 0.05;
 
-/// Where each of the 1858 policy entries stands among the 64 · 64 logits of
-/// pairs of squares followed by the 8 · 8 · 3 of promotions.
+/// The index of each of the 1858 policy entries among the 64 · 64 logits of pairs of squares
+/// followed by the 8 · 8 · 3 of promotions.
 pub(crate) fn policy_gather() -> Vec<i64> {
     (0..POLICY_SIZE)
         .filter_map(from_square_to_square)

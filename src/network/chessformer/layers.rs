@@ -1,4 +1,4 @@
-//! How the encoder layers of a Chessformer are built.
+//! The encoder layers of a Chessformer.
 
 use super::config::{EmbeddingConfig, ModelConfig, NormKind};
 use super::position;

@@ -1,4 +1,4 @@
-//! How a Chessformer's position encodings are built and how they start.
+//! Position encodings of Chessformers and their initial values.
 
 use super::config::{ModelConfig, PositionConfig};
 use crate::network::encoder::{
@@ -11,11 +11,11 @@ use crate::network::size::Part;
 /// Standard deviation of position vectors and biases at the start.
 const INITIAL_DEVIATION: f64 = 0.02;
 
-/// What a head's bias is worth at the start where its piece can go: six sevenths
-/// of the attention of a rook's head lie on the lines that it moves along.
+/// The initial bias of a head towards squares its piece can reach: six sevenths of a rook head's
+/// attention lie on the rook's lines.
 const INITIAL_BIAS: f32 = 3.0;
 
-/// How much of GAB's biases depends on the board at the start.
+/// The initial share of GAB's biases that depends on the board.
 const INITIAL_DYNAMIC_SHARE: f64 = 0.2;
 
 /// Moves that heads start from: a head sees at first what stands where one kind
@@ -133,8 +133,8 @@ pub(super) fn build_generator(builder: &mut Builder, wide: i64) -> Slot {
     builder.add_matrix("gab_generator.weight", &[64 * 64, wide], initial, true)
 }
 
-/// What the heads of a layer ask of the generator on every board: one of
-/// the moves each.
+/// The initial queries of a layer's heads to the generator, the same on every board: each asks for
+/// one kind of move.
 fn initial_heads(layer: i64, heads: i64, wide: i64) -> Vec<f32> {
     let mut values = vec![0.0; (heads * wide) as usize];
     for head in 0..heads {

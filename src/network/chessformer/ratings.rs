@@ -49,8 +49,8 @@ impl RatingEmbedding {
         })
     }
 
-    /// What ratings [B, 2] of the mover and of the opponent add to every token,
-    /// [B, 1, width].
+    /// Returns the vector that ratings [B, 2] of mover and opponent add to every token, [B, 1,
+    /// width].
     pub fn forward(&self, weights: &Weights, ratings: &Tensor) -> Tensor {
         let [mover, opponent] = [0, 1].map(|index| {
             let rating = ratings.narrow(1, index, 1);
@@ -59,7 +59,7 @@ impl RatingEmbedding {
         (mover + opponent).unsqueeze(1)
     }
 
-    /// What players of unknown rating add to every token, `[width]`.
+    /// The vector added to every token for unknown ratings, `[width]`.
     pub fn unknown(&self, weights: &Weights) -> Tensor {
         let [mover, opponent] = &self.players;
         &weights[mover.unknown] + &weights[opponent.unknown]
@@ -86,8 +86,8 @@ mod tests {
     const STRONG: f64 = 4.0;
     const UNKNOWN: f64 = 7.0;
 
-    /// What ratings of the mover and the opponent add to a token of width 1. The
-    /// opponent's vectors are a hundred times the mover's.
+    /// The vector that both ratings add to a token of width 1. The opponent's vectors are a
+    /// hundred times the mover's.
     fn embed(ratings: &[[i64; 2]]) -> Vec<f64> {
         let mut builder = Builder::default();
         let embedding = RatingEmbedding::build(&mut builder, 1);

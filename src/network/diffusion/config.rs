@@ -14,9 +14,8 @@ pub struct DiffusionConfig {
     /// Plies that it looks ahead, up to [`LONGEST_HORIZON`]. With 0 it is its trunk.
     #[serde(default = "default_horizon")]
     pub horizon: i64,
-    /// How many times as much a square that changes weighs in training as one that stays
-    /// as it is, at least 1. By as much its logits favour change, which decoding takes
-    /// back.
+    /// The weight in training of a square that changes, relative to one that stays the same, at
+    /// least 1. The weight makes the logits favour change, which decoding corrects.
     #[serde(default = "default_changed")]
     pub changed: i64,
     /// Whether it weighs candidates: it is told first moves in training, and looks at what

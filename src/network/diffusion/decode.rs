@@ -17,7 +17,7 @@ use tch::{Device, Kind, Tensor};
 /// Lead of the likeliest class from which on a variable is revealed at once.
 const SURE: f32 = 0.9;
 
-/// What is known of a position's future on the way.
+/// A partly revealed future of a position.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Revealed {
     /// By ply: the board, as its mover sees it.
@@ -33,7 +33,7 @@ pub struct RevealedBoard {
     pub squares: Squares,
     /// Squares that are not known.
     pub unknown: u64,
-    /// How likely the network found the classes, square by square.
+    /// The probability of each square's class by the network.
     pub probabilities: [f32; 64],
 }
 
@@ -42,7 +42,7 @@ pub struct RevealedBoard {
 pub struct RevealedMove {
     /// The likeliest policy index, or what was revealed.
     pub played: u16,
-    /// How likely the network found it.
+    /// Its probability by the network.
     pub probability: f32,
     /// Whether it is known.
     pub is_known: bool,
@@ -89,8 +89,8 @@ enum Variable {
     Move(usize),
 }
 
-/// What the network says of the futures of B positions, on the CPU: of the squares
-/// [B, H, 64] and the moves [B, H − 1] the two likeliest classes.
+/// The network's predictions for the futures of B positions, on the CPU: the two likeliest classes
+/// of the squares [B, H, 64] and of the moves [B, H − 1].
 struct Reading {
     squares: Likeliest,
     moves: Likeliest,
@@ -162,8 +162,8 @@ impl Diffusion {
         (present, predicted.collect())
     }
 
-    /// What is known of positions' futures, by their rows, before the last step of decoding:
-    /// what the move to play is read off.
+    /// Returns the futures of positions, by their rows, before the last decoding step, from which
+    /// the move is chosen.
     #[must_use]
     pub fn imagine(&self, weights: &Weights, rows: &Tensor, decoding: Decoding) -> Futures {
         let mut future = Unfolding::new(self, rows, decoding, &[]);
@@ -217,7 +217,7 @@ impl<'a> Unfolding<'a> {
         imagined.present
     }
 
-    /// What is known, as the network reads it.
+    /// Returns the known part as the network's input.
     fn known(&self) -> Futures {
         let (mut pieces, mut marks, mut noise) = (Vec::new(), Vec::new(), Vec::new());
         let words = |words: &[u64]| -> Vec<i64> { words.iter().map(|&it| it as i64).collect() };

@@ -1,4 +1,4 @@
-//! What a denoiser is told of futures, as tensors.
+//! A denoiser's input about futures, as tensors.
 
 use crate::encode::{BOARDS, HISTORY};
 use crate::network::bitboards;
@@ -15,8 +15,8 @@ const SCALARS: i64 = 6;
 /// Castling rights of a row.
 const RIGHTS: i64 = 4;
 
-/// What is known of the futures of B positions. There are T = 1 + H boards: the present
-/// one, then that after each ply, each as its own mover sees it.
+/// Known futures of B positions. There are T = 1 + H boards: the present one, then that after each
+/// ply, each from its own mover's side.
 #[derive(Debug)]
 pub struct Futures {
     /// Bitboards i64 [B, H, 12] of the pieces on the future boards: ours, theirs. On
@@ -28,8 +28,8 @@ pub struct Futures {
     pub noise: Tensor,
 }
 
-/// What is known of a board besides its pieces, as bitboards: the squares that are masked,
-/// then the move that is played from it, where that is known, by its policy index.
+/// Known facts about a board besides its pieces: the masked squares as a bitboard, then the policy
+/// index of the move played from it, if known.
 #[must_use]
 pub fn marks_of(masked: u64, played: Option<u16>) -> [u64; MARKS as usize] {
     let mut marks = [masked; MARKS as usize];
@@ -175,8 +175,8 @@ impl Constants {
 const HISTORY_PLANES: i64 = BOARDS as i64;
 
 impl Constants {
-    /// What [`Constants::rows`] does, of positions as planes f32 [B, 112, 8, 8] and maybe
-    /// ratings f32 `[B]`, where nothing is known of the futures.
+    /// As [`Constants::rows`], from positions as planes f32 [B, 112, 8, 8] and optional ratings
+    /// f32 `[B]`, with unknown futures.
     pub fn planes(&self, present: &[Tensor], horizon: i64) -> Vec<Tensor> {
         let planes = &present[0];
         let pieces = planes.narrow(1, 0, PIECES);

@@ -34,7 +34,7 @@ const FASTEST: f64 = 1000.0;
 /// Standard deviation of the vectors of plies at the start.
 const PLY_DEVIATION: f64 = 0.5;
 
-/// What a network makes of positions and their futures.
+/// A network's outputs for positions and their futures.
 #[derive(Debug)]
 pub struct Denoised {
     /// Of the present.
@@ -63,7 +63,7 @@ pub(super) struct Grid {
     future_parts: Option<FutureParts>,
 }
 
-/// What the trunk lacks.
+/// Parts that the trunk lacks.
 #[derive(Debug)]
 struct FutureParts {
     /// [width, 6]: what marks add to the tokens of their squares.
@@ -209,7 +209,7 @@ impl Grid {
         x.unflatten(0, [-1, marks.size()[1]])
     }
 
-    /// What is read off the present board of tokens [B, T, 64, width].
+    /// Returns the outputs for the present board of tokens [B, T, 64, width].
     fn present(
         &self,
         weights: &Weights,
@@ -235,7 +235,7 @@ impl Grid {
         constants
     }
 
-    /// Whether it predicts anything.
+    /// Returns whether it predicts anything.
     pub fn predicts_futures(&self) -> bool {
         self.future_parts.is_some()
     }
@@ -286,7 +286,7 @@ impl FutureParts {
         (x.unflatten(0, [-1, boards]) + marks + ply).flatten(0, 1)
     }
 
-    /// What layers are told of the noise f32 `[B]` and of plies, [B, T, 1, CONDITION].
+    /// Returns the layers' condition on noise f32 `[B]` and plies, [B, T, 1, CONDITION].
     fn condition(&self, weights: &Weights, noise: &Tensor, boards: i64) -> Tensor {
         let angles = noise.unsqueeze(1) * &self.waves;
         let waves = Tensor::cat(&[angles.cos(), angles.sin()], 1).to_kind(weights.kind());

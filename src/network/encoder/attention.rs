@@ -20,7 +20,7 @@ pub(in crate::network) struct Attention {
     pub position: PositionEncoding,
 }
 
-/// How tokens become queries, keys and values.
+/// The projection of tokens to queries, keys and values.
 #[derive(Debug)]
 pub(in crate::network) enum Projection {
     /// Queries and keys by one matrix, values by another.
@@ -31,18 +31,18 @@ pub(in crate::network) enum Projection {
     Joint(Linear),
 }
 
-/// What attention is told of the boards besides their tokens.
+/// Attention's input about boards besides their tokens.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::network) struct Board<'a> {
     /// i64 [4096]: the pairs' indices into position tables, see
     /// [`displacements`](super::displacements); where tables are used.
     pub displacements: Option<&'a Tensor>,
-    /// Where the network is told of attacks; as pairs if the block
+    /// Present if the network reads attacks; as pairs if the block
     /// [`is_fused`](Attention::is_fused).
     pub attacks: Option<&'a AttackLogits>,
 }
 
-/// What attacks add to the logits of every layer.
+/// The attack bias of every layer's logits.
 #[derive(Debug)]
 pub(in crate::network) enum AttackLogits {
     /// Biases [B · h, 4096].
@@ -130,7 +130,7 @@ impl Attention {
         self.norm.forward(weights, &(x + y))
     }
 
-    /// Whether these weights go through a fused kernel.
+    /// Returns whether these weights go through a fused kernel.
     pub fn is_fused(&self, weights: &Weights) -> bool {
         let (PositionEncoding::Gab(gab), Projection::QueryKey { value, .. }) =
             (&self.position, &self.projection)
@@ -186,7 +186,7 @@ impl Attention {
         block.infer(x, &packed.weights, packed.int8)
     }
 
-    /// What the position encoding and the attacks add to the logits.
+    /// The bias of the position encoding and the attacks.
     fn bias(
         &self,
         weights: &Weights,
@@ -240,7 +240,7 @@ impl Attention {
     }
 }
 
-/// How much each square wants to see of every other, before the softmax.
+/// The attention logits of each square to every other.
 struct Logits<'a> {
     /// [B, h, 64, head width].
     query: &'a Tensor,
@@ -251,7 +251,7 @@ struct Logits<'a> {
 }
 
 impl Logits<'_> {
-    /// What each square sees of the values [B, h, 64, head width], in their shape.
+    /// Attends to the values [B, h, 64, head width]; returns their shape.
     fn attend(&self, value: &Tensor) -> Tensor {
         let bias = self.bias.as_ref();
         // On a processor, libtorch's fused kernel has no gradient of biases.
@@ -291,7 +291,7 @@ impl Logits<'_> {
     }
 }
 
-/// What the products of queries [B, h, 64, head width] with keys are scaled by.
+/// The scale of the products of queries [B, h, 64, head width] with keys.
 fn scale(query: &Tensor) -> f64 {
     1.0 / (query.size()[3] as f64).sqrt()
 }

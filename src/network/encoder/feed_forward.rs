@@ -33,7 +33,7 @@ impl FeedForward {
         self.norm.forward(weights, &(x + y))
     }
 
-    /// Whether the block with these weights is one operator.
+    /// Returns whether the block with these weights is one operator.
     fn has_kernel(&self, weights: &Weights) -> bool {
         let widen = &weights[self.widen.weight];
         self.activation == Activation::Mish

@@ -1,4 +1,4 @@
-//! How attention learns where the squares are.
+//! The position encoding of attention.
 
 use crate::network::layers::{Activation, Linear, Norm};
 use crate::network::parameters::{Slot, Weights};
@@ -8,7 +8,7 @@ use tch::{Kind, Tensor};
 /// Displacements between two squares: 15 files times 15 ranks.
 pub(in crate::network) const DISPLACEMENTS: i64 = 225;
 
-/// What the norms of GAB add to the variance; Lc0's smolgen has this fixed.
+/// Epsilon of GAB's norms; fixed in Lc0's smolgen.
 pub(in crate::network) const GAB_EPSILON: f64 = 1e-3;
 
 /// The displacement of each pair of squares (i, j), row by row: 64 · 64 indices
@@ -94,7 +94,7 @@ impl Gab {
         [self.wide, weights[self.summary.weight].size()[0]]
     }
 
-    /// Whether a fused block computes it: with SiLU, and features of the squares.
+    /// Returns whether a fused block computes it: with SiLU, and features of the squares.
     pub fn is_fusible(&self) -> bool {
         self.activation == Activation::Swish && self.squares.is_some()
     }

@@ -11,7 +11,7 @@ const DEEPEST: i64 = 1 << 10;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GptConfig {
-    /// What its tokens are.
+    /// Its tokens.
     #[serde(default)]
     pub vocabulary: VocabularyConfig,
     /// Layers.
@@ -28,7 +28,7 @@ pub struct GptConfig {
     /// The norm before each block.
     #[serde(default)]
     pub norm: NormKind,
-    /// How tokens know where they stand.
+    /// The position encoding of tokens.
     #[serde(default)]
     pub positions: PositionKind,
     /// The feed-forward network.
@@ -55,7 +55,7 @@ fn default_outcome() -> bool {
     true
 }
 
-/// What tokens are.
+/// The kind of tokens.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum VocabularyConfig {
@@ -78,7 +78,7 @@ pub enum NormKind {
     Layer,
 }
 
-/// How tokens know where they stand.
+/// The position encoding of tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PositionKind {

@@ -13,12 +13,12 @@ const ROOM: i64 = 128;
 /// Columns that nobody looks at are dropped once they are one in so many.
 const UNUSED_PART: i64 = 4;
 
-/// What is known of a game besides its moves, or wished of it.
+/// Known or requested facts about a game besides its moves.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Conditions {
     /// The players' ratings.
     pub ratings: Ratings,
-    /// How it is to end.
+    /// The result that it is to have.
     pub result: Option<KnownOutcome>,
 }
 

@@ -1,4 +1,4 @@
-//! What tokens and players become before the first layer.
+//! The embeddings of tokens and players.
 
 use crate::encode::{GameEnd, UCI_MOVES, Vocabulary, uci_parts};
 use crate::network::parameters::{Builder, Initial, Slot, Weights};
@@ -90,7 +90,7 @@ fn uci_table() -> Tensor {
         .contiguous()
 }
 
-/// What is known of a game besides its moves: added to every token.
+/// The embedding of facts about a game besides its moves, added to every token.
 #[derive(Debug)]
 pub(super) struct ConditionEmbedding {
     /// Of White and of Black: vectors [3, width] of a low rating, of a high one, and of
@@ -123,7 +123,7 @@ impl ConditionEmbedding {
         let of_player = |player: usize| {
             let pick = |tensor: &Tensor| tensor.select(-1, player as i64);
             let (share, known) = (pick(&share), pick(&known));
-            // How much of each of the three vectors.
+            // The weights of the three vectors.
             let mixture = [(1.0 - &share) * &known, &share * &known, 1.0 - &known];
             let mixture = Tensor::stack(&mixture, -1).to_kind(kind);
             mixture.matmul(&weights[self.ratings[player]])

@@ -1,4 +1,4 @@
-//! What the file of a GPT over moves runs.
+//! The exported program of a move-token GPT.
 //!
 //! `forward` reads whole games. `step` reads one more token of each, with the keys and
 //! values of those before it, [layers, B, heads, S, head width], and returns those with
@@ -151,7 +151,7 @@ impl KeyValues for Concatenated {
     fn grow(&mut self, _new: i64) {}
 }
 
-/// What is known of games besides their tokens, with examples.
+/// Inputs about games besides their tokens, with examples.
 fn conditions() -> ([TensorSpec; 2], [Tensor; 2]) {
     let games = EXAMPLE[0];
     let specs = [
@@ -162,7 +162,7 @@ fn conditions() -> ([TensorSpec; 2], [Tensor; 2]) {
     (specs, [ratings, integers([games, 1])])
 }
 
-/// What comes next, at each of so many tokens.
+/// The next-token outputs at each of so many tokens.
 fn next(gpt: &Gpt, tokens: &str) -> Vec<TensorSpec> {
     let logits = |name: &str, classes: usize| {
         TensorSpec::new(name, DataType::F32, &format!("B {tokens} {classes}"))

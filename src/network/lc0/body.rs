@@ -12,10 +12,9 @@ use crate::network::size::Part;
 use crate::network::taps::Tap;
 use tch::Tensor;
 
-/// What the norms of dense embeddings, and of the layers after them, add to the
-/// variance.
+/// Epsilon of the norms of dense embeddings and of the layers after them.
 const EPSILON: f64 = 1e-3;
-/// What the norms of all other layers add.
+/// Epsilon of all other norms.
 const SMALL_EPSILON: f64 = 1e-6;
 
 /// Piece planes of the current position, which the dense embedding reads.
@@ -34,8 +33,7 @@ pub(super) struct Body {
 struct Embedding {
     activation: Activation,
     project: Linear,
-    /// What each feature of each square is multiplied by and shifted by,
-    /// [width, 64].
+    /// The scale and shift of each feature of each square, [width, 64].
     gates: Option<[Slot; 2]>,
     /// Features of the whole board, and what follows where there are some.
     dense: Option<DenseEmbedding>,
@@ -49,12 +47,12 @@ struct DenseEmbedding {
     feed_forward: FeedForward,
 }
 
-/// How encoder layers of one stack are computed.
+/// Settings that all encoder layers of a stack share.
 #[derive(Clone, Copy)]
 pub(super) struct Style {
     /// Scale of what a layer adds to its input.
     pub gain: f64,
-    /// What norms add to the variance.
+    /// Epsilon of the norms.
     pub epsilon: f64,
     pub smolgen_activation: Activation,
     pub feed_forward_activation: Activation,

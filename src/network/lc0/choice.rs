@@ -1,10 +1,10 @@
-//! Which heads of a network are played, and what it then says.
+//! The heads that are played, and the outputs that result.
 
 use super::config::{Lc0Config, Lc0ConfigError, PolicyHead, ValueHead};
 use crate::network::outputs::Output;
 use serde::{Deserialize, Serialize};
 
-/// Which heads of a network are played.
+/// The heads that are played.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeadChoice {
     /// The output `policy`.
@@ -16,7 +16,7 @@ pub struct HeadChoice {
 }
 
 impl HeadChoice {
-    /// Whether a network has these heads.
+    /// Returns whether a network has these heads.
     ///
     /// # Errors
     /// [`Lc0ConfigError::NoHead`], naming those that it has.
@@ -37,7 +37,7 @@ impl HeadChoice {
         Ok(())
     }
 
-    /// What a network computes when it is played with these heads, in order.
+    /// Returns the outputs of a network played with these heads, in order.
     #[must_use]
     pub fn outputs(&self, config: &Lc0Config) -> Vec<Output> {
         let heads = &config.value;

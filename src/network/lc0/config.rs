@@ -19,7 +19,7 @@ pub struct Tower {
     pub squeeze: Option<i64>,
 }
 
-/// What generates attention biases from the board (Lc0's smolgen).
+/// The generator of attention biases from the board (Lc0's smolgen).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SmolgenConfig {
@@ -44,15 +44,15 @@ pub struct EncoderConfig {
     pub attention: i64,
     /// Width of the feed-forward blocks.
     pub feed_forward: i64,
-    /// How attention biases are generated, where they are.
+    /// The generator of attention biases, if there is one.
     pub smolgen: Option<SmolgenConfig>,
 }
 
-/// What an attention body reads of a square.
+/// An attention body's input for a square.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum SquareEmbedding {
-    /// What the tower before it made.
+    /// The output of the tower before it.
     Tower,
     /// The planes, and which squares a queen or a knight reaches from here.
     Map,
@@ -72,7 +72,7 @@ pub enum SquareEmbedding {
 pub struct AttentionBody {
     /// Width of a token.
     pub width: i64,
-    /// What becomes a token.
+    /// The unit that becomes a token.
     pub embedding: SquareEmbedding,
     /// Whether each feature of each square is then multiplied and shifted.
     pub gates: bool,
@@ -84,7 +84,7 @@ pub struct AttentionBody {
     pub feed_forward_activation: Activation,
 }
 
-/// Which policy of a network is played.
+/// The policy that is played.
 #[derive(
     Clone,
     Copy,
@@ -100,14 +100,14 @@ pub struct AttentionBody {
 )]
 #[serde(rename_all = "lowercase")]
 pub enum PolicyHead {
-    /// What a search would play.
+    /// The search's policy.
     #[default]
     Vanilla,
     /// The moves of positions that turned out better than they looked.
     Optimistic,
-    /// What a search would play, flattened.
+    /// The search's policy, flattened.
     Soft,
-    /// What the opponent will answer.
+    /// The opponent's reply.
     Opponent,
 }
 
@@ -132,7 +132,7 @@ impl PolicyHead {
     }
 }
 
-/// Which value of a network ranks moves.
+/// The value that ranks moves.
 #[derive(
     Clone,
     Copy,
@@ -151,7 +151,7 @@ pub enum ValueHead {
     /// The result of the game.
     #[default]
     Winner,
-    /// What a search would find.
+    /// The search's value.
     Q,
     /// The value a few moves on.
     St,
@@ -172,7 +172,7 @@ impl ValueHead {
     }
 }
 
-/// How one policy is made.
+/// The kind of a policy head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum PolicyHeadConfig {
@@ -217,7 +217,7 @@ impl PolicyConfig {
     }
 }
 
-/// How one value is made.
+/// The kind of a value head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ValueHeadConfig {
@@ -233,7 +233,7 @@ pub struct ValueHeadConfig {
     pub buckets: Option<i64>,
 }
 
-/// How the plies to the end of the game are made.
+/// The kind of the moves-left head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MovesLeftConfig {
@@ -254,9 +254,9 @@ pub enum Lc0ConfigError {
     NoHead {
         /// `policy` or `value`.
         kind: &'static str,
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// What there is.
+        /// The known ones.
         known: String,
     },
 }
@@ -265,7 +265,7 @@ pub enum Lc0ConfigError {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lc0Config {
-    /// How positions are encoded: Lc0's number of the format.
+    /// The encoding of positions: Lc0's number of the format.
     pub input_format: u32,
     /// Activation wherever nothing else is said.
     pub activation: Activation,
@@ -301,7 +301,7 @@ impl Lc0Config {
         tower + body + policies.sum::<i64>()
     }
 
-    /// Whether its parts fit each other, as far as their shapes do not tell.
+    /// Returns whether its parts fit each other, as far as their shapes do not tell.
     ///
     /// # Errors
     /// [`Lc0ConfigError::Unsupported`], naming what does not.

@@ -64,9 +64,8 @@ fn channel(from: usize, to: usize, promotion: Option<Role>) -> usize {
     7 * direction.expect("a queen's move") + distance - 1
 }
 
-/// Where each of the 1858 policy entries stands among the logits
-/// [64, channels] of a convolutional policy: its channel on the square a piece
-/// leaves.
+/// The index of each of the 1858 policy entries among the logits [64, channels] of a convolutional
+/// policy: its channel on the from-square.
 pub(super) fn convolutional_gather(channels: i64) -> Vec<i64> {
     (0..POLICY_SIZE)
         .filter_map(from_square_to_square)
@@ -172,7 +171,7 @@ impl Heads {
 }
 
 impl Heads {
-    /// Whether a network played with these heads has an output.
+    /// Returns whether a network played with these heads has an output.
     pub fn has(&self, choice: HeadChoice, output: Output) -> bool {
         let value = |head| self.values.get(&head);
         let has_policy = |head| self.policies.contains_key(&head);
@@ -398,7 +397,7 @@ pub(super) struct Reading<'a> {
     pub tokens: &'a Tensor,
     /// i64 [1858]: where policies by convolution or attention have their entries.
     pub gather: Option<&'a Tensor>,
-    /// What several outputs read, by the layer that made it.
+    /// Shared inputs of several outputs, by the layer that computed them.
     pub known: RefCell<HashMap<Slot, Tensor>>,
 }
 
@@ -439,7 +438,7 @@ impl Reading<'_> {
         Some(policy.forward(self))
     }
 
-    /// What a layer makes, computed once.
+    /// A layer's output, computed once.
     fn once(&self, layer: &Linear, compute: impl FnOnce() -> Tensor) -> Tensor {
         if let Some(known) = self.known.borrow().get(&layer.weight) {
             return known.shallow_clone();

@@ -33,7 +33,7 @@ pub struct Maia3Config {
     /// Width of the heads' hidden layers, and of the squares that a move goes
     /// from and to.
     pub hidden: i64,
-    /// How attention learns where the squares are.
+    /// The position encoding of attention.
     pub gab: GabConfig,
 }
 

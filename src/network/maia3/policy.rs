@@ -15,7 +15,7 @@ use tch::{Device, Tensor};
 /// The order of Maia-3's promotions.
 const ORDER: [Role; PROMOTIONS as usize] = [Role::Queen, Role::Rook, Role::Bishop, Role::Knight];
 
-/// Where promotions begin among Maia-3's moves.
+/// The index of the first promotion among Maia-3's moves.
 const PAIRS: usize = 64 * 64;
 /// Moves that Maia-3 knows.
 pub(super) const MOVES: usize = PAIRS + 64 * PROMOTIONS as usize;
@@ -23,7 +23,7 @@ pub(super) const MOVES: usize = PAIRS + 64 * PROMOTIONS as usize;
 /// An entry of the 1858 that is one move of Maia-3's or another.
 struct Choice {
     entry: usize,
-    /// What tells which: our pieces of this role …
+    /// The piece's role …
     role: Role,
     /// … on this square.
     square: usize,
@@ -131,7 +131,7 @@ fn choices() -> Vec<Choice> {
         .collect()
 }
 
-/// Whether a pawn that moves so is promoted.
+/// Returns whether a pawn that moves so is promoted.
 fn is_promotion(from: usize, to: usize) -> bool {
     let [from, to] = [from, to].map(|square| Square::new(square as u32));
     from.rank() == Rank::Seventh

@@ -1,5 +1,4 @@
-//! What is kept of weights that no longer change, so that what follows from them alone
-//! is computed once.
+//! Frozen weights, and values derived from them once.
 
 use crate::torch::{ComputeType, fused};
 use std::collections::HashMap;
@@ -11,7 +10,7 @@ use tch::Tensor;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in crate::network) struct Slot(pub usize);
 
-/// What is kept of weights that do not change.
+/// Values derived from frozen weights.
 #[derive(Debug)]
 pub(in crate::network) struct Frozen {
     /// Whether blocks go through kernels with packed weights; in f32 alone libtorch's
@@ -21,7 +20,7 @@ pub(in crate::network) struct Frozen {
     pub int8: bool,
     /// Whether any of them does.
     pub multiplies_in_int8: AtomicBool,
-    /// What was made of weights, by what it is and by one of the weights it is made of.
+    /// Derived values, by kind and by one of the weights they derive from.
     made: RwLock<HashMap<(&'static str, Slot), Tensor>>,
 }
 

@@ -9,7 +9,7 @@ const MOST: i64 = 1024;
 /// Width of the one token of a board, as a multiple of the encoder's.
 const TOKEN: i64 = 4;
 
-/// What steps work on, and with.
+/// The inputs of steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WorldState {
@@ -25,7 +25,7 @@ pub enum WorldState {
 }
 
 impl WorldState {
-    /// Whether it is what it is where a configuration says nothing.
+    /// Returns whether it is what it is where a configuration says nothing.
     fn is_default(&self) -> bool {
         *self == WorldState::default()
     }
@@ -38,7 +38,7 @@ pub struct WorldConfig {
     /// The Chessformer that represents positions, and whose heads are read off every
     /// latent board.
     pub encoder: ModelConfig,
-    /// What steps work on, and with.
+    /// The inputs of steps.
     #[serde(default, skip_serializing_if = "WorldState::is_default")]
     pub state: WorldState,
     /// Blocks of a step.

@@ -1,4 +1,4 @@
-//! What the file of a world model runs.
+//! The exported program of a world model.
 //!
 //! `forward` evaluates positions, as for every network that does. `represent` gives their
 //! latents, `step` those after moves, and `predict` what is read off them. `step` takes the
@@ -147,7 +147,7 @@ fn predict(world: &World) -> TracedMethod<'_> {
 }
 
 impl World {
-    /// What latents are.
+    /// The form of latents.
     fn latents(&self, name: &str) -> TensorSpec {
         let [squares, width] = self.config.latents();
         TensorSpec::new(name, DataType::F32, &format!("B {squares} {width}"))

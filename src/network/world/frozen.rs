@@ -31,14 +31,14 @@ pub struct FrozenWorld {
 // is made of them lies behind a lock.
 unsafe impl Sync for FrozenWorld {}
 
-/// What is seen of B boards.
+/// Observations of B boards.
 #[derive(Debug)]
 pub struct Seen {
-    /// What is kept of them, [B, 1 + 2 · blocks, squares, width].
+    /// Their stored form, [B, 1 + 2 · blocks, squares, width].
     pub kept: Tensor,
-    /// What the encoder's heads say: policy, values and moves left.
+    /// The outputs of the encoder's heads: policy, values and moves left.
     pub outputs: Outputs,
-    /// What the rules would say.
+    /// The predicted rules.
     pub rules: RuleLogits,
 }
 
@@ -78,7 +78,7 @@ impl FrozenWorld {
         self.weights.kind()
     }
 
-    /// What is kept of a board: its shape.
+    /// The shape of a stored board.
     #[must_use]
     pub fn shape(&self) -> [i64; 3] {
         let config = self.world.model();
@@ -99,10 +99,9 @@ impl FrozenWorld {
         self.seen(&tokens, &Tensor::cat(&[latents.unsqueeze(1), none], 1))
     }
 
-    /// What comes of moves, entries of the policy i64 `[B]`, from latents
-    /// [B, squares, width]. `past` holds what was kept of T steps before besides latents,
-    /// the oldest first, [2 · blocks, B, squares, T, width]: by the squares as the side sees them that is to move
-    /// after these moves. `absent` bool [B, T] says which are none. T may be 0.
+    /// Steps latents [B, squares, width] by moves, policy entries i64 `[B]`. `past` holds the keys
+    /// and values of T earlier steps, oldest first, [2 · blocks, B, squares, T, width], seen from
+    /// the side to move after these moves. `absent` bool [B, T] marks missing steps. T may be 0.
     #[must_use]
     pub fn step(&self, latents: &Tensor, past: &Tensor, absent: &Tensor, moves: &Tensor) -> Seen {
         let _inference = Inference::begin();

@@ -11,7 +11,7 @@ use tch::Tensor;
 /// Features of each square that the token is made of, and that it is read as.
 const FEATURES: i64 = 16;
 
-/// What the token's norm adds to variances.
+/// Epsilon of the token's norm.
 const EPSILON: f64 = 1e-5;
 
 /// Standard deviation at the start of what tells squares apart.

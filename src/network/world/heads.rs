@@ -1,5 +1,4 @@
-//! What is read off latent boards, as tokens, besides the encoder's own outputs: what the rules would
-//! have said.
+//! Heads on latent boards, as tokens, that predict the rules: legality, checks and endings.
 
 use crate::encode::SQUARE_CLASSES;
 use crate::network::chessformer::ModelConfig;
@@ -15,7 +14,7 @@ const END_FEATURES: [i64; 2] = [8, 64];
 /// At the start few moves are held for legal, as of 1,858 few are.
 const LEGALITY_START: f32 = -4.0;
 
-/// What the rules would say of B latent boards.
+/// Predicted rules for B latent boards.
 #[derive(Debug)]
 pub struct RuleLogits {
     /// Logits of the game having ended, f32 `[B]`.

@@ -1,4 +1,4 @@
-//! What attention over time remembers of the steps so far.
+//! The cache of attention over time.
 
 use tch::Tensor;
 
@@ -21,7 +21,7 @@ pub struct Past {
     blocks: Vec<Option<[Tensor; 2]>>,
     /// Most earlier steps that are kept.
     most: i64,
-    /// Which of the steps before the first new one are none, bool [B, 1, T, 1].
+    /// Marks the missing steps before the first new one, bool [B, 1, T, 1].
     absent: Option<Tensor>,
     /// Whether they are by the squares as the side to move after that one sees them.
     is_turned: bool,
@@ -85,7 +85,7 @@ impl Past {
         Tensor::stack(&parts.collect::<Vec<_>>(), 1)
     }
 
-    /// Which of the steps that a block sees with a new one are none, bool [B, 1, T, 1].
+    /// Marks the missing steps that a block sees with a new one, bool [B, 1, T, 1].
     pub(super) fn absent(&self) -> Option<Tensor> {
         let absent = self.absent.as_ref()?;
         let newest = absent.narrow(2, 0, 1).zeros_like();

@@ -7,7 +7,7 @@ use crate::network::parameters::{Builder, Dense, Initial, Slot, Weights};
 use crate::network::size::Part;
 use tch::{Kind, Tensor};
 
-/// What the norm adds to variances.
+/// Epsilon of the norm.
 const EPSILON: f64 = 1e-5;
 
 /// Attention of each square to itself now and in earlier steps. There are few steps, so
@@ -36,8 +36,8 @@ impl PastAttention {
         }
     }
 
-    /// What squares [B, squares, width] learn. The step's keys and values are added to the past
-    /// of its block.
+    /// Attends from squares [B, squares, width]. The step's keys and values are appended to the
+    /// past of its block.
     pub fn forward(&self, weights: &Weights, x: &Tensor, past: &mut Past, block: usize) -> Tensor {
         let joint = self
             .projection

@@ -158,7 +158,7 @@ impl<'l, 'a> Reader<'l, 'a> {
         Reader { line, at: 0 }
     }
 
-    /// What is wrong with a line that is none of those that are known.
+    /// Describes the first unknown part of a line.
     fn refusal(&self) -> Refusal {
         Refusal::Line(excerpt(self.line.source))
     }
@@ -335,7 +335,7 @@ impl<'l, 'a> Reader<'l, 'a> {
         }
     }
 
-    /// Whether it is a list or a tuple. It recurses no deeper than brackets nest.
+    /// Returns whether it is a list or a tuple. It recurses no deeper than brackets nest.
     fn expression(&mut self, compounds: &Compounds) -> Result<bool, Refusal> {
         match self.next()? {
             Token::Number | Token::Text(_) => Ok(false),
@@ -379,7 +379,7 @@ impl<'l, 'a> Reader<'l, 'a> {
         Ok(())
     }
 
-    /// What begins with a name: a value, its attribute, or the call of an operator.
+    /// Reads an expression that begins with a name: a value, its attribute, or an operator call.
     fn named(&mut self, first: &'a str, compounds: &Compounds) -> Result<bool, Refusal> {
         let start = self.at - 1;
         let mut last = first;

@@ -6,7 +6,7 @@ use super::{Refusal, excerpt};
 use crate::torch::pickle::{Callable, Id, Object, Pickle, PickleError};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How deep objects may nest: libtorch walks through them by recursion.
+/// Deepest nesting of objects: libtorch recurses into them.
 const MOST_NESTED: usize = 32;
 
 /// Bytes of each storage that the tensors lie in, by its record's name in `data/`.
@@ -47,7 +47,7 @@ pub(super) fn read<'a>(bytes: &'a [u8], classes: &Classes) -> Result<Storages<'a
     }
 }
 
-/// Whether an object and those in it have exactly the attributes of their classes.
+/// Returns whether an object and those in it have exactly the attributes of their classes.
 fn check(
     pickle: &Pickle,
     classes: &Classes,
@@ -82,7 +82,7 @@ fn check(
     }
 }
 
-/// Whether a class declares an attribute of this name and type.
+/// Returns whether a class declares an attribute of this name and type.
 fn is_declared(class: &Class, name: &str, value: &Object) -> bool {
     match (class.get(name), value) {
         (Some(Type::Tensor), Object::Tensor(_)) | (Some(Type::Text), Object::Text(_)) => true,

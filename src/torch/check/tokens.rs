@@ -2,18 +2,18 @@
 
 use super::Refusal;
 
-/// How deep brackets may nest. Exporters put what is deeper on lines of its own.
-/// The readers of code, ours and libtorch's, recurse as deep as this.
+/// Deepest nesting of brackets. Exporters put deeper expressions on lines of their own; the code
+/// readers, ours and libtorch's, recurse this deep.
 const MOST_NESTED: usize = 16;
 
-/// What a line is made of.
+/// A token of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token<'a> {
     /// A name or a keyword.
     Name(&'a str),
     /// A number without its sign.
     Number,
-    /// What stands between quotation marks, escapes as they are.
+    /// The text between quotation marks, with its escapes.
     Text(&'a str),
     /// Before the type that a method returns.
     Arrow,

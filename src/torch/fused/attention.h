@@ -131,7 +131,7 @@ void attention(const Attention& block, int64_t first, int64_t last) {
   const int64_t width = block.width, heads = block.heads, head_width = block.head_width;
   const int64_t generated = block.gab.generated, joint = block.joint;
   const int64_t most_rows = round_up_16(kChunk * heads);
-  // What backward does not need is overwritten by the next chunk, or head.
+  // The next chunk, or head, overwrites what backward does not need.
   constexpr int64_t most = kChunk * kSquares;
   const bool keeps = block.projected != nullptr;
   thread_local Scratch scratch;

@@ -1,4 +1,4 @@
-// Which kernels this processor runs, and what their callers share.
+// Selects this processor's kernels.
 #include "autograd.h"
 #include "packed.h"
 #include "../shim.h"
@@ -44,7 +44,7 @@ std::vector<InstructionSet> look() {
     const auto found = features.find(name);
     return found != features.end() && found->second.isBool() && found->second.toBool();
   };
-  // What ATEN_CPU_CAPABILITY takes from libtorch it takes from us.
+  // ATEN_CPU_CAPABILITY limits our kernels as it does libtorch's.
   const std::string level = at::get_cpu_capability();
   if (level.find("AVX") != 0 || !has("avx2") || !has("fma3")) {
     return sets;
@@ -64,7 +64,7 @@ std::vector<InstructionSet> look() {
   return sets;
 }
 
-// How many sets this thread passes over, so that tests reach the others.
+// The number of kernel sets that this thread skips, so that tests reach the others.
 thread_local size_t passed_over = 0;
 
 // The fastest of this processor that is not passed over, null if there is none.

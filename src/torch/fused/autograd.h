@@ -1,5 +1,5 @@
-// What the functions that autograd knows share: kernels for this processor, work
-// on chunks of boards, and sums of gradients.
+// Shared parts of the autograd functions: kernels for this processor, work on chunks of boards,
+// and sums of gradients.
 #pragma once
 
 #include "blocks.h"
@@ -55,7 +55,7 @@ class Sums {
  public:
   Sums(int64_t workers, std::vector<int64_t> sizes);
 
-  // Where a worker's sums for each parameter lie.
+  // Returns a worker's sums for each parameter.
   std::vector<float*> of(int64_t worker) const;
 
   std::vector<at::Tensor> joined() const;

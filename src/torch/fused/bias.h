@@ -106,7 +106,7 @@ struct GabWeights {
   }
 };
 
-// What a chunk needs; backward needs more.
+// Buffers of a chunk; backward needs more.
 template <typename T>
 class GenFrom {
  public:

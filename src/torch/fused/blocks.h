@@ -30,7 +30,7 @@ struct NormEnd {
   const void* bias;
 };
 
-// What a norm keeps for backward; null in inference.
+// A norm's values kept for backward; null in inference.
 struct NormSaved {
   // x + gain · f(x) without mean and in units of its deviation, [tokens, width].
   void* normal;
@@ -49,7 +49,7 @@ struct GabNorm {
   const void *weight, *bias;
 };
 
-// How the biases of a layer's logits are generated from the board.
+// The generator of a layer's attention biases from the board.
 struct Gab {
   // Numbers kept of a square, of the board, and those a head that the generator
   // reads.
@@ -180,7 +180,7 @@ struct DenseSums {
 // Moves of the policy, and pieces besides the knight that a pawn can become.
 constexpr int64_t kPolicy = 1858;
 constexpr int64_t kPromotions = 3;
-// Where a move's logit may stand: pairs of squares, then promotions.
+// Slots of move logits: pairs of squares, then promotions.
 constexpr int64_t kPlaces = kPairs + 8 * 8 * kPromotions;
 
 // Logits of moves by attention from squares to squares.
@@ -191,7 +191,7 @@ struct Policy {
   const void* x;
   // [width, width] and [width] each, and [3, width].
   const void *query, *query_bias, *key, *key_bias, *promotion;
-  // Where each move stands among 4096 pairs and 192 promotions, [1858].
+  // The index of each move among 4096 pairs and 192 promotions, [1858].
   const int64_t* places;
 
   // [boards, 1858].
@@ -267,7 +267,7 @@ struct Nadam {
   float *mean, *square, *direction;
   // 1 − β₁, β₂ and 1 − β₂: in f32 one does not follow from the other.
   float mean_share, beta2, square_share, epsilon;
-  // What the average square is multiplied by; shares of gradient and mean.
+  // The factor of the mean square; the shares of gradient and mean.
   float correction, fresh, kept;
 };
 

@@ -18,7 +18,7 @@ using fused::kRule50Scale;
 
 TESSERA_INLINE void store_one(float x, float* out) { *out = x; }
 TESSERA_INLINE void store_one(float x, uint16_t* out) {
-  // What stands here is as good as exact: integers, and hundredths.
+  // These values are integers and hundredths, so rounding hardly matters.
   uint32_t bits;
   std::memcpy(&bits, &x, sizeof bits);
   *out = static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);

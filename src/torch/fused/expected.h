@@ -1,4 +1,4 @@
-// What operators ask of their tensors before kernels read them.
+// Checks of operators' tensors before kernels read them.
 #pragma once
 
 #include "blocks.h"

@@ -1,4 +1,4 @@
-// How dense layers of tokens multiply: numbers as they are, or as bytes.
+// Number formats of dense layers over tokens: as they are, or as bytes.
 //
 // As bytes, each token and the weights of each output have a scale of their own: dynamic
 // quantisation by row, as PyTorch and llama.cpp have it. Sums are exact in 32 bits. With
@@ -33,7 +33,7 @@ struct Exact {
     int64_t stride;
   };
 
-  // Where tokens lie as products read them: here they stay where they are.
+  // The tokens as products read them; here they stay in place.
   struct TokenBuffer {
     Tokens read(const T* rows, int64_t stride, int64_t) const { return {rows, stride}; }
   };
@@ -142,8 +142,7 @@ struct Quantised {
     uint32_t* panel;
     // Of each output.
     float* scales;
-    // What the sums of each output start from, since `kZeroPoint` is multiplied with every
-    // weight.
+    // Initial values of each output's sum, since `kZeroPoint` is multiplied with every weight.
     int32_t* corrections;
     int64_t inputs;
 

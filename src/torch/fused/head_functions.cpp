@@ -46,7 +46,7 @@ struct DenseBlock {
     return work;
   }
 
-  // What the layers made of x before mish.
+  // Returns the layers' outputs before mish.
   static variable_list kept(const DenseLayers& work, const Tensor& x) {
     return {like(x, {work.boards * kSquares, work.joint})};
   }

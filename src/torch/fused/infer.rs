@@ -12,16 +12,16 @@ pub(crate) fn rms_norm(x: &Tensor, weight: &Tensor, epsilon: f64) -> Tensor {
     y
 }
 
-/// Whether [`cached_attention`] takes queries like these.
+/// Returns whether [`cached_attention`] takes queries like these.
 pub(crate) fn takes_cached_attention(query: &Tensor) -> bool {
     let [query] = raw([Some(query)]);
     // SAFETY: the tensor is valid for the call.
     unsafe { shim::tessera_takes_cached_attention(query) }
 }
 
-/// What one new token of each game, by its queries [B, heads, 1, width], learns of keys and
-/// values [B, heads, S, width] from column `first`, i64 `[B]`, on, or of all of them;
-/// [B, heads, 1, width].
+/// Attention of one new token of each game, by its queries [B, heads, 1, width], to keys and
+/// values [B, heads, S, width], from column `first`, i64 `[B]`, on or to all of them; [B, heads,
+/// 1, width].
 ///
 /// # Panics
 /// If the sizes do not fit each other.
@@ -37,7 +37,7 @@ pub(crate) fn cached_attention(
     learned
 }
 
-/// Whether [`convolution`] computes a layer of kernels [outputs, inputs, 3, 3] in these
+/// Returns whether [`convolution`] computes a layer of kernels [outputs, inputs, 3, 3] in these
 /// numbers.
 pub(crate) fn takes_convolution(layer: Dense) -> bool {
     let [weight, bias] = raw([Some(layer.weight), Some(layer.bias)]);

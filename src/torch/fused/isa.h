@@ -1,4 +1,4 @@
-// What each of isa_*.cpp consists of: the kernels in its namespace.
+// The kernels that each isa_*.cpp compiles in its namespace.
 #pragma once
 
 #include "attention.h"

@@ -52,7 +52,7 @@ TESSERA_INLINE void norm_forward(const NormEnd& norm, int64_t width, const T* x,
   }
 }
 
-// Where what is kept for backward goes from a place on; null in inference.
+// Destination of the values kept for backward; null in inference.
 template <typename T>
 TESSERA_INLINE T* kept_at(void* kept, int64_t place) {
   return kept != nullptr ? static_cast<T*>(kept) + place : nullptr;

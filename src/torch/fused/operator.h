@@ -1,8 +1,8 @@
 // A block of a network as one operator on a processor: as a function that autograd knows,
 // for training, and without a gradient by packed weights, for playing.
 //
-// What a block is says a struct of these parts. Inputs stand in the order of its Rust side:
-// tokens, weights, and behind them those that may be absent.
+// A struct of these parts describes a block. Inputs have the order of the Rust side: tokens,
+// weights, then optional ones.
 //
 //   Work               what its kernels work on
 //   kOptional, kKept   inputs that may be absent, tensors that forward keeps for backward
@@ -28,14 +28,14 @@ using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// What a block is besides its tensors; as in shim.rs.
+// A block's settings other than tensors; as in shim.rs.
 struct Settings {
   int64_t heads;
   double gain, epsilon, epsilon_of_bias;
   bool int8;
 };
 
-// How a block is to be computed, and of what; as in shim.rs.
+// A call of a block; as in shim.rs.
 struct Call {
   enum Way : int64_t { kLearn, kPack, kInfer } way;
   // Null where absent.

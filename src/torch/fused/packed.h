@@ -26,7 +26,7 @@ at::Tensor pack_by(int64_t (*by)(const Block&, void*), const Block& block) {
   return out;
 }
 
-// Where packed weights lie.
+// Packed weights in memory.
 template <typename Block>
 const void* packed(int64_t (*by)(const Block&, void*), const Block& block,
                    const at::Tensor& weights) {

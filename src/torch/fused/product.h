@@ -9,7 +9,7 @@
 
 namespace tessera::TESSERA_ISA {
 
-// How many rows of B a word of its panel holds.
+// Rows of B in a word of its panel.
 template <typename T>
 constexpr int64_t kPair = static_cast<int64_t>(sizeof(uint32_t) / sizeof(T));
 

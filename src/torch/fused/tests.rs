@@ -63,7 +63,7 @@ fn refuses_misfits(
     }
 }
 
-/// Whether the tokens are of another number of boards.
+/// Returns whether the tokens are of another number of boards.
 fn of_other_boards(number: usize, misfit: &Tensor) -> bool {
     number == 0 && misfit.kind() == Kind::Float && misfit.size()[1..] == [64, WIDE]
 }

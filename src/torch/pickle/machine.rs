@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 /// Characters of a storage's name.
 const LONGEST_KEY: usize = 32;
 
-/// How the pickle of a file with code begins: with the version that libtorch writes.
+/// The first bytes of the pickle of a file with code: the version that libtorch writes.
 const BEGINNING: [u8; 2] = [0x80, 2];
 
 /// The operations of a file with code, after those two bytes.
@@ -18,7 +18,7 @@ pub(super) struct Machine<'a> {
     bytes: &'a [u8],
     /// Whether the file has code, so that there may be objects of its classes.
     has_code: bool,
-    /// Where the next operation begins.
+    /// The offset of the next operation.
     at: usize,
     objects: Vec<Object<'a>>,
     stack: Vec<Id>,
@@ -198,7 +198,7 @@ impl<'a> Machine<'a> {
         PickleError::Senseless(self.at)
     }
 
-    /// What must be of files with code.
+    /// Checks a rule that holds for files with code.
     fn expect(&self, is_so: bool) -> Result<(), PickleError> {
         match is_so || !self.has_code {
             true => Ok(()),
@@ -206,7 +206,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Whether tuples of files with code may hold an object: they nest no deeper than the
+    /// Returns whether tuples of files with code may hold an object: they nest no deeper than the
     /// arguments of tensors.
     fn is_plain_or_flat(&self, id: Id) -> bool {
         let is_number = |&id: &Id| matches!(self.get(id), Object::Int(_));
@@ -273,7 +273,7 @@ impl<'a> Machine<'a> {
         &self.objects[id.0 as usize]
     }
 
-    /// Where the part of the stack begins that operations may take from.
+    /// The lowest stack index that operations may pop.
     fn floor(&self) -> usize {
         self.marks.last().copied().unwrap_or(0)
     }
@@ -296,7 +296,7 @@ impl<'a> Machine<'a> {
         Ok(self.last(1)?[0])
     }
 
-    /// What stands on top of the stack, which stays there.
+    /// Returns the top of the stack without popping it.
     fn top(&self) -> Result<Id, PickleError> {
         let above = &self.stack[self.floor()..];
         above.last().copied().ok_or_else(|| self.senseless())
@@ -488,7 +488,7 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// Whether a storage may be called so; `torch.save` numbers them.
+/// Returns whether a storage may be called so; `torch.save` numbers them.
 fn is_key(key: &str) -> bool {
     key.len() <= LONGEST_KEY && key.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }

@@ -13,7 +13,7 @@ pub(crate) struct Storage<'a> {
 }
 
 impl Storage<'_> {
-    /// How many bytes it has, if they can be counted.
+    /// Returns its size in bytes, if that can be computed.
     pub fn bytes(&self) -> Option<usize> {
         self.len.checked_mul(self.kind.elt_size_in_bytes())
     }
@@ -73,7 +73,7 @@ impl<'a> View<'a> {
         &self.shape
     }
 
-    /// How many numbers it holds.
+    /// Returns the number of elements.
     pub fn count(&self) -> usize {
         self.count
     }
@@ -102,7 +102,7 @@ impl<'a> View<'a> {
         Tensor::f_from_data_size(data, &self.shape, self.kind()).ok()
     }
 
-    /// Whether its numbers lie one behind the other.
+    /// Returns whether its numbers lie one behind the other.
     fn is_contiguous(&self) -> bool {
         if self.count == 0 {
             return true;

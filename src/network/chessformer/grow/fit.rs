@@ -91,8 +91,8 @@ fn is_shaw(name: &str) -> bool {
         .any(|table| name.ends_with(&format!("position.{table}")))
 }
 
-/// Whether what is new of a parameter starts at zero: what writes features of
-/// the tokens, and what reads units that are new themselves.
+/// Returns whether what is new of a parameter starts at zero: what writes features of the tokens,
+/// and what reads units that are new themselves.
 fn starts_at_zero(name: &str) -> bool {
     let parts = [
         "attention.output.",

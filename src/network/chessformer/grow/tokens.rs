@@ -6,14 +6,13 @@
 use crate::network::chessformer::{ModelConfig, NormKind};
 use tch::{Kind, Tensor};
 
-/// How many times the tokens of `to` hold each feature of those of `from`, if they hold
-/// copies.
+/// The number of times that tokens of `to` hold each feature of `from`, if they hold copies.
 pub(super) fn copies(from: &ModelConfig, to: &ModelConfig) -> Option<i64> {
     let is_multiple = to.width > from.width && to.width % from.width == 0;
     (to.norm == NormKind::Layer && is_multiple).then_some(to.width / from.width)
 }
 
-/// What a parameter has to do with the features of tokens, and the axis of these.
+/// The relation of a parameter to token features, and their axis.
 enum Role {
     Writes(i64),
     Reads(i64),

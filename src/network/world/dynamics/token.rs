@@ -13,13 +13,13 @@ use crate::network::world::past::Past;
 use crate::network::world::past_attention::PastAttention;
 use tch::{Device, Tensor};
 
-/// What norms add to variances.
+/// Epsilon of the norms.
 const EPSILON: f64 = 1e-5;
 
 /// Width of the hidden layer, as a multiple of the token's.
 const HIDDEN: i64 = 2;
 
-/// How small what feed-forward layers add starts.
+/// The initial scale of feed-forward outputs.
 const GAIN: f64 = 0.1;
 
 /// Steps on one token.
@@ -27,7 +27,7 @@ const GAIN: f64 = 0.1;
 pub(in crate::network::world) struct Token {
     parts: Tensor,
     moves: MoveEmbedding,
-    /// What was ours is theirs.
+    /// Swap perspectives.
     turn: Linear,
     blocks: Vec<Block>,
     norm: Norm,

@@ -38,7 +38,7 @@ pub enum SuiteError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A line is not what it should be.
@@ -48,7 +48,7 @@ pub enum SuiteError {
         path: PathBuf,
         /// Number of the line, counted from 1.
         line: u64,
-        /// What is wrong with it.
+        /// Its problem.
         reason: String,
     },
     /// A game is left out.
@@ -58,7 +58,7 @@ pub enum SuiteError {
         path: PathBuf,
         /// Number of the game, counted from 1.
         game: usize,
-        /// What is wrong with it.
+        /// Its problem.
         source: GameError,
     },
     /// None of the games has what is asked for.
@@ -66,7 +66,7 @@ pub enum SuiteError {
     Unselected {
         /// The file.
         path: PathBuf,
-        /// What is lacking.
+        /// The missing part.
         reason: String,
     },
     /// There is nothing in the file.
@@ -96,7 +96,8 @@ fn text_of(stream: impl Read) -> std::io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// What was read of a file and what was refused; an error if nothing could be used.
+/// Returns the parts that were read and those that were refused; an error if nothing could be
+/// used.
 fn usable<T>(
     read: Vec<T>,
     refused: Vec<SuiteError>,

@@ -1,4 +1,4 @@
-//! What a network sees in a position, for people.
+//! Explanations of what a network sees in a position.
 //!
 //! An [`Explanation`] holds all that can be drawn on a board: the policy and the value
 //! after each move, attention maps with their parts, the policy read off after each
@@ -68,19 +68,19 @@ pub struct Explanation {
     pub evaluation: Evaluation,
     /// The legal moves, the most probable first.
     pub moves: Vec<MoveReport>,
-    /// Which of the moves the attributions and the ablations are about.
+    /// The move that the attributions and ablations explain.
     pub chosen: usize,
     /// Attention maps, where the network has attention.
     pub attention: Option<Attention>,
-    /// What the heads read off after each layer, the first layer first.
+    /// The heads' outputs after each layer, in order.
     pub lens: Vec<LensLayer>,
-    /// What removing each piece changes.
+    /// The effect of removing each piece.
     pub occlusion: Occlusion,
     /// Integrated gradients.
     pub gradients: Gradients,
-    /// What the attention heads look at over the sample, and what each is worth.
+    /// The attention heads over the sample: where they look, and each one's worth.
     pub heads: Vec<Head>,
-    /// What a search finds, where one was asked for.
+    /// The result of a search, if requested.
     pub search: Option<SearchReport>,
     /// The features of a transcoder, where one was given.
     pub transcoder: Option<TranscoderReport>,
@@ -103,11 +103,11 @@ pub struct MoveReport {
     pub q: f32,
     /// Probabilities of win, draw and loss after it.
     pub wdl: [f32; 3],
-    /// How the game has ended after it.
+    /// The game's result after it.
     pub ending: Option<&'static str>,
 }
 
-/// What an explanation is about besides the position.
+/// The subject of an explanation besides the position.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// The move that attributions and ablations are about; the most probable without.
@@ -265,7 +265,7 @@ fn report_moves(
         .collect())
 }
 
-/// Where the moved piece stands afterwards; a castling king on c1, g1, c8 or g8.
+/// The moved piece's square afterwards; a castling king's is c1, g1, c8 or g8.
 fn target(mv: Move) -> usize {
     match mv {
         Move::Castle { king, rook } => {

@@ -1,7 +1,7 @@
 //! The file formats of other programs: networks in and out.
 //!
-//! What is read becomes a [`Network`](crate::network::Network) of one of the
-//! families of [`crate::network`].
+//! Every reader returns a [`Network`](crate::network::Network) of one of the families of
+//! [`crate::network`].
 
 mod exchange;
 pub mod lc0;

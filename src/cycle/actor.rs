@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub struct Actor<'a> {
     /// The loop.
     pub config: &'a CycleConfig,
-    /// How it plays.
+    /// Its playing settings.
     pub actors: &'a ActorConfig,
 }
 

@@ -29,14 +29,14 @@ pub struct CycleConfig {
     /// Rows of a shard; more where the last game brings more.
     #[serde(default = "default_shard_rows")]
     pub shard_rows: u64,
-    /// How positions are searched.
+    /// Search settings.
     #[serde(default)]
     pub search: SearchConfig,
     /// Those who play; without it, none.
     pub actors: Option<ActorConfig>,
     /// Those who search again what was played; without it, none.
     pub reanalysers: Option<ReanalyserConfig>,
-    /// Who trains.
+    /// The trainer.
     pub learner: LearnerConfig,
     /// The match that a network must not lose; without it, every network passes.
     pub gate: Option<GateConfig>,
@@ -53,7 +53,7 @@ fn default_shard_rows() -> u64 {
     4096
 }
 
-/// How positions are searched, by actors and reanalysers.
+/// Search settings of actors and reanalysers.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SearchConfig {
@@ -136,7 +136,7 @@ fn one() -> f64 {
     1.0
 }
 
-/// How actors play.
+/// Settings of actors.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ActorConfig {
@@ -191,7 +191,7 @@ impl Default for ActorConfig {
 pub struct GamesConfig {
     /// The shard: a path or an address.
     pub path: PathBuf,
-    /// How often games are drawn from it, in proportion to the others' weights.
+    /// Its sampling weight relative to the others.
     #[serde(default = "one")]
     pub weight: f64,
     /// Whether the games' results are targets.
@@ -199,7 +199,7 @@ pub struct GamesConfig {
     pub results: bool,
 }
 
-/// What reanalysers search.
+/// The positions that reanalysers search.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReanalyserConfig {
@@ -211,8 +211,7 @@ pub struct ReanalyserConfig {
     pub positions: f64,
     /// Shards of games, of people too.
     pub games: Vec<GamesConfig>,
-    /// How often games are drawn from the loop's own shards, beside the weights of
-    /// `games`.
+    /// The sampling weight of the loop's own shards, beside the weights of `games`.
     pub own: f64,
     /// The generation from which no more is searched again; without it, there is none.
     pub until: Option<u64>,
@@ -231,13 +230,13 @@ impl Default for ReanalyserConfig {
     }
 }
 
-/// How the learner draws from the window.
+/// The learner's sampling from the window.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LearnerConfig {
     /// Its part of the processors.
     pub cores: Share,
-    /// How often a row is seen, at most and on average over all rows (KataGo: 4 to 8).
+    /// Largest average number of times that a row is used (KataGo: 4 to 8).
     pub samples_per_row: f64,
     /// Rows to wait for before the first generation is trained.
     pub least_rows: u64,
@@ -272,11 +271,11 @@ pub struct GateConfig {
     pub visits: u64,
     /// The difference in Elo of the test's null hypothesis.
     pub elo0: f64,
-    /// That of the other hypothesis.
+    /// The other hypothesis's value.
     pub elo1: f64,
-    /// How often the null hypothesis may be turned down where it is true.
+    /// Largest probability of rejecting the null hypothesis if it is true (alpha).
     pub alpha: f64,
-    /// How often it may be accepted where the other is true.
+    /// Largest probability of accepting it if the other is true (beta).
     pub beta: f64,
     /// Books of openings; each opening is played twice, with colours changed.
     pub openings: Vec<BookOptions>,

@@ -26,7 +26,7 @@ pub struct WorkerContext<'a> {
 }
 
 impl WorkerContext<'_> {
-    /// Whether the worker is to stop.
+    /// Returns whether the worker is to stop.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Relaxed)

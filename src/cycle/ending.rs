@@ -14,8 +14,8 @@ use std::process::ExitStatus;
 /// whatever starts workers.
 pub const FINAL: u8 = 78;
 
-/// Whether a restarted worker would fail again for this reason: a mistake in the configuration,
-/// a missing or malformed file, a lack of permission.
+/// Returns whether a restarted worker would fail again for this reason: a mistake in the
+/// configuration, a missing or malformed file, a lack of permission.
 #[must_use]
 pub fn is_final(error: &(dyn Error + 'static)) -> bool {
     let mut causes = successors(Some(error), |error| (*error).source());
@@ -33,7 +33,7 @@ pub fn is_final(error: &(dyn Error + 'static)) -> bool {
     told.unwrap_or(false)
 }
 
-/// Whether the store will fail again.
+/// Returns whether the store will fail again.
 pub(super) fn is_lasting_store(error: &StoreError) -> bool {
     match error {
         StoreError::Io { source, .. } => is_lasting_refusal(source),
@@ -41,8 +41,8 @@ pub(super) fn is_lasting_store(error: &StoreError) -> bool {
     }
 }
 
-/// Whether the system will refuse again. Timeouts and full disks pass, and a worker recreates
-/// its own files.
+/// Returns whether the system will refuse again. Timeouts and full disks pass, and a worker
+/// recreates its own files.
 fn is_lasting_refusal(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -55,7 +55,7 @@ fn is_lasting_refusal(error: &io::Error) -> bool {
     )
 }
 
-/// Whether a file that the configuration names is missing, malformed or refused.
+/// Returns whether a file that the configuration names is missing, malformed or refused.
 fn is_unusable(error: &(dyn Error + 'static)) -> bool {
     let mut causes = successors(Some(error), |error| (*error).source());
     let refused = causes.find_map(|cause| cause.downcast_ref::<io::Error>());
@@ -110,7 +110,7 @@ fn is_final_for_training(error: &TrainError) -> bool {
     }
 }
 
-/// Whether the system refuses access to checkpoints. Damaged ones are replaced.
+/// Returns whether the system refuses access to checkpoints. Damaged ones are replaced.
 fn is_refused(error: &CheckpointError) -> bool {
     matches!(error, CheckpointError::System { source, .. } if is_lasting_refusal(source))
 }
@@ -120,8 +120,8 @@ fn is_refused(error: &CheckpointError) -> bool {
 #[cfg(unix)]
 const ORDERED: [i32; 3] = [2, 9, 15];
 
-/// Whether a process ended because it was told to, and did nothing wrong. Signals such
-/// as SIGABRT and SIGSEGV are its own doing.
+/// Returns whether a process ended because it was told to, and did nothing wrong. Signals such as
+/// SIGABRT and SIGSEGV are its own doing.
 #[must_use]
 pub fn was_ended_by_others(status: ExitStatus) -> bool {
     #[cfg(unix)]

@@ -20,7 +20,7 @@ pub enum CycleConfigError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The file is not of its form.
@@ -28,7 +28,7 @@ pub enum CycleConfigError {
     Syntax {
         /// The file.
         path: PathBuf,
-        /// What is wrong and where.
+        /// The problem and its place.
         source: Box<toml::de::Error>,
     },
     /// A value is out of its range.
@@ -36,7 +36,7 @@ pub enum CycleConfigError {
     Range {
         /// The key.
         key: &'static str,
-        /// What it must be.
+        /// The constraint.
         expected: &'static str,
     },
     /// The table of a kind of worker is missing.
@@ -70,7 +70,7 @@ pub enum CycleError {
     Missing {
         /// The name.
         name: Name,
-        /// What is wrong.
+        /// The problem.
         what: &'static str,
     },
     /// The learner cannot go on from the newest generation.
@@ -121,9 +121,9 @@ pub enum CycleError {
     /// The system refused.
     #[error("cannot use {}: {source}", path.display())]
     Io {
-        /// What was used.
+        /// The resource used.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// There is nothing to search again.

@@ -198,7 +198,7 @@ impl Arena<'_> {
         let score = Mutex::new(Score::default());
         let sprt = self.gate.sprt();
         let work = || -> Result<(), CycleError> {
-            // Whoever has no pair left to play, or failed: no other is begun.
+            // A worker without a pair left to play, or after a failure, begins no other.
             let _end = SetAtEnd(&is_over);
             let mut players = [0, 1]
                 .map(|side: usize| Search::new(Arc::clone(&self.backends[side]), &self.parameters));
@@ -292,7 +292,7 @@ mod tests {
             ..Generation::unfinished(0)
         };
         store.put(&Name::generation(0), &first.to_json()).unwrap();
-        // What is there cannot be read.
+        // The existing file cannot be read.
         let candidate = store.path(&Name::candidate(1));
         std::fs::create_dir_all(&candidate).unwrap();
         let config = r#"

@@ -63,7 +63,7 @@ mod tests {
         assert!(latest.replace(Arc::new(Random::new(2)), 5));
         assert_eq!(latest.generation(), 5);
         assert_eq!(value(&*latest.network()), value(&Random::new(2)));
-        // Whoever searches is not disturbed.
+        // Running searches are not disturbed.
         assert_eq!(value(&*before), value(&Random::new(1)));
     }
 }

@@ -28,7 +28,7 @@ const REPORT: &str = "report.html";
 /// Name of the run's folder there.
 const RUN: &str = "learner";
 
-/// What the learner is doing.
+/// The learner's state.
 #[derive(Clone, Debug)]
 pub enum Learning {
     /// It waits for rows: so many are there, of so many that it needs.
@@ -44,7 +44,7 @@ pub enum Learning {
         number: u64,
         /// Rows of its window.
         window: u64,
-        /// How far it is.
+        /// The distance.
         progress: Progress,
     },
     /// It has put a generation.
@@ -61,7 +61,7 @@ pub enum Learning {
 pub struct Learner<'a> {
     /// The loop.
     pub config: &'a CycleConfig,
-    /// What computes.
+    /// The compute device.
     pub device: Device,
     /// The processes.
     pub world: Arc<World>,
@@ -69,7 +69,7 @@ pub struct Learner<'a> {
     pub observe: &'a mut dyn FnMut(&Learning),
 }
 
-/// What the next generation is trained on.
+/// The training data of the next generation.
 struct Lesson {
     config: TrainConfig,
     rows: u64,
@@ -78,7 +78,7 @@ struct Lesson {
     share: f64,
 }
 
-/// What the first process tells the others to do.
+/// Commands from the first process to the others.
 #[derive(Serialize, Deserialize)]
 enum Order {
     /// To ask again: there is nothing yet. It comes at every look at the store, since

@@ -34,7 +34,7 @@ const PAUSE: f64 = 1.0;
 pub struct Reanalyser<'a> {
     /// The loop.
     pub config: &'a CycleConfig,
-    /// What is searched.
+    /// The searched positions.
     pub reanalysers: &'a ReanalyserConfig,
 }
 
@@ -98,7 +98,7 @@ impl Reanalyser<'_> {
     }
 }
 
-/// Where games are drawn from.
+/// The sources of games.
 struct Sources<'a> {
     shards: Vec<Shard>,
     games: &'a [GamesConfig],
@@ -107,7 +107,7 @@ struct Sources<'a> {
     /// Time between two looks at the store.
     poll: Duration,
     listed: Mutex<Listed>,
-    /// What was left out, which is told of once.
+    /// Skipped items, reported once.
     told: Mutex<HashSet<String>>,
 }
 

@@ -1,4 +1,4 @@
-//! Where games wait until they fill a shard.
+//! Games wait here until they fill a shard.
 
 use super::config::header;
 use super::context::WorkerContext;

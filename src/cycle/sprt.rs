@@ -10,11 +10,11 @@ const BEFORE: f64 = 0.5;
 pub struct Sprt {
     /// The difference of the null hypothesis.
     pub elo0: f64,
-    /// That of the other.
+    /// The other's value.
     pub elo1: f64,
-    /// How often the null hypothesis may be turned down where it is true.
+    /// Largest probability of rejecting the null hypothesis if it is true (alpha).
     pub alpha: f64,
-    /// How often it may be accepted where the other is true.
+    /// Largest probability of accepting it if the other is true (beta).
     pub beta: f64,
 }
 
@@ -40,7 +40,7 @@ impl Sprt {
         count * (high - low) * (2.0 * mean - low - high) / (2.0 * variance)
     }
 
-    /// Whether the test is decided: for `elo1`, or for `elo0`.
+    /// Returns whether the test is decided: for `elo1`, or for `elo0`.
     #[must_use]
     pub fn decision(&self, llr: f64) -> Option<bool> {
         let upper = ((1.0 - self.beta) / self.alpha).ln();

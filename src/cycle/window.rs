@@ -1,4 +1,4 @@
-//! How many of the newest rows a generation is trained on.
+//! The number of newest rows that a generation is trained on.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct WindowConfig {
     /// Rows up to which the window holds all; above 0.
     pub start: f64,
-    /// How much the window grows with the first row beyond these, in 0…1 (KataGo: 0.4).
+    /// The window's growth per row at the first row beyond these, in 0…1 (KataGo: 0.4).
     pub per_row: f64,
     /// The exponent by which growth slows down, in 0…1, not 0 (KataGo: 0.65).
     pub exponent: f64,

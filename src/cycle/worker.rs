@@ -1,5 +1,5 @@
-//! What actors and reanalysers have in common: many threads that make games, one after
-//! the other, with the newest network.
+//! Shared parts of actors and reanalysers: many threads that make games, one after the other, with
+//! the newest network.
 
 use super::config::CycleConfig;
 use super::context::{WorkerContext, tolerate};
@@ -297,7 +297,7 @@ mod tests {
             let (store, bytes, put, taken_up) = (&store, &bytes, &put, &taken_up);
             let folder = &folder;
             move |_, stopped: &dyn Fn() -> bool| {
-                // What is there cannot be read, until the file takes its place at once.
+                // The existing file cannot be read, until the new one replaces it.
                 let place = store.path(&Name::network(1));
                 std::os::unix::fs::symlink(folder.path(), &place).unwrap();
                 put(1);

@@ -1,4 +1,4 @@
-//! What training data lies at a path.
+//! The training data at a path.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -29,7 +29,7 @@ pub enum ContentsError {
     Read {
         /// The path.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// A shard cannot be read.

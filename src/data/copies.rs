@@ -1,5 +1,5 @@
-//! How far games follow other games move by move: what a network that writes games has
-//! learned by heart.
+//! Measures how far games follow known games move by move, as memorised by a network that writes
+//! games.
 
 use super::record::Record;
 use super::replay::{ReplayError, main_line};
@@ -19,7 +19,7 @@ pub struct KnownGames {
     whole: HashSet<u64>,
 }
 
-/// How many games follow known ones.
+/// The number of games that follow known ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Followers {
     /// Games that are so long.

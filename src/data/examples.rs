@@ -1,4 +1,4 @@
-//! What a family of networks trains on: examples, drawn out of games.
+//! Training examples of a family of networks, drawn from games.
 //!
 //! The loader decides which games and blocks come when. What an example is, how many
 //! a game gives and how they lie side by side in a batch, [`Examples`] decide:
@@ -95,10 +95,10 @@ pub trait Columns: Default + Send + 'static {
     /// Adds one.
     fn push(&mut self, example: &Self::Example);
 
-    /// How many there are.
+    /// Their number.
     fn len(&self) -> usize;
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }

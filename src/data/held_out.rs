@@ -1,15 +1,14 @@
-//! What no network may be trained on: positions of test sets, and the games of a
-//! share kept for validation.
+//! Positions that no network may be trained on: those of test sets, and games of the validation
+//! share.
 
 use std::collections::HashSet;
 
 use super::record::Record;
 use super::replay::{ReplayError, walk};
 
-/// Whether a game of this hash ([`Record::hash`]) is among the `share` of all games
-/// that is held out. Training keeps the share `data.validation` from its network, so
-/// that a network is measured on games that it never saw; a smaller share is part of
-/// a larger one.
+/// Returns whether a game of this hash ([`Record::hash`]) is among the `share` of all games that
+/// is held out. Training keeps the share `data.validation` from its network, so that a network is
+/// measured on games that it never saw; a smaller share is part of a larger one.
 #[must_use]
 pub fn is_held_out(game: u64, share: f64) -> bool {
     game as f64 / 2f64.powi(64) < share || share >= 1.0
@@ -22,8 +21,7 @@ pub struct HeldOut {
 }
 
 impl HeldOut {
-    /// Whether a game contains one of the positions, in its main line or in a
-    /// variation.
+    /// Returns whether a game contains one of the positions, in its main line or in a variation.
     ///
     /// # Errors
     /// [`ReplayError`] if the record does not describe a game.

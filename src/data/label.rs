@@ -41,7 +41,7 @@ use crate::softmax::softmax;
 /// Share of the position's own value in its short-term value.
 const SHORT_TERM_STEP: f32 = 1.0 / 6.0;
 
-/// What a score after a move in a PGN refers to.
+/// The position that a score after a move in a PGN refers to.
 ///
 /// Shards and the command line use the words `chooser` and `analysis`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
@@ -59,10 +59,10 @@ pub enum EvalRefersTo {
     PositionReached,
 }
 
-/// Which targets a source's games give.
+/// The targets that a source's games give.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TargetRules {
-    /// What scores refer to; `None` ignores them.
+    /// The position that scores refer to; `None` ignores scores.
     pub evals: Option<EvalRefersTo>,
     /// Whether every move of the main line is a target, whoever chose it.
     pub played: bool,

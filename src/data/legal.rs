@@ -45,7 +45,7 @@ impl Legal {
         &self.0
     }
 
-    /// Whether `index` is in the set.
+    /// Returns whether `index` is in the set.
     #[must_use]
     pub fn contains(&self, index: u16) -> bool {
         self.0

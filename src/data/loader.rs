@@ -40,7 +40,7 @@ pub use sampling::{Sampling, SourceConfig};
 /// Batches that wait ready for the trainer.
 const PREFETCH: usize = 8;
 
-/// Which of the games to draw from.
+/// The games to draw from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Split {
     /// The training games, epoch after epoch without end.
@@ -104,9 +104,9 @@ pub enum LoaderError {
     Setting {
         /// The number.
         name: &'static str,
-        /// What it is.
+        /// Its value.
         value: f64,
-        /// What it must be.
+        /// The constraint.
         expected: &'static str,
     },
     /// The data does not fill a batch.
@@ -145,7 +145,7 @@ pub enum LoaderError {
         epoch: u64,
         /// The group asked for.
         group: u64,
-        /// How many there are.
+        /// Their number.
         groups: u64,
     },
     /// A thread could not be started.

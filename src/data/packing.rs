@@ -18,7 +18,7 @@ const CHUNKS: usize = 256;
 /// Games that are judged between two signs of progress.
 const JUDGED: usize = 512;
 
-/// What becomes of games on their way into a shard.
+/// Counts of games on their way into a shard.
 #[derive(Debug, Default)]
 pub struct PackOptions {
     /// Games that reach one of these positions are left out.
@@ -51,7 +51,7 @@ pub struct PackCounts {
     pub cut: u64,
 }
 
-/// What happens while games are packed.
+/// Events of packing.
 #[derive(Debug)]
 pub enum PackEvent<'a> {
     /// An unusable game or record is skipped: where it is, and why.
@@ -84,7 +84,7 @@ pub enum PackError {
 /// out.
 pub type Judge<'a> = dyn Fn(&[Record], u64) -> Judged + 'a;
 
-/// What a [`Judge`] makes.
+/// The output of a [`Judge`].
 pub type Judged = Result<Vec<Record>, Box<dyn Error + Send + Sync>>;
 
 /// A shard in the making.

@@ -87,7 +87,7 @@ impl SearchResult {
         }
     }
 
-    /// Whether it stands for a position that was searched.
+    /// Returns whether it stands for a position that was searched.
     #[must_use]
     pub fn is_searched(&self) -> bool {
         // Values are rounded to −32767 and up.

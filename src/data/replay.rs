@@ -24,7 +24,7 @@ pub enum ReplayError {
     Search {
         /// Plies before the position.
         ply: usize,
-        /// How many legal moves there are.
+        /// The number of legal moves.
         legal: usize,
     },
     /// A move is not among the legal ones.
@@ -34,7 +34,7 @@ pub enum ReplayError {
         node: usize,
         /// The legal move it names, from 0.
         ordinal: u8,
-        /// How many legal moves there are.
+        /// The number of legal moves.
         legal: usize,
     },
 }

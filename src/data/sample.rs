@@ -4,7 +4,7 @@ use crate::encode::Input;
 
 use super::legal::Legal;
 
-/// How a game ended for one of its players.
+/// A game's result for one of its players.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Wdl {
     /// The player won.

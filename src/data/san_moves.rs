@@ -8,7 +8,7 @@ use shakmaty::san::SanPlus;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// How often each move was played, by its text.
+/// The count of each move, by its text.
 pub type MoveCounts = BTreeMap<String, u64>;
 
 /// Why moves cannot be counted.
@@ -22,7 +22,7 @@ pub enum CountError {
     Replay {
         /// The shard.
         path: PathBuf,
-        /// What is wrong with the game.
+        /// The game's problem.
         source: ReplayError,
     },
 }

@@ -54,7 +54,7 @@ const TRAILER: usize = 8 + 4 + 8;
 pub struct Header {
     /// Names of the files of the games.
     pub sources: Vec<String>,
-    /// Which targets the games give.
+    /// The targets that the games give.
     #[serde(flatten)]
     pub rules: TargetRules,
 }
@@ -62,7 +62,7 @@ pub struct Header {
 /// One block's entry in the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockEntry {
-    /// Where the block begins in the file.
+    /// The block's offset in the file.
     pub offset: u64,
     /// Its length in bytes.
     pub length: u64,
@@ -82,7 +82,7 @@ pub enum ShardError {
     Io {
         /// The shard.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The file is not a shard.
@@ -108,7 +108,7 @@ pub enum ShardError {
     Damaged {
         /// The shard.
         path: PathBuf,
-        /// What is wrong with which part.
+        /// The part and its problem.
         part: String,
     },
     /// A block's columns do not fit together.
@@ -118,7 +118,7 @@ pub enum ShardError {
         path: PathBuf,
         /// The block, from 0.
         block: usize,
-        /// What does not fit.
+        /// The mismatch.
         source: ColumnError,
     },
     /// A game cannot be played through.
@@ -130,7 +130,7 @@ pub enum ShardError {
         block: usize,
         /// The game in the block, from 0.
         game: usize,
-        /// What is wrong with it.
+        /// Its problem.
         source: ReplayError,
     },
 }

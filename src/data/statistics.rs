@@ -1,4 +1,4 @@
-//! What a body of training data consists of.
+//! Statistics of training data.
 
 mod survey;
 

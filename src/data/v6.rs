@@ -78,7 +78,7 @@ pub enum V6Fault {
     Value {
         /// The record's field.
         name: &'static str,
-        /// What it holds.
+        /// Its content.
         value: f32,
     },
 }
@@ -89,8 +89,8 @@ pub enum V6Fault {
 pub struct V6Error {
     /// The chunk; in a tar, the tar's path and the member's.
     pub path: PathBuf,
-    /// Where the record begins in the unpacked bytes.
+    /// The record's offset in the unpacked bytes.
     pub offset: u64,
-    /// What is wrong with it.
+    /// Its problem.
     pub fault: V6Fault,
 }

@@ -67,7 +67,7 @@ pub const POSITIONS: [&str; 34] = [
     "8/3p1p2/5Ppp/K2R2bk/4pPrr/6Pp/4B2P/3N4 w - - 0 1",
 ];
 
-/// What the searches took together.
+/// The searches' total cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Measurement {
     /// Visits at the roots.

@@ -13,7 +13,7 @@ use shakmaty::san::SanPlus;
 use shakmaty::{CastlingMode, Move};
 use std::path::Path;
 
-/// What may follow a move without changing it.
+/// Suffixes that do not change a move.
 const MARKS: [char; 4] = ['+', '#', '!', '?'];
 
 /// A position and what is asked of it.
@@ -89,7 +89,7 @@ impl Entry {
         Ok(entry)
     }
 
-    /// What `choice` is worth here.
+    /// The score of `choice` here.
     #[must_use]
     pub fn judge(&self, choice: &Choice) -> Verdict {
         let points = |mv: Move| {
@@ -129,7 +129,7 @@ impl Entry {
         points.max().unwrap_or(0)
     }
 
-    /// What is asked, as a reader of chess writes it.
+    /// The question in chess notation.
     #[must_use]
     pub fn question(&self) -> String {
         let san = |moves: &[Move]| -> String {
@@ -160,7 +160,7 @@ impl Entry {
     }
 }
 
-/// What an answer is worth.
+/// The score of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
     /// Whether it is what was asked for.
@@ -240,11 +240,11 @@ pub fn sample(entries: Vec<Entry>, limit: usize) -> Vec<Entry> {
 /// A player's answer to an entry.
 #[derive(Clone, Debug)]
 pub struct Attempt {
-    /// What was asked.
+    /// The question.
     pub entry: Entry,
-    /// What was played; `None` before the answer, or without a legal move.
+    /// The played move; `None` before the answer, or without a legal move.
     pub played: Option<Move>,
-    /// What that is worth.
+    /// Its value.
     pub verdict: Verdict,
 }
 

@@ -1,5 +1,4 @@
-//! How well networks imagine: futures that they decode, held against those that an engine
-//! predicted, ply by ply.
+//! The accuracy of predicted futures: compares decoded futures with an engine's, ply by ply.
 
 use crate::backend::PredictedFuture;
 use crate::data::examples::{Columns, Future, HorizonColumns, PositionColumns};
@@ -10,7 +9,7 @@ use shakmaty::{CastlingMode, Chess, Color, EnPassantMode, Position, PositionErro
 use std::time::{Duration, Instant};
 use tch::{Device, Kind, Tensor};
 
-/// What is counted of positions.
+/// Counts of positions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FutureAccuracy {
     /// Positions with a move to find.
@@ -23,7 +22,7 @@ pub struct FutureAccuracy {
     pub elapsed: Duration,
 }
 
-/// What is counted of a ply.
+/// Counts of a ply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct PlyCounts {
     /// Boards that an engine predicted.

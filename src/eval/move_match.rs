@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 
 /// Width of a band of ratings.
 pub const BAND: u16 = 200;
-/// Where the last band begins; it has no upper end.
+/// The lower end of the last band, which has no upper end.
 pub const LAST_BAND: u16 = 2200;
 
 /// A band of the mover's rating.

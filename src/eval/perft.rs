@@ -15,7 +15,7 @@ pub struct Entry {
     pub counts: Vec<(u32, u64)>,
 }
 
-/// How a position fared.
+/// The result of a position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Every count tried was right; so many leaves were counted.
@@ -24,9 +24,9 @@ pub enum Outcome {
     Wrong {
         /// The depth at which it differs.
         depth: u32,
-        /// What the suite says.
+        /// The suite's answer.
         expected: u64,
-        /// What was counted.
+        /// The counts.
         counted: u64,
     },
     /// The position is not accepted as one that chess can be played from.

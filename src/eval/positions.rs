@@ -42,7 +42,7 @@ pub fn read(path: &Path) -> Result<(Vec<Game>, Vec<SuiteError>), SuiteError> {
     super::usable(positions, refused, path)
 }
 
-/// Whether a text begins with names of columns: the board of a position has strokes.
+/// Returns whether a text begins with names of columns: the board of a position has strokes.
 fn is_table(text: &str) -> bool {
     let first = lines(text).next();
     first.is_some_and(|(_, line)| line.contains(',') && !line.contains('/'))

@@ -23,7 +23,7 @@ use std::path::Path;
 
 /// Width of a rating band.
 pub const BAND: u32 = 200;
-/// Where the last band begins; it has no upper end.
+/// The lower end of the last band, which has no upper end.
 pub const LAST_BAND: u32 = 2800;
 /// Bytes of the largest file of puzzles: 4 GiB, some four times all that Lichess
 /// has.
@@ -36,7 +36,7 @@ const SAMPLE_SEED: u64 = 1858;
 pub struct Puzzle {
     /// Lichess's name of it.
     pub id: String,
-    /// How hard it is, on Lichess's scale.
+    /// Its difficulty, on Lichess's scale.
     pub rating: u32,
     /// Lichess's names of what it is about, with spaces between them; `None` where the
     /// file has no column of them.
@@ -102,7 +102,7 @@ impl Puzzle {
         })
     }
 
-    /// Where the puzzle's rating band begins.
+    /// The lower end of the puzzle's rating band.
     #[must_use]
     pub fn band(&self) -> u32 {
         (self.rating / BAND * BAND).min(LAST_BAND)
@@ -243,7 +243,7 @@ impl Attempt {
         &self.puzzle
     }
 
-    /// Whether the whole solution has been found.
+    /// Returns whether the whole solution has been found.
     #[must_use]
     pub fn solved(&self) -> bool {
         self.solved
@@ -280,7 +280,7 @@ impl Task for Attempt {
     }
 }
 
-/// How many puzzles were solved.
+/// The number of solved puzzles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct SolveRate {
     /// Puzzles solved.

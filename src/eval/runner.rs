@@ -31,7 +31,7 @@ pub trait Task: Send {
 pub struct Player {
     /// It forgets everything between tasks, or remembers nothing anyway.
     pub agent: Box<dyn Agent>,
-    /// How long it thinks about each position.
+    /// The limit for each position.
     pub limits: Limits,
 }
 

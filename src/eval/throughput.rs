@@ -68,9 +68,9 @@ pub enum MeasureError {
     /// The system has too few threads.
     #[error("the system has no {threads} threads: {source}")]
     Threads {
-        /// How many there were to be.
+        /// The expected number.
         threads: usize,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
 }

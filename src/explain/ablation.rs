@@ -1,4 +1,4 @@
-//! What a network does without one of its attention heads.
+//! A network's outputs without one of its attention heads.
 
 use super::ExplainError;
 use super::evaluator::{Evaluated, Evaluator};

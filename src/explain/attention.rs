@@ -12,8 +12,8 @@ pub const SQUARES: usize = 64;
 pub struct Attention {
     /// The layers, the first one first.
     pub layers: Vec<AttentionLayer>,
-    /// What attacks add to the logits of every layer, a map for each head: a part of
-    /// each layer's `bias`, where the network is told of attacks.
+    /// The attack bias of every layer's logits, a map for each head: part of each layer's `bias`,
+    /// if the network reads attacks.
     pub attacks: Option<Vec<Vec<f32>>>,
 }
 

@@ -1,4 +1,4 @@
-//! How a network denoises the future, step by step.
+//! A network's denoising of the future, step by step.
 
 use super::ExplainError;
 use crate::backend::Decoding;
@@ -24,7 +24,7 @@ const SCRIPT: &str = concat!(
     include_str!("denoising/script.js")
 );
 
-/// How a network imagines the future of one position.
+/// A network's imagined future of one position.
 #[derive(Clone, Debug, Serialize)]
 pub struct Denoising {
     /// The network's name.
@@ -35,7 +35,7 @@ pub struct Denoising {
     pub black: bool,
     /// The pieces of the position, from a1 to h8: a FEN's letters, `.` where there is none.
     pub pieces: String,
-    /// What was known after each step.
+    /// The known part after each step.
     pub steps: Vec<DenoisingStep>,
     /// The legal moves by the last step, the most probable first.
     pub moves: Vec<ReadMove>,
@@ -43,7 +43,7 @@ pub struct Denoising {
     pub line: Vec<String>,
 }
 
-/// What was known after a step.
+/// The known part after a step.
 #[derive(Clone, Debug, Serialize)]
 pub struct DenoisingStep {
     /// The board after each ply.
@@ -59,7 +59,7 @@ pub struct Frame {
     pub pieces: String,
     /// `1` for each square that is known, else `0`.
     pub known: String,
-    /// How likely the network found each piece when it was asked last, in percent.
+    /// The probability of each piece at the last evaluation, in percent.
     pub sure: Vec<u8>,
 }
 
@@ -68,7 +68,7 @@ pub struct Frame {
 pub struct ImaginedMove {
     /// The squares that it leaves and reaches.
     pub uci: String,
-    /// How likely the network found it.
+    /// Its probability by the network.
     pub probability: f32,
     /// Whether it is known.
     pub known: bool,
@@ -160,7 +160,7 @@ pub fn denoising_page(denoising: &Denoising) -> String {
     page.render(&json!(denoising))
 }
 
-/// What is known after a step, as White sees it; `turn` moves in the present.
+/// The known part after a step, from White's side; `turn` is to move in the present.
 fn step(state: &Revealed, turn: Color) -> DenoisingStep {
     // The side to move on the board after so many plies.
     let mover = |ply: usize| if ply.is_multiple_of(2) { turn } else { !turn };

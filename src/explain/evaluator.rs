@@ -50,7 +50,7 @@ pub(super) struct Evaluator<'a> {
     format: InputFormat,
     /// The words of an [`Input`] that the network reads; `None` if all.
     words: Option<Vec<i64>>,
-    /// What ranks moves where that is not the result, and its error.
+    /// The output that ranks moves other than the result, and its error.
     value: Option<[Output; 2]>,
 }
 
@@ -60,11 +60,11 @@ pub(super) struct Inside {
     pub evaluated: Evaluated,
     /// The row that the network read, i64 [1, words].
     pub row: Tensor,
-    /// Where the network sees each square of the board.
+    /// The network's index of each square.
     pub seen: [usize; 64],
     /// Policy entries of the legal moves.
     pub indices: Vec<i64>,
-    /// What [`Taps`] collected.
+    /// The tensors that [`Taps`] collected.
     pub taps: BTreeMap<String, Tensor>,
 }
 
@@ -107,8 +107,7 @@ impl<'a> Evaluator<'a> {
             .collect()
     }
 
-    /// How many evaluations a part of an explanation may take: it does less with larger
-    /// networks.
+    /// Budget of evaluations for a part of an explanation: larger networks get fewer.
     pub fn affordable(&self) -> usize {
         let macs = self.network.architecture.size().macs_total.max(1);
         usize::try_from(AFFORDABLE / macs).unwrap_or(usize::MAX)
@@ -131,14 +130,14 @@ impl<'a> Evaluator<'a> {
         })
     }
 
-    /// What the network reads of games, i64 [B, words].
+    /// The network's input for games, i64 [B, words].
     pub fn rows(&self, games: &[Game]) -> Tensor {
         let inputs = games.iter().map(|game| self.format.encode(game).0);
         let inputs: Vec<Input> = inputs.collect();
         torch::rows(&inputs, self.words.as_deref()).expect("rows of one width")
     }
 
-    /// Where the network sees each square of the board.
+    /// The network's index of each square.
     pub fn seen(&self, game: &Game) -> [usize; 64] {
         let (_, transform) = self.format.encode(game);
         let turn = game.position().turn();
@@ -209,7 +208,7 @@ impl<'a> Evaluator<'a> {
         })
     }
 
-    /// What [`Taps`] collect of these games' positions.
+    /// Collects [`Taps`] of these games' positions.
     pub fn taps(&self, games: &[Game]) -> BTreeMap<String, Tensor> {
         let rows = self.rows(games);
         let taps = Taps::default();

@@ -15,13 +15,13 @@ use serde::Serialize;
 use shakmaty::Role;
 use tch::{Kind, Tensor};
 
-/// What of the difference the attributions may miss.
+/// The share of the difference that attributions may miss.
 pub const TOLERANCE: f32 = 0.01;
 /// Steps of the first sum.
 const FEWEST: usize = 16;
 /// Steps after which what is missing is reported: a second of one core for tessera-xs.
 pub const MOST: usize = 256;
-/// What a gradient costs beside an evaluation, both counted.
+/// The cost of a gradient in evaluations, the evaluation included.
 const GRADIENT_COST: usize = 3;
 
 /// Attributions of the value and of a move.
@@ -36,7 +36,7 @@ pub struct Gradients {
     pub steps: usize,
 }
 
-/// What each square contributes to one number.
+/// Each square's contribution to one number.
 #[derive(Clone, Debug, Serialize)]
 pub struct Attribution {
     /// The contributions of the 64 squares, history included.
@@ -45,7 +45,7 @@ pub struct Attribution {
     pub baseline: f32,
     /// The number for the position.
     pub output: f32,
-    /// What the contributions miss of `output − baseline`, as a share of it.
+    /// The share of `output − baseline` that the contributions miss.
     pub remainder: f32,
 }
 
@@ -62,13 +62,13 @@ struct Path<'a> {
     evaluator: &'a Evaluator<'a>,
     /// Planes [1, n, 8, 8] of the kings alone.
     baseline: Tensor,
-    /// What is added to them on the way.
+    /// Additions to them on the way.
     difference: Tensor,
-    /// What else the network reads, `[1]` each.
+    /// Other inputs of the network, `[1]` each.
     others: Vec<Tensor>,
     /// Policy entries of the legal moves.
     indices: Tensor,
-    /// Which of them is explained.
+    /// The explained one.
     mv: i64,
 }
 

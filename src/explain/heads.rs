@@ -18,13 +18,13 @@ pub struct Head {
     pub layer: usize,
     /// Its number in the layer, from 1.
     pub head: usize,
-    /// How it looks along each relation; empty without a sample.
+    /// Its attention along each relation; empty without a sample.
     pub relations: Vec<RelationScore>,
-    /// What the network does without it; not of networks for which that takes minutes.
+    /// The network's outputs without it; omitted if that takes minutes.
     pub ablation: Option<Ablation>,
 }
 
-/// How a head looks along one relation, over the sample.
+/// A head's attention along one relation, over the sample.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct RelationScore {
     /// The relation.
@@ -38,7 +38,7 @@ pub struct RelationScore {
     pub score: f32,
 }
 
-/// What changes without a head: its part of the layer's output is zero.
+/// Changes without a head: its part of the layer's output is set to zero.
 #[derive(Clone, Debug, Serialize)]
 pub struct Ablation {
     /// Expected result of the mover without the head.
@@ -49,11 +49,11 @@ pub struct Ablation {
     pub divergence: f32,
     /// The most probable move without it, in UCI notation.
     pub first: String,
-    /// What changes over the sample.
+    /// Changes over the sample.
     pub sample: Option<SampleAblation>,
 }
 
-/// What changes over positions of the sample without a head.
+/// Changes without a head, over positions of the sample.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct SampleAblation {
     /// Positions that were evaluated.
@@ -114,7 +114,7 @@ fn attention(evaluator: &Evaluator, games: &[Game]) -> Vec<Tensor> {
     names.map_while(|name| taps.remove(&name)).collect()
 }
 
-/// Which squares are related in each game, f32 [B, 64, 64], likewise.
+/// Marks related squares in each game, f32 [B, 64, 64], likewise.
 fn masks(evaluator: &Evaluator, games: &[Game], relation: Relation) -> Tensor {
     let mut masks = vec![0f32; games.len() * 64 * 64];
     for (game, mask) in games.iter().zip(masks.chunks_exact_mut(64 * 64)) {

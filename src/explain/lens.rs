@@ -9,7 +9,7 @@ use crate::network::Positions;
 use serde::Serialize;
 use tch::Tensor;
 
-/// What the heads read after one layer.
+/// The heads' outputs after one layer.
 #[derive(Clone, Debug, Serialize)]
 pub struct LensLayer {
     /// 0 is the embedding, then come the layers.

@@ -7,7 +7,7 @@ use serde::Serialize;
 use shakmaty::fen::Fen;
 use shakmaty::{EnPassantMode, Move, Position, Role, Square};
 
-/// What each piece is worth to the value and to a move.
+/// Each piece's worth to the value and to a move.
 #[derive(Clone, Debug, Serialize)]
 pub struct Occlusion {
     /// Expected result of the mover with all pieces. As of all positions here, nothing
@@ -22,7 +22,7 @@ pub struct Occlusion {
 /// One piece removed.
 #[derive(Clone, Debug, Serialize)]
 pub struct Occluded {
-    /// Where the piece stands.
+    /// The piece's square.
     pub square: usize,
     /// The piece as FEN writes it.
     pub piece: char,

@@ -81,9 +81,9 @@ fn without_attention(explanation: &Explanation) -> Value {
     serde_json::to_value(bare).expect("plain data")
 }
 
-/// How many layers fit into so many bytes of the page.
+/// Returns the number of layers that fit into a byte budget of the page.
 fn fitting(attention: &Attention, room: usize) -> usize {
-    // What stands around the bytes of a map.
+    // The bytes around a map's content.
     const AROUND: usize = 64;
     let bytes = |maps: usize| maps * ((64 * 64usize).div_ceil(3) * 4 + AROUND);
     let Some(first) = attention.layers.first() else {

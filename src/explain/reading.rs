@@ -1,5 +1,5 @@
-//! How a network over moves reads a game: what may follow by its own account, legal or
-//! not, which moves it looks back at, and the board as it knows it after each layer.
+//! A move-token GPT's view of a game: its predicted next moves, legal or not, the moves it attends
+//! to, and the board it knows after each layer.
 
 use super::ExplainError;
 use super::denoising::letters;
@@ -22,7 +22,7 @@ const SCRIPT: &str = concat!(include_str!("board.js"), include_str!("reading/scr
 const LISTED: usize = 40;
 const OF_LAYER: usize = 3;
 
-/// How a network reads a game.
+/// A network's view of a game.
 #[derive(Clone, Debug, Serialize)]
 pub struct Reading {
     /// The network's name.
@@ -42,11 +42,11 @@ pub struct Reading {
     /// The probabilities that White wins, of a draw, and that Black wins, if the network
     /// tells them.
     pub outcome: Option<[f32; 3]>,
-    /// What is known after each layer.
+    /// The knowledge after each layer.
     pub layers: Vec<ReadLayer>,
 }
 
-/// What may follow.
+/// The tokens that may follow.
 #[derive(Clone, Debug, Serialize)]
 pub struct NextToken {
     /// A move as the vocabulary writes it, or how the game ends.
@@ -57,10 +57,10 @@ pub struct NextToken {
     pub legal: bool,
 }
 
-/// What the network would know if a layer were its last.
+/// The network's knowledge if a layer were its last.
 #[derive(Clone, Debug, Serialize)]
 pub struct ReadLayer {
-    /// How much the last token looks at each, the mean over the heads.
+    /// The last token's attention to each, averaged over the heads.
     pub looks: Vec<f32>,
     /// The likeliest tokens.
     pub next: Vec<NextToken>,
@@ -73,9 +73,9 @@ pub struct ReadLayer {
 pub struct KnownBoard {
     /// The likeliest pieces, as [`Reading::pieces`].
     pub pieces: String,
-    /// How likely each is, in percent.
+    /// The probability of each, in percent.
     pub sure: Vec<u8>,
-    /// How many squares are right.
+    /// The number of correct squares.
     pub right: usize,
 }
 

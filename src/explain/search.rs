@@ -1,4 +1,4 @@
-//! What a search makes of the position, beside what the policy says at once.
+//! A search's result for the position, beside the raw policy.
 
 use crate::backend::{Backend, BackendError};
 use crate::chess::Game;

@@ -29,7 +29,7 @@ const BATCH: usize = 32;
 /// A transcoder of one layer's feed-forward block.
 #[derive(Debug)]
 pub struct Transcoder {
-    /// What it was made from, and how good it is.
+    /// Its source and quality.
     pub about: TranscoderAbout,
     /// [width, features].
     encoder: Tensor,
@@ -49,7 +49,7 @@ impl Transcoder {
         greatest(&all, self.about.top_k)
     }
 
-    /// What activations [N, features] say of the block's output [N, width].
+    /// Reconstructs the block's output [N, width] from activations [N, features].
     fn decode(&self, activations: &Tensor) -> Tensor {
         activations.matmul(&self.decoder) + &self.decoder_bias
     }

@@ -45,7 +45,7 @@ pub enum ExchangeError {
     Onnx(#[from] OnnxError),
 }
 
-/// What a network file is.
+/// The kind of a network file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
     /// TorchScript, as the engine plays it.
@@ -58,9 +58,9 @@ pub enum FileKind {
     Onnx,
 }
 
-/// How a zip archive begins.
+/// The first bytes of a zip archive.
 const ZIP: [u8; 4] = *b"PK\x03\x04";
-/// How protobuf begins an ONNX model: field 1, a number, its version.
+/// The first bytes of an ONNX model in protobuf: field 1, its version.
 const ONNX: u8 = 0x08;
 
 impl FileKind {
@@ -110,9 +110,8 @@ pub fn open_foreign(file: &[u8], heads: HeadChoice) -> Result<Network, ExchangeE
     }
 }
 
-/// What a file says of itself: architecture, sizes, formats, heads, parameters,
-/// multiply–accumulates, notes on its training. The engine's own may bring code as
-/// the policy says.
+/// Describes a file: architecture, sizes, formats, heads, parameters, multiply–accumulates, notes
+/// on its training. The engine's own files may bring code, subject to the policy.
 ///
 /// # Errors
 /// [`ExchangeError`], naming what is wrong or not supported.

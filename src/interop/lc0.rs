@@ -71,7 +71,7 @@ pub enum Lc0Error {
     Shape {
         /// The tensor.
         name: String,
-        /// How many numbers it holds.
+        /// Returns the number of elements.
         found: i64,
         /// The shape that the other tensors ask for.
         shape: Vec<i64>,

@@ -13,8 +13,8 @@ use tch::Tensor;
 
 pub(crate) use crate::torch::View;
 
-/// What `torch.save` names a checkpoint's dictionary of tensors where more than
-/// that is saved.
+/// The usual names of the dictionary of tensors in a checkpoint by `torch.save` that holds more
+/// than tensors.
 const STATE_DICT: &str = "model_state_dict";
 
 /// Bytes of a name or a note.
@@ -22,9 +22,9 @@ const LONGEST: usize = 200;
 /// Notes beside the tensors that are kept.
 const MOST_NOTES: usize = 64;
 
-/// How pickles begin, as bare ones do in PyTorch's older format.
+/// The first bytes of pickles, as in PyTorch's older format.
 const PICKLE: u8 = 0x80;
-/// How zip archives begin.
+/// The first bytes of zip archives.
 const ZIP: [u8; 4] = *b"PK\x03\x04";
 
 /// Why a file cannot be read as a checkpoint.
@@ -89,8 +89,8 @@ impl From<ArchiveError> for CheckpointError {
     }
 }
 
-/// Whether a file looks like one of `torch.save`'s, whole or not: a zip archive
-/// that is no TorchScript, or a bare pickle.
+/// Returns whether a file looks like one of `torch.save`'s, whole or not: a zip archive that is no
+/// TorchScript, or a bare pickle.
 #[must_use]
 pub fn is_checkpoint(file: &[u8]) -> bool {
     let saved = file.first() == Some(&PICKLE) || file.starts_with(&ZIP);
@@ -198,7 +198,7 @@ impl<'a> Checkpoint<'a> {
             .ok_or_else(|| CheckpointError::Damaged(format!("data/{key}")))
     }
 
-    /// What a dictionary holds by names; nothing if `object` is none.
+    /// Returns a dictionary's entries by name; nothing if `object` is not a dictionary.
     fn named(&self, object: &Object<'a>) -> impl Iterator<Item = (&'a str, &Object<'a>)> {
         let entries = match object {
             Object::Dict(entries) => entries.as_slice(),
@@ -213,8 +213,8 @@ impl<'a> Checkpoint<'a> {
     }
 }
 
-/// Whether a text of the file's may be shown: it is short, and does not steer
-/// the terminal that shows it.
+/// Returns whether a text of the file's may be shown: it is short, and does not steer the terminal
+/// that shows it.
 fn is_showable(text: &str) -> bool {
     text.len() < LONGEST && !text.contains(char::is_control)
 }

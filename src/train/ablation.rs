@@ -40,7 +40,7 @@ pub struct Variant {
     /// `"model.position"`.
     #[serde(default)]
     pub set: toml::Table,
-    /// What others measured, by metric.
+    /// Other published results, by metric.
     #[serde(default)]
     pub reference: BTreeMap<String, f64>,
 }
@@ -56,7 +56,7 @@ pub enum AblationError {
     Variant {
         /// The variant.
         variant: String,
-        /// What is wrong.
+        /// The problem.
         source: ConfigError,
     },
     /// Two variants have the same name, or a name cannot be a folder's.
@@ -87,7 +87,7 @@ pub struct Row {
     pub seconds: f64,
     /// Metrics of the last validation.
     pub measured: BTreeMap<String, f64>,
-    /// What others measured.
+    /// Other published results.
     pub reference: BTreeMap<String, f64>,
 }
 

@@ -34,7 +34,7 @@ pub struct State {
     pub earlier_samples: u64,
     /// Seconds of training, without interruptions.
     pub seconds: f64,
-    /// Where the next batch begins.
+    /// The start of the next batch.
     #[serde(rename = "position")]
     pub cursor: Cursor,
     /// Steps the optimizer has taken.
@@ -71,11 +71,11 @@ pub enum CheckpointError {
     /// The file system refused.
     #[error("cannot {action} {path}: {source}")]
     System {
-        /// What was tried.
+        /// The attempt.
         action: &'static str,
         /// On what.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The file is not a whole checkpoint.
@@ -83,7 +83,7 @@ pub enum CheckpointError {
     Broken {
         /// The file.
         path: PathBuf,
-        /// What is missing or wrong.
+        /// The problem.
         reason: String,
     },
     /// There is no checkpoint in the folder.
@@ -94,7 +94,7 @@ pub enum CheckpointError {
     AllBroken {
         /// The folder.
         folder: PathBuf,
-        /// What is wrong with the newest.
+        /// The problem with the newest.
         newest: Box<CheckpointError>,
     },
 }

@@ -24,7 +24,7 @@ impl Checkpoint {
         newest(&folder_in(path))?.ok_or_else(|| CheckpointError::None(path.to_owned()))
     }
 
-    /// Where a run in this folder looks for the checkpoint of a step.
+    /// The path of a step's checkpoint in this folder.
     #[must_use]
     pub fn place(run: &Path, step: u64) -> PathBuf {
         Folder::new(run.join(CHECKPOINTS), KeepConfig::default()).place(step)

@@ -108,7 +108,7 @@ pub struct TrainConfig {
     /// Steps between checkpoints.
     #[serde(default = "default_checkpoint_every")]
     pub checkpoint_every: u64,
-    /// Which checkpoints are kept.
+    /// The checkpoints to keep.
     #[serde(default)]
     pub keep: KeepConfig,
     /// When the run rolls back to a checkpoint.
@@ -125,7 +125,7 @@ pub struct TrainConfig {
     /// text and `?` any character, as in `embedding.*`.
     #[serde(default)]
     pub frozen: Vec<String>,
-    /// How a denoiser of futures is trained.
+    /// Training settings of a denoiser of futures.
     #[serde(default)]
     pub diffusion: DiffusionTraining,
     /// The optimizer.
@@ -137,11 +137,11 @@ pub struct TrainConfig {
     /// The weight of each loss.
     #[serde(default)]
     pub loss: LossWeights,
-    /// How far world models look ahead while they learn, and what of it counts.
+    /// Settings for unrolling world models in training.
     #[serde(default, skip_serializing_if = "UnrollConfig::is_default")]
     pub unroll: UnrollConfig,
-    /// Which code the networks that it names may bring. Files cannot say so: those
-    /// of others would.
+    /// The treatment of code in the networks it names. Files cannot set it, or anyone's file
+    /// could.
     #[serde(skip)]
     pub code: CodePolicy,
 }

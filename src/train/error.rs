@@ -42,7 +42,7 @@ pub enum TrainError {
     Uneven {
         /// Samples of a batch.
         batch: usize,
-        /// How many processes there are.
+        /// The number of processes.
         size: usize,
     },
     /// A checkpoint cannot be written or read.
@@ -66,7 +66,7 @@ pub enum TrainError {
     Metrics {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// Processes that train together were configured differently.
@@ -82,7 +82,7 @@ pub enum TrainError {
         step: u64,
         /// The kind of instability.
         instability: Instability,
-        /// How often.
+        /// The count.
         times: u32,
         /// The step of the checkpoint.
         from: u64,

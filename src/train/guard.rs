@@ -63,14 +63,14 @@ impl Guard {
         Ok(())
     }
 
-    /// Whether a loss is far above the running average.
+    /// Returns whether a loss is far above the running average.
     pub fn is_high(&self, loss: f64, config: &GuardConfig) -> bool {
         let deviation = self.variance.sqrt().max(LEAST_DEVIATION * self.mean.abs());
         let is_settled = config.deviations > 0.0 && self.seen >= config.memory.max(1);
         is_settled && loss > self.mean + config.deviations * deviation
     }
 
-    /// Whether the last line was high, so that the weights may be bad.
+    /// Returns whether the last line was high, so that the weights may be bad.
     pub fn is_alarmed(&self) -> bool {
         self.high > 0
     }

@@ -12,7 +12,7 @@ use super::objective::{Group, Term};
 use serde_json::{Map, Value, json};
 use tch::{Device, Kind, Tensor};
 
-/// What of a mean is left after a step.
+/// The decay of a running mean per step.
 const KEPT: f64 = 0.99;
 
 /// Means at the start: of these the scale is 1, with which the paper starts.
@@ -25,7 +25,7 @@ const LEAST: f64 = 1e-6;
 #[derive(Debug)]
 pub(super) struct Harmony {
     names: Vec<&'static str>,
-    /// Which terms a group has, f32 [G, L]: 1 or 0.
+    /// Marks the terms of each group, f32 [G, L]: 1 or 0.
     members: Tensor,
     /// The terms' weights, f32 `[L]`.
     weights: Tensor,
@@ -70,7 +70,7 @@ impl Harmony {
             .collect()
     }
 
-    /// What the weight of each term counts times, f32 `[L]`: 1 / σ of its group, 1 of none.
+    /// The factor of each term's weight, f32 `[L]`: 1 / σ of its group, or 1 without one.
     pub fn factors(&self) -> Tensor {
         let of_groups = self.members.transpose(0, 1).mv(&self.sigma().reciprocal());
         let has_group = self

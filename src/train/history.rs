@@ -25,7 +25,7 @@ pub enum HistoryError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A line is not JSON.
@@ -35,7 +35,7 @@ pub enum HistoryError {
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// Its problem.
         source: serde_json::Error,
     },
     /// The configuration cannot be read.

@@ -57,7 +57,7 @@ pub(super) struct TermWeights {
     values: Vec<f64>,
     /// The same as a tensor, f32 `[L]`.
     plain: Tensor,
-    /// What counts: the same, balanced.
+    /// The balanced form, which counts.
     tensor: Tensor,
 }
 

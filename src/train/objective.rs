@@ -1,4 +1,4 @@
-//! What a family of networks learns, and from what.
+//! The objective of a family of networks, and its examples.
 //!
 //! An [`Objective`] draws its own kind of examples out of the games, and measures its
 //! terms, losses and accuracies, of each. All the rest of training is the same for
@@ -48,15 +48,15 @@ pub(super) struct Group {
     pub terms: Vec<&'static str>,
 }
 
-/// What training minimises, with the network that it is measured on.
+/// The training loss, with the network it is computed on.
 pub(super) trait Objective: Debug + Send + Sized + 'static {
-    /// What it learns from.
+    /// Its examples.
     type Examples: Examples;
     /// B examples on the device.
     type Samples: Narrow + Debug + Send;
-    /// What the network computes of them.
+    /// The network's outputs for them.
     type Outputs: Send;
-    /// What a validation measures besides the terms.
+    /// Metrics of a validation besides the loss terms.
     type Diagnostics: Diagnostics<Self>;
 
     /// The terms, in the order of [`Objective::values`]. The first is the loss that
@@ -91,7 +91,7 @@ pub(super) trait Objective: Debug + Send + Sized + 'static {
     /// `[parameters]`.
     fn begin(&mut self, _steps: u64, _average: &Tensor) {}
 
-    /// What is drawn out of the games, with the settings of this run.
+    /// The examples drawn from the games, with the settings of this run.
     fn examples(&self, config: &TrainConfig) -> Self::Examples;
 
     /// The network's parameters.
@@ -156,7 +156,7 @@ pub(super) trait Narrow {
     fn narrow(&self, start: i64, count: i64) -> Self;
 }
 
-/// What a validation measures besides the terms.
+/// Metrics of a validation besides the loss terms.
 pub(super) trait Diagnostics<O: Objective> {
     /// Nothing seen so far.
     fn new(device: Device) -> Self;
@@ -164,7 +164,7 @@ pub(super) trait Diagnostics<O: Objective> {
     /// Adds a part of a batch.
     fn add(&mut self, outputs: &O::Outputs, samples: &O::Samples);
 
-    /// What was measured, over all processes, as fields of the metrics.
+    /// The metrics over all processes, as fields.
     ///
     /// # Errors
     /// [`GroupError`] if another process is gone.

@@ -38,7 +38,7 @@ pub(super) struct Optimizer {
     clip_norm: f64,
     /// Weight decay of each parameter, if any decays.
     decay: Option<Tensor>,
-    /// What each parameter's learning rate is multiplied by, if they differ.
+    /// The learning-rate factor of each parameter, if they differ.
     rates: Option<Tensor>,
     /// 1 where a parameter is learned, 0 where it is frozen, if any is.
     learned: Option<Tensor>,
@@ -139,7 +139,7 @@ impl Optimizer {
                     direction += decay * &flat;
                 }
                 if let Some(learned) = learned {
-                    // What was frozen half-way still has momentum.
+                    // Parameters frozen half-way still have momentum.
                     direction *= learned;
                 }
                 if let Some(rates) = rates {

@@ -30,7 +30,7 @@ impl<S> PreparedBatch<S> {
         }
     }
 
-    /// How many samples it has.
+    /// Its number of samples.
     pub fn len(&self) -> i64 {
         self.loss_weights.size()[1]
     }

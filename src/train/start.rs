@@ -21,7 +21,7 @@ pub enum StartError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The file is not a network.
@@ -29,7 +29,7 @@ pub enum StartError {
     Network {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Its problem.
         source: OpenError,
     },
     /// The network is of another architecture, and cannot be grown.
@@ -38,7 +38,7 @@ pub enum StartError {
          Chessformers grow. Leave [model] out to go on with it as it is"
     )]
     Foreign {
-        /// What was to be started from.
+        /// The network to start from.
         path: PathBuf,
         /// Its family.
         family: &'static str,
@@ -46,9 +46,9 @@ pub enum StartError {
     /// The tensors are not those of the architecture.
     #[error("cannot start from {path}: {source}")]
     Weights {
-        /// What was to be started from.
+        /// The network to start from.
         path: PathBuf,
-        /// What does not fit.
+        /// The mismatch.
         source: WeightsError,
     },
     /// The checkpoint cannot be read.

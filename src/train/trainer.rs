@@ -33,7 +33,7 @@ use tch::{Device, Kind, Tensor};
 /// Options of a run besides its configuration.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
-    /// Where checkpoints and metrics go.
+    /// The folder for checkpoints and metrics.
     pub folder: PathBuf,
     /// Threads that decode samples and, on the CPU, compute: a replica of the
     /// network learns on each, see [`Trainer::run`].
@@ -48,12 +48,12 @@ pub struct RunOptions {
 /// sample has its target. The first is the loss that a run is watched by.
 pub type Measurements = Vec<(&'static str, Option<f64>)>;
 
-/// What a validation measures.
+/// Metrics of a validation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evaluation {
     /// Terms by name.
     pub terms: Measurements,
-    /// What the objective measures besides, as the fields of the metrics.
+    /// Additional metrics of the objective, as fields.
     pub diagnostics: serde_json::Map<String, serde_json::Value>,
 }
 
@@ -94,7 +94,7 @@ pub struct Trainer {
     model: Box<dyn Architecture>,
     task: Task,
     terms: Vec<Term>,
-    /// Where groups of terms are balanced.
+    /// Balances groups of terms.
     harmony: Option<Harmony>,
     /// f32 `[parameters]`.
     parameters: Tensor,

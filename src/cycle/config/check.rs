@@ -56,7 +56,7 @@ impl CycleConfig {
         Ok(config)
     }
 
-    /// Whether the network that is trained is of a family. One whose architecture is that
+    /// Returns whether the network that is trained is of a family. One whose architecture is that
     /// of `init` may be.
     fn is_of_family(&self, family: &str) -> bool {
         let names = |key| self.training.contains_key(key);

@@ -1,4 +1,4 @@
-//! What a loop's configuration says to those who train, search and play.
+//! Derives settings for training, search and play from a loop's configuration.
 
 use super::{ActorConfig, CycleConfig, ForesightConfig, GateConfig, SearchConfig, Share};
 use crate::backend::{Decoding, Devices};
@@ -72,8 +72,8 @@ impl SearchConfig {
         Ok(settings)
     }
 
-    /// What steers the search of games at once. It samples no moves: self-play, which
-    /// does, sets a temperature for each move.
+    /// Search settings for games. They sample no moves: self-play sets a temperature for each
+    /// move.
     pub(in crate::cycle) fn parameters(&self) -> Result<Parameters, CycleConfigError> {
         let noise = match self.gumbel {
             0 => NOISE,
@@ -87,7 +87,7 @@ impl SearchConfig {
         })
     }
 
-    /// How a search in imagination imagines, where searches are such.
+    /// Imagination settings, for searches in imagination.
     pub(in crate::cycle) fn imagination(&self) -> Result<Option<WorldOptions>, CycleConfigError> {
         Ok(match self.imagination {
             true => Some(self.settings()?.options.world),
@@ -95,7 +95,7 @@ impl SearchConfig {
         })
     }
 
-    /// How networks that imagine futures do so.
+    /// Decoding settings of networks that predict futures.
     pub(in crate::cycle) fn decoding(&self) -> Result<Decoding, CycleConfigError> {
         Ok(self.settings()?.backend.network.decoding)
     }
@@ -111,7 +111,7 @@ impl SearchConfig {
 }
 
 impl ActorConfig {
-    /// How games are played, many at once.
+    /// Plays many games at once.
     pub(in crate::cycle) fn plan(
         &self,
         search: &SearchConfig,
@@ -142,7 +142,7 @@ impl ActorConfig {
 }
 
 impl ForesightConfig {
-    /// What futures choose in games that begin with this generation.
+    /// The settings for moves chosen by futures, in games that begin with this generation.
     pub(in crate::cycle) fn at(&self, generation: u64) -> Foresight {
         let grown = match self.grows {
             0 => 1.0,
@@ -180,7 +180,7 @@ impl GateConfig {
     }
 }
 
-/// What the loop's shards say of their games: searches are all the targets.
+/// The header of the loop's shards: all targets come from searches.
 pub(in crate::cycle) fn header(source: &str) -> shard::Header {
     shard::Header {
         sources: vec![source.to_owned()],

@@ -58,12 +58,12 @@ impl Lineage {
         write().map_err(CycleError::io(&path))
     }
 
-    /// Whether the run goes on from this generation.
+    /// Returns whether the run goes on from this generation.
     pub fn holds(&self, generation: &Generation) -> bool {
         self.0.iter().any(|own| is_same(own, generation))
     }
 
-    /// Whether the run belongs to a store whose manifests have these names: it goes on
+    /// Returns whether the run belongs to a store whose manifests have these names: it goes on
     /// from one of its generations, be it an old one, or has not been trained at all.
     ///
     /// # Errors
@@ -79,7 +79,7 @@ impl Lineage {
     }
 }
 
-/// Whether two manifests are of one network. What the gate says of it comes later, and
+/// Returns whether two manifests are of one network. What the gate says of it comes later, and
 /// learners that put it at once know different times.
 fn is_same(one: &Generation, other: &Generation) -> bool {
     (one.number, &one.sha256) == (other.number, &other.sha256)

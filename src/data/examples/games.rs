@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// Games from the initial position, from their start token to how they ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Games {
-    /// What tokens stand for. Games with moves that it lacks are left out.
+    /// The vocabulary of tokens. Games with moves that it lacks are left out.
     pub vocabulary: Arc<Vocabulary>,
     /// Most tokens that a network reads; of longer games the beginning is taken.
     pub context: usize,

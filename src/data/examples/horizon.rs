@@ -4,8 +4,8 @@
 //! chose it, else by the variation that an engine gave in its place, and then along that
 //! to its end. Where neither is known, the future ends.
 //!
-//! Where a variation stands in the place of the move that was played, there is another
-//! future besides: that of the move played, which shows what comes of it.
+//! If a variation replaces the move played, there is a second future: that of the move played,
+//! which shows its consequences.
 
 use super::{Columns, Examples, PositionColumns, Positions};
 use crate::data::label::{Labelled, TargetRules};
@@ -19,7 +19,7 @@ use std::ops::Range;
 /// Positions with up to so many plies of future.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Horizon {
-    /// How the positions are encoded and weighted.
+    /// The encoding and weights of positions.
     pub positions: Positions,
     /// Most plies of future.
     pub plies: usize,
@@ -37,7 +37,7 @@ pub struct FuturePly {
 /// The plies that follow a position; the first is the move to play. It may be empty.
 pub type Future = Vec<FuturePly>;
 
-/// What came of a move that was played in the place of the target.
+/// The value after a move played instead of the target.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Instead {
     /// That move, and what an engine then predicted.
@@ -51,13 +51,13 @@ pub struct Instead {
 pub struct WithFuture {
     /// The position and its targets.
     pub sample: Sample,
-    /// What follows.
+    /// The continuation.
     pub future: Future,
     /// The move that was played in its place, if one was and its value is known.
     pub instead: Option<Instead>,
 }
 
-/// How a game's tree goes on.
+/// The continuation of a game's tree.
 struct Continuations {
     /// By node: the next node of its line.
     next: Vec<Option<usize>>,
@@ -124,7 +124,7 @@ impl Continuations {
     }
 }
 
-/// Whether the move of a node is the policy's target.
+/// Returns whether the move of a node is the policy's target.
 fn is_target(places: &[Labelled], node: usize) -> bool {
     places[node].label.is_some_and(|label| label.is_target)
 }
@@ -211,7 +211,7 @@ pub struct HorizonColumns {
     pub positions: PositionColumns,
     /// Their futures.
     pub futures: Vec<Future>,
-    /// What came of moves that were played in the place of targets.
+    /// Values after moves played instead of targets.
     pub instead: Vec<Option<Instead>>,
 }
 

@@ -15,7 +15,7 @@ use std::ops::Range;
 pub struct Positions {
     /// The format. Moves are turned as the boards are.
     pub format: InputFormat,
-    /// How much the positions of variations count.
+    /// The weight of positions in variations.
     pub variations: VariationWeight,
 }
 
@@ -85,7 +85,7 @@ pub struct PositionColumns {
     pub short_term: Vec<f32>,
     /// Plies to the end of the game; NaN where it is no target.
     pub moves_left: Vec<f32>,
-    /// How much each sample counts.
+    /// The weight of each sample.
     pub weight: Vec<f32>,
 }
 

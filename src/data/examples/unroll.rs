@@ -18,13 +18,13 @@ const PLIES: f64 = 85.0;
 /// Every position of the main lines before which a move was played, with the next moves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Unroll {
-    /// How positions are read.
+    /// The encoding of positions.
     pub format: InputFormat,
     /// Moves that follow each position.
     pub plies: usize,
 }
 
-/// What a position is to a game that was unrolled.
+/// The role of a position in an unrolled game.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Moment {
@@ -97,7 +97,7 @@ impl Examples for Unroll {
     type Example = Unrolled;
     type Columns = UnrollColumns;
 
-    /// How long games are is not known; labels are fewer, or those of variations too.
+    /// Game lengths are unknown; there are fewer labels, or labels of variations too.
     fn expected(&self, games: f64, _positions: f64) -> f64 {
         games * PLIES
     }
@@ -134,7 +134,7 @@ impl Examples for Unroll {
 pub struct UnrollColumns {
     /// The positions, B · (K + 1), without targets where nothing is known.
     pub positions: PositionColumns,
-    /// What each position is to its game, B · (K + 1).
+    /// Each position's role in its game, B · (K + 1).
     pub moments: Vec<Moment>,
     /// The moves, entries of the policy, B · K. Where none was played it is the first
     /// entry.

@@ -6,8 +6,7 @@ use std::collections::HashMap;
 /// for validation, or drawn at a small rate, may be none by chance.
 const TELLING: f64 = 200.0;
 
-/// What was expected of each source that has given nothing so far; `None` of those of
-/// which nothing more is to be told.
+/// The content expected of each source that has given nothing so far; `None` once reported.
 #[derive(Debug, Default)]
 pub(super) struct Barren(HashMap<u32, Option<f64>>);
 

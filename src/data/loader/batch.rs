@@ -8,7 +8,7 @@ use crate::data::examples::{Columns, PositionColumns};
 pub struct Batch<C = PositionColumns> {
     /// The examples.
     pub columns: C,
-    /// Where the next batch begins.
+    /// The start of the next batch.
     pub next: Cursor,
     /// Number of samples in the whole batch over all ranks and replicas.
     pub global_batch: usize,
@@ -23,7 +23,7 @@ impl<C: Columns> Batch<C> {
         self.columns.len()
     }
 
-    /// Whether it holds no samples.
+    /// Returns whether it holds no samples.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.columns.is_empty()

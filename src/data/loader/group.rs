@@ -61,12 +61,12 @@ impl<S: Send> Group<S> {
         self.order.len()
     }
 
-    /// How many samples each block gave, in the order of the blocks.
+    /// The number of samples from each block, in order.
     pub(super) fn found(&self) -> impl Iterator<Item = usize> {
         self.blocks.iter().map(Vec::len)
     }
 
-    /// Whether the epoch ends with this group.
+    /// Returns whether the epoch ends with this group.
     pub(super) fn is_last(&self) -> bool {
         self.is_last
     }

@@ -1,4 +1,4 @@
-//! Which blocks make up each group of an epoch, and the random streams.
+//! The blocks of each group of an epoch, and the random streams.
 
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -11,12 +11,12 @@ use crate::data::held_out::is_held_out;
 use super::source::OpenSource;
 use super::{Sampling, Split};
 
-/// What a random stream is used for.
+/// The purpose of a random stream.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Purpose {
     /// The order of an epoch's blocks.
     Blocks,
-    /// Which samples of a block an epoch uses.
+    /// The samples of a block that an epoch uses.
     Draw,
     /// The order of a group's samples.
     Samples,
@@ -71,7 +71,7 @@ impl<E: Examples> Plan<E> {
         (samples * f64::from(self.slices())).round() as u64
     }
 
-    /// Whether the sources contain no samples of either split.
+    /// Returns whether the sources contain no samples of either split.
     pub(super) fn is_empty(&self) -> bool {
         let holds = |source: &OpenSource| {
             let mut blocks = 0..source.blocks();
@@ -112,7 +112,7 @@ impl<E: Examples> Plan<E> {
         }
     }
 
-    /// Whether a game belongs to the split, by the hash of its moves.
+    /// Returns whether a game belongs to the split, by the hash of its moves.
     pub(super) fn admits(&self, game: u64) -> bool {
         is_held_out(game, self.sampling.validation) == (self.split == Split::Validation)
     }

@@ -15,8 +15,8 @@ use super::LoaderError;
 pub struct SourceConfig {
     /// The shard; or a chunk, a tar of chunks or a folder of either.
     pub path: PathBuf,
-    /// How often an epoch uses each of its samples: below 1 a share of them,
-    /// drawn anew each epoch; above 1 some or all of them repeatedly.
+    /// Uses of each sample per epoch: below 1, a share of the samples, drawn anew each epoch;
+    /// above 1, some or all of them repeatedly.
     #[serde(default = "SourceConfig::whole")]
     pub rate: f64,
 }
@@ -84,8 +84,8 @@ impl Default for Sampling {
 }
 
 impl Sampling {
-    /// Whether both draw the same samples in the same order. Files may have moved
-    /// to another folder.
+    /// Returns whether both draw the same samples in the same order. Files may have moved to
+    /// another folder.
     #[must_use]
     pub fn draws_like(&self, other: &Sampling) -> bool {
         let plain = |sampling: &Sampling| {
@@ -99,7 +99,7 @@ impl Sampling {
         plain(self) == plain(other)
     }
 
-    /// How much the positions of variations count.
+    /// The weight of positions in variations.
     #[must_use]
     pub fn variations(&self) -> VariationWeight {
         VariationWeight {

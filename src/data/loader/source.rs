@@ -11,7 +11,7 @@ use super::{LoaderError, Sampling};
 /// An open source of samples.
 pub(super) struct OpenSource {
     data: Data,
-    /// How often an epoch uses each sample.
+    /// Uses of each sample per epoch.
     rate: f64,
 }
 
@@ -48,7 +48,7 @@ impl OpenSource {
         self.rate
     }
 
-    /// Where the data lies.
+    /// The data's path.
     pub(super) fn path(&self) -> &Path {
         match &self.data {
             Data::Shard(shard) => shard.path(),
@@ -139,7 +139,7 @@ impl OpenSource {
     }
 }
 
-/// Whether the file system failed, rather than the file's contents.
+/// Returns whether the file system failed, rather than the file's contents.
 fn is_io_error(error: &V6Error) -> bool {
     matches!(&error.fault, V6Fault::Io(error) if error.kind() != ErrorKind::UnexpectedEof)
 }

@@ -1,4 +1,4 @@
-//! Where one game's text ends and the next one's begins.
+//! Splits text into games.
 //!
 //! Tags behind moves begin a game, and so does another tag Event. Without tags a game
 //! begins behind the last one's result and an empty line, or with the number 1 behind
@@ -12,7 +12,7 @@ use super::token::result;
 /// The byte-order mark.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// What was seen of a game's text, which is looked at line by line.
+/// The state of scanning a game's text line by line.
 #[derive(Debug, Default)]
 pub(super) struct Boundary {
     /// Whether a line says anything, be it in a comment.
@@ -26,12 +26,12 @@ pub(super) struct Boundary {
 }
 
 impl Boundary {
-    /// Whether there is nothing in the text but what no game holds.
+    /// Returns whether there is nothing in the text but what no game holds.
     pub(super) fn is_blank(&self) -> bool {
         !self.has_text
     }
 
-    /// Whether `line` begins another game. If not, it is part of this one.
+    /// Returns whether `line` begins another game. If not, it is part of this one.
     pub(super) fn stands_before(&mut self, line: &[u8]) -> bool {
         let text = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
         let is_event = text.starts_with(b"[Event ");
@@ -59,7 +59,7 @@ impl Boundary {
         false
     }
 
-    /// Whether a line of movetext, outside of comments, begins another game.
+    /// Returns whether a line of movetext, outside of comments, begins another game.
     fn ends_before(&self, text: &[u8]) -> bool {
         let is_behind = matches!(text[0], b'{' | b'(' | b')' | b';');
         let is_apart = self.is_behind_blank && self.is_over && !is_behind;
@@ -95,7 +95,7 @@ impl Boundary {
     }
 }
 
-/// Whether a line begins with White's first move and its number.
+/// Returns whether a line begins with White's first move and its number.
 fn is_first_number(line: &[u8]) -> bool {
     let first = line.strip_prefix(b"1.").map(<[u8]>::trim_ascii_start);
     first.is_some_and(|rest| !rest.starts_with(b".") && !rest.starts_with("…".as_bytes()))

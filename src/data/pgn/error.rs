@@ -33,7 +33,7 @@ pub enum GameError {
     Move {
         /// The move.
         place: TokenPlace,
-        /// Which of the two it is.
+        /// The kind.
         source: SanError,
     },
     /// A token is neither a move nor anything else that stands in a game.

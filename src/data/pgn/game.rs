@@ -16,7 +16,7 @@ use super::expected::{Expected, MAX_DEPTH, weave};
 use super::tags::Tags;
 use super::token::{Token, Tokens, result};
 
-/// What people and programs write between moves without playing one.
+/// Words that people and programs write between moves.
 pub(super) const ANNOTATIONS: [&str; 35] = [
     "+", "++", "#", "=", "+=", "=+", "=/+", "+/=", "+/-", "-/+", "+-", "-+", "+--", "--+", "=∞",
     "±", "∓", "⩲", "⩱", "∞", "~", "N", "TN", "D", "□", "⊙", "⟳", "→", "↑", "⇆", "e.p.", "e.p",
@@ -57,7 +57,7 @@ pub fn read_game(text: &[u8]) -> Result<ParsedGame, GameError> {
     let mut movetext = Movetext::new(known)?;
     while let Some(token) = tokens.next() {
         match token {
-            // What follows a null move in a variation.
+            // Moves after a null move in a variation.
             Token::Begin if movetext.skipped > 0 => movetext.skipped += 1,
             Token::End if movetext.skipped > 1 => movetext.skipped -= 1,
             Token::Comment(_) | Token::Result(_) | Token::Word(_) if movetext.skipped > 0 => {}
@@ -77,7 +77,7 @@ pub fn read_game(text: &[u8]) -> Result<ParsedGame, GameError> {
     movetext.finish()
 }
 
-/// What the tags say that matters.
+/// The relevant tags.
 #[derive(Default)]
 pub(super) struct KnownTags {
     pub is_any: bool,
@@ -120,7 +120,7 @@ impl KnownTags {
 struct Movetext {
     record: Record,
     lines: Vec<Line>,
-    /// What engines expected at moves of the game's main line.
+    /// Engine scores at moves of the game's main line.
     expected: Vec<Expected>,
     /// Whether the tags say that both players lost.
     is_forfeited: bool,
@@ -302,8 +302,7 @@ impl Movetext {
         }
     }
 
-    /// Whether `0-0` before these tokens is no castling, but says that both players
-    /// lost.
+    /// Returns whether `0-0` before these tokens is no castling, but says that both players lost.
     fn is_forfeited(&self, rest: &Tokens<'_>) -> bool {
         let is_last = rest.clone().all(|token| matches!(token, Token::Comment(_)));
         let castling = self.line().position.castling_moves(CastlingSide::KingSide);
@@ -315,7 +314,7 @@ impl Movetext {
             return Err(GameError::OpenVariation);
         }
         let mut record = self.record;
-        // Where there are variations, the lines of interest are among them.
+        // If there are variations, the lines of interest are among them.
         let has_variations = record.nodes.iter().any(|node| node.depth > 0);
         if !has_variations && !self.expected.is_empty() {
             record.nodes = weave(&record.nodes, &self.expected);
@@ -346,8 +345,8 @@ fn rating(tag: &str) -> Option<u16> {
     digits.parse().ok().filter(|&rating| rating > 0)
 }
 
-/// Whether a game of this variant is chess: the names in use for standard
-/// chess, Chess960 and games from a given position.
+/// Returns whether a game of this variant is chess: the names in use for standard chess, Chess960
+/// and games from a given position.
 fn is_chess(variant: &str) -> bool {
     const NAMES: [&str; 8] = [
         "",

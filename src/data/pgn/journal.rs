@@ -36,7 +36,7 @@ pub enum JournalError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The file has games of another event.
@@ -72,7 +72,7 @@ pub struct Journal {
     output: PathBuf,
     part_path: PathBuf,
     event: String,
-    /// Where the games lie in the part, by number.
+    /// The games' places in the part, by number.
     games: BTreeMap<u64, (u64, u64)>,
     /// Absent while the output is complete.
     part: Option<File>,
@@ -144,7 +144,7 @@ impl Journal {
             let games = Games::new(BufReader::new(reader));
             let part_path = journal.part_path.clone();
             journal.index(&part_path, games, visit)?;
-            // What was cut off makes room for the next game.
+            // Drop the rest to make room for the next game.
             let cut = part.set_len(journal.end);
             cut.map_err(|error| journal.io(error))?;
             journal.part = Some(part);
@@ -171,7 +171,7 @@ impl Journal {
         files
     }
 
-    /// Whether the game of this number is finished.
+    /// Returns whether the game of this number is finished.
     #[must_use]
     pub fn contains(&self, number: u64) -> bool {
         self.games.contains_key(&number)
@@ -183,7 +183,7 @@ impl Journal {
         self.games.len()
     }
 
-    /// Whether no game is finished.
+    /// Returns whether no game is finished.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.games.is_empty()
@@ -214,7 +214,7 @@ impl Journal {
         if let Some(part) = &mut self.part
             && let Err(error) = part.write_all(game.as_bytes())
         {
-            // What comes after a game that is not whole would be lost.
+            // Games after an incomplete one would be lost.
             let _ = part.set_len(self.end);
             return Err(self.io(error));
         }
@@ -478,7 +478,7 @@ mod tests {
         drop(journal);
         let written = String::from_utf8(reader.join().unwrap()).unwrap();
         assert_eq!(written, [0, 1, 2, 4, 7].map(game).concat());
-        // Whoever has read enough ends the writer.
+        // A reader that has enough ends the writer.
         let reader = read(1);
         let mut journal = open_journal(&fifo);
         let failed = (0..).find_map(|number| journal.append(number, &game(number)).err());

@@ -112,7 +112,7 @@ pub fn tags(game: &[u8]) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Whether an odd number of backslashes stands before this place.
+/// Returns whether an odd number of backslashes stands before this place.
 fn is_escaped(text: &[u8], at: usize) -> bool {
     let backslashes = text[..at].iter().rev().take_while(|&&byte| byte == b'\\');
     backslashes.count() % 2 == 1

@@ -1,5 +1,5 @@
-//! What a game's movetext consists of. Everything in it is either a token or known to
-//! say nothing of the moves: numbers, NAGs, dots, and comments up to the line's end.
+//! Tokens of a game's movetext. Everything else in it says nothing about the moves: numbers, NAGs,
+//! dots, and comments up to the end of the line.
 
 use memchr::memchr;
 
@@ -9,7 +9,7 @@ use crate::data::sample::Wdl;
 /// A token of movetext.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token<'a> {
-    /// What stands between braces.
+    /// The text between braces.
     Comment(&'a [u8]),
     /// A brace that nothing closes.
     OpenComment,
@@ -17,7 +17,7 @@ pub(super) enum Token<'a> {
     Begin,
     /// The parenthesis after a variation.
     End,
-    /// How the game ended for White; `None` is `*`.
+    /// The result for White; `None` is `*`.
     Result(Option<Wdl>),
     /// Anything else, which should be a move.
     Word(&'a [u8]),
@@ -79,7 +79,7 @@ impl<'a> Tokens<'a> {
                 .find(|&at| space(&word[at..]).is_some())
                 .unwrap_or(end);
         }
-        // What a pawn becomes.
+        // The piece that a pawn promotes to.
         if let [b'(', b'Q' | b'R' | b'B' | b'N', b')', ..] = self.rest[end..]
             && let b'1' | b'8' | b'=' = self.rest[end - 1]
         {
@@ -135,7 +135,7 @@ impl<'a> Iterator for Tokens<'a> {
     }
 }
 
-/// How the game ended for White, if a word is a result; `None` is no decision.
+/// Parses a result for White; `None` stands for an undecided game.
 pub(super) fn result(word: &[u8]) -> Option<Option<Wdl>> {
     match word {
         b"1-0" => Some(Some(Wdl::Win)),

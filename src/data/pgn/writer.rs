@@ -123,7 +123,7 @@ impl AnnotatedGame {
     }
 }
 
-/// Whether readers take a tag by this name.
+/// Returns whether readers take a tag by this name.
 fn is_name(name: &str) -> bool {
     let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b"_+#=:-".contains(&byte);
     name.starts_with(|first: char| first.is_ascii_alphanumeric()) && name.bytes().all(is_inner)

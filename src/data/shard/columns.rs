@@ -43,7 +43,7 @@ const REPEAT: u8 = 3;
 struct Scores(Vec<Eval>);
 
 impl Scores {
-    /// How many scores ago `eval` was, at least 1.
+    /// The age of `eval` in scores, at least 1.
     fn back(&self, eval: Eval) -> Option<u8> {
         let mut recent = self.0.iter().rev().take(255);
         let place = recent.position(|&other| other == eval)?;
@@ -55,7 +55,7 @@ impl Scores {
         self.0.get(place).copied()
     }
 
-    /// What a literal score in centipawns is written relative to.
+    /// The point of view of a score in centipawns.
     fn reference(&self) -> i16 {
         match self.at(2).or_else(|| self.at(1)) {
             Some(Eval::Centipawns(centipawns)) => centipawns,

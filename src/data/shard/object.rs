@@ -25,7 +25,7 @@ const AHEAD: usize = 16;
 
 static ROOM: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(AHEAD)));
 
-/// What is asked for: offset and length.
+/// The requested range: offset and length.
 type Span = (u64, u64);
 
 /// The bytes of a span with the room they take; none where a reader was faster.

@@ -88,13 +88,13 @@ impl Shard {
         })
     }
 
-    /// Where the shard lies.
+    /// The shard's location.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What the shard says of its games.
+    /// The shard's header.
     #[must_use]
     pub fn header(&self) -> &Header {
         &self.header
@@ -146,7 +146,7 @@ impl Shard {
 /// Reads a part; `None` if it goes beyond the end or the checksum differs.
 fn section(storage: &Storage, offset: u64, length: u64, crc: u32) -> io::Result<Option<Vec<u8>>> {
     match storage.read(offset, length) {
-        // What a fuzzer makes up would never get past a checksum.
+        // A fuzzer's input would never pass a checksum.
         Ok(bytes) => Ok((cfg!(fuzzing) || crc32fast::hash(&bytes) == crc).then_some(bytes)),
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
         Err(error) => Err(error),

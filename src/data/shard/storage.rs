@@ -1,4 +1,4 @@
-//! Where a shard's bytes are: in a file, or in an object store.
+//! The location of a shard: a file, or an object store.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -32,7 +32,7 @@ impl Storage {
         })
     }
 
-    /// How many bytes there are.
+    /// The number of bytes.
     pub fn size(&self) -> u64 {
         match self {
             Storage::File { size, .. } => *size,

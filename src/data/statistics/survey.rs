@@ -45,7 +45,7 @@ pub enum Fault {
         path: PathBuf,
         /// The game, from 1.
         game: usize,
-        /// What is wrong with it.
+        /// Its problem.
         source: GameError,
     },
     /// A game of a PGN that cannot be played through.
@@ -55,7 +55,7 @@ pub enum Fault {
         path: PathBuf,
         /// The game, from 1.
         game: usize,
-        /// What is wrong with it.
+        /// Its problem.
         source: ReplayError,
     },
     /// A PGN cannot be read.
@@ -63,7 +63,7 @@ pub enum Fault {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system or the decompressor said.
+        /// The system's or the decompressor's error.
         source: std::io::Error,
     },
 }

@@ -13,7 +13,7 @@ use super::{V6Error, V6Fault};
 pub struct Chunk {
     path: PathBuf,
     unpacked: Unpacked,
-    /// What ended the unpacking too early.
+    /// The error that ended the unpacking early.
     fault: Option<Arc<str>>,
 }
 
@@ -46,7 +46,7 @@ impl Chunk {
         }
     }
 
-    /// Where the chunk lies.
+    /// The chunk's path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -76,7 +76,7 @@ pub struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    /// Where the next record begins in the unpacked bytes.
+    /// The offset of the next record in the unpacked bytes.
     pub(super) fn offset(&self) -> u64 {
         self.offset
     }

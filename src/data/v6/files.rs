@@ -116,7 +116,7 @@ impl Chunks {
         }
     }
 
-    /// What was opened: a folder, an archive or a file.
+    /// The opened source: a folder, an archive or a file.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
@@ -128,13 +128,13 @@ impl Chunks {
         self.places.len()
     }
 
-    /// Whether there are no chunks.
+    /// Returns whether there are no chunks.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
 
-    /// Where a chunk lies; in a tar, the tar's path and the member's.
+    /// A chunk's path; in a tar, the tar's path and the member's.
     ///
     /// # Panics
     /// If there is no such chunk, as the methods below.
@@ -320,18 +320,18 @@ fn failed(path: &Path, error: std::io::Error) -> V6Error {
     }
 }
 
-/// Whether the name of a file is that of a chunk or of a tar.
+/// Returns whether the name of a file is that of a chunk or of a tar.
 pub(crate) fn is_named_as_chunks(path: &Path) -> bool {
     is_tar(path) || is_named_as_chunk(path)
 }
 
-/// Whether a record begins with these bytes.
+/// Returns whether a record begins with these bytes.
 pub(crate) fn is_record(start: &[u8]) -> bool {
     let mut versions = [VERSION, V7].into_iter();
     versions.any(|version| start.starts_with(&version.to_le_bytes()))
 }
 
-/// Whether a tar begins with these bytes.
+/// Returns whether a tar begins with these bytes.
 pub(crate) fn is_tar_header(start: &[u8]) -> bool {
     const MAGIC: std::ops::Range<usize> = 257..262;
     start.get(MAGIC) == Some(b"ustar")

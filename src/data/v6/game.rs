@@ -55,7 +55,7 @@ pub struct Searched {
     pub policy_divergence: f32,
 }
 
-/// How a game ended.
+/// A game's result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ending {
     /// The result for White, if the game came to one.
@@ -149,7 +149,7 @@ pub fn divergence(policy: impl IntoIterator<Item = (f32, f32)>) -> f32 {
 pub struct ChunkWriteError {
     /// The chunk.
     pub path: PathBuf,
-    /// What the system said.
+    /// The system's error.
     pub source: std::io::Error,
 }
 

@@ -30,10 +30,10 @@ pub const CUT_OFF: u8 = 1 << 4;
 /// Flag: the best move's value is proven.
 pub const PROVEN: u8 = 1 << 3;
 
-/// How far a policy may be from adding up to one: the rounding of two
-/// thousand numbers of half precision.
+/// Largest difference of a policy's sum from one: the rounding of two thousand half-precision
+/// numbers.
 const SUM_TOLERANCE: f32 = 1e-2;
-/// How far rounding may take a value past its range.
+/// Largest excess of a value over its range by rounding.
 pub(super) const VALUE_TOLERANCE: f32 = 1e-3;
 /// More plies than a game has.
 const MAX_PLIES: f32 = 20_000.0;

@@ -84,7 +84,7 @@ fn short_terms(records: &[Place]) -> Option<Vec<f32>> {
     if records.iter().any(|place| place.record.q_st != 0.0) {
         return None;
     }
-    // What a damaged record says must not reach the sound ones before it.
+    // A damaged record must not affect the sound ones before it.
     let is_sound = |record: &V6Record| record.root_q.abs() <= 1.0 + VALUE_TOLERANCE;
     let mut values = vec![0.0; records.len()];
     for place in (0..records.len()).rev() {
@@ -103,8 +103,8 @@ fn short_terms(records: &[Place]) -> Option<Vec<f32>> {
     Some(values)
 }
 
-/// Whether `next` is the position after a move from `record`'s: its history
-/// shows that board, from the other side.
+/// Returns whether `next` is the position after a move from `record`'s: its history shows that
+/// board, from the other side.
 pub(super) fn follows(record: &V6Record, next: &V6Record) -> bool {
     let (before, after) = (record.planes, next.planes);
     let board = &before[..PIECES];

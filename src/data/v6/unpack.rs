@@ -15,8 +15,7 @@ pub(super) const TOO_LARGE: &str = "it holds more than any chunk";
 
 /// More than the best compression ratio of deflate.
 const MAX_RATIO: usize = 1032;
-/// What every member of a gzip file begins with: the magic number and the one
-/// method there is.
+/// The first bytes of every gzip member: the magic number and the only method.
 const MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
 
 /// The bytes of a chunk, in words so that its records lie aligned.

@@ -25,7 +25,7 @@ pub struct Interval {
     pub high: f64,
 }
 
-/// What one network has over another on the same positions.
+/// One network's advantage over another on the same positions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Difference {
     /// In the share of moves matched; above 0, the first network is better.

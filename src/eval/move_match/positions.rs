@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::Range;
 use std::path::Path;
 
-/// Which positions are measured.
+/// The measured positions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Selection {
     /// The share of the games, by [`is_held_out`], in 0…1; 1 takes all.
@@ -36,7 +36,7 @@ pub struct Position {
     pub ply: usize,
     /// The mover's rating.
     pub rating: u16,
-    /// How the game ended for the mover, if it did.
+    /// The result for the mover, if the game has ended.
     pub result: Option<Wdl>,
 }
 

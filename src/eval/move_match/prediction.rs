@@ -1,4 +1,4 @@
-//! What networks and agents say of the positions.
+//! Predictions of networks and agents for the positions.
 
 use super::positions::{Position, Positions};
 use crate::backend::{Backend, BackendError, evaluate_games};
@@ -9,7 +9,7 @@ use crate::scoped_threads::side_by_side;
 use shakmaty::Position as _;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// What a network says of a position and of the move that was played there.
+/// A network's prediction for a position, and for the move that was played there.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Prediction {
     /// Whether the policy's likeliest move was played.
@@ -27,7 +27,7 @@ pub struct Prediction {
 pub struct Answer {
     /// Each legal move's probability, in the order of the move generator.
     pub policy: Vec<f32>,
-    /// Which of them was played, as an index.
+    /// The index of the one that was played.
     pub played: usize,
     /// Probabilities of win, draw and loss for the mover.
     pub wdl: [f32; 3],
@@ -44,7 +44,7 @@ impl Answer {
         }
     }
 
-    /// What the answer foretells of the move played.
+    /// The answer's prediction for the move played.
     #[must_use]
     pub fn prediction(&self) -> Prediction {
         // Of equal moves the first is the network's.
@@ -75,9 +75,9 @@ pub enum PredictionError {
     Replay(#[from] ReplayError),
 }
 
-/// What answers positions.
+/// A player that answers positions.
 pub trait Respondent: Send {
-    /// How many positions it likes to be asked at once.
+    /// Its preferred batch size.
     fn batch(&self) -> usize;
 
     /// Each legal move's probability, in the order of the move generator, and those of

@@ -1,4 +1,4 @@
-//! How well predictions fit what people did.
+//! The fit of predictions to human moves.
 
 use super::positions::Positions;
 use super::{Prediction, by_game};
@@ -79,7 +79,7 @@ pub fn score(positions: &Positions, predictions: &[Prediction], places: &[usize]
     }
 }
 
-/// Where a result stands among win, draw and loss.
+/// The index of a result among win, draw and loss.
 fn slot(result: Wdl) -> usize {
     match result {
         Wdl::Win => 0,

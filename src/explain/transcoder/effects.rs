@@ -1,4 +1,4 @@
-//! What the features of a position do for its moves and its value: ablation.
+//! Ablates a position's features to measure their effect on its moves and value.
 //!
 //! A feature's contribution (its activation on each square, times what it writes) is
 //! taken out of the block's output, and the network goes on from there. This is exact.
@@ -12,7 +12,7 @@ use crate::network::{Addition, Positions, Tap};
 use shakmaty::{Move, Position};
 use tch::{Kind, Tensor};
 
-/// What one feature does.
+/// The effect of one feature.
 #[derive(Clone, Debug)]
 pub(super) struct Effect {
     /// For the natural logarithm of each move's probability.
@@ -21,8 +21,8 @@ pub(super) struct Effect {
     pub value: f32,
 }
 
-/// What each of `features` does in the game's position, where they have activations
-/// `active` [64, all features], for these of its moves.
+/// Ablates each of `features` in the game's position, with activations `active` [64, all
+/// features], and measures the effect on these moves.
 pub(super) fn ablate(
     transcoder: &Transcoder,
     evaluator: &Evaluator,

@@ -20,7 +20,7 @@ const LARGEST_FILE: u64 = 1 << 30;
 /// Most features and the greatest width.
 const LARGEST_SIDE: usize = 1 << 16;
 
-/// What a transcoder was made from, and how good it is.
+/// A transcoder's source and quality.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TranscoderAbout {
     /// The network's name.
@@ -47,7 +47,7 @@ pub struct TranscoderAbout {
     pub themes: Vec<ThemeFeature>,
 }
 
-/// Where a feature is strongly active.
+/// A position in which a feature is strongly active.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Strongest {
     /// The position.

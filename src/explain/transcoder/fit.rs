@@ -16,7 +16,7 @@ const DECAY_FROM: f64 = 0.5;
 /// Strongest positions that are kept of each feature.
 const STRONGEST: i64 = 3;
 
-/// How a transcoder is fitted.
+/// Settings for fitting a transcoder.
 #[derive(Clone, Copy, Debug)]
 pub struct FitSettings {
     /// The layer, from 1.

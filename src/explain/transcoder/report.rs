@@ -32,7 +32,7 @@ pub struct TranscoderReport {
     pub dead: f64,
     /// Features that are active in the position.
     pub present: usize,
-    /// How many of them, the strongest, were ablated: fewer with large networks.
+    /// The number of the strongest that were ablated: fewer with large networks.
     pub ablated: usize,
     /// The strongest features of the position, and those that do most for or against a
     /// move or the value. The strongest come first.
@@ -44,15 +44,15 @@ pub struct TranscoderReport {
 pub struct ActiveFeature {
     /// Its number, from 0.
     pub feature: usize,
-    /// What it adds to the block's output: the sum over squares of its activation, times
-    /// the length of what it writes.
+    /// Its contribution to the block's output: the sum of its activation over squares, times the
+    /// norm of the vector it writes.
     pub strength: f32,
     /// Its activation on each square of the board.
     pub squares: Vec<f32>,
-    /// What it does for each of the explanation's moves: the natural logarithm of the
-    /// move's probability, less that without the feature. Above 0 it speaks for the move.
+    /// Its effect on each of the explanation's moves: the natural logarithm of the move's
+    /// probability, less that without the feature. Above 0 it favours the move.
     pub moves: Vec<f32>,
-    /// What it does for the expected result of the mover, likewise.
+    /// Its effect on the mover's expected result, likewise.
     pub value: f32,
     /// The positions that activate it most.
     pub strongest: Vec<Strongest>,
@@ -122,7 +122,7 @@ impl Transcoder {
     }
 }
 
-/// Which of the features are reported, the strongest first as they are given.
+/// Selects the features to report, the strongest first as given.
 fn reported(effects: &[Effect]) -> BTreeSet<usize> {
     let mut found: BTreeSet<usize> = (0..effects.len().min(STRONGEST)).collect();
     let moves = effects.first().map_or(0, |effect| effect.moves.len());

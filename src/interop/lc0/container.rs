@@ -11,14 +11,13 @@ use prost::bytes::Bytes;
 use prost::encoding::{WireType, decode_key, decode_varint, skip_field};
 use std::io::{Read, Write};
 
-/// How compressed files begin.
+/// The first bytes of compressed files.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// No network comes near this size.
 const LARGEST: u64 = 8 << 30;
-/// What a small file may inflate to.
+/// Largest inflated size of a small file.
 const SMALLEST_BOUND: u64 = 64 << 20;
-/// How much smaller than its content a larger file may be. Weights hardly
-/// compress, to two thirds at best.
+/// Largest compression ratio of a larger file. Weights hardly compress, to two thirds at best.
 const LARGEST_RATIO: u64 = 32;
 /// The message in a file, compressed or not.
 pub(crate) fn open(file: &[u8]) -> Result<Net, Lc0Error> {
@@ -49,8 +48,8 @@ pub(crate) fn open_known(file: &[u8]) -> Result<Net, Lc0Error> {
     }
 }
 
-/// Whether a file, compressed or not, begins as Lc0's weights files do: the magic
-/// number is the first field of all that Lc0's trainers have written.
+/// Returns whether a file, compressed or not, begins as Lc0's weights files do: the magic number
+/// is the first field of all that Lc0's trainers have written.
 #[must_use]
 pub fn is_weights_file(file: &[u8]) -> bool {
     let mut start = [0; 5];
@@ -162,7 +161,7 @@ mod tests {
             [97, 98, 100],
             [u32::MAX; 3],
         ] {
-            // What it says can be described.
+            // Its description of itself is readable.
             assert!(open(&of(new)).is_ok());
             let error = open_known(&of(new)).unwrap_err();
             assert!(matches!(error, Lc0Error::TooNew { .. }), "{new:?}: {error}");

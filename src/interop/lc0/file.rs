@@ -105,7 +105,7 @@ pub fn write(network: &Network, encoding: Lc0Encoding) -> Result<Vec<u8>, Lc0Err
     }))
 }
 
-/// How many layers and attention heads there are.
+/// The number of layers and attention heads.
 fn numbers(config: &Lc0Config) -> BTreeMap<String, u32> {
     let tower = config.tower.map(|tower| ("body".to_owned(), tower.blocks));
     let body = config.attention.map(|body| (String::new(), body.encoder));
@@ -124,7 +124,7 @@ fn numbers(config: &Lc0Config) -> BTreeMap<String, u32> {
     all.map(|(path, number)| (path, number as u32)).collect()
 }
 
-/// What Lc0 has fields for of training notes.
+/// Training notes that Lc0 has fields for.
 fn training_params(notes: &serde_json::Value) -> TrainingParams {
     let number = |name: &str| notes.get(name).and_then(serde_json::Value::as_f64);
     let steps = notes.get("steps").and_then(serde_json::Value::as_u64);

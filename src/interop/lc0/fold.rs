@@ -5,7 +5,7 @@ use super::layer::Lc0Encoding;
 use super::schema::Layer;
 use super::tensors::Tensors;
 
-/// What batch norms add to the variance.
+/// Epsilon of batch norms.
 const EPSILON: f32 = 1e-5;
 
 /// Folds the batch norms of all convolutions.

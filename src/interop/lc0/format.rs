@@ -1,4 +1,4 @@
-//! What a file says of its network in numbers, and what older files leave unsaid.
+//! The numeric description of a network in its file, with defaults for older files.
 
 use super::Lc0Error;
 use super::layer::Lc0Encoding;
@@ -16,7 +16,7 @@ use crate::network::lc0::{
 /// Input formats that Lc0 has, by its numbers.
 const INPUT_FORMATS: [i32; 7] = [1, 2, 3, 4, 5, 132, 133];
 
-/// What a network is, as far as its format says.
+/// A network as its format describes it.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::interop) struct Kind {
     pub input_format: u32,
@@ -31,7 +31,7 @@ pub(in crate::interop) struct Kind {
 }
 
 impl Kind {
-    /// What the format of a file says, completed for older files as Lc0 does.
+    /// A file's format, completed for older files as Lc0 does.
     ///
     /// # Errors
     /// [`Lc0Error::Onnx`] and [`Lc0Error::Unsupported`].
@@ -161,8 +161,8 @@ fn function_of(activation: Activation) -> Result<ActivationFunction, Lc0Error> {
     found.ok_or_else(|| Lc0Error::Inexpressible("GELU".to_owned()))
 }
 
-/// Whether older Lc0 reads the heads of such a network, too: one policy and one
-/// value, neither with anything besides.
+/// Returns whether older Lc0 reads the heads of such a network, too: one policy and one value,
+/// neither with anything besides.
 pub(super) fn has_single_heads(config: &Lc0Config) -> bool {
     let mut policies = config.policy.heads.keys();
     let mut values = config.value.iter();
@@ -175,8 +175,8 @@ pub(super) fn has_single_heads(config: &Lc0Config) -> bool {
     )
 }
 
-/// What a file says of a network that `config` describes, and the oldest Lc0
-/// that can read it.
+/// Returns the file's description of a network of this `config`, and the oldest Lc0 that can read
+/// it.
 pub(super) fn format_of(
     config: &Lc0Config,
     encoding: Lc0Encoding,

@@ -1,5 +1,5 @@
-//! Where heads stand in files with one of each kind and in files with many, and what they
-//! call the tensors of towers.
+//! The places of heads in files with one of each kind and in files with many, and their names for
+//! tower tensors.
 
 use super::schema::Policy;
 use super::tensors::Tensors;

@@ -4,7 +4,7 @@ use super::Lc0Error;
 use super::schema::{Encoding, Layer};
 use half::{bf16, f16};
 
-/// How tensors are stored in a file that is written.
+/// The storage of tensors in written files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Lc0Encoding {
     /// 65,536 steps between a tensor's least and largest number: what every Lc0
@@ -40,7 +40,7 @@ impl Layer {
         }
     }
 
-    /// How many numbers it holds.
+    /// Returns the number of elements.
     pub(super) fn count(&self) -> i64 {
         let bytes = self.params.as_ref().map_or(0, |params| params.len());
         let each = match self.encoding_or_default() {

@@ -2,8 +2,8 @@
 //! `net.proto` and Lc0's own additions to it: types and numbers of the fields. Those that
 //! hold tensors are in `tensors/table.rs`.
 //!
-//! What Lc0 does not read is left out: heads beyond those it names, and its
-//! reserved fields.
+//! Parts that Lc0 does not read are left out: heads beyond those it names, and its reserved
+//! fields.
 
 use prost::Message;
 use prost::bytes::Bytes;
@@ -52,7 +52,7 @@ impl EngineVersion {
         (self.major(), self.minor(), self.patch())
     }
 
-    /// Whether Lc0 of the version `known` reads the file.
+    /// Returns whether Lc0 of the version `known` reads the file.
     pub fn is_known_to(self, known: (u32, u32)) -> bool {
         let (major, minor, _) = self.numbers();
         (major, minor) <= known || self.numbers() == EngineVersion::LEGACY
@@ -79,7 +79,7 @@ pub(crate) struct Layer {
     pub encoding: Option<i32>,
 }
 
-/// How the numbers of a [`Layer`] are stored.
+/// The storage of a [`Layer`]'s numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]
 #[repr(i32)]
 pub(crate) enum Encoding {
@@ -199,7 +199,7 @@ pub(crate) enum InputEmbedding {
     PeDense = 2,
 }
 
-/// What the trainer noted.
+/// The trainer's notes.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct TrainingParams {
     #[prost(uint32, optional, tag = "1")]

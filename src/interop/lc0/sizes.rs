@@ -2,12 +2,12 @@
 
 use super::Lc0Error;
 
-/// What is known of a network's tensors, by our names.
+/// A network's known tensors, by our names.
 pub(in crate::interop) trait Sizes {
-    /// How many numbers a tensor holds; 0 if there is none.
+    /// Returns the number of elements of a tensor; 0 if it is absent.
     fn count(&self, name: &str) -> i64;
 
-    /// How many layers there are at a path, or the `heads` of its layers.
+    /// Returns the number of layers at a path, or the `heads` of its layers.
     fn number(&self, name: &str) -> i64;
 
     /// The same as [`Sizes::count`] of a tensor that must be there.

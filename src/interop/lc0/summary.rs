@@ -1,4 +1,4 @@
-//! What a weights file is, found without building a tensor.
+//! Identifies a weights file without building a tensor.
 
 use super::format::Kind;
 use super::heads::gather;
@@ -10,12 +10,12 @@ use crate::network::Size;
 use crate::network::lc0::Lc0Config;
 use serde::Serialize;
 
-/// What a weights file says of itself.
+/// A weights file's description of itself.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Lc0Summary {
     /// Its architecture; sizes, formats, heads.
     pub model: Lc0Config,
-    /// How large the network is.
+    /// The network's size.
     #[serde(flatten)]
     pub size: Size,
     /// The oldest Lc0 that reads it, if it is a file of Lc0's.
@@ -23,7 +23,7 @@ pub struct Lc0Summary {
     pub min_version: Option<String>,
     /// Licence of the weights as the file states it, or `unknown`.
     pub licence: String,
-    /// What the trainer noted: steps, learning rate, losses.
+    /// The trainer's notes: steps, learning rate, losses.
     pub training: serde_json::Value,
 }
 
@@ -44,7 +44,7 @@ pub fn summary(file: &[u8]) -> Result<Lc0Summary, Lc0Error> {
     })
 }
 
-/// What a file's network is as far as its format says, and its tensors.
+/// A file's network as its format describes it, and its tensors.
 ///
 /// # Errors
 /// [`Lc0Error::Onnx`] and [`Lc0Error::Empty`] if it has none; others if they are not those of
@@ -68,7 +68,7 @@ pub(crate) fn licence(net: &Net) -> String {
     }
 }
 
-/// What a file says of how it was trained, for people.
+/// The file's notes on its training, for people.
 pub(crate) fn training(net: &Net) -> serde_json::Value {
     let mut notes = serde_json::Map::new();
     notes.insert("format".to_owned(), "Lc0 weights".into());

@@ -113,7 +113,7 @@ impl Tensors {
         }
     }
 
-    /// Whether there is any tensor below a path, which ends with a dot.
+    /// Returns whether there is any tensor below a path, which ends with a dot.
     pub fn has_any(&self, path: &str) -> bool {
         let mut from = self.layers.range(path.to_owned()..);
         from.next().is_some_and(|(name, _)| name.starts_with(path))

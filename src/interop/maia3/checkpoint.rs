@@ -9,11 +9,10 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use tch::{Device, Kind, Tensor};
 
-/// What wrappers of training put before the names of a network's parameters:
-/// data parallelism and compilation.
+/// Prefixes that training wrappers (data parallelism, compilation) add to parameter names.
 const WRAPPERS: [&str; 2] = ["module.", "_orig_mod."];
 
-/// What the position encoding was called before, and is called now.
+/// Former and present names of the position encoding.
 const FORMERLY: (&str, &str) = ("smolgen", "gab");
 
 /// The weights that generate biases, and how their name ends where they stand
@@ -36,12 +35,12 @@ const UNSUPPORTED: [(&str, &str); 6] = [
 /// increment and the time left.
 const CLOCKS: i64 = 3;
 
-/// What is said of the licence of checkpoints, which name none.
+/// The licence stated for checkpoints, which name none.
 const LICENCE: &str = "unknown";
 
 type Views<'a> = BTreeMap<String, View<'a>>;
 
-/// What a checkpoint says of itself.
+/// A checkpoint's metadata.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Maia3Summary {
     /// `maia3`.
@@ -50,7 +49,7 @@ pub struct Maia3Summary {
     pub published_as: Option<&'static str>,
     /// Its sizes.
     pub model: Maia3Config,
-    /// How large it is.
+    /// Its size.
     #[serde(flatten)]
     pub size: Size,
     /// Numbers and texts that stand beside the parameters, such as the step that
@@ -141,7 +140,7 @@ fn outline(file: &[u8]) -> Result<(Checkpoint<'_>, Views<'_>, Maia3), Maia3Error
     Ok((checkpoint, views, architecture))
 }
 
-/// Whether a parameter is the generator once more.
+/// Returns whether a parameter is the generator once more.
 fn is_copy(name: &str) -> bool {
     name.ends_with(GENERATOR_COPY)
 }

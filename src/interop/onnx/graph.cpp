@@ -1,6 +1,6 @@
-// What a forward pass written in Rust does, as data: it runs once under
-// libtorch's tracer, and the graph of operators that this records comes back as
-// JSON (its form: graph.rs). A graph of the tracer's is flat and in order.
+// Traces a forward pass written in Rust: it runs once under libtorch's tracer, and the recorded
+// graph of operators is returned as JSON (its form: graph.rs). The tracer's graph is flat and in
+// order.
 
 #include <torch/csrc/jit/frontend/tracer.h>
 #include <torch/csrc/jit/ir/ir.h>

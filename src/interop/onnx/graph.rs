@@ -1,4 +1,4 @@
-//! What a forward pass does, as a graph of libtorch's operators.
+//! A forward pass as a graph of libtorch's operators.
 
 use crate::torch::shim::{RawTensor, take_text};
 use serde::Deserialize;
@@ -38,7 +38,7 @@ pub(super) struct Typed {
     pub floating: bool,
 }
 
-/// What an operator is given.
+/// An operator's argument.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) enum Argument {
     None,
@@ -110,7 +110,7 @@ unsafe extern "C" {
     ) -> *mut c_char;
 }
 
-/// What C++ calls back with.
+/// Arguments of the callback from C++.
 struct Pass<'a> {
     forward: &'a dyn Fn(&[Tensor]) -> Vec<Tensor>,
     given: usize,

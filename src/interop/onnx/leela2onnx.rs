@@ -22,7 +22,7 @@ use expected::Expected;
 use std::collections::BTreeMap;
 use tch::{Device, Tensor};
 
-/// How far a constant may be off, as a share of it: bfloat16 rounds to 1/256.
+/// Largest relative error of a constant: bfloat16 rounds to 1/256.
 const TOLERANCE: f64 = 0.004;
 
 /// Activations by what the converter adds to the name of the place, and the operators that

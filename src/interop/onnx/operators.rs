@@ -18,7 +18,7 @@ use tch::Tensor;
 pub struct Inexpressible {
     /// The operator's name in libtorch.
     pub operator: String,
-    /// What of it.
+    /// Its part.
     pub reason: String,
 }
 

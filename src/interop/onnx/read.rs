@@ -69,7 +69,7 @@ fn open(
 
 fn network(bytes: &[u8], format: InputFormat, licence: String) -> Result<Network<Lc0>, OnnxError> {
     let mut left = MOST_FIELDS;
-    // What ends early here does so below as well.
+    // Streams that end early here do so below as well.
     let counted = count(bytes, &LISTS, &mut left);
     if left == 0 && counted.is_ok() {
         return Err(OnnxError::TooManyFields);
@@ -121,7 +121,7 @@ mod tests {
         ModelProto::decode(TOWER).unwrap()
     }
 
-    /// What is said of a tower that differs so.
+    /// The message about a tower that differs in this way.
     fn error(change: impl Fn(&mut GraphProto)) -> String {
         let mut model = tower();
         change(model.graph.as_mut().unwrap());

@@ -83,8 +83,7 @@ pub fn wrap_in_lc0(network: &Network, precision: ExportPrecision) -> Result<Vec<
     }))
 }
 
-/// What Lc0 wants of a network's outputs: the policy's logits, the probabilities
-/// of win, draw and loss, and plies [B, 1].
+/// The outputs that Lc0 reads: policy logits, win, draw and loss probabilities, and plies [B, 1].
 fn outputs_of_lc0(search_value: &str, outputs: Outputs) -> Vec<Tensor> {
     let wdl = outputs.wdl().softmax(-1, None::<Kind>);
     let ranks = Output::from_name(search_value).filter(|&output| output != Output::Wdl);

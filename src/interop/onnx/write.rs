@@ -48,7 +48,7 @@ impl Function<'_> {
             .collect();
         let mut graph = graph::trace(&given, &known, self.outputs.len(), self.forward)
             .map_err(OnnxError::Torch)?;
-        // What no output depends on is left out.
+        // Nodes that no output depends on are left out.
         let used = graph.prune();
         let mut builder = Builder::new(precision);
         let mut names = Vec::new();
@@ -115,7 +115,7 @@ pub(super) fn tensors(network: &Network) -> Vec<(String, Tensor)> {
 /// The property of a model that holds the metadata of the network file.
 const METADATA: &str = "tessera";
 
-/// What the network file says of itself.
+/// The network file's metadata.
 fn properties(metadata: &Metadata) -> Vec<StringStringEntryProto> {
     let json = serde_json::to_string(metadata).expect("plain data");
     vec![StringStringEntryProto {

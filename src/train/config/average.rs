@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How the weights of several steps are averaged.
+/// Averaging of the weights of several steps.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum AverageConfig {

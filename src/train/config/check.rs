@@ -16,7 +16,7 @@ pub enum ConfigError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The file is not a valid configuration.
@@ -24,7 +24,7 @@ pub enum ConfigError {
     Syntax {
         /// The file.
         path: PathBuf,
-        /// What is wrong and where.
+        /// The problem and its place.
         source: Box<toml::de::Error>,
     },
     /// An override on the command line is invalid.
@@ -33,9 +33,9 @@ pub enum ConfigError {
     /// The file with its overrides is not a valid configuration.
     #[error("{key}: {reason}{}", nearest::hint(.reason))]
     Key {
-        /// Where it shows.
+        /// Where it appears.
         key: String,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
     /// Several or none of `preset`, `model` and `network` are set.
@@ -47,9 +47,9 @@ pub enum ConfigError {
     /// The architecture cannot be taken from `init`.
     #[error("cannot take the architecture from {path}: {reason}")]
     Init {
-        /// What `init` names.
+        /// The network that `init` names.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Its problem.
         reason: String,
     },
     /// The architecture is invalid.
@@ -66,9 +66,9 @@ pub enum ConfigError {
     Range {
         /// The key.
         name: String,
-        /// What it is.
+        /// Its value.
         value: f64,
-        /// What it must be.
+        /// The constraint.
         expected: &'static str,
     },
     /// All loss weights are 0.
@@ -172,7 +172,7 @@ impl TrainConfig {
     }
 }
 
-/// What a number must be.
+/// The constraint on a number.
 #[derive(Clone, Copy)]
 enum Rule {
     /// At least 1, of whole numbers.
@@ -236,7 +236,7 @@ impl Rule {
         }
     }
 
-    /// What a value that breaks it should be; `None` of counts.
+    /// The range to state when a value breaks it; `None` for counts.
     fn expected(self) -> Option<&'static str> {
         match self {
             Count => None,

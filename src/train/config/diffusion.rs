@@ -3,7 +3,7 @@
 use crate::network::only_left;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// How a denoiser of futures is trained.
+/// Training settings of a denoiser of futures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[expect(

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Which checkpoints a run keeps; others are removed once a newer one is written.
+/// The checkpoints that a run keeps; others are removed once a newer one is written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct KeepConfig {

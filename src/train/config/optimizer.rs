@@ -37,7 +37,7 @@ pub struct DecayRule {
 pub struct RateRule {
     /// Pattern of the parameters' names, as in a [`DecayRule`].
     pub pattern: String,
-    /// What the learning rate is multiplied by.
+    /// The factor of the learning rate.
     pub factor: f64,
 }
 

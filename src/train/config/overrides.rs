@@ -7,8 +7,8 @@ use toml::{Table, Value};
 /// A key and its new value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Override {
-    /// Where in the configuration: names and, in arrays, numbers from 0, joined
-    /// by dots, as in `data.shards.0.rate`.
+    /// The key in the configuration: names, and indices from 0 in arrays, joined by dots, as in
+    /// `data.shards.0.rate`.
     pub key: String,
     /// The new value.
     pub value: Value,
@@ -35,9 +35,9 @@ pub enum OverrideError {
         key: String,
         /// The array.
         parent: String,
-        /// How long it is.
+        /// Its length.
         count: usize,
-        /// What was asked for.
+        /// The requested one.
         index: String,
     },
 }

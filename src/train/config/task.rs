@@ -1,9 +1,9 @@
-//! What a run learns, and the keys that only some tasks read.
+//! A run's task, and the keys that only some tasks read.
 
 use super::{ConfigError, DiffusionTraining, TrainConfig, UnrollConfig};
 use crate::network::ArchitectureConfig;
 
-/// What a network learns, by its family.
+/// A network's objective, by family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::train) enum Task {
     /// To evaluate positions.

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How far world models look ahead while they learn, and what of it counts. The losses of
-/// the encoder's heads are under `loss`, as for other networks that evaluate positions.
+/// Settings for unrolling world models in training. The losses of the encoder's heads are under
+/// `loss`, as for other networks that evaluate positions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct UnrollConfig {
@@ -34,7 +34,7 @@ impl UnrollConfig {
     /// Most moves.
     pub(in crate::train) const MOST: usize = 16;
 
-    /// Whether it is what it is where a configuration says nothing.
+    /// Returns whether it is what it is where a configuration says nothing.
     pub(super) fn is_default(&self) -> bool {
         *self == UnrollConfig::default()
     }

@@ -26,7 +26,7 @@ const BUCKET: i64 = 1 << 20;
 #[derive(Debug)]
 pub(crate) struct Buckets {
     leaves: Vec<Tensor>,
-    /// Which parameters each leaf holds.
+    /// The parameters of each leaf.
     parameters: Vec<Range<usize>>,
     gradient: Tensor,
     sums: Option<Sums>,

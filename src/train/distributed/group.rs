@@ -20,11 +20,11 @@ pub enum GroupError {
     Meeting {
         /// This process.
         rank: usize,
-        /// How many there should be.
+        /// The expected number.
         size: usize,
         /// The meeting place, as host:port.
         address: String,
-        /// What libtorch says.
+        /// Libtorch's message.
         reason: String,
     },
     /// The processes met, but cannot form a group of this kind.
@@ -32,11 +32,11 @@ pub enum GroupError {
     Joining {
         /// This process.
         rank: usize,
-        /// How many there are.
+        /// Their number.
         size: usize,
         /// Gloo or NCCL.
         backend: &'static str,
-        /// What libtorch says.
+        /// Libtorch's message.
         reason: String,
     },
     /// Another process has ended, or its machine cannot be reached.
@@ -47,11 +47,11 @@ pub enum GroupError {
     Lost {
         /// This process.
         rank: usize,
-        /// How many there were.
+        /// The actual number.
         size: usize,
-        /// What they were about.
+        /// Their subject.
         doing: &'static str,
-        /// What libtorch says.
+        /// Libtorch's message.
         reason: String,
     },
     /// Another process does not answer.
@@ -63,16 +63,16 @@ pub enum GroupError {
     TimedOut {
         /// This process.
         rank: usize,
-        /// How many there are.
+        /// Their number.
         size: usize,
-        /// What they were about.
+        /// Their subject.
         doing: &'static str,
-        /// How long it waited.
+        /// The time waited.
         timeout: Duration,
     },
 }
 
-/// What libtorch says, without where in its source it says so.
+/// Libtorch's message without its source location.
 fn reason(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default().trim();
     let line = match line.split_once("] ") {
@@ -268,7 +268,7 @@ impl Group {
         })
     }
 
-    /// What `text` of libtorch's means for the run.
+    /// Classifies a libtorch message for the run.
     pub(super) fn failure(&self, text: &str, doing: &'static str) -> GroupError {
         let (rank, size, timeout) = (self.rank, self.size, self.timeout);
         let lower = text.to_ascii_lowercase();

@@ -27,8 +27,8 @@ pub struct Launch {
     pub host: String,
     /// The port there.
     pub port: u16,
-    /// How often torchrun has started the processes anew, where torchrun's agent
-    /// hosts the meeting place; else rank 0 does.
+    /// The number of restarts by torchrun, if torchrun's agent hosts the rendezvous; otherwise
+    /// rank 0 hosts it.
     pub agent_restarts: Option<u64>,
 }
 
@@ -48,9 +48,9 @@ pub enum LaunchError {
     Value {
         /// The variable.
         name: &'static str,
-        /// What it is.
+        /// Its value.
         value: String,
-        /// What it must be.
+        /// The constraint.
         expected: String,
     },
     /// Two variables contradict each other.
@@ -58,11 +58,11 @@ pub enum LaunchError {
     Contradiction {
         /// One of them.
         left: &'static str,
-        /// What it is.
+        /// Its value.
         left_value: usize,
         /// The other.
         right: &'static str,
-        /// What that is.
+        /// Its value.
         right_value: usize,
     },
 }
@@ -127,8 +127,7 @@ impl Launch {
         }
         let local_rank = match variables.count("LOCAL_RANK")? {
             Some(local_rank) => local_rank,
-            // Where each process has a machine (or a pod) of its own, nobody
-            // numbers them.
+            // If each process has its own machine (or pod), nothing numbers them.
             None => variables.count(local_name)?.unwrap_or(0),
         };
         below(local_name, local_rank, size_name, size)?;

@@ -28,7 +28,7 @@ pub(super) fn first_node(list: &str) -> Option<String> {
     }
 }
 
-/// Whether `text` is a number or two with a dash between them.
+/// Returns whether `text` is a number or two with a dash between them.
 fn is_range(text: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     match text.split_once('-') {

@@ -67,12 +67,12 @@ impl World {
         self.size
     }
 
-    /// Whether this process trains alone.
+    /// Returns whether this process trains alone.
     pub(crate) fn is_alone(&self) -> bool {
         self.members.is_none()
     }
 
-    /// Whether this is the first process, which writes the files.
+    /// Returns whether this is the first process, which writes the files.
     #[must_use]
     pub fn is_first(&self) -> bool {
         self.rank == 0

@@ -24,10 +24,10 @@ use rules::{Rules, Told};
 use std::sync::Arc;
 use tch::{Device, Kind, Reduction, Tensor};
 
-/// What is not learned: libtorch's default.
+/// The settings that are not learned: libtorch's defaults.
 const IGNORED: i64 = -100;
 
-/// What a network that reads whole games learns.
+/// The objective of networks that read whole games.
 #[derive(Debug)]
 pub(in crate::train) struct Games {
     model: Gpt,
@@ -40,9 +40,9 @@ pub(in crate::train) struct Games {
 /// that are read of the longest.
 #[derive(Debug)]
 pub(in crate::train) struct GameSamples {
-    /// What is read, i64 [B, T], padded.
+    /// The input tokens, i64 [B, T], padded.
     tokens: Tensor,
-    /// What follows each, i64 [B, T]; [`IGNORED`] where the filling begins.
+    /// The next token of each, i64 [B, T]; [`IGNORED`] in the padding.
     next: Tensor,
     /// The result, i64 `[B]`: 0 White wins, 1 a draw, 2 Black wins; [`IGNORED`] where it
     /// is unknown.
@@ -51,11 +51,11 @@ pub(in crate::train) struct GameSamples {
     ratings: Tensor,
     /// The result that is asked for, i64 [B, 1], as [`gpt::Sequences::results`].
     wanted: Tensor,
-    /// What is learned of the rules besides.
+    /// Additional losses on the rules.
     rules: Rules,
     /// Tokens that are read of each game.
     lengths: Vec<i64>,
-    /// What tokens stand for.
+    /// The vocabulary of tokens.
     vocabulary: Arc<Vocabulary>,
 }
 
@@ -77,7 +77,7 @@ impl Narrow for GameSamples {
     }
 }
 
-/// What chance does to a game.
+/// The random choices for a game.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Chance {
     hides_ratings: bool,
@@ -101,7 +101,7 @@ impl Chance {
     }
 }
 
-/// What the network says of B games.
+/// The network's outputs for B games.
 #[derive(Debug)]
 pub(in crate::train) struct GameOutputs {
     next: Next,
@@ -110,8 +110,8 @@ pub(in crate::train) struct GameOutputs {
 }
 
 impl Games {
-    /// What chance does to each game. It depends on the seed and on the game's place in
-    /// the order of samples alone.
+    /// The random choices for each game. They depend only on the seed and the game's place in the
+    /// sample order.
     fn chances(&self, batch: &Batch<GameColumns>) -> Vec<Chance> {
         let mut random = random_of(self.augment.seed, batch);
         let mut draw = || Chance::draw(&self.augment, &mut random);
@@ -268,7 +268,7 @@ impl Objective for Games {
         let samples = self.upload(self.changed(batch));
         let lengths: Vec<f32> = samples.lengths.iter().map(|&it| it as f32).collect();
         let lengths = send(&lengths, self.device);
-        // Where the result is told there is nothing to foretell.
+        // If the result is given, there is nothing to predict.
         let open = samples.result.ge(0) * samples.wanted.squeeze_dim(1).eq(0);
         let results = match self.model.model().outcome {
             true => &lengths * open,
@@ -332,7 +332,7 @@ impl Objective for Games {
 }
 
 impl Told {
-    /// What a network learns of the rules by a configuration.
+    /// The losses on the rules.
     fn by(config: &TrainConfig) -> Told {
         let architecture = config.architecture();
         Told {
@@ -341,7 +341,7 @@ impl Told {
         }
     }
 
-    /// How many terms it adds.
+    /// The number of terms it sums.
     fn terms(self) -> usize {
         usize::from(self.legal) + 2 * usize::from(self.board)
     }

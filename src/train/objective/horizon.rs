@@ -43,17 +43,17 @@ const TERMS: [&str; 6] = [
     "future_move_accuracy",
 ];
 
-/// What the bits of a square's class weigh: see [`crate::encode::Squares::words`].
+/// The weights of the bits of a square's class: see [`crate::encode::Squares::words`].
 const BITS: [f32; 4] = [1.0, 2.0, 4.0, 6.0];
 
-/// What a denoiser of futures learns.
+/// The objective of a denoiser of futures.
 #[derive(Debug)]
 pub(in crate::train) struct Horizon {
     model: Diffusion,
-    /// What is learned of positions themselves.
+    /// Losses on the positions themselves.
     positions: Positions,
     noise: Noise,
-    /// How the network imagines futures that it then knows.
+    /// Settings for training on the network's own predicted futures.
     own: Decoding,
     device: Device,
     is_validation: bool,
@@ -71,7 +71,7 @@ pub(in crate::train) struct HorizonSamples {
     future: Option<FutureSamples>,
 }
 
-/// What is known and learned of the futures of B positions.
+/// Inputs and targets about the futures of B positions.
 #[derive(Debug)]
 struct FutureSamples {
     known: Futures,
@@ -118,7 +118,7 @@ impl Narrow for HorizonSamples {
     }
 }
 
-/// What a network makes of samples.
+/// A network's outputs for samples.
 #[derive(Debug)]
 pub(in crate::train) struct HorizonOutputs {
     present: Outputs,
@@ -129,7 +129,7 @@ pub(in crate::train) struct HorizonOutputs {
 }
 
 impl Horizon {
-    /// What is known and learned of the futures of a batch, on the device.
+    /// Inputs and targets about the futures of a batch, on the device.
     fn upload(&self, noised: &Noised, q: &[f32]) -> FutureSamples {
         let horizon = self.model.model().horizon;
         // Of no moves the number of rows cannot be told.
@@ -179,7 +179,7 @@ impl Horizon {
         }
     }
 
-    /// What is known of futures, with what the network imagines where that is wanted.
+    /// The known futures, with the network's own predictions where requested.
     fn with_own(&self, weights: &Weights, rows: &Tensor, future: &FutureSamples) -> Futures {
         let known = future.known.narrow(0, rows.size()[0]);
         let own = future.own.as_ref().map(|own| own.nonzero().squeeze_dim(1));

@@ -29,12 +29,12 @@ use tch::{Device, Tensor};
 use teacher::{Teacher, TeacherOutputs};
 use tensors::{Targets, upload};
 
-/// What a network that evaluates positions learns.
+/// The objective of networks that evaluate positions.
 #[derive(Debug)]
 pub(in crate::train) struct Positions {
     model: Box<dyn Evaluator>,
     device: Device,
-    /// How positions are encoded.
+    /// The encoding of positions.
     format: InputFormat,
     /// Indices of the words of a row that the network reads, i64; `None` if they are
     /// the first ones.
@@ -73,7 +73,7 @@ fn words_of(scalars: &[&str]) -> Option<Vec<i64>> {
 /// B positions on the device.
 #[derive(Debug)]
 pub(in crate::train) struct PositionSamples {
-    /// What the network reads of them, i64 [B, words].
+    /// The network's input for them, i64 [B, words].
     rows: Tensor,
     targets: Targets,
     teacher: Option<TeacherOutputs>,

@@ -36,7 +36,7 @@ const OWN: [&str; 7] = [
     "changed_accuracy",
 ];
 
-/// What a world model learns.
+/// The objective of a world model.
 #[derive(Debug)]
 pub(in crate::train) struct Unroll {
     model: World,
@@ -56,7 +56,7 @@ pub(in crate::train) struct Unroll {
     compares: bool,
 }
 
-/// What a network makes of B examples of D moves, N = B · (D + 1) latent boards.
+/// A network's outputs for B examples of D moves, N = B · (D + 1) latent boards.
 #[derive(Debug)]
 pub(in crate::train) struct UnrollOutputs {
     /// Of the encoder's heads.
@@ -67,7 +67,7 @@ pub(in crate::train) struct UnrollOutputs {
     latent: Tensor,
     /// The latents [N, squares, width].
     latents: Tensor,
-    /// What the encoder's heads say of the true positions, where that is compared.
+    /// The encoder heads' outputs for the true positions, if they are compared.
     truth: Option<Outputs>,
 }
 
@@ -132,7 +132,7 @@ impl Objective for Unroll {
         heads.chain(own).collect()
     }
 
-    /// What the encoder's heads learn, what the rules say, and the latents.
+    /// Losses of the encoder's heads, of the rules and of the latents.
     fn balanced(config: &TrainConfig) -> Vec<Group> {
         if !config.unroll.harmony {
             return Vec::new();
@@ -288,7 +288,7 @@ impl Objective for Unroll {
         let changed = &samples.changed;
         let changed_right = sum(is_right.logical_and(changed).to_kind(Kind::Float))
             / sum(changed.to_kind(Kind::Float)).clamp_min(1.0);
-        // What of the prior's mass is left to legal moves.
+        // The share of the prior's mass on legal moves.
         let prior = prior(&outputs.outputs, rules);
         let of_all = prior.logsumexp([-1i64].as_slice(), false);
         let of_legal = samples

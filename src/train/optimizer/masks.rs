@@ -1,11 +1,11 @@
-//! What holds for some parameters and not for others, as vectors over all.
+//! Settings that differ between parameters, as vectors over all.
 
 use super::super::config::OptimizerConfig;
 use crate::network::{Parameter, ParameterGroup};
 use tch::{Device, Kind, Tensor};
 use wildmatch::WildMatch;
 
-/// Whether the parameter's name fits a pattern.
+/// Returns whether the parameter's name fits a pattern.
 fn is_named(parameter: &Parameter, pattern: &str) -> bool {
     WildMatch::new(pattern).matches(&parameter.name)
 }
@@ -39,7 +39,7 @@ pub(super) fn decay(config: &OptimizerConfig, parameters: &[Parameter]) -> Optio
     any.then(|| spread(parameters, of))
 }
 
-/// What each parameter's learning rate is multiplied by; `None` if all have the same.
+/// The learning-rate factor of each parameter; `None` if all are equal.
 pub(super) fn rates(config: &OptimizerConfig, parameters: &[Parameter]) -> Option<Tensor> {
     let of = |parameter: &Parameter| {
         let mut rules = config.rates.iter();

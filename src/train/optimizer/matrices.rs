@@ -44,7 +44,7 @@ impl MatrixGroup {
         })
     }
 
-    /// How many there are.
+    /// Their number.
     pub fn len(&self) -> i64 {
         self.offsets.len() as i64
     }

@@ -1,4 +1,4 @@
-//! What each rule of an optimizer does.
+//! Tests of each optimizer rule.
 
 use crate::train::threads::Threads;
 use tch::Tensor;

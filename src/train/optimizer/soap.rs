@@ -28,7 +28,7 @@ pub(super) struct Soap {
     stacks: Vec<Stack>,
 }
 
-/// What is remembered of the n matrices of one shape.
+/// The optimizer state of the n matrices of one shape.
 #[derive(Debug)]
 struct Stack {
     group: MatrixGroup,

@@ -86,7 +86,7 @@ impl<O: Objective> Replicas<O> {
         }
     }
 
-    /// What the replicas learn from.
+    /// The replicas' training data.
     pub fn examples(&self, config: &TrainConfig) -> O::Examples {
         self.replicas[0].learner.examples(config)
     }

@@ -37,7 +37,7 @@ struct Session<'a, O> {
 }
 
 impl<O> Session<'_, O> {
-    /// Whether this process wants to stop after this step.
+    /// Returns whether this process wants to stop after this step.
     fn is_over(&self) -> bool {
         let time = self.options.time;
         self.options.stop.load(Ordering::Relaxed)
@@ -282,7 +282,7 @@ impl Trainer {
         Ok(if is_wrong { f64::NAN } else { loss })
     }
 
-    /// Whether the last line's loss and the mean loss since are near the usual loss.
+    /// Returns whether the last line's loss and the mean loss since are near the usual loss.
     fn is_sound(&self, loss: f64) -> bool {
         !self.guard.is_alarmed() && !self.guard.is_high(loss, &self.config.guard)
     }

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 /// Result of a validation.
 pub(super) struct Validation {
     pub averages: Averages,
-    /// What the objective measures besides.
+    /// Additional metrics of the objective.
     pub diagnostics: Map<String, Value>,
 }
 
@@ -92,7 +92,7 @@ impl Trainer {
         })
     }
 
-    /// What was measured of each term, by name.
+    /// The metrics of each term, by name.
     pub(super) fn by_name(&self, averages: &Averages) -> Measurements {
         let names = self.terms.iter().map(|term| term.name);
         names.zip(averages.iter().copied()).collect()

@@ -1,10 +1,10 @@
-//! Where each tensor stands in Lc0's messages: fields in the order of their numbers, and what
-//! we call them.
+//! The place of each tensor in Lc0's messages: fields in the order of their numbers, with our
+//! names.
 
 /// The fields of a message.
 pub(super) type Message = &'static [(u32, &'static str, Field)];
 
-/// What a field is.
+/// The type of a field.
 pub(super) enum Field {
     Tensor,
     /// Weights, and biases in the field behind: of dense layers, convolutions or norms.
@@ -34,7 +34,7 @@ const BLOCK: Message = &[
 
 const FEED_FORWARD: Message = &[(1, "widen", Pair), (3, "narrow", Pair)];
 
-/// What generates a layer's attention biases from the board.
+/// The generator of a layer's attention biases from the board.
 const SMOLGEN: Message = &[
     (1, "squares.weight", Tensor),
     (2, "summary", Pair),

@@ -1,4 +1,4 @@
-//! What the converter writes of a network besides its weights.
+//! The converter's record of a network besides its weights.
 
 use crate::network::Activation;
 use crate::network::lc0::{EncoderConfig, Lc0Config, PolicyHeadConfig, SquareEmbedding};
@@ -21,7 +21,7 @@ pub(super) fn optional(config: &Lc0Config, name: &str) -> Option<f64> {
     all.find_map(|(end, number)| name.ends_with(end).then_some(*number))
 }
 
-/// What a norm adds to the variance.
+/// Epsilon of a norm.
 pub(super) fn epsilon(config: &Lc0Config, norm: &str) -> f64 {
     let is_dense = config
         .attention

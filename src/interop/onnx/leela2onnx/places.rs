@@ -1,6 +1,6 @@
-//! Where the converter puts the tensors of a network.
+//! The converter's destination for a network's tensors.
 
-/// How the names of a module's weight and bias end, in one or two ways.
+/// Suffixes of the names of a module's weight and bias, in one or two forms.
 type Ends = &'static [[&'static str; 2]];
 
 const KERNEL: Ends = &[["/w/kernel", "/w/bias"]];

@@ -1,4 +1,4 @@
-//! What a node is given, by place.
+//! A node's inputs, by position.
 
 use crate::interop::onnx::graph::Argument;
 

@@ -1,4 +1,4 @@
-//! What is done to each number by itself.
+//! An elementwise operation.
 
 use super::{Call, Translator};
 use crate::interop::onnx::builder::float;

@@ -1,4 +1,4 @@
-//! What networks are made of: products, convolutions, norms.
+//! The building blocks of networks: products, convolutions, norms.
 
 use super::{Call, Translator};
 use crate::interop::onnx::builder::{float, int, ints};

@@ -1,4 +1,4 @@
-//! What moves numbers without changing them.
+//! Operators that move numbers without changing them.
 
 use super::{Call, Translator, wrap};
 use crate::interop::onnx::builder::{int, ints};

@@ -1,4 +1,4 @@
-//! How well a network keeps the rules, though nobody told it any.
+//! The accuracy of rules that a network learned without being told them.
 //!
 //! At each ply of the validation games, as they were played, it is counted whether the
 //! move that the network likes best is legal, and how much of its probability is: that is
@@ -30,7 +30,7 @@ const SITUATIONS: [&str; 6] = [
     "promotion",
 ];
 
-/// What is counted of positions.
+/// Counts of positions.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Count {
     positions: f32,
@@ -155,7 +155,7 @@ fn count(vocabulary: &Vocabulary, probabilities: &[f32], next: &[i64], counts: &
     }
 }
 
-/// Which of [`SITUATIONS`] a position is.
+/// The index of a position's kind in [`SITUATIONS`].
 fn situations(position: &Chess, moves: &[Move]) -> [bool; SITUATIONS.len()] {
     let checkers = position.checkers().count();
     let has = |is_such: fn(&Move) -> bool| moves.iter().any(is_such);
@@ -208,7 +208,7 @@ mod tests {
         let end = i64::from(vocabulary.start()) + 1;
         let next = ["e2e4", "e7e5", "g1f3"].map(|mv| i64::from(token(mv)));
         let next: Vec<i64> = next.into_iter().chain([end, -100]).collect();
-        // What it likes best, at three quarters; the rest is legal.
+        // Its favourite move at three quarters; the rest is spread over legal moves.
         let liked = ["d2d4", "e2e4", "e1e2", "a2a3", "a2a3"];
         let rest = ["a2a3", "a7a6", "a2a3", "a2a3", "a2a3"];
         let mut probabilities = vec![0.0; 5 * vocabulary.size()];

@@ -1,8 +1,8 @@
 //! Games that people began and chance goes on with.
 //!
-//! Who reads only good games learns moves by habit. Random moves bring positions where
-//! nothing but the rules helps: pieces that hang, kings that run, checks from everywhere.
-//! A game keeps its length, so that it costs what it did.
+//! A network that reads only good games learns moves by habit. Random moves bring positions where
+//! only the rules help: hanging pieces, fleeing kings, checks from everywhere. A game keeps its
+//! length, so that the cost stays the same.
 
 use crate::chess::Game;
 use crate::data::examples::GameTokens;

@@ -1,4 +1,4 @@
-//! What the rules say of games: which tokens are legal, and where the pieces stand.
+//! The rules applied to games: legal tokens, and piece placement.
 //!
 //! The move that was played tells a network one of some thirty legal moves, and nothing of
 //! why. Told all of them, and the board that they follow from, it learns the rules from far
@@ -16,17 +16,17 @@ use tch::{Device, Tensor};
 
 const SQUARES: usize = 64;
 
-/// What is told of the rules.
+/// The input about the rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Told {
     pub legal: bool,
     pub board: bool,
 }
 
-/// What the rules say after each token that is read.
+/// The rules after each token read.
 #[derive(Debug, Default)]
 pub(super) struct Rules {
-    /// Which tokens may follow, bool [B, T, vocabulary]; all where nothing is known.
+    /// Marks the tokens that may follow, bool [B, T, vocabulary]; all if unknown.
     pub legal: Option<Tensor>,
     /// The class of each square from a1 on, as White sees the board, i64 [B, T, 64];
     /// [`IGNORED`] where nothing is known.

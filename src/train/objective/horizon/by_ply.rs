@@ -1,4 +1,4 @@
-//! How well futures are imagined, ply by ply, when nothing of them is known.
+//! The accuracy of predicted futures, ply by ply, from a fully masked start.
 
 use super::{Horizon, HorizonOutputs, HorizonSamples, hits};
 use crate::network::diffusion::LONGEST_HORIZON;
@@ -8,9 +8,8 @@ use crate::train::objective::{Diagnostics, totals};
 use serde_json::{Map, Value, json};
 use tch::{Device, Kind, Tensor};
 
-/// What is counted of a ply: boards, those that are right, their squares that are right,
-/// those that are as in the present; squares that change, those of them that are right;
-/// moves, those that are right.
+/// Counts of a ply: boards, correct boards, correct squares, squares as in the present; changed
+/// squares, correct ones of these; moves, correct moves.
 const FIELDS: usize = 8;
 
 /// Counts by ply, and how well values are calibrated.

@@ -1,4 +1,4 @@
-//! What of futures is made unknown.
+//! The masked part of futures.
 //!
 //! All choices depend on the seed and on the sample's place in the order of samples alone,
 //! so that a resumed run makes them again.
@@ -20,10 +20,10 @@ const FIRST_TIME: f64 = 0.01;
 const STRIDE: f64 = 0.618_033_988_749_894_9;
 /// Binary digits to which the share of what is unknown is kept.
 const DIGITS: u32 = 16;
-/// What is not learned: libtorch's default.
+/// The settings that are not learned: libtorch's defaults.
 pub(super) const IGNORED: i64 = -100;
 
-/// How futures are made unknown.
+/// Settings for masking futures.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Noise {
     pub horizon: usize,
@@ -63,7 +63,7 @@ pub(super) struct Noised {
     pub moves: Vec<i64>,
     /// Weight `[B]` of what is unknown.
     pub weight: Vec<f32>,
-    /// How many boards `[B]`, and moves behind the first, there are to learn.
+    /// The number of boards `[B]`, and of moves after the first, to learn.
     pub boards: Vec<f32>,
     pub later_moves: Vec<f32>,
     /// The samples, by their rows, that will know what the network imagines: nothing of

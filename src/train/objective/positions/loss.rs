@@ -177,7 +177,7 @@ pub(in crate::train::objective) fn terms(
     ROWS.iter().map(term).collect()
 }
 
-/// How targets and logits are softened.
+/// The softening of targets and logits.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::train::objective) struct Softening {
     /// Share of the policy's target that is spread evenly over all legal moves.

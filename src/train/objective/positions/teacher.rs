@@ -18,7 +18,7 @@ pub enum TeacherError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The file is not a network that can be used.
@@ -26,7 +26,7 @@ pub enum TeacherError {
     Network {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Its problem.
         source: NetworkError,
     },
     /// It reads positions in another input format than the network that it teaches.

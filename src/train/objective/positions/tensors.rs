@@ -8,7 +8,7 @@ use tch::{Device, Kind, Tensor};
 /// The targets of B positions, from the mover's view.
 #[derive(Debug)]
 pub(in crate::train) struct Targets {
-    /// Which moves are legal, bool [B, 1858].
+    /// Marks the legal moves, bool [B, 1858].
     pub legal: Tensor,
     /// Probabilities of the policy, f32 [B, 1858]; a row of zeros is no target.
     pub policy: Tensor,

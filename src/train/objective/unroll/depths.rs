@@ -1,4 +1,4 @@
-//! What a validation measures by depth: how true the imagined boards are.
+//! Metrics of a validation by depth: the accuracy of the imagined boards.
 //!
 //! `depths` holds a row for each number of moves since the true position, from none on:
 //! shares of what there was to tell, `null` where there was nothing. `copy_squares` is what
@@ -15,7 +15,7 @@ use tch::{Device, Kind, Tensor};
 /// Depths that are told apart.
 const ROWS: i64 = UnrollConfig::MOST as i64 + 1;
 
-/// What is measured, each as a sum and as what it is divided by.
+/// The metrics, each as a sum and its divisor.
 const NAMES: [&str; 17] = [
     "boards_exact",
     "squares",
@@ -134,7 +134,7 @@ impl Diagnostics<Unroll> for Depths {
             (over_found, &end_known * by_depth(&samples.ended)),
             (by_depth(&outputs.latent), foretold),
         ]);
-        // What is divided by is also where it counts.
+        // The divisor also marks where it counts.
         let columns = measured.iter().map(|(value, of)| {
             let counted = value * of.gt(0.0).to_kind(Kind::Float);
             let totals = [counted, of.shallow_clone()];

@@ -112,7 +112,7 @@ impl Narrow for UnrollSamples {
     }
 }
 
-/// What boards are read with.
+/// The encoder of boards.
 #[derive(Debug)]
 pub(super) struct Boards {
     shifts: Tensor,
@@ -163,7 +163,7 @@ impl Boards {
         both.repeat([1, (later + 1) / 2, 1]).narrow(1, 0, later)
     }
 
-    /// Where boards [B, D + 1, 64] are not the first ones.
+    /// Marks boards [B, D + 1, 64] other than the first.
     fn changed(&self, boards: &Tensor) -> Tensor {
         self.copied(boards).ne_tensor(boards)
     }

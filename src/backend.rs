@@ -379,8 +379,8 @@ pub trait Backend: Send + Sync {
         reply(answer.map(|()| out));
     }
 
-    /// The same in so many steps, with the future of each position as a network predicts it;
-    /// without futures if it predicts none.
+    /// As [`Backend::evaluate`], in a number of steps, with each position's predicted future;
+    /// without futures if the network predicts none.
     ///
     /// # Errors
     /// As [`Backend::evaluate`].

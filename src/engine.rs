@@ -1,8 +1,7 @@
 //! Other programs that play: UCI engines as child processes.
 //!
-//! What an engine writes is taken as untrusted. It may fall silent, end, or
-//! play what is not legal; each is an [`EngineError`], after which the engine
-//! is to be dropped, which ends its process, and another one started.
+//! An engine's output is untrusted. It may fall silent, exit, or play illegal moves; each is an
+//! [`EngineError`]. Then drop the engine, which ends its process, and start another.
 
 mod analysis;
 mod info;
@@ -23,14 +22,14 @@ use std::time::{Duration, Instant};
 /// Time an engine has to start, and to take its options in: networks are
 /// loaded then.
 const START: Duration = Duration::from_secs(30);
-/// Where Debian puts games, which not every user's PATH names.
+/// Debian's folder of games, which not every user's PATH names.
 const GAMES: &str = "/usr/games";
 /// Longest line read in one piece, in bytes.
 const LONGEST_LINE: u64 = 1 << 16;
 /// Lines that may wait to be read before the engine is made to wait.
 const WAITING_LINES: usize = 1024;
 
-/// How an engine is started.
+/// Settings for starting an engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EngineCommand {
     /// The program: a path, or a name that is looked up on PATH.
@@ -39,10 +38,10 @@ pub struct EngineCommand {
     pub options: Vec<(String, String)>,
 }
 
-/// How long an engine thinks about a position.
+/// An engine's limit for a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// Until it has visited so many nodes.
+    /// Until it has visited this many nodes.
     Nodes(u64),
     /// To this depth in plies.
     Depth(u32),
@@ -53,7 +52,7 @@ pub enum Limit {
 /// A move that an engine judged, and what it expects to follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// What the move is worth to the side to move.
+    /// The move's value for the side to move.
     pub score: EngineScore,
     /// The depth it was judged at, in plies.
     pub depth: u32,
@@ -69,7 +68,7 @@ pub enum EngineError {
     Start {
         /// The program.
         program: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The engine knows no such option.
@@ -91,7 +90,7 @@ pub enum EngineError {
     Silent {
         /// The engine.
         engine: String,
-        /// How long it was waited for.
+        /// The time waited.
         patience: Duration,
     },
     /// The answer is no move that can be played.
@@ -99,7 +98,7 @@ pub enum EngineError {
     Illegal {
         /// The engine.
         engine: String,
-        /// What it said.
+        /// Its message.
         answer: String,
         /// The position.
         fen: String,
@@ -186,7 +185,7 @@ impl Engine {
         self.synchronise(START)
     }
 
-    /// What the engine calls itself; the program where it does not say.
+    /// The engine's name; the program's name if it states none.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -352,7 +351,7 @@ fn join<'a>(words: impl Iterator<Item = &'a str>) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// The position of a game after so many plies.
+/// Returns the position of a game after a number of plies.
 fn fen(game: &Game, ply: usize) -> String {
     let position = &game.plies()[ply].position;
     Fen::from_position(position, EnPassantMode::Legal).to_string()

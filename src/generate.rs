@@ -23,14 +23,14 @@ use tch::{Device, Kind};
 /// the one is a pass of its own, the other copies all keys and values.
 const FREE_SHARE: f64 = 0.125;
 
-/// What a game begins with.
+/// A game's start.
 #[derive(Clone, Debug)]
 pub struct Prompt {
     /// The moves so far, from the initial position.
     pub game: Game,
-    /// Who plays, and how it is to end.
+    /// The players, and the requested result.
     pub conditions: Conditions,
-    /// What decides the moves, with the network's probabilities.
+    /// The agent that decides the moves, with the network's probabilities.
     pub random: Xoshiro256PlusPlus,
 }
 
@@ -39,11 +39,11 @@ pub struct Prompt {
 pub struct Written {
     /// Its moves, all of them legal.
     pub game: Game,
-    /// How it ended.
+    /// Its ending.
     pub end: WrittenEnd,
 }
 
-/// How a game ended that was written.
+/// The ending of a written game.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WrittenEnd {
     /// By the rules; draws are claimed at once.
@@ -74,7 +74,7 @@ impl Written {
     }
 }
 
-/// How many games are written at once.
+/// The number of games written at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SideBySide {
     /// By each thread.
@@ -103,7 +103,7 @@ impl Generator {
         }
     }
 
-    /// What prompts are told by.
+    /// The mark of prompts.
     #[must_use]
     pub fn encoder(&self) -> &MoveEncoder {
         &self.encoder
@@ -177,7 +177,7 @@ impl Generator {
         side_by_side(workers).map(drop)
     }
 
-    /// Writes games of the queue, so many side by side, until it is empty.
+    /// Writes the queue's games, a number side by side, until it is empty.
     fn work<P, H, E>(&self, queue: &Queue<P, H>, games: usize, sampling: &Sampling) -> Result<(), E>
     where
         P: Iterator<Item = (usize, Result<Prompt, E>)>,
@@ -266,7 +266,7 @@ where
     H: FnMut(usize, Written) -> Result<(), E>,
     E: From<Unencodable>,
 {
-    /// The next games, at most so many; those that are over as they begin are handed on.
+    /// Returns the next games, up to a limit; games that are over at the start are passed on.
     fn begin(&self, most: usize, encoder: &MoveEncoder) -> Result<Vec<Option<Course>>, E> {
         let mut begun = Vec::new();
         while begun.len() < most {
@@ -293,7 +293,7 @@ where
     }
 }
 
-/// What a decoder begins with in these rows.
+/// A decoder's first inputs in these rows.
 fn beginnings(rows: &[Option<Course>]) -> Vec<(&[u16], Conditions)> {
     let courses = rows.iter().flatten();
     courses

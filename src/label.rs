@@ -41,7 +41,7 @@ use source::Job;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// How an engine labels games and positions.
+/// Settings for labelling games and positions by an engine.
 #[derive(Clone, Debug)]
 pub struct Labelling {
     /// The engine.
@@ -95,7 +95,7 @@ pub enum LabelError {
     /// The engine starts but fails on every position.
     #[error("the engine failed on {failures} positions in a row, last so: {last}")]
     Useless {
-        /// How many.
+        /// The number.
         failures: u32,
         /// The last failure.
         last: EngineError,

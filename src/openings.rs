@@ -1,4 +1,4 @@
-//! Where games begin: books of openings and random moves.
+//! Openings of games: books and random moves.
 
 mod book;
 mod eco;
@@ -32,7 +32,7 @@ pub enum OpeningsError {
     Read {
         /// The book.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The book holds nothing.
@@ -52,9 +52,9 @@ pub enum OpeningsError {
     Opening {
         /// The book.
         path: PathBuf,
-        /// Which one of it, from 1.
+        /// Its number, from 1.
         number: usize,
-        /// What is wrong with it.
+        /// Its problem.
         reason: String,
     },
     /// No opening of a table has the code.
@@ -68,15 +68,14 @@ pub enum OpeningsError {
     /// Too many random moves for the position.
     #[error("{plies} random plies end the game from `{fen}`")]
     Random {
-        /// How many there were to be.
+        /// The expected number.
         plies: u32,
-        /// Where they begin.
+        /// Their start.
         fen: String,
     },
 }
 
-/// Where games begin: in books, or at the initial position, with random moves
-/// after that.
+/// Openings of games: from books or the initial position, followed by random moves.
 #[derive(Debug)]
 pub struct Openings {
     books: Vec<Book>,

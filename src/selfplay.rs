@@ -128,9 +128,9 @@ pub enum SelfPlayError {
     /// A thread could not be started.
     #[error("cannot start {concurrency} games at once: {source}")]
     Threads {
-        /// How many were to be played.
+        /// The number of games to play.
         concurrency: usize,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
 }
@@ -170,9 +170,8 @@ impl SelfPlay {
         }
     }
 
-    /// Plays the first so many games, those that the folder does not hold yet.
-    /// `description` should name everything that they depend on, for the tag Event of
-    /// `games.pgn`.
+    /// Plays the first games of the plan that the folder does not hold yet. `description` should
+    /// name everything that they depend on, for the tag Event of `games.pgn`.
     ///
     /// # Errors
     /// [`SelfPlayError`]; games finished by then are kept, and the same call resumes.

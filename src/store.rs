@@ -1,4 +1,4 @@
-//! What the workers of a loop share: a folder, or an object store.
+//! The store that a loop's workers share: a folder, or an object store.
 //!
 //! Everything that is put has a name of its own and never changes. A name is given
 //! once: of several who put under it one succeeds, so that a name is a claim. Workers
@@ -44,11 +44,11 @@ pub enum StoreError {
     /// It refused, or is out of reach.
     #[error("cannot {action} {} in the store: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// The attempt.
         action: &'static str,
         /// On what.
         path: PathBuf,
-        /// What the system or the store said.
+        /// The system's or the store's error.
         source: io::Error,
     },
     /// A manifest is not one.
@@ -56,12 +56,12 @@ pub enum StoreError {
     Manifest {
         /// The manifest.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Its problem.
         source: ManifestError,
     },
 }
 
-/// What became of bytes that were put.
+/// The result of a put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Put {
     /// They lie there now.
@@ -127,7 +127,7 @@ impl Store {
         })
     }
 
-    /// Where it is.
+    /// Its place.
     #[must_use]
     pub fn place(&self) -> &Path {
         &self.place
@@ -153,7 +153,7 @@ impl Store {
         }
     }
 
-    /// What lies under a name; `None` where nothing does.
+    /// Returns the object of this name; `None` if it does not exist.
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be asked.
@@ -210,8 +210,8 @@ impl Store {
         Ok(shards)
     }
 
-    /// Where something lies, as [`Shard::open`](crate::data::shard::Shard::open) takes
-    /// it: a path or an address.
+    /// A location, as [`Shard::open`](crate::data::shard::Shard::open) takes it: a path or an
+    /// address.
     #[must_use]
     pub fn path(&self, name: &Name) -> PathBuf {
         match &self.kind {
@@ -253,8 +253,8 @@ impl Store {
     }
 }
 
-/// Whether `location` is the address of an object, such as `s3://bucket/key`,
-/// and not the path of a file.
+/// Returns whether `location` is the address of an object, such as `s3://bucket/key`, and not the
+/// path of a file.
 #[must_use]
 pub fn is_address(location: &Path) -> bool {
     address(location).is_some()

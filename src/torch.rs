@@ -333,7 +333,7 @@ impl TorchBackend {
         self
     }
 
-    /// Recommends so many threads; 0 leaves the recommendation as it is.
+    /// Sets the recommended number of threads; 0 keeps it.
     #[must_use]
     pub fn with_threads(mut self, threads: usize) -> TorchBackend {
         if threads > 0 {
@@ -385,7 +385,7 @@ impl TorchBackend {
         Ok(self.outputs(inputs, None)?.0)
     }
 
-    /// The same, in so many steps, with what is predicted.
+    /// The same in a number of steps, with predicted futures.
     fn outputs(
         &self,
         inputs: &[Input],

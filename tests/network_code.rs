@@ -396,7 +396,9 @@ fn tensors_that_are_not_plain_are_errors() {
         let error = open(&file, policy).unwrap_err().to_string();
         assert!(!error.contains('\n'), "{error}");
         let told = match policy {
-            CodePolicy::Checked | CodePolicy::Ignored => "unsupported global `torch._utils._rebuild_",
+            CodePolicy::Checked | CodePolicy::Ignored => {
+                "unsupported global `torch._utils._rebuild_"
+            }
             CodePolicy::Allowed => "its tensor `odd` is sparse, quantised",
         };
         assert!(error.contains(told), "{error}");

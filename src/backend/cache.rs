@@ -79,7 +79,7 @@ impl<B: Backend> Cache<B> {
 
 impl Known {
     fn shard(&self, key: u64) -> &Mutex<Shard> {
-        // The map inside a shard hashes the key anew, so any bits will do here.
+        // The map inside a shard hashes the key again, so any bits will do here.
         &self.0[key as usize % SHARDS]
     }
 

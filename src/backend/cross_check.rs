@@ -15,7 +15,7 @@ pub struct CrossCheck<B, R> {
     found: Mutex<Found>,
 }
 
-/// The worst difference is told again when it has grown by this factor.
+/// The worst difference is reported again when it has grown by this factor.
 const GROWTH: f32 = 2.0;
 
 #[derive(Debug, Default)]

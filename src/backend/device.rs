@@ -28,7 +28,7 @@ impl fmt::Display for DeviceChoice {
     }
 }
 
-/// Most devices that compute a network side by side: each loads it anew.
+/// Most devices that compute a network side by side: each loads its own copy.
 const MOST_DEVICES: usize = 32;
 
 /// Why a text names no device.

@@ -43,7 +43,8 @@ pub fn evaluate_games<'a>(
     Ok(evaluate_by(backend, games, evaluate)?.0)
 }
 
-/// The same in so many steps, with the futures that a network predicts, if it does.
+/// As [`evaluate_games`], in a number of steps, with predicted futures if the network predicts
+/// them.
 ///
 /// # Errors
 /// As [`evaluate_games`].

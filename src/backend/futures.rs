@@ -14,9 +14,8 @@ pub struct PredictedFuture {
 /// Settings for predicting futures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decoding {
-    /// Evaluations of a position with its future, at least 1. With 1 the future stays
-    /// unknown to the move. A network that weighs candidates is told one in each of the
-    /// others.
+    /// Evaluations of a position with its future, at least 1. With 1 the move is chosen without a
+    /// future. A network that weighs candidates gets one in each of the others.
     pub steps: usize,
     /// Most plies that are predicted; 0 stands for all that the network can.
     pub horizon: usize,
@@ -37,7 +36,7 @@ impl Default for Decoding {
 }
 
 impl Decoding {
-    /// One future, as far as the network looks, revealed in so many steps.
+    /// One future up to the network's horizon, revealed in a number of steps.
     #[must_use]
     pub fn step_by_step(steps: usize) -> Decoding {
         Decoding {

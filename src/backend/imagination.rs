@@ -81,7 +81,7 @@ pub trait Imagination: Send + Sync {
     /// Most boards that a step looks back on, itself included.
     fn context(&self) -> usize;
 
-    /// Imagines scenes, with at most so many of the likeliest moves of each.
+    /// Imagines scenes, with at most `most` of the likeliest moves of each.
     ///
     /// # Errors
     /// [`BackendError`] if the network fails.

@@ -25,7 +25,7 @@ pub struct Service {
 
 enum Request {
     Evaluate(Evaluate),
-    /// In so many steps. Nobody else's positions are put beside these.
+    /// With futures, in a number of steps. These batches are not merged with others.
     WithFutures(Batch, usize, Sender<Answer>),
 }
 

@@ -21,7 +21,7 @@ pub struct CycleConfig {
     pub store: PathBuf,
     /// The folder of what stays on the learner's machine: its run, logs, the report.
     pub folder: PathBuf,
-    /// The generation at which the loop ends; without it, it goes on.
+    /// The generation at which the loop ends; without it, the loop never ends.
     pub generations: Option<u64>,
     /// Seconds between two looks at the store, at most a day.
     #[serde(default = "default_poll")]
@@ -242,8 +242,8 @@ pub struct LearnerConfig {
     pub least_rows: u64,
     /// The window of the newest rows.
     pub window: WindowConfig,
-    /// Whether checkpoints are put into the store, so that a learner on another machine
-    /// can go on.
+    /// Whether checkpoints are put into the store, so that a learner on another machine can
+    /// resume.
     pub checkpoints: bool,
 }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// Time between two looks at whether to stop.
 const BLINK: Duration = Duration::from_millis(50);
 
-/// Where a worker works, and what it is told from outside.
+/// A worker's surroundings: its store, name, threads and signals.
 pub struct WorkerContext<'a> {
     /// The store.
     pub store: &'a Store,
@@ -32,7 +32,7 @@ impl WorkerContext<'_> {
         self.stop.load(Relaxed)
     }
 
-    /// Sleeps, but not past the stop. Whether to go on.
+    /// Sleeps, but not past the stop. Returns whether to continue.
     pub(super) fn wait(&self, seconds: f64) -> bool {
         let end = Instant::now() + Duration::from_secs_f64(seconds);
         while !self.is_stopped() && Instant::now() < end {

@@ -73,7 +73,7 @@ pub enum CycleError {
         /// The problem.
         what: &'static str,
     },
-    /// The learner cannot go on from the newest generation.
+    /// The learner cannot resume from the newest generation.
     #[error(
         "generation {number} was not trained by the run in {}, and the store holds no checkpoint \
          of it to go on from",

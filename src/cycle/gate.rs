@@ -187,7 +187,7 @@ struct Arena<'a> {
 }
 
 impl Arena<'_> {
-    /// Plays pairs until the test is decided, at most so many; `None` if stopped before.
+    /// Plays pairs until the test is decided or their limit is reached; `None` if stopped before.
     fn play(
         &self,
         pairs: u64,

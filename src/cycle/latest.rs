@@ -4,9 +4,9 @@ use crate::backend::Backend;
 use parking_lot::RwLock;
 use std::sync::Arc;
 
-/// The newest network, which can be replaced while others search. Each search asks for it
-/// before it begins, and keeps it to its end: no tree holds values of two networks. Games
-/// go on with the new one, as KataGo's actors do: nobody waits for the last of them to end.
+/// The newest network, which can be replaced during searches. Each search takes it at the start
+/// and keeps it to the end: no tree holds values of two networks. Games continue with the new one,
+/// as in KataGo, so nothing waits for the last game to end.
 pub(super) struct Latest(RwLock<Current>);
 
 struct Current {

@@ -31,7 +31,7 @@ const RUN: &str = "learner";
 /// The learner's state.
 #[derive(Clone, Debug)]
 pub enum Learning {
-    /// It waits for rows: so many are there, of so many that it needs.
+    /// It waits for rows: the number present, and the number needed.
     Waits {
         /// Rows in the store.
         rows: u64,
@@ -65,7 +65,7 @@ pub struct Learner<'a> {
     pub device: Device,
     /// The processes.
     pub world: Arc<World>,
-    /// Called as it goes on.
+    /// Receives progress.
     pub observe: &'a mut dyn FnMut(&Learning),
 }
 
@@ -207,7 +207,7 @@ impl Learner<'_> {
             self.set_aside(context)?;
         }
         let place = Checkpoint::place(&run, 0);
-        // One that was begun and killed goes on with the weights that it drew.
+        // An interrupted run resumes with its initial weights.
         if !place.exists() {
             let trainer = Trainer::new(base, self.device)?;
             let checkpoint = trainer.checkpoint().map_err(TrainError::from)?;

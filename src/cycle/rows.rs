@@ -21,8 +21,8 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Looks for shards that are new. One that is damaged is told of and counts as empty.
-    /// One that cannot be reached is told of, and looked for again the next time.
+    /// Looks for new shards. Damaged ones are reported and count as empty. Unreachable ones are
+    /// reported and tried again next time.
     ///
     /// # Errors
     /// [`CycleError::Store`] if the store cannot be asked.

@@ -19,8 +19,7 @@ pub struct Sprt {
 }
 
 impl Sprt {
-    /// The logarithm of the likelihood ratio of so many pairs of 0, ½, 1, 1½ and 2
-    /// points.
+    /// The log-likelihood ratio of these numbers of pairs with 0, ½, 1, 1½ and 2 points.
     #[must_use]
     pub fn llr(&self, pairs: &[u64; 5]) -> f64 {
         let count = pairs.iter().sum::<u64>() as f64;

@@ -31,7 +31,7 @@ pub struct Followers {
 /// The same by [`PLIES`], and of whole games.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Copies {
-    /// Of games that have at least so many plies, their beginnings.
+    /// The beginnings of games with at least this many plies.
     pub beginnings: [Followers; PLIES.len()],
     /// All games, as a whole.
     pub whole: Followers,

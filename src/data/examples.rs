@@ -29,8 +29,7 @@ pub trait Examples: Send + Sync + 'static {
     /// Several of them in a batch.
     type Columns: Columns<Example = Self::Example>;
 
-    /// About how many examples there are in so many games with so many labelled
-    /// positions.
+    /// Estimates the number of examples in this many games with this many labelled positions.
     fn expected(&self, games: f64, positions: f64) -> f64;
 
     /// Passes the examples of a game to `emit`. `keep` filters them: it is called once

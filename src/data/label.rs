@@ -176,7 +176,7 @@ impl TargetRules {
             let values = values_at(ply);
             let short_term = values.map(|(_, q)| short_term(q, following));
             following = match record.searches.get(ply) {
-                // Between searches the average goes on.
+                // The average continues between searches.
                 Some(search) if !search.is_searched() => short_term.or(following.map(|q| -q)),
                 _ => short_term,
             };
@@ -360,7 +360,7 @@ mod tests {
         assert!(label.is_target && (label.q.unwrap() - 0.75).abs() < 1e-4);
         // Nothing is known after the last position, so the average begins here.
         assert!((label.short_term.unwrap() - 0.5).abs() < 1e-4);
-        // Over a position that was not searched it goes on: after it the game is won.
+        // It continues over a position that was not searched: after it the game is won.
         let record = Record {
             searches: record.searches[..3].to_vec(),
             ..game(&[None, None, None], Wdl::Win)

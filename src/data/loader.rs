@@ -401,8 +401,7 @@ impl Cutter {
         C::Example: Send,
     {
         let mut offset = self.start.offset as usize;
-        // Whether the epoch has given no batch so far; training must not go on so
-        // for ever.
+        // Whether the epoch has given no batch so far; training must not loop for ever.
         let mut is_barren = self.start
             == Cursor {
                 epoch: self.start.epoch,

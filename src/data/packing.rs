@@ -26,7 +26,7 @@ pub struct PackOptions {
     /// The share of the games that is left out, for validation; a hash of a game's
     /// moves decides.
     pub hold_out: f64,
-    /// At most so many games and records are read.
+    /// The largest number of games and records to read.
     pub limit: Option<usize>,
     /// Whether the first unusable game or record ends the packing.
     pub is_strict: bool,

@@ -13,7 +13,7 @@ use super::sample::{Policy, Wdl};
 pub enum Eval {
     /// Hundredths of a pawn.
     Centipawns(i16),
-    /// Mate in so many moves; negative where Black mates.
+    /// Mate in N moves; negative if Black mates.
     Mate(i16),
 }
 
@@ -183,8 +183,7 @@ impl Record {
         self.nodes.iter().filter(|node| node.depth == 0)
     }
 
-    /// The search of the position of the main line after so many plies, if there was
-    /// one.
+    /// Returns the search of the main line's position after a number of plies, if any.
     #[must_use]
     pub fn search(&self, ply: usize) -> Option<&SearchResult> {
         let search = self.searches.get(ply);

@@ -1,4 +1,4 @@
-//! From what an engine says of a position to the lines that it stands by.
+//! Turns an engine's output about a position into its final lines.
 
 use super::Line;
 use super::info::Info;
@@ -6,7 +6,7 @@ use crate::chess::Game;
 use shakmaty::{Move, Position};
 use std::collections::BTreeMap;
 
-/// The latest that an engine has said of a position.
+/// An engine's latest output about a position.
 #[derive(Default)]
 pub(super) struct LatestInfo {
     /// The latest judgement of each rank that is no bound.

@@ -7,7 +7,7 @@ use shakmaty::uci::UciMove;
 pub enum EngineScore {
     /// Hundredths of a pawn.
     Centipawns(i32),
-    /// Mate in so many moves; negative if the side to move is mated. Never 0.
+    /// Mate in N moves; negative if the side to move is mated. Never 0.
     Mate(i32),
 }
 

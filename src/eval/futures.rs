@@ -55,7 +55,7 @@ pub struct PlyCounts {
 }
 
 impl FutureAccuracy {
-    /// Of a network that looks so many plies ahead.
+    /// Creates counts for a network with this horizon, in plies.
     #[must_use]
     pub fn new(horizon: usize) -> FutureAccuracy {
         FutureAccuracy {
@@ -64,8 +64,8 @@ impl FutureAccuracy {
         }
     }
 
-    /// Adds positions, as the network decodes them in so many steps. Its policy is the
-    /// output of this number.
+    /// Adds positions, decoded by the network in this many steps. `policy` is the index of its
+    /// policy output.
     ///
     /// # Errors
     /// [`TorchError`] if it cannot be evaluated.

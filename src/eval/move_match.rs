@@ -1,9 +1,8 @@
 //! Networks held against people's moves, by the mover's rating.
 //!
-//! The measure is that of Maia (McIlroy-Young et al., "Aligning Superhuman AI with
-//! Human Behavior: Chess as a Model System", 2020): how often the policy's likeliest
-//! move is the one that was played. Openings are left out as there. Beside it stand
-//! the policy's log-loss and calibration, and how well the value foretells the
+//! The measure is Maia's (McIlroy-Young et al., "Aligning Superhuman AI with Human Behavior: Chess
+//! as a Model System", 2020): how often the policy's likeliest move was played, without openings.
+//! The policy's log-loss and calibration are reported as well, and how well the value predicts the
 //! result.
 
 mod bootstrap;

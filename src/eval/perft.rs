@@ -18,7 +18,7 @@ pub struct Entry {
 /// The result of a position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Every count tried was right; so many leaves were counted.
+    /// Every tested count was right; the number of counted leaves.
     Right(u64),
     /// A count differs.
     Wrong {

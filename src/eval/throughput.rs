@@ -169,7 +169,7 @@ mod tests {
         );
     }
 
-    /// Takes a millisecond a call and fails when it is told to.
+    /// Takes a millisecond per call, and fails on request.
     struct Slow {
         properties: Properties,
         calls: AtomicUsize,

@@ -7,7 +7,7 @@ use super::lens::divergence;
 use crate::chess::Game;
 use shakmaty::Position;
 
-/// Of the sample every so many positions are evaluated without each head.
+/// Every n-th position of the sample is evaluated without each head.
 const EVERY: usize = 4;
 
 /// Fills in the ablation of each head in the game's position, where legal move number

@@ -162,7 +162,7 @@ pub fn denoising_page(denoising: &Denoising) -> String {
 
 /// The known part after a step, from White's side; `turn` is to move in the present.
 fn step(state: &Revealed, turn: Color) -> DenoisingStep {
-    // The side to move on the board after so many plies.
+    // Returns the side to move after a number of plies.
     let mover = |ply: usize| if ply.is_multiple_of(2) { turn } else { !turn };
     let boards = (1..).zip(&state.boards);
     let boards = boards.map(|(ply, board)| {

@@ -1,10 +1,9 @@
 //! Integrated gradients (Sundararajan, Taly and Yan, 2017) over the input planes.
 //!
-//! The path is straight, from the position's kings alone to all pieces; what is no
-//! piece (castling rights, repetitions, counters) is as in the position all along.
-//! Features that the network derives, such as attacks, are computed anew at every
-//! point. The gradients are summed by the trapezoidal rule, whose steps are doubled
-//! until the attributions sum to the difference of the outputs.
+//! The path is straight, from the position's kings alone to all pieces; everything else (castling
+//! rights, repetitions, counters) stays as in the position. Derived features, such as attacks, are
+//! recomputed at every point. The gradients are integrated by the trapezoidal rule, whose steps
+//! are doubled until the attributions sum to the difference of the outputs.
 
 use super::ExplainError;
 use super::evaluator::{BATCH, Evaluator, floats};

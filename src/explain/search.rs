@@ -12,7 +12,7 @@ use std::sync::Arc;
 const PLIES: usize = 4;
 /// Moves of each position that are shown.
 const MOVES: usize = 5;
-/// A move is shown that has one of so many visits of the root.
+/// Moves with at least one of this many root visits are shown.
 const LEAST_SHARE: u64 = 100;
 
 /// A search of the position, and where it disagrees with the policy.
@@ -80,7 +80,7 @@ pub fn search(
     })
 }
 
-/// The engine's own search after so many visits, and its choice.
+/// The engine's own search after a number of visits, and its choice.
 fn searched(
     backend: Arc<dyn Backend>,
     game: &Game,

@@ -119,7 +119,7 @@ fn settings() -> Settings {
     }
 }
 
-/// What the engine's backend says of a game: its value and its policy.
+/// The backend's value and policy for a game.
 fn by_backend(backend: &TorchBackend, game: &Game) -> (f32, Vec<f32>) {
     let moves = game.position().legal_moves();
     let mut batch = Batch::default();
@@ -207,7 +207,7 @@ fn what_is_inside_fits_together() {
         }
         assert_close(last.q, found.evaluation.q);
         assert!(last.divergence.abs() < 1e-5 && found.lens[0].divergence > 1e-4);
-        // Of these networks with attention, those that are not told of attacks.
+        // The networks with attention that do not read attacks.
         let attacks = found.attention.as_ref().map(|it| it.attacks.is_some());
         let reads_ratings = attacks == Some(false);
         assert_eq!(

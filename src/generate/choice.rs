@@ -1,4 +1,4 @@
-//! What may follow a game, and drawing one of that.
+//! The possible continuations of a game, and sampling one.
 
 use super::Vocabulary;
 use crate::agent::sampling::sample;
@@ -6,7 +6,7 @@ use crate::softmax::softmax;
 use rand::Rng;
 use shakmaty::Chess;
 
-/// How tokens are drawn.
+/// Settings for sampling tokens.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sampling {
     /// The temperature; at 0 the likeliest token is taken.

@@ -4,7 +4,7 @@ use crate::network::Architecture;
 use crate::network::gpt::GptConfig;
 use rand::SeedableRng;
 
-/// A network that knows nothing, and reads so many tokens.
+/// An untrained network with this context length.
 fn generator(context: i64) -> Generator {
     let config = serde_json::json!({
         "layers": 2, "width": 32, "heads": 2, "feed_forward": 48, "context": context,

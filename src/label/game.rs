@@ -80,7 +80,7 @@ fn play(
     analyst: &mut Analyst<'_>,
 ) -> Result<AnnotatedGame, LabelError> {
     let next = |game: &Game, judged: &[Judged]| {
-        // Where the engine failed, the game ends without a move to play.
+        // If the engine failed, the game ends without a move to play.
         let best = judged.first()?.moves[0];
         match random.random_bool(rules.random_moves) {
             true => game.position().legal_moves().choose(random).copied(),

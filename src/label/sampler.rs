@@ -152,17 +152,17 @@ impl<'a> Sampler<'a> {
         }
     }
 
-    /// Whether as many games are in flight as there should be.
+    /// Returns whether as many games are in flight as there should be.
     pub(super) fn is_full(&self) -> bool {
         self.in_flight.len() >= self.capacity
     }
 
-    /// Whether no game is in flight.
+    /// Returns whether no game is in flight.
     pub(super) fn is_empty(&self) -> bool {
         self.in_flight.is_empty()
     }
 
-    /// What its games are to be.
+    /// The games to play.
     pub(super) fn plan(&self) -> &'a SampledGames {
         self.plan
     }
@@ -307,7 +307,7 @@ mod tests {
         }
     }
 
-    /// All games of a plan, by their numbers, from so many samplers.
+    /// Returns all games of a plan, by number, from this many samplers.
     fn games(plan: &SampledGames, samplers: usize) -> BTreeMap<u64, SampledGame> {
         let mut games = BTreeMap::new();
         for first in 0..samplers {

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// Bytes of a file by which games are told from positions.
 const START: usize = 1 << 16;
 
-/// Where the games come from.
+/// The source of games.
 #[derive(Debug)]
 pub enum GameSource {
     /// The engine plays them against itself.

@@ -2,12 +2,11 @@
 //! al. 2015), once for each position before training. A whole policy says more of a
 //! position than the one move that was played there.
 //!
-//! Networks that imitate people of one rating, as those of Maia do (McIlroy-Young et
-//! al. 2020), together teach what people of each rating play. Each position asks one
-//! of them, drawn by a Gaussian of its distance from the mover's rating. A cross
-//! entropy is linear in its target, so a student learns the mean of an ensemble for
-//! the price of one evaluation, and the ensemble foretells people better than its
-//! members do.
+//! Networks that imitate people of one rating, such as Maia (McIlroy-Young et al. 2020), together
+//! teach what people of each rating play. Each position asks one of them, sampled by a Gaussian of
+//! its distance from the mover's rating. Cross entropy is linear in its target, so a student
+//! learns the ensemble's mean for the price of one evaluation, and the ensemble predicts people
+//! better than its members.
 
 use super::PolicyPlayer;
 use crate::backend::{BackendError, Batch, Evaluations};
@@ -313,8 +312,8 @@ mod tests {
         samples
     }
 
-    /// What a teacher says of every position of a game before its last: policies by
-    /// policy index, and q.
+    /// A teacher's outputs for every position of a game but the last: policies by policy index,
+    /// and q.
     fn said(teacher: &PolicyPlayer, record: &Record) -> Vec<(Vec<(u16, f32)>, f32)> {
         let whole = main_line(record).unwrap();
         let mut said = Vec::new();

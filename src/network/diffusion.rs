@@ -1,10 +1,10 @@
 //! A denoiser of futures: discrete diffusion over the boards and moves of the next plies,
 //! from which the move to play is read off (after DiffuSearch, Ye et al. 2025).
 //!
-//! Variables are the board after each of the next H plies, 64 squares of 13 classes each as
-//! the side to move then sees them, and the moves between. Each may be unknown, or noise.
-//! An evaluation says of each what it may be, and of the present what every evaluator says.
-//! So the move to play is that of the present, once it has seen what is predicted.
+//! The variables are the boards after each of the next H plies, 64 squares of 13 classes each from
+//! the side to move, and the moves between. Each may be masked, or noise. An evaluation predicts
+//! each variable, and for the present everything that evaluators output. So the move to play comes
+//! from the present, once the future is predicted.
 //!
 //! It is a grid of boards and squares, grown from a Chessformer: all boards go through its
 //! layers. The published design, one sequence of tokens, was far slower to learn

@@ -177,8 +177,7 @@ impl<A: Architecture + ?Sized> Network<A> {
         names.zip(tensors).collect()
     }
 
-    /// Writes the network as one TorchScript file, all of it or nothing. The
-    /// returned metadata is what the file says of itself.
+    /// Writes the network as one TorchScript file, atomically. Returns the file's metadata.
     ///
     /// # Errors
     /// [`ScriptError`] if libtorch or the file system refuse.

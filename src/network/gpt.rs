@@ -189,8 +189,8 @@ impl Gpt {
         &self.vocabulary
     }
 
-    /// A cache for so many games, of the type and on the device of `weights`, with room
-    /// for so many tokens at first.
+    /// A cache for a number of games, of the type and on the device of `weights`, with initial
+    /// room for `tokens`.
     #[must_use]
     pub fn cache(&self, weights: &Weights, games: i64, tokens: i64) -> KvCache {
         let GptConfig { heads, width, .. } = self.config;
@@ -202,7 +202,8 @@ impl Gpt {
         )
     }
 
-    /// Features [B, T, width] of each token. With a cache the rows go on where it ends.
+    /// Returns the features [B, T, width] of each token. With a cache the rows continue where it
+    /// ends.
     pub fn features(
         &self,
         weights: &Weights,

@@ -381,7 +381,7 @@ mod tests {
     use crate::network::maia3::Maia3Config;
     use crate::network::{Architecture, Chessformer, Maia3};
 
-    /// Runs in progress go on as they began: their optimizers found these by name.
+    /// Running configurations stay valid: their optimizers select these by name.
     #[test]
     fn hidden_matrices_of_a_chessformer_are_those_of_its_encoder_and_policies() {
         for preset in ["cf-1m-gab", "cf-6m-shaw"] {

@@ -101,7 +101,7 @@ impl<'a> Tap<'a> {
         }
     }
 
-    /// The tensor of this name of this part as the network is to go on with it.
+    /// Returns the tensor of this name in this part, as the merged network needs it.
     pub(super) fn changed(&self, name: &str, tensor: Tensor) -> Tensor {
         match self.addition {
             Some(addition) if addition.name == self.name(name) => tensor + &addition.tensor,

@@ -16,7 +16,7 @@ use std::io::{self, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 use zip::ZipArchive;
 
-/// How zip archives begin.
+/// The first bytes of zip archives.
 const ZIP: [u8; 4] = *b"PK\x03\x04";
 
 /// A book, and how openings are taken from it.
@@ -162,7 +162,7 @@ pub(crate) fn open(path: &Path) -> io::Result<Stream> {
     open_within(path, LARGEST_TEXT)
 }
 
-/// [`open`] with at most so many bytes in zip.
+/// [`open`] with a limit on unzipped bytes.
 fn open_within(path: &Path, most: u64) -> io::Result<Stream> {
     let file = BufReader::with_capacity(packed::BUFFER, packed::open_file(path)?);
     let (magic, stream) = packed::peek(file, ZIP.len());
@@ -188,7 +188,7 @@ fn unzip(stream: impl Read, most: u64) -> io::Result<Vec<u8>> {
     packed::read_all(archive.by_name(&name)?, most)
 }
 
-/// Whether a text that begins so is of games rather than of positions.
+/// Returns whether a text that begins so is of games rather than of positions.
 pub(crate) fn is_pgn(text: &[u8]) -> bool {
     let lines = text.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
     let mut telling = lines.filter_map(|line| match line {
@@ -200,7 +200,7 @@ pub(crate) fn is_pgn(text: &[u8]) -> bool {
     telling.next().unwrap_or(false)
 }
 
-/// Whether a line begins with the eight ranks of a board.
+/// Returns whether a line begins with the eight ranks of a board.
 fn is_board(line: &[u8]) -> bool {
     let first = line.split(u8::is_ascii_whitespace).next();
     first.is_some_and(|board| board.iter().filter(|&&byte| byte == b'/').count() == 7)

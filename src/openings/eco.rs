@@ -20,7 +20,7 @@ struct Row {
     pgn: String,
 }
 
-/// Whether this is a code: a letter from A to E and two digits.
+/// Returns whether this is a code: a letter from A to E and two digits.
 #[must_use]
 pub fn is_eco(code: &str) -> bool {
     matches!(code.as_bytes(), [b'A'..=b'E', tens, units]

@@ -1,4 +1,4 @@
-//! Which of the moves that a search found is played.
+//! Chooses the move to play from a search's result.
 
 use crate::agent::sampling::sample;
 use crate::play::{Choice, MoveStatistics, Score};
@@ -82,7 +82,7 @@ mod tests {
         }
     }
 
-    /// How often each of the moves is drawn in 1000 draws, if the first one is the best.
+    /// Counts of each move in 1000 draws, if the first one is the best.
     fn drawn(choice: &Choice, temperature: f32) -> Vec<u32> {
         let mut random = generator(1, 1);
         let mut counts = vec![0; choice.statistics.len()];

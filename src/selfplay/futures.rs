@@ -7,9 +7,8 @@ use rand::distr::Distribution;
 use rand::distr::weighted::WeightedIndex;
 use shakmaty::Move;
 
-/// Which moves a network that predicts futures chooses. The search's answers stay the
-/// targets: so they are those of positions that the network comes to by itself (DAgger,
-/// Ross et al. 2011).
+/// Lets a network that predicts futures choose some of the moves. The search's answers stay the
+/// targets, now for positions that the network reaches by itself (DAgger, Ross et al. 2011).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Foresight {
     /// The share of the moves, in 0…1.

@@ -26,7 +26,7 @@ pub(super) const MIGHT_RESIGN: &str = "WouldResign";
 /// Plies of the best line to write where another move was sampled.
 const LINE: usize = 1;
 
-/// What ended a game.
+/// The ending of a game.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Termination {
     Rules,

@@ -1,4 +1,4 @@
-//! What the searches of self-play have in common, in `train selfplay` and in the loop.
+//! Search settings of self-play, in `train selfplay` and in the loop.
 
 use crate::player;
 use crate::uci::{self, options::OptionError};

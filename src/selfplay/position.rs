@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn the_roots_value_is_that_of_what_the_search_would_play() {
-        // What Gumbel's selection only tries counts for little, …
+        // Moves that Gumbel selection merely tries count for little, …
         let (root, best, visited) = values(16);
         assert!(
             (root - best).abs() < 0.5 * (visited - best).abs(),

@@ -13,10 +13,10 @@ use std::sync::{Arc, LazyLock};
 use tokio::runtime::{Builder, Runtime};
 use url::Url;
 
-/// What the names of variables begin with that object stores are set up by.
+/// Prefixes of the environment variables that configure object stores.
 const VARIABLES: [&str; 3] = ["AWS_", "GOOGLE_", "AZURE_"];
 
-/// Where requests run.
+/// The slots that requests run in.
 static RUNTIME: LazyLock<io::Result<Runtime>> = LazyLock::new(|| {
     // Of the two that rustls has, ring is the one that is quick to build. A
     // program that has chosen before keeps its choice.
@@ -52,7 +52,7 @@ pub(crate) fn connect(address: &str) -> io::Result<(Arc<dyn ObjectStore>, Key)> 
         || variables
             .iter()
             .any(|(name, value)| name.contains("ENDPOINT") && is_plain(value));
-    // Whoever writes http:// means it.
+    // An explicit http:// is intended.
     let plain = plain.then(|| ("allow_http".to_owned(), "true".to_owned()));
     let options = variables.into_iter().chain(plain);
     let (store, key) = parse_url_opts(&url, options).map_err(|error| wrong(error.to_string()))?;

@@ -19,7 +19,7 @@ impl Folder {
         }
     }
 
-    /// Whether the bytes now lie there, where nothing lay before.
+    /// Returns whether the bytes now lie there, where nothing lay before.
     pub fn put(&self, name: &Name, bytes: &[u8]) -> io::Result<bool> {
         let path = self.path.join(name.as_str());
         if let Some(folder) = path.parent() {
@@ -63,7 +63,7 @@ impl Folder {
                     atomic_file::remove_unfinished(entry.path())?;
                 }
                 Ok(_) => {}
-                // What vanished, or there is no folder yet.
+                // The file vanished, or the folder does not exist yet.
                 Err(error) => {
                     let error = io::Error::from(error);
                     if error.kind() != ErrorKind::NotFound {

@@ -33,7 +33,7 @@ pub struct Generation {
     pub window: u64,
     /// When it was finished, in seconds since 1970.
     pub time: u64,
-    /// What the gate found; `None` without a gate, or before it.
+    /// The gate's verdict; `None` without a gate, or before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<Outcome>,
 }
@@ -99,7 +99,7 @@ pub enum ManifestError {
 }
 
 impl Generation {
-    /// That of a generation of which nothing is known but its number.
+    /// The value for a generation of which only the number is known.
     #[must_use]
     pub fn unfinished(number: u64) -> Generation {
         Generation {
@@ -165,7 +165,7 @@ impl Generation {
         self.network.parse().expect("checked when it was read")
     }
 
-    /// Whether workers search with it: no gate has turned it away.
+    /// Returns whether workers search with it: no gate has turned it away.
     #[must_use]
     pub fn is_accepted(&self) -> bool {
         self.gate.is_none_or(|outcome| outcome.is_accepted)

@@ -23,7 +23,7 @@ constexpr int64_t kLanes = 16;
 constexpr int64_t kWidest = 256;
 // Heads that a thread takes at least.
 constexpr int64_t kHeads = 16;
-// Least that is told from the likeliest: e^-87 is the least normal f32.
+// Smallest distinguishable logit below the largest: e^-87 is the least normal f32.
 constexpr float kLeast = -87.0f;
 
 // Keys or values [B, heads, S, width], whose last stride is 1.

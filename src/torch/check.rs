@@ -12,8 +12,8 @@
 //! - its pickle makes one object of the code's classes, with dense tensors that lie
 //!   within their storages (`pickle`).
 //!
-//! libtorch then gets an archive that is written anew from the records that were
-//! read: it cannot read the file otherwise than it was read here.
+//! libtorch then gets an archive rewritten from the checked records, so it cannot read the file
+//! differently.
 
 mod code;
 mod operators;

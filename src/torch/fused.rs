@@ -27,7 +27,7 @@ pub(crate) fn is_available(like: &Tensor, widths: &[i64]) -> bool {
         && unsafe { shim::tessera_fused_available(like.as_ptr().cast()) }
 }
 
-/// Returns whether layers with so many inputs can multiply in int8.
+/// Returns whether layers with these input widths can multiply in int8.
 pub(crate) fn fits_int8(inputs: &[i64]) -> bool {
     let fits = |&width: &i64| shim::tessera_fused_fits_int8(width);
     inputs.iter().all(fits)
@@ -93,8 +93,8 @@ pub(crate) fn int8() -> Option<Int8> {
 #[cfg(test)]
 pub(crate) const ALL_SETS: usize = 9;
 
-/// Runs `work` as on a processor without its fastest instruction sets, so many of
-/// AMX, AVX-512 with bf16 and without, AVX2.
+/// Runs `work` as on a processor without a number of its fastest instruction sets among AMX,
+/// AVX-512 with bf16 and without, AVX2.
 #[cfg(test)]
 pub(crate) fn without_fastest<R>(sets: usize, work: impl FnOnce() -> R) -> R {
     shim::tessera_fused_pass_over(sets);

@@ -236,8 +236,8 @@ impl Module {
             Kind::Half => 2,
             other => panic!("networks are not computed in {other:?}"),
         };
-        // The fuser compiles CUDA kernels at run time, anew for many a batch
-        // size, with a library of its own to install.
+        // The fuser compiles CUDA kernels at run time, again for many batch sizes, and needs a
+        // library of its own.
         tch::jit::set_tensor_expr_fuser_enabled(false);
         // SAFETY: the module is valid and nobody else sees it.
         check(unsafe { shim::tessera_module_freeze(self.0.as_ptr(), device, kind) })?;

@@ -1,5 +1,4 @@
-// Settings of the whole process that libtorch's speed depends on, and what
-// libtorch says of itself.
+// Process-wide settings that libtorch's speed depends on, and libtorch's description of itself.
 #include "shim.h"
 
 #include <ATen/Parallel.h>

@@ -231,7 +231,7 @@ mod tests {
                 };
                 let (x, gradient) = (shaped(&points), shaped(&gradient));
                 let leaf = x.copy().set_requires_grad(true);
-                // Through a view, so that what is turned is not laid out anew.
+                // Through a view, so that the transposed tensor is not copied.
                 let y = if turned {
                     leaf.transpose(0, 1).mish().transpose(0, 1)
                 } else {

@@ -16,8 +16,8 @@ pub trait Program: Debug + Send + Sync {
     /// [`TorchError`] if the rows do not fit or the device fails.
     fn forward(&self, rows: &Tensor) -> Result<Vec<Tensor>, TorchError>;
 
-    /// The same in so many steps, with the futures that it predicts, if it does; without
-    /// steps in as many as it was told to.
+    /// As [`Program::forward`], with predicted futures if the network predicts them, in `steps`
+    /// steps or the default.
     ///
     /// # Errors
     /// As [`Program::forward`].

@@ -139,7 +139,7 @@ def forward(self, x):
         assert_eq!(chosen.dtype(), Kind::Float.into(), "{batch}");
         chosen.forward(&inputs).unwrap();
     }
-    // What is always wrong is told of.
+    // Permanent errors are reported.
     let wrong = tiny::file(
         "def forward(self, x): return x",
         Some(&tiny::honest_metadata("wdl")),

@@ -32,7 +32,7 @@ constexpr int64_t kWidest = 128;
 constexpr int64_t kSquares = 64;
 // Squares that a thread takes at least.
 constexpr int64_t kGrain = 32;
-// Least that is told from the likeliest: e^-87 is the least normal f32.
+// Smallest distinguishable logit below the largest: e^-87 is the least normal f32.
 constexpr float kLeast = -87.0f;
 
 struct Sizes {

@@ -22,10 +22,10 @@
 //! step = f + max(b, sum) + last + s
 //! ```
 //!
-//! where `last` is the sum of the bucket that backward completes last, which
-//! nothing hides: the rest goes on beside backward, and `max` is its bound. The
-//! efficiency is (f + b + s)/step. Between machines B is that of the network,
-//! shared by the GPUs of a machine; NCCL sums within each machine first.
+//! where `last` is the sum of the bucket that backward completes last, which nothing hides: the
+//! rest overlaps with backward, and `max` is its bound. The efficiency is (f + b + s)/step.
+//! Between machines B is that of the network, shared by the GPUs of a machine; NCCL sums within
+//! each machine first.
 
 mod buckets;
 mod group;

@@ -108,7 +108,7 @@ impl Harmony {
         numbers(&self.means)
     }
 
-    /// Takes over the means of a checkpoint; without as many it starts anew.
+    /// Restores the means of a checkpoint; starts over if their number differs.
     pub fn restore(&mut self, means: &[f64]) {
         let device = self.means.device();
         self.means = match means.len() as i64 == self.means.size()[0] {
@@ -219,7 +219,7 @@ mod tests {
         second.restore(&serde_json::from_str::<Vec<f64>>(&kept).unwrap());
         (4..9).for_each(|number| step(&mut second, number));
         assert_eq!(whole.means(), second.means());
-        // A run that had none starts anew.
+        // A run without one starts over.
         second.restore(&[]);
         assert_eq!(second.means(), harmony().means());
     }

@@ -87,8 +87,8 @@ pub(super) trait Objective: Debug + Send + Sized + 'static {
     /// [`TrainError`] if the network cannot be built.
     fn replica(&self) -> Result<Self, TrainError>;
 
-    /// Before the gradient after so many steps, or a validation: the averaged weights, f32
-    /// `[parameters]`.
+    /// Returns the averaged weights, f32 `[parameters]`, before the gradient after a number of
+    /// steps, or before a validation.
     fn begin(&mut self, _steps: u64, _average: &Tensor) {}
 
     /// The examples drawn from the games, with the settings of this run.

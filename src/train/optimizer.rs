@@ -1,10 +1,9 @@
 //! Optimizers over the flat vector of all parameters.
 //!
-//! An optimizer is a list of rules. The first, NAdam or plain gradient descent,
-//! computes every parameter's step. The second, if there is one, replaces the steps
-//! of the hidden matrices. Which they are, each network says of its own parameters:
-//! [`ParameterGroup`](crate::network::ParameterGroup). Clipping and freezing come
-//! before the rules, weight decay after them.
+//! An optimizer is a list of rules. The first, NAdam or plain gradient descent, computes every
+//! parameter's step. The second, if there is one, replaces the steps of the hidden matrices, which
+//! each network marks by [`ParameterGroup`](crate::network::ParameterGroup). Clipping and freezing
+//! come before the rules, weight decay after them.
 
 mod masks;
 mod matrices;

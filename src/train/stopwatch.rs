@@ -93,7 +93,7 @@ impl Stopwatch {
         }
     }
 
-    /// The phases' shares of a window of `seconds` and `steps`; begins anew.
+    /// Returns the phases' shares of a window of `seconds` and `steps`, and resets.
     pub fn close(&mut self, seconds: f64, steps: u64) -> Shares {
         let [data, rest @ ..] = self.phases.map(|time| time.as_secs_f64() / seconds);
         let factor = steps as f64 / self.timed.max(1) as f64;

@@ -44,7 +44,7 @@ pub(super) struct Measured {
 }
 
 impl Window {
-    /// An empty window for so many terms.
+    /// An empty window for a number of terms.
     pub fn new(terms: usize, device: Device) -> Window {
         let count = 3 * terms + 2;
         Window {

@@ -1,10 +1,9 @@
 //! Whose run lies in the learner's folder: that of the store's newest generation, or
 //! another.
 //!
-//! Folder and store are two places, and either may be deleted, changed or restored
-//! without the other. A learner that trained on from whatever lies in its folder would
-//! publish networks that do not come from the store's newest. So a note beside the
-//! checkpoints names the generations that they go on from.
+//! The folder and the store may be deleted, changed or restored independently. A learner that
+//! resumed from whatever its folder holds could publish networks that do not descend from the
+//! store's newest. So a note beside the checkpoints names the generations they descend from.
 
 use crate::atomic_file;
 use crate::cycle::CycleError;
@@ -15,9 +14,9 @@ use std::path::{Path, PathBuf};
 /// Name of the note in the run's folder.
 const NOTE: &str = "lineage.json";
 
-/// The manifests of the generations that a run's checkpoints may go on from. Those are
-/// the one that was published last and, from just before it is put, the next one: at
-/// whatever instant the learner is killed, the store's newest is one of them.
+/// The manifests of the generations that a run's checkpoints may descend from: the last published
+/// one and, from just before it is put, the next one. Whenever the learner is killed, the store's
+/// newest is one of them.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Lineage(Vec<Generation>);
 
@@ -58,13 +57,13 @@ impl Lineage {
         write().map_err(CycleError::io(&path))
     }
 
-    /// Returns whether the run goes on from this generation.
+    /// Returns whether the run descends from this generation.
     pub fn holds(&self, generation: &Generation) -> bool {
         self.0.iter().any(|own| is_same(own, generation))
     }
 
-    /// Returns whether the run belongs to a store whose manifests have these names: it goes on
-    /// from one of its generations, be it an old one, or has not been trained at all.
+    /// Returns whether the run belongs to a store whose manifests have these names: it descends
+    /// from one of its generations, however old, or is untrained.
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be asked.
@@ -79,8 +78,8 @@ impl Lineage {
     }
 }
 
-/// Returns whether two manifests are of one network. What the gate says of it comes later, and
-/// learners that put it at once know different times.
+/// Returns whether two manifests describe one network. The gate's verdict comes later, and
+/// concurrent learners state different times.
 fn is_same(one: &Generation, other: &Generation) -> bool {
     (one.number, &one.sha256) == (other.number, &other.sha256)
 }

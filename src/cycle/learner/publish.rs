@@ -22,8 +22,8 @@ pub(super) struct Claim {
 }
 
 impl Learner<'_> {
-    /// Puts a checkpoint, if checkpoints are put at all. Of several learners one is the
-    /// first, and all go on with that one's.
+    /// Stores a checkpoint, if enabled. The first of several learners wins, and all resume from
+    /// its checkpoint.
     pub(super) fn claim(
         &self,
         store: &Store,

@@ -10,8 +10,8 @@ use std::path::Path;
 use tempfile::TempDir;
 
 impl Learner<'_> {
-    /// Sees that the run's folder goes on from the newest generation, and fetches the
-    /// checkpoint behind it where it does not.
+    /// Ensures that the run's folder descends from the newest generation, fetching that
+    /// generation's checkpoint if not.
     pub(super) fn restore(
         &self,
         context: &WorkerContext,

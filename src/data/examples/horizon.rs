@@ -1,8 +1,7 @@
 //! Positions with their targets and with the future that an engine predicted.
 //!
-//! The future goes on by the moves that are targets: by the move played where an engine
-//! chose it, else by the variation that an engine gave in its place, and then along that
-//! to its end. Where neither is known, the future ends.
+//! The future follows the target moves: the move played if an engine chose it, else the variation
+//! that an engine gave instead, to its end. If neither is known, the future ends.
 //!
 //! If a variation replaces the move played, there is a second future: that of the move played,
 //! which shows its consequences.
@@ -16,7 +15,7 @@ use crate::encode::Squares;
 use shakmaty::Position;
 use std::ops::Range;
 
-/// Positions with up to so many plies of future.
+/// Positions with a future of up to this many plies.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Horizon {
     /// The encoding and weights of positions.

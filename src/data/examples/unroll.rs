@@ -28,7 +28,7 @@ pub struct Unroll {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Moment {
-    /// The game goes on, or broke off here.
+    /// The game continues, or broke off here.
     Playing,
     /// Mate or a draw by the rules: here the game ended.
     Over,
@@ -53,9 +53,9 @@ pub struct Unrolled {
 }
 
 impl Unrolled {
-    /// The position after so many plies of the example: where it is in the game, its
-    /// sample and the move played there. After the last position of a game there is
-    /// that position again, without targets.
+    /// Returns the position after a number of plies of the example: its place in the game, its
+    /// sample and the move played. After the last position of a game, that position repeats
+    /// without targets.
     fn at(&self, ply: usize) -> (Moment, &Sample, Option<u16>) {
         let last = self.game.len() - 1;
         let place = self.first + ply;

@@ -21,7 +21,7 @@ pub struct Selection {
     pub skip_plies: usize,
     /// The lowest rating of a mover.
     pub lowest: u16,
-    /// At most so many positions of a band, drawn evenly; `None` takes all.
+    /// The largest number of positions of a band, drawn evenly; `None` takes all.
     pub per_band: Option<usize>,
     /// Seed of the draw.
     pub seed: u64,

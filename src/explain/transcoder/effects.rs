@@ -1,8 +1,8 @@
 //! Ablates a position's features to measure their effect on its moves and value.
 //!
-//! A feature's contribution (its activation on each square, times what it writes) is
-//! taken out of the block's output, and the network goes on from there. This is exact.
-//! What the transcoder does not explain of the output stays as it is.
+//! A feature's contribution (its activation on each square, times the vector it writes) is removed
+//! from the block's output, and the network continues from there. This is exact. The part of the
+//! output that the transcoder does not explain stays as it is.
 
 use super::{Transcoder, block_name};
 use crate::chess::Game;

@@ -173,7 +173,7 @@ unsafe extern "C" fn run(
         // SAFETY: `trace` hands over a `Pass` that outlives the call.
         let pass = unsafe { &*context.cast::<Pass>() };
         let given = (0..pass.given)
-            // SAFETY: there are so many live tensors; the clones are ours.
+            // SAFETY: there are that many live tensors; the clones are ours.
             .map(|index| unsafe { Tensor::clone_from_ptr((*inputs.add(index)).cast()) })
             .collect::<Vec<_>>();
         (pass.forward)(&given)

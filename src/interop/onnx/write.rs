@@ -11,8 +11,8 @@ use crate::torch::ExportPrecision;
 use prost::Message;
 use tch::{Device, Kind, Tensor};
 
-/// Positions that the tracer is shown: so many, that nothing takes the batch's
-/// size for a constant 1.
+/// Example positions for the tracer: more than one, so that the batch size is not taken for a
+/// constant 1.
 const TRACED: i64 = 2;
 
 /// Bytes that a message of protobuf can have at most.

@@ -79,7 +79,7 @@ impl Loaded {
         }
     }
 
-    /// For so many threads; 0 leaves their number to it.
+    /// Sets the number of threads; 0 leaves it to the backend.
     fn with_threads(self, threads: usize) -> Loaded {
         match self {
             Loaded::Positions(network, imagination) => {

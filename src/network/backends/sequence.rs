@@ -132,7 +132,7 @@ impl Rows {
         };
         let mut order: Vec<usize> = (0..batch.len()).collect();
         order.sort_by(|a, b| key(a).cmp(&key(b)));
-        // In this order what goes on from a game follows right after it.
+        // In this order, continuations of a game follow right after it.
         let mut games: Vec<Row> = Vec::new();
         for index in order.into_iter().rev() {
             let (tokens, ratings) = sequence(index);

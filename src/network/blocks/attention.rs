@@ -15,8 +15,8 @@ pub(in crate::network) enum Mask {
     Causal,
     /// All of them.
     Full,
-    /// One new token a row sees itself and all in the cache, but for so many tokens of
-    /// padding before its game, i64 [B].
+    /// Each row's new token sees itself and the cache, except the padding before its game, i64
+    /// [B].
     Cached(Option<Tensor>),
     /// Those of S where this bool tensor, [B, 1, T, S] or less, says so.
     Given(Tensor),

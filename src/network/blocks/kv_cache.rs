@@ -41,7 +41,7 @@ impl KvCache {
         self.length == 0
     }
 
-    /// Forgets all tokens but the first so many: moves that were taken back.
+    /// Keeps only the first tokens, after moves were taken back.
     pub fn truncate(&mut self, length: i64) {
         self.length = self.length.min(length.max(0));
     }
@@ -59,8 +59,8 @@ impl KvCache {
         }
     }
 
-    /// Moves all runs by so many tokens to the right, which leaves room for padding before
-    /// them, or to the left, which forgets their first ones.
+    /// Shifts all runs right, which leaves room for padding, or left, which drops their first
+    /// tokens.
     pub fn shift(&mut self, tokens: i64) {
         let length = (self.length + tokens).max(0);
         let kept = self.length.min(length);

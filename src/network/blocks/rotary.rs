@@ -4,7 +4,7 @@
 use crate::torch::fused;
 use tch::{Device, Kind, Tensor};
 
-/// The slowest pair turns by one in so many positions, as in the paper.
+/// The slowest pair turns by one radian in this many positions, as in the paper.
 const BASE: f64 = 10_000.0;
 
 /// The rotation rate of each pair of features, f32 [head width / 2].

@@ -18,7 +18,7 @@ pub(in crate::network) struct TimeAttention {
 }
 
 impl TimeAttention {
-    /// For so many boards.
+    /// Creates buffers for a number of boards.
     pub fn build(builder: &mut Builder, width: i64, heads: i64, boards: i64) -> TimeAttention {
         let dense = |output| Dense {
             rows: 64 * boards,

@@ -78,8 +78,8 @@ pub struct ModelConfig {
     /// of each kind attack it, and from where the kings can be attacked.
     #[serde(default)]
     pub attacks: bool,
-    /// Whether attention is told which pieces attack which squares: each head of
-    /// each layer learns what that is worth to it.
+    /// Whether attention reads attacks between squares: each head of each layer learns their
+    /// weights.
     #[serde(default)]
     pub attack_bias: bool,
     /// Whether the network takes both players' ratings, as soft embeddings.

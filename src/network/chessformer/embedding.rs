@@ -117,9 +117,8 @@ impl Embedding {
         })
     }
 
-    /// `attacked` are the features by attacks, [B, 64, ATTACKS]; they are there
-    /// where the network is told of them. `ratings` [B, 2] are those of the mover and
-    /// of the opponent, which are unknown without them.
+    /// `attacked` are the attack features, [B, 64, ATTACKS], present if the network reads them.
+    /// `ratings` [B, 2] are the mover's and the opponent's; without them ratings are unknown.
     pub fn forward(
         &self,
         weights: &Weights,

@@ -155,8 +155,8 @@ fn off(found: &Tensor, expected: &Tensor, least: f64) -> f64 {
     (found - expected).norm().double_value(&[]) / length
 }
 
-/// Returns whether the processor without its fastest instruction sets, so many, has kernels for
-/// numbers of this type.
+/// Returns whether the processor, without a number of its fastest instruction sets, has kernels
+/// for this dtype.
 fn has_kernels(kind: Kind, sets: usize) -> bool {
     let like = Tensor::zeros([1], (kind, Device::Cpu));
     fused::without_fastest(sets, || fused::is_available(&like, &[]))

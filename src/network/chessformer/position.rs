@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(reached(b2), heads(&[1, 3, 4]));
         assert_eq!(bias(b2, a1, 4), 0.0);
         assert_eq!(bias(b2, a1, 5), INITIAL_BIAS);
-        // The next layer goes on where this one ended.
+        // The next layer continues where this one ended.
         assert_eq!(initial_move(1, 0, 8), Some(1));
         assert_eq!(initial_move(0, 6, 8), None);
     }

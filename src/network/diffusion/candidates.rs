@@ -7,7 +7,7 @@
 //! value of the move. Policies are improved by these values as in Gumbel MuZero (Danihelka
 //! et al. 2022): to a candidate's logit comes what its value is above that of the position.
 //!
-//! So a network looks ahead that is told no rules but which moves are legal.
+//! So a network looks ahead knowing no rules but the legal moves.
 
 use super::decode::{Revealed, Unfolding};
 use super::{Diffusion, of_first_mover};
@@ -75,8 +75,8 @@ fn on(numbers: &[i64], device: Device) -> Tensor {
     Tensor::from_slice(numbers).to_device(device)
 }
 
-/// The likeliest legal moves of positions, by their rows i64 [B, words], so many of each at
-/// most. A row that describes no position has none.
+/// Returns the likeliest legal moves of positions, by their rows i64 [B, words], up to a limit for
+/// each. A row that describes no position has none.
 fn candidates(rows: &Tensor, logits: &[f32], count: usize) -> Vec<Candidate> {
     let width = rows.size()[1] as usize;
     let words = rows.to_device(Device::Cpu).reshape([-1]);

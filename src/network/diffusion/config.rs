@@ -18,8 +18,8 @@ pub struct DiffusionConfig {
     /// least 1. The weight makes the logits favour change, which decoding corrects.
     #[serde(default = "default_changed")]
     pub changed: i64,
-    /// Whether it weighs candidates: it is told first moves in training, and looks at what
-    /// they lead to in the evaluations behind the first.
+    /// Whether it weighs candidates: it is given first moves in training, and evaluates their
+    /// consequences after the first evaluation.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub weighs: bool,
     /// The Chessformer that every board goes through.

@@ -1,10 +1,9 @@
 //! Decoding: futures are revealed step by step, and the present is read off them last.
 //!
-//! A step evaluates what is known so far. Then all squares and moves are revealed of which
-//! the network is sure, and an even part of the others: those by whose likeliest class the
-//! next one is left furthest behind (Kim et al. 2025). So the last step knows a whole
-//! future; the move to play is held until then. A network that weighs
-//! [candidates](super::candidates) is told first moves instead.
+//! A step evaluates the known part. Then it reveals all squares and moves that the network is sure
+//! of, and an equal share of the others: those with the largest margin between the two likeliest
+//! classes (Kim et al. 2025). So the last step knows a whole future; the move to play is masked
+//! until then. A network that weighs [candidates](super::candidates) gets first moves instead.
 
 use super::futures::{self, Futures, marks_of};
 use super::{DenoisedFuture, Diffusion};
@@ -127,7 +126,7 @@ pub(super) struct Unfolding<'a> {
     taken: usize,
     pub left: usize,
     pub states: Vec<Revealed>,
-    /// By position: the first move, where it is told; empty where none is.
+    /// The given first move of each position; empty if there are none.
     told: &'a [Option<u16>],
     /// The values of the future boards by the latest evaluation: see [`DenoisedFuture::q`].
     pub q: Option<Tensor>,

@@ -80,8 +80,7 @@ impl Constants {
         }
     }
 
-    /// The classes of the present's squares as the movers of so many plies see them, i64
-    /// [B, plies, 64].
+    /// The classes of the present squares as each ply's mover sees them, i64 [B, plies, 64].
     pub fn present_classes(&self, rows: &Tensor, plies: i64) -> Tensor {
         let present = rows.narrow(1, 0, PIECES);
         let turned = bitboards::reversed(&present, &self.shifts).index_select(1, &self.other_side);

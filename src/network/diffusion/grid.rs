@@ -25,9 +25,9 @@ use crate::network::size::{Part, Size};
 use crate::network::taps::Tap;
 use tch::{Device, Kind, Tensor};
 
-/// Width of what layers are told of the noise and of a board's ply.
+/// Width of the layers' conditioning on the noise and a board's ply.
 const CONDITION: i64 = 128;
-/// Waves in which the share of what is unknown is told.
+/// Sinusoids that encode the noise level.
 const WAVES: i64 = 32;
 /// The fastest wave's angle at full noise.
 const FASTEST: f64 = 1000.0;

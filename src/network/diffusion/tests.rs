@@ -353,8 +353,7 @@ fn futures_are_revealed_step_by_step() {
     }
 }
 
-/// Which move is told decides what is predicted and what it is worth; what it is worth
-/// decides what is played.
+/// The given move decides the prediction and its value, and the value decides the move played.
 #[test]
 fn candidates_are_weighed_by_what_they_lead_to() {
     let _guard = tch::no_grad_guard();

@@ -10,7 +10,7 @@ use tch::{Kind, Tensor};
 /// Tokens that a cache has room for at first.
 const ROOM: i64 = 128;
 
-/// Columns that nobody looks at are dropped once they are one in so many.
+/// Unused columns are dropped once they reach this share.
 const UNUSED_PART: i64 = 4;
 
 /// Known or requested facts about a game besides its moves.

@@ -162,7 +162,7 @@ fn conditions() -> ([TensorSpec; 2], [Tensor; 2]) {
     (specs, [ratings, integers([games, 1])])
 }
 
-/// The next-token outputs at each of so many tokens.
+/// The next-token outputs at each token.
 fn next(gpt: &Gpt, tokens: &str) -> Vec<TensorSpec> {
     let logits = |name: &str, classes: usize| {
         TensorSpec::new(name, DataType::F32, &format!("B {tokens} {classes}"))

@@ -3,7 +3,7 @@
 use crate::encode::HISTORY;
 use serde::{Deserialize, Serialize};
 
-/// Kinds of pieces, ours and theirs: what a square of a board is told as.
+/// Kinds of pieces, ours and theirs, as the encoding of a square.
 pub(crate) const PIECES: i64 = 12;
 /// Kinds of pieces a pawn can become.
 pub(super) const PROMOTIONS: i64 = 4;

@@ -20,7 +20,7 @@ pub enum WorldState {
     /// (Zhang et al. 2023) and UniZero (Pu et al. 2024).
     Token,
     /// The encoder's 64 tokens; a step is a diffusion transformer (Peebles and Xie 2023)
-    /// that is told the move in place of a noise level.
+    /// conditioned on the move instead of a noise level.
     Dit,
 }
 

@@ -28,7 +28,7 @@ pub struct Past {
 }
 
 impl Past {
-    /// Nothing yet, for so many blocks, the new step included in `context`.
+    /// An empty cache for a number of blocks; `context` includes the new step.
     pub(super) fn new(blocks: i64, context: i64) -> Past {
         Past {
             blocks: (0..blocks).map(|_| None).collect(),

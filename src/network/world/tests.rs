@@ -248,7 +248,7 @@ fn everything_is_learned() {
         let weights = Weights::from_flat(&flat, world.parameters());
         let mut past = world.past();
         let mut latents = world.represent(&weights, &rows([&Game::default()]));
-        // A pawn takes and becomes a queen, or goes on.
+        // A pawn captures and becomes a queen, or moves ahead.
         for mv in [1798i64, 300] {
             latents = world.step(&weights, &latents, &Tensor::from_slice(&[mv]), &mut past);
         }

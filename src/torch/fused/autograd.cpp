@@ -143,8 +143,7 @@ bool tessera_fused_int8(bool* fastest, bool* bf16) {
 // Whether layers with so many inputs can multiply in int8.
 bool tessera_fused_fits_int8(int64_t inputs) { return tessera::fused::fit_int8({inputs}); }
 
-// Has this thread pass over so many of the processor's instruction sets, the
-// fastest first.
+// Makes this thread skip a number of the processor's instruction sets, the fastest first.
 void tessera_fused_pass_over(size_t sets) { tessera::fused::passed_over = sets; }
 
 // Vectors f32 of one length, and constants, in the order of tessera::fused::Nadam.

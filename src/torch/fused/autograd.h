@@ -26,7 +26,7 @@ inline const Kernels& kernels_for(at::ScalarType type, bool int8 = false) {
   return *run;
 }
 
-// Threads that may share the work on so many boards here.
+// Returns the number of threads for a number of boards.
 int64_t workers_for(int64_t boards);
 
 // Runs work(worker, first, last) on chunks of boards, in order where there is one

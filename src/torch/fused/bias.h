@@ -145,8 +145,8 @@ class GenFrom {
     }
   }
 
-  // To `of_compressed`, as far apart, goes the gradient of the compressed squares.
-  // Forward is computed anew: next to everything else it costs nothing.
+  // The gradient of the compressed squares goes to `of_compressed`, with the same stride. Forward
+  // is recomputed: compared with everything else it costs nothing.
   void backward(const T* compressed, int64_t stride, int64_t boards, const float* gradient,
                 const GabSums& sums, T* of_compressed) {
     const int64_t hidden = gab_.hidden;

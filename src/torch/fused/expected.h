@@ -35,8 +35,8 @@ inline void expect_tokens(const at::Tensor& tokens, at::ScalarType type, int64_t
               "tokens of ", tokens.sizes());
 }
 
-// The same of the ten weights of a generator of biases, in the order of `gab_of`, for so
-// many heads of so many tokens' width.
+// The same for the ten weights of a bias generator, in the order of `gab_of`, by number of heads
+// and token width.
 inline void expect_gab(const at::Tensor* weights, at::ScalarType type, int64_t width,
                        int64_t heads) {
   const at::Tensor &squares = weights[0], &summary = weights[1], &generator = weights[9];

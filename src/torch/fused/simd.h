@@ -190,7 +190,7 @@ class Scratch : public Arena {
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
 
-  // Begins anew; what was taken before is gone.
+  // Starts over and drops earlier items.
   void begin() {
     taken_ = 0;
 #ifdef __SANITIZE_ADDRESS__

@@ -14,8 +14,8 @@ pub struct AugmentConfig {
     pub hide_ratings: f64,
     /// The same of results, which a game can be asked for. In 0…1.
     pub hide_result: f64,
-    /// Of networks that read whole games: the share of games that go on by random legal
-    /// moves from a random ply on. Rules are learned from variety. In 0…1.
+    /// For networks that read whole games: the share of games that continue by random legal moves
+    /// from a random ply on, in 0…1. Rules are learned from variety.
     pub random_moves: f64,
     /// Seed of the random choices.
     pub seed: u64,

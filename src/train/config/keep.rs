@@ -17,7 +17,7 @@ pub struct KeepConfig {
 
 impl Default for KeepConfig {
     fn default() -> KeepConfig {
-        // One to go on from, and one in case that is damaged.
+        // One to resume from, and one in case that is damaged.
         KeepConfig {
             newest: 2,
             every: 0,

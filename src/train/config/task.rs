@@ -8,7 +8,7 @@ use crate::network::ArchitectureConfig;
 pub(in crate::train) enum Task {
     /// To evaluate positions.
     Positions,
-    /// To go on with games.
+    /// To continue games.
     Games,
     /// To imagine the future.
     Horizon,

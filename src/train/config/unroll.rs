@@ -39,7 +39,7 @@ impl UnrollConfig {
         *self == UnrollConfig::default()
     }
 
-    /// Moves that are followed after so many steps of training.
+    /// Returns the number of moves to unroll after a number of training steps.
     pub(in crate::train) fn plies_at(&self, steps: u64) -> usize {
         match steps.checked_div(self.every) {
             Some(more) => more.saturating_add(1).min(self.plies as u64) as usize,

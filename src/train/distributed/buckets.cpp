@@ -43,7 +43,7 @@ class Sums {
       return;
     }
     ready_[bucket] = true;
-    // An exception would end as autograd's; it is told by finish().
+    // An exception would end as autograd's; finish() reports it.
     try {
       seen_.push_back(bucket);
       launch();

@@ -117,8 +117,8 @@ intrusive_ptr<Backend> nccl(const intrusive_ptr<Store>&, int, int, int,
 
 extern "C" {
 
-// Meets the other processes at host:port, where one of them (or torchrun's
-// agent) hosts the store. `workers` above zero makes the host wait for so many.
+// Meets the other processes at host:port, where one of them (or torchrun's agent) hosts the store.
+// With `workers` above zero the host waits for that many.
 char* tessera_store_open(const char* host, uint16_t port, bool hosts,
                          size_t workers, const char* prefix, int64_t timeout,
                          intrusive_ptr<Store>** out) {

@@ -82,7 +82,7 @@ impl Narrow for GameSamples {
 struct Chance {
     hides_ratings: bool,
     hides_result: bool,
-    /// The seed of the random moves by which the game goes on from some ply.
+    /// Seed of the random moves that continue the game from some ply on.
     random_moves: Option<u64>,
 }
 
@@ -230,7 +230,7 @@ impl Objective for Games {
         })
     }
 
-    /// Ratings are known, results are not: the network is to foretell them.
+    /// Ratings are given, results are not: the network predicts them.
     fn for_validation(config: &TrainConfig, device: Device) -> Result<Games, TrainError> {
         Ok(Games {
             model: build(&config.architecture()?, device)?,

@@ -270,8 +270,7 @@ impl Problem {
     }
 }
 
-/// What tests/python/nadam.py, run with PyTorch 2.11, says of parameters 0, 7,
-/// 12, 17 and 20 after some steps.
+/// Parameters 0, 7, 12, 17 and 20 after some steps, by tests/python/nadam.py with PyTorch 2.11.
 const NADAM_TRAINED: [(usize, [f64; 5]); 5] = [
     (1, [0.0105645, 0.6457651, -0.0105645, -0.4051662, 0.2728140]),
     (2, [0.0183846, 0.6372751, -0.0179491, -0.3969986, 0.2646731]),

@@ -27,8 +27,8 @@ fn a_tree_with_its_scores() {
 
 #[test]
 fn lines_that_engines_expected_become_variations() {
-    // As TCEC writes it: the second line goes on in the first, the third
-    // begins otherwise than the game, the fourth leads past its end.
+    // As TCEC writes it: the second line continues the first, the third starts differently from
+    // the game, the fourth leads past its end.
     let text = "1. e4 {wv=0.30, pv=e4 c5 Nf3 d6 d4 cxd4 Nxd4 Nf6 Nc3 a6 Be3 e5,} \
                 e5 {wv=0.25, pv=e5 Nf3 Nc6,} \
                 2. Nc3 {wv=0.20, pv=Nf3 Nc6,} Nf6 {wv=0.10, pv=Nf6 Nf3,} *";
@@ -51,7 +51,7 @@ fn lines_that_engines_expected_become_variations() {
 
 #[test]
 fn lines_nest_no_deeper_than_variations_may() {
-    // Each line goes on in the one before and leaves it a little later.
+    // Each line continues the one before and leaves it a little later.
     const LEAVE: usize = 400;
     let own = |ply: usize| ["Nh3", "Nh6", "Ng1", "Ng8"][ply % 4];
     let queenside = ["Na3", "Na6", "Nb1", "Nb8"];

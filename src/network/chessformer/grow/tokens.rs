@@ -1,7 +1,7 @@
 //! Tokens whose features are copied.
 //!
-//! A layer norm takes the mean off, so features of zero would change what it says of
-//! the others. Copies leave mean and variance as they are (Net2Wider, Chen et al. 2016).
+//! A layer norm subtracts the mean, so features of zero would change its output for the others.
+//! Copies keep mean and variance (Net2Wider, Chen et al. 2016).
 
 use crate::network::chessformer::{ModelConfig, NormKind};
 use tch::{Kind, Tensor};

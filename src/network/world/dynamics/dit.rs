@@ -10,7 +10,7 @@ use crate::network::world::past::{Past, flipped};
 use crate::network::world::past_attention::PastAttention;
 use tch::{Device, Tensor};
 
-/// Width of what layers are told of a move.
+/// Width of the layers' conditioning on a move.
 const CONDITION: i64 = 128;
 
 /// Standard deviation at the start of what tells squares apart.

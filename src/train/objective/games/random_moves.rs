@@ -1,4 +1,4 @@
-//! Games that people began and chance goes on with.
+//! Human openings continued by random moves.
 //!
 //! A network that reads only good games learns moves by habit. Random moves bring positions where
 //! only the rules help: hanging pieces, fleeing kings, checks from everywhere. A game keeps its

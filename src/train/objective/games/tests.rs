@@ -144,7 +144,7 @@ fn what_is_right_costs_nothing() {
     }
 }
 
-/// A game that is legal, of so many plies.
+/// A legal game of this many plies.
 fn shuffle(plies: usize) -> GameTokens {
     let vocabulary = Vocabulary::Uci;
     let moves = ["g1f3", "g8f6", "f3g1", "f6g8"];

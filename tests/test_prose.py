@@ -63,7 +63,7 @@ class ProseTest(unittest.TestCase):
             ("That the visits grow is an idea from elsewhere.", "That the"),
             ("| a | Whoever publishes it |", "Whoever"),
             ("- Beside UCI it knows perft.", "Beside"),
-            ("Networks of Lc0's play too.", "of Lc0's"),
+            ("It plays networks of Lc0's, too.", "of Lc0's"),
             ("## How fast is it", "How fast is it"),
             ("## Fast?", "Fast?"),
         ]:
@@ -73,7 +73,7 @@ class ProseTest(unittest.TestCase):
     def test_idiomatic_sentences_pass(self):
         text = (
             "# Speed\n\nThat takes a second. There is no table. It is no longer there, and no worse.\n"
-            "You see what it does; whose turn it is\nshows. A page tells you what to do.\n"
+            "You see what it does, in the order of Lc0's\nmoves. A page tells you what to do.\n"
         )
         self.assertEqual(self.findings("page.md", text), [])
 

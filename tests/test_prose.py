@@ -56,7 +56,7 @@ class ProseTest(unittest.TestCase):
             ("The run goes on with its checkpoint.", "goes on"),
             ("A network foretells 51.7 % of the moves.", "foretells"),
             ("It is no network.", "is no"),
-            ("There are no tables, and it plays. It is one of\nwhich we know.", "of which"),
+            ("There are no tables, and it plays. It is a thing of\nwhich we know.", "of which"),
             ("It returns so many moves.", "so many"),
             ("Errors come first. What is wrong is said.", "What"),
             ("**Who may ask** is next.", "Who"),

@@ -17,9 +17,19 @@ mod review;
 #[cfg(feature = "serve")]
 mod serve;
 
-use clap::{Parser, Subcommand};
-use std::io::{BufReader, stdin, stdout};
+use clap::{CommandFactory, Parser, Subcommand};
+use std::io::{BufReader, IsTerminal, stdin, stdout};
+use tessera::error_report::tell;
+use tessera::manual;
 use tessera::uci::{self, Settings};
+
+/// For people who start the program by hand. A chess program, which speaks through a pipe,
+/// never reads it.
+const GREETING: &str = concat!(
+    "Tessera ",
+    env!("CARGO_PKG_VERSION"),
+    ". Waiting for UCI; `help`, or `tessera serve` for a board."
+);
 
 /// A UCI chess engine whose whole search runs on Chessformer networks.
 ///
@@ -46,6 +56,8 @@ enum Command {
     #[cfg(feature = "torch")]
     #[command(flatten)]
     Networks(networks::Command),
+    #[command(flatten)]
+    Manual(manual::Command),
 }
 
 impl Cli {
@@ -53,6 +65,9 @@ impl Cli {
     pub fn run(self) -> anyhow::Result<()> {
         match self.command {
             None => {
+                if stdin().is_terminal() {
+                    tell(GREETING);
+                }
                 let input = BufReader::new(stdin());
                 Ok(uci::serve(input, stdout(), Settings::default())?)
             }
@@ -68,6 +83,7 @@ impl Cli {
             Some(Command::Serve(arguments)) => arguments.run(),
             #[cfg(feature = "torch")]
             Some(Command::Networks(command)) => command.run(),
+            Some(Command::Manual(command)) => Ok(command.run(Cli::command())?),
         }
     }
 }

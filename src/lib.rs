@@ -43,6 +43,7 @@
 //! | [`output`] | where commands write: files and streams, checked before the work begins |
 //! | [`overwrite`] | refuses outputs that are inputs |
 //! | [`progress`] | progress bars |
+//! | [`manual`] | shell completions and manual pages |
 //!
 //! # The guide
 //!
@@ -87,6 +88,7 @@ pub mod guide;
 #[cfg(feature = "torch")]
 pub mod interop;
 pub mod label;
+pub mod manual;
 #[cfg(feature = "torch")]
 pub mod network;
 #[cfg(not(feature = "torch"))]

@@ -26,6 +26,23 @@ try:
 except ImportError:
     lack("python-chess (tools/venv installs it)")
 
+def binaries():
+    """The folder of the programs that were built last, or the one that TESSERA_BINARIES names."""
+    named = os.environ.get("TESSERA_BINARIES")
+    folders = [Path(named)] if named else [ROOT / "target/release", ROOT / "target/debug"]
+    built = [folder for folder in folders if all((folder / name).exists() for name in ("tessera", "train"))]
+    if not built:
+        lack("tessera and train in target/release or target/debug")
+    return max(built, key=lambda folder: (folder / "tessera").stat().st_mtime)
+
+
+def stated_sizes():
+    """The sizes that the guide states, in MB, by what has them."""
+    _, _, table = (ROOT / "src/guide/install.md").read_text().partition("<!-- sizes -->\n")
+    rows = [row.strip("| ").split(" | ") for row in table.partition("<!-- /sizes -->")[0].splitlines()[2:]]
+    return {name: int(size) for name, size in rows}
+
+
 WEAK_ENGINE = shlex.join([sys.executable, str(ROOT / "tests/python/weak_engine.py")])
 
 

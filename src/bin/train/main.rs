@@ -27,10 +27,10 @@ mod transcoder;
 mod vocabulary;
 mod worker;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use mimalloc::MiMalloc;
 use std::process::ExitCode;
-use tessera::error_report;
+use tessera::{error_report, manual};
 use worker::Searcher;
 
 /// Keeps this program's small, long-lived allocations out of glibc's heap, where
@@ -91,6 +91,8 @@ enum Command {
     Ablate(ablate::Ablate),
     /// Fit sparse features to a layer of a network, for `tessera explain`.
     Transcoder(transcoder::Transcoder),
+    #[command(flatten)]
+    Manual(manual::Command),
 }
 
 fn main() -> ExitCode {
@@ -116,6 +118,7 @@ fn main() -> ExitCode {
         Command::Report(report) => report.run(),
         Command::Ablate(ablate) => ablate.run(),
         Command::Transcoder(transcoder) => transcoder.run(),
+        Command::Manual(command) => command.run(Arguments::command()).map_err(Into::into),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,0 +1,66 @@
+//! Shell completions and manual pages, which both programs make from their command lines.
+
+use crate::version::version;
+use clap_complete::Shell;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// The commands that describe a program. They name it as it was called, so that a wheel's
+/// `tessera-train` completes under that name.
+#[derive(clap::Subcommand)]
+pub enum Command {
+    /// Print completions for a shell
+    ///
+    /// Bash: `eval "$(NAME completions bash)"` in ~/.bashrc, where NAME is this program's.
+    /// Zsh, fish, PowerShell and Elvish load the script likewise.
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Write manual pages, one for each command
+    #[command(hide = true)]
+    Man {
+        /// The folder
+        folder: PathBuf,
+    },
+}
+
+impl Command {
+    /// Describes `program`, whose command line this is.
+    ///
+    /// # Errors
+    /// If standard output or the folder cannot be written.
+    pub fn run(self, program: clap::Command) -> io::Result<()> {
+        let called = std::env::args_os().next();
+        let called = called.as_deref().map(Path::new).and_then(Path::file_stem);
+        let name = called.and_then(|name| name.to_str()).map(str::to_owned);
+        let name = name.unwrap_or_else(|| program.get_name().to_owned());
+        match self {
+            Command::Completions { shell } => {
+                let mut script = Vec::new();
+                clap_complete::generate(shell, &mut without_hidden(&program), name, &mut script);
+                io::stdout().write_all(&script)
+            }
+            Command::Man { folder } => {
+                std::fs::create_dir_all(&folder)?;
+                let name: &'static str = name.leak();
+                clap_mangen::generate_to(program.name(name).display_name(name), folder)
+            }
+        }
+    }
+}
+
+/// The command line without the commands that its help hides, which a script would offer.
+fn without_hidden(command: &clap::Command) -> clap::Command {
+    // A command's name has to live as long as the program.
+    let name: &'static str = command.get_name().to_owned().leak();
+    let shown = command.get_subcommands().filter(|it| !it.is_hide_set());
+    let mut visible = clap::Command::new(name)
+        .about(command.get_about().cloned().unwrap_or_default())
+        .args(command.get_arguments().cloned())
+        .subcommands(shown.map(without_hidden));
+    if command.get_version().is_some() {
+        visible = visible.version(version());
+    }
+    visible
+}

@@ -1,0 +1,106 @@
+"""The programs on a terminal: what the engine says to people, completions, manual pages."""
+
+import os
+import pty
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+from tool_test import binaries, lack
+
+GREETING = re.compile(r"Tessera \d+\.\d+\.\d+\. Waiting for UCI; `help`, or `tessera serve` for a board\.")
+# Completes the last of the words, as a shell does where Tab is pressed behind it.
+COMPLETE = """
+eval "$("$1" completions bash)"
+line=$(complete -p tessera)
+[[ $line =~ -F\\ ([^ ]+) ]] && function=${BASH_REMATCH[1]}
+shift
+COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+$function tessera "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+
+class TerminalTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = binaries()
+        self.tessera = self.folder / "tessera"
+
+    def start(self, stdin):
+        """The engine with this input, whose answers go through a pipe."""
+        return subprocess.Popen([self.tessera], stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def test_people_are_greeted(self):
+        controller, terminal = pty.openpty()
+        self.addCleanup(os.close, controller)
+        engine = self.start(terminal)
+        os.close(terminal)
+        os.write(controller, b"uci\nquit\n")
+        answers, said = engine.communicate(timeout=60)
+        self.assertRegex(said.strip(), re.compile(f"^{GREETING.pattern}$"))
+        self.assertIn("uciok", answers.splitlines())
+        self.assertNotIn("Waiting", answers)
+
+    def test_chess_programs_are_not(self):
+        answers, said = self.start(subprocess.PIPE).communicate("uci\nquit\n", timeout=60)
+        self.assertEqual(said, "")
+        self.assertIn("uciok", answers.splitlines())
+        self.assertNotIn("Waiting", answers)
+
+    def complete(self, *words):
+        bash = ["bash", "--norc", "-c", COMPLETE, "bash", self.tessera, *words]
+        done = subprocess.run(bash, capture_output=True, text=True, check=True)
+        self.assertEqual(done.stderr, "")
+        return done.stdout.split()
+
+    def test_bash_completes(self):
+        self.assertEqual(self.complete("tessera", "benc"), ["bench"])
+        self.assertEqual(self.complete("tessera", "bench", "--js"), ["--json"])
+        self.assertEqual(self.complete("tessera", "bench", "--backend", "uni"), ["uniform"])
+        self.assertNotIn("man", self.complete("tessera", "ma"))
+
+    def test_other_shells_read_their_scripts(self):
+        for shell, check in (("zsh", ["zsh", "-n"]), ("fish", ["fish", "--no-execute"])):
+            for program in ("tessera", "train"):
+                with self.subTest(shell=shell, program=program):
+                    command = [self.folder / program, "completions", shell]
+                    script = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+                    self.assertIn(program, script)
+                    if shutil.which(shell) is None:
+                        lack(shell)
+                    done = subprocess.run([*check, "/dev/stdin"], input=script, capture_output=True, text=True)
+                    self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_manual_pages_are_read_without_warnings(self):
+        if shutil.which("man") is None:
+            lack("man (Debian: apt install man-db)")
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        # Under the name by which the wheel calls it.
+        for name, program in (("tessera", "tessera"), ("tessera-train", "train")):
+            command = [name, "man", folder]
+            subprocess.run(command, executable=self.folder / program, check=True, timeout=60)
+        pages = sorted(folder.iterdir())
+        self.assertGreater(len(pages), 30)
+        self.assertLessEqual({"tessera.1", "tessera-bench.1", "tessera-train.1"}, {page.name for page in pages})
+        self.assertFalse([page.name for page in pages if page.name.endswith("-man.1")])
+        environment = {**os.environ, "MANWIDTH": "80", "LC_ALL": "C.UTF-8"}
+        for page in pages:
+            with self.subTest(page=page.name):
+                command = ["man", "--warnings=w", "--local-file", page]
+                done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                self.assertIn("SYNOPSIS", done.stdout)
+        done = subprocess.run(["man", "-l", folder / "tessera-bench.1"], env=environment, capture_output=True, text=True)
+        self.assertIn("--json", done.stdout)
+
+    def enterContext(self, context):  # unittest has it from Python 3.11 on
+        value = context.__enter__()
+        self.addCleanup(context.__exit__, None, None, None)
+        return value
+
+
+if __name__ == "__main__":
+    unittest.main()

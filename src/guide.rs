@@ -8,6 +8,7 @@
 macro_rules! pages {
     ($($page:ident)*) => {$(
         #[doc = "[install]: crate::guide::install"]
+        #[doc = "[python]: crate::guide::python"]
         #[doc = "[options]: crate::guide::options"]
         #[doc = "[networks]: crate::guide::networks"]
         #[doc = "[explain]: crate::guide::explain"]
@@ -28,4 +29,4 @@ macro_rules! pages {
     )*};
 }
 
-pages! { install options networks explain review serve methods training the_loop formats moves futures worlds measuring glossary }
+pages! { install python options networks explain review serve methods training the_loop formats moves futures worlds measuring glossary }

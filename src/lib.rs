@@ -52,6 +52,7 @@
 //! | page | what it covers |
 //! |---|---|
 //! | [Installation](guide::install) | set-up, platforms, chess programs |
+//! | [Python](guide::python) | the wheel: engine, trainer, and networks in a notebook |
 //! | [Options](guide::options) | every UCI option |
 //! | [Networks](guide::networks) | networks of other programs, in and out |
 //! | [Explain](guide::explain) | what a network sees in a position |

@@ -11,6 +11,7 @@ mod install;
 mod map;
 mod perft;
 mod python;
+mod python_package;
 mod readme;
 mod search;
 #[cfg(feature = "serve")]

@@ -15,7 +15,7 @@ import unittest
 import zipfile
 from pathlib import Path
 
-from tool_test import ROOT, lack
+from tool_test import ROOT, binaries, lack, stated_sizes
 
 import chess
 import chess.engine
@@ -24,16 +24,6 @@ from bundle.crates import LICENCE
 from bundle.programs import MACHINE, loaded
 
 PLIES = 10
-
-
-def binaries():
-    """The folder of the programs that were built last, or the one that TESSERA_BINARIES names."""
-    named = os.environ.get("TESSERA_BINARIES")
-    folders = [Path(named)] if named else [ROOT / "target/release", ROOT / "target/debug"]
-    built = [folder for folder in folders if all((folder / name).exists() for name in ("tessera", "train"))]
-    if not built:
-        lack("tessera and train in target/release or target/debug")
-    return max(built, key=lambda folder: (folder / "tessera").stat().st_mtime)
 
 
 def options_of_the_bot():
@@ -101,6 +91,13 @@ class ReleaseTest(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertTrue(done.stdout.startswith("train "), done.stdout)
 
+    def new_root(self, *words):
+        """A command whose root is the archive's from its start on, as a container's."""
+        command = [shutil.which("unshare"), "--net", "--pid", "--fork", "--kill-child", f"--root={self.root}"]
+        if os.geteuid() != 0:
+            command.insert(1, "--map-root-user")
+        return [*command, "--mount-proc", *words]
+
     def test_the_manifests_commands_work_in_the_image(self):
         try:
             import yaml
@@ -109,6 +106,7 @@ class ReleaseTest(unittest.TestCase):
         for path in ("tools/bundle/Containerfile", ".github/Containerfile"):
             copies = re.findall(r"^COPY .* (/\S+)$", (ROOT / path).read_text(), re.MULTILINE)
             self.assertEqual(copies, ["/opt/tessera"], path)
+            self.assertIn("\nENV PATH=/opt/tessera:$PATH\n", (ROOT / path).read_text())
         # As the image has it, and with what the manifest mounts.
         self.in_root("train")
         (self.root / "opt").mkdir()
@@ -121,14 +119,15 @@ class ReleaseTest(unittest.TestCase):
         jobs = list(yaml.safe_load_all((ROOT / "tools/cluster/kubernetes.yaml").read_text()))
         jobs = {job["metadata"]["name"]: job["spec"]["template"]["spec"]["containers"][0] for job in jobs}
         store = self.root / "run/loop/store"
+        # By its name too, on the image's PATH.
+        words = self.new_root("--wd=/tmp", "train", "--version")
+        done = subprocess.run(words, env={"PATH": "/opt/tessera:/usr/bin"}, capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
         # The actor plays with the learner's first network.
         for name in ("loop-learner", "loop-actors"):
             container = jobs[name]
             command = [word.replace("s3://BUCKET/loop", "store") for word in container["command"]]
-            root = ["--kill-child", f"--root={self.root}", f"--wd={container['workingDir']}", "--mount-proc"]
-            words = [shutil.which("unshare"), "--net", "--pid", "--fork", *root, *command]
-            if os.geteuid() != 0:
-                words.insert(1, "--map-root-user")
+            words = self.new_root(f"--wd={container['workingDir']}", *command)
             worker = subprocess.Popen(words, env={}, stderr=subprocess.PIPE, text=True)
             self.addCleanup(worker.stderr.close)
             self.addCleanup(worker.wait)
@@ -175,6 +174,38 @@ class ReleaseTest(unittest.TestCase):
         self.assertIn("GENERAL PUBLIC LICENSE", (self.folder / "LICENSE").read_text())
         self.assertNotIn("VERSION", (self.folder / "README.md").read_text())
 
+    def test_the_guide_states_the_sizes(self):
+        sizes = {name: 0 for name in stated_sizes()}
+        del sizes["the wheel"]
+        for path in filter(Path.is_file, self.folder.rglob("*")):
+            place = path.relative_to(self.folder)
+            if place.name == "libtorch_cpu.so":
+                kind = "`lib/libtorch_cpu.so`"
+            elif place.parts[0] == "lib":
+                kind = "other shared objects"
+            elif place.name in ("tessera", "train") and len(place.parts) == 1:
+                kind = "`tessera` and `train`"
+            elif place.suffix == ".pt":
+                kind = "networks"
+            else:
+                kind = "licences, documents, manual pages"
+            for row in (kind, "unpacked"):
+                sizes[row] += path.stat().st_size / 1e6
+        self.assertGreater(len(sizes), 5)
+        for row, size in sizes.items():
+            # Only a release build has the programs that the guide speaks of.
+            is_built_so = row != "`tessera` and `train`" or binaries().name == "release"
+            part = 0.05 if is_built_so else 0.3
+            self.assertAlmostEqual(size, stated_sizes()[row], delta=max(1, part * size), msg=row)
+
+    def test_completions_and_manual_pages_are_in_it(self):
+        share = self.folder / "share"
+        for name in ("tessera", "train"):
+            self.assertIn(f"complete -F _{name}", (share / "bash-completion/completions" / name).read_text())
+            self.assertTrue((share / f"man/man1/{name}.1").is_file())
+            self.assertTrue((share / f"zsh/site-functions/_{name}").is_file())
+            self.assertTrue((share / f"fish/vendor_completions.d/{name}.fish").is_file())
+
     def test_the_digest_is_the_archives(self):
         written = self.archive.with_name("tessera.tar.sha256").read_text()
         with open(self.archive, "rb") as file:
@@ -202,8 +233,8 @@ class PartsTest(unittest.TestCase):
             self.assertEqual(*made)
         with tarfile.open(self.folder / "0.tar.xz") as archive:
             members = [(member.name, member.mode, member.mtime, member.uid) for member in archive]
-        named = [("tessera/a", 0o755), ("tessera/b", 0o644), ("tessera/lib/c", 0o644)]
-        self.assertEqual(members, [(*member, 1_700_000_000, 0) for member in named])
+        named = [("tessera/a", 0o100755), ("tessera/b", 0o100644), ("tessera/lib/c", 0o100644)]
+        self.assertEqual(members, [(name, mode & 0o777, 1_700_000_000, 0) for name, mode in named])
         with zipfile.ZipFile(self.folder / "0.zip") as archive:
             self.assertEqual([(info.filename, info.external_attr >> 16) for info in archive.infolist()], named)
 
@@ -254,6 +285,8 @@ class PartsTest(unittest.TestCase):
             (["--binaries", self.folder, "-o", self.folder / "x.tar.zst"], "x.tar.zst does not end in"),
             (["--binaries", self.folder, "-o", self.folder / "x.tar"], "tessera is missing"),
             (["--binaries", self.folder, "-o", self.folder / "no/x.tar"], "no such folder"),
+            (["--wheel", "--binaries", self.folder, "-o", self.folder], "tessera is missing"),
+            (["--wheel", "--binaries", self.folder, "-o", self.folder / "no"], "no such folder"),
         ):
             with self.subTest(expected):
                 command = [sys.executable, ROOT / "tools/release", *arguments]

@@ -2,6 +2,7 @@
 
 import hashlib
 import shutil
+import stat
 import tarfile
 import time
 import zipfile
@@ -45,7 +46,8 @@ def pack_zip(named, archive, mtime):
         for path, name in named:
             member = zipfile.ZipInfo(name, date)
             member.compress_type = zipfile.ZIP_DEFLATED
-            member.external_attr = mode(path) << 16
+            # pip heeds modes of regular files alone.
+            member.external_attr = (stat.S_IFREG | mode(path)) << 16
             # Unix, on whatever system it is packed: the modes are read there alone.
             member.create_system = 3
             with open(path, "rb") as source, packed.open(member, "w") as sink:

@@ -23,12 +23,15 @@ MACHINE = re.compile(r"(linux-vdso|linux-gate|ld-linux.*|lib(c|m|dl|pthread|rt|u
 def collect(binaries, libtorch, folder):
     """Puts the programs of the folder `binaries`, and what they load, into `folder`."""
     suffix = ".exe" if platform.system() == "Windows" else ""
-    programs = [binaries / f"{name}{suffix}" for name in PROGRAMS]
-    for program in programs:
-        if not program.is_file():
-            raise ReleaseError(f"{program} is missing: cargo build --release --bins")
+    programs = [require(binaries / f"{name}{suffix}") for name in PROGRAMS]
     copies = [copy(program, folder) for program in programs]
     {"Linux": linux, "Darwin": macos, "Windows": windows}[platform.system()](copies, programs, libtorch, folder)
+
+
+def require(program):
+    if not program.is_file():
+        raise ReleaseError(f"{program} is missing: cargo build --release --bins")
+    return program
 
 
 def copy(file, folder):
@@ -53,8 +56,13 @@ def linux(copies, programs, _libtorch, folder):
         if run("patchelf", "--print-rpath", library).strip():
             run("patchelf", "--set-rpath", "$ORIGIN", library)
     for program in copies:
-        run("strip", program)
-        run("patchelf", "--set-rpath", f"$ORIGIN/{LIBRARIES}", program)
+        settle(program, f"$ORIGIN/{LIBRARIES}")
+
+
+def settle(program, path):
+    """Has a program look for what it loads in `path`, and drops the symbols that only debuggers read."""
+    run("strip", program)
+    run("patchelf", "--set-rpath", path, program)
 
 
 def loaded(program, machine=False):
@@ -93,8 +101,19 @@ def glibc(folder):
     """The oldest glibc that has all that the programs and libraries in `folder` ask for."""
     if platform.system() != "Linux":
         return "2.28"
-    needed = {(2, 28)}
-    for path in [folder / name for name in PROGRAMS] + sorted((folder / LIBRARIES).iterdir()):
+    libraries = sorted((folder / LIBRARIES).glob("*"))
+    needed = {28}
+    for path in [folder / name for name in PROGRAMS] + libraries:
         symbols = run("objdump", "-T", path)
-        needed |= {(2, int(minor)) for minor in re.findall(r"\(GLIBC_2\.(\d+)", symbols)}
-    return ".".join(map(str, max(needed)))
+        needed |= {int(minor) for minor in re.findall(r"\(GLIBC_2\.(\d+)", symbols)}
+        if not libraries:
+            needed |= {libstdcxx_since(int(minor)) for minor in re.findall(r"\(GLIBCXX_3\.4\.(\d+)", symbols)}
+    return f"2.{max(needed)}"
+
+
+# From which glibc on, 2.NN, distributions have which libstdc++, 3.4.NN, as the policies of manylinux have it.
+LIBSTDCXX = {24: 28, 28: 31, 29: 34, 30: 35, 32: 38, 33: 39}
+
+
+def libstdcxx_since(version):
+    return next((glibc for known, glibc in LIBSTDCXX.items() if version <= known), 40)

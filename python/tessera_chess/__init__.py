@@ -1,0 +1,321 @@
+"""Tessera in Python: the engine, and its networks for notebooks.
+
+    import chess, tessera_chess
+
+    board = chess.Board()
+    network = tessera_chess.load("tessera-xs")
+    outputs = network(tessera_chess.encode(board))
+    print(tessera_chess.policy(board, outputs["policy"][0]), outputs["wdl"].softmax(-1))
+
+`engine` starts the engine for python-chess. `program` names the binaries, which the console
+scripts `tessera` and `tessera-train` run.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import importlib.util
+import json
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    # Imported where they are used: the engine starts without them.
+    import chess
+    import chess.engine
+    import torch
+
+__all__ = [
+    "NETS", "SCALARS", "WIDTH", "Network", "encode", "engine", "load", "policy", "policy_index", "policy_move",
+    "program",
+]
+
+_HERE = Path(__file__).resolve().parent
+# The PyTorch whose libtorch the binaries are linked with.
+_TORCH = "2.11"
+
+NETS = _HERE / "nets"
+"""The folder of the networks that ship, and of configurations for `tessera-train`."""
+
+# ------------------------------------------------------------------- programs
+
+
+def program(name: str = "tessera") -> str:
+    """The path of a binary, `tessera` or `train`."""
+    return str(_HERE / name)
+
+
+def engine(**options: str | int | bool | None) -> chess.engine.SimpleEngine:
+    """Starts the engine for python-chess, with UCI options such as `UCI_Elo=1500`.
+
+    Use it in a `with` statement, or call its `quit`.
+    """
+    import chess.engine
+
+    started = chess.engine.SimpleEngine.popen_uci(program(), env=_environment())
+    try:
+        started.configure(options)
+    except BaseException:
+        started.close()
+        raise
+    return started
+
+
+def _environment() -> dict[str, str]:
+    """The environment in which the binaries find libtorch.
+
+    They look in the folder that holds this package. PyTorch may be elsewhere, as where a virtual
+    environment sees the system's packages.
+
+    Raises `ModuleNotFoundError` if the right PyTorch is not there at all.
+    """
+    environment = dict(os.environ)
+    spec = importlib.util.find_spec("torch")
+    if spec is None or spec.origin is None:
+        raise ModuleNotFoundError(f"PyTorch is missing: pip install 'torch=={_TORCH}.*'", name="torch")
+    version = importlib.metadata.version("torch")
+    if not version.startswith(f"{_TORCH}."):
+        raise ModuleNotFoundError(
+            f"PyTorch {version} is installed, and Tessera needs {_TORCH}: pip install 'torch=={_TORCH}.*'", name="torch"
+        )
+    libraries = Path(spec.origin).resolve().parent / "lib"
+    if libraries != _HERE.parent / "torch/lib":
+        path = environment.get("LD_LIBRARY_PATH")
+        environment["LD_LIBRARY_PATH"] = f"{libraries}:{path}" if path else str(libraries)
+    return environment
+
+
+def _become(name: str, binary: str) -> NoReturn:
+    """Replaces this process by a binary, with the same arguments."""
+    try:
+        environment = _environment()
+    except ModuleNotFoundError as error:
+        sys.exit(f"{name}: error: {error}")
+    os.execve(program(binary), [name, *sys.argv[1:]], environment)
+
+
+def _tessera() -> NoReturn:
+    _become("tessera", "tessera")
+
+
+def _train() -> NoReturn:
+    _become("tessera-train", "train")
+
+
+# ----------------------------------------------------------------------- rows
+
+_HISTORY = 8
+_PLANES = 13
+_BOARDS = _HISTORY * _PLANES
+
+SCALARS = (
+    "castling_us_queenside", "castling_us_kingside", "castling_them_queenside", "castling_them_kingside",
+    "black_to_move", "rule50", "en_passant", "self_elo", "opponent_elo",
+)
+"""What the words of a row hold after the bitboards."""
+
+WIDTH = _BOARDS + len(SCALARS)
+"""Words of a row."""
+
+
+def encode(
+    boards: chess.Board | Iterable[chess.Board], self_elo: int = 0, opponent_elo: int = 0
+) -> torch.Tensor:
+    """Returns the rows that networks read, int64 [B, `WIDTH`], on the CPU: one for each board.
+
+    A row is Lc0's input format 1 with `SCALARS` behind it (the guide's page on file formats describes both). The
+    moves on a board's stack are its history. The ratings, 0 if unknown, are those of the side to move and of the
+    other.
+    """
+    import chess
+    import torch
+
+    boards = [boards] if isinstance(boards, chess.Board) else boards
+    rows = [[*_words(board), self_elo, opponent_elo] for board in boards]
+    # Words are unsigned, and PyTorch's integers are not.
+    signed = [[word - (1 << 64) if word >> 63 else word for word in row] for row in rows]
+    return torch.tensor(signed, dtype=torch.int64).reshape(-1, WIDTH)
+
+
+def _words(board: chess.Board) -> list[int]:
+    """A row without its ratings."""
+    us = board.turn
+    words: list[int] = []
+    past = board.copy()
+    for _ in range(_HISTORY):
+        words += [_orient(squares, us) for squares in _pieces(past, us)]
+        words.append((1 << 64) - 1 if past.is_repetition(2) else 0)
+        if not past.move_stack:
+            break
+        past.pop()
+    # What came before a position that was set up is unknown: it stands for that itself.
+    if len(words) < _BOARDS and not _is_initial(past):
+        oldest = [_orient(squares, us) for squares in _pieces(_before_double_push(past), us)]
+        while len(words) < _BOARDS:
+            words += [*oldest, 0]
+    words += [0] * (_BOARDS - len(words))
+    passed = _en_passant(board)
+    reachable = passed is not None and board.has_pseudo_legal_en_passant()
+    return [
+        *words,
+        *(_orient(_rook(board, colour, kingside), us) for colour in (us, not us) for kingside in (False, True)),
+        int(not us),
+        board.halfmove_clock,
+        _orient(1 << passed, us) if passed is not None and reachable else 0,
+    ]
+
+
+def _orient(squares: int, us: bool) -> int:
+    """A bitboard as the side to move sees it: for Black, top to bottom."""
+    return squares if us else int.from_bytes(squares.to_bytes(8, "little"), "big")
+
+
+def _pieces(board: chess.Board, us: bool) -> list[int]:
+    """Our pawns, knights, bishops, rooks, queens and king, then theirs."""
+    return [board.pieces_mask(kind, colour) for colour in (us, not us) for kind in range(1, 7)]
+
+
+def _is_initial(board: chess.Board) -> bool:
+    import chess
+
+    initial = board.board_fen() == chess.STARTING_BOARD_FEN and board.turn
+    return initial and board.castling_rights == chess.BB_CORNERS
+
+
+def _rook(board: chess.Board, colour: bool, kingside: bool) -> int:
+    """The rook with which a side may still castle."""
+    king = board.king(colour)
+    rank = 0xFF if colour else 0xFF << 56
+    rooks = board.clean_castling_rights() & rank
+    if king is None:
+        return 0
+    beyond = ~((2 << king) - 1) if kingside else (1 << king) - 1
+    return rooks & beyond
+
+
+def _en_passant(board: chess.Board) -> int | None:
+    """The square that a pawn has just passed; a FEN may name one that none can have."""
+    import chess
+
+    return None if board.status() & chess.STATUS_INVALID_EP_SQUARE else board.ep_square
+
+
+def _before_double_push(board: chess.Board) -> chess.Board:
+    """The board before the double push that an en-passant square gives away."""
+    square = _en_passant(board)
+    if square is not None:
+        back = -8 if board.turn else 8
+        board = board.copy()
+        pawn = board.remove_piece_at(square + back)
+        board.set_piece_at(square - back, pawn)
+    return board
+
+
+# --------------------------------------------------------------------- policy
+
+# Promotions with entries of their own; a knight's is its pair of squares.
+_PROMOTIONS = (5, 4, 3)
+
+
+@functools.cache
+def _entries() -> dict[tuple[int, int, int | None], int]:
+    """The policy's entries by origin, target and promotion, from the side to move's view."""
+    pairs = [(origin, target) for origin in range(64) for target in range(64) if _is_travelled(origin, target)]
+    entries: dict[tuple[int, int, int | None], int] = {(*pair, None): index for index, pair in enumerate(pairs)}
+    for file in range(8):
+        for target in range(max(file - 1, 0), min(file + 2, 8)):
+            for kind in _PROMOTIONS:
+                entries[48 + file, 56 + target, kind] = len(entries)
+    return entries
+
+
+def _is_travelled(origin: int, target: int) -> bool:
+    """Whether a queen or a knight could travel so on an empty board."""
+    files, ranks = abs(origin % 8 - target % 8), abs(origin // 8 - target // 8)
+    return origin != target and (0 in (files, ranks) or files == ranks or files * ranks == 2)
+
+
+def policy_index(board: chess.Board, move: chess.Move) -> int:
+    """Returns where a legal move stands in the output `policy`.
+
+    The 1858 entries are in Lc0's order, from the side to move's view; castling is the king taking its rook.
+    """
+    origin, target = move.from_square, move.to_square
+    if board.is_castling(move):
+        target = _rook(board, board.turn, target % 8 > origin % 8).bit_length() - 1
+    if not board.turn:
+        origin, target = origin ^ 56, target ^ 56
+    kind = move.promotion if move.promotion in _PROMOTIONS else None
+    return _entries()[origin, target, kind]
+
+
+def policy_move(board: chess.Board, index: int) -> chess.Move | None:
+    """Returns the legal move that stands at `index` of the output `policy`, or `None`."""
+    return next((move for move in board.legal_moves if policy_index(board, move) == index), None)
+
+
+def policy(board: chess.Board, logits: torch.Tensor) -> dict[chess.Move, float]:
+    """Returns the probability of each legal move by one row of the output `policy`, the likeliest first."""
+    moves = list(board.legal_moves)
+    chances = logits[[policy_index(board, move) for move in moves]].float().softmax(-1).tolist()
+    return dict(sorted(zip(moves, chances), key=lambda entry: -entry[1]))
+
+
+# ------------------------------------------------------------------- networks
+
+
+class Network:
+    """A network file: TorchScript, with names for what it reads and returns.
+
+    Call it with rows, as `encode` makes them, and it returns its outputs by name.
+    """
+
+    def __init__(self, module: torch.jit.ScriptModule, metadata: dict[str, Any], device: str) -> None:
+        self.module = module
+        """The TorchScript module. Families with further methods, such as `represent`, have them here."""
+        self.metadata = metadata
+        """What the file says of itself; the guide's page on file formats lists the fields."""
+        self.device = device
+        encoder = metadata["encoder"]
+        if encoder["kind"] == "planes" and encoder["format"] not in (1, 2):
+            raise ValueError(f"{metadata['name']} reads input format {encoder['format']}, and encode writes format 1")
+        self._columns = [*range(_BOARDS), *(_BOARDS + SCALARS.index(name) for name in encoder.get("scalars", ()))]
+
+    def __call__(self, *inputs: torch.Tensor) -> dict[str, torch.Tensor]:
+        """Evaluates rows, or, with networks over moves, the inputs of `forward` that the metadata lists."""
+        import torch
+
+        if self.metadata["encoder"]["kind"] == "planes":
+            [rows] = inputs
+            if rows.ndim != 2 or rows.shape[1] != WIDTH:
+                raise ValueError(f"rows are [B, {WIDTH}], as encode makes them, not {list(rows.shape)}")
+            inputs = (rows[:, self._columns],)
+        with torch.inference_mode():
+            outputs = self.module(*(tensor.to(self.device) for tensor in inputs))
+        names = [output["name"] for output in self.metadata["methods"]["forward"]["outputs"]]
+        return dict(zip(names, outputs, strict=True))
+
+    def __repr__(self) -> str:
+        return f"Network({self.metadata['name']!r}, {self.metadata['parameters']:,} parameters, {self.device})"
+
+
+def load(network: str | os.PathLike[str], device: str = "cpu") -> Network:
+    """Loads a network that ships, by its name, or a network file by its path.
+
+    A network file is a program. Only the engine checks its code: load here only files that you trust.
+    """
+    import torch
+
+    path = Path(network)
+    if path.suffix != ".pt":
+        path = NETS / f"{network}.pt"
+        if not path.is_file():
+            names = ", ".join(sorted(file.stem for file in NETS.glob("*.pt")))
+            raise FileNotFoundError(f"no network {network!r} ships: name one of {names}, or a file that ends in .pt")
+    files = {"metadata.json": ""}
+    module = torch.jit.load(os.fspath(path), map_location=device, _extra_files=files)  # type: ignore[no-untyped-call]
+    return Network(module.eval(), json.loads(files["metadata.json"]), device)

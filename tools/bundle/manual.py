@@ -1,0 +1,25 @@
+"""Shell completions and manual pages, where shells and man look for them below a prefix."""
+
+import platform
+
+from .running import run
+
+COMPLETIONS = {
+    "bash": "bash-completion/completions/{}",
+    "zsh": "zsh/site-functions/_{}",
+    "fish": "fish/vendor_completions.d/{}.fish",
+}
+
+
+def describe(binaries, names, share):
+    """Has each program of `binaries` describe itself, under the name that `names` gives it, into `share`."""
+    if platform.system() == "Windows":
+        return
+    for program, name in names.items():
+        executable = binaries / program
+        (share / "man/man1").mkdir(parents=True, exist_ok=True)
+        run(name, "man", share / "man/man1", executable=executable)
+        for shell, place in COMPLETIONS.items():
+            script = share / place.format(name)
+            script.parent.mkdir(parents=True, exist_ok=True)
+            script.write_text(run(name, "completions", shell, executable=executable), encoding="utf-8")

@@ -1,0 +1,118 @@
+"""The wheel: the programs, the networks and the Python package, beside the PyTorch of the user's own.
+
+Of libtorch it holds nothing: the programs look for it in the folder `torch` beside the package.
+"""
+
+import base64
+import csv
+import hashlib
+import io
+import json
+import platform
+import re
+import shutil
+
+from . import ReleaseError
+from .archive import pack_zip
+from .manual import describe
+from .programs import PROGRAMS, copy, glibc, require, settle
+from .sbom import bill_of_materials
+
+NAME = "tessera_chess"
+# The programs' names as console scripts.
+SCRIPTS = {"tessera": "tessera", "train": "tessera-train"}
+PYTHON = "3.10"
+
+METADATA = """\
+Metadata-Version: 2.4
+Name: tessera-chess
+Version: {version}
+Summary: {summary}
+License-Expression: GPL-3.0-or-later
+{licences}
+Keywords: {keywords}
+Classifier: Environment :: Console
+Classifier: Environment :: GPU :: NVIDIA CUDA
+Classifier: Operating System :: POSIX :: Linux
+Classifier: Programming Language :: Rust
+Classifier: Topic :: Games/Entertainment :: Board Games
+Classifier: Topic :: Scientific/Engineering :: Artificial Intelligence
+Classifier: Typing :: Typed
+Requires-Python: >={python}
+Requires-Dist: chess>=1.10,<2
+Requires-Dist: torch=={torch}.*
+Description-Content-Type: text/markdown
+
+{readme}"""
+
+WHEEL = """\
+Wheel-Version: 1.0
+Generator: tessera
+Root-Is-Purelib: false
+Tag: {tag}
+"""
+
+ENTRY_POINTS = f"""\
+[console_scripts]
+{SCRIPTS["tessera"]} = {NAME}:_tessera
+{SCRIPTS["train"]} = {NAME}:_train
+"""
+
+
+def fill(folder, root, binaries, crates, libtorch, networks, licences, board, time):
+    """Puts into `folder` all that the wheel holds but its metadata; returns its tag.
+
+    `networks` and `licences` put those into a folder; `libtorch` is the version of libtorch.
+    """
+    if platform.system() != "Linux":
+        raise ReleaseError("wheels are made on Linux alone")
+    package = folder / NAME
+    shutil.copytree(root / "python" / NAME, package, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in PROGRAMS:
+        settle(copy(require(binaries / name), package), "$ORIGIN/../torch/lib")
+    networks(package / "nets")
+    tag = f"py3-none-manylinux_{glibc(package).replace('.', '_')}_{platform.machine()}"
+    data = folder / f"{NAME}-{crates.root['version']}.data/data/share"
+    describe(binaries, SCRIPTS, data)
+    information = folder / f"{NAME}-{crates.root['version']}.dist-info"
+    licences(information / "licenses")
+    write_metadata(information, root, crates.root, libtorch, tag)
+    (information / "sboms").mkdir()
+    bill = bill_of_materials(crates, libtorch, board, package, time)
+    (information / "sboms/sbom.cdx.json").write_text(json.dumps(bill, indent=1) + "\n", encoding="utf-8")
+    return tag
+
+
+def write_metadata(information, root, crate, libtorch, tag):
+    files = sorted(path for path in (information / "licenses").rglob("*") if path.is_file())
+    licences = [f"License-File: {path.relative_to(information / 'licenses').as_posix()}" for path in files]
+    metadata = METADATA.format(
+        version=crate["version"], summary=crate["description"], licences="\n".join(licences),
+        keywords=",".join(crate["keywords"]), python=PYTHON, torch=re.match(r"\d+\.\d+", libtorch)[0],
+        readme=(root / "src/guide/python.md").read_text(encoding="utf-8"),
+    )
+    (information / "METADATA").write_text(metadata, encoding="utf-8")
+    (information / "WHEEL").write_text(WHEEL.format(tag=tag), encoding="utf-8")
+    (information / "entry_points.txt").write_text(ENTRY_POINTS, encoding="utf-8")
+
+
+def pack(folder, wheel, mtime):
+    """Packs `folder` as a wheel, every file dated `mtime`, the metadata last, with a record of all files."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    files.sort(key=lambda path: (".dist-info" in path.as_posix(), path.as_posix()))
+    named = [(path, path.relative_to(folder).as_posix()) for path in files]
+    [information] = folder.glob("*.dist-info")
+    record, text = information / "RECORD", io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerows((name, digest(path), path.stat().st_size) for path, name in named)
+    own = record.relative_to(folder).as_posix()
+    rows.writerow((own, "", ""))
+    record.write_text(text.getvalue(), encoding="utf-8")
+    pack_zip([*named, (record, own)], wheel, mtime)
+
+
+def digest(path):
+    """As RECORD has it."""
+    with open(path, "rb") as file:
+        digested = hashlib.file_digest(file, "sha256").digest()
+    return "sha256=" + base64.urlsafe_b64encode(digested).rstrip(b"=").decode()

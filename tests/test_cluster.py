@@ -1,5 +1,7 @@
 """tools/cluster: what its scripts and manifests start."""
 
+import importlib.machinery
+import importlib.util
 import os
 import re
 import subprocess
@@ -8,6 +10,7 @@ import tempfile
 import time
 import unittest
 from pathlib import Path
+from unittest import mock
 
 from tool_test import ROOT, lack
 
@@ -106,6 +109,22 @@ class Kubernetes(unittest.TestCase):
             self.assertEqual((rule["action"], rule["onExitCodes"]["values"]), ("FailJob", [FINAL]))
             command = pod["containers"][0]["command"]
             self.assertEqual(command[1:5], [WORKERS[name], "s3://BUCKET/loop", "--config", "/loop/loop.toml"])
+
+
+class Trainer(ClusterTest):
+    def test_the_wheels_program_is_found_beside_rays_python(self):
+        loader = importlib.machinery.SourceFileLoader("ray_loop", str(CLUSTER / "ray-loop"))
+        with mock.patch.object(sys, "dont_write_bytecode", True):
+            script = importlib.util.module_from_spec(importlib.util.spec_from_loader("ray_loop", loader))
+            loader.exec_module(script)
+        bin = self.folder / "bin"
+        bin.mkdir()
+        with mock.patch.object(sys, "executable", str(bin / "python")), mock.patch.dict(os.environ, PATH="/nowhere"):
+            self.assertEqual(script.trainer(), "train")
+            self.write_program("bin/tessera-train", "#!/bin/sh\n")
+            self.assertEqual(script.trainer(), str(bin / "tessera-train"))
+        with mock.patch.object(sys, "executable", "/nowhere/python"), mock.patch.dict(os.environ, PATH=str(bin)):
+            self.assertEqual(script.trainer(), "tessera-train")
 
 
 class Ray(ClusterTest):

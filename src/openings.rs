@@ -7,7 +7,7 @@ mod names;
 pub use book::BookOptions;
 pub(crate) use book::{is_pgn, open, positions};
 pub use eco::{eco_openings, is_eco};
-pub use names::{Opening, named_opening};
+pub use names::{Opening, named_opening, named_openings};
 
 use crate::chess::{FenError, Game, epd};
 use book::Book;

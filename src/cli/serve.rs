@@ -16,6 +16,8 @@ use tessera::serve::{self, Config, Host, Limits, Origin, Tokens};
 const TREE: usize = 64;
 /// Memory for evaluations that are remembered, in MiB.
 const CACHE: usize = 128;
+/// The network that writes games, as the program ships with it.
+const WRITER: &str = "nets/tessera-gpt.pt";
 /// How long a server that is asked may take to answer.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Requests a second that a client may make where others than this machine can ask.
@@ -118,6 +120,8 @@ impl Arguments {
         }
         let limits = self.limits.limits(is_local);
         player.backend.threads = limits.parallel;
+        let uses_networks = matches!(self.backend, BackendKind::Torch | BackendKind::Check);
+        let writer = uses_networks.then(|| shipped(WRITER)).flatten();
         let mut hosts = self.hosts;
         hosts.push(self.bind.host);
         let config = Config {
@@ -125,6 +129,7 @@ impl Arguments {
             hosts,
             player,
             networks: self.networks,
+            writer,
             tokens,
             origins: self.origins,
             limits,
@@ -135,6 +140,13 @@ impl Arguments {
         })?;
         told
     }
+}
+
+/// A file beside the program, or in the checkout that it was built in.
+fn shipped(name: &str) -> Option<PathBuf> {
+    let program = std::env::current_exe().ok()?;
+    let folders = program.ancestors().skip(1).take(3);
+    folders.map(|it| it.join(name)).find(|it| it.is_file())
 }
 
 /// Where to listen.

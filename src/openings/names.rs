@@ -25,31 +25,37 @@ struct Table {
 }
 
 static ALL: LazyLock<Table> = LazyLock::new(|| {
-    let text = zstd::decode_all(TABLE).unwrap_or_default();
-    let text = String::from_utf8(text).unwrap_or_default();
     let mut table = Table {
         named: HashMap::new(),
         known: std::collections::HashSet::new(),
     };
-    for line in text.lines() {
-        let [eco, name, moves] = line.split('\t').collect::<Vec<_>>()[..] else {
-            continue;
-        };
-        let record = parse_game(moves.as_bytes()).ok();
-        let Some(game) = record.and_then(|record| main_line(&record).ok()) else {
-            continue;
-        };
+    for (opening, game) in named_openings() {
         table.known.extend(game.plies().iter().map(|ply| ply.key));
-        table.named.insert(
-            key_of(game.position()),
-            Opening {
-                eco: eco.to_owned(),
-                name: name.to_owned(),
-            },
-        );
+        table.named.insert(key_of(game.position()), opening);
     }
     table
 });
+
+/// All named openings with their moves.
+#[must_use]
+pub fn named_openings() -> Vec<(Opening, Game)> {
+    let text = zstd::decode_all(TABLE).unwrap_or_default();
+    let text = String::from_utf8(text).unwrap_or_default();
+    text.lines().filter_map(read).collect()
+}
+
+/// Reads a line of the table.
+fn read(line: &str) -> Option<(Opening, Game)> {
+    let [eco, name, moves] = line.split('\t').collect::<Vec<_>>()[..] else {
+        return None;
+    };
+    let record = parse_game(moves.as_bytes()).ok()?;
+    let opening = Opening {
+        eco: eco.to_owned(),
+        name: name.to_owned(),
+    };
+    Some((opening, main_line(&record).ok()?))
+}
 
 /// The opening that a game has come to, and the number of plies after which it left the
 /// table: the last of its positions that has a name counts.

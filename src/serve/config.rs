@@ -19,6 +19,8 @@ pub struct Config {
     pub player: player::Settings,
     /// Files of further networks, which requests name or their agents need.
     pub networks: Vec<PathBuf>,
+    /// The file of a network that writes games, for when none of `networks` does.
+    pub writer: Option<PathBuf>,
     /// Who may ask; `None` lets everybody.
     pub tokens: Option<Tokens>,
     /// The origins of pages of other servers that may ask.
@@ -101,6 +103,7 @@ impl Default for Config {
             hosts: Vec::new(),
             player: player::Settings::default(),
             networks: Vec::new(),
+            writer: None,
             tokens: None,
             origins: Vec::new(),
             limits: Limits::default(),

@@ -14,6 +14,7 @@ use crate::network::backends::{LoadError, network_file};
 use crate::network::{self, OpenError};
 use crate::{play, player};
 use parking_lot::Mutex;
+use std::path::PathBuf;
 use std::sync::Arc;
 use tch::{Device, Kind};
 use tokio::sync::oneshot;
@@ -22,6 +23,8 @@ use tokio::sync::oneshot;
 const CACHE: usize = 32;
 /// What is no network's family: evaluations without a network.
 const NO_FAMILY: &str = "none";
+/// The family whose networks write games.
+const WRITES: &str = "gpt";
 
 /// The networks, once loaded.
 pub(super) struct Networks {
@@ -128,7 +131,7 @@ impl Loaded {
     /// Itself, if it is of the family that writes games.
     pub(super) fn that_writes(&self) -> Result<&Loaded, Problem> {
         match self.family {
-            "gpt" => Ok(self),
+            WRITES => Ok(self),
             _ => Err(self.writes_no_games()),
         }
     }
@@ -153,17 +156,27 @@ impl Networks {
         if let Err(error) = &human {
             tracing::warn!("{error}");
         }
-        let others = config.networks.iter().map(|path| {
+        let load_further = |path: &PathBuf| {
             let mut options = options.clone();
             options.kind = BackendKind::Torch;
             options.network.net = Some(path.clone());
             options.cache = CACHE;
             load(None, &options)
-        });
+        };
+        let others = config.networks.iter().map(load_further);
+        let mut others: Vec<Loaded> = others.collect::<Result<_, _>>()?;
+        if let Some(path) = &config.writer
+            && !others.iter().any(|it| it.family == WRITES)
+        {
+            match load_further(path) {
+                Ok(writer) => others.push(writer),
+                Err(error) => tracing::warn!("{}", one_line(&error)),
+            }
+        }
         Ok(Networks {
             main,
             human,
-            others: others.collect::<Result<_, _>>()?,
+            others,
         })
     }
 

@@ -21,6 +21,7 @@ use utoipa::{Modify, OpenApi};
         routes::agents,
         routes::choose_move,
         routes::eval,
+        routes::people,
         routes::analyse,
         routes::generate,
         routes::explain,

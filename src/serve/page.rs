@@ -1,15 +1,21 @@
 //! The page, the board that is built in, and the documentation of the API. They load
 //! nothing from elsewhere.
 
+use super::position::fen;
 use super::problem::Problem;
 use super::state::State;
+use crate::openings::named_openings;
 use axum::Router;
 use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
 use axum::http::{HeaderValue, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
-use std::sync::Arc;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::sync::{Arc, LazyLock};
 
 /// The files of chessground and chessops that tools/setup fetched: names and bytes.
 const BOARD: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/board.rs"));
@@ -23,9 +29,16 @@ macro_rules! files {
     ($($name:literal)*) => { &[$(($name, include_bytes!(concat!("page/", $name)))),*] };
 }
 const FILES: &[(&str, &[u8])] = files! {
-    "analyse.js" "api.js" "board.js" "choice.js" "clock.js" "docs.js" "game.js" "generate.js"
-    "kept.js" "main.js" "play.js" "see.js" "style.css"
+    "address.js" "analyse.js" "api.js" "board.css" "board.js" "chart.js" "clock.js" "compare.js"
+    "docs.js" "dom.js" "editor.js" "evalbar.js" "explain.js" "fen.js" "game.js" "generate.js"
+    "illegal.js" "imagine.js" "lines.js" "main.js" "movelist.js" "openings.js" "opponents.js"
+    "people.js" "play.js" "promotion.js" "rating.js" "score.js" "settings.js" "setup.js"
+    "sound.js" "store.js" "study.js" "style.css" "tree.js" "typed.js"
 };
+
+/// Our own pieces, as symbols.
+const PIECES: &str = include_str!("../explain/pieces.svg");
+const SVG: [(header::HeaderName, &str); 1] = [(header::CONTENT_TYPE, "image/svg+xml")];
 
 /// What a browser may load for the page: what this server has, and pictures within styles.
 const POLICY: &str = "default-src 'self'; img-src 'self' data:; \
@@ -36,6 +49,26 @@ pub(super) fn has_board() -> bool {
     !BOARD.is_empty()
 }
 
+/// The names of openings by the first four fields of their FEN, as JSON in gzip, which
+/// every browser reads.
+static OPENINGS: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let named = named_openings().into_iter().map(|(opening, game)| {
+        let fields = fen(&game);
+        let fields: Vec<&str> = fields.split(' ').take(4).collect();
+        (
+            fields.join(" "),
+            format!("{} {}", opening.eco, opening.name),
+        )
+    });
+    let json = serde_json::to_vec(&named.collect::<BTreeMap<_, _>>());
+    let packed = json.map_err(io::Error::from).and_then(|json| {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(&json)?;
+        encoder.finish()
+    });
+    packed.unwrap_or_default()
+});
+
 pub(super) fn router() -> Router<Arc<State>> {
     Router::new()
         .route(
@@ -43,12 +76,26 @@ pub(super) fn router() -> Router<Arc<State>> {
             get(async || page(if has_board() { PAGE } else { NO_BOARD })),
         )
         .route("/docs", get(async || page(DOCUMENTATION)))
+        .route("/page/openings.json", get(openings))
+        .route(
+            "/page/pieces.svg",
+            get(async || guarded((SVG, PIECES).into_response())),
+        )
         .route("/page/{name}", get(async |name: Name| file(FILES, name)))
         .route("/board/{*name}", get(async |name: Name| file(BOARD, name)))
 }
 
 fn page(html: &'static str) -> Response {
     guarded(Html(html).into_response())
+}
+
+async fn openings() -> Response {
+    let packed = tokio::task::spawn_blocking(|| OPENINGS.as_slice()).await;
+    let headers = [
+        (header::CONTENT_TYPE, "application/json"),
+        (header::CONTENT_ENCODING, "gzip"),
+    ];
+    guarded((headers, packed.unwrap_or_default()).into_response())
 }
 
 /// The name of a file in an address, if it is text.
@@ -92,6 +139,8 @@ mod tests {
             let text = std::str::from_utf8(bytes).unwrap();
             // The namespace of SVG is a name, not an address.
             let text = text.replace("http://www.w3.org/2000/svg", "");
+            // Pictures that are written into a style are not loaded.
+            let text = text.replace("url(\"${image}\")", "");
             for foreign in ["http://", "https://", "src=\"//", "@import", "url("] {
                 assert!(!text.contains(foreign), "{foreign}: {text}");
             }

@@ -147,6 +147,21 @@ pub(super) struct EvalRequest {
     opponent_elo: Option<u16>,
 }
 
+/// A position in which people's moves are asked for.
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(ToSchema))]
+#[serde(deny_unknown_fields)]
+pub(super) struct PeopleRequest {
+    /// The first position; without it, the initial one.
+    fen: Option<String>,
+    /// The moves played from there, in UCI notation or SAN.
+    moves: Option<Vec<String>>,
+    /// Whether to castle by the rules of Chess960.
+    chess960: Option<bool>,
+    /// The network, a name of `/v1/agents`; without it, `human`.
+    network: Option<String>,
+}
+
 /// Games to be written by a network over moves.
 #[derive(Clone, Debug, Deserialize)]
 #[cfg_attr(test, derive(ToSchema))]
@@ -220,6 +235,8 @@ pub(super) struct ExplainRequest {
     /// Shows how a network of the family diffusion imagines the future in so many steps,
     /// 1 to 100, and nothing else.
     steps: Option<u8>,
+    /// Whether the JSON holds the attention maps, which are most of it; without it, yes.
+    attention: Option<bool>,
 }
 
 /// A position in which attention is asked for.
@@ -252,6 +269,7 @@ pub fn is_request(path: &str, body: &[u8]) -> bool {
             parse::<AnalyseRequest>(body).and_then(|it| it.question(&config).map(drop))
         }
         "/v1/eval" => parse::<EvalRequest>(body).and_then(|it| it.question(&config).map(drop)),
+        "/v1/people" => parse::<PeopleRequest>(body).and_then(|it| it.question(&config).map(drop)),
         "/v1/generate" => {
             parse::<GenerateRequest>(body).and_then(|it| it.writing(&config).map(drop))
         }

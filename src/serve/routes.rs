@@ -8,6 +8,7 @@ mod explain;
 mod generate;
 mod health;
 mod moves;
+mod people;
 
 pub(super) use agents::*;
 pub(super) use analyse::*;
@@ -17,6 +18,7 @@ pub(super) use explain::*;
 pub(super) use generate::*;
 pub(super) use health::*;
 pub(super) use moves::*;
+pub(super) use people::*;
 
 use super::gate::{admit, observe, own_hosts};
 use super::origins::Origin;
@@ -41,6 +43,7 @@ pub(super) fn router(state: Arc<State>) -> Router {
         .route("/v1/agents", get(agents))
         .route("/v1/move", post(choose_move))
         .route("/v1/eval", post(eval))
+        .route("/v1/people", post(people))
         .route("/v1/analyse", post(analyse))
         .route("/v1/generate", post(generate))
         .route("/v1/explain", post(explain))

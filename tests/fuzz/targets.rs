@@ -58,6 +58,7 @@ fn read_serve(input: &[u8]) {
         "move",
         "analyse",
         "eval",
+        "people",
         "generate",
         "explain",
         "attention",

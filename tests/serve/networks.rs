@@ -145,7 +145,13 @@ fn agents_think_with_the_networks_that_they_need() {
         .collect();
     assert_eq!(
         names,
-        ["main", "human", "tessera-diffusion", "tessera-world"]
+        [
+            "main",
+            "human",
+            "tessera-diffusion",
+            "tessera-world",
+            "tessera-gpt"
+        ]
     );
     for agent in ["diffusion", "world"] {
         let body = json!({"agent": agent, "limits": {"nodes": 30}}).to_string();

@@ -1,108 +1,90 @@
 // Analysis of a game, position by position.
 
+import { hash } from "./address.js";
 import { isAbort, stream } from "./api.js";
-import { Board, element } from "./board.js";
-import { asked, chosenPlayer, listPlayers, searches } from "./choice.js";
-import { Game, numbered, opposite } from "./game.js";
-import * as see from "./see.js";
+import { Board } from "./board.js";
+import { finder, trouble } from "./dom.js";
+import { edit } from "./editor.js";
+import { EvalBar } from "./evalbar.js";
+import { fenOf } from "./fen.js";
+import { legalMove } from "./game.js";
+import { showLines } from "./lines.js";
+import { MoveList } from "./movelist.js";
+import { openingOf } from "./openings.js";
+import { asked, chosenPlayer, listPlayers, searches, server } from "./opponents.js";
+import * as people from "./people.js";
+import { playMove } from "./sound.js";
+import { copy } from "./store.js";
+import * as studying from "./study.js";
 
-const at = (name) => document.getElementById(`analyse-${name}`);
+const { study } = studying;
+const at = finder("analyse");
 const form = at("form");
-const board = new Board(at("board"), { play: branch, select: (square) => see.look(square) });
-see.use(board);
+const engine = at("engine");
+const board = new Board(at("board"), { play, typed: at("typed") });
+const bar = new EvalBar(at("bar"));
+const moves = new MoveList(at("moves"), { choose: studying.choose });
 
-/** The game, and how many of its moves are on the board. */
-let shown = { game: new Game(), ply: 0, view: "white" };
 /** Ends the analysis that runs. */
 let running;
-/** Root moves of the position: visits and priors. */
-let statistics = [];
+/** Whether each position that is gone to is analysed, until somebody stops it. */
+let isWanted = false;
+let isShown = false;
 
-const trouble = (detail) => dispatchEvent(new CustomEvent("trouble", { detail }));
-const here = () => shown.game.at(shown.ply);
-
-/** Loads a FEN or a PGN. */
-export function load(text) {
-  try {
-    const game = Game.read(text);
-    shown = { ...shown, game, ply: game.moves.length };
-    form.elements.text.value = text.trim();
-    trouble("");
-    draw();
-  } catch (error) {
-    trouble(`This is no FEN and no PGN: ${error.message}`);
-  }
+function play(move) {
+  studying.play(move);
+  playMove(studying.game());
 }
 
+// What is shown
+
 function draw() {
-  const { game, ply, view } = shown;
-  statistics = [];
-  board.show(here(), { orientation: view, mine: "both" });
-  at("lines").replaceChildren();
-  at("moves").replaceChildren(
-    ...game.moves.map(({ san }, index) => {
-      const before = game.positions[index];
-      const number = before.turn === "white" || index === 0 ? `${before.fullmoves}. ` : "";
-      const button = element("button", { textContent: number + san });
-      if (index + 1 === ply) button.setAttribute("aria-current", "true");
-      button.addEventListener("click", () => step(index + 1));
-      return element("li", {}, button);
-    }),
-  );
-  at("moves").querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
-  see.show(here());
+  if (!isShown) return;
+  const { tree, node, view } = study;
+  const game = studying.game();
+  board.show(game, { orientation: view, mine: "both" });
+  bar.turn(view);
+  moves.show(tree, node);
+  at("none").hidden = tree.root.children.length > 0;
+  at("branch").hidden = !node.path().some((it) => it.parent.children[0] !== it);
+  nameOpening(game);
+  showKnown();
+  people.show();
   restart();
 }
 
-function step(ply) {
-  shown.ply = Math.max(0, Math.min(shown.game.moves.length, ply));
-  draw();
+async function nameOpening(game) {
+  const name = await openingOf(game);
+  if (game === board.game) at("opening").textContent = name ?? "";
 }
 
-/** Plays a move from the position on the board; what followed is another game. */
-function branch(move) {
-  const next = shown.game.moves[shown.ply];
-  const game = here();
-  const { uci } = game.play(move);
-  if (next?.uci !== uci) shown.game = game;
-  step(shown.ply + 1);
+/** Shows what is known of the position. */
+function showKnown() {
+  const { known, position } = study.node;
+  const ending = studying.game().ending();
+  if (known) return showUpdate(known, study.node);
+  bar.clear();
+  at("lines").replaceChildren();
+  at("status").textContent = ending ? `The game is over: ${ending.why}.` : `${position.turn === "white" ? "White" : "Black"} to move.`;
 }
 
-// What the engine says
-
-/** Win, draw and loss as White sees them. */
-const whites = ({ win, draw, loss }, turn) => (turn === "white" ? [win, draw, loss] : [loss, draw, win]);
-
-function score({ cp, mate, tablebase, value }, turn) {
-  const sign = turn === "white" ? 1 : -1;
-  if (mate !== undefined) return `#${sign * mate}`;
-  if (tablebase) return sign * value > 0 ? "+TB" : "−TB";
-  const pawns = (sign * (cp ?? 0)) / 100;
-  return (pawns >= 0 ? "+" : "−") + Math.abs(pawns).toFixed(2);
+function showUpdate(update, node) {
+  const { lines, turn, nodes, depth, nps, statistics } = update;
+  const rate = nps === undefined ? "" : `, ${nps.toLocaleString("en")} a second`;
+  at("status").textContent = `Depth ${depth}, ${nodes.toLocaleString("en")} nodes${rate}`;
+  showLines(at("lines"), update, node.position.fullmoves, playLine);
+  if (lines.length) bar.show(lines[0], turn);
+  if (statistics) showArrows(statistics);
 }
 
-function showWdl(shares) {
-  const bar = at("wdl");
-  [...bar.children].forEach((part, index) => (part.style.width = `${100 * shares[index]}%`));
-  const [win, draw, loss] = shares.map((share) => `${Math.round(100 * share)} %`);
-  bar.ariaLabel = bar.title = `White wins ${win}, draw ${draw}, Black wins ${loss}`;
+/** Plays the moves of a line, as a variation. */
+function playLine(line) {
+  const end = line.reduce((node, { uci }) => study.tree.play(node, legalMove(node.position, uci)), study.node);
+  studying.choose(end);
 }
 
-function showLines({ lines, turn, nodes, depth, nps }, fullmoves) {
-  const rate = nps === undefined ? "all from earlier searches" : `${nps.toLocaleString("en")} a second`;
-  at("status").textContent = `${nodes.toLocaleString("en")} nodes, depth ${depth}, ${rate}. Scores are White's.`;
-  at("lines").replaceChildren(
-    ...lines.map((line) => {
-      const sans = line.moves.map(({ san }) => san);
-      const text = numbered(sans.slice(0, 16), turn, fullmoves);
-      return element("li", {}, element("b", { textContent: score(line.score, turn) }), text);
-    }),
-  );
-  if (lines.length) showWdl(whites(lines[0].wdl, turn));
-}
-
-function showArrows() {
-  const by = form.elements.arrows.value;
+function showArrows(statistics) {
+  const by = engine.elements.arrows.value;
   if (by === "none") return board.arrows([]);
   const total = statistics.reduce((sum, it) => sum + it[by], 0) || 1;
   const shares = statistics.map((it) => ({ uci: it.uci, share: it[by] / total }));
@@ -111,84 +93,125 @@ function showArrows() {
   board.arrows(drawn, by === "visits" ? "green" : "blue");
 }
 
+// The analysis that runs
+
+function setRunning(controller) {
+  running = controller;
+  at("run").setAttribute("aria-pressed", Boolean(controller));
+  at("run").textContent = controller ? "Stop" : "Analyse";
+}
+
 function restart() {
   running?.abort();
-  running = undefined;
-  if (at("run").getAttribute("aria-pressed") === "true") analyse();
+  setRunning(undefined);
+  const isEnough = study.node.known?.statistics && study.node.known.nodes >= Number(engine.elements.nodes.value);
+  if (isWanted && !isEnough && !studying.game().ending()) analyse();
 }
 
 /** Analyses in rounds, each with more nodes and in the tree of the one before, so that
  * visits are told as they grow. */
 async function analyse() {
-  const own = (running = new AbortController());
-  const game = here();
-  const { fullmoves } = game.position;
-  const player = chosenPlayer(form.elements.player);
-  const request = { ...game.request(), ...asked(player, 1500), lines: Number(form.elements.lines.value) };
-  const most = Number(form.elements.nodes.value);
+  const own = new AbortController();
+  setRunning(own);
+  const { node } = study;
+  const player = chosenPlayer(engine.elements.player);
+  const request = { ...studying.game().request(), ...asked(player, 1500), lines: Number(engine.elements.lines.value) };
+  const most = Number(engine.elements.nodes.value);
   trouble("");
-  if (game.ending()) {
-    at("status").textContent = `The game is over: ${game.ending().why}.`;
-    return;
-  }
   try {
     for (let nodes = Math.min(100, most); ; nodes = Math.min(most, 3 * nodes)) {
       request.limits = searches(player) ? { nodes } : {};
       for await (const update of stream("/v1/analyse", request, own.signal)) {
         if (running !== own) return;
         if (update.event === "error") throw new Error(update.detail);
-        showLines(update, fullmoves);
-        if (update.event === "result") {
-          statistics = update.statistics;
-          showArrows();
-        }
+        node.known = { ...update, statistics: update.statistics ?? node.known?.statistics };
+        showUpdate(node.known, node);
       }
       if (nodes === most || !searches(player)) return;
     }
   } catch (error) {
     if (!isAbort(error)) trouble(error.message);
+  } finally {
+    if (running === own) setRunning(undefined);
   }
 }
 
+at("run").addEventListener("click", () => {
+  isWanted = !running;
+  if (isWanted) study.node.known = undefined;
+  restart();
+});
+engine.addEventListener("change", ({ target }) => {
+  if (target.name === "arrows") return study.node.known?.statistics && showArrows(study.node.known.statistics);
+  study.node.known = undefined;
+  restart();
+});
+engine.addEventListener("submit", (event) => event.preventDefault());
+
+// Games that are loaded, changed and taken away
+
+/** Loads a FEN or a PGN, and says what is wrong with it. */
+export function load(text) {
+  let problem = "";
+  try {
+    problem = studying.load(text) ?? "";
+    form.elements.text.value = text.trim();
+  } catch (error) {
+    problem = error.message;
+  }
+  at("problem").textContent = problem;
+  form.elements.text.setAttribute("aria-invalid", Boolean(problem));
+}
 form.addEventListener("submit", (event) => {
   event.preventDefault();
   load(form.elements.text.value);
 });
-form.elements.arrows.addEventListener("change", showArrows);
-for (const name of ["player", "lines", "nodes"]) form.elements[name].addEventListener("change", restart);
-at("run").addEventListener("click", () => {
-  const isOn = at("run").getAttribute("aria-pressed") !== "true";
-  at("run").setAttribute("aria-pressed", isOn);
-  at("run").textContent = isOn ? "Stop" : "Analyse";
-  restart();
-});
-at("flip").addEventListener("click", () => {
-  shown.view = opposite(shown.view);
-  draw();
-});
-at("first").addEventListener("click", () => step(0));
-at("previous").addEventListener("click", () => step(shown.ply - 1));
-at("next").addEventListener("click", () => step(shown.ply + 1));
-at("last").addEventListener("click", () => step(Infinity));
 
-/** A key that goes through the moves. */
-export function press(key) {
-  const steps = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity };
-  if (key in steps) step(shown.ply + steps[key]);
-  return key in steps;
+/** Says on a button for a while that it has done its work. */
+function tellDone(button, isDone) {
+  if (!isDone) return;
+  const text = button.textContent;
+  button.textContent = "Copied";
+  setTimeout(() => (button.textContent = text), 1500);
 }
+at("copy").addEventListener("click", async ({ target }) => tellDone(target, await copy(study.tree.pgn())));
+at("link").addEventListener("click", async ({ target }) => {
+  const link = new URL(hash("analyse", fenOf(study.node.position)), location.href);
+  tellDone(target, await copy(link.href));
+});
+at("edit").addEventListener("click", async () => {
+  const fen = await edit(fenOf(study.node.position));
+  if (fen) load(fen);
+});
+at("promote").addEventListener("click", () => {
+  study.tree.promote(study.node);
+  studying.choose(study.node);
+});
+at("delete").addEventListener("click", () => studying.choose(study.tree.remove(study.node)));
+at("flip").addEventListener("click", studying.flip);
+at("first").addEventListener("click", () => studying.step(-Infinity));
+at("previous").addEventListener("click", () => studying.step(-1));
+at("next").addEventListener("click", () => studying.step(1));
+at("last").addEventListener("click", () => studying.step(Infinity));
+
+export const { press } = studying;
 
 export function begin() {
-  listPlayers(form.elements.player, "mcts");
-  see.begin();
+  listPlayers(engine.elements.player, "mcts");
+  engine.elements.nodes.max = server.limits.nodes;
+  engine.elements.lines.max = server.limits.lines;
+  studying.watch(draw);
+}
+
+/** Opens the part; the address may name a position. */
+export function enter(fen) {
+  isShown = true;
+  studying.open(fen || studying.fen());
   draw();
-}
-
-export function enter() {
   board.redraw();
-  see.redraw();
 }
 
-export const leave = () => {
-  if (at("run").getAttribute("aria-pressed") === "true") at("run").click();
-};
+export function leave() {
+  isShown = isWanted = false;
+  running?.abort();
+}

@@ -1,8 +1,12 @@
 // The clocks of two sides.
 
+/** A time as clocks show it: with tenths in the last twenty seconds. */
 const shown = (ms) => {
-  const seconds = Math.max(0, Math.ceil(ms / 1000));
-  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+  const left = Math.max(0, ms);
+  const seconds = left < 20_000 ? Math.floor(left / 100) / 10 : Math.ceil(left / 1000);
+  const rest = seconds % 60;
+  const written = left < 20_000 ? rest.toFixed(1).padStart(4, "0") : String(rest).padStart(2, "0");
+  return `${Math.floor(seconds / 60)}:${written}`;
 };
 
 export class Clock {
@@ -11,13 +15,14 @@ export class Clock {
     this.places = { mine, theirs };
     this.flag = flag;
     this.set(0, 0);
-    setInterval(() => this.tick(), 200);
+    setInterval(() => this.tick(), 100);
   }
 
-  /** Sets both to so many minutes; 0 is without a clock. */
-  set(minutes, increment) {
+  /** Sets both to so many minutes, or to the milliseconds that are `left`; 0 minutes is
+   * without a clock. */
+  set(minutes, increment, left) {
     this.isOn = minutes > 0;
-    this.left = { mine: 60_000 * minutes, theirs: 60_000 * minutes };
+    this.left = left ? { ...left } : { mine: 60_000 * minutes, theirs: 60_000 * minutes };
     this.increment = 1000 * increment;
     this.running = undefined;
     this.draw();
@@ -65,6 +70,7 @@ export class Clock {
     for (const [side, place] of Object.entries(this.places)) {
       place.lastElementChild.textContent = this.isOn ? shown(this.left[side]) : "";
       place.classList.toggle("runs", this.running === side);
+      place.classList.toggle("low", this.isOn && this.left[side] < 20_000);
     }
   }
 }

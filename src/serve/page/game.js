@@ -1,43 +1,29 @@
 // Games: positions, moves, ends, and PGN.
 
-import { Chess, normalizeMove } from "/board/chessops/chess.js";
-import { INITIAL_FEN, makeFen, parseFen } from "/board/chessops/fen.js";
-import { defaultGame, makePgn, parsePgn, startingPosition } from "/board/chessops/pgn.js";
+import { normalizeMove } from "/board/chessops/chess.js";
+import { INITIAL_FEN } from "/board/chessops/fen.js";
 import { makeSan, parseSan } from "/board/chessops/san.js";
 import { makeUci, opposite, parseUci } from "/board/chessops/util.js";
+import { fenOf, readFen } from "./fen.js";
+
+/** A move in UCI notation or SAN, if it is legal in a position. */
+export function legalMove(position, text) {
+  const written = text.trim().replace(/0/g, (zero, at, all) => (/^[0O]-[0O]/i.test(all) ? "O" : zero));
+  const san = parseSan(position, written);
+  if (san) return san;
+  const uci = parseUci(written.toLowerCase());
+  const move = uci && normalizeMove(position, uci);
+  return move && position.isLegal(move) ? move : undefined;
+}
 
 /** A game without variations. */
 export class Game {
   constructor(fen = INITIAL_FEN, tags = {}) {
-    const setup = parseFen(fen.trim()).unwrap();
-    this.positions = [Chess.fromSetup(setup).unwrap()];
-    this.fen = makeFen(this.positions[0].toSetup());
+    this.positions = [readFen(fen)];
+    this.fen = fenOf(this.positions[0]);
     this.moves = [];
     this.tags = tags;
     this.result = "*";
-  }
-
-  /** The first game of a PGN. */
-  static fromPgn(text) {
-    const read = parsePgn(text)[0];
-    if (!read) throw new Error("there is no game in it");
-    const start = startingPosition(read.headers).unwrap();
-    const game = new Game(makeFen(start.toSetup()), Object.fromEntries(read.headers));
-    for (const { san } of read.moves.mainline()) {
-      const move = parseSan(game.position, san);
-      if (!move) throw new Error(`${san} is no legal move`);
-      game.play(move);
-    }
-    if (!game.moves.length && !read.headers.has("FEN")) throw new Error("it has no moves");
-    game.result = read.headers.get("Result") ?? "*";
-    return game;
-  }
-
-  /** A FEN, a PGN, or moves. */
-  static read(text) {
-    const trimmed = text.trim();
-    if (!trimmed) return new Game();
-    return /^[pnbrqkPNBRQK1-8]+\//.test(trimmed) ? new Game(trimmed) : Game.fromPgn(trimmed);
   }
 
   get position() {
@@ -46,11 +32,7 @@ export class Game {
 
   /** A move in UCI notation or SAN, if it is legal. */
   legal(text) {
-    const san = parseSan(this.position, text.trim());
-    if (san) return san;
-    const uci = parseUci(text.trim().toLowerCase());
-    const move = uci && normalizeMove(this.position, uci);
-    return move && this.position.isLegal(move) ? move : undefined;
+    return legalMove(this.position, text);
   }
 
   /** All legal moves in SAN. */
@@ -69,7 +51,7 @@ export class Game {
   /** Plays a legal move. */
   play(move) {
     const position = this.position.clone();
-    const played = { uci: makeUci(move), san: makeSan(position, move), move };
+    const played = { uci: makeUci(move), san: makeSan(position, move), move, isCapture: isCapture(position, move) };
     position.play(move);
     this.moves.push(played);
     this.positions.push(position);
@@ -86,7 +68,8 @@ export class Game {
   /** The same game after so many moves. */
   at(ply) {
     const game = new Game(this.fen, { ...this.tags });
-    for (const { move } of this.moves.slice(0, ply)) game.play(move);
+    game.moves = this.moves.slice(0, ply);
+    game.positions = this.positions.slice(0, game.moves.length + 1);
     return game;
   }
 
@@ -101,9 +84,8 @@ export class Game {
     if (position.isStalemate()) return drawn("stalemate");
     if (position.isInsufficientMaterial()) return drawn("insufficient material");
     if (position.halfmoves >= 100) return drawn("fifty moves");
-    const key = (it) => makeFen(it.toSetup()).split(" ").slice(0, 4).join(" ");
-    const last = key(position);
-    const same = this.positions.filter((it) => key(it) === last).length;
+    const last = keyOf(position);
+    const same = this.positions.filter((it) => keyOf(it) === last).length;
     return same >= 3 ? drawn("threefold repetition") : undefined;
   }
 
@@ -113,33 +95,30 @@ export class Game {
     if (this.fen !== INITIAL_FEN) request.fen = this.fen;
     return request;
   }
-
-  pgn() {
-    const tags = { ...this.tags, Result: this.result };
-    if (this.fen !== INITIAL_FEN) Object.assign(tags, { SetUp: "1", FEN: this.fen });
-    const game = defaultGame(() => new Map(Object.entries(tags)));
-    let node = game.moves;
-    for (const { san } of this.moves) {
-      const next = { data: { san }, children: [] };
-      node.children.push(next);
-      node = next;
-    }
-    return makePgn(game);
-  }
 }
 
-/** The moves of a line, as numbered text, from the side to move and the move's number. */
-export function numbered(sans, turn, fullmoves) {
+/** The fields of a FEN that make a position the same one. */
+export const keyOf = (position) => fenOf(position).split(" ").slice(0, 4).join(" ");
+
+function isCapture(position, { from, to }) {
+  const isPassant = position.board.get(from)?.role === "pawn" && to === position.epSquare;
+  const target = position.board.get(to);
+  return isPassant || (target !== undefined && target.color !== position.turn);
+}
+
+/** The moves of a line, each with its number where a reader needs it. */
+export function numberedMoves(sans, turn, fullmoves) {
   let white = turn === "white";
-  return sans
-    .map((san, index) => {
-      const number = white ? `${fullmoves}. ` : index === 0 ? `${fullmoves}… ` : "";
-      if (!white) fullmoves += 1;
-      white = !white;
-      return number + san;
-    })
-    .join(" ");
+  return sans.map((san, index) => {
+    const number = white ? `${fullmoves}. ` : index === 0 ? `${fullmoves}… ` : "";
+    if (!white) fullmoves += 1;
+    white = !white;
+    return number + san;
+  });
 }
+
+/** The moves of a line as text. */
+export const numbered = (sans, turn, fullmoves) => numberedMoves(sans, turn, fullmoves).join(" ");
 
 /** What stands on the board, in words. */
 export function describe(position) {

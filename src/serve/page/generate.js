@@ -1,32 +1,37 @@
 // Games that a network writes, replayed on the board.
 
 import { isAbort, stream } from "./api.js";
-import { Board, element } from "./board.js";
-import { listNetworks, server } from "./choice.js";
+import { Board } from "./board.js";
+import { element, finder, trouble } from "./dom.js";
 import { Game, numbered } from "./game.js";
-import { copy, save } from "./kept.js";
+import { listNetworks, server } from "./opponents.js";
+import { copy, save } from "./store.js";
+import { Tree } from "./tree.js";
 
 /** Milliseconds that a move stays on the board. */
 const PACE = 700;
 
-const at = (name) => document.getElementById(`generate-${name}`);
+const at = finder("generate");
 const form = at("form");
 const board = new Board(at("board"));
-const trouble = (detail) => dispatchEvent(new CustomEvent("trouble", { detail }));
 
 /** The games, as the server tells them. */
 let games = [];
-/** The game on the board, and how many of its moves. */
-let shown = { game: new Game(), ply: 0 };
+/** The game on the board, its PGN, and how many of its moves. */
+let shown = { game: new Game(), pgn: "", ply: 0 };
 let running;
 let replaying;
 
 function draw() {
-  const game = shown.game.at(shown.ply);
-  board.show(game);
-  const last = game.moves.at(-1);
-  const before = game.positions.at(-2);
+  const { game, ply } = shown;
+  const here = game.at(ply);
+  board.show(here);
+  const last = here.moves.at(-1);
+  const before = here.positions.at(-2);
   at("move").textContent = last ? numbered([last.san], before.turn, before.fullmoves) : "";
+  at("previous").disabled = ply === 0;
+  at("next").disabled = ply === game.moves.length;
+  for (const name of ["run", "analyse"]) at(name).disabled = !game.moves.length;
 }
 
 function step(by) {
@@ -39,10 +44,14 @@ function replay(isOn) {
   clearInterval(replaying);
   replaying = isOn ? setInterval(() => step(1), PACE) : undefined;
   at("run").setAttribute("aria-pressed", isOn);
+  at("run").textContent = isOn ? "Pause" : "Replay";
 }
 
-function choose(written) {
-  shown = { game: Game.fromPgn(written.pgn), ply: 0 };
+function choose(written, button) {
+  const { tree } = Tree.fromPgn(written.pgn);
+  shown = { game: tree.game(tree.end()), pgn: written.pgn, ply: 0 };
+  for (const it of at("games").querySelectorAll("button")) it.removeAttribute("aria-current");
+  button.setAttribute("aria-current", "true");
   draw();
   replay(true);
 }
@@ -51,10 +60,12 @@ function add(written) {
   games.push(written);
   const sans = written.moves.map(({ san }) => san);
   const opening = numbered(sans.slice(0, 8), "white", 1);
-  const text = `${written.result ?? "*"} ${written.end}, ${sans.length} half-moves: ${opening}`;
-  const button = element("button", { textContent: text });
-  button.addEventListener("click", () => choose(written));
+  const length = `${Math.ceil(sans.length / 2)} moves`;
+  const button = element("button", {}, element("b", { textContent: `${written.result ?? "*"}` }), ` ${written.end}, ${length}: ${opening}`);
+  button.addEventListener("click", () => choose(written, button));
   at("games").append(element("li", {}, button));
+  at("tools").hidden = false;
+  if (games.length === 1) choose(written, button);
 }
 
 /** The moves of an opening, without numbers. */
@@ -72,14 +83,13 @@ form.addEventListener("submit", async (event) => {
   games = [];
   at("games").replaceChildren();
   at("stop").hidden = false;
-  at("status").textContent = "The network writes.";
+  at("status").textContent = "The network is writing…";
   trouble("");
   try {
     for await (const update of stream("/v1/generate", request, own.signal)) {
       if (update.event === "error") throw new Error(update.detail);
       add(update);
-      at("status").textContent = `${games.length} of ${request.games ?? 1} games are there.`;
-      if (games.length === 1) choose(update);
+      at("status").textContent = `${games.length} of ${request.games ?? 1} games written.`;
     }
   } catch (error) {
     if (!isAbort(error)) {
@@ -87,24 +97,25 @@ form.addEventListener("submit", async (event) => {
       trouble(error.message);
     }
   } finally {
-    at("stop").hidden = true;
+    if (running === own) at("stop").hidden = true;
   }
 });
 
 at("stop").addEventListener("click", () => running?.abort());
 at("previous").addEventListener("click", () => step(-1));
 at("next").addEventListener("click", () => step(1));
-at("run").addEventListener("click", () => replay(!replaying));
-at("analyse").addEventListener("click", () => {
-  dispatchEvent(new CustomEvent("analyse", { detail: shown.game.pgn() }));
+at("run").addEventListener("click", () => {
+  if (!replaying && shown.ply === shown.game.moves.length) shown.ply = 0;
+  replay(!replaying);
 });
+at("analyse").addEventListener("click", () => dispatchEvent(new CustomEvent("analyse", { detail: shown.pgn })));
 const pgn = () => games.map((game) => game.pgn.trim()).join("\n\n") + "\n";
 at("copy").addEventListener("click", () => copy(pgn()));
 at("save").addEventListener("click", () => save(pgn()));
 
 /** A key that goes through the moves. */
 export function press(key) {
-  const steps = { ArrowLeft: -1, ArrowRight: 1 };
+  const steps = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity };
   if (key in steps) step(steps[key]);
   return key in steps;
 }
@@ -113,8 +124,9 @@ export function begin() {
   listNetworks(form.elements.network, ({ family }) => family === "gpt");
   form.elements.games.max = server.limits.games;
   const has = form.elements.network.options.length > 0;
-  form.querySelector("button").disabled = !has;
-  at("status").textContent = has ? "" : "No network here writes games: start the server with --also and one of the family gpt.";
+  document.querySelector('nav a[href="#generate"]').hidden = !has;
+  at("start").disabled = !has;
+  at("status").textContent = has ? "Let a network write whole games, and watch them." : "No network here writes games: start the server with --also nets/tessera-gpt.pt.";
   draw();
 }
 

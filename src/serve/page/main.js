@@ -1,25 +1,35 @@
 // The parts of the page, and what they share.
 
-import { agents } from "./api.js";
+import * as address from "./address.js";
 import * as analyse from "./analyse.js";
-import { server } from "./choice.js";
+import { agents } from "./api.js";
+import { trouble } from "./dom.js";
+import * as explain from "./explain.js";
 import * as generate from "./generate.js";
+import { server } from "./opponents.js";
 import * as play from "./play.js";
+import { setUpSliders } from "./rating.js";
+import "./settings.js";
 
-const parts = { play, analyse, generate };
+const parts = { play, analyse, explain, generate };
+let isReady = false;
+
+/** The part that the address names. */
+const current = () => (address.read().part in parts ? address.read().part : "play");
 
 /** Shows the part that the address names. */
 function show() {
-  const name = location.hash.slice(1) in parts ? location.hash.slice(1) : "play";
+  const name = current();
   for (const main of document.querySelectorAll("main")) main.hidden = main.id !== name;
   for (const link of document.querySelectorAll("nav a")) {
     if (link.hash === `#${name}`) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
+  if (!isReady) return;
   for (const [other, part] of Object.entries(parts)) {
     if (other !== name) part.leave();
   }
-  parts[name].enter();
+  parts[name].enter(address.read().fen);
 }
 
 /** Opens a game in the analysis, as text. */
@@ -30,25 +40,28 @@ addEventListener("analyse", ({ detail }) => {
 
 /** Says what went wrong, until something else is done. */
 addEventListener("trouble", ({ detail }) => {
-  const trouble = document.getElementById("trouble");
-  trouble.textContent = detail;
-  trouble.hidden = !detail;
+  const place = document.getElementById("trouble");
+  place.textContent = detail;
+  place.hidden = !detail;
 });
 
-/** Arrow keys go through the moves, unless they are needed where they are pressed. */
+/** Keys go through the moves, unless they are needed where they are pressed. */
 addEventListener("keydown", (event) => {
-  const isField = event.target.closest("input, select, textarea, dialog");
-  if (isField || event.ctrlKey || event.metaKey || event.altKey) return;
-  const part = Object.keys(parts).find((name) => !document.getElementById(name).hidden);
-  if (parts[part].press?.(event.key)) event.preventDefault();
+  const isField = event.target.closest("input, select, textarea, dialog, .promotion");
+  if (isField || event.ctrlKey || event.metaKey || event.altKey || !isReady) return;
+  if (parts[current()].press(event.key)) event.preventDefault();
 });
 
+document.getElementById("trouble").addEventListener("click", () => trouble(""));
 addEventListener("hashchange", show);
+setUpSliders();
 show();
 try {
   Object.assign(server, await agents());
   for (const part of Object.values(parts)) part.begin();
+  isReady = true;
+  show();
   document.body.dataset.ready = "true";
 } catch (error) {
-  dispatchEvent(new CustomEvent("trouble", { detail: error.message }));
+  trouble(error.message);
 }

@@ -1,85 +1,159 @@
 // Games against the server's players.
 
 import { isAbort, post } from "./api.js";
-import { Board, element } from "./board.js";
-import { asked, chosenPlayer, listPlayers, searches, server } from "./choice.js";
-import { Game, opposite } from "./game.js";
+import { Board } from "./board.js";
 import { Clock } from "./clock.js";
-import { copy, forget, keep, kept, save } from "./kept.js";
+import { confirmed, element, finder, trouble } from "./dom.js";
+import { Game, opposite } from "./game.js";
+import { MoveList } from "./movelist.js";
+import { openingOf } from "./openings.js";
+import { asked, searches } from "./opponents.js";
+import * as setup from "./setup.js";
+import { play as sound, playMove } from "./sound.js";
+import { copy, forget, games, keep, recall, remember, save } from "./store.js";
+import { Tree } from "./tree.js";
 
-const at = (name) => document.getElementById(`play-${name}`);
-const form = at("form");
-const board = new Board(at("board"), { play: playMine });
+/** Milliseconds that an opponent's move takes at the least. */
+const PACE = 350;
+
+const at = finder("play");
+const board = new Board(at("board"), { play: playMine, typed: at("typed") });
+const moves = new MoveList(at("moves"), { choose: ({ ply }) => step(ply) });
 const clock = new Clock({ mine: at("mine"), theirs: at("theirs"), flag: lost });
 
-/** The game: who plays what, against whom. */
-let match = { game: new Game(), mine: "white", view: "white" };
+/** The game: its settings, who plays what, and whether it is in `setup`, `playing` or
+ * `over`. */
+let match = { game: new Game(), mine: "white", stage: "setup" };
+/** The side that plays from below, and how many moves are on the board. */
+let view = "white";
+let ply = 0;
 /** What waits for the opponent's move, or a hint. */
 let waiting;
 
 const say = (text) => (at("status").textContent = text);
-const trouble = (detail) => dispatchEvent(new CustomEvent("trouble", { detail }));
-const isOver = () => match.game.result !== "*" || !match.player;
+const isLive = () => ply === match.game.moves.length;
+const isMine = () => match.game.position.turn === match.mine;
+
+// What is shown
 
 function draw() {
-  const { game, mine, view } = match;
-  board.show(game, { orientation: view, mine, isOver: isOver() });
-  at("moves").replaceChildren(
-    ...game.moves.map(({ san }, index) => {
-      const before = game.positions[index];
-      const number = before.turn === "white" || index === 0 ? `${before.fullmoves}. ` : "";
-      return element("li", { textContent: `${number}${san} ` });
-    }),
-  );
-  at("moves").scrollTop = at("moves").scrollHeight;
-  at("back").disabled = game.moves.length === 0 || !match.player;
-  at("hint").disabled = isOver() || game.position.turn !== mine;
-  at("resign").disabled = isOver();
-  at("rematch").disabled = !match.player;
+  const { game, stage } = match;
+  const shown = game.at(ply);
+  const canMove = isLive() && stage !== "over" && isMine();
+  board.show(shown, { orientation: view, mine: canMove ? match.mine : undefined, why: whyNot() });
+  const tree = Tree.of(game);
+  moves.show(tree, tree.at(ply));
+  at("record").hidden = at("tools").hidden = stage === "setup";
+  at("form").hidden = stage !== "setup";
+  for (const name of ["back", "hint", "resign"]) at(name).hidden = stage !== "playing";
+  for (const name of ["rematch", "analyse"]) at(name).hidden = stage !== "over";
+  at("back").disabled = game.moves.length === 0;
+  at("hint").disabled = !canMove;
+  nameOpening(shown);
 }
 
-function start(settings) {
+/** Why no move can be made now. */
+function whyNot() {
+  if (match.stage === "over") return "The game is over: start a new one.";
+  if (!isLive()) return "This is an earlier position: press End to go back to the game.";
+  return match.stage === "setup" ? "Your opponent moves first: press Start game." : "It is your opponent's move.";
+}
+
+async function nameOpening(game) {
+  const name = await openingOf(game);
+  if (game === board.game) at("opening").textContent = name ?? "";
+}
+
+function seat() {
+  at("theirs").firstElementChild.textContent = match.opponent?.name ?? "Opponent";
+}
+
+/** Goes to a position of the game. */
+function step(to) {
+  ply = Math.max(0, Math.min(match.game.moves.length, to));
+  draw();
+}
+
+// A game from its beginning to its end
+
+/** Shows the game to come: the first move starts it. */
+function prepare() {
+  if (match.stage !== "setup") return;
+  const settings = setup.chosen();
+  const game = new Game(settings.fen);
+  const mine = settings.color === "random" ? game.position.turn : settings.color;
+  match = { ...settings, game, mine, stage: "setup" };
+  [view, ply] = [mine, 0];
+  clock.set(settings.minutes, settings.increment);
+  seat();
+  draw();
+  say(isMine() ? "Make a move to start." : "Press Start game: your opponent moves first.");
+}
+
+function start(settings, mine) {
   stop();
-  if (match.game.moves.length && match.game.result === "*") keep(match.game);
-  const game = new Game(settings.fen || undefined);
-  const name = `${settings.player.agent} (${settings.player.title}${settings.player.ratings ? ` ${settings.elo}` : ""})`;
-  const names = settings.mine === "white" ? ["You", name] : [name, "You"];
+  const game = new Game(settings.fen);
+  const { opponent } = settings;
+  match = { ...settings, game, mine, stage: "playing" };
+  [view, ply] = [mine, 0];
   game.tags = {
     Event: "Tessera",
     Site: location.host,
     Date: new Date().toISOString().slice(0, 10).replaceAll("-", "."),
-    White: names[0],
-    Black: names[1],
+    [mine === "white" ? "White" : "Black"]: "You",
+    [mine === "white" ? "Black" : "White"]: `Tessera (${opponent.name.toLowerCase()})`,
   };
-  match = { ...settings, game, view: settings.mine };
+  if (opponent.elo) game.tags[mine === "white" ? "BlackElo" : "WhiteElo"] = String(opponent.elo);
   clock.set(settings.minutes, settings.increment);
-  at("theirs").firstElementChild.textContent = name;
-  tellKept();
+  seat();
+  sound("start");
+}
+
+function startChosen() {
+  const settings = setup.chosen();
+  const sides = ["white", "black"];
+  start(settings, settings.color === "random" ? sides[Math.floor(2 * Math.random())] : settings.color);
   go();
 }
 
 /** Goes on: tells whose turn it is, and asks the opponent. */
 function go() {
-  const { game, mine } = match;
+  const { game } = match;
   const ending = game.ending();
   if (ending) return end(ending.result, ending.why);
+  ply = game.moves.length;
   draw();
-  const isMine = game.position.turn === mine;
-  clock.run(isMine ? "mine" : "theirs");
-  say(isMine ? `Your move${game.position.isCheck() ? ": check" : ""}.` : "The opponent thinks.");
-  if (!isMine) theirMove();
+  clock.run(isMine() ? "mine" : "theirs");
+  const last = game.moves.at(-1);
+  const check = game.position.isCheck() ? " You are in check." : "";
+  const theirs = last && isMine() ? `Your opponent plays ${last.san}. ` : "";
+  say(isMine() ? `${theirs}Your move.${check}` : "Your opponent is thinking.");
+  store();
+  if (!isMine()) theirMove();
 }
 
 function end(result, why) {
   stop();
-  match.game.result = result;
-  match.game.tags.Termination = why;
-  keep(match.game);
+  const { game, mine } = match;
+  match.stage = "over";
+  game.result = result;
+  game.tags.Termination = why;
+  match.why = why;
+  ply = game.moves.length;
+  keep(Tree.of(game));
   draw();
-  const winner = { "1-0": "white", "0-1": "black" }[result];
-  const outcome = winner ? (winner === match.mine ? "You win" : "You lose") : "A draw";
-  say(`${outcome}: ${why}. ${result}`);
-  tellKept();
+  sayEnd();
+  sound("end");
+  store();
+  listGames();
+  at("rematch").focus({ preventScroll: true });
+}
+
+function sayEnd() {
+  const { game, mine, why } = match;
+  const winner = { "1-0": "white", "0-1": "black" }[game.result];
+  const outcome = winner ? (winner === mine ? "You win" : "You lose") : "A draw";
+  say(`${outcome}: ${why}. ${game.result}`);
 }
 
 function lost(side) {
@@ -93,19 +167,35 @@ function stop() {
   clock.stop();
 }
 
-function limits() {
+// Moves
+
+function playMine(move) {
+  if (match.stage === "setup") start(match, match.mine);
+  if (match.stage !== "playing" || !isMine()) return draw();
+  waiting?.abort();
+  clock.moved("mine");
+  match.game.play(move);
+  playMove(match.game);
+  go();
+}
+
+function limits({ opponent }) {
   if (match.minutes) return { clock: clock.told("theirs") };
-  return searches(match.player) ? { nodes: Number(match.nodes) } : {};
+  return searches(opponent) && opponent.nodes ? { nodes: Number(opponent.nodes) } : {};
 }
 
 async function theirMove() {
-  const { game, player, elo } = match;
-  const request = { ...game.request(), ...asked(player, elo), limits: limits() };
+  const { game, opponent } = match;
+  const request = { ...game.request(), ...asked(opponent, opponent.elo), limits: limits(match) };
+  const count = game.moves.length;
+  const pause = new Promise((resolve) => setTimeout(resolve, PACE));
   const answer = await ask(request);
-  if (!answer || match.game !== game) return;
+  await pause;
+  const isWanted = match.game === game && match.stage === "playing" && game.moves.length === count;
+  if (!answer || !isWanted) return;
   clock.moved("theirs");
-  const { san } = game.play(game.legal(answer.move.uci));
-  say(`The opponent plays ${san}.`);
+  game.play(game.legal(answer.move.uci));
+  playMove(game);
   go();
 }
 
@@ -119,89 +209,152 @@ async function ask(request) {
     if (!isAbort(error)) {
       clock.stop();
       trouble(error.message);
-      say("The opponent cannot answer. Take back, or begin a new game.");
+      say("Your opponent cannot answer: take a move back, or start a new game.");
     }
   }
 }
-
-function playMine(move) {
-  if (isOver() || match.game.position.turn !== match.mine) return draw();
-  waiting?.abort();
-  clock.moved("mine");
-  match.game.play(move);
-  go();
-}
-
-form.addEventListener("submit", (event) => {
-  event.preventDefault();
-  const { color, elo, nodes, minutes, increment, fen } = Object.fromEntries(new FormData(form));
-  const colors = ["white", "black"];
-  const mine = color === "random" ? colors[Math.floor(2 * Math.random())] : color;
-  const player = chosenPlayer(form.elements.player);
-  try {
-    start({ player, elo, nodes, mine, fen, minutes: Number(minutes), increment: Number(increment) });
-    trouble("");
-  } catch (error) {
-    trouble(`This position cannot be played: ${error.message}`);
-  }
-});
 
 at("back").addEventListener("click", () => {
   stop();
   const { game, mine } = match;
   const count = game.moves.length;
   // Back to a position in which it is my turn.
-  const isMine = game.positions[count - 1]?.turn === mine;
-  game.truncate(Math.max(0, count - (isMine ? 1 : 2)));
-  delete game.tags.Termination;
+  const wasMine = game.positions[count - 1]?.turn === mine;
+  game.truncate(Math.max(0, count - (wasMine ? 1 : 2)));
   go();
 });
 
 at("hint").addEventListener("click", async () => {
   const { game } = match;
+  const count = game.moves.length;
   const answer = await ask({ ...game.request(), agent: "mcts", limits: { movetime_ms: 1000 } });
-  if (!answer?.move || match.game !== game) return;
+  if (!answer?.move || match.game !== game || game.moves.length !== count || !isLive()) return;
   board.arrows([{ uci: answer.move.uci, share: 0.7 }], "blue");
   say(`Hint: ${answer.move.san}.`);
 });
 
-at("resign").addEventListener("click", () => end(match.mine === "white" ? "0-1" : "1-0", "resignation"));
-at("rematch").addEventListener("click", () => start({ ...match, mine: opposite(match.mine), fen: match.fen }));
-at("flip").addEventListener("click", () => {
-  match.view = opposite(match.view);
+at("resign").addEventListener("click", async () => {
+  const { game } = match;
+  if (!(await confirmed("Resign this game?", "Resign"))) return;
+  if (match.game === game && match.stage === "playing") end(match.mine === "white" ? "0-1" : "1-0", "resignation");
+});
+
+at("new").addEventListener("click", async () => {
+  const isRunning = match.stage === "playing" && match.game.moves.length > 0;
+  if (isRunning && !(await confirmed("Leave this game? It is kept as unfinished.", "New game"))) return;
+  leaveGame();
+});
+
+/** Gives a game up, which is kept, for a new one. */
+function leaveGame() {
+  stop();
+  if (match.stage === "playing" && match.game.moves.length) keep(Tree.of(match.game));
+  match.stage = "setup";
+  remember("game", undefined);
+  prepare();
+  listGames();
+}
+
+at("rematch").addEventListener("click", () => {
+  start(match, opposite(match.mine));
+  go();
+});
+at("flip").addEventListener("click", flip);
+at("analyse").addEventListener("click", () => openGame(Tree.of(match.game).pgn()));
+
+function flip() {
+  view = opposite(view);
   draw();
-});
-
-function tellKept() {
-  at("pgn").value = kept().join("\n");
-  at("count").textContent = `(${kept().length})`;
 }
-at("copy").addEventListener("click", () => copy(at("pgn").value));
-at("save").addEventListener("click", () => save(at("pgn").value));
-at("forget").addEventListener("click", () => {
+
+const openGame = (pgn) => dispatchEvent(new CustomEvent("analyse", { detail: pgn }));
+
+// The games played
+
+function listGames() {
+  const played = games();
+  at("count").textContent = played.length ? `(${played.length})` : "";
+  at("kept").hidden = !played.length;
+  at("games").replaceChildren(...played.toReversed().map((pgn) => {
+    const tag = (name) => pgn.match(new RegExp(`\\[${name} "([^"]*)"\\]`))?.[1] ?? "?";
+    const button = element("button", { textContent: `${tag("Result")}  ${tag("White")} – ${tag("Black")}, ${tag("Date")}` });
+    button.addEventListener("click", () => openGame(pgn));
+    return element("li", {}, button);
+  }));
+}
+
+const allGames = () => games().join("\n");
+at("copy").addEventListener("click", () => copy(allGames()));
+at("save").addEventListener("click", () => save(allGames()));
+at("forget").addEventListener("click", async () => {
+  const count = games().length;
+  const question = `Forget ${count === 1 ? "the game" : `all ${count} games`} that this browser keeps? They cannot be brought back.`;
+  if (!(await confirmed(question, "Forget all"))) return;
   forget();
-  tellKept();
-});
-at("analyse").addEventListener("click", () => {
-  dispatchEvent(new CustomEvent("analyse", { detail: match.game.pgn() }));
+  listGames();
 });
 
-function suit() {
-  const player = chosenPlayer(form.elements.player);
-  form.elements.elo.parentElement.hidden = !player.ratings;
-  form.elements.nodes.parentElement.hidden = !searches(player);
+// The game that goes on, through a reload
+
+function store() {
+  const { game, stage, mine, opponent, minutes, increment, why } = match;
+  if (stage === "setup") return;
+  const played = game.moves.map(({ uci }) => uci);
+  const { fen, tags, result } = game;
+  remember("game", { fen, tags, result, played, stage, mine, opponent, minutes, increment, why, left: clock.left });
 }
-form.elements.player.addEventListener("change", suit);
+
+/** Whether a game was kept, which then is shown. */
+function restore() {
+  const kept = recall("game");
+  if (!kept) return false;
+  try {
+    const game = new Game(kept.fen, kept.tags);
+    for (const uci of kept.played) game.play(game.legal(uci));
+    game.result = kept.result;
+    const { stage, mine, opponent, minutes, increment, why } = kept;
+    match = { game, stage, mine, opponent, minutes, increment, why, fen: kept.fen };
+    [view, ply] = [mine, game.moves.length];
+    clock.set(minutes, increment, kept.left);
+    seat();
+  } catch {
+    remember("game", undefined);
+    return false;
+  }
+  if (match.stage === "playing") go();
+  else {
+    draw();
+    sayEnd();
+  }
+  return true;
+}
+addEventListener("pagehide", () => {
+  clock.settle();
+  store();
+});
+
+/** A key that goes through the moves. */
+export function press(key) {
+  const steps = { ArrowLeft: ply - 1, ArrowRight: ply + 1, Home: 0, End: Infinity };
+  if (key in steps) step(steps[key]);
+  else if (key === "f") flip();
+  else return false;
+  return true;
+}
 
 export function begin() {
-  listPlayers(form.elements.player, "human");
-  form.elements.nodes.max = server.limits.nodes;
-  suit();
-  tellKept();
-  say("Choose an opponent, and begin.");
-  draw();
+  setup.begin({ preview: prepare, start: startChosen });
+  if (!restore()) prepare();
+  listGames();
 }
 
-export const enter = () => board.redraw();
+/** Opens the part; the address may name a position to start from. */
+export async function enter(fen) {
+  board.redraw();
+  if (!fen || fen === match.fen) return;
+  const isRunning = match.stage === "playing" && match.game.moves.length > 0;
+  if (isRunning && !(await confirmed("Leave this game for the position of the link?", "New game"))) return;
+  leaveGame();
+  setup.startFrom(fen);
+}
 export const leave = () => {};
-draw();

@@ -2,9 +2,9 @@
 
 use super::{
     Agent, AnalyseRequest, AttentionRequest, EvalRequest, ExplainRequest, GameResult,
-    GenerateRequest, MoveRequest, Thinking,
+    GenerateRequest, MoveRequest, PeopleRequest, Thinking,
 };
-use crate::agent::AgentKind;
+use crate::agent::{AgentKind, HIGHEST_RATING};
 use crate::chess::Game;
 use crate::generate::Sampling;
 use crate::serve::config::Config;
@@ -58,6 +58,13 @@ impl MoveRequest {
             settings.limit_strength = false;
         }
         rate(&mut settings, self.elo, self.opponent_elo)?;
+        // Levels above people's ratings are those of `UCI_Elo`.
+        if let (AgentKind::Human, None, Some(elo)) = (settings.agent, &self.network, self.elo)
+            && elo > HIGHEST_RATING
+        {
+            settings.limit_strength = true;
+            settings.elo = elo;
+        }
         if let Some(temperature) = warmth(self.temperature)? {
             settings.options.search.temperature = temperature;
         }
@@ -122,6 +129,14 @@ impl EvalRequest {
     }
 }
 
+impl PeopleRequest {
+    /// The game and the network.
+    pub(in crate::serve) fn question(&self, config: &Config) -> Result<(Game, &str), Problem> {
+        let game = written(&self.fen, &self.moves, self.chess960).game(config.limits.moves)?;
+        Ok((game, self.network.as_deref().unwrap_or("human")))
+    }
+}
+
 impl GenerateRequest {
     pub(in crate::serve) fn writing(&self, config: &Config) -> Result<Writing, Problem> {
         let game = written(&None, &self.moves, None).game(config.limits.moves)?;
@@ -173,6 +188,11 @@ impl ExplainRequest {
             }
             steps => Ok(steps.map(usize::from)),
         }
+    }
+
+    /// Whether the attention maps are asked for.
+    pub(in crate::serve) fn wants_attention(&self) -> bool {
+        self.attention.unwrap_or(true)
     }
 }
 
@@ -355,6 +375,18 @@ mod tests {
     }
 
     #[test]
+    fn levels_above_people_are_those_of_uci() {
+        for (elo, agent) in [(2400, AgentKind::Human), (2600, AgentKind::Mcts)] {
+            let body = format!(r#"{{"agent": "human", "elo": {elo}}}"#);
+            let asked = question(body.as_bytes()).ok().unwrap();
+            let answering = asked.settings.answering(&asked.limits);
+            assert_eq!((answering.agent, answering.self_elo), (agent, elo));
+        }
+        let named = question(br#"{"agent": "human", "network": "human", "elo": 2600}"#);
+        assert!(!named.ok().unwrap().settings.limit_strength);
+    }
+
+    #[test]
     fn no_search_is_without_an_end() {
         for (body, time) in [
             ("{}", 1),
@@ -370,10 +402,11 @@ mod tests {
     }
 
     /// Every endpoint that takes a body, and the schema of that.
-    const ENDPOINTS: [(&str, &str); 6] = [
+    const ENDPOINTS: [(&str, &str); 7] = [
         ("/v1/move", "MoveRequest"),
         ("/v1/analyse", "AnalyseRequest"),
         ("/v1/eval", "EvalRequest"),
+        ("/v1/people", "PeopleRequest"),
         ("/v1/generate", "GenerateRequest"),
         ("/v1/explain", "ExplainRequest"),
         ("/v1/attention", "AttentionRequest"),
@@ -393,7 +426,7 @@ mod tests {
     fn null_is_as_good_as_nothing() {
         for (path, schema) in ENDPOINTS {
             let body = nulls(schema);
-            assert!(body.as_object().unwrap().len() > 4, "{schema}");
+            assert!(body.as_object().unwrap().len() > 3, "{schema}");
             let is_taken = is_request(path, body.to_string().as_bytes());
             assert!(is_taken, "{path} {body}");
         }

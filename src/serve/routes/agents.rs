@@ -1,6 +1,8 @@
 //! `/v1/agents`: who can be asked, and what they may take.
 
-use crate::agent::{HIGHEST_RATING, LOWEST_RATING};
+use crate::agent::LOWEST_RATING;
+use crate::player::HIGHEST_LEVEL;
+use crate::review::people::RATINGS;
 use crate::serve::networks::Loaded;
 use crate::serve::problem::Problem;
 use crate::serve::state::State;
@@ -47,7 +49,7 @@ pub(in crate::serve) struct NetworkDescription {
 
 fn ratings(network: &Loaded) -> Option<[u16; 2]> {
     let reads = network.backend.properties().reads_ratings;
-    reads.then_some([LOWEST_RATING, HIGHEST_RATING])
+    reads.then_some([RATINGS[0], RATINGS[RATINGS.len() - 1]])
 }
 
 fn describe(network: &Loaded) -> NetworkDescription {
@@ -121,7 +123,7 @@ pub(in crate::serve) async fn agents(
         agent("policy", "the move that the network likes best", main),
         agent("value", "the most valuable move, one ply ahead", main),
         AgentDescription {
-            ratings: ratings(human),
+            ratings: ratings(human).map(|_| [LOWEST_RATING, HIGHEST_LEVEL]),
             ..agent("human", "a move as people of a rating play it", human)
         },
     ];

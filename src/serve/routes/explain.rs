@@ -60,6 +60,7 @@ pub(in crate::serve) async fn explain(
 ) -> Result<Response, Problem> {
     let (look, elo, mv) = request.look(&state.config)?;
     let steps = request.steps()?;
+    let wants_attention = request.wants_attention();
     let is_page = preferred(&headers, &[JSON, HTML]) == HTML;
     look_inside(&state, look, move |network, mut game| {
         if let Some(steps) = steps {
@@ -82,10 +83,13 @@ pub(in crate::serve) async fn explain(
             mv,
             ..Settings::default()
         };
-        let explanation = look_into(network, &game, &settings)?;
+        let mut explanation = look_into(network, &game, &settings)?;
         Ok(match is_page {
             true => Html(page(&[explanation], None).html).into_response(),
-            false => Json(json!({ "explanation": explanation })).into_response(),
+            false => {
+                explanation.attention.take_if(|_| !wants_attention);
+                Json(json!({ "explanation": explanation })).into_response()
+            }
         })
     })
     .await

@@ -8,16 +8,17 @@ use axum::http::header;
 use axum::response::IntoResponse;
 use std::sync::Arc;
 
-/// Whether the process lives.
-#[cfg_attr(test, utoipa::path(get, path = "/healthz", responses((status = 200, description = "It does", body = String))))]
+/// Liveness: whether the process runs.
+#[cfg_attr(test, utoipa::path(get, path = "/healthz", responses((status = 200, description = "The process runs", body = String))))]
 pub(in crate::serve) async fn healthz() -> &'static str {
     "ok"
 }
 
-/// Whether requests are taken: not while the network is loaded, nor at the end.
+/// Readiness: whether requests are taken. They are not while networks are loaded, nor while
+/// the server shuts down.
 #[cfg_attr(test, utoipa::path(get, path = "/readyz", responses(
-    (status = 200, description = "They are", body = String),
-    (status = 503, description = "Not at present", body = Problem, content_type = "application/problem+json"),
+    (status = 200, description = "Requests are taken", body = String),
+    (status = 503, description = "No requests are taken at present", body = Problem, content_type = "application/problem+json"),
 )))]
 pub(in crate::serve) async fn readyz(
     Shared(state): Shared<Arc<State>>,

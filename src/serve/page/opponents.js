@@ -1,6 +1,6 @@
-// Who can be chosen: agents and networks, in lists.
+// Who can be asked: agents and networks.
 
-import { element } from "./board.js";
+import { element } from "./dom.js";
 
 /** What the server has, from `/v1/agents`. */
 export const server = { agents: [], networks: [], limits: {} };
@@ -31,20 +31,23 @@ function players() {
   return own.map((player) => ({ ...player, title: byName.get(player.network)?.title ?? player.network }));
 }
 
-/** Fills a list with the players; `chosen` is the agent that comes first. */
-export function listPlayers(select, chosen) {
-  select.replaceChildren(
-    ...players().map((player, index) => {
-      const text = `${player.agent}: ${words[player.agent]} (${player.title})`;
-      const option = element("option", { value: index, textContent: text });
-      option.selected = player.agent === chosen && player.isUsual;
-      return option;
-    }),
-  );
+/** The player of an agent with its own network. */
+export const usualPlayer = (agent) => players().find((it) => it.agent === agent && it.isUsual);
+
+/** Fills a list with the players; `chosen` is the agent that comes first. `none`, if given,
+ * is the entry for no one of them. */
+export function listPlayers(select, chosen, none) {
+  const options = players().map((player, index) => {
+    const text = `${player.agent}: ${words[player.agent]} (${player.title})`;
+    const selected = player.agent === chosen && player.isUsual;
+    return element("option", { value: index, textContent: text, selected });
+  });
+  if (none) options.unshift(element("option", { value: "", textContent: none }));
+  select.replaceChildren(...options);
 }
 
-/** The player that a list has chosen. */
-export const chosenPlayer = (select) => players()[select.value];
+/** The player that a list has chosen, if any. */
+export const chosenPlayer = (select) => (select.value === "" ? undefined : players()[select.value]);
 
 /** Fills a list with networks. */
 export function listNetworks(select, suits, chosen) {

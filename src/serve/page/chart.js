@@ -1,0 +1,63 @@
+// Charts of lines, as SVG.
+
+import { element, svg } from "./dom.js";
+
+const WIDTH = 360;
+const HEIGHT = 200;
+const MARGIN = { top: 8, right: 52, bottom: 30, left: 38 };
+/** Between the names at the lines' ends. */
+const LEADING = 13;
+
+/** Draws lines of `points` `[x, y]`, each with a `name` at its end. An axis has `from`,
+ * `to`, `ticks` and a `label`, and may have a `format`; `marked` is an x with a rule. */
+export function chart(lines, { x, y, marked, words }) {
+  const across = scale(x, MARGIN.left, WIDTH - MARGIN.right);
+  const up = scale(y, HEIGHT - MARGIN.bottom, MARGIN.top);
+  const drawing = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "chart", role: "img", "aria-label": words });
+  for (const tick of y.ticks) {
+    drawing.append(
+      svg("line", { class: "grid", x1: MARGIN.left, x2: WIDTH - MARGIN.right, y1: up(tick), y2: up(tick) }),
+      svg("text", { class: "tick", x: MARGIN.left - 5, y: up(tick) + 3.5, "text-anchor": "end" }, label(y, tick)),
+    );
+  }
+  for (const tick of x.ticks) {
+    drawing.append(svg("text", { class: "tick", x: across(tick), y: HEIGHT - MARGIN.bottom + 14, "text-anchor": "middle" }, label(x, tick)));
+  }
+  drawing.append(svg("text", { class: "tick", x: (MARGIN.left + WIDTH - MARGIN.right) / 2, y: HEIGHT - 3, "text-anchor": "middle" }, x.label));
+  if (marked !== undefined) {
+    drawing.append(svg("line", { class: "marked", x1: across(marked), x2: across(marked), y1: MARGIN.top, y2: HEIGHT - MARGIN.bottom }));
+  }
+  const ends = spread(lines.map(({ points }) => up(points.at(-1)[1])));
+  for (const [index, { name, points }] of lines.entries()) {
+    const path = points.map(([px, py], at) => `${at ? "L" : "M"}${across(px).toFixed(1)} ${up(py).toFixed(1)}`).join("");
+    drawing.append(
+      svg("path", { class: `line line-${index}`, d: path }, svg("title", {}, name)),
+      svg("text", { class: `name line-${index}`, x: WIDTH - MARGIN.right + 6, y: ends[index] + 4 }, name),
+    );
+  }
+  return drawing;
+}
+
+const label = ({ format = String }, tick) => format(tick);
+
+function scale({ from, to }, low, high) {
+  return (value) => low + ((value - from) / (to - from)) * (high - low);
+}
+
+/** Moves places apart that are too close to be read, in their order. */
+function spread(places) {
+  const order = places.map((place, index) => [place, index]).sort(([one], [other]) => one - other);
+  const most = HEIGHT - MARGIN.bottom;
+  for (let at = 1; at < order.length; at += 1) {
+    order[at][0] = Math.max(order[at][0], order[at - 1][0] + LEADING);
+  }
+  for (let at = order.length - 1, limit = most; at >= 0; at -= 1, limit = order[at + 1][0] - LEADING) {
+    order[at][0] = Math.min(order[at][0], limit);
+  }
+  const spreaded = [];
+  for (const [place, index] of order) spreaded[index] = place;
+  return spreaded;
+}
+
+/** The colour key of a line, beside its name in a list. */
+export const key = (index) => element("i", { className: `key line-${index}` });

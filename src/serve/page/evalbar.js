@@ -1,0 +1,49 @@
+// The bar beside the board: what White can expect. It is empty until something is known.
+
+import { element } from "./dom.js";
+import { expected, percent, scoreText, whites } from "./score.js";
+
+export class EvalBar {
+  constructor(place) {
+    this.place = place;
+    this.fill = element("i");
+    this.text = element("b");
+    place.append(this.fill, this.text);
+    place.setAttribute("role", "meter");
+    place.setAttribute("aria-valuemin", "0");
+    place.setAttribute("aria-valuemax", "100");
+    this.clear();
+  }
+
+  /** Shows a line's score and results, which are those of the side to move. */
+  show({ score, wdl }, turn) {
+    const results = whites(wdl, turn);
+    const share = 100 * expected(results);
+    const [win, draw, loss] = results.map(percent);
+    this.place.classList.add("known");
+    this.place.classList.toggle("black", share < 50);
+    this.fill.style.height = `${share}%`;
+    this.text.textContent = scoreText(score, turn).replace(/[+−]/, "").replace(/\.(\d)\d$/, ".$1");
+    this.place.setAttribute("aria-valuenow", Math.round(share));
+    this.say(`Evaluation ${scoreText(score, turn)}: White wins ${win}, draw ${draw}, Black wins ${loss}`);
+  }
+
+  clear() {
+    this.place.classList.remove("known", "black");
+    this.fill.style.height = "0";
+    this.text.textContent = "";
+    this.place.setAttribute("aria-valuenow", "50");
+    this.say("Evaluation: not known yet");
+  }
+
+  /** White's end is at the foot where White's side of the board is. */
+  turn(orientation) {
+    this.place.classList.toggle("flipped", orientation === "black");
+  }
+
+  say(words) {
+    this.place.title = words;
+    this.place.ariaLabel = words;
+    this.place.setAttribute("aria-valuetext", words);
+  }
+}

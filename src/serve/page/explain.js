@@ -1,0 +1,215 @@
+// What a network sees in the position that is studied.
+
+import { html, isAbort, post } from "./api.js";
+import { Board } from "./board.js";
+import { chart } from "./chart.js";
+import { element, finder, settled, trouble } from "./dom.js";
+import * as compare from "./compare.js";
+import * as imagine from "./imagine.js";
+import { listNetworks, network } from "./opponents.js";
+import { percent } from "./score.js";
+import { save } from "./store.js";
+import * as studying from "./study.js";
+
+/** Milliseconds that a position stands before it is explained. */
+const WAIT = 250;
+/** Rows of a table, and lines of a chart. */
+const ROWS = 8;
+const LINES = 5;
+
+const { study } = studying;
+const at = finder("explain");
+const form = at("form");
+const board = new Board(at("board"), { select: look });
+
+/** The square whose attention is shown. */
+let square = "e4";
+let isShown = false;
+/** Answers for the position on the board, by their questions. */
+let answers = new Map();
+let waiting;
+
+const nameOf = (index) => "abcdefgh"[index % 8] + (1 + (index >> 3));
+const indexOf = (name) => name.charCodeAt(0) - 97 + 8 * (Number(name[1]) - 1);
+const signed = (value) => `${value < 0 ? "−" : "+"}${Math.abs(Math.round(100 * value))} %`;
+
+function draw() {
+  if (!isShown) return;
+  board.show(studying.game(), { orientation: study.view });
+  answers = new Map();
+  compare.show(studying.game());
+  imagine.show(studying.game());
+  explainSoon();
+}
+
+/** Asks, unless it was asked already. */
+async function asked(path, body) {
+  const question = path + JSON.stringify(body);
+  if (!answers.has(question)) answers.set(question, post(path, body, waiting.signal));
+  return answers.get(question);
+}
+
+const explainSoon = settled(explain, WAIT);
+
+async function explain() {
+  waiting?.abort();
+  waiting = new AbortController();
+  const { network: name, view, elo } = Object.fromEntries(new FormData(form));
+  const isAttention = view === "attention";
+  const reads = network(name)?.ratings;
+  for (const it of form.querySelectorAll(".attention")) it.hidden = !isAttention;
+  at("rated").hidden = !reads || isAttention;
+  const ending = studying.game().ending();
+  board.light(new Array(64).fill(0));
+  board.arrows([]);
+  at("figure").replaceChildren();
+  at("legend").textContent = "";
+  if (ending) return say(`The game is over: ${ending.why}. There is nothing to explain.`);
+  const request = { ...studying.game().request(), network: name };
+  const current = answers;
+  try {
+    if (isAttention) return showAttention(await attention(request), current);
+    say("The network is being looked into…");
+    const question = { ...request, attention: false, ...(reads && { elo: Number(elo) }) };
+    const { explanation } = await asked("/v1/explain", question);
+    if (current === answers && form.elements.view.value === view) views[view](explanation);
+    trouble("");
+  } catch (error) {
+    if (isAbort(error)) return;
+    say("");
+    trouble(error.message);
+  }
+}
+
+const say = (text) => (at("status").textContent = text);
+
+// Attention
+
+function attention(request) {
+  const { layer, head } = form.elements;
+  return asked("/v1/attention", { ...request, layer: Number(layer.value), head: Number(head.value) });
+}
+
+function showAttention(seen, current) {
+  if (current !== answers || form.elements.view.value !== "attention") return;
+  const { layer, layers, head, heads } = seen;
+  form.elements.layer.max = layers;
+  form.elements.head.max = heads;
+  const weights = seen.weights[indexOf(square)];
+  board.light(weights);
+  const squares = weights.map((weight, index) => [weight, nameOf(index)]).sort(([one], [other]) => other - one);
+  const most = squares.slice(0, 4).map(([weight, name]) => `${name} ${percent(weight)}`);
+  say(`From ${square} the head looks at ${most.join(", ")}.`);
+  at("legend").textContent = `Layer ${layer} of ${layers}, head ${head} of ${heads}. Click a square to see where the head looks from there.`;
+  trouble("");
+}
+
+/** Shows where a square looks. */
+function look(name) {
+  square = name;
+  if (form.elements.view.value === "attention") explain();
+}
+
+// Pictures
+
+const chosen = ({ moves, chosen }) => moves[chosen];
+const capital = (text) => text[0].toUpperCase() + text.slice(1);
+const PIECES = { p: "pawn", n: "knight", b: "bishop", r: "rook", q: "queen", k: "king" };
+
+function table(head, rows) {
+  const cells = (kind, texts) => texts.map((textContent) => element(kind, { textContent }));
+  const made = rows.map((row) => element("tr", {}, ...cells("td", row)));
+  return element("table", {}, element("tr", {}, ...cells("th", head)), ...made);
+}
+
+const views = {
+  /** What the value loses without each piece. */
+  pieces(explanation) {
+    const { q, pieces } = explanation.occlusion;
+    const worth = pieces.filter((it) => it.q !== null).map((it) => ({ ...it, worth: (q - it.q) / 2 }));
+    const weights = new Array(64).fill(0);
+    for (const it of worth) weights[it.square] = it.worth;
+    board.light(weights);
+    worth.sort((one, other) => Math.abs(other.worth) - Math.abs(one.worth));
+    say("The pieces on which the network's judgement rests.");
+    at("legend").textContent = "Each piece is removed in turn. Red: the side to move would expect to score less without it. Blue: more.";
+    const rows = worth.slice(0, ROWS).map(({ piece, square: on, worth: share }) => [
+      `${piece === piece.toUpperCase() ? "White" : "Black"} ${PIECES[piece.toLowerCase()]} ${nameOf(on)}`,
+      signed(share),
+    ]);
+    at("figure").replaceChildren(table(["piece", "worth in expected score"], rows));
+  },
+
+  /** What each square contributes to the move. */
+  squares(explanation) {
+    const { squares } = explanation.gradients.move;
+    const { san, uci } = chosen(explanation);
+    board.light(squares);
+    board.arrows([{ uci, share: 0.5 }]);
+    say(`The squares that speak for ${san}.`);
+    at("legend").textContent = `Integrated gradients of the probability of ${san}. Red squares speak for the move, blue ones against it.`;
+    const rows = squares.map((value, index) => [nameOf(index), value]).sort(([, one], [, other]) => Math.abs(other) - Math.abs(one));
+    at("figure").replaceChildren(table(["square", "share of log probability"], rows.slice(0, ROWS).map(([name, value]) => [name, value.toFixed(2)])));
+  },
+
+  /** The probabilities of moves after each layer. */
+  layers(explanation) {
+    const { lens, moves } = explanation;
+    const best = moves.map(({ san, uci, prior }, index) => ({ san, uci, prior, index })).sort((one, other) => other.prior - one.prior).slice(0, LINES);
+    const lines = best.map(({ san, index }) => ({ name: san, points: lens.map(({ layer, policy }) => [layer, policy[index]]) }));
+    const layers = lens.map(({ layer }) => layer);
+    board.arrows(best.map(({ uci, prior }) => ({ uci, share: prior })));
+    say(`The policy's first move is ${best[0].san}, at ${percent(best[0].prior)}.`);
+    at("legend").textContent = "The probability of each move if it were read off after this layer. Only the last layer was trained to be read.";
+    at("figure").replaceChildren(chart(lines, {
+      x: { from: layers[0], to: layers.at(-1), ticks: layers, label: "layer" },
+      y: { from: 0, to: 1, ticks: [0, 0.5, 1], format: (value) => `${100 * value} %` },
+      words: "The probability of each move after each layer",
+    }));
+  },
+};
+
+form.addEventListener("input", explainSoon);
+form.addEventListener("submit", (event) => event.preventDefault());
+at("save").addEventListener("click", async () => {
+  say("The explanation is being written…");
+  try {
+    const page = await html("/v1/explain", { ...studying.game().request(), network: form.elements.network.value });
+    save(page, "explanation.html", "text/html");
+    say("The explanation is saved: a page of its own, with every layer and head.");
+    trouble("");
+  } catch (error) {
+    say("");
+    trouble(error.message);
+  }
+});
+at("previous").addEventListener("click", () => studying.step(-1));
+at("next").addEventListener("click", () => studying.step(1));
+at("flip").addEventListener("click", studying.flip);
+at("analyse").addEventListener("click", () => (location.hash = "#analyse"));
+
+export const { press } = studying;
+
+export function begin() {
+  const hasEyes = ({ family }) => family !== "gpt" && family !== "none";
+  listNetworks(form.elements.network, hasEyes, "main");
+  compare.begin();
+  imagine.begin();
+  studying.watch(draw);
+  const isPossible = form.elements.network.options.length > 0;
+  document.querySelector('nav a[href="#explain"]').hidden = !isPossible;
+}
+
+/** Opens the part; the address may name a position. */
+export function enter(fen) {
+  isShown = true;
+  studying.open(fen || studying.fen());
+  draw();
+  board.redraw();
+  imagine.redraw();
+}
+
+export function leave() {
+  isShown = false;
+  waiting?.abort();
+}

@@ -1,0 +1,71 @@
+// FENs, and what is wrong with one in a player's words.
+
+import { Chess } from "/board/chessops/chess.js";
+import { makeFen, parseFen } from "/board/chessops/fen.js";
+import { opposite } from "/board/chessops/util.js";
+
+/** Whether a text is meant as a FEN rather than as moves. */
+export const isFen = (text) => /^\s*[pnbrqkPNBRQK1-8]+\//.test(text);
+
+/** The position of a FEN; throws what is wrong with it. */
+export function readFen(text) {
+  const fen = text.trim().replace(/\s+/g, " ");
+  const problem = boardProblem(fen.split(" ")[0]) ?? fieldProblem(fen.split(" "));
+  if (problem) throw new Error(problem);
+  const setup = parseFen(fen).unwrap(
+    (it) => it,
+    () => {
+      throw new Error("This is not a FEN: see the fields after the board.");
+    },
+  );
+  const illegal = setupProblem(setup);
+  if (illegal) throw new Error(illegal);
+  return Chess.fromSetup(setup).unwrap(
+    (it) => it,
+    () => {
+      throw new Error("The rules of chess do not allow this position.");
+    },
+  );
+}
+
+export const fenOf = (position) => makeFen(position.toSetup());
+
+function boardProblem(board) {
+  const ranks = board.split("/");
+  if (ranks.length !== 8) return `A FEN has eight ranks with slashes between them; this one has ${ranks.length}.`;
+  for (const [index, rank] of ranks.entries()) {
+    const name = `Rank ${8 - index} (${rank || "empty"})`;
+    const foreign = rank.match(/[^pnbrqkPNBRQK1-8]/);
+    if (foreign) return `${name} contains “${foreign[0]}”, which stands for no piece.`;
+    const squares = [...rank].reduce((sum, it) => sum + (Number(it) || 1), 0);
+    if (squares !== 8) return `${name} describes ${squares} squares instead of 8.`;
+  }
+}
+
+function fieldProblem([, turn = "w", castling = "-", passant = "-", half = "0", full = "1", ...rest]) {
+  if (!/^[wb]$/.test(turn)) return `After the board comes w or b for the side to move, not “${turn}”.`;
+  if (!/^(-|[KQkqA-Ha-h]{1,4})$/.test(castling)) return `Castling rights are letters of KQkq or -, not “${castling}”.`;
+  if (!/^(-|[a-h][36])$/.test(passant)) return `The en passant square is - or on rank 3 or 6, not “${passant}”.`;
+  if (!/^\d+$/.test(half) || !/^\d+$/.test(full)) return "A FEN ends in two numbers: half-moves since a capture, and the move's number.";
+  if (rest.length) return `A FEN has six fields; “${rest.join(" ")}” comes after them.`;
+}
+
+function setupProblem(setup) {
+  const { board, turn } = setup;
+  for (const color of ["white", "black"]) {
+    const kings = board.pieces(color, "king").size();
+    const name = color === "white" ? "White" : "Black";
+    if (kings === 0) return `${name} has no king.`;
+    if (kings > 1) return `${name} has ${kings} kings.`;
+  }
+  for (const square of board.pawn) {
+    if (square < 8 || square > 55) return "A pawn cannot stand on the first or the last rank.";
+  }
+  const position = Chess.default();
+  position.board = board;
+  position.turn = opposite(turn);
+  if (position.isCheck()) {
+    const [mover, other] = turn === "white" ? ["White", "Black"] : ["Black", "White"];
+    return `${other} is in check although it is ${mover}'s move.`;
+  }
+}

@@ -1,0 +1,77 @@
+// Why a typed move cannot be played, in a player's words.
+
+import { parseUci, parseSquare, makeSquare } from "/board/chessops/util.js";
+import { makeSan } from "/board/chessops/san.js";
+
+const NAMES = { K: "king", Q: "queen", R: "rook", B: "bishop", N: "knight" };
+const COLORS = { white: "White", black: "Black" };
+const SAN = /^([KQRBN]?)([a-h]?)([1-8]?)x?([a-h][1-8])(=?[QRBNqrbn])?[+#!?]*$/;
+
+/** Says why `text` is no legal move in a position. */
+export function whyIllegal(position, text) {
+  const typed = text.trim();
+  if (/^[o0]-?[o0](-?[o0])?[+#]*$/i.test(typed)) return castling(position, typed);
+  const uci = /^[a-h][1-8][a-h][1-8]/i.test(typed) && parseUci(typed.toLowerCase());
+  if (uci) return fromTo(position, uci);
+  const san = typed.match(SAN);
+  if (!san) return `“${typed}” is not a move. Type e4, Nf3, exd5, O-O or e2e4.`;
+  return named(position, san);
+}
+
+function fromTo(position, { from, to, promotion }) {
+  const piece = position.board.get(from);
+  if (!piece) return `There is no piece on ${makeSquare(from)}.`;
+  if (piece.color !== position.turn) return `The ${piece.role} on ${makeSquare(from)} is ${COLORS[piece.color]}'s, and it is ${COLORS[position.turn]}'s move.`;
+  if (piece.role === "pawn" && (to < 8 || to > 55) && !promotion && position.dests(from).has(to)) {
+    return `The pawn promotes: type ${makeSquare(from)}${makeSquare(to)}q for a queen.`;
+  }
+  return cannotReach(position, piece.role, from, to);
+}
+
+function named(position, [text, letter, file, rank, target, promotion]) {
+  const role = NAMES[letter] ?? "pawn";
+  const to = parseSquare(target);
+  const own = [...position.board.pieces(position.turn, role)];
+  if (!own.length) return `${COLORS[position.turn]} has no ${role}.`;
+  const suits = (square) => (!file || makeSquare(square)[0] === file) && (!rank || makeSquare(square)[1] === rank);
+  const able = own.filter((from) => suits(from) && position.dests(from).has(to));
+  if (able.length > 1) {
+    const sans = able.map((from) => makeSan(position, { from, to }));
+    return `Two ${role}s can go to ${target}: type ${sans.join(" or ")}.`;
+  }
+  if (able.length === 1 && role === "pawn" && !promotion) return `The pawn promotes: type ${text}=Q for a queen.`;
+  const candidates = own.filter(suits);
+  if (candidates.length === 1) return cannotReach(position, role, candidates[0], to);
+  const pinned = candidates.find((from) => reaches(position, from, to));
+  if (pinned !== undefined) return cannotReach(position, role, pinned, to);
+  return `No ${role} of ${COLORS[position.turn]}'s can go to ${target}.`;
+}
+
+/** Whether a piece could go there if its king were safe. */
+function reaches(position, from, to) {
+  return position.dests(from, { ...position.ctx(), king: undefined }).has(to);
+}
+
+function cannotReach(position, role, from, to) {
+  const place = `The ${role} on ${makeSquare(from)}`;
+  const target = position.board.get(to);
+  if (target?.color === position.turn) return `${place} cannot go to ${makeSquare(to)}: your own ${target.role} stands there.`;
+  if (role === "king" && position.kingAttackers(to, position.turn === "white" ? "black" : "white", position.board.occupied.without(from)).nonEmpty()) {
+    return `The king cannot go to ${makeSquare(to)}: it would be in check there.`;
+  }
+  if (role !== "king" && reaches(position, from, to)) {
+    return position.isCheck() ? "Your king is in check, and this move leaves it there." : `${place} is pinned: the move would leave your king in check.`;
+  }
+  return `${place} cannot go to ${makeSquare(to)}.`;
+}
+
+function castling(position, text) {
+  const side = text.replace(/[^o0]/gi, "").length === 3 ? "a" : "h";
+  const { rook, path } = position.castles;
+  const [own, way] = [rook[position.turn][side], path[position.turn][side]];
+  const name = side === "a" ? "on the queen's side" : "on the king's side";
+  if (own === undefined) return `You can no longer castle ${name}: the king or the rook has moved, or is not in its place.`;
+  if (position.isCheck()) return "You cannot castle out of check.";
+  if (way.intersect(position.board.occupied).nonEmpty()) return `You cannot castle ${name} yet: pieces stand between king and rook.`;
+  return `You cannot castle ${name}: the king would pass over or come to an attacked square.`;
+}

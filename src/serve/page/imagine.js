@@ -1,0 +1,66 @@
+// The future that a network of the family diffusion imagines.
+
+import { post } from "./api.js";
+import { Board } from "./board.js";
+import { finder, trouble } from "./dom.js";
+import { server } from "./opponents.js";
+
+const details = document.getElementById("imagine");
+const at = finder("imagine");
+const form = at("form");
+const board = new Board(at("board"));
+board.ground.set({ animation: { enabled: false }, coordinates: false });
+
+let game;
+let imagined;
+
+/** Shows another position. */
+export function show(position) {
+  game = position;
+  imagined = undefined;
+}
+
+/** A board of letters, from a1 to h8, as a FEN has it. */
+function placement(letters) {
+  const rows = [7, 6, 5, 4, 3, 2, 1, 0].map((row) => letters.slice(8 * row, 8 * row + 8));
+  return rows.map((row) => row.replace(/\.+/g, (gap) => gap.length)).join("/");
+}
+
+function draw() {
+  if (!imagined) return;
+  const { step, ply } = form.elements;
+  const { boards, moves } = imagined.steps[step.value - 1];
+  const { pieces, known } = boards[ply.value - 1];
+  const custom = new Map();
+  [...known].forEach((it, index) => {
+    if (it === "0") custom.set("abcdefgh"[index % 8] + (1 + (index >> 3)), "unknown");
+  });
+  board.ground.set({ fen: placement(pieces), highlight: { custom }, movable: { color: undefined } });
+  const told = moves.map(({ uci, probability, known }) => `${uci} ${Math.round(100 * probability)} %${known ? "" : "?"}`);
+  at("status").textContent = `Ply ${ply.value} after step ${step.value}; grey squares are not known yet. Moves: ${told.join(", ")}. Legal line: ${imagined.line.join(" ")}.`;
+}
+
+form.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const denoiser = server.networks.find(({ family }) => family === "diffusion");
+  const steps = Number(form.elements.steps.value);
+  try {
+    const answer = await post("/v1/explain", { ...game.request(), network: denoiser.name, steps });
+    imagined = answer.denoising;
+    const { step, ply } = form.elements;
+    step.max = step.value = imagined.steps.length;
+    ply.max = imagined.steps[0].boards.length;
+    draw();
+    trouble("");
+  } catch (error) {
+    trouble(error.message);
+  }
+});
+form.addEventListener("input", draw);
+details.addEventListener("toggle", () => board.redraw());
+
+export function begin() {
+  details.hidden = !server.networks.some(({ family }) => family === "diffusion");
+}
+
+export const redraw = () => board.redraw();

@@ -1,0 +1,75 @@
+// The moves that people play, by their rating.
+
+import { isAbort, post } from "./api.js";
+import { chart, key } from "./chart.js";
+import { element, finder, settled, trouble } from "./dom.js";
+import { network } from "./opponents.js";
+import { percent } from "./score.js";
+import { study, game, play } from "./study.js";
+
+/** Moves that have a line of their own. */
+const LINES = 6;
+/** Milliseconds that a position stands before it is asked about. */
+const WAIT = 150;
+
+const at = finder("people");
+let waiting;
+
+/** A share at a rating between those that were asked about. */
+function shareAt({ ratings, shares }, rating) {
+  const above = ratings.findIndex((it) => it >= rating);
+  if (above <= 0) return shares.at(above === 0 ? 0 : -1);
+  const part = (rating - ratings[above - 1]) / (ratings[above] - ratings[above - 1]);
+  return shares[above - 1] * (1 - part) + shares[above] * part;
+}
+
+const ask = settled(async (node) => {
+  waiting?.abort();
+  waiting = new AbortController();
+  try {
+    node.people = await post("/v1/people", game().request(), waiting.signal);
+    if (node === study.node) draw();
+  } catch (error) {
+    if (!isAbort(error)) trouble(error.message);
+  }
+}, WAIT);
+
+/** Shows the position on the board, which is asked about unless it has been. */
+export function show() {
+  const { node } = study;
+  const isOver = Boolean(game().ending());
+  const reads = network("human")?.ratings;
+  const none = reads ? (isOver ? "The game is over here." : "") : "No network here knows what people play.";
+  at("none").textContent = none;
+  at("none").hidden = !none;
+  for (const name of ["chart", "moves"]) at(name).hidden = Boolean(none);
+  at("rating").closest(".rated").hidden = Boolean(none);
+  if (none) return;
+  if (node.people) draw();
+  else ask(node);
+}
+
+function draw() {
+  const { ratings, moves } = study.node.people;
+  const rating = Number(at("rating").value);
+  const lines = moves.slice(0, LINES).map(({ san, shares }) => ({ name: san, points: ratings.map((it, index) => [it, shares[index]]) }));
+  const most = Math.max(...moves.slice(0, LINES).flatMap(({ shares }) => shares));
+  const top = Math.min(1, Math.ceil(most * 5 + 0.25) / 5);
+  const share = (value) => `${Math.round(100 * value)} %`;
+  const drawing = chart(lines, {
+    x: { from: ratings[0], to: ratings.at(-1), ticks: [600, 1000, 1400, 1800, 2200, 2600], label: "rating" },
+    y: { from: 0, to: top, ticks: [0, top / 2, top], format: share },
+    marked: rating,
+    words: "The share of players who play each move, from 600 to 2600",
+  });
+  at("chart").replaceChildren(drawing);
+  const shown = moves.slice(0, LINES).map((move, index) => ({ ...move, index, share: shareAt({ ratings, shares: move.shares }, rating) }));
+  shown.sort((one, other) => other.share - one.share);
+  at("moves").replaceChildren(...shown.map(({ san, uci, index, share }) => {
+    const button = element("button", { type: "button" }, key(index), element("b", { textContent: san }), element("span", { textContent: percent(share) }));
+    button.addEventListener("click", () => play(game().legal(uci)));
+    return element("li", {}, button);
+  }));
+}
+
+at("rating").addEventListener("input", () => study.node.people && draw());

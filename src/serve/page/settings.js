@@ -1,0 +1,67 @@
+// What a person has chosen for the page, kept in the browser.
+
+import { svg } from "./dom.js";
+import { recall, remember } from "./store.js";
+
+const USUAL = { theme: "auto", board: "wood", pieces: "cburnett", sound: true, coordinates: true };
+const LETTERS = { pawn: "p", knight: "n", bishop: "b", rook: "r", queen: "q", king: "k" };
+
+const dialog = document.getElementById("settings");
+const form = dialog.querySelector("form");
+const chosen = { ...USUAL, ...recall("settings", {}) };
+
+export const setting = (name) => chosen[name];
+
+function apply() {
+  const { dataset } = document.documentElement;
+  dataset.theme = chosen.theme;
+  dataset.board = chosen.board;
+  dataset.pieces = chosen.pieces;
+  dataset.coordinates = chosen.coordinates ? "on" : "off";
+  if (chosen.pieces === "tessera") drawPieces();
+}
+
+/** Makes the second set of pieces from its drawings, once. */
+async function drawPieces() {
+  if (document.adoptedStyleSheets.length) return;
+  const sheet = new CSSStyleSheet();
+  document.adoptedStyleSheets.push(sheet);
+  const text = await (await fetch("/page/pieces.svg")).text();
+  const drawings = new DOMParser().parseFromString(`<svg xmlns="http://www.w3.org/2000/svg">${text}</svg>`, "image/svg+xml");
+  const rules = Object.entries(LETTERS).flatMap(([role, letter]) => {
+    const drawing = drawings.getElementById(`piece-${letter}`);
+    return ["white", "black"].map((color) => {
+      const image = `data:image/svg+xml,${encodeURIComponent(picture(drawing, color))}`;
+      return `[data-pieces="tessera"] .cg-wrap piece.${role}.${color} { background-image: url("${image}"); }`;
+    });
+  });
+  sheet.replaceSync(rules.join("\n"));
+}
+
+function picture(drawing, color) {
+  const [fill, stroke] = color === "white" ? ["#fdfdfb", "#2b2b2e"] : ["#2b2b2e", "#0f1013"];
+  const style = `stroke-width="1.3" stroke-linejoin="round" fill="${fill}" stroke="${stroke}"`;
+  const mark = color === "white" ? stroke : "#d8d6d0";
+  const inside = drawing.innerHTML.replaceAll('class="mark"', `stroke="${mark}"`);
+  const root = svg("svg", { viewBox: "3 3 34 34" });
+  return root.outerHTML.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"').replace("></svg>", `><g ${style}>${inside}</g></svg>`);
+}
+
+form.addEventListener("change", () => {
+  for (const { name, type, checked, value } of form.elements) {
+    if (!name || (type === "radio" && !checked)) continue;
+    chosen[name] = type === "checkbox" ? checked : value;
+  }
+  remember("settings", chosen);
+  apply();
+});
+document.getElementById("settings-open").addEventListener("click", () => {
+  for (const [name, value] of Object.entries(chosen)) {
+    const field = form.elements[name];
+    if (typeof value === "boolean") field.checked = value;
+    else field.value = value;
+  }
+  dialog.showModal();
+});
+dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
+apply();

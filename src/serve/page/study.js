@@ -1,0 +1,105 @@
+// The game that Analyse and Explain look at, and the position of it that is on the board.
+
+import * as address from "./address.js";
+import { settled, trouble } from "./dom.js";
+import { fenOf } from "./fen.js";
+import { INITIAL_FEN, opposite } from "./game.js";
+import { recall, remember } from "./store.js";
+import { Tree } from "./tree.js";
+
+/** The parts that show it. */
+const PARTS = ["analyse", "explain"];
+
+const tree = new Tree();
+export const study = { tree, node: tree.root, view: "white" };
+
+/** The game up to the position on the board. */
+export const game = () => study.tree.game(study.node);
+
+/** Calls `draw` whenever another position is on the board. */
+export const watch = (draw) => addEventListener("study", draw);
+
+function changed() {
+  dispatchEvent(new CustomEvent("study"));
+  const { part } = address.read();
+  if (PARTS.includes(part)) address.write(part, fen());
+  store();
+}
+
+/** The position's FEN; nothing for the initial one. */
+export function fen() {
+  const here = fenOf(study.node.position);
+  return here === INITIAL_FEN ? undefined : here;
+}
+
+export function choose(node) {
+  study.node = node;
+  changed();
+}
+
+/** Goes so many moves on, or back. */
+export function step(by) {
+  let { node } = study;
+  for (; by < 0 && node.parent; by += 1) node = node.parent;
+  for (; by > 0 && node.children.length; by -= 1) node = node.children[0];
+  choose(node);
+}
+
+/** Plays a legal move from the position on the board. */
+export const play = (move) => choose(study.tree.play(study.node, move));
+
+export function flip() {
+  study.view = opposite(study.view);
+  changed();
+}
+
+/** Loads a FEN, a PGN, or moves; throws if there is nothing to be read. Returns what could
+ * not be read after a good beginning. */
+export function load(text) {
+  const { tree, problem } = Tree.read(text);
+  study.tree = tree;
+  trouble("");
+  choose(tree.end());
+  return problem;
+}
+
+/** A key that goes through the moves. */
+export function press(key) {
+  const steps = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity };
+  if (key in steps) step(steps[key]);
+  else if (key === "f") flip();
+  else return false;
+  return true;
+}
+
+const store = settled(() => {
+  const path = study.node.path().map((node) => node.parent.children.indexOf(node));
+  remember("study", { pgn: study.tree.pgn(), path });
+}, 300);
+
+/** Opens the position of an address: in the game that was kept, if it is there. */
+export function open(wanted = INITIAL_FEN) {
+  if (fenOf(study.node.position) === wanted) return;
+  const kept = restored();
+  if (kept && fenOf(kept.node.position) === wanted) {
+    study.tree = kept.tree;
+    return choose(kept.node);
+  }
+  try {
+    load(wanted);
+  } catch (error) {
+    trouble(`The address has no position that can be shown. ${error.message}`);
+  }
+}
+
+function restored() {
+  try {
+    const { pgn, path } = recall("study");
+    const { tree } = Tree.fromPgn(pgn);
+    const node = path.reduce((at, index) => at.children[index], tree.root);
+    return node && { tree, node };
+  } catch {
+    // Nothing was kept, or nothing that can be read.
+    return undefined;
+  }
+}

@@ -1,0 +1,101 @@
+//! `/v1/people`: the moves that people play, by their rating.
+
+use crate::backend::{BackendError, Batch};
+use crate::chess::{Game, Ratings};
+use crate::review::people::RATINGS;
+use crate::serve::answer::{Asked, PlayedMove};
+use crate::serve::body::Body;
+use crate::serve::networks::Loaded;
+use crate::serve::players::backend_problem;
+use crate::serve::problem::Problem;
+use crate::serve::request::PeopleRequest;
+use crate::serve::state::State;
+use crate::softmax::softmax;
+use axum::Json;
+use axum::extract::State as Shared;
+use serde::Serialize;
+use shakmaty::Position;
+use std::sync::Arc;
+#[cfg(test)]
+use utoipa::ToSchema;
+
+/// The moves that people play, by their rating.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
+pub(in crate::serve) struct PeopleAnswer {
+    #[serde(flatten)]
+    asked: Asked,
+    /// The network's name.
+    network: String,
+    /// The ratings, in ascending order. Both players have the same one.
+    ratings: Vec<u16>,
+    /// The legal moves, by the largest share that one has at any rating.
+    moves: Vec<Popularity>,
+}
+
+/// A move, and how many people play it.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
+pub(in crate::serve) struct Popularity {
+    #[serde(flatten)]
+    mv: PlayedMove,
+    /// The share of players who play it, at each of the ratings.
+    shares: Vec<f32>,
+}
+
+/// The share of players who play each move, at ratings from 600 to 2600.
+#[cfg_attr(test, utoipa::path(post, path = "/v1/people", request_body = PeopleRequest, responses(
+    (status = 200, description = "The moves", body = PeopleAnswer),
+)))]
+pub(in crate::serve) async fn people(
+    Shared(state): Shared<Arc<State>>,
+    Body(request): Body<PeopleRequest>,
+) -> Result<Json<PeopleAnswer>, Problem> {
+    let (game, network) = request.question(&state.config)?;
+    let network = state.networks()?.named(network)?;
+    let properties = network.backend.properties();
+    if !properties.reads_ratings {
+        let detail = format!("the network {} reads no ratings", properties.name);
+        return Err(Problem::field("network", detail));
+    }
+    let _place = state.evaluations.enter()?.await?;
+    let moves = popularity(network, &game).await;
+    let moves = moves.map_err(|error| backend_problem(&error))?;
+    state.metrics.evaluations.inc_by(RATINGS.len() as u64);
+    Ok(Json(PeopleAnswer {
+        asked: Asked::of(&game),
+        network: properties.name.clone(),
+        ratings: RATINGS.to_vec(),
+        moves,
+    }))
+}
+
+/// Every legal move with its share at each rating, in one batch.
+async fn popularity(network: &Loaded, game: &Game) -> Result<Vec<Popularity>, BackendError> {
+    let legal = game.position().legal_moves();
+    let encoder = &network.backend.properties().encoder;
+    let mut batch = Batch::default();
+    for rating in RATINGS {
+        let mut game = game.clone();
+        game.set_ratings(Ratings {
+            white: Some(rating),
+            black: Some(rating),
+        });
+        batch.push(&game, &legal, encoder)?;
+    }
+    let evaluations = network.evaluate(batch).await?;
+    let policies = (0..RATINGS.len()).map(|index| {
+        let mut policy = evaluations.logits(index).to_vec();
+        softmax(&mut policy, 1.0);
+        policy
+    });
+    let policies: Vec<Vec<f32>> = policies.collect();
+    let moves = legal.iter().enumerate().map(|(place, &mv)| Popularity {
+        mv: PlayedMove::among(game, &legal, mv),
+        shares: policies.iter().map(|policy| policy[place]).collect(),
+    });
+    let mut moves: Vec<Popularity> = moves.collect();
+    let largest = |of: &Popularity| of.shares.iter().copied().fold(0.0, f32::max);
+    moves.sort_by(|a, b| largest(b).total_cmp(&largest(a)));
+    Ok(moves)
+}

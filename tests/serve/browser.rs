@@ -88,11 +88,23 @@ impl Browser {
         self.wait(&format!("{is_here} && {is_ready}"));
     }
 
+    /// Loads the page again and waits for it.
+    pub fn reload(&mut self) {
+        self.evaluate("document.body.dataset.ready = ''");
+        self.send("Page.reload", json!({}));
+        self.wait("document.readyState === 'complete' && document.body.dataset.ready");
+    }
+
     /// The page is as wide as a screen of so many pixels.
     pub fn resize(&mut self, width: u32) {
+        self.screen(width, 900);
+    }
+
+    /// The page is shown on a screen of so many pixels.
+    pub fn screen(&mut self, width: u32, height: u32) {
         let is_phone = width < 600;
         let screen =
-            json!({"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": is_phone});
+            json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": is_phone});
         self.send("Emulation.setDeviceMetricsOverride", screen);
     }
 
@@ -201,6 +213,15 @@ impl Browser {
             x + side * (f64::from(file) + 0.5),
             y + side * (7.5 - f64::from(rank)),
         );
+    }
+
+    /// Presses a key and lets it go.
+    pub fn key(&mut self, key: &str) {
+        let text = if key == "Enter" { "\r" } else { "" };
+        for kind in ["keyDown", "keyUp"] {
+            let event = json!({"type": kind, "key": key, "code": key, "text": text});
+            self.send("Input.dispatchKeyEvent", event);
+        }
     }
 
     fn press(&mut self, x: f64, y: f64) {

@@ -166,3 +166,35 @@ fn agents_think_with_the_networks_that_they_need() {
     let (_, problem) = server.problem("/v1/move", r#"{"agent": "world", "network": "main"}"#);
     assert_eq!(problem["field"], "agent");
 }
+
+#[test]
+fn people_are_asked_at_every_rating() {
+    let server = server(&[]);
+    let told = server.json("/v1/people", r#"{"moves": ["e4"]}"#);
+    let ratings = told["ratings"].as_array().unwrap();
+    assert_eq!((&ratings[0], &ratings[10]), (&json!(600), &json!(2600)));
+    assert_eq!(told["network"], "tessera-human");
+    let moves = told["moves"].as_array().unwrap();
+    assert_eq!(moves.len(), 20);
+    for index in 0..ratings.len() {
+        let shares = moves.iter().map(|it| it["shares"][index].as_f64().unwrap());
+        let sum: f64 = shares.sum();
+        assert!((sum - 1.0).abs() < 1e-3, "{sum}");
+    }
+    // They are those that one evaluation has.
+    let body = r#"{"moves": ["e4"], "elo": 1400}"#;
+    let evaluated = server.json("/v1/eval", body);
+    let likeliest = &evaluated["policy"][0];
+    let same = moves
+        .iter()
+        .find(|it| it["uci"] == likeliest["uci"])
+        .unwrap();
+    let [prior, share] = [&likeliest["prior"], &same["shares"][4]].map(|it| it.as_f64().unwrap());
+    assert!((prior - share).abs() < 1e-4, "{prior} {share}");
+    let (_, problem) = server.problem("/v1/people", r#"{"network": "main"}"#);
+    assert_eq!(problem["field"], "network");
+    // Maps are left out of an explanation on request.
+    let explained = server.json("/v1/explain", r#"{"attention": false}"#);
+    assert!(explained["explanation"]["attention"].is_null());
+    assert!(explained["explanation"]["lens"].is_array());
+}

@@ -206,7 +206,7 @@ export function begin() {
 /** Opens the part; the address may name a position. */
 export function enter(fen) {
   isShown = true;
-  studying.open(fen || studying.fen());
+  studying.open(fen);
   draw();
   board.redraw();
 }

@@ -47,11 +47,11 @@ export class Board {
   }
 
   /** Shows a game's last position. `mine` is the colour that may move, `both`, or nothing
-   * because of `why`. */
+   * because of `why`; a plain board does not mark the last move. */
   show(game, options = {}) {
     this.game = game;
     this.options = options;
-    const { orientation = "white", mine, why } = options;
+    const { orientation = "white", mine, why, isPlain } = options;
     const { position } = game;
     const isMine = mine === "both" || mine === position.turn;
     const last = game.moves.at(-1)?.uci;
@@ -61,7 +61,7 @@ export class Board {
       orientation,
       turnColor: position.turn,
       check: position.isCheck(),
-      lastMove: last ? [last.slice(0, 2), last.slice(2, 4)] : [],
+      lastMove: last && !isPlain ? [last.slice(0, 2), last.slice(2, 4)] : [],
       movable: {
         color: isMine ? mine : undefined,
         dests: isMine ? chessgroundDests(position) : new Map(),

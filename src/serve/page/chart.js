@@ -21,7 +21,9 @@ export function chart(lines, { x, y, marked, words }) {
     );
   }
   for (const tick of x.ticks) {
-    drawing.append(svg("text", { class: "tick", x: across(tick), y: HEIGHT - MARGIN.bottom + 14, "text-anchor": "middle" }, label(x, tick)));
+    // The lines' names stand right of the last one.
+    const anchor = tick === x.to ? "end" : "middle";
+    drawing.append(svg("text", { class: "tick", x: across(tick), y: HEIGHT - MARGIN.bottom + 14, "text-anchor": anchor }, label(x, tick)));
   }
   drawing.append(svg("text", { class: "tick", x: (MARGIN.left + WIDTH - MARGIN.right) / 2, y: HEIGHT - 3, "text-anchor": "middle" }, x.label));
   if (marked !== undefined) {
@@ -44,19 +46,22 @@ function scale({ from, to }, low, high) {
   return (value) => low + ((value - from) / (to - from)) * (high - low);
 }
 
-/** Moves places apart that are too close to be read, in their order. */
+/** Moves places apart that are too close to be read, in their order: down, and up again
+ * from the foot. */
 function spread(places) {
-  const order = places.map((place, index) => [place, index]).sort(([one], [other]) => one - other);
-  const most = HEIGHT - MARGIN.bottom;
-  for (let at = 1; at < order.length; at += 1) {
-    order[at][0] = Math.max(order[at][0], order[at - 1][0] + LEADING);
+  const order = places.map((_, index) => index).sort((one, other) => places[one] - places[other]);
+  const moved = [...places];
+  let least = -Infinity;
+  for (const index of order) {
+    moved[index] = Math.max(moved[index], least);
+    least = moved[index] + LEADING;
   }
-  for (let at = order.length - 1, limit = most; at >= 0; at -= 1, limit = order[at + 1][0] - LEADING) {
-    order[at][0] = Math.min(order[at][0], limit);
+  let most = HEIGHT - LEADING;
+  for (const index of order.reverse()) {
+    moved[index] = Math.min(moved[index], most);
+    most = moved[index] - LEADING;
   }
-  const spreaded = [];
-  for (const [place, index] of order) spreaded[index] = place;
-  return spreaded;
+  return moved;
 }
 
 /** The colour key of a line, beside its name in a list. */

@@ -49,6 +49,7 @@ function draw(first, second) {
   };
   const head = (it, name) => element("th", { textContent: it.wdl ? `${name}: wins ${percent(it.wdl.win)}, loses ${percent(it.wdl.loss)}` : name });
   const rows = moves.slice(0, 8).map(([san, one, other]) => element("tr", {}, element("th", { textContent: san }), cell(one), cell(other)));
+  table.hidden = false;
   table.replaceChildren(element("tr", {}, element("th", { textContent: "move" }), head(first, "first"), head(second, "second")), ...rows);
 }
 

@@ -35,7 +35,7 @@ const signed = (value) => `${value < 0 ? "−" : "+"}${Math.abs(Math.round(100 *
 
 function draw() {
   if (!isShown) return;
-  board.show(studying.game(), { orientation: study.view });
+  board.show(studying.game(), { orientation: study.view, isPlain: true });
   answers = new Map();
   compare.show(studying.game());
   imagine.show(studying.game());
@@ -52,6 +52,7 @@ async function asked(path, body) {
 const explainSoon = settled(explain, WAIT);
 
 async function explain() {
+  if (!isShown) return;
   waiting?.abort();
   waiting = new AbortController();
   const { network: name, view, elo } = Object.fromEntries(new FormData(form));
@@ -64,6 +65,7 @@ async function explain() {
   board.arrows([]);
   at("figure").replaceChildren();
   at("legend").textContent = "";
+  if (!name) return say("No network here can be looked into.");
   if (ending) return say(`The game is over: ${ending.why}. There is nothing to explain.`);
   const request = { ...studying.game().request(), network: name };
   const current = answers;
@@ -113,7 +115,6 @@ function look(name) {
 // Pictures
 
 const chosen = ({ moves, chosen }) => moves[chosen];
-const capital = (text) => text[0].toUpperCase() + text.slice(1);
 const PIECES = { p: "pawn", n: "knight", b: "bishop", r: "rook", q: "queen", k: "king" };
 
 function table(head, rows) {
@@ -203,7 +204,7 @@ export function begin() {
 /** Opens the part; the address may name a position. */
 export function enter(fen) {
   isShown = true;
-  studying.open(fen || studying.fen());
+  studying.open(fen);
   draw();
   board.redraw();
   imagine.redraw();

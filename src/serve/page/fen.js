@@ -5,7 +5,7 @@ import { makeFen, parseFen } from "/board/chessops/fen.js";
 import { opposite } from "/board/chessops/util.js";
 
 /** Whether a text is meant as a FEN rather than as moves. */
-export const isFen = (text) => /^\s*[pnbrqkPNBRQK1-8]+\//.test(text);
+export const isFen = (text) => /^\s*(?!1\/2-1\/2)\S+\/\S+\//.test(text);
 
 /** The position of a FEN; throws what is wrong with it. */
 export function readFen(text) {

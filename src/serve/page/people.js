@@ -7,8 +7,9 @@ import { network } from "./opponents.js";
 import { percent } from "./score.js";
 import { study, game, play } from "./study.js";
 
-/** Moves that have a line of their own. */
+/** Moves that have a line of their own, if so many of some rating play them. */
 const LINES = 6;
+const LEAST = 0.02;
 /** Milliseconds that a position stands before it is asked about. */
 const WAIT = 150;
 
@@ -50,10 +51,11 @@ export function show() {
 }
 
 function draw() {
-  const { ratings, moves } = study.node.people;
+  const { ratings } = study.node.people;
+  const moves = study.node.people.moves.slice(0, LINES).filter(({ shares }) => Math.max(...shares) >= LEAST);
   const rating = Number(at("rating").value);
-  const lines = moves.slice(0, LINES).map(({ san, shares }) => ({ name: san, points: ratings.map((it, index) => [it, shares[index]]) }));
-  const most = Math.max(...moves.slice(0, LINES).flatMap(({ shares }) => shares));
+  const lines = moves.map(({ san, shares }) => ({ name: san, points: ratings.map((it, index) => [it, shares[index]]) }));
+  const most = Math.max(...moves.flatMap(({ shares }) => shares));
   const top = Math.min(1, Math.ceil(most * 5 + 0.25) / 5);
   const share = (value) => `${Math.round(100 * value)} %`;
   const drawing = chart(lines, {
@@ -63,7 +65,7 @@ function draw() {
     words: "The share of players who play each move, from 600 to 2600",
   });
   at("chart").replaceChildren(drawing);
-  const shown = moves.slice(0, LINES).map((move, index) => ({ ...move, index, share: shareAt({ ratings, shares: move.shares }, rating) }));
+  const shown = moves.map((move, index) => ({ ...move, index, share: shareAt({ ratings, shares: move.shares }, rating) }));
   shown.sort((one, other) => other.share - one.share);
   at("moves").replaceChildren(...shown.map(({ san, uci, index, share }) => {
     const button = element("button", { type: "button" }, key(index), element("b", { textContent: san }), element("span", { textContent: percent(share) }));

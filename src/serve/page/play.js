@@ -134,7 +134,7 @@ function go() {
 
 function end(result, why) {
   stop();
-  const { game, mine } = match;
+  const { game } = match;
   match.stage = "over";
   game.result = result;
   game.tags.Termination = why;

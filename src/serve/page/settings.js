@@ -31,17 +31,18 @@ async function drawPieces() {
   const rules = Object.entries(LETTERS).flatMap(([role, letter]) => {
     const drawing = drawings.getElementById(`piece-${letter}`);
     return ["white", "black"].map((color) => {
-      const image = `data:image/svg+xml,${encodeURIComponent(picture(drawing, color))}`;
+      const image = `data:image/svg+xml,${encodeURIComponent(picture(drawing, color, role))}`;
       return `[data-pieces="tessera"] .cg-wrap piece.${role}.${color} { background-image: url("${image}"); }`;
     });
   });
   sheet.replaceSync(rules.join("\n"));
 }
 
-function picture(drawing, color) {
+function picture(drawing, color, role) {
   const [fill, stroke] = color === "white" ? ["#fdfdfb", "#2b2b2e"] : ["#2b2b2e", "#0f1013"];
   const style = `stroke-width="1.3" stroke-linejoin="round" fill="${fill}" stroke="${stroke}"`;
-  const mark = color === "white" ? stroke : "#d8d6d0";
+  // The king's cross stands on the square.
+  const mark = color === "white" || role === "king" ? stroke : "#d8d6d0";
   const inside = drawing.innerHTML.replaceAll('class="mark"', `stroke="${mark}"`);
   const root = svg("svg", { viewBox: "3 3 34 34" });
   return root.outerHTML.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"').replace("></svg>", `><g ${style}>${inside}</g></svg>`);

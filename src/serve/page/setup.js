@@ -19,7 +19,8 @@ function opponent({ kind, elo, nodes }) {
     return { ...other, elo, nodes, name: `${other.agent} (${other.title}${level})` };
   }
   if (kind === "engine") return { ...usualPlayer("mcts"), name: "Full strength" };
-  return { ...usualPlayer("human"), elo, name: `Like a player rated ${elo}` };
+  const human = usualPlayer("human");
+  return human.ratings ? { ...human, elo, name: `Like a player rated ${elo}` } : { ...human, name: "Plays like people" };
 }
 
 /** The settings of the game, as the form has them. */
@@ -57,7 +58,8 @@ function checkFen() {
 
 function suit() {
   const other = chosenPlayer(form.elements.player);
-  at("rated").hidden = other ? !other.ratings : form.elements.kind.value !== "human";
+  const isLevelled = (other ?? usualPlayer("human")).ratings;
+  at("rated").hidden = !isLevelled || (!other && form.elements.kind.value !== "human");
   at("nodes").hidden = !other || !searches(other);
   at("custom").hidden = form.elements.clock.value !== "custom";
 }

@@ -1,7 +1,7 @@
 // The game that Analyse and Explain look at, and the position of it that is on the board.
 
 import * as address from "./address.js";
-import { settled, trouble } from "./dom.js";
+import { trouble } from "./dom.js";
 import { fenOf } from "./fen.js";
 import { INITIAL_FEN, opposite } from "./game.js";
 import { recall, remember } from "./store.js";
@@ -10,6 +10,8 @@ import { Tree } from "./tree.js";
 /** The parts that show it. */
 const PARTS = ["analyse", "explain"];
 
+/** Whether a position was opened. */
+let isOpen = false;
 const tree = new Tree();
 export const study = { tree, node: tree.root, view: "white" };
 
@@ -21,9 +23,13 @@ export const watch = (draw) => addEventListener("study", draw);
 
 function changed() {
   dispatchEvent(new CustomEvent("study"));
+  writeAddress();
+  store();
+}
+
+function writeAddress() {
   const { part } = address.read();
   if (PARTS.includes(part)) address.write(part, fen());
-  store();
 }
 
 /** The position's FEN; nothing for the initial one. */
@@ -58,6 +64,7 @@ export function flip() {
 export function load(text) {
   const { tree, problem } = Tree.read(text);
   study.tree = tree;
+  isOpen = true;
   trouble("");
   choose(tree.end());
   return problem;
@@ -72,14 +79,18 @@ export function press(key) {
   return true;
 }
 
-const store = settled(() => {
+function store() {
   const path = study.node.path().map((node) => node.parent.children.indexOf(node));
   remember("study", { pgn: study.tree.pgn(), path });
-}, 300);
+}
 
-/** Opens the position of an address: in the game that was kept, if it is there. */
-export function open(wanted = INITIAL_FEN) {
-  if (fenOf(study.node.position) === wanted) return;
+/** Opens the position of an address, in the game that was kept if it is there; without
+ * one, the position stays that is on the board. */
+export function open(wanted) {
+  if (!isOpen) wanted ||= INITIAL_FEN;
+  const isHere = isOpen && (!wanted || fenOf(study.node.position) === wanted);
+  isOpen = true;
+  if (isHere) return writeAddress();
   const kept = restored();
   if (kept && fenOf(kept.node.position) === wanted) {
     study.tree = kept.tree;

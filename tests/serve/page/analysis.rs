@@ -1,0 +1,258 @@
+//! Analysis, what people play, explanations, and the editor.
+
+use super::{contains, count, open};
+use crate::serve::Server;
+
+const RUN: &str = "document.querySelector('#analyse-run').textContent";
+const CURRENT: &str = "document.querySelector('#analyse-moves [aria-current]')?.textContent";
+
+#[test]
+fn an_analysis_grows_and_its_lines_are_played() {
+    let server = Server::start(&[]);
+    let Some(mut browser) = open(&server, "analyse") else {
+        return;
+    };
+    let bar = "document.querySelector('#analyse-bar')";
+    assert_eq!(
+        browser.evaluate(&format!("{bar}.ariaLabel")),
+        "Evaluation: not known yet"
+    );
+    browser.load("1. e4 e5 2. Nf3 Nc6 3. Bb5");
+    browser.fill("#analyse-engine [name=nodes]", "3000");
+    browser.wait(&format!("{} === 5", count("#analyse-moves button")));
+    browser.wait(&contains("#analyse-opening", "C60 Ruy Lopez"));
+    browser.click("#analyse-run");
+    browser.wait(&format!("{} === 3", count("#analyse-lines li")));
+    browser.wait("/ 3,0\\d\\d nodes/.test(document.querySelector('#analyse-status').textContent)");
+    browser.wait(&format!("{} > 0", count("#analyse-board .cg-shapes line")));
+    browser.wait(&format!("{bar}.ariaLabel.includes('White wins')"));
+    // It has ended by itself.
+    browser.wait(&format!("{RUN} === 'Analyse'"));
+    // A click on a line's third move plays it to there, after the game.
+    browser.click("#analyse-lines li button:nth-of-type(3)");
+    browser.wait(&format!("{} === 8", count("#analyse-moves button")));
+    browser.evaluate("document.activeElement.blur()");
+    for _ in 0..4 {
+        browser.key("ArrowLeft");
+    }
+    browser.wait(&format!("{CURRENT} === 'Nc6'"));
+    // Another move is a variation.
+    browser.play("#analyse-board", "f1", "c4");
+    browser.wait(&contains("#analyse-moves .variation", "3. Bc4"));
+    browser.click("#analyse-promote");
+    browser.wait(&contains("#analyse-moves .variation", "3. Bb5"));
+    browser.click("#analyse-run");
+    browser.click("#analyse-run");
+    browser.wait(&format!("{RUN} === 'Analyse'"));
+    browser.assert_quiet();
+}
+
+#[test]
+fn a_link_opens_its_position_and_a_reload_keeps_the_game() {
+    let server = Server::start(&[]);
+    let fen = "4k3/8/8/8/8/8/4P3/4K3_w_-_-_0_1";
+    let Some(mut browser) = open(&server, &format!("analyse/{fen}")) else {
+        return;
+    };
+    let words = "document.querySelector('#analyse-board').ariaLabel";
+    browser.wait(&format!("{words}.includes('white: king e1, pawn e2')"));
+    browser.play("#analyse-board", "e2", "e4");
+    browser.wait("location.hash.includes('/4P3/8/8/4K3_b_')");
+    browser.reload();
+    browser.wait(&format!("{CURRENT} === '1. e4'"));
+    browser.key("ArrowLeft");
+    browser.wait(&format!("location.hash === '#analyse/{fen}'"));
+    browser.click("nav [href='#explain']");
+    browser.click("nav [href='#analyse']");
+    browser.wait(&format!("{} === 1", count("#analyse-moves button")));
+    // A game can begin there.
+    browser.go(&format!("http://{}/#play/{fen}", server.address));
+    browser.play("#play-board", "e2", "e3");
+    browser.wait(&contains("#play-moves", "1. e3"));
+    browser.assert_quiet();
+}
+
+#[test]
+fn mistakes_are_told_in_a_player_s_words() {
+    let server = Server::start(&[]);
+    let Some(mut browser) = open(&server, "analyse") else {
+        return;
+    };
+    for (text, problem) in [
+        (
+            "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBN w KQkq - 0 1",
+            "Rank 1 (RNBQKBN) describes 7 squares instead of 8.",
+        ),
+        (
+            "rnbqkbnr/pppppppp/8/8/PPPPPPPP/RNBQKBNR w - - 0 1",
+            "A FEN has eight ranks with slashes between them; this one has 6.",
+        ),
+        (
+            "4k2x/8/8/8/8/8/8/4K3 w - - 0 1",
+            "Rank 8 (4k2x) contains “x”, which stands for no piece.",
+        ),
+        ("4k3/8/8/8/8/8/8/8 w - - 0 1", "White has no king."),
+        (
+            "4k3/4R3/8/8/8/8/8/4K3 w - - 0 1",
+            "Black is in check although it is White's move.",
+        ),
+        (
+            "4k2P/8/8/8/8/8/8/4K3 w - - 0 1",
+            "A pawn cannot stand on the first or the last rank.",
+        ),
+        ("hello", "This is neither a FEN nor a game with moves."),
+        (
+            "1. e4 e5 2. Nf6 Nc6",
+            "The moves were read up to 1… e5: “Nf6” is no legal move there.",
+        ),
+    ] {
+        browser.load(text);
+        assert_eq!(browser.text("#analyse-problem"), problem, "{text}");
+    }
+    // What could be read is on the board.
+    assert_eq!(browser.evaluate(&count("#analyse-moves button")), 2);
+    let typed = [
+        (
+            "8/P6k/8/8/8/8/8/K7 w - - 0 1",
+            "a8",
+            "The pawn promotes: type a8=Q for a queen.",
+        ),
+        (
+            "4k3/8/8/8/4r3/8/4N3/4K3 w - - 0 1",
+            "Nc3",
+            "The knight on e2 is pinned: the move would leave your king in check.",
+        ),
+        (
+            "4k3/8/8/8/8/5r2/8/4K2R w K - 0 1",
+            "O-O",
+            "You cannot castle on the king's side: the king would pass over or come to an attacked square.",
+        ),
+        (
+            "4k3/8/8/8/8/2N5/8/4K1N1 w - - 0 1",
+            "Ne2",
+            "Two knights can go to e2: type Nge2 or Nce2.",
+        ),
+        (
+            "4k3/8/8/8/8/8/8/4K3 w - - 0 1",
+            "e8e7",
+            "The king on e8 is Black's, and it is White's move.",
+        ),
+        (
+            "3rk3/8/8/8/8/8/8/4K3 w - - 0 1",
+            "Kd1",
+            "The king cannot go to d1: it would be in check there.",
+        ),
+        (
+            "4k3/8/8/8/8/8/8/4K3 w - - 0 1",
+            "castle",
+            "“castle” is not a move. Type e4, Nf3, exd5, O-O or e2e4.",
+        ),
+    ];
+    for (fen, text, problem) in typed {
+        browser.load(fen);
+        browser.type_move("analyse", text);
+        assert_eq!(
+            browser.text("#analyse-typed-move-problem"),
+            problem,
+            "{fen}"
+        );
+    }
+    browser.assert_quiet();
+}
+
+#[test]
+fn a_position_is_set_up() {
+    let server = Server::start(&[]);
+    let Some(mut browser) = open(&server, "analyse") else {
+        return;
+    };
+    browser.click("#analyse-edit");
+    browser.click("#editor-clear");
+    browser.wait(&contains("#editor-problem", "White has no king."));
+    let done = "document.querySelector('#editor-done').disabled";
+    assert_eq!(browser.evaluate(done), true);
+    for (piece, square) in [
+        ("white king", "e1"),
+        ("black king", "e8"),
+        ("white rook", "h1"),
+    ] {
+        browser.click(&format!("#editor [aria-label='{piece}']"));
+        browser.click_square("#editor-board", square);
+    }
+    browser.click("#editor [name=K]");
+    let fen = "document.querySelector('#editor [name=fen]').value";
+    browser.wait(&format!("{fen} === '4k3/8/8/8/8/8/8/4K2R w K - 0 1'"));
+    browser.choose("#editor", "black");
+    browser.click("#editor-done");
+    browser.wait("location.hash === '#analyse/4k3/8/8/8/8/8/8/4K2R_b_K_-_0_1'");
+    browser.assert_quiet();
+}
+
+/// With the networks that are built in.
+#[test]
+fn people_s_moves_are_shown_by_rating() {
+    let server = Server::start(&["--backend", "torch"]);
+    let Some(mut browser) = open(&server, "analyse") else {
+        return;
+    };
+    browser.wait(&format!("{} > 1", count("#people-chart path.line")));
+    let order =
+        "[...document.querySelectorAll('#people-moves li')].map((it) => it.textContent).join()";
+    let at_1500 = browser.evaluate(order);
+    browser.evaluate(
+        "{ const it = document.querySelector('#people-rating'); it.value = 2600; it.dispatchEvent(new Event('input')) }",
+    );
+    assert_ne!(browser.evaluate(order), at_1500);
+    assert!(browser.text(".people output").contains("2600"));
+    let san = browser.text("#people-moves b");
+    browser.click("#people-moves button");
+    browser.wait(&contains("#analyse-moves", &san));
+    browser.wait(&format!("{order} !== ''"));
+    browser.assert_quiet();
+}
+
+/// With the networks that are built in.
+#[test]
+fn explanations_are_shown_in_place() {
+    let server = Server::start(&["--backend", "torch"]);
+    let Some(mut browser) = open(&server, "explain") else {
+        return;
+    };
+    let seen = format!("{} > 0", count("#explain-board square.seen"));
+    browser.wait(&seen);
+    browser.click_square("#explain-board", "d2");
+    browser.wait(&contains("#explain-status", "From d2 the head looks at"));
+    // A click there asks, and moves nothing.
+    assert_eq!(
+        browser.evaluate(&count("#explain-board square.move-dest")),
+        0
+    );
+    for (view, told) in [("pieces", "White queen d1"), ("squares", "log probability")] {
+        browser.choose("#explain-form", view);
+        browser.wait(&contains("#explain-figure", told));
+        browser.wait(&seen);
+    }
+    browser.choose("#explain-form", "layers");
+    browser.wait(&format!("{} > 1", count("#explain-figure path.line")));
+    browser.evaluate("document.querySelector('#compare').open = true");
+    browser.wait(&format!("{} > 5", count("#compare-table tr")));
+    browser.assert_quiet();
+}
+
+/// With the network that ships.
+#[test]
+fn a_network_writes_games_that_are_replayed() {
+    let server = Server::start(&["--backend", "torch"]);
+    let Some(mut browser) = open(&server, "generate") else {
+        return;
+    };
+    browser.wait("!document.querySelector('nav [href=\"#generate\"]').hidden");
+    browser.fill("#generate-form [name=games]", "1");
+    browser.fill("#generate-form [name=opening]", "1. d4 d5");
+    browser.click("#generate-start");
+    browser.wait(&contains("#generate-games", "1. d4 d5"));
+    browser.wait(&contains("#generate-move", "1. d4"));
+    browser.click("#generate-analyse");
+    browser.wait(&contains("#analyse-moves", "1. d4"));
+    browser.assert_quiet();
+}

@@ -1,0 +1,224 @@
+//! Games against the server's players.
+
+use super::{contains, count, open};
+use crate::serve::Server;
+
+/// Two rooks against a king: two moves to mate, whatever it does.
+const LADDER: &str = "6k1/8/R7/8/8/8/8/1R4K1 w - - 0 1";
+const STATUS: &str = "#play-status";
+
+#[test]
+fn the_first_move_starts_a_game_that_a_reload_keeps() {
+    let server = Server::start(&["--backend", "torch"]);
+    let Some(mut browser) = open(&server, "play") else {
+        return;
+    };
+    assert_eq!(
+        browser.text("#play-theirs span"),
+        "Like a player rated 1400"
+    );
+    browser.play("#play-board", "e2", "e4");
+    browser.wait(&format!("{} === 2", count("#play-moves button")));
+    browser.wait(&contains(STATUS, "Your move."));
+    let opening = contains("#play-opening", " ");
+    browser.wait(&opening);
+    let moves = browser.text("#play-moves");
+    browser.reload();
+    assert_eq!(browser.text("#play-moves"), moves);
+    browser.wait(&contains(STATUS, "Your move."));
+    // It goes on.
+    browser.type_move("play", "Ke2");
+    browser.wait(&format!("{} === 4", count("#play-moves button")));
+    browser.assert_quiet();
+}
+
+#[test]
+fn a_game_is_played_to_mate_by_clicks() {
+    let server = Server::start(&[]);
+    let Some(mut browser) = open(&server, "play") else {
+        return;
+    };
+    browser.fill("#play-form [name=fen]", LADDER);
+    for (moves, [from, to]) in [(2, ["a6", "a7"]), (3, ["b1", "b8"])] {
+        browser.play("#play-board", from, to);
+        browser.wait(&format!("{} >= {moves}", count("#play-moves li")));
+        browser.wait(&format!(
+            "/Your move|You win/.test(document.querySelector('{STATUS}').textContent)"
+        ));
+    }
+    browser.wait(&contains(STATUS, "You win"));
+    assert_eq!(browser.text(STATUS), "You win: checkmate. 1-0");
+    let games = browser.evaluate("localStorage.getItem('games')");
+    let games = games.as_str().unwrap();
+    assert!(games.contains("Rb8#") && games.contains(LADDER), "{games}");
+    // The next game leaves this one where it is.
+    browser.click("#play-rematch");
+    browser.wait(&contains("#play-count", "(1)"));
+    browser.click("#play-flip");
+    browser.wait(&format!("{} === 1", count("#play-games li")));
+    browser.evaluate("document.querySelector('#play-kept').open = true");
+    browser.click("#play-games button");
+    browser.wait(&contains("#analyse-moves", "Rb8#"));
+    browser.assert_quiet();
+}
+
+#[test]
+fn moves_are_typed_taken_back_hinted_and_gone_through() {
+    let server = Server::start(&[]);
+    let Some(mut browser) = open(&server, "play") else {
+        return;
+    };
+    let moves = count("#play-moves button");
+    for (plies, text) in [(2, "e4"), (4, "b1c3")] {
+        browser.type_move("play", text);
+        browser.wait(&format!("{moves} === {plies}"));
+        browser.wait(&contains(STATUS, "Your move"));
+    }
+    browser.type_move("play", "Ra5");
+    let problem = browser.text("#play-typed-move-problem");
+    assert_eq!(problem, "No rook of White's can go to a5.");
+    browser.evaluate("document.activeElement.blur()");
+    // Keys and clicks go through the game, in which no move is made meanwhile.
+    let current = "document.querySelector('#play-moves [aria-current]')?.textContent";
+    browser.key("ArrowLeft");
+    browser.key("ArrowLeft");
+    browser.key("ArrowLeft");
+    browser.wait(&format!("{current} === '1. e4'"));
+    browser.type_move("play", "d4");
+    browser.wait(&contains("#play-typed-move-problem", "earlier position"));
+    browser.evaluate("document.activeElement.blur()");
+    browser.key("End");
+    browser.wait(&format!("{moves} === 4 && {current} !== '1. e4'"));
+    browser.click("#play-moves li:nth-child(3) button");
+    browser.wait(&format!("{current} === '2. Nc3'"));
+    browser.key("End");
+    browser.click("#play-hint");
+    browser.wait(&contains(STATUS, "Hint"));
+    browser.click("#play-back");
+    browser.wait(&format!("{moves} === 2"));
+    browser.assert_quiet();
+}
+
+#[test]
+fn what_would_be_lost_is_asked_about_first() {
+    let server = Server::start(&[]);
+    let Some(mut browser) = open(&server, "play") else {
+        return;
+    };
+    browser.play("#play-board", "e2", "e4");
+    browser.wait(&contains(STATUS, "Your move"));
+    for (button, question) in [("resign", "Resign"), ("new", "Leave this game")] {
+        browser.click(&format!("#play-{button}"));
+        browser.wait(&contains("dialog[open]", question));
+        browser.click("dialog[open] [value=no]");
+        browser.wait("!document.querySelector('dialog[open]')");
+        assert_eq!(browser.evaluate(&count("#play-moves button")), 2);
+    }
+    browser.click("#play-resign");
+    browser.click("dialog[open] [value=yes]");
+    browser.wait(&contains(STATUS, "You lose: resignation"));
+    browser.evaluate("document.querySelector('#play-kept').open = true");
+    browser.click("#play-forget");
+    browser.wait(&contains("dialog[open]", "Forget the game"));
+    browser.click("dialog[open] [value=no]");
+    browser.wait(&format!("{} === 1", count("#play-games li")));
+    browser.click("#play-forget");
+    browser.click("dialog[open] [value=yes]");
+    browser.wait("document.querySelector('#play-kept').hidden");
+    assert!(browser.evaluate("localStorage.getItem('games')").is_null());
+    // A game that is over is left without a question.
+    browser.click("#play-new");
+    browser.wait("!document.querySelector('#play-form').hidden");
+    browser.assert_quiet();
+}
+
+#[test]
+fn clocks_opponents_and_colours_are_chosen() {
+    let server = Server::start(&["--backend", "torch"]);
+    let Some(mut browser) = open(&server, "play") else {
+        return;
+    };
+    let clock = |side: &str| format!("document.querySelector('#play-{side} output').textContent");
+    for (preset, time) in [("1+0", "1:00"), ("10+5", "10:00"), ("3+2", "3:00")] {
+        browser.choose("#play-form", preset);
+        browser.wait(&format!("{} === '{time}'", clock("mine")));
+    }
+    browser.choose("#play-form", "custom");
+    browser.fill("#play-form [name=minutes]", "7");
+    browser.wait(&format!("{} === '7:00'", clock("theirs")));
+    let label = browser.text("#play-custom label:last-child");
+    assert!(label.starts_with("Increment"), "{label}");
+    browser.choose("#play-form", "engine");
+    browser.wait(&contains("#play-theirs", "Full strength"));
+    browser.wait("document.querySelector('#play-rated').hidden");
+    browser.choose("#play-form", "human");
+    let slider = "#play-form [name=elo]";
+    let scale = browser.evaluate(&format!(
+        "(({{ min, max }}) => [min, max])(document.querySelector('{slider}'))"
+    ));
+    assert_eq!(scale, serde_json::json!(["600", "2600"]));
+    browser.fill(slider, "2600");
+    browser.wait(&contains("#play-theirs", "rated 2600"));
+    // With Black the opponent begins.
+    browser.choose("#play-form", "black");
+    browser.wait(&contains(STATUS, "Start game"));
+    browser.click("#play-form .main");
+    browser.wait(&format!("{} === 1", count("#play-moves button")));
+    browser.wait("document.querySelector('#play-mine').classList.contains('runs')");
+    // A reload keeps the clock.
+    browser.reload();
+    browser.wait(&format!("/^[67]:/.test({})", clock("mine")));
+    browser.assert_quiet();
+}
+
+#[test]
+fn a_pawn_is_promoted_beside_the_board_s_pieces() {
+    let server = Server::start(&[]);
+    let Some(mut browser) = open(&server, "play") else {
+        return;
+    };
+    browser.fill("#play-form [name=fen]", "8/4P1k1/8/8/8/8/8/K7 w - - 0 1");
+    browser.play("#play-board", "e7", "e8");
+    browser.wait(&format!("{} === 4", count("#play-board .promotion button")));
+    // The first choice stands on the pawn's square.
+    let places = browser.evaluate(
+        "[...document.querySelectorAll('#play-board .promotion button')].map((it) => [it.style.left, it.style.top])",
+    );
+    assert_eq!(places[0], serde_json::json!(["50%", "0%"]));
+    browser.key("Escape");
+    browser.wait("!document.querySelector('.promotion')");
+    browser.play("#play-board", "e7", "e8");
+    browser.key("ArrowDown");
+    browser.key("Enter");
+    browser.wait(&contains("#play-moves", "e8=N"));
+    browser.assert_quiet();
+}
+
+#[test]
+fn a_phone_shows_board_and_controls_in_one_screen() {
+    let server = Server::start(&["--backend", "torch"]);
+    let Some(mut browser) = open(&server, "play") else {
+        return;
+    };
+    browser.screen(390, 844);
+    browser.reload();
+    let seen = |selector: &str| {
+        format!(
+            "(() => {{ const {{ top, bottom, left, right }} = document.querySelector('{selector}')\
+             .getBoundingClientRect(); \
+             return top >= 0 && bottom <= 844 && left >= 0 && right <= 390 && bottom > top; }})()"
+        )
+    };
+    for selector in ["#play-board", "#play-rated", "#play-form .main"] {
+        browser.wait(&seen(selector));
+    }
+    browser.choose("#play-form", "3+2");
+    browser.play("#play-board", "d2", "d4");
+    browser.wait(&format!("{} === 2", count("#play-moves button")));
+    let shown = ["#play-board", "#play-status", "#play-moves", "#play-new"];
+    for selector in shown.into_iter().chain(["#play-mine", "#play-theirs"]) {
+        browser.wait(&seen(selector));
+    }
+    assert_eq!(browser.evaluate("scrollY"), 0);
+    browser.assert_quiet();
+}

@@ -1,0 +1,95 @@
+//! What holds for every part.
+
+use super::{contains, open};
+use crate::serve::Server;
+use crate::serve::browser::Browser;
+use serde_json::json;
+
+#[test]
+fn whatever_can_be_used_has_a_name_and_fits_a_phone() {
+    let server = Server::start(&[]);
+    for part in ["play", "analyse", "explain", "generate"] {
+        let Some(mut browser) = open(&server, part) else {
+            return;
+        };
+        let nameless = browser.evaluate(
+            "[...document.querySelectorAll('button, input, select, textarea')]\
+             .filter((it) => !(it.ariaLabel || it.labels?.length || it.textContent.trim()))\
+             .map((it) => it.outerHTML)",
+        );
+        assert_eq!(nameless, json!([]));
+        browser.screen(360, 700);
+        browser.wait("document.documentElement.scrollWidth <= 360");
+        browser.assert_quiet();
+    }
+}
+
+#[test]
+fn settings_are_kept() {
+    let server = Server::start(&[]);
+    let Some(mut browser) = open(&server, "play") else {
+        return;
+    };
+    browser.click("#settings-open");
+    browser.choose("#settings", "dark");
+    browser.choose("#settings", "blue");
+    browser.choose("#settings", "tessera");
+    browser.click("#settings [name=sound]");
+    browser.click("#settings .main");
+    browser.reload();
+    let data =
+        "(({ theme, board, pieces }) => [theme, board, pieces])(document.documentElement.dataset)";
+    assert_eq!(browser.evaluate(data), json!(["dark", "blue", "tessera"]));
+    let dark = "getComputedStyle(document.body).backgroundColor";
+    assert_eq!(browser.evaluate(dark), "rgb(23, 25, 27)");
+    // The pieces are pictures of our own.
+    browser.wait(
+        "getComputedStyle(document.querySelector('#play-board piece')).backgroundImage.includes('svg+xml,')",
+    );
+    browser.click("#settings-open");
+    let sound = "document.querySelector('#settings [name=sound]').checked";
+    assert_eq!(browser.evaluate(sound), false);
+    browser.assert_quiet();
+}
+
+#[test]
+fn parts_without_a_network_are_hidden() {
+    let server = Server::start(&[]);
+    let Some(mut browser) = open(&server, "play") else {
+        return;
+    };
+    for part in ["explain", "generate"] {
+        let hidden = format!("document.querySelector('nav [href=\"#{part}\"]').hidden");
+        assert_eq!(browser.evaluate(&hidden), true, "{part}");
+    }
+    browser.assert_quiet();
+}
+
+#[test]
+fn openings_are_a_table_by_position() {
+    let server = Server::start(&[]);
+    let Some(mut browser) = open(&server, "play") else {
+        return;
+    };
+    let name = "fetch('/page/openings.json').then((it) => it.json()).then((it) => \
+                it['rnbqkbnr/pp1ppppp/8/2p5/4P3/8/PPPP1PPP/RNBQKBNR w KQkq -'])";
+    assert_eq!(browser.evaluate(name), "B20 Sicilian Defense");
+}
+
+#[test]
+fn the_documentation_names_every_endpoint_and_tries_one() {
+    let server = Server::start(&[]);
+    let Some(mut browser) = Browser::open(&format!("http://{}/docs", server.address)) else {
+        return;
+    };
+    let description = server.get("/openapi.json").json();
+    let shown = browser.text("#docs");
+    for path in description["paths"].as_object().unwrap().keys() {
+        assert!(shown.contains(path.as_str()), "{path}");
+    }
+    assert!(!shown.contains('`'));
+    assert!(browser.text("#docs h2").ends_with("/v1/move"));
+    browser.click("#choose_move button");
+    browser.wait(&contains("#choose_move pre:last-of-type", "\"uci\""));
+    browser.assert_quiet();
+}

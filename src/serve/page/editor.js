@@ -34,9 +34,8 @@ function palette(color) {
     return button;
   };
   const pieces = ROLES.map((role) => entry(`${color} ${role}`, element("piece", { className: `${role} ${color}` }), { role, color }));
-  const eraser = entry(`erase a ${color === "white" ? "piece" : "square"}`, "✕", "erase");
   at(color).classList.add("cg-wrap");
-  at(color).replaceChildren(...pieces, eraser);
+  at(color).replaceChildren(...pieces, ...(color === "white" ? [entry("erase", "✕", "erase")] : []));
 }
 
 function place(square) {

@@ -39,6 +39,7 @@ export function chosen() {
 /** Starts games from this position. */
 export function startFrom(fen) {
   form.elements.fen.value = fen;
+  if (!checkFen()) form.querySelector("details").open = true;
   form.dispatchEvent(new Event("change"));
 }
 

@@ -188,6 +188,7 @@ fn a_pawn_is_promoted_beside_the_board_s_pieces() {
     browser.key("Escape");
     browser.wait("!document.querySelector('.promotion')");
     browser.play("#play-board", "e7", "e8");
+    browser.wait("document.activeElement.ariaLabel === 'queen'");
     browser.key("ArrowDown");
     browser.key("Enter");
     browser.wait(&contains("#play-moves", "e8=N"));

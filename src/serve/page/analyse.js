@@ -15,6 +15,7 @@ import { asked, chosenPlayer, listPlayers, searches, server } from "./opponents.
 import * as people from "./people.js";
 import { playMove } from "./sound.js";
 import { copy } from "./store.js";
+import { moveNumber } from "./tree.js";
 import * as studying from "./study.js";
 
 const { study } = studying;
@@ -60,18 +61,21 @@ async function nameOpening(game) {
 
 /** Shows what is known of the position. */
 function showKnown() {
-  const { known, position } = study.node;
+  const { node } = study;
   const ending = studying.game().ending();
-  if (known) return showUpdate(known, study.node);
+  const last = node.parent ? `${moveNumber(node)}${node.san}: ` : "";
+  const turn = node.position.turn === "white" ? "White to move." : "Black to move.";
+  at("status").textContent = last + (ending ? `the game is over by ${ending.why}.` : turn);
+  if (node.known) return showUpdate(node.known, node);
   bar.clear();
   at("lines").replaceChildren();
-  at("status").textContent = ending ? `The game is over: ${ending.why}.` : `${position.turn === "white" ? "White" : "Black"} to move.`;
+  at("info").textContent = "";
 }
 
 function showUpdate(update, node) {
   const { lines, turn, nodes, depth, nps, statistics } = update;
-  const rate = nps === undefined ? "" : `, ${nps.toLocaleString("en")} a second`;
-  at("status").textContent = `Depth ${depth}, ${nodes.toLocaleString("en")} nodes${rate}`;
+  const rate = nps === undefined ? "" : `, ${nps.toLocaleString("en")}/s`;
+  at("info").textContent = `depth ${depth}, ${nodes.toLocaleString("en")} nodes${rate}`;
   showLines(at("lines"), update, node.position.fullmoves, playLine);
   if (lines.length) bar.show(lines[0], turn);
   if (statistics) showArrows(statistics);

@@ -87,7 +87,7 @@ function prepare() {
   clock.set(settings.minutes, settings.increment);
   seat();
   draw();
-  say(isMine() ? "Make a move to start." : "Press Start game: your opponent moves first.");
+  say(isMine() ? "Make a move to start." : "Your opponent moves first.");
 }
 
 function start(settings, mine) {

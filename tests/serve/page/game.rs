@@ -138,7 +138,7 @@ fn clocks_opponents_and_colours_are_chosen() {
     let Some(mut browser) = open(&server, "play") else {
         return;
     };
-    let clock = |side: &str| format!("document.querySelector('#play-{side} output').textContent");
+    let clock = |side: &str| format!("document.querySelector('#play-{side} time').textContent");
     for (preset, time) in [("1+0", "1:00"), ("10+5", "10:00"), ("3+2", "3:00")] {
         browser.choose("#play-form", preset);
         browser.wait(&format!("{} === '{time}'", clock("mine")));
@@ -161,7 +161,7 @@ fn clocks_opponents_and_colours_are_chosen() {
     browser.wait(&contains("#play-theirs", "rated 2600"));
     // With Black the opponent begins.
     browser.choose("#play-form", "black");
-    browser.wait(&contains(STATUS, "Start game"));
+    browser.wait(&contains(STATUS, "opponent moves first"));
     browser.click("#play-form .main");
     browser.wait(&format!("{} === 1", count("#play-moves button")));
     browser.wait("document.querySelector('#play-mine').classList.contains('runs')");

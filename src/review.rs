@@ -33,10 +33,10 @@ mod summary;
 mod testing;
 mod text;
 
-pub use analysis::{Analyst, Searched};
+pub use analysis::{Analyst, Found, Searched};
 pub use annotated::annotated_pgn;
 pub use cache::{Analysis, Cache};
-pub use judge::{Setting, report};
+pub use judge::{Setting, outline, report};
 pub use page::{game_page, summary_page, write};
 pub use puzzles::{COLUMNS, puzzles};
 pub use report::Report;
@@ -49,7 +49,8 @@ use people::Shares;
 use shakmaty::Position;
 
 /// Asks what people play in each position of a game that `analysis` does not tell it of:
-/// the move that was played, and the best one.
+/// the move that was played, and the best one. `go_on` is asked before each move, and ends
+/// it early.
 ///
 /// # Errors
 /// [`BackendError`] if the network fails.
@@ -57,8 +58,12 @@ pub fn ask_people(
     backend: &dyn Backend,
     source: &Source,
     analysis: &mut Analysis,
+    go_on: &mut dyn FnMut(usize) -> bool,
 ) -> Result<(), BackendError> {
     for (ply, mv) in source.moves().into_iter().enumerate() {
+        if !go_on(ply) {
+            break;
+        }
         let before = source.before(ply);
         let best = analysis.searched[ply].as_ref();
         let best = best.and_then(|searched| searched.moves(&before).first().copied());

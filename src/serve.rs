@@ -12,7 +12,7 @@
 //! | `body`, `json`, `media`, `position`, `request` | what clients send: JSON, positions, limits |
 //! | `answer`, `stream` | what they get: moves, scores, lines; piece by piece |
 //! | `metrics` | counters for Prometheus |
-//! | `backends`, `networks`, `players` | what computes |
+//! | `backends`, `networks`, `players`, `reviews` | what computes |
 //! | `hosts`, `origins` | for whom it answers, and which pages elsewhere may ask |
 //! | `access` | tokens, rates, streams a client |
 //! | `state` | all that handlers share |
@@ -40,6 +40,7 @@ mod players;
 mod position;
 mod problem;
 mod request;
+mod reviews;
 mod routes;
 mod state;
 mod stream;

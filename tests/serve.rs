@@ -8,6 +8,7 @@ mod end;
 mod networks;
 mod page;
 mod requests;
+mod review;
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};

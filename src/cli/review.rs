@@ -9,12 +9,11 @@ use shakmaty::Color;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use tessera::backend::{Backend, BackendKind, BackendOptions, BuiltIn, NetworkOptions};
 use tessera::data::pgn;
-use tessera::encode::Encoder;
 use tessera::error_report::tell;
 use tessera::network::backends;
+use tessera::play::Control;
 use tessera::review::{
     Analyst, COLUMNS, Cache, Report, Setting, Source, Summary, annotated_pgn, ask_people,
     game_page, puzzles, report, summary, summary_page, text, write,
@@ -23,8 +22,6 @@ use tessera::{output, overwrite, progress};
 
 /// Memory for evaluations that searches share, in MiB.
 const CACHE: usize = 64;
-/// Searches at once for each thread: their leaves fill the batches.
-const SEARCHES_A_THREAD: usize = 2;
 /// Exit code of a program that Ctrl-C ended.
 const INTERRUPTED: i32 = 130;
 
@@ -124,7 +121,7 @@ impl Arguments {
                 report.without_lines()
             };
             reports.push((page, kept));
-            if reviewer.analyst.stop.load(Ordering::Relaxed) {
+            if reviewer.analyst.control.stopped() {
                 break;
             }
         }
@@ -265,16 +262,12 @@ impl Arguments {
             format!("{:?}", backend.properties().format),
             format!("{} nodes", self.nodes),
         ];
-        let batch = match backend.properties().encoder {
-            Encoder::Nothing => 1,
-            _ => SEARCHES_A_THREAD,
-        };
         Ok(Reviewer {
             analyst: Analyst {
+                workers: Analyst::workers(&*backend, threads),
                 backend,
                 nodes: self.nodes,
-                workers: threads * batch,
-                stop: stop_when_interrupted()?,
+                control: stop_when_interrupted()?,
             },
             people,
             cache: Cache::of_user(identity.join("\n")),
@@ -321,9 +314,9 @@ impl Arguments {
         let known = analysis.clone();
         known.searched.iter().flatten().for_each(|_| done());
         let analyst = &reviewer.analyst;
-        let searched = analyst.analyse(&source.game, &mut analysis.searched, done);
+        let searched = analyst.analyse(&source.game, &mut analysis.searched, &|_| done());
         if let (Ok(()), Some(people)) = (&searched, &reviewer.people) {
-            ask_people(&**people, source, &mut analysis)?;
+            ask_people(&**people, source, &mut analysis, &mut |_| true)?;
         }
         if analysis != known {
             let kept = reviewer.cache.store(&source.game, &analysis);
@@ -445,15 +438,16 @@ fn table(rows: &[[String; 10]]) -> io::Result<Vec<u8>> {
     writer.into_inner().map_err(|error| error.into_error())
 }
 
-/// A flag that becomes true at Ctrl-C; a second one ends the program.
-fn stop_when_interrupted() -> anyhow::Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let asked = Arc::clone(&stop);
+/// What Ctrl-C stops; a second one ends the program.
+fn stop_when_interrupted() -> anyhow::Result<Arc<Control>> {
+    let control = Arc::new(Control::default());
+    let asked = Arc::clone(&control);
     ctrlc::set_handler(move || {
-        if asked.swap(true, Ordering::Relaxed) {
+        if asked.stopped() {
             std::process::exit(INTERRUPTED);
         }
+        asked.stop();
         tell("stopping: the review is made of what was searched");
     })?;
-    Ok(stop)
+    Ok(control)
 }

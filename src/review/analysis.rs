@@ -5,19 +5,21 @@
 //! below the move that was played are there already. The leaves of all workers are
 //! evaluated in common batches, by the backend.
 
-use super::curve::Evaluation;
+use super::curve::{Evaluation, percent};
 use crate::backend::Backend;
 use crate::chess::Game;
+use crate::encode::Encoder;
 use crate::play::{AgentError, Choice, Control, Limits, MoveStatistics};
 use crate::scoped_threads::side_by_side;
 use crate::search::{Parameters, Search};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use shakmaty::{Move, Position};
+use shakmaty::{Color, Move, Position};
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
+/// Searches at once for each thread: their leaves fill the batches.
+const SEARCHES_A_THREAD: usize = 2;
 /// Consecutive positions that one worker searches.
 const STRETCH: usize = 10;
 /// Memory of a worker's tree, in MiB.
@@ -66,6 +68,13 @@ impl Searched {
         })
     }
 
+    /// White's score, and White's expected score in percent, where `turn` is to move.
+    #[must_use]
+    pub fn for_white(&self, turn: Color) -> (Evaluation, f64) {
+        let evaluation = turn.fold_wb(self.evaluation, self.evaluation.reversed());
+        (evaluation, percent(evaluation.chances()))
+    }
+
     /// The moves of the line, in the game that it begins from.
     #[must_use]
     pub fn moves(&self, game: &Game) -> Vec<Move> {
@@ -80,6 +89,17 @@ impl Searched {
     }
 }
 
+/// A position that was searched just now.
+#[derive(Clone, Copy, Debug)]
+pub struct Found<'a> {
+    /// Plies played until then.
+    pub place: usize,
+    /// What was found.
+    pub searched: &'a Searched,
+    /// Nodes that the search added to its tree.
+    pub nodes: u64,
+}
+
 /// Searches the positions of games.
 pub struct Analyst {
     /// What evaluates positions, for many threads at once.
@@ -88,13 +108,23 @@ pub struct Analyst {
     pub nodes: u64,
     /// Searches at once, at least 1.
     pub workers: usize,
-    /// Set by somebody who wants no more searches.
-    pub stop: Arc<AtomicBool>,
+    /// Stops the searches. What they have not finished then is not found.
+    pub control: Arc<Control>,
 }
 
 impl Analyst {
+    /// As many searches at once as fill the batches of a backend with so many threads.
+    #[must_use]
+    pub fn workers(backend: &dyn Backend, threads: usize) -> usize {
+        let searches = match backend.properties().encoder {
+            Encoder::Nothing => 1,
+            _ => SEARCHES_A_THREAD,
+        };
+        threads * searches
+    }
+
     /// Searches the positions of a game that have no result in `found`, which has a place
-    /// for each. Positions without a legal move are left out. `done` hears of each search.
+    /// for each. Positions without a legal move are left out. `hear` is told of each search.
     ///
     /// # Errors
     /// [`AgentError`] of the first search that failed; what was found before is kept.
@@ -102,7 +132,7 @@ impl Analyst {
         &self,
         game: &Game,
         found: &mut [Option<Searched>],
-        done: &(dyn Fn() + Sync),
+        hear: &(dyn Fn(Found<'_>) + Sync),
     ) -> Result<(), AgentError> {
         let missing = |ply: usize| {
             found[ply].is_none() && !game.plies()[ply].position.legal_moves().is_empty()
@@ -116,12 +146,15 @@ impl Analyst {
                 let next = queue.lock().next();
                 let Some(stretch) = next else { return Ok(()) };
                 for ply in stretch {
-                    if self.stop.load(Ordering::Relaxed) {
-                        return Ok(());
-                    }
-                    let searched = self.search(&mut search, game, ply)?;
-                    results.lock().extend(searched.map(|it| (ply, it)));
-                    done();
+                    let Some((searched, nodes)) = self.search(&mut search, game, ply)? else {
+                        continue;
+                    };
+                    hear(Found {
+                        place: ply,
+                        searched: &searched,
+                        nodes,
+                    });
+                    results.lock().push((ply, searched));
                 }
             }
         };
@@ -134,20 +167,25 @@ impl Analyst {
         outcome.map(|_: Vec<()>| ())
     }
 
+    /// What is found in a position, with the nodes that it took; nothing if it is stopped.
     fn search(
         &self,
         search: &mut Search,
         game: &Game,
         ply: usize,
-    ) -> Result<Option<Searched>, AgentError> {
+    ) -> Result<Option<(Searched, u64)>, AgentError> {
+        if self.control.stopped() {
+            return Ok(None);
+        }
         let mut before = game.clone();
         before.truncate(ply + 1);
         let limits = Limits {
             nodes: Some(self.nodes),
             ..Limits::default()
         };
-        let choice = search.run(&before, &limits, &Control::default(), &mut |_| {})?;
-        Ok(Searched::of(&before, &choice))
+        let choice = search.run(&before, &limits, &self.control, &mut |_| {})?;
+        let searched = Searched::of(&before, &choice).filter(|_| !self.control.stopped());
+        Ok(searched.map(|searched| (searched, choice.report.new_nodes)))
     }
 }
 
@@ -172,14 +210,18 @@ fn stretches(plies: &[usize]) -> Vec<Range<usize>> {
 mod tests {
     use super::*;
     use crate::backend::Random;
-    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
-    fn analyst(stop: bool) -> Analyst {
+    fn analyst(is_stopped: bool) -> Analyst {
+        let control = Arc::new(Control::default());
+        if is_stopped {
+            control.stop();
+        }
         Analyst {
             backend: Arc::new(Random::new(1)),
             nodes: 50,
             workers: 3,
-            stop: Arc::new(AtomicBool::new(stop)),
+            control,
         }
     }
 
@@ -196,10 +238,11 @@ mod tests {
         let game = fools_mate();
         let mut found = vec![None; 5];
         let count = AtomicUsize::new(0);
-        let done = || {
+        let hear = |of: Found<'_>| {
             count.fetch_add(1, Ordering::Relaxed);
+            assert!(of.place < 4 && of.nodes <= 50 && !of.searched.line.is_empty());
         };
-        analyst(false).analyse(&game, &mut found, &done).unwrap();
+        analyst(false).analyse(&game, &mut found, &hear).unwrap();
         assert!(found[4].is_none());
         assert_eq!(count.load(Ordering::Relaxed), 4);
         let mate = found[3].as_ref().unwrap();
@@ -215,7 +258,7 @@ mod tests {
         );
         // Nothing is left to do.
         let kept = found.clone();
-        analyst(false).analyse(&game, &mut found, &done).unwrap();
+        analyst(false).analyse(&game, &mut found, &hear).unwrap();
         assert_eq!(found, kept);
         assert_eq!(count.load(Ordering::Relaxed), 4);
     }
@@ -224,7 +267,7 @@ mod tests {
     fn nothing_is_searched_once_stopped() {
         let mut found = vec![None; 5];
         analyst(true)
-            .analyse(&fools_mate(), &mut found, &|| {})
+            .analyse(&fools_mate(), &mut found, &|_| {})
             .unwrap();
         assert_eq!(found, vec![None; 5]);
     }

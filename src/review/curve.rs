@@ -12,6 +12,7 @@ const CEILING: i32 = 1_000;
 
 /// A score, from the view that the context says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Evaluation {
     /// Hundredths of a pawn.

@@ -47,6 +47,7 @@ use shakmaty::Square;
 
 /// The kind of a fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Topic {
     /// A forced mate.
@@ -83,12 +84,14 @@ pub enum Topic {
 
 /// A fact in words, with the squares that it is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Fact {
     /// Its kind.
     pub topic: Topic,
     /// A sentence.
     pub text: String,
     /// Squares to highlight.
+    #[cfg_attr(test, schema(value_type = Vec<String>))]
     #[serde(with = "names")]
     pub squares: Vec<Square>,
 }

@@ -80,6 +80,21 @@ pub fn report(source: &Source, analysis: &Analysis, setting: &Setting) -> Report
     }
 }
 
+/// The report of a game before anything is known of it: its moves, players and opening.
+#[must_use]
+pub fn outline(source: &Source, setting: &Setting) -> Report {
+    let mut outline = report(source, &Analysis::new(&source.game), setting);
+    outline.game.warnings = cut_off(source).into_iter().collect();
+    outline
+}
+
+/// Where a game breaks off that was not read to its end.
+fn cut_off(source: &Source) -> Option<String> {
+    let fault = source.fault.as_ref()?;
+    let moves = source.moves().len();
+    Some(format!("The game was read up to ply {moves}: {fault}."))
+}
+
 struct Judge<'a> {
     source: &'a Source,
     analysis: &'a Analysis,
@@ -320,11 +335,7 @@ impl<'a> Judge<'a> {
 
     fn game_report(&self) -> GameReport {
         let opening = named_opening(&self.source.game);
-        let mut warnings = Vec::new();
-        if let Some(fault) = &self.source.fault {
-            let moves = self.moves.len();
-            warnings.push(format!("The game was read up to ply {moves}: {fault}."));
-        }
+        let mut warnings: Vec<String> = cut_off(self.source).into_iter().collect();
         let is_open = |&place: &usize| self.evaluation(place).is_none();
         let open = (0..self.positions.len()).filter(is_open).count();
         if open > 0 {

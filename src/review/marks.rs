@@ -10,6 +10,7 @@ const HARD_TO_FIND: f32 = 0.35;
 
 /// A mark of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Mark {
     /// `!`: the only good move, hard to find.
@@ -54,6 +55,7 @@ impl Mark {
 
 /// What happened to a mate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MateEvent {
     /// The mover had a forced mate and has none now.

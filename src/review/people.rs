@@ -16,10 +16,13 @@ pub type Curve = [f32; RATINGS.len()];
 /// The shares of players who play the move that was played, and the best one, where both
 /// players have one rating.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Shares {
     /// Who play the move that was played.
+    #[cfg_attr(test, schema(value_type = Vec<f32>))]
     pub played: Curve,
     /// Who play the best move; `None` where no best move is known.
+    #[cfg_attr(test, schema(value_type = Option<Vec<f32>>))]
     pub best: Option<Curve>,
 }
 

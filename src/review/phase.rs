@@ -10,6 +10,7 @@ use shakmaty::{Bitboard, Chess, Color, Position};
 
 /// A phase of a game.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// The opening.

@@ -27,6 +27,7 @@ pub type LogLikelihood = [f64; RATINGS.len()];
 
 /// An estimate of a player's rating.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Rating {
     /// The estimate.
     pub estimate: u16,

@@ -11,6 +11,7 @@ use shakmaty::Color;
 
 /// A reviewed game.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Report {
     /// The network that searched.
     pub network: String,
@@ -27,6 +28,7 @@ pub struct Report {
     /// The side from which it is shown: that of the player it is for.
     pub side: Option<Side>,
     /// The ratings that curves are of.
+    #[cfg_attr(test, schema(value_type = Vec<u16>))]
     pub ratings: [u16; RATINGS.len()],
     /// The position that the game begins from.
     pub start: StartReport,
@@ -60,12 +62,19 @@ impl Report {
 
 /// A side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Side {
     /// White.
     White,
     /// Black.
     Black,
+}
+
+impl From<Side> for Color {
+    fn from(side: Side) -> Color {
+        Color::from_white(side == Side::White)
+    }
 }
 
 impl From<Color> for Side {
@@ -76,8 +85,10 @@ impl From<Color> for Side {
 
 /// A game as its tags describe it, and how far it was read.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct GameReport {
     /// The tags of the PGN.
+    #[cfg_attr(test, schema(value_type = Vec<Vec<String>>))]
     pub tags: Vec<(String, String)>,
     /// `1-0`, `0-1`, `1/2-1/2` or `*`.
     pub result: String,
@@ -98,6 +109,7 @@ pub struct GameReport {
 
 /// A draw that a player could claim.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct DrawReport {
     /// Plies played until then.
     pub ply: usize,
@@ -109,6 +121,7 @@ pub struct DrawReport {
 
 /// One side's part in a game.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct SideReport {
     /// The player's name.
     pub name: Option<String>,
@@ -135,11 +148,13 @@ pub struct SideReport {
     /// The rating at which the moves are likeliest.
     pub estimate: Option<Rating>,
     /// The logarithm of the moves' likelihood by rating.
+    #[cfg_attr(test, schema(value_type = Option<Vec<f64>>))]
     pub log_likelihood: Option<LogLikelihood>,
 }
 
 /// The position that a game begins from.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct StartReport {
     /// The position.
     pub fen: String,
@@ -149,6 +164,7 @@ pub struct StartReport {
 
 /// A move of the game.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct PlyReport {
     /// Its number in plies, from 1.
     pub ply: usize,
@@ -193,6 +209,7 @@ pub struct PlyReport {
 
 /// A move, as a page shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct MoveReport {
     /// In SAN.
     pub san: String,
@@ -206,6 +223,7 @@ pub struct MoveReport {
 
 /// A line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct LineReport {
     /// White's score.
     pub evaluation: Evaluation,
@@ -215,6 +233,7 @@ pub struct LineReport {
 
 /// A move of a line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct LineMove {
     /// Its number, as that of a move of the game.
     pub number: String,

@@ -13,6 +13,7 @@ const OPENINGS: usize = 12;
 
 /// A summary of games.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Summary {
     /// The player, where the games are one player's.
     pub player: Option<String>,
@@ -25,11 +26,13 @@ pub struct Summary {
     /// Openings, the most frequent first.
     pub openings: Vec<OpeningRow>,
     /// How often each kind of reason was found for a bad move, the most frequent first.
+    #[cfg_attr(test, schema(value_type = Vec<Vec<serde_json::Value>>))]
     pub topics: Vec<(String, usize)>,
 }
 
 /// A game in a summary.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct GameRow {
     /// The file of its page, if there is one.
     pub page: Option<String>,
@@ -55,6 +58,7 @@ pub struct GameRow {
 
 /// Numbers over all games.
 #[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Total {
     /// Moves that were judged.
     pub moves: usize,
@@ -72,6 +76,7 @@ pub struct Total {
 
 /// An opening in a summary.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct OpeningRow {
     /// Its name, without the variation.
     pub name: String,

@@ -4,6 +4,10 @@ use axum::http::{HeaderMap, header};
 
 /// The type of JSON.
 pub(super) const JSON: &str = "application/json";
+/// The type of a page.
+pub(super) const HTML: &str = "text/html";
+/// The type of games in PGN.
+pub(super) const PGN: &str = "application/x-chess-pgn";
 /// How exactly `Accept` names a type if it names the type itself.
 const EXACT: usize = 2;
 

@@ -23,6 +23,7 @@ use utoipa::{Modify, OpenApi};
         routes::eval,
         routes::people,
         routes::analyse,
+        routes::review,
         routes::generate,
         routes::explain,
         routes::attention,

@@ -1,12 +1,15 @@
 //! What clients ask for.
 
 mod checked;
+mod review;
 
 pub(super) use checked::{Look, Question, Writing, analysis};
+pub(super) use review::Reviewing;
 
 use super::config::Config;
 use super::json::parse;
 use crate::agent::AgentKind;
+use crate::review::report::Side;
 use serde::Deserialize;
 use shakmaty::{Color, KnownOutcome};
 #[cfg(test)]
@@ -239,6 +242,26 @@ pub(super) struct ExplainRequest {
     attention: Option<bool>,
 }
 
+/// Games to be reviewed.
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(ToSchema))]
+#[serde(deny_unknown_fields)]
+pub(super) struct ReviewRequest {
+    /// The games in PGN, one after the other. A game that cannot be read to its end is reviewed
+    /// as far as it goes.
+    pgn: Option<String>,
+    /// Reviews the moves of the player of this name, and leaves out games of others.
+    player: Option<String>,
+    /// Reviews this side's moves; without it or a player, both sides'.
+    side: Option<Side>,
+    /// The rating to compare with; without it, the player's in the PGN, or the game's.
+    elo: Option<u16>,
+    /// Nodes for each position; without it, 800.
+    nodes: Option<u64>,
+    /// The network that searches, a name of `/v1/agents`; without it, `main`.
+    network: Option<String>,
+}
+
 /// A position in which attention is asked for.
 #[derive(Clone, Debug, Deserialize)]
 #[cfg_attr(test, derive(ToSchema))]
@@ -273,6 +296,7 @@ pub fn is_request(path: &str, body: &[u8]) -> bool {
         "/v1/generate" => {
             parse::<GenerateRequest>(body).and_then(|it| it.writing(&config).map(drop))
         }
+        "/v1/review" => parse::<ReviewRequest>(body).and_then(|it| it.reviewing(&config).map(drop)),
         "/v1/explain" => {
             let request = parse::<ExplainRequest>(body);
             request.and_then(|it| it.look(&config).and(it.steps()).map(drop))

@@ -9,6 +9,7 @@ mod generate;
 mod health;
 mod moves;
 mod people;
+mod review;
 
 pub(super) use agents::*;
 pub(super) use analyse::*;
@@ -19,6 +20,7 @@ pub(super) use generate::*;
 pub(super) use health::*;
 pub(super) use moves::*;
 pub(super) use people::*;
+pub(super) use review::*;
 
 use super::gate::{admit, observe, own_hosts};
 use super::origins::Origin;
@@ -46,6 +48,7 @@ pub(super) fn router(state: Arc<State>) -> Router {
         .route("/v1/people", post(people))
         .route("/v1/analyse", post(analyse))
         .route("/v1/generate", post(generate))
+        .route("/v1/review", post(review))
         .route("/v1/explain", post(explain))
         .route("/v1/attention", post(attention))
         .route("/api/cloud-eval", get(cloud_eval))

@@ -8,6 +8,7 @@ use super::metrics::Metrics;
 use super::networks::Networks;
 use super::players::{Places, Players};
 use super::problem::Problem;
+use super::reviews::Reviews;
 use crate::network::backends::LoadError;
 use crate::play::Control;
 use parking_lot::Mutex;
@@ -22,6 +23,7 @@ pub(super) struct State {
     pub(super) players: Arc<Players>,
     /// Places for evaluations without a player.
     pub(super) evaluations: Places,
+    pub(super) reviews: Reviews,
     backends: Backends,
     networks: OnceLock<Arc<Networks>>,
     closing: AtomicBool,
@@ -48,6 +50,7 @@ impl State {
             metrics: Metrics::new(),
             players: Arc::new(Players::new(limits, backends.clone())),
             evaluations: Places::new(limits.evaluations, limits.queue),
+            reviews: Reviews::new(limits.queue),
             backends,
             networks: OnceLock::new(),
             closing: AtomicBool::new(false),
@@ -96,6 +99,7 @@ impl State {
     pub(super) fn stop_all(&self) {
         self.players.places.close();
         self.evaluations.close();
+        self.reviews.places.close();
         for control in self.controls.lock().iter().filter_map(Weak::upgrade) {
             control.stop();
         }

@@ -60,6 +60,7 @@ fn read_serve(input: &[u8]) {
         "eval",
         "people",
         "generate",
+        "review",
         "explain",
         "attention",
     ] {

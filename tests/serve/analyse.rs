@@ -7,7 +7,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// A chunked body, whole.
-fn chunks(stream: &mut impl BufRead) -> String {
+pub(super) fn chunks(stream: &mut impl BufRead) -> String {
     let mut body = String::new();
     loop {
         let mut size = String::new();

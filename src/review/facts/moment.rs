@@ -48,6 +48,7 @@ pub struct Moment<'a> {
 
 /// Why the move was bad, and what the best one does.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Reasons {
     /// Facts about the move that was played and what follows it.
     pub played: Vec<Fact>,

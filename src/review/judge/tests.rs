@@ -86,6 +86,10 @@ fn a_game_without_moves_has_a_report() {
         "{:?}",
         report.game.warnings
     );
+    // Before the searches nothing is missing.
+    let outline = outline(&broken, &Setting::default());
+    assert_eq!(outline.game.warnings, report.game.warnings[..1]);
+    assert_eq!(outline.plies.len(), 2);
 }
 
 #[test]

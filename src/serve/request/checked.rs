@@ -247,7 +247,7 @@ fn written<'a>(
     }
 }
 
-fn checked(field: &str, rating: Option<u16>) -> Result<Option<u16>, Problem> {
+pub(super) fn checked(field: &str, rating: Option<u16>) -> Result<Option<u16>, Problem> {
     match rating {
         Some(rating) if !RATINGS.contains(&rating) => {
             let (least, most) = (RATINGS.start(), RATINGS.end());
@@ -519,7 +519,7 @@ mod tests {
             let mut body = BODY.as_bytes().to_vec();
             let end = (place + removed).min(body.len());
             body.splice(place..end, added);
-            for path in ["/v1/move", "/v1/analyse", "/v1/eval", "/v1/generate", "/v1/explain"] {
+            for path in ["/v1/move", "/v1/analyse", "/v1/eval", "/v1/generate", "/v1/review", "/v1/explain"] {
                 let _ = is_request(path, &body);
             }
         }

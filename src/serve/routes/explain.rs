@@ -7,7 +7,7 @@ use crate::explain::{
 };
 use crate::player;
 use crate::serve::body::Body;
-use crate::serve::media::{JSON, preferred};
+use crate::serve::media::{HTML, JSON, preferred};
 use crate::serve::networks::Eager;
 use crate::serve::problem::Problem;
 use crate::serve::request::{AttentionRequest, ExplainRequest, Look};
@@ -22,9 +22,6 @@ use shakmaty::Position;
 use std::sync::Arc;
 #[cfg(test)]
 use utoipa::ToSchema;
-
-/// The type of a page.
-const HTML: &str = "text/html";
 
 /// Where one head looks.
 #[derive(Debug, Serialize)]

@@ -10,7 +10,7 @@ use crate::play::Control;
 use crate::serve::access::{Client, OpenStream};
 use crate::serve::answer::PlayedMove;
 use crate::serve::body::Body;
-use crate::serve::media::{JSON, preferred};
+use crate::serve::media::{JSON, PGN, preferred};
 use crate::serve::networks::{Loaded, Networks};
 use crate::serve::problem::Problem;
 use crate::serve::request::{GameResult, GenerateRequest, Writing};
@@ -31,8 +31,6 @@ use tokio_stream::wrappers::ReceiverStream;
 #[cfg(test)]
 use utoipa::ToSchema;
 
-/// The type of games in PGN.
-const PGN: &str = "application/x-chess-pgn";
 /// Games that are written side by side: those who wait get the first ones sooner.
 const SIDE_BY_SIDE: usize = 8;
 

@@ -31,7 +31,12 @@ pub(in crate::serve) async fn readyz(
     (status = 200, description = "OpenMetrics text", body = String, content_type = "application/openmetrics-text"),
 )))]
 pub(in crate::serve) async fn metrics(Shared(state): Shared<Arc<State>>) -> impl IntoResponse {
-    let waiting = state.players.places.waiting() + state.evaluations.waiting();
+    let places = [
+        &state.players.places,
+        &state.evaluations,
+        &state.reviews.places,
+    ];
+    let waiting = places.iter().map(|it| it.waiting()).sum();
     let text = state.metrics.text(waiting, state.players.trees());
     ([(header::CONTENT_TYPE, CONTENT_TYPE)], text)
 }

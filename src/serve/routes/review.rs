@@ -1,0 +1,230 @@
+//! `/v1/review`: games reviewed, each ply as it is searched.
+
+use crate::play::Control;
+use crate::review::{Summary, game_page};
+use crate::serve::access::Client;
+use crate::serve::body::Body;
+use crate::serve::media::{HTML, JSON, PGN, preferred};
+use crate::serve::networks::{Loaded, Networks};
+use crate::serve::problem::Problem;
+use crate::serve::request::{ReviewRequest, Reviewing};
+use crate::serve::reviews::{AskedPeople, BegunGame, ReviewedGame, Reviewer, SearchedPly, Told};
+use crate::serve::state::State;
+use crate::serve::stream::{EVENTS, Format, NDJSON, Piece};
+use axum::Json;
+use axum::extract::{Extension, State as Shared};
+use axum::http::{HeaderMap, header};
+use axum::response::{Html, IntoResponse, Response};
+use serde::Serialize;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
+use tokio_stream::wrappers::ReceiverStream;
+use tokio_stream::{Stream, StreamExt};
+#[cfg(test)]
+use utoipa::ToSchema;
+
+/// The end of a review.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
+pub(in crate::serve) struct ReviewEnd {
+    /// What the games have in common, and which could not be read.
+    summary: Summary,
+}
+
+/// Reviewed games.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
+pub(in crate::serve) struct ReviewAnswer {
+    games: Vec<ReviewedGame>,
+    /// What the games have in common, and which could not be read.
+    summary: Summary,
+}
+
+/// A line of a stream.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ToSchema))]
+#[serde(tag = "event", rename_all = "lowercase")]
+pub(in crate::serve) enum ReviewUpdate {
+    /// A game's review begins.
+    Game(Box<BegunGame>),
+    /// A position was searched, in no certain order.
+    Ply(SearchedPly),
+    /// The model of people's play is asked about a move.
+    People(AskedPeople),
+    /// A game's review.
+    Review(Box<ReviewedGame>),
+    /// The last line, after all games.
+    Result(Box<ReviewEnd>),
+    /// Why there is no more: the last line.
+    Error(Problem),
+}
+
+impl Piece for ReviewUpdate {
+    fn name(&self) -> &'static str {
+        match self {
+            ReviewUpdate::Game(_) => "game",
+            ReviewUpdate::Ply(_) => "ply",
+            ReviewUpdate::People(_) => "people",
+            ReviewUpdate::Review(_) => "review",
+            ReviewUpdate::Result(_) => "result",
+            ReviewUpdate::Error(_) => "error",
+        }
+    }
+}
+
+impl From<Told> for ReviewUpdate {
+    fn from(told: Told) -> ReviewUpdate {
+        match told {
+            Told::Game(game) => ReviewUpdate::Game(Box::new(game)),
+            Told::Ply(ply) => ReviewUpdate::Ply(ply),
+            Told::People(people) => ReviewUpdate::People(people),
+            Told::Review(review) => ReviewUpdate::Review(Box::new(review)),
+            Told::Summary(summary) => ReviewUpdate::Result(Box::new(ReviewEnd { summary })),
+        }
+    }
+}
+
+/// Games reviewed: marks, reasons in words, what people of each rating play. By
+/// `Accept: text/event-stream` or `application/x-ndjson` as a stream with each position as it
+/// is searched; by `text/html` one game's page, which asks for nothing else; by
+/// `application/x-chess-pgn` the games with marks and comments. A game that cannot be
+/// read to its end is reviewed as far as it goes, and its warnings say so. The
+/// review ends when the client leaves.
+#[cfg_attr(test, utoipa::path(post, path = "/v1/review", request_body = ReviewRequest, responses(
+    (status = 200, description = "The reviews, or a stream of updates", content(
+        (ReviewAnswer = "application/json"),
+        (String = "text/html"),
+        (String = "application/x-chess-pgn"),
+        (ReviewUpdate = "application/x-ndjson"),
+        (ReviewUpdate = "text/event-stream"),
+    )),
+)))]
+pub(in crate::serve) async fn review(
+    Shared(state): Shared<Arc<State>>,
+    Extension(client): Extension<Client>,
+    headers: HeaderMap,
+    Body(request): Body<ReviewRequest>,
+) -> Result<Response, Problem> {
+    let task = request.reviewing(&state.config)?;
+    let networks = state.networks()?.clone();
+    searching(&networks, &task)?;
+    let kind = preferred(&headers, &[JSON, HTML, PGN, NDJSON, EVENTS]);
+    if kind == HTML && task.games.len() > 1 {
+        let detail = "a page shows one game: send one, or take JSON or PGN";
+        return Err(Problem::field("pgn", detail));
+    }
+    let format = Format::of(kind);
+    let open = match format {
+        Some(_) => Some(state.access.open_stream(&client)?),
+        None => None,
+    };
+    let (control, stop) = state.control();
+    let updates = ReceiverStream::new(start(&state, networks, task, control)?);
+    let Some(format) = format else {
+        let answer = finished(updates).await?;
+        return Ok(written(kind, answer));
+    };
+    let held = (open, stop);
+    let updates = updates.map(move |update| {
+        // The client that leaves drops it, and with it the searches.
+        let _held = &held;
+        update
+    });
+    Ok(format.respond(updates, state.config.limits.beat()))
+}
+
+/// The network that searches.
+fn searching<'a>(networks: &'a Networks, task: &Reviewing) -> Result<&'a Loaded, Problem> {
+    let network = networks.named(&task.network)?;
+    let has_value = network.backend.properties().require_value();
+    has_value.map_err(|error| Problem::field("network", error.to_string()))?;
+    Ok(network)
+}
+
+/// Has games reviewed on a thread of its own, once it is their turn and as long as
+/// somebody listens.
+fn start(
+    state: &Arc<State>,
+    networks: Arc<Networks>,
+    task: Reviewing,
+    control: Arc<Control>,
+) -> Result<mpsc::Receiver<ReviewUpdate>, Problem> {
+    let place = state.reviews.places.enter()?;
+    let plies = task.games.iter().map(|(game, _)| game.game.plies().len());
+    // Room for all there is to say: who reads slowly holds nobody up, and misses nothing.
+    let (updates, heard) = mpsc::channel(2 * plies.sum::<usize>() + 2 * task.games.len() + 2);
+    let state = state.clone();
+    tokio::spawn(async move {
+        let place = tokio::select! {
+            place = place => place,
+            () = updates.closed() => return,
+        };
+        let last_word = updates.clone();
+        let reviewed = match place {
+            Ok(place) => spawn_blocking(move || {
+                let _place = place;
+                let reviewer = Reviewer {
+                    reviews: &state.reviews,
+                    main: searching(&networks, &task)?,
+                    human: networks.human.as_ref().ok(),
+                    threads: state.config.limits.parallel,
+                    control,
+                    tell: &|told| updates.try_send(told.into()).is_ok(),
+                    count_nodes: &|nodes| {
+                        state.metrics.nodes.inc_by(nodes);
+                    },
+                };
+                reviewer.review_all(&task)
+            })
+            .await
+            .unwrap_or_else(|_| {
+                Err(Problem::internal(
+                    "a mistake in the program; please report it",
+                ))
+            }),
+            Err(problem) => Err(problem),
+        };
+        if let Err(problem) = reviewed {
+            let _ = last_word.send(ReviewUpdate::Error(problem)).await;
+        }
+    });
+    Ok(heard)
+}
+
+/// All reviews, once the last is there.
+async fn finished(
+    mut updates: impl Stream<Item = ReviewUpdate> + Unpin,
+) -> Result<ReviewAnswer, Problem> {
+    let mut games = Vec::new();
+    while let Some(update) = updates.next().await {
+        match update {
+            ReviewUpdate::Review(game) => games.push(*game),
+            ReviewUpdate::Result(end) => {
+                let summary = end.summary;
+                return Ok(ReviewAnswer { games, summary });
+            }
+            ReviewUpdate::Error(problem) => return Err(problem),
+            ReviewUpdate::Game(_) | ReviewUpdate::Ply(_) | ReviewUpdate::People(_) => {}
+        }
+    }
+    Err(Problem::internal("the review broke off"))
+}
+
+/// The answer in the form that was asked for.
+fn written(kind: &str, answer: ReviewAnswer) -> Response {
+    let games = &answer.games;
+    match kind {
+        HTML => Html(
+            games
+                .first()
+                .map_or_else(String::new, |it| game_page(&it.report)),
+        )
+        .into_response(),
+        PGN => {
+            let text: String = games.iter().map(|it| it.pgn.as_str()).collect();
+            ([(header::CONTENT_TYPE, PGN)], text).into_response()
+        }
+        _ => Json(answer).into_response(),
+    }
+}

@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+"""Measures `tessera review`: its marks against Stockfish, and its ratings against players' own.
+
+    bench/review.py games human-games.pgn.zst -o games.pgn --skip 400 --count 60
+    bench/review.py label games.pgn -o labels.jsonl [--minutes N]      (resumes)
+    tessera review games.pgn --json > review.json
+    bench/review.py marks labels.jsonl review.json
+    bench/review.py ratings review.json
+
+`games` picks games that training held out, in an order that depends on the seed alone. `label` searches each
+position by Stockfish with a million nodes. `marks` gives a move the mark that its loss in winning chances
+earns by these scores, as the review does by its own, and compares both: recall is the share of Stockfish's
+mistakes and blunders that the review marks as one of the two, precision the share of the review's that
+Stockfish confirms.
+
+Needs chess: tools/venv.
+"""
+
+import argparse
+import json
+import math
+import random
+import statistics
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from pathlib import Path
+
+import chess
+import chess.engine
+import chess.pgn
+
+ROOT = Path(__file__).resolve().parent.parent
+NODES = 1_000_000
+SHORTEST = 40  # plies of a game
+FEWEST = 20  # moves of a side whose rating counts
+GROUP = 10  # games whose ratings are estimated together
+CEILING = 1_000
+STEEPNESS = 0.003_682_08
+BAD = {"mistake", "blunder"}
+
+
+def held_out(arguments):
+    """The longest prefix of each held-out game whose players are both rated."""
+    command = [arguments.engine, "match-moves", arguments.games, "--held-out", "0.1", "--min-rating", "600", "--list"]
+    listed = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, text=True, check=True)
+    games = {}
+    for line in listed.stdout.splitlines():
+        position = json.loads(line)
+        if not position["fen"] and position["opponent"]:
+            ratings = sorted([position["rating"], position["opponent"]])
+            games[f"{position['moves'][:40]} {ratings}"] = position
+    return list(games.values())
+
+
+def written(number, position):
+    game = chess.pgn.Game()
+    ratings = [position["rating"], position["opponent"]]
+    white, black = ratings if len(position["moves"]) % 2 == 0 else reversed(ratings)
+    game.headers.update(Event=f"Held out {number}", White=f"White {number}", Black=f"Black {number}")
+    game.headers.update(WhiteElo=str(white), BlackElo=str(black))
+    node = game
+    for move in [*position["moves"], position["played"]]:
+        node = node.add_variation(chess.Move.from_uci(move))
+    return f"{game}\n\n"
+
+
+def pick(arguments):
+    games = held_out(arguments)
+    random.Random(arguments.seed).shuffle(games)
+    kept = [game for game in games[arguments.skip :] if len(game["moves"]) >= SHORTEST]
+    texts = [written(number, game) for number, game in enumerate(kept[: arguments.count])]
+    arguments.output.write_text("".join(texts), encoding="utf-8")
+
+
+def read(path):
+    with path.open(encoding="utf-8") as file:
+        while game := chess.pgn.read_game(file):
+            yield game
+
+
+def label(arguments):
+    until = time.monotonic() + 60 * arguments.minutes
+    lines = arguments.output.read_text().splitlines() if arguments.output.exists() else []
+    done = {json.loads(line)["moves"] for line in lines}
+    with chess.engine.SimpleEngine.popen_uci(arguments.stockfish) as engine, arguments.output.open("a") as output:
+        engine.configure({"Threads": 1, "Hash": 64})
+        for game in read(arguments.games):
+            moves = " ".join(move.uci() for move in game.mainline_moves())
+            if moves in done:
+                continue
+            board, scores = game.board(), []
+            for move in [*game.mainline_moves(), None]:
+                if time.monotonic() > until:
+                    return
+                scores.append(judged(engine, board, arguments.nodes))
+                if move:
+                    board.push(move)
+            output.write(json.dumps({"moves": moves, "scores": scores}) + "\n")
+            output.flush()
+
+
+def judged(engine, board, nodes):
+    """The score for the side to move, as centipawns or a mate, and the best move."""
+    if board.is_game_over():
+        return {"mate": 0} if board.is_checkmate() else {"centipawns": 0}
+    info = engine.analyse(board, chess.engine.Limit(nodes=nodes), game=object())
+    score = info["score"].relative
+    found = {"mate": score.mate()} if score.is_mate() else {"centipawns": score.score()}
+    return found | {"best": info["pv"][0].uci()}
+
+
+def chances(score):
+    if "mate" in score:
+        centipawns = CEILING if score["mate"] > 0 else -CEILING
+    else:
+        centipawns = max(-CEILING, min(CEILING, score["centipawns"]))
+    return 2 / (1 + math.exp(-STEEPNESS * centipawns)) - 1
+
+
+class Estimate:
+    """The review's estimate of a rating, with other constants if need be."""
+
+    def __init__(self, power, mean, spread, shared):
+        self.power, self.ratings = power, range(600, 2601, 10)
+        normal = [math.exp(-0.5 * (10 * step / shared) ** 2) if shared else float(step == 0) for step in range(201)]
+        self.blur = [[normal[abs(a - b)] for b in range(201)] for a in range(201)]
+        self.prior = [math.exp(-0.5 * ((rating - mean) / spread) ** 2) for rating in self.ratings]
+
+    def of(self, likelihood):
+        """The estimate and both ends of its interval."""
+        logarithms = [self.power * self.between(likelihood, rating) for rating in self.ratings]
+        likely = [math.exp(it - max(logarithms)) for it in logarithms]
+        weights = [
+            prior * sum(map(float.__mul__, row, likely)) for prior, row in zip(self.prior, self.blur, strict=True)
+        ]
+        total, below, ends = sum(weights), 0.0, []
+        for rating, weight in zip(self.ratings, weights, strict=True):
+            below += weight / total
+            if below >= (0.1, 0.9, 2.0)[len(ends)]:
+                ends.append(rating)
+        mean = sum(map(float.__mul__, map(float, self.ratings), weights)) / total
+        return mean, *ends
+
+    @staticmethod
+    def between(likelihood, rating):
+        low = min((rating - 600) // 200, len(likelihood) - 2)
+        part = (rating - 600) / 200 - low
+        return likelihood[low] * (1 - part) + likelihood[low + 1] * part
+
+
+def told(estimate, sides):
+    """Mean error of estimates, share of ratings in their intervals, mean deviation."""
+    found = [(*estimate.of(likelihood), rating) for rating, likelihood in sides]
+    error = statistics.fmean(abs(mean - rating) for mean, _, _, rating in found)
+    covered = statistics.fmean(low <= rating <= high for _, low, high, rating in found)
+    return f"{len(sides)}: off by {error:.0f}, in the interval {100 * covered:.1f} %"
+
+
+def ratings(arguments):
+    sides = []
+    for game in json.loads(arguments.review.read_text())["games"]:
+        for side in (game["white"], game["black"]):
+            if side["estimate"] and side["rating"] and side["moves"] >= FEWEST:
+                sides.append((side["rating"], side["log_likelihood"]))
+    sides.sort(key=lambda side: side[0])
+    groups = [sides[place : place + GROUP] for place in range(0, len(sides) - GROUP + 1, GROUP)]
+    together = [
+        (statistics.fmean(rating for rating, _ in group), [sum(of) for of in zip(*(of for _, of in group), strict=True)])
+        for group in groups
+    ]
+    middle = statistics.fmean(rating for rating, _ in sides)
+    print(f"the mean, {middle:.0f}, is off by {statistics.fmean(abs(rating - middle) for rating, _ in sides):.0f}")
+    estimate = Estimate(arguments.power, arguments.mean, arguments.spread, arguments.shared)
+    print("one game,", told(estimate, sides))
+    print("ten games,", told(estimate, together))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    commands = parser.add_subparsers(required=True)
+    command = commands.add_parser("games", help="pick games that training held out")
+    command.set_defaults(run=pick)
+    command.add_argument("games", type=Path)
+    command.add_argument("-o", "--output", type=Path, required=True)
+    command.add_argument("--skip", type=int, default=0, help="games of the order to leave out first")
+    command.add_argument("--count", type=int, default=60)
+    command.add_argument("--seed", type=int, default=5)
+    command.add_argument("--engine", type=Path, default=ROOT / "target/release/tessera")
+    command = commands.add_parser("label", help="judge each position by Stockfish")
+    command.set_defaults(run=label)
+    command.add_argument("games", type=Path)
+    command.add_argument("-o", "--output", type=Path, required=True)
+    command.add_argument("--stockfish", default="stockfish")
+    command.add_argument("--nodes", type=int, default=NODES)
+    command.add_argument("--minutes", type=float, default=math.inf)
+    command = commands.add_parser("ratings", help="compare the ratings of a review with the players' own")
+    command.set_defaults(run=ratings)
+    command.add_argument("review", type=Path)
+    for name, default in (("power", 0.6), ("mean", 1550), ("spread", 350), ("shared", 100)):
+        command.add_argument(f"--{name}", type=float, default=default)
+    arguments = parser.parse_args()
+    arguments.run(arguments)
+
+
+if __name__ == "__main__":
+    main()

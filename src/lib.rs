@@ -55,18 +55,18 @@
 //! | [Python](guide::python) | the wheel: engine, trainer, and networks in a notebook |
 //! | [Options](guide::options) | every UCI option |
 //! | [Networks](guide::networks) | networks of other programs, in and out |
-//! | [Explain](guide::explain) | what a network sees in a position |
+//! | [Explain](guide::explain) | attention, attribution and heads on a board |
 //! | [Review your games](guide::review) | `tessera review`: page, marks, people by rating, reasons |
 //! | [Over HTTP](guide::serve) | `tessera serve`: page, endpoints, limits, access |
-//! | [Methods](guide::methods) | how the engine and the trainer work, and what each method gained |
+//! | [Methods](guide::methods) | how the engine and the trainer work, and each method's gain |
 //! | [Training](guide::training) | data, configuration, running, many devices |
-//! | [The loop](guide::the_loop) | self-play, reanalysis, training and the gate as one, on one machine or many |
+//! | [The loop](guide::the_loop) | self-play, reanalysis, training and a gate, on one machine or many |
 //! | [Formats](guide::formats) | network files, shards, games with scores, chunks, runs |
-//! | [Networks over moves](guide::moves) | games that a GPT writes, and how legal they are |
-//! | [Imagined futures](guide::futures) | networks that imagine the future instead of searching it |
-//! | [World models](guide::worlds) | networks that look ahead without the rules, and how true that is |
+//! | [Move tokens](guide::moves) | GPTs that generate games, and their legality |
+//! | [Imagined futures](guide::futures) | denoisers that imagine the future instead of searching it |
+//! | [World models](guide::worlds) | networks that look ahead without the rules, and their accuracy |
 //! | [Measuring](guide::measuring) | strength, speed and training, and the match kit |
-//! | [Glossary](guide::glossary) | the words of the field |
+//! | [Glossary](guide::glossary) | terms |
 
 pub mod adjudication;
 pub mod agent;

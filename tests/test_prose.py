@@ -97,6 +97,11 @@ class ProseTest(unittest.TestCase):
         expected = [(1, "goes on"), (2, "besides"), (5, "is no"), (5, "so many"), (8, "What")]
         self.assertEqual(self.findings("code.rs", text), expected)
 
+    def test_comments_and_messages_of_python_are_read(self):
+        text = '#!/usr/bin/env python3\n"""Goes on with a run.\n\nIt is no run."""\nprint("goes on", "there are so many runs")  # besides\n'
+        expected = [(2, "Goes on"), (4, "is no"), (5, "besides"), (5, "so many")]
+        self.assertEqual(self.findings("tool", text), expected)
+
     def test_comments_of_scripts_are_read(self):
         self.assertEqual(self.findings("tool", "#!/bin/sh\n# It goes on.\necho goes on\n"), [(2, "goes on")])
 

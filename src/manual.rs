@@ -58,6 +58,7 @@ fn without_hidden(command: &clap::Command) -> clap::Command {
     let mut visible = clap::Command::new(name)
         .about(command.get_about().cloned().unwrap_or_default())
         .args(command.get_arguments().cloned())
+        .groups(command.get_groups().cloned())
         .subcommands(shown.map(without_hidden));
     if command.get_version().is_some() {
         visible = visible.version(version());

@@ -110,9 +110,10 @@ class WheelTest(unittest.TestCase):
         self.assertIn(f"\nTag: py3-none-manylinux_2_{glibc}_", self.read("dist-info/WHEEL"))
 
     def test_the_guide_states_the_size_and_the_name(self):
+        is_release = self.binaries.name == "release"
         size = self.wheel.stat().st_size / 1e6
-        self.assertAlmostEqual(size, stated_sizes()["the wheel"], delta=0.05 * size)
-        if self.binaries.name == "release":
+        self.assertAlmostEqual(size, stated_sizes()["the wheel"], delta=(0.05 if is_release else 0.1) * size)
+        if is_release:
             for page in ("install.md", "python.md"):
                 self.assertIn(self.wheel.name, (ROOT / "src/guide" / page).read_text())
 
@@ -199,6 +200,14 @@ class WheelTest(unittest.TestCase):
         done = self.run_program("python", "-c", program)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, r"^[a-h][1-8][a-h][1-8]\n$")
+
+    def test_networks_that_read_other_rows_are_refused(self):
+        program = "import tessera_chess\n" \
+            "encoder = {'kind': 'planes', 'format': 3}\n" \
+            "tessera_chess.Network(None, {'name': 'theirs', 'encoder': encoder}, 'cpu')\n"
+        done = self.run_program("python", "-c", program)
+        error = done.stderr.splitlines()[-1]
+        self.assertEqual(error, "ValueError: theirs reads input format 3, and encode writes format 1")
 
     def test_pytorch_elsewhere_is_found(self):
         if self.has_torch:

@@ -13,7 +13,7 @@ use tch::{Device, Kind, Tensor};
 pub enum DeviceError {
     /// libtorch's CUDA half is not installed.
     #[error(
-        "libtorch's CUDA library cannot be loaded ({0}): run `tools/setup --cuda`, or choose the device cpu"
+        "libtorch's CUDA library cannot be loaded ({0}): run `tools/setup --cuda` (for the wheel install PyTorch with CUDA), or choose the device cpu"
     )]
     NoCudaLibrary(String),
     /// There is no driver, or no device.

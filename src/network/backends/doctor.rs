@@ -62,7 +62,10 @@ pub fn libtorch(found: &str) -> Finding {
         _ => Finding::bad(
             subject,
             format!("`{found}` in place of {LIBTORCH_VERSION}"),
-            "unset LIBTORCH, then run `tools/tessera`, which fetches libtorch and builds anew",
+            format!(
+                "`pip install torch=={LIBTORCH_VERSION}` for the wheel; from source unset LIBTORCH \
+                 and run `tools/tessera`, which fetches libtorch and builds anew"
+            ),
         ),
     }
 }
@@ -115,7 +118,7 @@ pub fn cuda(status: &CudaStatus, gpus: Option<&[Gpu]>) -> Finding {
                 "{}, but libtorch's CUDA part is missing ({reason})",
                 list(gpus)
             ),
-            "run `tools/setup --cuda`",
+            "from source run `tools/setup --cuda`; for the wheel install PyTorch with CUDA",
         ),
         (CudaStatus::NoDevice, Some(gpus)) => Finding::bad(
             subject,

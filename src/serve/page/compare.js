@@ -55,7 +55,7 @@ function draw(first, second) {
 
 form.addEventListener("change", compare);
 form.addEventListener("submit", (event) => event.preventDefault());
-details.addEventListener("toggle", () => details.open && compare());
+details.addEventListener("toggle", () => details.open && game && compare());
 
 export function begin() {
   listNetworks(form.elements.first, () => true, "human");

@@ -203,7 +203,7 @@ fn people_s_moves_are_shown_by_rating() {
         "{ const it = document.querySelector('#people-rating'); it.value = 2600; it.dispatchEvent(new Event('input')) }",
     );
     assert_ne!(browser.evaluate(order), at_1500);
-    assert!(browser.text(".people output").contains("2600"));
+    assert!(browser.text(".people .rated b").contains("2600"));
     let san = browser.text("#people-moves b");
     browser.click("#people-moves button");
     browser.wait(&contains("#analyse-moves", &san));

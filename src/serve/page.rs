@@ -32,7 +32,7 @@ const FILES: &[(&str, &[u8])] = files! {
     "address.js" "analyse.js" "api.js" "board.css" "board.js" "chart.js" "clock.js" "compare.js"
     "docs.js" "dom.js" "editor.js" "evalbar.js" "explain.js" "fen.js" "game.js" "generate.js"
     "illegal.js" "imagine.js" "lines.js" "main.js" "movelist.js" "openings.js" "opponents.js"
-    "people.js" "play.js" "promotion.js" "rating.js" "score.js" "settings.js" "setup.js"
+    "people.js" "play.js" "played.js" "promotion.js" "rating.js" "score.js" "settings.js" "setup.js"
     "sound.js" "store.js" "study.js" "style.css" "tree.js" "typed.js"
 };
 

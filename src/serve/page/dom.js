@@ -23,6 +23,9 @@ export const finder = (part) => (name) => document.getElementById(`${part}-${nam
 /** Says what went wrong above every part; an empty text takes it back. */
 export const trouble = (detail) => dispatchEvent(new CustomEvent("trouble", { detail }));
 
+/** Opens a game, as text, in the analysis. */
+export const analyse = (detail) => dispatchEvent(new CustomEvent("analyse", { detail }));
+
 /** Asks before something is lost: whether the user confirms `action`. */
 export function confirmed(question, action) {
   const dialog = element("dialog", { className: "confirm" });

@@ -2,7 +2,7 @@
 
 import { isAbort, stream } from "./api.js";
 import { Board } from "./board.js";
-import { element, finder, trouble } from "./dom.js";
+import { analyse, element, finder, trouble } from "./dom.js";
 import { Game, numbered } from "./game.js";
 import { listNetworks, server } from "./opponents.js";
 import { copy, save } from "./store.js";
@@ -108,7 +108,7 @@ at("run").addEventListener("click", () => {
   if (!replaying && shown.ply === shown.game.moves.length) shown.ply = 0;
   replay(!replaying);
 });
-at("analyse").addEventListener("click", () => dispatchEvent(new CustomEvent("analyse", { detail: shown.pgn })));
+at("analyse").addEventListener("click", () => analyse(shown.pgn));
 const pgn = () => games.map((game) => game.pgn.trim()).join("\n\n") + "\n";
 at("copy").addEventListener("click", () => copy(pgn()));
 at("save").addEventListener("click", () => save(pgn()));

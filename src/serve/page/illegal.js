@@ -53,16 +53,13 @@ function reaches(position, from, to) {
 }
 
 function cannotReach(position, role, from, to) {
-  const place = `The ${role} on ${makeSquare(from)}`;
+  const piece = `The ${role} on ${makeSquare(from)}`;
   const target = position.board.get(to);
-  if (target?.color === position.turn) return `${place} cannot go to ${makeSquare(to)}: your own ${target.role} stands there.`;
-  if (role === "king" && position.kingAttackers(to, position.turn === "white" ? "black" : "white", position.board.occupied.without(from)).nonEmpty()) {
-    return `The king cannot go to ${makeSquare(to)}: it would be in check there.`;
-  }
-  if (role !== "king" && reaches(position, from, to)) {
-    return position.isCheck() ? "Your king is in check, and this move leaves it there." : `${place} is pinned: the move would leave your king in check.`;
-  }
-  return `${place} cannot go to ${makeSquare(to)}.`;
+  if (target?.color === position.turn) return `${piece} cannot go to ${makeSquare(to)}: your own ${target.role} stands there.`;
+  if (!reaches(position, from, to)) return `${piece} cannot go to ${makeSquare(to)}.`;
+  if (role === "king") return `The king cannot go to ${makeSquare(to)}: it would be in check there.`;
+  if (position.isCheck()) return "Your king is in check, and this move leaves it there.";
+  return `${piece} is pinned: the move would leave your king in check.`;
 }
 
 function castling(position, text) {

@@ -3,14 +3,15 @@
 import { isAbort, post } from "./api.js";
 import { Board } from "./board.js";
 import { Clock } from "./clock.js";
-import { confirmed, element, finder, trouble } from "./dom.js";
+import { analyse, confirmed, finder, trouble } from "./dom.js";
 import { Game, opposite } from "./game.js";
 import { MoveList } from "./movelist.js";
 import { openingOf } from "./openings.js";
 import { asked, searches } from "./opponents.js";
+import { listGames } from "./played.js";
 import * as setup from "./setup.js";
 import { play as sound, playMove } from "./sound.js";
-import { copy, forget, games, keep, recall, remember, save } from "./store.js";
+import { keep, recall, remember } from "./store.js";
 import { Tree } from "./tree.js";
 
 /** Milliseconds that an opponent's move takes at the least. */
@@ -260,39 +261,12 @@ at("rematch").addEventListener("click", () => {
   go();
 });
 at("flip").addEventListener("click", flip);
-at("analyse").addEventListener("click", () => openGame(Tree.of(match.game).pgn()));
+at("analyse").addEventListener("click", () => analyse(Tree.of(match.game).pgn()));
 
 function flip() {
   view = opposite(view);
   draw();
 }
-
-const openGame = (pgn) => dispatchEvent(new CustomEvent("analyse", { detail: pgn }));
-
-// The games played
-
-function listGames() {
-  const played = games();
-  at("count").textContent = played.length ? `(${played.length})` : "";
-  at("kept").hidden = !played.length;
-  at("games").replaceChildren(...played.toReversed().map((pgn) => {
-    const tag = (name) => pgn.match(new RegExp(`\\[${name} "([^"]*)"\\]`))?.[1] ?? "?";
-    const button = element("button", { textContent: `${tag("Result")}  ${tag("White")} – ${tag("Black")}, ${tag("Date")}` });
-    button.addEventListener("click", () => openGame(pgn));
-    return element("li", {}, button);
-  }));
-}
-
-const allGames = () => games().join("\n");
-at("copy").addEventListener("click", () => copy(allGames()));
-at("save").addEventListener("click", () => save(allGames()));
-at("forget").addEventListener("click", async () => {
-  const count = games().length;
-  const question = `Forget ${count === 1 ? "the game" : `all ${count} games`} that this browser keeps? They cannot be brought back.`;
-  if (!(await confirmed(question, "Forget all"))) return;
-  forget();
-  listGames();
-});
 
 // The game that goes on, through a reload
 

@@ -1,0 +1,30 @@
+// The games that were played, which the browser keeps.
+
+import { analyse, confirmed, element, finder } from "./dom.js";
+import { copy, forget, games, save } from "./store.js";
+
+const at = finder("play");
+
+/** Lists them, the last one first; a click opens one in the analysis. */
+export function listGames() {
+  const played = games();
+  at("count").textContent = played.length ? `(${played.length})` : "";
+  at("kept").hidden = !played.length;
+  at("games").replaceChildren(...played.toReversed().map((pgn) => {
+    const tag = (name) => pgn.match(new RegExp(`\\[${name} "([^"]*)"\\]`))?.[1] ?? "?";
+    const button = element("button", { textContent: `${tag("Result")}  ${tag("White")} – ${tag("Black")}, ${tag("Date")}` });
+    button.addEventListener("click", () => analyse(pgn));
+    return element("li", {}, button);
+  }));
+}
+
+const text = () => games().join("\n");
+at("copy").addEventListener("click", () => copy(text()));
+at("save").addEventListener("click", () => save(text()));
+at("forget").addEventListener("click", async () => {
+  const count = games().length;
+  const which = count === 1 ? "the game" : `all ${count} games`;
+  if (!(await confirmed(`Forget ${which} that this browser keeps? They cannot be brought back.`, "Forget all"))) return;
+  forget();
+  listGames();
+});

@@ -73,6 +73,23 @@ function seat() {
 function step(to) {
   ply = Math.max(0, Math.min(match.game.moves.length, to));
   draw();
+  say(status());
+}
+
+/** How the game stands, in words. */
+function status() {
+  const { game, mine, stage, why } = match;
+  if (!isLive()) return "An earlier position: press End to go back to the game.";
+  if (stage === "setup") return isMine() ? "Make a move to start." : "Your opponent moves first.";
+  if (stage === "over") {
+    const winner = { "1-0": "white", "0-1": "black" }[game.result];
+    const outcome = winner ? (winner === mine ? "You win" : "You lose") : "A draw";
+    return `${outcome}: ${why}. ${game.result}`;
+  }
+  if (!isMine()) return "Your opponent is thinking.";
+  const last = game.moves.at(-1);
+  const check = game.position.isCheck() ? " You are in check." : "";
+  return `${last ? `Your opponent plays ${last.san}. ` : ""}Your move.${check}`;
 }
 
 // A game from its beginning to its end
@@ -88,7 +105,7 @@ function prepare() {
   clock.set(settings.minutes, settings.increment);
   seat();
   draw();
-  say(isMine() ? "Make a move to start." : "Your opponent moves first.");
+  say(status());
 }
 
 function start(settings, mine) {
@@ -125,10 +142,7 @@ function go() {
   ply = game.moves.length;
   draw();
   clock.run(isMine() ? "mine" : "theirs");
-  const last = game.moves.at(-1);
-  const check = game.position.isCheck() ? " You are in check." : "";
-  const theirs = last && isMine() ? `Your opponent plays ${last.san}. ` : "";
-  say(isMine() ? `${theirs}Your move.${check}` : "Your opponent is thinking.");
+  say(status());
   store();
   if (!isMine()) theirMove();
 }
@@ -143,18 +157,11 @@ function end(result, why) {
   ply = game.moves.length;
   keep(Tree.of(game));
   draw();
-  sayEnd();
+  say(status());
   sound("end");
   store();
   listGames();
   at("rematch").focus({ preventScroll: true });
-}
-
-function sayEnd() {
-  const { game, mine, why } = match;
-  const winner = { "1-0": "white", "0-1": "black" }[game.result];
-  const outcome = winner ? (winner === mine ? "You win" : "You lose") : "A draw";
-  say(`${outcome}: ${why}. ${game.result}`);
 }
 
 function lost(side) {
@@ -296,10 +303,7 @@ function restore() {
     return false;
   }
   if (match.stage === "playing") go();
-  else {
-    draw();
-    sayEnd();
-  }
+  else step(ply);
   return true;
 }
 addEventListener("pagehide", () => {

@@ -47,15 +47,18 @@ export class Tree {
     if (!read) throw new Error("There is no game in this text.");
     const tree = new Tree(read.headers.get("FEN") ?? INITIAL_FEN, Object.fromEntries(read.headers));
     tree.result = read.headers.get("Result") ?? "*";
+    const stray = strayWord(text);
     let problem;
     const add = (node, from) => {
       for (const child of from.children) {
         const move = legalMove(node.position, child.data.san);
+        const place = node.san ? `${moveNumber(node)}${node.san}` : "the start";
         if (move) add(tree.play(node, move), child);
-        else problem ??= `The moves were read up to ${node.san ? `${moveNumber(node)}${node.san}` : "the start"}: “${child.data.san}” is no legal move there.`;
+        else problem ??= `The moves were read up to ${place}: “${stray ?? child.data.san}” is no legal move there.`;
       }
     };
     add(tree.root, read.moves);
+    if (stray) problem ??= `“${stray}” is not a move, and was left out.`;
     const isEmpty = !tree.root.children.length && !read.headers.has("FEN");
     if (isEmpty) throw new Error(problem ? "This is not a FEN, and it does not begin with a legal move." : "This is neither a FEN nor a game with moves.");
     return { tree, problem };
@@ -123,6 +126,13 @@ export class Tree {
     return makePgn(game);
   }
 }
+
+const MOVE = /^([KQRBN]?[a-h]?[1-8]?[x-]?[a-h][1-8](=?[QRBNqrbn])?|[O0o]-[O0o](-[O0o])?|--|Z0)[+#]?[!?]*$/;
+/** What stands in a PGN beside its moves: tags, comments, numbers, results. */
+const OTHER = /^\s*\[.*\]\s*$|\{[^}]*\}|;.*$|^%.*$|\$\d+|1-0|0-1|1\/2-1\/2|\d+\.+|[()*]|e\.p\.|[!?]+(?=\s)/gm;
+
+/** The first word of a PGN that is no move, which its parser would leave out. */
+const strayWord = (text) => text.replace(OTHER, " ").split(/\s+/).find((word) => word && !MOVE.test(word));
 
 /** The number before a node's move. */
 export function moveNumber(node) {

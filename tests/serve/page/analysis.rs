@@ -100,7 +100,14 @@ fn mistakes_are_told_in_a_player_s_words() {
             "4k2P/8/8/8/8/8/8/4K3 w - - 0 1",
             "A pawn cannot stand on the first or the last rank.",
         ),
-        ("hello", "This is neither a FEN nor a game with moves."),
+        (
+            "hello",
+            "This is not a FEN, and it does not begin with a legal move.",
+        ),
+        (
+            "1. e4 e5 2. Qh9 Nc6",
+            "The moves were read up to 1… e5: “Qh9” is no legal move there.",
+        ),
         (
             "1. e4 e5 2. Nf6 Nc6",
             "The moves were read up to 1… e5: “Nf6” is no legal move there.",

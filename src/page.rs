@@ -7,7 +7,10 @@ use std::path::Path;
 
 const STYLE: &str = include_str!("page/base.css");
 /// Elements, numbers and tables; it reads the page's data.
-pub(crate) const SCRIPT: &str = include_str!("page/base.js");
+pub(crate) const SCRIPT: &str = concat!(
+    include_str!("page/base.js"),
+    include_str!("page/elements.js")
+);
 
 /// What one kind of page has of its own.
 #[derive(Clone, Copy, Debug)]

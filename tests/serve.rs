@@ -9,6 +9,7 @@ mod networks;
 mod page;
 mod requests;
 mod review;
+mod review_page;
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -10,16 +10,6 @@ function fill(id, parts) {
   place.closest("section").hidden = !place.hasChildNodes();
 }
 
-function make(name, attributes = {}, ...children) {
-  const isDrawn = ["svg", "path", "line", "text", "circle", "g", "rect", "use", "title"].includes(name);
-  const element = isDrawn
-    ? document.createElementNS("http://www.w3.org/2000/svg", name)
-    : document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  element.append(...children.filter((child) => child !== null && child !== undefined));
-  return element;
-}
-
 function short(value) {
   // A maximum of nothing is infinite.
   if (!Number.isFinite(value)) return "–";
@@ -41,10 +31,4 @@ function ticks(low, high, count) {
   const found = [];
   for (let number = first; number * step <= high + step * 1e-9; number++) found.push(+(number * step).toPrecision(12));
   return found;
-}
-
-/** A table; the columns whose numbers are in `texts` hold text, the first one always does. */
-function table(head, rows, texts = []) {
-  const row = (cells, kind) => make("tr", {}, ...cells.map((cell, column) => make(kind, texts.includes(column) ? { class: "text" } : {}, cell)));
-  return make("table", {}, row(head, "th"), ...rows.map((cells) => row(cells, "td")));
 }

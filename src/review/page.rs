@@ -9,6 +9,15 @@ use std::path::Path;
 const PIECES: &str = include_str!("../explain/pieces.svg");
 const BOARD: &str = include_str!("../explain/board.css");
 
+/// The parts of a game's page that other pages show as well, as a module.
+pub const PARTS_MODULE: &str = concat!(
+    include_str!("../page/elements.js"),
+    include_str!("page/parts.js"),
+    include_str!("page/exports.js"),
+);
+/// The style of these parts, within elements of the class `review`.
+pub const PARTS_STYLE: &str = include_str!("page/parts.css");
+
 /// The page of a game.
 #[must_use]
 pub fn game_page(report: &Report) -> String {
@@ -18,8 +27,8 @@ pub fn game_page(report: &Report) -> String {
     let page = Page {
         title: &format!("{white} – {black}, reviewed"),
         body: &include_str!("page/game.html").replace("{{pieces}}", PIECES),
-        style: &format!("{BOARD}{}", include_str!("page/game.css")),
-        script: include_str!("page/game.js"),
+        style: &format!("{BOARD}{PARTS_STYLE}{}", include_str!("page/game.css")),
+        script: concat!(include_str!("page/parts.js"), include_str!("page/game.js")),
     };
     page.render(&json!(report))
 }

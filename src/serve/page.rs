@@ -5,6 +5,7 @@ use super::position::fen;
 use super::problem::Problem;
 use super::state::State;
 use crate::openings::named_openings;
+use crate::review::{PARTS_MODULE, PARTS_STYLE};
 use axum::Router;
 use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
@@ -32,9 +33,15 @@ const FILES: &[(&str, &[u8])] = files! {
     "address.js" "analyse.js" "api.js" "board.css" "board.js" "chart.js" "clock.js" "compare.js"
     "docs.js" "dom.js" "editor.js" "evalbar.js" "explain.js" "fen.js" "game.js" "generate.js"
     "illegal.js" "imagine.js" "lines.js" "main.js" "movelist.js" "openings.js" "opponents.js"
-    "people.js" "play.js" "played.js" "promotion.js" "rating.js" "score.js" "settings.js" "setup.js"
+    "people.js" "play.js" "played.js" "promotion.js" "rating.js" "review.css" "review.js"
+    "review_games.js" "review_retry.js" "review_view.js" "score.js" "settings.js" "setup.js"
     "sound.js" "store.js" "study.js" "style.css" "tree.js" "typed.js"
 };
+/// What the page shows of a review as the review's own page does.
+const REVIEW: &[(&str, &[u8])] = &[
+    ("review_parts.css", PARTS_STYLE.as_bytes()),
+    ("review_parts.js", PARTS_MODULE.as_bytes()),
+];
 
 /// Our own pieces, as symbols.
 const PIECES: &str = include_str!("../explain/pieces.svg");
@@ -81,8 +88,14 @@ pub(super) fn router() -> Router<Arc<State>> {
             "/page/pieces.svg",
             get(async || guarded((SVG, PIECES).into_response())),
         )
-        .route("/page/{name}", get(async |name: Name| file(FILES, name)))
-        .route("/board/{*name}", get(async |name: Name| file(BOARD, name)))
+        .route(
+            "/page/{name}",
+            get(async |name: Name| file(&[FILES, REVIEW], name)),
+        )
+        .route(
+            "/board/{*name}",
+            get(async |name: Name| file(&[BOARD], name)),
+        )
 }
 
 fn page(html: &'static str) -> Response {
@@ -101,9 +114,10 @@ async fn openings() -> Response {
 /// The name of a file in an address, if it is text.
 type Name = Result<Path<String>, PathRejection>;
 
-fn file(files: &'static [(&'static str, &'static [u8])], name: Name) -> Response {
+fn file(files: &[&'static [(&'static str, &'static [u8])]], name: Name) -> Response {
     let name = name.map_or_else(|_| String::new(), |Path(name)| name);
-    let Some(&(_, bytes)) = files.iter().find(|(known, _)| *known == name) else {
+    let mut files = files.iter().copied().flatten();
+    let Some(&(_, bytes)) = files.find(|(known, _)| *known == name) else {
         return Problem::not_found().into_response();
     };
     let kind = match name.ends_with(".css") {
@@ -134,7 +148,7 @@ mod tests {
     #[test]
     fn nothing_is_loaded_from_elsewhere() {
         let texts = [PAGE, NO_BOARD, DOCUMENTATION].map(str::as_bytes);
-        let files = FILES.iter().map(|&(_, bytes)| bytes);
+        let files = FILES.iter().chain(REVIEW).map(|&(_, bytes)| bytes);
         for bytes in texts.into_iter().chain(files) {
             let text = std::str::from_utf8(bytes).unwrap();
             // The namespace of SVG is a name, not an address.
@@ -150,12 +164,13 @@ mod tests {
     /// What the page's modules name is there.
     #[test]
     fn every_import_is_built_in() {
-        for &(name, bytes) in FILES.iter().filter(|(name, _)| name.ends_with(".js")) {
+        let files = || FILES.iter().chain(REVIEW);
+        for &(name, bytes) in files().filter(|(name, _)| name.ends_with(".js")) {
             let text = std::str::from_utf8(bytes).unwrap();
             let imports = text.lines().filter(|line| line.starts_with("import "));
             for line in imports {
                 let from = line.split('"').nth(1).unwrap();
-                let is_own = FILES.iter().any(|(own, _)| from == format!("./{own}"));
+                let is_own = files().any(|(own, _)| from == format!("./{own}"));
                 let is_board = from.starts_with("/board/");
                 assert!(is_own || is_board, "{name}: {line}");
             }

@@ -8,7 +8,7 @@ use super::Server;
 use super::browser::Browser;
 
 /// The page of a server; nothing where it cannot be shown.
-fn open(server: &Server, part: &str) -> Option<Browser> {
+pub(super) fn open(server: &Server, part: &str) -> Option<Browser> {
     if server.get("/").body.contains("built without the board") {
         crate::skip::skip("the board of the page (tools/setup fetches it by npm)");
         return None;

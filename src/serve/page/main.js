@@ -9,9 +9,10 @@ import * as generate from "./generate.js";
 import { server } from "./opponents.js";
 import * as play from "./play.js";
 import { setUpSliders } from "./rating.js";
+import * as review from "./review.js";
 import "./settings.js";
 
-const parts = { play, analyse, explain, generate };
+const parts = { play, analyse, review, explain, generate };
 let isReady = false;
 
 /** The part that the address names. */
@@ -36,6 +37,12 @@ function show() {
 addEventListener("analyse", ({ detail }) => {
   analyse.load(detail);
   location.hash = "#analyse";
+});
+
+/** Reviews a game, as PGN. */
+addEventListener("review", ({ detail }) => {
+  location.hash = "#review";
+  review.load(detail);
 });
 
 /** Says what went wrong, until something else is done. */

@@ -8,7 +8,7 @@ use serde_json::json;
 #[test]
 fn whatever_can_be_used_has_a_name_and_fits_a_phone() {
     let server = Server::start(&[]);
-    for part in ["play", "analyse", "explain", "generate"] {
+    for part in ["play", "analyse", "review", "explain", "generate"] {
         let Some(mut browser) = open(&server, part) else {
             return;
         };

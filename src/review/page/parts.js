@@ -1,0 +1,244 @@
+/* What a review's own page and the page of a server show alike. */
+
+const MARKS = {
+  blunder: { name: "Blunder", sign: "??" },
+  mistake: { name: "Mistake", sign: "?" },
+  inaccuracy: { name: "Inaccuracy", sign: "?!" },
+  good: { name: "Only move", sign: "!" },
+};
+const isBad = ({ mark }) => Boolean(mark) && mark !== "good";
+const sign = ({ mark }) => (mark ? MARKS[mark].sign : "");
+const sideName = (side) => (side === "white" ? "White" : "Black");
+const player = (report, side) => report[side].name ?? sideName(side);
+
+const written = (evaluation) => {
+  if (evaluation === null || evaluation === undefined) return "";
+  if ("mate" in evaluation) return `#${evaluation.mate}`;
+  const pawns = evaluation.centipawns / 100;
+  return (pawns < 0 ? "−" : "+") + Math.abs(pawns).toFixed(2);
+};
+const time = (seconds) => {
+  const [hours, minutes, rest] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, Math.floor(seconds % 60)];
+  const pad = (number) => String(number).padStart(2, "0");
+  return hours ? `${hours}:${pad(minutes)}:${pad(rest)}` : `${minutes}:${pad(rest)}`;
+};
+/** White's expected score in percent after so many plies; `null` while it is unknown. */
+const winAt = (report, ply) => (ply ? report.plies[ply - 1].win : report.start.win);
+/** The position after so many plies. */
+const fenAt = (report, ply) => (ply ? report.plies[ply - 1].fen : report.start.fen);
+/** A side's clock after so many plies, as text. */
+const clockAt = (report, side, ply) => {
+  const last = report.plies.slice(0, ply).findLast((it) => it.side === side && it.clock !== null);
+  return last ? time(last.clock) : "";
+};
+
+/** Shows White's expected score in a bar: `undefined` and `null` are unknown. */
+function showBar(bar, win, isFlipped) {
+  bar.className = `score-bar ${isFlipped ? "flipped" : ""} ${Number.isFinite(win) ? "" : "unknown"}`;
+  bar.firstElementChild.style.height = `${win ?? 50}%`;
+}
+
+/* The graph */
+
+const GRAPH = { width: 600, height: 150 };
+
+const acrossGraph = (report, ply) => (report.plies.length ? (GRAPH.width * ply) / report.plies.length : 0);
+
+/** White's expected score by ply, as far as it is known, with clocks and marks. `go` is called with a ply. */
+function scoreGraph(report, go) {
+  const { width, height } = GRAPH;
+  const { plies } = report;
+  const x = (ply) => +acrossGraph(report, ply).toFixed(1);
+  const y = (win) => +(height * (1 - win / 100)).toFixed(1);
+  const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", class: "score-graph", "aria-label": "White's expected score by move" });
+  svg.append(make("rect", { x: 0, y: 0, width, height, class: "unknown" }));
+  let run = [];
+  for (let ply = 0; ply <= plies.length + 1; ply++) {
+    const win = ply <= plies.length ? winAt(report, ply) : null;
+    if (win !== null) {
+      run.push(`${x(ply)} ${y(win)}`);
+    } else if (run.length) {
+      const [from, to] = [x(ply - run.length), x(ply - 1)];
+      // One position alone is as wide as a line.
+      const end = Math.max(to, from + 1.5);
+      svg.append(
+        make("path", { d: `M${from} 0H${end}V${height}H${from}Z`, class: "black" }),
+        make("path", { d: `M${from} ${height}L${run.join("L")}H${end}V${height}Z`, class: "white" }),
+      );
+      run = [];
+    }
+  }
+  svg.append(make("path", { d: `M0 ${height / 2}H${width}`, class: "half" }));
+  plies.forEach((ply, place) => {
+    const before = place ? plies[place - 1].phase : "opening";
+    if (ply.phase !== before) svg.append(make("path", { d: `M${x(place)} 0V${height}`, class: "phase" }), make("text", { x: x(place) + 4, y: 12 }, ply.phase));
+  });
+  const longest = Math.max(...plies.map((ply) => ply.clock ?? 0));
+  for (const side of longest > 0 ? ["white", "black"] : []) {
+    const clocks = plies.filter((ply) => ply.side === side && ply.clock !== null);
+    const path = clocks.map((ply) => `${x(ply.ply)} ${y((100 * ply.clock) / longest)}`).join("L");
+    if (clocks.length > 1) svg.append(make("path", { d: `M${path}`, class: `clock ${side}-clock` }, make("title", {}, `${sideName(side)}'s clock`)));
+  }
+  for (const ply of plies) {
+    if (ply.mark && ply.mark !== "inaccuracy" && ply.win !== null) {
+      const dot = make("circle", { cx: x(ply.ply), cy: y(ply.win), r: 4, class: ply.mark });
+      dot.append(make("title", {}, `${ply.number} ${ply.san}${sign(ply)}`));
+      svg.append(dot);
+    }
+  }
+  svg.append(make("path", { class: "now", d: "" }));
+  const point = (event) => {
+    const box = svg.getBoundingClientRect();
+    if (event.buttons) go(Math.round((plies.length * (event.clientX - box.left)) / box.width));
+  };
+  svg.addEventListener("pointerdown", point);
+  svg.addEventListener("pointermove", point);
+  if (longest <= 0) return [svg];
+  const key = (side) => make("b", { class: `${side}-clock` }, sideName(side));
+  return [svg, make("p", { class: "key" }, "Lines: the clocks of ", key("white"), " and ", key("black"), `, up to ${time(longest)}.`)];
+}
+
+/** Shows in a graph which ply is on the board. */
+function pointInGraph(place, report, ply) {
+  place.querySelector(".now")?.setAttribute("d", `M${acrossGraph(report, ply)} 0V${GRAPH.height}`);
+}
+
+/* The moves */
+
+/** The cells of a list of moves in three columns. `go` is called with a ply. */
+function moveCells(report, go) {
+  const cells = [];
+  const { plies, game } = report;
+  plies.forEach((ply, place) => {
+    const isWhite = ply.side === "white";
+    const number = () => make("span", {}, ply.number.replace(/\.+$/, ""));
+    if (isWhite || place === 0) cells.push(number());
+    if (!isWhite && place === 0) cells.push(make("span", {}, "…"));
+    const button = make("button", { type: "button", class: ply.mark ?? "", "data-ply": ply.ply }, ply.san + sign(ply));
+    if (ply.mark) button.title = MARKS[ply.mark].name;
+    button.addEventListener("click", () => go(ply.ply));
+    cells.push(button);
+    if (ply.ply === game.book_plies && game.opening && ply.ply < plies.length) {
+      if (isWhite) cells.push(make("span"));
+      cells.push(make("em", {}, `Here the game leaves the table of openings: ${game.opening}`));
+      if (isWhite) cells.push(number(), make("span", {}, "…"));
+    }
+  });
+  return cells.length ? cells : [make("em", {}, "There are no moves.")];
+}
+
+/** Shows in a list of moves which ply is on the board. */
+function pointInMoves(list, ply) {
+  list.querySelector("[aria-current]")?.removeAttribute("aria-current");
+  const current = list.querySelector(`[data-ply="${ply}"]`);
+  current?.setAttribute("aria-current", "true");
+  const top = current ? current.offsetTop - list.offsetTop : 0;
+  if (top < list.scrollTop || top > list.scrollTop + list.clientHeight - 30) list.scrollTop = top - list.clientHeight / 2;
+}
+
+/** The next ply with a mark of the side that the review is for, or the one before. */
+function nextMark(report, at, by, suits = ({ mark }) => mark) {
+  const isMine = (ply) => suits(ply) && (!report.side || ply.side === report.side);
+  return by > 0 ? report.plies.find((ply) => ply.ply > at && isMine(ply)) : report.plies.findLast((ply) => ply.ply < at && isMine(ply));
+}
+
+/* The words */
+
+/** A line whose moves can be clicked. `open` is called with the line as it is shown then: its moves, how many are
+ * played, and the position that it starts from. `shown` is the one that is shown now. */
+function lineOf(name, line, start, open, shown) {
+  const moves = line.moves.map((mv, place) => {
+    const number = place === 0 || (mv.number.endsWith(".") && !mv.number.endsWith("...")) ? `${mv.number} ` : "";
+    const button = make("button", { type: "button" }, `${number}${mv.san}`);
+    if (shown?.moves === line.moves && shown.step === place + 1) button.setAttribute("aria-current", "true");
+    button.addEventListener("click", () => open({ moves: line.moves, step: place + 1, start }));
+    return button;
+  });
+  return make("p", { class: "line" }, make("b", {}, name), ...moves, ` ${written(line.evaluation)}`);
+}
+
+const headingOf = (ply) => `${ply.number} ${ply.san}${sign(ply)}${ply.mark ? `: ${MARKS[ply.mark].name}` : ""}`;
+
+/** The squares that the reasons for a move are about. */
+const factSquares = (ply) => [...new Set([...ply.reasons.played, ...ply.reasons.best].flatMap((fact) => fact.squares))];
+
+/** The moves that arrows show: the best one and the answer, where the move was bad. */
+function arrowMoves(ply) {
+  if (!isBad(ply)) return [];
+  const [best, reply] = [ply.best?.moves[0], ply.reply?.moves[0]];
+  return [best && { ...best, kind: "best" }, reply && { ...reply, kind: "reply" }].filter(Boolean);
+}
+
+/** What there is to say of the position after so many plies. */
+function wordsAt(report, at, open, shown) {
+  const ply = report.plies[at - 1];
+  const told = [];
+  if (ply) {
+    const loss = ply.loss !== null && ply.loss >= 0.5 ? `loses ${ply.loss.toFixed(0)} points of 100` : "";
+    const score = [written(ply.evaluation), loss].filter(Boolean).join(", ");
+    if (score) told.push(make("p", { class: "muted" }, score));
+    for (const fact of ply.reasons.played) told.push(make("p", {}, fact.text));
+    if (ply.reply && ply.mark !== "good") told.push(lineOf("Answer", ply.reply, ply.fen, open, shown));
+    if (ply.best) told.push(lineOf("Best", ply.best, fenAt(report, at - 1), open, shown));
+    for (const fact of ply.reasons.best) told.push(make("p", {}, fact.text));
+    for (const words of ply.words) told.push(make("p", { class: "muted" }, words));
+    if (at === report.plies.length && report.game.ending) told.push(make("p", {}, `The game ended by ${report.game.ending}.`));
+  }
+  for (const draw of report.game.draws) if (draw.ply === at) told.push(make("p", {}, draw.text));
+  if (at === 0) for (const warning of report.game.warnings) told.push(make("p", { class: "warning" }, warning));
+  return told;
+}
+
+/* People */
+
+/** The shares of players by rating who play a move and the best one: words and a curve. */
+function sharesOf(report, ply) {
+  const shares = ply?.shares;
+  if (!shares) return { words: ["Go to a move to see how many players of each rating play it."], chart: [] };
+  const [width, height, left, bottom] = [400, 160, 34, 18];
+  const { ratings } = report;
+  const x = (place) => left + ((width - left - 8) * place) / (ratings.length - 1);
+  const isOther = shares.best && ply.best;
+  const most = Math.max(0.1, ...shares.played, ...(isOther ? shares.best : []));
+  const top = Math.min(1, Math.ceil(most * 10) / 10);
+  const y = (share) => 8 + (height - 8 - bottom) * (1 - share / top);
+  const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", class: "shares", "aria-label": "Shares of players by rating" });
+  for (const share of [0, top / 2, top]) {
+    svg.append(make("path", { d: `M${left} ${y(share)}H${width - 8}`, class: "axis" }), make("text", { x: 0, y: y(share) + 4 }, `${Math.round(100 * share)} %`));
+  }
+  ratings.forEach((rating, place) => {
+    if (place % 2 === 0) svg.append(make("text", { x: x(place) - 12, y: height - 2 }, rating));
+  });
+  const path = (values) => "M" + values.map((share, place) => `${x(place).toFixed(1)} ${y(share).toFixed(1)}`).join("L");
+  svg.append(make("path", { d: path(shares.played), class: "played" }));
+  if (isOther) svg.append(make("path", { d: path(shares.best), class: "best" }));
+  const key = (kind, text) => make("b", { class: kind }, text);
+  const words = ["Players who play ", key("played", ply.san), ...(isOther ? [" and the best move, ", key("best", ply.best.moves[0].san)] : []), ", by rating."];
+  return { words, chart: [svg] };
+}
+
+/* The summary */
+
+function summaryTable(report) {
+  const number = (value, digits = 0) => (value === null ? "–" : value.toFixed(digits));
+  const rating = (side) => (side.estimate ? `${side.estimate.estimate} (${side.estimate.low}–${side.estimate.high})` : "–");
+  const row = (name, of) => [name, ...[report.white, report.black].map((side) => String(of(side)))];
+  return table(["", player(report, "white"), player(report, "black")], [
+    row("Accuracy, %", (side) => number(side.accuracy, 1)),
+    ...["Opening", "Middlegame", "Endgame"].map((phase, place) => row(phase, (side) => number(side.by_phase[place], 1))),
+    row("Blunders ??", (side) => side.blunders),
+    row("Mistakes ?", (side) => side.mistakes),
+    row("Inaccuracies ?!", (side) => side.inaccuracies),
+    row("Only moves !", (side) => side.good),
+    row("Mates missed, allowed", (side) => `${side.missed_mates}, ${side.allowed_mates}`),
+    row("Plays like", rating),
+  ]);
+}
+
+function about(report) {
+  const people = report.people ? ` The shares of players are those of ${report.people}, a model of people's play. "Plays like" is the rating that fits all moves of the game best, with an interval that holds four players in five.` : "";
+  return `Each position was searched with ${report.nodes} nodes by ${report.network}. Marks and accuracy follow Lichess: the winning chances that a move loses. The reasons are facts that were checked on the board; where there are none, the lines speak for themselves.${people}`;
+}
+
+const titleOf = (report) => `${player(report, "white")} – ${player(report, "black")}, ${report.game.result}`;
+const openingOf = (report) => (report.game.opening ? `${report.game.eco} ${report.game.opening}` : "");

@@ -1,0 +1,155 @@
+// A game, reviewed: each ply as it is searched, then marks, reasons, and what people of each rating play.
+
+import { html, isAbort, stream } from "./api.js";
+import { trouble } from "./dom.js";
+import { Game } from "./game.js";
+import { load, offer, showForm, showWaiting, whenAsked } from "./review_games.js";
+import { isBad, openingOf, player, titleOf } from "./review_parts.js";
+import { tryAgain } from "./review_retry.js";
+import { actions, at, board, drawAll, drawGraph, keys, state } from "./review_view.js";
+import { save } from "./store.js";
+
+/** Under which the last request is kept, for a reload. */
+const KEY = "review";
+
+/** What waits for the review, and what was asked for. */
+let running;
+let asked;
+/** The reviewed game as PGN. */
+let annotated;
+let isDrawing = false;
+
+const say = (text) => (at("status").textContent = text);
+
+/** Has a game reviewed; what was reviewed before is left. */
+async function review(request) {
+  running?.abort();
+  const own = (running = new AbortController());
+  let isWhole = false;
+  trouble("");
+  showWaiting(true);
+  try {
+    for await (const update of stream("/v1/review", request, own.signal)) {
+      if (running !== own) return;
+      if (update.event === "error") throw new Error(update.detail);
+      if (update.event === "game") begun(update, request);
+      if (update.event === "ply") searched(update);
+      if (update.event === "people") people(update);
+      if (update.event === "review") finished(update);
+      isWhole ||= update.event === "result";
+    }
+    if (!isWhole) throw new Error("the server broke it off. Try again");
+  } catch (error) {
+    if (running !== own || isAbort(error)) return;
+    trouble(`The game was not reviewed: ${error.message}`);
+    if (state.report && !state.isDone) close();
+  } finally {
+    if (running === own) showWaiting(false);
+  }
+}
+
+function begun({ report }, request) {
+  const game = new Game(report.start.fen);
+  for (const { san } of report.plies) game.play(game.legal(san));
+  state.trying?.leave();
+  Object.assign(state, { report, game, at: 0, line: null, view: report.side ?? "white", isDone: false, trying: undefined });
+  asked = request;
+  sessionStorage.setItem(KEY, JSON.stringify(request));
+  showForm(false);
+  at("shown").hidden = false;
+  at("progress").hidden = false;
+  at("progress").removeAttribute("value");
+  at("title").textContent = titleOf(report);
+  at("opening").textContent = openingOf(report);
+  for (const name of ["save", "pgn"]) at(name).disabled = true;
+  say("Searching the positions.");
+  drawAll();
+  board.redraw();
+}
+
+function searched({ ply, win, searched, positions }) {
+  const place = ply ? state.report.plies[ply - 1] : state.report.start;
+  place.win = win;
+  Object.assign(at("progress"), { max: positions, value: searched });
+  if (isDrawing) return;
+  isDrawing = true;
+  requestAnimationFrame(() => {
+    isDrawing = false;
+    if (state.report) drawGraph();
+  });
+}
+
+function people({ asked, moves }) {
+  if (!asked) say("Asking how people play.");
+  Object.assign(at("progress"), { max: moves, value: asked });
+}
+
+function finished({ report, pgn }) {
+  Object.assign(state, { report, line: null, isDone: true });
+  annotated = pgn;
+  at("progress").hidden = true;
+  for (const name of ["save", "pgn"]) at(name).disabled = false;
+  const count = report.plies.filter((ply) => isBad(ply) && (!report.side || ply.side === report.side)).length;
+  say(`${count || "No"} ${count === 1 ? "move" : "moves"} to look at. ${report.game.warnings.join(" ")}`);
+  drawAll();
+}
+
+/** Leaves the review for the choice of a game. */
+function close() {
+  running?.abort();
+  running = undefined;
+  sessionStorage.removeItem(KEY);
+  state.trying?.leave();
+  Object.assign(state, { report: undefined, trying: undefined });
+  at("shown").hidden = true;
+  showForm(true);
+  showWaiting(false);
+}
+
+/** The name of a file of this review. */
+function fileName(end) {
+  const words = `${player(state.report, "white")}-${player(state.report, "black")}`.toLowerCase();
+  return `review-${words.replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "")}.${end}`;
+}
+
+async function savePage() {
+  const name = fileName("html");
+  at("save").disabled = true;
+  try {
+    save(await html("/v1/review", asked), name, "text/html");
+  } catch (error) {
+    trouble(`The report was not saved: ${error.message}`);
+  } finally {
+    at("save").disabled = false;
+  }
+}
+
+whenAsked(review);
+addEventListener("review-choose", close);
+actions.tryAgain = (ply) => tryAgain(ply, { nodes: asked.nodes, elo: asked.elo });
+at("another").addEventListener("click", close);
+at("save").addEventListener("click", savePage);
+at("pgn").addEventListener("click", () => save(annotated, fileName("pgn")));
+
+export { load };
+
+export function press(key) {
+  if (!state.report || !(key in keys)) return false;
+  keys[key]();
+  return true;
+}
+
+export function begin() {
+  const last = sessionStorage.getItem(KEY);
+  if (!last) return;
+  const request = JSON.parse(last);
+  offer(request.pgn);
+  review(request);
+}
+
+export function enter() {
+  board.redraw();
+  if (!state.report) showForm(true);
+}
+
+export const leave = () => {};

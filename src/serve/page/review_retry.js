@@ -1,0 +1,161 @@
+// A mistake that is tried again: the better move is to be found on the board.
+
+import { isAbort, post } from "./api.js";
+import { MARKS, arrowMoves, fenAt, isBad, lineOf, make, nextMark, winAt, written } from "./review_parts.js";
+import { actions, arrow, at, badge, button, buttons, draw, fill, go, open, show, state } from "./review_view.js";
+
+/** What to look for, by the kind of a reason for the best move. */
+const TOPICS = {
+  mate: "a forced mate",
+  back_rank: "a weak back rank",
+  hanging: "a piece that can be taken",
+  fork: "a fork",
+  pin: "a pin",
+  skewer: "a skewer",
+  discovered: "a discovered attack",
+  trapped: "a trapped piece",
+  defender: "a piece without its defender",
+  recapture: "a piece to take back",
+  threat: "a threat to parry",
+  passed_pawn: "a passed pawn",
+};
+
+class Retry {
+  /** A bad move of the report, whose positions were searched as `settings` say: nodes and rating. */
+  constructor(ply, settings) {
+    this.ply = ply;
+    this.settings = settings;
+    this.start = fenAt(state.report, ply.ply - 1);
+    this.best = ply.best.moves[0];
+    this.isSolved = false;
+    /** What is said of the last attempt, and the game after it. */
+    this.said = undefined;
+    this.played = undefined;
+  }
+
+  /** Whether a move is waited for. */
+  isMoving() {
+    return !this.played && !this.isSolved && !state.line;
+  }
+
+  leave() {
+    this.waiting?.abort();
+  }
+
+  before() {
+    return state.game.at(this.ply.ply - 1);
+  }
+
+  /** A move on the board. */
+  async attempt(move) {
+    if (!this.isMoving()) return draw();
+    const game = this.before();
+    const tried = game.play(move);
+    this.waiting = new AbortController();
+    [this.played, this.said] = [game, undefined];
+    draw();
+    try {
+      this.said = await this.judge(tried);
+      if (state.trying === this) draw();
+    } catch (error) {
+      if (isAbort(error)) return;
+      dispatchEvent(new CustomEvent("trouble", { detail: error.message }));
+      if (state.trying === this) this.again();
+    }
+  }
+
+  /** What there is to say of a move: the review of the game that it makes. */
+  async judge({ uci, san }) {
+    const { ply, best } = this;
+    const bestScore = written(ply.best.evaluation);
+    if (uci === best.uci) {
+      this.isSolved = true;
+      return { isRight: true, text: `${san} is the best move: ${bestScore}.`, facts: ply.reasons.best, line: ["Line", ply.best, this.start] };
+    }
+    if (uci === ply.uci) return { text: `${san} was played in the game. Find another move.`, facts: [] };
+    const variant = state.report.game.tags.filter(([name]) => name === "Variant");
+    const tags = [["SetUp", "1"], ["FEN", this.start], ...variant].map(([name, value]) => `[${name} "${value}"]\n`);
+    const request = { ...this.settings, pgn: `${tags.join("")}\n${ply.number} ${san} *` };
+    const { games } = await post("/v1/review", request, this.waiting.signal);
+    const [tried] = games[0].report.plies;
+    const isRight = !isBad(tried);
+    this.isSolved = isRight;
+    const points = this.lost(tried.win);
+    const loss = points >= 1 ? `, ${points.toFixed(0)} points of 100 less` : "";
+    const text = `${san} ${isRight ? "is good as well" : "is not good enough"}: ${written(tried.evaluation) || "the game is over"} instead of ${bestScore}${loss}.`;
+    return { isRight, text, facts: tried.reasons.played, line: tried.reply && ["Answer", tried.reply, tried.fen], tried };
+  }
+
+  /** The expected score that the side to move loses against the best move, in points of 100. */
+  lost(win) {
+    const before = winAt(state.report, this.ply.ply - 1);
+    return this.ply.side === "white" ? before - win : win - before;
+  }
+
+  again() {
+    [this.played, this.said, state.line] = [undefined, undefined, null];
+    draw();
+  }
+
+  /** Says which piece moves, and what to look for. */
+  hint() {
+    const { role } = this.before().position.board.get(number(this.best.from));
+    const found = this.ply.reasons.best.map(({ topic }) => TOPICS[topic]).find(Boolean);
+    const look = found ? `Look for ${found}. ` : "";
+    this.said = { text: `${look}The ${role} on ${this.best.from} moves.`, facts: [], squares: [this.best.from] };
+    draw();
+  }
+
+  answer() {
+    const { best, reasons } = this.ply;
+    const text = `The best move is ${this.best.san}: ${written(best.evaluation)}.`;
+    [this.isSolved, this.played, state.line] = [true, undefined, null];
+    this.said = { text, facts: reasons.best, shapes: [arrow({ ...this.best, kind: "best" })], line: ["Line", best, this.start] };
+    draw();
+  }
+
+  draw() {
+    if (!state.line) this.drawBoard();
+    const { ply, said } = this;
+    const side = ply.side === "white" ? "White" : "Black";
+    const waiting = this.played ? "The move is being looked at." : `${side} is to move: play it on the board, or type it.`;
+    const parts = [make("p", { class: said?.isRight ? "right" : "" }, said?.text ?? waiting)];
+    for (const { text } of said?.facts ?? []) parts.push(make("p", {}, text));
+    if (said?.line) parts.push(lineOf(...said.line, open, state.line));
+    parts.push(buttons(...this.choices(), button("Back to the game", () => go(ply.ply))));
+    fill(`Find a better move than ${ply.number} ${ply.san}`, this.isSolved ? "good" : "", parts);
+  }
+
+  drawBoard() {
+    const { ply, said, played } = this;
+    const squares = said?.squares ?? said?.facts?.flatMap((fact) => fact.squares) ?? [];
+    if (!played) return show(this.before(), said?.shapes, squares, this.isMoving() ? ply.side : undefined);
+    const last = played.moves.at(-1).uci.slice(2, 4);
+    const mark = said?.tried?.mark ?? "blunder";
+    const sign = said?.isRight ? badge(last, "good", "✓") : badge(last, mark, said?.tried ? MARKS[mark].sign : "✗");
+    const answer = said?.tried ? arrowMoves(said.tried).filter(({ kind }) => kind === "reply") : [];
+    show(played, said ? [...answer.map(arrow), sign] : [], squares);
+  }
+
+  /** What can be done next. */
+  choices() {
+    if (this.isSolved) {
+      const next = nextMark(state.report, this.ply.ply, 1, (it) => isBad(it) && it.best);
+      return next ? [button("Next mistake", () => actions.tryAgain(next), "main")] : [];
+    }
+    const answer = button("Show the answer", () => this.answer());
+    if (this.played) return this.said ? [button("Once more", () => this.again(), "main"), answer] : [answer];
+    return this.said ? [answer] : [button("Hint", () => this.hint()), answer];
+  }
+}
+
+/** The number of a square that is named. */
+const number = (name) => "abcdefgh".indexOf(name[0]) + 8 * (name[1] - 1);
+
+/** Has a bad move of the report tried again. */
+export function tryAgain(ply, settings) {
+  go(ply.ply);
+  state.trying = new Retry(ply, settings);
+  draw();
+  at("above").scrollIntoView({ block: "nearest" });
+}

@@ -1,0 +1,204 @@
+// A review as it is shown: the board, the graph, the moves and the words.
+
+import { Board } from "./board.js";
+import { element } from "./dom.js";
+import { Game } from "./game.js";
+import {
+  MARKS, about, arrowMoves, clockAt, factSquares, headingOf, isBad, make, moveCells, nextMark, player, pointInGraph,
+  pointInMoves, scoreGraph, sharesOf, showBar, summaryTable, winAt, wordsAt,
+} from "./review_parts.js";
+
+export const at = (name) => document.getElementById(`review-${name}`);
+const main = document.getElementById("review");
+export const board = new Board(at("board"), {
+  play: (move) => (state.trying ? state.trying.attempt(move) : draw()),
+  typed: at("typed"),
+});
+
+/** What is shown: the report as far as it is known, its game, and where in it one is, perhaps in a line. `trying` is a
+ * mistake that is tried again, which then draws board and words. */
+export const state = { report: undefined, game: undefined, at: 0, line: null, view: "white", isDone: false, trying: undefined };
+/** What happens when a mistake is to be tried again. */
+export const actions = { tryAgain: () => {} };
+
+// What is drawn once
+
+/** A side's accuracy, marks and rating. */
+function card(report, side) {
+  const { accuracy, estimate, blunders, mistakes, inaccuracies, good } = report[side];
+  const marks = Object.entries({ blunder: blunders, mistake: mistakes, inaccuracy: inaccuracies, good });
+  const chips = marks.map(([mark, count]) => {
+    const words = `${MARKS[mark].name}: ${count}`;
+    return make("span", { class: mark, title: words, role: "img", "aria-label": words }, make("b", {}, String(count)), ` ${MARKS[mark].sign}`);
+  });
+  const parts = [make("h3", {}, player(report, side))];
+  if (accuracy !== null) parts.push(make("p", {}, make("strong", {}, `${accuracy.toFixed(0)} %`), " accuracy"));
+  if (estimate) {
+    const title = "The rating that fits the moves best, and an interval that holds four players in five";
+    parts.push(make("p", { title }, make("strong", {}, String(estimate.estimate)), ` plays like (${estimate.low}–${estimate.high})`));
+  }
+  return make("div", { class: "card" }, ...parts, make("p", { class: "chips" }, ...chips));
+}
+
+/** Draws the graph of what is known so far. */
+export function drawGraph() {
+  at("graph").replaceChildren(...scoreGraph(state.report, go));
+  point();
+}
+
+export function drawAll() {
+  const { report, isDone } = state;
+  at("moves").replaceChildren(...moveCells(report, go));
+  at("summary").replaceChildren(summaryTable(report));
+  at("about").textContent = about(report);
+  at("sides").replaceChildren(...["white", "black"].map((side) => card(report, side)));
+  for (const name of ["sides", "figures"]) at(name).hidden = !isDone;
+  drawGraph();
+  draw();
+}
+
+// What is drawn at each step
+
+/** The game up to what is on the board. */
+function onBoard() {
+  const { game, line, at: ply } = state;
+  if (!line) return game.at(ply);
+  const branch = new Game(line.start);
+  for (const { san } of line.moves.slice(0, line.step)) branch.play(branch.legal(san));
+  return branch;
+}
+
+/** A sign in the corner of a square. */
+export const badge = (square, kind, text) => ({
+  orig: square,
+  customSvg: { html: `<g class="badge ${kind}"><circle cx="80" cy="20" r="21"/><text x="80" y="31">${text}</text></g>`, center: "orig" },
+});
+
+export const arrow = ({ from, to, kind }) => ({ orig: from, dest: to, brush: kind === "best" ? "green" : "red" });
+
+/** Puts a position on the board with shapes and framed squares; `mine` may move. */
+export function show(game, shapes = [], squares = [], mine = undefined) {
+  board.show(game, { orientation: state.view, mine });
+  board.ground.set({ highlight: { custom: new Map(squares.map((square) => [square, "fact"])) } });
+  board.ground.setAutoShapes(shapes);
+}
+
+export function draw() {
+  const { report, at: ply, line, view, trying } = state;
+  const here = report.plies[ply - 1];
+  main.classList.toggle("trying", Boolean(trying));
+  main.classList.toggle("moving", Boolean(trying?.isMoving()));
+  if (line || !here) show(onBoard());
+  else if (!trying) {
+    const marked = here.mark ? [badge(here.to, here.mark, MARKS[here.mark].sign)] : [];
+    show(onBoard(), [...arrowMoves(here).map(arrow), ...marked], factSquares(here));
+  }
+  if (trying) trying.draw();
+  else drawWords();
+  showBar(at("bar"), line || trying ? null : winAt(report, ply), view === "black");
+  for (const [name, side] of [["above", view === "white" ? "black" : "white"], ["below", view]]) {
+    const rating = report[side].rating ? ` (${report[side].rating})` : "";
+    at(name).replaceChildren(`${player(report, side)}${rating}`, element("span", { textContent: clockAt(report, side, ply) }));
+  }
+  const { words, chart } = sharesOf(report, here);
+  // The curves would give the answer away.
+  at("people").hidden = (trying && !trying.isSolved) || !report.plies.some((it) => it.shares);
+  at("by-rating").replaceChildren(...words);
+  at("curve").replaceChildren(...chart);
+  point();
+}
+
+/** Shows which ply is on the board, in the graph and in the list. */
+function point() {
+  const { report, at: ply } = state;
+  const [graph, win, here] = [at("graph"), winAt(report, ply), report.plies[ply - 1]];
+  pointInGraph(graph, report, ply);
+  pointInMoves(at("moves"), ply);
+  graph.setAttribute("aria-valuemax", report.plies.length);
+  graph.setAttribute("aria-valuenow", ply);
+  const score = win === null ? "not searched yet" : `${Math.round(win)} of 100 for White`;
+  graph.setAttribute("aria-valuetext", `${here ? headingOf(here) : "First position"}, ${score}`);
+}
+
+/** Fills the words, and keeps the focus where it was lost with them. */
+export function fill(heading, kind, parts) {
+  const told = at("told");
+  const hadFocus = told.contains(document.activeElement);
+  told.className = `told ${kind}`;
+  at("moment").textContent = heading;
+  at("why").replaceChildren(...parts);
+  if (hadFocus) (told.querySelector("[aria-current]") ?? told.querySelector("button"))?.focus();
+}
+
+export function button(text, act, className = "") {
+  const made = element("button", { type: "button", textContent: text, className });
+  made.addEventListener("click", act);
+  return made;
+}
+export const buttons = (...made) => element("div", { className: "buttons" }, ...made);
+
+/** Shows a line that was clicked. */
+export function open(line) {
+  state.line = line;
+  draw();
+}
+
+function drawWords() {
+  const { report, at: ply, line, isDone } = state;
+  const here = report.plies[ply - 1];
+  const parts = wordsAt(report, ply, open, line);
+  const help = (text) => parts.push(make("p", { class: "muted" }, text));
+  if (!isDone) {
+    help(here ? "The move is judged once all positions are searched." : "The graph grows as positions are searched. Go through the game meanwhile: click a move, or the graph.");
+  } else if (!here) {
+    help("The arrow keys ← and → step through the game, ↓ and ↑ from mark to mark.");
+    const first = nextMark(report, 0, 1, isBad);
+    if (first) parts.push(buttons(button("First mistake", () => go(first.ply), "main")));
+  } else if (isBad(here) && here.best) {
+    parts.push(buttons(button("Try again", () => actions.tryAgain(here), "main")));
+  }
+  fill(here ? headingOf(here) : "First position", here?.mark ?? "", parts);
+}
+
+// Going through the game
+
+export function go(ply) {
+  state.trying?.leave();
+  state.trying = undefined;
+  state.at = Math.max(0, Math.min(state.report.plies.length, ply));
+  state.line = null;
+  draw();
+}
+
+/** One step in the game, or in the line that is looked at, out of which one step back leads. */
+function step(by) {
+  const { line } = state;
+  if (!line) return go(state.at + by);
+  line.step = Math.min(line.moves.length, line.step + by);
+  if (line.step < 1) state.line = null;
+  draw();
+}
+
+function mark(by) {
+  const found = nextMark(state.report, state.at, by);
+  if (found) go(found.ply);
+}
+
+function flip() {
+  state.view = state.view === "white" ? "black" : "white";
+  draw();
+}
+
+export const keys = {
+  ArrowLeft: () => step(-1),
+  ArrowRight: () => step(1),
+  ArrowUp: () => mark(-1),
+  ArrowDown: () => mark(1),
+  Home: () => go(0),
+  End: () => go(Infinity),
+  Escape: () => go(state.at),
+  f: flip,
+};
+for (const [name, key] of Object.entries({ first: "Home", previous: "ArrowLeft", next: "ArrowRight", last: "End", mark: "ArrowDown", flip: "f" })) {
+  at(name).addEventListener("click", keys[key]);
+}

@@ -1,0 +1,222 @@
+//! The page's review in a browser, used as a person would.
+
+use super::Server;
+use super::browser::Browser;
+use super::page::open;
+use serde_json::{Value, json};
+
+/// The scholar's mate: Black's last move allows it, and so do most others.
+const GAME: &str = "[White \"Anna\"]
+[Black \"Bert\"]
+[WhiteElo \"900\"]
+
+1. e4 {[%clk 0:03:00]} e5 {[%clk 0:02:55]} 2. Bc4 {[%clk 0:02:50]} Nc6 {[%clk 0:02:51]}
+3. Qh5 {[%clk 0:02:44]} Nf6 {[%clk 0:02:30]} 4. Qxf7# {[%clk 0:02:40]} 1-0
+";
+
+/// What is wrong with the page: its width, and numbers that are none.
+const FAULTS: &str = r#"(() => {
+  const { scrollWidth, clientWidth } = document.documentElement;
+  const blank = document.body.innerText.match(/.*\b(NaN|undefined|Infinity)\b.*/);
+  return [scrollWidth > clientWidth ? scrollWidth : null, blank && blank[0]].filter(Boolean);
+})()"#;
+
+/// Pastes the game and waits for its review.
+fn review(browser: &mut Browser) {
+    browser.fill("#review-form [name=pgn]", GAME);
+    browser.fill("#review-form [name=nodes]", "60");
+    browser.click("#review-form .main");
+    wait_for_review(browser);
+}
+
+fn wait_for_review(browser: &mut Browser) {
+    browser.wait("document.querySelector('#review-status').textContent.includes('to look at')");
+}
+
+/// Clicks a button of the words.
+fn press(browser: &mut Browser, text: &str) {
+    let text = json!(text);
+    let button = format!(
+        "[...document.querySelectorAll('#review-why button')].find((it) => it.textContent === {text})"
+    );
+    browser.wait(&button);
+    browser.evaluate(&format!("{button}.click()"));
+}
+
+fn assert_whole(browser: &mut Browser, what: &str) {
+    for width in [390, 1440] {
+        browser.resize(width);
+        assert_eq!(browser.evaluate(FAULTS), json!([]), "{what} at {width}");
+    }
+}
+
+#[test]
+fn a_game_is_pasted_and_gone_through() {
+    let server = Server::start(&[]);
+    let Some(mut browser) = open(&server, "review") else {
+        return;
+    };
+    assert_whole(&mut browser, "the form");
+    review(&mut browser);
+    assert_whole(&mut browser, "the review");
+    assert_eq!(browser.text("#review-title"), "Anna – Bert, 1-0");
+    let count = |selector: &str| format!("document.querySelectorAll('{selector}').length");
+    assert_eq!(browser.evaluate(&count("#review-graph path.white")), 1);
+    assert_eq!(browser.evaluate(&count("#review-graph path.clock")), 2);
+    browser.click("#review-moves [data-ply=\"6\"]");
+    let heading = browser.text("#review-moment");
+    assert_eq!(heading, "3... Nf6??: Blunder");
+    let said = browser.text("#review-why");
+    assert!(
+        said.contains("Qxf7# is mate") && said.contains("rated"),
+        "{said}"
+    );
+    for shown in [
+        "#review-board .badge.blunder",
+        "#review-board square.fact",
+        "#review-curve .played",
+        "#review-moves [aria-current].blunder",
+    ] {
+        browser.wait(&format!("document.querySelector('{shown}')"));
+    }
+    assert_eq!(browser.text("#review-below span"), "2:44");
+    // By keys, and by a click on the middle of the graph.
+    let place = "+document.querySelector('#review-graph').getAttribute('aria-valuenow')";
+    for (key, ply) in [("ArrowRight", 7), ("Home", 0), ("ArrowDown", 6)] {
+        browser.evaluate(&format!(
+            "document.body.dispatchEvent(new KeyboardEvent('keydown', {{ key: '{key}', bubbles: true }}))"
+        ));
+        let found = browser.evaluate(place).as_u64().unwrap();
+        // Other moves may have a mark, too.
+        assert!(
+            found == ply || key == "ArrowDown" && found > 0,
+            "{key} {found}"
+        );
+    }
+    browser.click("#review-graph svg");
+    assert!([3, 4].contains(&browser.evaluate(place).as_u64().unwrap()));
+    // A line plays on a click.
+    browser.click("#review-moves [data-ply=\"6\"]");
+    browser.click("#review-why .line button:last-of-type");
+    browser.wait("document.querySelector('#review-why .line [aria-current]')");
+    browser.assert_quiet();
+    // A reload keeps the game.
+    browser.evaluate("location.reload()");
+    wait_for_review(&mut browser);
+    browser.assert_quiet();
+}
+
+#[test]
+fn the_better_move_is_found_at_the_second_try() {
+    let server = Server::start(&[]);
+    let Some(mut browser) = open(&server, "review") else {
+        return;
+    };
+    review(&mut browser);
+    let body = json!({"pgn": GAME, "nodes": 60}).to_string();
+    let report = server.json("/v1/review", &body);
+    let best = report["games"][0]["report"]["plies"][5]["best"]["moves"][0].clone();
+    browser.click("#review-moves [data-ply=\"6\"]");
+    press(&mut browser, "Try again");
+    let heading = browser.text("#review-moment");
+    assert_eq!(heading, "Find a better move than 3... Nf6");
+    press(&mut browser, "Hint");
+    let hint = browser.text("#review-why");
+    let piece = format!("on {} moves", best["from"].as_str().unwrap());
+    assert!(hint.contains(&piece), "{hint}");
+    // It is mate after this one as well.
+    browser.fill("#review-typed-move", "a6");
+    browser.click("#review .typed button");
+    browser.wait("document.querySelector('#review-why').textContent.includes('not good enough')");
+    let said = browser.text("#review-why");
+    assert!(
+        said.contains("a6 is not good enough: #1 instead of"),
+        "{said}"
+    );
+    assert!(said.contains("Qxf7# is mate"), "{said}");
+    press(&mut browser, "Once more");
+    for end in ["from", "to"] {
+        browser.click_square("#review-board", best[end].as_str().unwrap());
+    }
+    browser.wait("document.querySelector('#review-why .right')");
+    let said = browser.text("#review-why .right");
+    assert!(
+        said.starts_with(&format!(
+            "{} is the best move",
+            best["san"].as_str().unwrap()
+        )),
+        "{said}"
+    );
+    press(&mut browser, "Back to the game");
+    press(&mut browser, "Try again");
+    press(&mut browser, "Show the answer");
+    let said = browser.text("#review-why");
+    assert!(said.starts_with("The best move is "), "{said}");
+    assert_whole(&mut browser, "the answer");
+    browser.assert_quiet();
+}
+
+#[test]
+fn a_review_is_saved_as_a_page_and_as_pgn() {
+    let server = Server::start(&[]);
+    let Some(mut browser) = open(&server, "play") else {
+        return;
+    };
+    // Other parts of the page hand over a game.
+    browser.evaluate(&format!(
+        "dispatchEvent(new CustomEvent('review', {{ detail: {} }}))",
+        json!(GAME)
+    ));
+    wait_for_review(&mut browser);
+    browser.evaluate(
+        "window.saved = []; \
+         URL.createObjectURL = (blob) => { window.saved.push(blob); return 'data:,'; }",
+    );
+    let saved = |browser: &mut Browser, count: usize| -> String {
+        browser.wait(&format!("window.saved.length === {count}"));
+        let text = browser.evaluate(&format!("window.saved[{}].text()", count - 1));
+        text.as_str().unwrap().to_owned()
+    };
+    browser.click("#review-save");
+    let page = saved(&mut browser, 1);
+    assert!(page.starts_with("<!doctype html>") && page.contains("Anna – Bert, reviewed"));
+    browser.click("#review-pgn");
+    let pgn = saved(&mut browser, 2);
+    assert!(
+        pgn.contains("[Annotator \"Tessera") && pgn.contains("$4"),
+        "{pgn}"
+    );
+    browser.assert_quiet();
+}
+
+#[test]
+fn one_of_several_games_is_chosen_and_faults_are_told() {
+    let server = Server::start(&[]);
+    let Some(mut browser) = open(&server, "review") else {
+        return;
+    };
+    let games = format!("{GAME}\n{}", GAME.replace("Anna", "Carl"));
+    browser.fill("#review-form [name=pgn]", &games);
+    browser.wait("!document.querySelector('#review-which').hidden");
+    let names = browser.evaluate(
+        "[...document.querySelectorAll('#review-which option')].map((it) => it.textContent)",
+    );
+    assert_eq!(names, json!(["1. Anna – Bert", "2. Carl – Bert"]));
+    browser.fill("#review-form [name=game]", "1");
+    browser.click("#review-form .main");
+    wait_for_review(&mut browser);
+    assert_eq!(browser.text("#review-title"), "Carl – Bert, 1-0");
+    browser.click("#review-another");
+    browser.fill("#review-form [name=pgn]", "1. e4 e5 2. Ke4 Nc6");
+    browser.click("#review-form .main");
+    wait_for_review(&mut browser);
+    let status = browser.text("#review-status");
+    assert!(status.contains("read up to ply 2"), "{status}");
+    browser.assert_quiet();
+    browser.click("#review-another");
+    browser.fill("#review-form [name=pgn]", "nonsense");
+    browser.click("#review-form .main");
+    browser.wait("document.querySelector('#trouble').textContent.includes('not reviewed')");
+    let trouble: Value = browser.evaluate("document.querySelector('#trouble').textContent");
+    assert!(trouble.as_str().unwrap().contains("nonsense"), "{trouble}");
+}

@@ -69,9 +69,8 @@ impl fmt::Display for Adjudication {
 }
 
 impl Adjudication {
-    /// Whether the game is over, and with what result for White. `scores`, from
-    /// White's view in centipawns, are those of the positions before the latest
-    /// moves.
+    /// Returns whether the game is over, and with what result for White. `scores`, from White's
+    /// view in centipawns, are those of the positions before the latest moves.
     pub(crate) fn verdict(&self, game: &Game, scores: &[i32]) -> Option<Option<Wdl>> {
         if let Some(result) = result(game).or_else(|| known(&self.tablebase, game)) {
             return Some(Some(result));

@@ -97,7 +97,7 @@ impl AgentKind {
         }
     }
 
-    /// Whether it searches a tree, so that nodes and time are limits to it.
+    /// Returns whether it searches a tree, so that nodes and time are limits to it.
     #[must_use]
     pub fn searches(self) -> bool {
         matches!(self, AgentKind::Mcts | AgentKind::World)

@@ -9,12 +9,12 @@ use std::io::{self, Error, ErrorKind, Seek, Stdout, Write};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// What the names of files begin with that are being written.
+/// The prefix of unfinished files.
 const UNFINISHED: &str = ".unfinished-";
 /// Links that are followed one after another, as many as Linux follows.
 const MOST_LINKS: usize = 40;
 
-/// What a path leads to.
+/// The kind of file at a path.
 enum Place {
     /// A file, or nothing yet, under this name.
     File(PathBuf),
@@ -47,7 +47,7 @@ impl Write for Stream {
     }
 }
 
-/// Whether a path stands for standard output. A file of the name `-` is `./-`.
+/// Returns whether a path stands for standard output. A file of the name `-` is `./-`.
 pub(crate) fn is_stdout(path: &Path) -> bool {
     [Path::new("-"), Path::new("/dev/stdout")].contains(&path)
 }
@@ -64,7 +64,7 @@ pub(crate) fn stream(path: &Path) -> io::Result<Option<Stream>> {
     }
 }
 
-/// Whether a stream is at a path.
+/// Returns whether a stream is at a path.
 pub(crate) fn is_stream(path: &Path) -> bool {
     matches!(place_of(path), Ok(Place::Stream))
 }
@@ -89,7 +89,7 @@ pub(crate) fn check(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether a device that takes characters, such as a terminal, is at a path.
+/// Returns whether a device that takes characters, such as a terminal, is at a path.
 #[cfg(unix)]
 pub(crate) fn is_device(path: &Path) -> bool {
     use std::os::unix::fs::FileTypeExt;
@@ -224,7 +224,7 @@ fn place_of(path: &Path) -> io::Result<Place> {
     refused("it is neither a file nor a stream")
 }
 
-/// Where links lead, whether or not anything is there.
+/// The target of links, whether or not it exists.
 fn followed(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {

@@ -34,7 +34,7 @@ pub enum FenError {
     Syntax {
         /// The text as given.
         fen: String,
-        /// What the parser stumbled over.
+        /// The text that the parser rejected.
         source: ParseFenError,
     },
     /// The text is a FEN, but no game of chess can be played from it.
@@ -42,7 +42,7 @@ pub enum FenError {
     Position {
         /// The text as given.
         fen: String,
-        /// What makes it unplayable, in words.
+        /// The reason why it is unplayable.
         reason: String,
     },
 }
@@ -73,7 +73,7 @@ pub enum MoveError {
     San {
         /// The text, or how it begins.
         text: String,
-        /// Which of the two it is.
+        /// The kind.
         reason: SanError,
     },
 }
@@ -103,7 +103,7 @@ pub struct Ply {
     /// Zobrist key of the position: pieces, side to move, castling rights and
     /// an en-passant square where capturing there is legal.
     pub key: u64,
-    /// How often the same position stood on the board earlier in this game.
+    /// Earlier occurrences of the same position in this game.
     pub repetitions: u8,
     /// Plies since the position last stood on the board; 0 if it never did.
     pub cycle: u16,
@@ -197,7 +197,7 @@ impl Game {
         &self.current().position
     }
 
-    /// The position on the board with what history says of it.
+    /// The position on the board, with its history.
     #[must_use]
     pub fn current(&self) -> &Ply {
         &self.plies[self.plies.len() - 1]
@@ -209,7 +209,7 @@ impl Game {
         &self.plies
     }
 
-    /// How castling is read and written.
+    /// The notation of castling.
     #[must_use]
     pub fn mode(&self) -> CastlingMode {
         self.mode
@@ -231,8 +231,8 @@ impl Game {
         self.ratings = ratings;
     }
 
-    /// Whether the game began at the initial position of standard chess, so
-    /// that nothing can have come before its first position.
+    /// Returns whether the game began at the initial position of standard chess, so that nothing
+    /// can have come before its first position.
     #[must_use]
     pub fn from_initial_position(&self) -> bool {
         self.initial
@@ -314,15 +314,15 @@ impl Game {
         mv.to_uci(self.mode).to_string()
     }
 
-    /// How the game stands as a player would see it who claims every draw at
-    /// once: mate, stalemate, insufficient material, third occurrence, 50 moves.
+    /// Returns the game's ending if every draw is claimed immediately: mate, stalemate,
+    /// insufficient material, third occurrence, 50 moves.
     #[must_use]
     pub fn ending(&self) -> Option<Ending> {
         self.ending_at(2, CLAIMABLE_RULE50)
     }
 
-    /// How the game has ended without any claim: fivefold repetition and 75
-    /// moves in place of threefold and 50.
+    /// Returns the game's ending without any claim: fivefold repetition and 75 moves instead of
+    /// threefold and 50.
     #[must_use]
     pub fn forced_ending(&self) -> Option<Ending> {
         self.ending_at(4, FORCED_RULE50)

@@ -1,5 +1,5 @@
-//! What a network reads and writes: a game as packed bitboards, a move as an
-//! index into the policy; or a game as tokens, one a move.
+//! Inputs and outputs of networks: a game as packed bitboards and a move as an index into the
+//! policy; or a game as tokens, one per move.
 //!
 //! Bitboards and the policy are from the mover's view: where Black is to move the board
 //! is flipped top to bottom, so that the side to move always plays upwards.

@@ -1,4 +1,4 @@
-//! How the programs tell what went wrong.
+//! Error messages of the programs.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -12,11 +12,10 @@ fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn 
     successors(Some(error), |error| (*error).source())
 }
 
-/// What is said besides where the system finds no file.
+/// The hint added when the system finds no file.
 const LOST_FOLDER: &str = "the working folder was deleted, so that relative paths lead nowhere";
 
-/// Whether the system finds no file because the folder that paths are relative to is
-/// gone.
+/// Returns whether the system finds no file because the folder that paths are relative to is gone.
 fn is_lost(error: &(dyn Error + 'static)) -> bool {
     is_of(error, io::ErrorKind::NotFound) && std::env::current_dir().is_err()
 }
@@ -50,8 +49,8 @@ pub fn one_line(error: &(dyn Error + 'static)) -> String {
     line
 }
 
-/// What is logged: what `RUST_LOG` names, as in `info` or `tessera::serve=debug,warn`, or else
-/// warnings and errors.
+/// The log filter: `RUST_LOG`, as in `info` or `tessera::serve=debug,warn`, or else warnings and
+/// errors.
 #[must_use]
 pub fn log_filter() -> Targets {
     let asked = std::env::var("RUST_LOG").ok();
@@ -66,7 +65,7 @@ fn filter_of(asked: &str) -> Targets {
     }
 }
 
-/// Whether what is logged on standard error may be coloured: on a terminal, unless the
+/// Returns whether what is logged on standard error may be coloured: on a terminal, unless the
 /// user wants no colours (`NO_COLOR`).
 #[must_use]
 pub fn has_colours() -> bool {

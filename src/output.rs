@@ -1,5 +1,5 @@
-//! Where commands write: a file, or a stream such as standard output, under the name `-`.
-//! Whether that can be written is known before the work begins.
+//! Outputs of commands: a file, or a stream such as standard output, under the name `-`. They are
+//! checked before the work begins.
 
 use crate::atomic_file;
 use std::fmt::Display;
@@ -31,7 +31,7 @@ pub enum OutputError {
     NoFolder(PathBuf),
 }
 
-/// Whether a path stands for standard output.
+/// Returns whether a path stands for standard output.
 #[must_use]
 pub fn is_stdout(path: &Path) -> bool {
     atomic_file::is_stdout(path)

@@ -43,7 +43,7 @@ pub fn refuse<P: AsRef<Path>>(
     if output::is_stdout(output) {
         return Ok(());
     }
-    // What is not there yet is nobody's input.
+    // A file that does not exist yet is no input.
     let Some(there) = file_at(output) else {
         return Ok(());
     };
@@ -77,7 +77,7 @@ pub fn refuse_twice<P: AsRef<Path>>(
     Ok(())
 }
 
-/// Whether two outputs would be one file. Devices and pipes take several.
+/// Returns whether two outputs would be one file. Devices and pipes take several.
 fn is_one_file(one: &Path, other: &Path) -> bool {
     match (file_at(one), file_at(other)) {
         (Some(one), Some(other)) => one == other,
@@ -95,7 +95,7 @@ fn resolved(path: &Path) -> Option<PathBuf> {
     Some(folder.parent()?.canonicalize().ok()?.join(name))
 }
 
-/// What tells the regular file at a path from all others.
+/// Identifies the regular file at a path.
 #[cfg(unix)]
 fn file_at(path: &Path) -> Option<(u64, u64)> {
     use std::os::unix::fs::MetadataExt;
@@ -103,7 +103,7 @@ fn file_at(path: &Path) -> Option<(u64, u64)> {
     Some((file.dev(), file.ino()))
 }
 
-/// What tells the regular file at a path from all others, but for hard links.
+/// Identifies the regular file at a path, except for hard links.
 #[cfg(not(unix))]
 fn file_at(path: &Path) -> Option<PathBuf> {
     path.canonicalize().ok().filter(|path| path.is_file())

@@ -9,11 +9,11 @@ use std::path::Path;
 
 /// Bytes read ahead of the decompressors and of those who read lines.
 pub(crate) const BUFFER: usize = 1 << 18;
-/// How gzip begins.
+/// The first bytes of gzip.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
-/// How a frame of zstd begins.
+/// The first bytes of a zstd frame.
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// How a frame of zstd that is skipped goes on after its first byte.
+/// The bytes of a skippable zstd frame after the first.
 const ZSTD_SKIPPED: [u8; 3] = [0x2a, 0x4d, 0x18];
 /// The byte-order mark of UTF-8.
 const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
@@ -46,7 +46,7 @@ pub(crate) fn read_all(stream: impl Read, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Whether a path stands for standard input. A file of the name `-` is `./-`.
+/// Returns whether a path stands for standard input. A file of the name `-` is `./-`.
 #[must_use]
 pub fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
@@ -78,7 +78,7 @@ pub(crate) fn open_file(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-/// What gzip or zstd hold; other bytes as they are.
+/// Decompresses gzip or zstd; other bytes are returned as they are.
 ///
 /// # Errors
 /// What the system says.
@@ -137,7 +137,7 @@ pub(crate) fn peek<R: BufRead>(mut stream: R, count: usize) -> (Vec<u8>, Peeked<
 /// A stream whose first bytes were looked at.
 pub(crate) struct Peeked<R> {
     start: Cursor<Vec<u8>>,
-    /// What comes behind the first bytes in place of others.
+    /// The replacement for the bytes after the first.
     failed: Option<Error>,
     rest: R,
 }

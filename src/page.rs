@@ -12,7 +12,7 @@ pub(crate) const SCRIPT: &str = concat!(
     include_str!("page/elements.js")
 );
 
-/// What one kind of page has of its own.
+/// The parts of one kind of page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Page<'a> {
     pub title: &'a str,

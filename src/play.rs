@@ -21,7 +21,7 @@ use shakmaty::{Move, MoveList, Position};
 pub struct Question<'a> {
     /// The game so far; its side to move is to play.
     pub game: &'a Game,
-    /// How long to think, and about which moves.
+    /// Limits of the search, and the moves to search.
     pub limits: Limits,
 }
 
@@ -50,7 +50,7 @@ pub enum AgentError {
 }
 
 impl AgentError {
-    /// Whether another device might do better.
+    /// Returns whether another device might do better.
     #[must_use]
     pub fn is_of_device(&self) -> bool {
         let AgentError::Backend(error) = self;
@@ -68,9 +68,8 @@ pub trait Agent: Send {
     /// Forgets earlier positions, because another game begins.
     fn new_game(&mut self);
 
-    /// Chooses a move for the side to move in `game`. The choice is empty where no
-    /// legal move is allowed. `report` is called on this thread as the thinking
-    /// goes on.
+    /// Chooses a move for the side to move in `game`. The choice is empty if no legal move is
+    /// allowed. `report` is called on this thread during the search.
     ///
     /// Returns soon after `control` says stop; where [`Limits::infinite`] or
     /// [`Limits::ponder`] forbid an early answer, not before that.
@@ -99,7 +98,7 @@ pub trait Agent: Send {
             .collect()
     }
 
-    /// How many questions [`Agent::choose_many`] should get at once, at least 1.
+    /// Returns the preferred number of questions for [`Agent::choose_many`], at least 1.
     fn batch(&self) -> usize {
         1
     }

@@ -25,10 +25,10 @@ use shakmaty::Position;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-/// What a player is to be like and what it may remember.
+/// A player's settings and memory.
 #[derive(Clone, Debug, Default)]
 pub struct Setup {
-    /// Who plays, with which network.
+    /// The player and its network.
     pub settings: Settings,
     /// Counts games: another number, and the tree is forgotten.
     pub game: u64,
@@ -39,17 +39,17 @@ pub struct Setup {
 /// A position to be answered.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// Who is asked.
+    /// The agent that is asked.
     pub setup: &'a Setup,
     /// The game so far; its side to move is to play.
     pub game: &'a Game,
-    /// How long to think, and about which moves.
+    /// Limits of the search, and the moves to search.
     pub limits: &'a Limits,
     /// When it arrived, which is when the clock began to run.
     pub received: Instant,
 }
 
-/// Who hears what a player does.
+/// The receiver of a player's reports.
 pub trait Listener {
     /// A sentence for the user: what was loaded, what is missing, what failed.
     fn note(&mut self, text: &str);
@@ -57,7 +57,7 @@ pub trait Listener {
     /// All is loaded, and the thinking begins by these settings.
     fn begin(&mut self, settings: &Settings);
 
-    /// What the thinking has come to.
+    /// The result of thinking.
     fn report(&mut self, report: &Report);
 }
 
@@ -105,10 +105,9 @@ pub struct Player<F = EngineFactory> {
     factory: F,
     loaded: Option<Loaded>,
     seated: Option<Seated>,
-    /// The tablebases that have been told of.
+    /// The tablebases that have been reported.
     tablebase: Tablebase,
-    /// What a backend was made from that failed on its devices: from now on the CPU
-    /// takes their place.
+    /// The settings of a backend that failed on its devices: from now on the CPU replaces them.
     failed: Option<BackendOptions>,
     /// Whether something else plays where what was asked for cannot: no answer would lose
     /// a game.
@@ -147,7 +146,7 @@ impl Missing {
         self.network == *network || self.is_unreadable && self.network.net == network.net
     }
 
-    /// Whether loading it would fail again: a file may have come, or another in its place.
+    /// Returns whether loading it would fail again: a file may have come, or another in its place.
     fn is_missing(&self) -> bool {
         stamp_of(&self.network) == self.stamp
     }
@@ -415,7 +414,7 @@ impl<F: Factory> Player<F> {
             has_network = before.has_network_of(options);
             evaluates_alike = before.evaluates_like(options);
         }
-        // What goes makes room before what comes.
+        // Evict before adding.
         self.loaded = None;
         if !evaluates_alike {
             self.seated = None;

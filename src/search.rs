@@ -121,9 +121,9 @@ pub struct Search {
     threads: usize,
     tree: Tree,
     root_history: RootHistory,
-    /// What the last search thought its best move worth.
+    /// The value of the last search's best move.
     value: Option<f64>,
-    /// How the values in the tree are rescaled.
+    /// The rescaling of values in the tree.
     rescaling: Option<Rescaling>,
     helpers: Option<Helpers>,
     latency: Latency,
@@ -132,7 +132,7 @@ pub struct Search {
     dream: Option<Dream>,
 }
 
-/// What a search in imagination has besides.
+/// Additional state of a search in imagination.
 struct Dream {
     options: WorldOptions,
     imagination: Option<Arc<dyn Imagination>>,
@@ -415,8 +415,7 @@ impl Search {
         Ok(())
     }
 
-    /// What the last search thought its best move worth, if that was in this game
-    /// and for the side that is to move.
+    /// The value of the last search's best move, if it was in this game and for the side to move.
     fn expectation(&self, game: &Game) -> Option<f64> {
         let plies = plies_since(self.root_history.game()?, game)?;
         self.value.filter(|_| plies.is_multiple_of(2))
@@ -426,7 +425,7 @@ impl Search {
     /// not all moves are to be searched, `search_moves` are.
     fn enter(&mut self, game: &Game, search_moves: &[Move]) {
         let found = match self.dream {
-            // What was imagined of a position gives way to the position.
+            // The real position replaces the imagined one.
             Some(_) => None,
             None => self.root_history.find_root(&self.tree, game, search_moves),
         };
@@ -533,7 +532,7 @@ impl Search {
                 .any(|of| Some(&of.mv) == mv && of.is_lost())
         };
         for contender in &mut contenders {
-            // What was proven beside the tree may have come too late for it.
+            // A proof from outside the tree may have come too late for it.
             contender.lost |= lost(moves.get(usize::from(contender.number)));
         }
         let own = -self.tree.block(header).own().q as f32;
@@ -591,7 +590,7 @@ impl Dream {
     }
 }
 
-/// Whether the best move neither wins nor loses for certain.
+/// Returns whether the best move neither wins nor loses for certain.
 fn is_open(report: &Report) -> bool {
     let best = report.lines.first();
     best.is_none_or(|line| matches!(line.score, Score::Expected(_)))

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::{env, fmt, fs, io};
 
-/// What perfect play makes of a position, for the side to move.
+/// The result of perfect play, for the side to move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It wins.
@@ -45,7 +45,7 @@ struct Opened {
     inventory: Inventory,
 }
 
-/// What was found in the folders.
+/// The folders' content.
 #[derive(Debug, Default)]
 pub struct Inventory {
     /// WDL tables.
@@ -54,7 +54,7 @@ pub struct Inventory {
     pub dtz: usize,
     /// Pieces on the board, kings included, in the largest table; 0 without any.
     pub pieces: usize,
-    /// What could not be used.
+    /// The unusable part.
     pub problems: Vec<TablebaseError>,
 }
 
@@ -66,7 +66,7 @@ pub enum TablebaseError {
     Folder {
         /// The folder.
         folder: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// A folder holds no tables.
@@ -80,7 +80,7 @@ pub enum TablebaseError {
     File {
         /// The table.
         file: PathBuf,
-        /// What is wrong with it.
+        /// Its problem.
         source: io::Error,
     },
 }
@@ -92,7 +92,7 @@ impl Default for Tablebase {
 }
 
 impl PartialEq for Tablebase {
-    /// Whether they are tables of the same folders, read the same way.
+    /// Returns whether they are tables of the same folders, read the same way.
     fn eq(&self, other: &Tablebase) -> bool {
         (&self.path, self.fifty_move_rule) == (&other.path, other.fifty_move_rule)
     }
@@ -147,14 +147,13 @@ impl Tablebase {
         self.opened = Arc::default();
     }
 
-    /// What the folders hold; looks there, if nobody has yet.
+    /// Returns the folders' content, reading it on first use.
     #[must_use]
     pub fn inventory(&self) -> &Inventory {
         &self.opened().inventory
     }
 
-    /// What the tables say of a position that a capture or a pawn move has just
-    /// brought about, which is what WDL tables take for granted.
+    /// Probes a position just after a capture or a pawn move, as WDL tables assume.
     ///
     /// `None` of other positions, of those with castling rights or too many
     /// pieces, and where a table that is needed is missing or damaged.
@@ -171,8 +170,7 @@ impl Tablebase {
         })
     }
 
-    /// Whether tables speak of such positions: few enough pieces, and no castling
-    /// rights.
+    /// Returns whether tables speak of such positions: few enough pieces, and no castling rights.
     #[must_use]
     pub fn covers(&self, position: &Chess) -> bool {
         position.board().occupied().count() <= self.inventory().pieces

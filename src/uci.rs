@@ -24,9 +24,9 @@
 //! an `info string` that begins with `WARNING` says so before every move.
 //! `go perft` ends in `Nodes searched` alone, as in Stockfish.
 //!
-//! What is wrong with a command is said in an `info string`, and what was set
-//! before stays: a position, each option. A limit of `go` that cannot be read
-//! is left out; if no other remains the answer comes at once.
+//! Errors in a command are reported in an `info string`, and earlier settings stay: the position,
+//! each option. An unreadable limit of `go` is ignored; if no other remains, the engine answers
+//! immediately.
 
 mod display;
 mod info;

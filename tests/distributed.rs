@@ -115,8 +115,8 @@ fn checkpoint(folder: &Path, output: &str, step: u64) -> Checkpoint {
     Checkpoint::read(&folder.join(output).join("checkpoints").join(file)).unwrap()
 }
 
-/// Whether two lines of metrics agree to `tolerance`, as they do when sums are
-/// added up in another order.
+/// Returns whether two lines of metrics agree to `tolerance`, as they do when sums are added up in
+/// another order.
 fn agree(left: &serde_json::Value, right: &serde_json::Value, tolerance: f64) -> bool {
     use serde_json::Value;
     match (left, right) {

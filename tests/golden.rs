@@ -26,7 +26,7 @@ use zip::{CompressionMethod, ZipArchive, ZipWriter};
 /// that is off moves each of them by as much.
 const SUMS: u64 = 8;
 
-/// Whether golden files are to be written anew.
+/// Returns whether golden files are to be written anew.
 fn is_written() -> bool {
     env::var("TESSERA_GOLDEN").is_ok_and(|wanted| wanted == "write")
 }

@@ -148,7 +148,14 @@ fn every_page_is_whole_in_a_browser() {
     let [imagines, writes] = ["diffusion.pt", "gpt.pt"].map(|net| folder.join(net));
     let also = [&imagines, &writes].map(|net| net.to_str().unwrap());
     let server = Server::start(&["--also", also[0], "--also", also[1]]);
-    for place in ["#play", "#analyse", "#review", "#explain", "#generate", "docs"] {
+    for place in [
+        "#play",
+        "#analyse",
+        "#review",
+        "#explain",
+        "#generate",
+        "docs",
+    ] {
         browser.go(&format!("http://{}/{place}", server.address));
         browser.evaluate("for (const it of document.querySelectorAll('details')) it.open = true");
         check(&mut browser, place);

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 /// Most steps that are taken by the clock.
 const MOST_STEPS: usize = 64;
 
-/// An agent that asks a network for its move after so many steps of foresight. By the
-/// clock it asks again with twice as many, as long as there is time.
+/// An agent that plays a network's move after a number of denoising steps. On a clock it repeats
+/// with twice as many while time remains.
 pub(super) struct DiffusionAgent {
     backend: Arc<dyn Backend>,
     options: Options,
@@ -30,7 +30,7 @@ impl DiffusionAgent {
         }
     }
 
-    /// Choices after so many steps.
+    /// Returns choices after a number of steps.
     fn choose_by_futures(
         &self,
         questions: &[Question<'_>],

@@ -53,7 +53,7 @@ impl HumanAgent {
         }
     }
 
-    /// How hard the side to move thinks; not at all with a network that tells no value.
+    /// The search effort of the side to move; none with a network without values.
     fn effort(&self, game: &Game) -> Option<Effort> {
         Effort::of(rating(game)).filter(|_| self.backend.properties().has_value)
     }
@@ -89,7 +89,7 @@ impl HumanAgent {
         // The tree rounds priors, and knows none below 2⁻¹³: of moves that nobody plays, one
         // would be drawn every few games.
         let evaluated = evaluate_games(&*self.backend, [question.game])?;
-        // What was not visited is worth as much as the position.
+        // Unvisited moves have the position's value.
         for value in evaluated.iter().map(|evaluated| evaluated.value) {
             let unvisited = choice.statistics.iter_mut().filter(|of| !of.is_known());
             unvisited.for_each(|of| (of.q, of.wdl) = (value.q, value.wdl()));

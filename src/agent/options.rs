@@ -1,4 +1,4 @@
-//! What steers an agent.
+//! Settings of an agent.
 
 use crate::backend::Decoding;
 use crate::search::{Parameters, WorldOptions};
@@ -27,8 +27,8 @@ impl Default for DiffusionOptions {
 /// Everything that steers an agent, whichever it is; the defaults are the engine's own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// What steers a search. Agents that do not search heed what is not about trees:
-    /// lines, seed, temperature, tablebases.
+    /// Settings of a search. Agents without a search use those that are not about trees: lines,
+    /// seed, temperature, tablebases.
     pub search: Parameters,
     /// Share of the policy that a move is drawn from where the policy itself is
     /// sampled, in 0…1: the likeliest moves that together have it (nucleus sampling).

@@ -55,7 +55,7 @@ impl Checks {
         })
     }
 
-    /// Whether a legal move may give check; whether it does, playing it shows.
+    /// Returns whether a legal move may give check; whether it does, playing it shows.
     #[must_use]
     pub fn may_be_given_by(&self, mv: Move) -> bool {
         let Move::Normal {

@@ -15,10 +15,10 @@ use std::borrow::Cow;
 
 /// Dashes that word processors and web pages put in place of a hyphen.
 const DASHES: [char; 4] = ['‐', '–', '—', '−'];
-/// How a capture in passing is marked, without the last dot.
+/// The mark of an en passant capture, without the last dot.
 const IN_PASSING: [&str; 2] = ["e.p", "ep"];
 
-/// What a word says, before a position decides which move it is.
+/// A parsed word, before a position decides which move it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Notation {
     /// Algebraic.

@@ -9,14 +9,14 @@ pub struct Ratings {
     pub black: Option<u16>,
 }
 
-/// The spread of [`weights_near`] at which the ensemble of Maia's ten networks foretells
-/// people best, or nearly so: 200 to 300 rating points (bench/people.md).
+/// The spread of [`weights_near`] at which the ensemble of Maia's ten networks predicts people
+/// best, or nearly so: 200 to 300 rating points (bench/people.md).
 pub const RATING_SPREAD: u32 = 200;
 
-/// How much each of several players' opinion counts for someone of a `rating`: a
-/// Gaussian of the distance between both, with this standard deviation (`spread`) in
-/// rating points. The nearest counts 1, also beyond the lowest and the highest of
-/// `ratings`; with a spread of 0 only the nearest counts.
+/// Weighs the opinions of players of several `ratings` for someone of a `rating`: a Gaussian of
+/// the distance, with this standard deviation (`spread`) in rating points. The nearest has weight
+/// 1, also beyond the lowest and the highest of `ratings`; with a spread of 0 only the nearest
+/// counts.
 #[must_use]
 pub fn weights_near(ratings: &[u16], rating: u16, spread: u32) -> Vec<f64> {
     let lowest = ratings.iter().copied().min().unwrap_or(rating);

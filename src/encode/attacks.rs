@@ -1,5 +1,5 @@
-//! Who attacks which square, looked up on bitboards: what Chessformers with `attacks`
-//! are told beside the planes.
+//! Attacks between squares, from bitboards: an input of Chessformers with `attacks` beside the
+//! planes.
 
 use shakmaty::{Bitboard, Color, Square, attacks};
 

@@ -65,8 +65,8 @@ fn seen(game: &Game, repetitions_only: bool) -> impl Iterator<Item = &Ply> {
         .map(|(_, ply)| ply)
 }
 
-/// How the board of a row is turned to be canonical: our king to the right;
-/// without pawns to the lower right; and there below the diagonal.
+/// The transform that makes a row's board canonical: our king on the right; without pawns on the
+/// lower right; and there below the diagonal.
 fn choose(words: &[u64; WIDTH]) -> Transform {
     let mut transform = Transform::default();
     let castling = &words[BOARDS..BOARDS + 4];

@@ -1,5 +1,5 @@
-//! What a network is told of a game: which rows or tokens, under which key an
-//! evaluation may be shared, and which games it cannot be asked about.
+//! A network's input for a game: rows or tokens, the key under which evaluations may be shared,
+//! and the games it cannot encode.
 
 use super::format::InputFormat;
 use super::vocabulary::Vocabulary;
@@ -8,7 +8,7 @@ use shakmaty::Move;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-/// What a network is told of a game.
+/// A network's input.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Encoder {
     /// Nothing: what evaluates needs no encoding.
@@ -20,7 +20,7 @@ pub enum Encoder {
     Moves(MoveEncoder),
 }
 
-/// How a game's moves become tokens.
+/// Encodes a game's moves as tokens.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MoveEncoder {
     /// The tokens.

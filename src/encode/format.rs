@@ -5,8 +5,7 @@ use super::transform::Transform;
 use super::{canonical, perspective};
 use crate::chess::Game;
 
-/// How a network wants positions encoded: what of the game enters the row, and
-/// from where the board is seen.
+/// Input formats of networks: the parts of a game in a row, and the board's orientation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InputFormat {
     /// Lc0's classical planes: eight positions as the side to move sees them.
@@ -65,13 +64,13 @@ impl InputFormat {
         all.find(|format| format.number() == number)
     }
 
-    /// Whether rows and policy are those of [`Input::encode`].
+    /// Returns whether rows and policy are those of [`Input::encode`].
     #[must_use]
     pub fn is_classical(self) -> bool {
         matches!(self, InputFormat::Classical | InputFormat::CastlingPlanes)
     }
 
-    /// Whether boards that are the same game, as mirror images without castling rights
+    /// Returns whether boards that are the same game, as mirror images without castling rights
     /// are, give the same row.
     #[must_use]
     pub fn is_canonical(self) -> bool {

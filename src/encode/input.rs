@@ -21,7 +21,7 @@ pub const PLANES_PER_BOARD: usize = 13;
 /// Words of a row that are bitboards of the history.
 pub const BOARDS: usize = HISTORY * PLANES_PER_BOARD;
 
-/// What the words after the bitboards hold, by name.
+/// Names of the words after the bitboards.
 ///
 /// A castling right is the bitboard of the rook it belongs to (empty if it is
 /// gone), `en_passant` the bitboard of the square a pawn has just passed;
@@ -109,7 +109,7 @@ impl Input {
         &self.0
     }
 
-    /// Whether Black is to move.
+    /// Returns whether Black is to move.
     #[must_use]
     pub fn turn(&self) -> Color {
         Color::from_white(self.0[BLACK_TO_MOVE] == 0)
@@ -128,7 +128,7 @@ impl Input {
         u32::try_from(self.0[RULE50]).unwrap_or(u32::MAX)
     }
 
-    /// Whether the position had occurred before.
+    /// Returns whether the position had occurred before.
     #[must_use]
     pub fn is_repetition(&self) -> bool {
         self.0[PLANES_PER_BOARD - 1] != 0
@@ -148,8 +148,8 @@ impl Input {
         self
     }
 
-    /// Whether no castling right is left to either side, so that the board may
-    /// be mirrored left to right without changing the game.
+    /// Returns whether no castling right is left to either side, so that the board may be mirrored
+    /// left to right without changing the game.
     #[must_use]
     pub fn is_without_castling(&self) -> bool {
         self.0[CASTLING..CASTLING + 4]

@@ -74,7 +74,7 @@ fn orient(square: Square, turn: Color) -> Square {
     }
 }
 
-/// Where a legal move of `turn` stands in the policy vector.
+/// Returns the policy index of a legal move of `turn`.
 #[must_use]
 pub fn policy_index(mv: Move, turn: Color) -> u16 {
     let (from, to, promotion) = match mv {

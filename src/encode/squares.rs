@@ -10,8 +10,8 @@ const KINDS: usize = 6;
 /// Planes of pieces: ours, theirs.
 const PIECE_PLANES: usize = 2 * KINDS;
 
-/// What stands where as one side sees the board. Bits of the classes lie side by side: the
-/// kind of piece from 1, in three words from its lowest bit on, then whether it is theirs.
+/// Piece classes of the squares from one side's view, as bit planes: the kind of piece from 1, in
+/// three words from its lowest bit on, then whether it is theirs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Squares([u64; 4]);
 
@@ -113,7 +113,7 @@ impl Squares {
         }
     }
 
-    /// What stands where, as bits of classes: they weigh 1, 2, 4 and 6.
+    /// Piece classes as bits of weight 1, 2, 4 and 6.
     #[must_use]
     pub fn words(&self) -> &[u64; 4] {
         &self.0

@@ -3,8 +3,8 @@
 use super::policy::moved_index;
 use shakmaty::Bitboard;
 
-/// How a board is turned before a network sees it: first left for right, then
-/// top for bottom, then over the diagonal from h1 to a8.
+/// The transform of a board before a network sees it: first a horizontal flip, then a vertical
+/// one, then a transposition along the diagonal from h1 to a8.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Transform {
     /// Files are exchanged, a for h.
@@ -16,7 +16,7 @@ pub struct Transform {
 }
 
 impl Transform {
-    /// Whether the board stays as it is.
+    /// Returns whether the board stays as it is.
     #[must_use]
     pub fn is_identity(self) -> bool {
         self == Transform::default()

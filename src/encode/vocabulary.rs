@@ -19,7 +19,7 @@ const ROLES: [Role; 4] = [Role::Queen, Role::Rook, Role::Bishop, Role::Knight];
 /// Most moves of a vocabulary, for tokens are u16.
 const MOST: usize = u16::MAX as usize - 16;
 
-/// How a game ended, as a token states it.
+/// A game's result, as a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GameEnd {
     /// White has mated.
@@ -56,7 +56,7 @@ impl GameEnd {
         }
     }
 
-    /// Who won.
+    /// The winner.
     #[must_use]
     pub fn winner(self) -> Option<Color> {
         match self {
@@ -66,14 +66,14 @@ impl GameEnd {
         }
     }
 
-    /// Whether it is a mate.
+    /// Returns whether it is a mate.
     #[must_use]
     pub fn is_mate(self) -> bool {
         matches!(self, GameEnd::WhiteMates | GameEnd::BlackMates)
     }
 }
 
-/// What a token stands for.
+/// The meaning of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Token {
     /// A move, by its number.
@@ -140,7 +140,7 @@ impl Vocabulary {
         Ok(Vocabulary::San(SanMoves { texts, numbers }))
     }
 
-    /// How many moves it has: their tokens are the numbers below.
+    /// The number of moves: their tokens are the numbers below it.
     #[must_use]
     pub fn moves(&self) -> usize {
         match self {
@@ -149,7 +149,7 @@ impl Vocabulary {
         }
     }
 
-    /// How many tokens it has.
+    /// The number of tokens.
     #[must_use]
     pub fn size(&self) -> usize {
         self.moves() + 2 + GameEnd::ALL.len()
@@ -173,7 +173,7 @@ impl Vocabulary {
         self.size() as u16 - 1
     }
 
-    /// What a token stands for; `None` if there is no such token.
+    /// Returns the meaning of a token; `None` if there is no such token.
     #[must_use]
     pub fn read(&self, token: u16) -> Option<Token> {
         let beyond = usize::from(token).checked_sub(self.moves());

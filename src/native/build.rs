@@ -194,7 +194,7 @@ fn compile_all(units: &[(cc::Build, &str, &[&str])], inputs: &DefaultHasher) -> 
     })
 }
 
-/// How every file is compiled.
+/// Compiler flags of every file.
 fn cpp() -> cc::Build {
     let mut build = cc::Build::new();
     build

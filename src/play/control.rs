@@ -33,7 +33,7 @@ impl Control {
         self.changed.notify_all();
     }
 
-    /// Whether the move has been asked for.
+    /// Returns whether the move has been asked for.
     #[must_use]
     pub fn stopped(&self) -> bool {
         self.state.lock().stop

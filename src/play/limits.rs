@@ -3,7 +3,7 @@
 use shakmaty::Move;
 use std::time::Duration;
 
-/// How long to think, as UCI's `go` says it. The default is: until stopped.
+/// Limits of the search, as in UCI's `go`. The default is unlimited.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Limits {
     /// Time on the mover's clock.

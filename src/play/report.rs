@@ -9,7 +9,7 @@ use std::time::Duration;
 pub enum Score {
     /// Expected result, W − L, in −1…1.
     Expected(f32),
-    /// Mate in so many moves (not plies); negative if the side to move is mated.
+    /// Mate in N moves (not plies); negative if the side to move is mated.
     Mate(i32),
     /// A tablebase's word that the side to move wins or loses, with no mate in
     /// sight.
@@ -62,7 +62,7 @@ pub struct Report {
     pub memory_use: f32,
     /// Positions that were found in tablebases.
     pub tablebase_hits: u64,
-    /// How likely the first line is, in 0…1, where a network imagined it.
+    /// The probability of the first line, in 0…1, if a network imagined it.
     pub likelihood: Option<f32>,
     /// The lines, the best first: no more than were asked for, and none but the first of a
     /// move that was neither visited nor proven. The first then has the position's own value.
@@ -96,18 +96,18 @@ pub struct MoveStatistics {
     /// Plies to the end of the game, the move's own included, where the network
     /// says so.
     pub moves_left: Option<f32>,
-    /// What is proven of the move, or `q`.
+    /// The move's proven value, or `q`.
     pub score: Score,
 }
 
 impl MoveStatistics {
-    /// Whether the move has been visited or proven.
+    /// Returns whether the move has been visited or proven.
     #[must_use]
     pub fn is_known(&self) -> bool {
         self.visits > 0 || !matches!(self.score, Score::Expected(_))
     }
 
-    /// Whether the move is proven to lose.
+    /// Returns whether the move is proven to lose.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         match self.score {
@@ -125,10 +125,10 @@ pub struct Choice {
     pub best: Option<Move>,
     /// The reply expected.
     pub ponder: Option<Move>,
-    /// What the move was chosen on: the last report.
+    /// The last report, on which the move was chosen.
     pub report: Report,
     /// Every root move, the best first; of `value` every move that it looked at.
     pub statistics: Vec<MoveStatistics>,
-    /// What is worth telling of the choice.
+    /// Remarks on the choice.
     pub note: Option<String>,
 }

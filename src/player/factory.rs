@@ -1,4 +1,4 @@
-//! Where backends and agents come from.
+//! The source of backends and agents.
 
 use crate::agent::{self, AgentKind, ConfigurableAgent};
 use crate::backend::{Backend, BackendOptions};

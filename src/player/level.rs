@@ -1,9 +1,9 @@
 //! Levels above those of people.
 //!
-//! Where the ratings of the people end whose games were learned, the engine is still far
-//! below its full strength. From there on a level is the search itself with so many nodes.
-//! Doublings come closer together as levels rise, so that the first steps are no larger
-//! than those between people's levels. `bench/people.md` has the matches.
+//! At the top of the learned human ratings the engine is still far below its full strength. Levels
+//! above are the search itself with a number of nodes. Doublings come closer together as levels
+//! rise, so that the first steps are no larger than those between human levels. `bench/people.md`
+//! has the matches.
 
 use crate::agent::HIGHEST_RATING;
 

@@ -1,4 +1,4 @@
-//! Who plays: what decides a player, typed.
+//! Typed settings that select a player.
 
 use super::level;
 use crate::agent::{self, AgentKind, HIGHEST_RATING};
@@ -17,22 +17,22 @@ const DEFAULT_ELO: u16 = 1500;
 /// Everything that decides who plays and how.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// Which backend evaluates, with which network.
+    /// The backend and its network.
     pub backend: BackendOptions,
-    /// Which player chooses.
+    /// The player that chooses.
     pub agent: AgentKind,
-    /// What steers it.
+    /// Its settings.
     pub options: agent::Options,
     /// The rating that the engine plays as, with networks that ask for one.
     pub self_elo: u16,
     /// The rating that its opponent has for such networks.
     pub opponent_elo: u16,
-    /// What the client says of the opponent: title, rating, kind and name.
+    /// The client's information about the opponent: title, rating, kind and name.
     pub opponent: String,
     /// Whether to play as strongly as `elo` says, up to [`HIGHEST_RATING`] like people of
     /// that rating.
     pub limit_strength: bool,
-    /// That level.
+    /// The level.
     pub elo: u16,
     /// Nodes of a move's search at the most, whatever a request allows.
     pub most_nodes: Option<u64>,
@@ -65,7 +65,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// What steers the agent in the mode that is set.
+    /// Settings of the agent in the current mode.
     #[must_use]
     pub fn agent_options(&self) -> agent::Options {
         let mut options = self.options.clone();
@@ -119,8 +119,8 @@ impl Settings {
         }
     }
 
-    /// The players' ratings in a game in which the engine plays `color`. What the
-    /// client says of the opponent comes before what the options say.
+    /// The players' ratings in a game in which the engine plays `color`. The client's information
+    /// about the opponent overrides the options.
     #[must_use]
     pub fn ratings(&self, color: Color) -> Ratings {
         // As in `GM 2800 human Gary Kasparov`; the rating may be `none`.

@@ -1,4 +1,4 @@
-//! Which root move is played: the one that is surest to be worth much.
+//! Chooses the root move to play, by a lower confidence bound of its value.
 //!
 //! Visits follow values late: a move that turned out better after the most visited one may
 //! not have caught up with it. So the move with the highest lower confidence bound is
@@ -11,8 +11,8 @@ use super::tree::header::{NodeHeader, Outcome};
 use super::tree::move_order::{Snapshot, visited};
 use super::tree::node::Statistics;
 
-/// What a root move is judged by: what is proven of it, and its value for the side to move
-/// with its visits.
+/// The basis for judging a root move: its proven outcome, and its value for the side to move with
+/// its visits.
 pub(crate) type Judged<'a> = (NodeHeader, &'a Statistics);
 
 /// The rule of choice at one root.
@@ -51,7 +51,7 @@ impl<'a> Surest<'a> {
         best.0
     }
 
-    /// Whether another move than `chosen` would be played after `more` visits of its own,
+    /// Returns whether another move than `chosen` would be played after `more` visits of its own,
     /// if it kept its value.
     pub(crate) fn may_change<'m>(
         &self,
@@ -86,7 +86,7 @@ impl<'a> Surest<'a> {
     }
 }
 
-/// Whether the move neither wins nor loses for certain.
+/// Returns whether the move neither wins nor loses for certain.
 fn is_open((header, _): Judged<'_>) -> bool {
     !matches!(header.outcome(), Outcome::Win | Outcome::Loss)
 }
@@ -125,7 +125,7 @@ impl<'a> RootChoice<'a> {
         own.saturating_sub(most.unwrap_or(0))
     }
 
-    /// Whether another one would be played after `more` visits of its own, if it kept its
+    /// Returns whether another one would be played after `more` visits of its own, if it kept its
     /// value.
     pub(crate) fn may_change(&self, more: f32) -> bool {
         let moves = self.moves.iter().map(judged);
@@ -198,7 +198,7 @@ mod tests {
         // A draw is sure, wins stand first, what loses is not considered.
         let drawn = [(Unknown, 100, 0.04), (Draw, 40, 0.0), (Unknown, 90, 0.02)];
         assert_eq!(place(0.5, &drawn), 1);
-        // Who does not want it avoids it here too.
+        // A side that does not want it avoids it here too.
         let avoided = with((0.5, -0.2), &drawn, |surest, moves| {
             surest.place(judged(moves))
         });

@@ -1,9 +1,9 @@
-//! What a search plays in: positions along a path, what is known of them without an
-//! evaluation, and their evaluation.
+//! The environment of a search: positions along a path, their known outcomes, and their
+//! evaluation.
 //!
-//! A search thread owns one environment, which stands at the root between descents.
-//! [`Rules`] are those of chess, [`Latent`] is what a network imagines. An environment that
-//! keeps something by node, as a learned model keeps its latent states, is told the nodes.
+//! A search thread owns one environment, which is at the root between descents. [`Rules`] is chess
+//! itself, [`Latent`] a network's imagination. An environment with state per node, such as a
+//! learned model's latents, receives the nodes.
 
 mod latent;
 mod rules;
@@ -16,7 +16,7 @@ use super::tree::arena::Index;
 use super::tree::header::Outcome;
 use crate::backend::{BackendError, Value};
 
-/// What a search plays in.
+/// The environment of a search.
 pub(crate) trait Environment {
     /// The moves of a position.
     type Moves;
@@ -31,7 +31,7 @@ pub(crate) trait Environment {
     /// looks for transpositions.
     fn key(&self) -> u64;
 
-    /// Whether the moves before, and not the position, make this a draw.
+    /// Returns whether the moves before, and not the position, make this a draw.
     fn is_drawn_by_history(&self) -> bool;
 
     /// The moves of the node `at`, at whose position it stands, in the order of their
@@ -41,8 +41,8 @@ pub(crate) trait Environment {
     /// The move of this number, as an edge keeps it.
     fn packed(moves: &Self::Moves, number: usize) -> u16;
 
-    /// What the position is without an evaluation, for the side to move, and in how many
-    /// plies that shows; `None` where the backend has to be asked.
+    /// The position's outcome without an evaluation, for the side to move, and the plies to it;
+    /// `None` if it needs an evaluation.
     fn outcome(&self, moves: &Self::Moves) -> Option<(Outcome, u8)>;
 
     /// The plies to a mate that a look at checks alone finds.

@@ -8,7 +8,7 @@ use crossbeam::channel::{Receiver, Sender, unbounded};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::thread::{self, JoinHandle};
 
-/// What a thread does, and whom it tells that it is done.
+/// A thread's work, and the receiver of its completion.
 struct Job {
     work: &'static (dyn Fn() + Sync),
     done: Sender<thread::Result<()>>,

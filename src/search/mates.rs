@@ -1,5 +1,5 @@
-//! Mates looked for beside the tree: at the root for as long as the search goes on, at
-//! leaves when they are visited again.
+//! Mate search outside the tree: at the root throughout the search, at leaves when they are
+//! revisited.
 //!
 //! A network of this size misses long sacrifices, and a search of a few hundred visits
 //! does not reach the mate behind them. A [`Prover`] needs no network: it tells at the
@@ -45,13 +45,13 @@ const NODES_A_SECOND: f64 = 500_000.0;
 const LEAF: u64 = 100;
 /// … and to walk the proof: several for each node of it.
 const LEAF_LINE: u64 = 400;
-/// Bytes of a leaf's table, enough for so many nodes.
+/// Bytes of a leaf's table, enough for its nodes.
 const LEAF_TABLE: usize = 1 << 17;
 /// Longest mate that a leaf takes: nodes are shared by paths whose 50-move clocks
 /// differ, by less than 8 below 64 (see [`crate::encode::Encoder::key`]).
 const LEAF_PLIES: u32 = 32;
 
-/// What is proven of a root move.
+/// A root move's proven outcome.
 #[derive(Clone, Debug)]
 pub(crate) struct RootProof {
     /// The outcome for the side to move after the move: a win or a loss.
@@ -96,7 +96,7 @@ impl Effort {
         }
     }
 
-    /// Takes note of what so many nodes have shown.
+    /// Records the results of a number of nodes.
     fn note(&mut self, numbers: ProofNumbers, nodes: u64) {
         self.spent += nodes;
         self.numbers = Some(numbers);
@@ -148,7 +148,7 @@ pub(crate) struct MateSearch {
     /// Whether a mate is to be looked for that is shorter than the proven one.
     improve: bool,
     proofs: Vec<RootProof>,
-    /// How many of them the tree has.
+    /// The number of them in the tree.
     entered: usize,
     /// Whether the first look at this root is done.
     looked: bool,
@@ -159,7 +159,7 @@ pub(crate) struct MateSearch {
 }
 
 impl MateSearch {
-    /// A search with a table of at most so many bytes.
+    /// Creates a search with a table of at most this many bytes.
     pub(crate) fn new(bytes: usize) -> MateSearch {
         MateSearch {
             prover: Prover::new(bytes),
@@ -216,8 +216,7 @@ impl MateSearch {
         }
     }
 
-    /// What is known of the moves of king and one piece against king, the shortest mates
-    /// first.
+    /// Known moves of king and one piece against king, the shortest mates first.
     fn known(&self, game: &Game) -> Vec<RootProof> {
         if bare_king::known(&self.position).is_none() {
             return Vec::new();
@@ -241,7 +240,7 @@ impl MateSearch {
         proofs
     }
 
-    /// What is proven of a root move.
+    /// A root move's proven outcome.
     pub(crate) fn proof_of(&self, mv: Move) -> Option<&RootProof> {
         self.proofs.iter().rev().find(|proof| proof.mv() == mv)
     }
@@ -256,11 +255,10 @@ impl MateSearch {
         self.entered += 1;
     }
 
-    /// Takes a first look at the position, of a millisecond or two, or goes on for as
-    /// long as a search of so many visits and so much time affords. `time` is `None`
-    /// where visits alone count, so that the same search finds the same. `left` is the
-    /// time to the deadline, if there is one, of which no more is taken. `halt` says
-    /// whether to leave off before.
+    /// Takes a first look at the position, of a millisecond or two, or continues as long as a
+    /// search of these visits and this time allows. `time` is `None` if only visits count, so that
+    /// the search is deterministic. `left` is the time to the deadline, if any, which is never
+    /// exceeded. `halt` returns whether to stop before.
     pub(crate) fn advance(
         &mut self,
         visits: u64,
@@ -321,8 +319,8 @@ impl MateSearch {
         }
     }
 
-    /// Spends so many nodes on an effort, and more on what they prove: at most half of
-    /// those that the time affords.
+    /// Spends a number of nodes on an effort, and more on its discoveries: at most half of the
+    /// nodes that the time allows.
     fn spend(&mut self, side: usize, nodes: u64, halt: &dyn Fn() -> bool) {
         let began = Instant::now();
         let before = self.prover.nodes();
@@ -375,7 +373,7 @@ impl MateSearch {
     }
 }
 
-/// Whether the moves lead to mate before anybody can claim a draw.
+/// Returns whether the moves lead to mate before anybody can claim a draw.
 fn ends_in_mate(game: &Game, line: &[Move]) -> bool {
     let mut game = game.clone();
     let ending = line.iter().find_map(|&mv| {
@@ -413,7 +411,7 @@ fn shorten(
     line
 }
 
-/// Those of the moves after which a mate is known, found in at most so many nodes.
+/// Returns the moves that a mate is known for, found within a node limit.
 fn lost(
     prover: &mut Prover,
     position: &Chess,
@@ -528,7 +526,7 @@ mod tests {
         let mut defender = game.clone();
         defender.play(game.parse_move("e4f6").unwrap());
         for game in [game, defender] {
-            // How often the search asks until all is found.
+            // The number of search steps until everything is found.
             let found = |patience: usize| {
                 let mut mates = MateSearch::new(1 << 20);
                 mates.begin(&game, None, &Limits::default());

@@ -1,5 +1,5 @@
-//! What a search in imagination keeps by node: boards, as many as its memory holds, and
-//! the moves that are considered there.
+//! State per node of a search in imagination: boards, as many as its memory holds, and the moves
+//! considered there.
 
 use super::tree::Tree;
 use super::tree::arena::Index;
@@ -18,7 +18,7 @@ const BESIDES: usize = 256;
 /// Share of the boards that goes where there is no more room.
 const FORGOTTEN_SHARE: usize = 4;
 
-/// What is kept of a node.
+/// The stored part of a node.
 #[derive(Clone, Debug)]
 pub(crate) struct Thought {
     /// Its board; none once it was forgotten.
@@ -40,7 +40,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Room for boards of so many bytes in `mebibytes`, for a few at least.
+    /// Allocates `mebibytes` for boards of a size in bytes, but room for a few at least.
     pub(crate) fn new(mebibytes: usize, bytes: usize) -> Memory {
         let most = mebibytes.saturating_mul(1 << 20) / (bytes + BESIDES);
         Memory {
@@ -71,7 +71,7 @@ impl Memory {
         &self.shards[at as usize / 4 % SHARDS]
     }
 
-    /// What is kept of a node.
+    /// The stored part of a node.
     pub(crate) fn thought(&self, at: Index) -> Option<Thought> {
         self.shard(at).lock().get(&at).cloned()
     }

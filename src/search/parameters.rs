@@ -1,10 +1,10 @@
-//! What steers the search.
+//! Settings of the search.
 
 use super::wdl::contempt::Contempt;
 use crate::tablebase::Tablebase;
 use clap::ValueEnum;
 
-/// What a move without visits is taken to be worth (Lc0: FpuStrategy).
+/// The assumed value of an unvisited move (Lc0: FpuStrategy).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum FpuStrategy {
     /// Less than the position itself, by the value times the square root of the
@@ -46,7 +46,7 @@ pub struct Parameters {
     pub root_cpuct_base: f32,
     /// `cpuct_factor` of the root (Lc0: CPuctFactorAtRoot).
     pub root_cpuct_factor: f32,
-    /// What an unvisited move is taken to be worth (Lc0: FpuStrategy).
+    /// The assumed value of an unvisited move (Lc0: FpuStrategy).
     pub fpu_strategy: FpuStrategy,
     /// By how much or how much, as the strategy has it (Lc0: FpuValue).
     pub fpu_value: f32,
@@ -55,10 +55,9 @@ pub struct Parameters {
     pub root_fpu_strategy: Option<FpuStrategy>,
     /// The value that goes with it (Lc0: FpuValueAtRoot).
     pub root_fpu_value: f32,
-    /// What a draw is worth to the side to move at the root, in −1…1 (Lc0:
-    /// DrawScore).
+    /// A draw's value for the side to move at the root, in −1…1 (Lc0: DrawScore).
     pub draw_score: f32,
-    /// How the network's results are rescaled to the strength of the players.
+    /// Rescales the network's results to the strength of the players.
     pub contempt: Contempt,
     /// Most that the length of the game adds to or takes from a move's value
     /// (Lc0: MovesLeftMaxEffect, 0.0345 there); 0 leaves the length alone.
@@ -66,7 +65,7 @@ pub struct Parameters {
     /// Certainty |q| of the result from which the length counts (Lc0:
     /// MovesLeftThreshold).
     pub moves_left_threshold: f32,
-    /// What a ply more or less is worth (Lc0: MovesLeftSlope).
+    /// The value of one ply more or less (Lc0: MovesLeftSlope).
     pub moves_left_slope: f32,
     /// The length's weight by certainty above the threshold: a constant (Lc0:
     /// MovesLeftConstantFactor), …
@@ -90,16 +89,15 @@ pub struct Parameters {
     /// Visits to leaves of known value while a batch is gathered, as a multiple
     /// of the batch (Lc0: MaxOutOfOrderEvalsFactor).
     pub out_of_order: f32,
-    /// How readily a search under a clock ends early: when the visits still to
-    /// come, divided by this, are fewer than the best move's lead. 0 always
-    /// thinks to the end (Lc0: SmartPruningFactor).
+    /// Controls early stops under a clock: the search ends when the remaining visits, divided by
+    /// this, are fewer than the best move's lead. 0 uses all the time (Lc0: SmartPruningFactor).
     pub smart_pruning: f32,
-    /// How much the choice of the move distrusts values of few visits: of the moves with
-    /// visits enough the one is played whose q − c/√visits is highest, with this c; 0 plays
-    /// the most visited one (KataGo: useLcbForSelection, by the values' own spread there).
+    /// The c of the lower confidence bound that chooses the move: among moves with enough visits,
+    /// the one with the highest q − c/√visits is played; 0 plays the most visited one (KataGo:
+    /// useLcbForSelection, with the values' own spread).
     pub lcb_scale: f32,
-    /// How many visits are enough, as a share of those of the most visited move, in 0…1
-    /// (KataGo: minVisitPropForLCB, 0.15 there).
+    /// The visits required, as a share of the most visited move's, in 0…1 (KataGo:
+    /// minVisitPropForLCB, 0.15 there).
     pub lcb_visits: f32,
     /// Softmax temperature of the policy at the root; 0 leaves it to
     /// `policy_temperature`.
@@ -107,13 +105,12 @@ pub struct Parameters {
     /// Share of Dirichlet noise in the root's policy, for self-play (Lc0:
     /// DirichletNoiseEpsilon).
     pub noise_epsilon: f32,
-    /// How even that noise is: the distribution's parameter (Lc0:
-    /// DirichletNoiseAlpha).
+    /// The concentration parameter of that noise (Lc0: DirichletNoiseAlpha).
     pub noise_alpha: f32,
     /// Root moves that share the visits by Gumbel's selection, where their number
     /// is limited; 0 leaves the root to PUCT (Danihelka et al. 2022).
     pub gumbel_moves: u32,
-    /// How much values count against priors there (the paper's c_scale).
+    /// The weight of values against priors there (the paper's c_scale).
     pub gumbel_scale: f32,
     /// Temperature at which the move is drawn by visits; 0 plays the best
     /// (Lc0: Temperature).
@@ -174,8 +171,8 @@ impl Default for Parameters {
 }
 
 impl Parameters {
-    /// Whether a tree that grew by `other` is one that would have grown by these, in
-    /// the same memory.
+    /// Returns whether a tree that grew by `other` is one that would have grown by these, in the
+    /// same memory.
     pub(crate) fn grows_like(&self, other: &Parameters) -> bool {
         let same_growth = Parameters {
             threads: self.threads,

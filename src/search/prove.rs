@@ -1,11 +1,11 @@
 //! Forced mates, proven by proof-number search.
 //!
-//! Depth-first proof-number search (df-pn: Nagai 2002; the 1 + ε trick of Pawlewicz
-//! and Lew 2007) for one side, the attacker. A node's *proof number* is how many leaves
-//! must at least be shown to be mates for the node to be one, its *disproof number*
-//! how many must be shown to be none. The search goes on where the least is missing.
-//! In an attacker's node the proof number is the least among the children and the
-//! disproof number their sum; in a defender's node it is the other way round.
+//! Depth-first proof-number search (df-pn: Nagai 2002; the 1 + ε trick of Pawlewicz and Lew 2007)
+//! for one side, the attacker. A node's *proof number* is the least number of leaves that must be
+//! proven mates to prove the node, its *disproof number* the least number to disprove it. The
+//! search continues where the least is missing. In an attacker's node the proof number is the
+//! least among the children and the disproof number their sum; in a defender's node it is the
+//! other way round.
 //!
 //! First numbers steer it. A defender's position counts as many proofs as there are
 //! evasions from check; without a check, one in four moves and two for each square to
@@ -34,7 +34,7 @@ use table::Table;
 pub const MAX_MATE_PLIES: u32 = 64;
 /// Proof and disproof number of what is beyond proof.
 const INFINITE: u32 = 1 << 30;
-/// What a square to which the mated king can flee adds to a position's proof number.
+/// The addition to a position's proof number for each flight square of the king.
 const FLIGHT: u32 = 2;
 /// Moves of the defender, where there is no check, that count for one proof.
 const MOVES_A_PROOF: u32 = 4;
@@ -43,7 +43,7 @@ const HALT_INTERVAL: u64 = 256;
 /// The search leaves a child once its number exceeds the next one's by this part: ε.
 const EPSILON: u32 = 4;
 
-/// Which moves of the attacker are tried.
+/// The attacker's moves to try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Attack {
     /// Checks alone: hundreds of nodes decide most positions.
@@ -52,7 +52,7 @@ pub enum Attack {
     All,
 }
 
-/// What is to be proven.
+/// The goal of a proof.
 #[derive(Clone, Copy)]
 pub struct Goal<'a> {
     /// The side that mates.
@@ -88,7 +88,7 @@ impl Goal<'_> {
     }
 }
 
-/// What is known of a position.
+/// Facts about a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProofNumbers {
     /// Proof number; 0 where a mate is proven.
@@ -136,7 +136,7 @@ impl ProofNumbers {
         (self.pn == 0).then_some(self.plies.into())
     }
 
-    /// Whether nothing is left to be searched.
+    /// Returns whether nothing is left to be searched.
     #[must_use]
     pub fn is_decided(&self) -> bool {
         self.pn == 0 || self.dn == 0
@@ -168,17 +168,17 @@ pub struct Prover {
     path: Vec<u64>,
     /// Nodes made since the prover is.
     nodes: u64,
-    /// What [`Goal::halt`] last said, …
+    /// The last result of [`Goal::halt`], …
     halted: bool,
     /// … and at how many nodes it is asked again.
     asked_again: u64,
 }
 
-/// What holds for one call.
+/// Settings of one call.
 struct Context<'a> {
     goal: &'a Goal<'a>,
     salt: u64,
-    /// Where [`Prover::nodes`] must stop.
+    /// The limit of [`Prover::nodes`].
     last: u64,
 }
 
@@ -214,7 +214,7 @@ fn mix(number: u64) -> u64 {
 }
 
 impl Prover {
-    /// A prover with a table of at most so many bytes.
+    /// Creates a prover with a table of at most this many bytes.
     #[must_use]
     pub fn new(bytes: usize) -> Prover {
         Prover {
@@ -244,8 +244,8 @@ impl Prover {
         self.table.begin_search();
     }
 
-    /// Searches on for as many nodes as `goal` says, and says what is known then. The
-    /// same question again goes on where the last answer ended.
+    /// Continues the search for the nodes that `goal` states, and returns the result so far. The
+    /// same question again resumes where the last answer ended.
     pub fn prove(&mut self, position: &Chess, goal: &Goal<'_>) -> ProofNumbers {
         let context = self.context(goal);
         let open = Thresholds {
@@ -259,7 +259,7 @@ impl Prover {
         self.node(&context, position, key, open)
     }
 
-    /// Whether the nodes are spent, or the goal says to leave off.
+    /// Returns whether the nodes are spent, or the goal says to leave off.
     fn is_over(&mut self, goal: &Goal<'_>, last: u64) -> bool {
         if self.nodes >= self.asked_again {
             self.asked_again = self.nodes + HALT_INTERVAL;
@@ -378,10 +378,10 @@ impl Prover {
     }
 }
 
-/// What the children of a node say of it.
+/// A node's result from its children.
 struct Selection {
     numbers: ProofNumbers,
-    /// Where to search on.
+    /// The nodes to continue from.
     best: usize,
     /// The number of the second best.
     second: u32,

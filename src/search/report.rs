@@ -1,4 +1,4 @@
-//! What the tree says: moves in the order of choice, lines, scores.
+//! Reports from the tree: moves in order of choice, lines, scores.
 
 pub(crate) mod outline;
 
@@ -32,18 +32,18 @@ struct Ranked {
     statistics: Statistics,
     /// The node it leads to; 0 where there is none.
     node: Index,
-    /// What is proven of that node.
+    /// The node's proven outcome.
     header: NodeHeader,
 }
 
 impl Ranked {
-    /// Whether it has been visited or proven.
+    /// Returns whether it has been visited or proven.
     fn is_known(&self) -> bool {
         self.statistics.visits > 0 || self.header.outcome() != Outcome::Unknown
     }
 }
 
-/// Everything to be told of the tree at this moment.
+/// Everything to report about the tree now.
 pub(crate) fn report(shared: &Shared<'_>) -> (Report, Vec<MoveStatistics>) {
     let ranked = ranked(shared);
     let has_moves_left = shared.backend.properties().has_moves_left;
@@ -214,8 +214,8 @@ fn likeliest_line(shared: &Shared<'_>, first: &Ranked) -> Vec<Move> {
     game.play(first.mv);
     let tree = shared.tree;
     let mut node = first.node;
-    // Nodes are shared by all paths: on this one the game may be over by repetition
-    // or the 50-move rule where others go on.
+    // Nodes are shared by all paths: on this one the game may be over by repetition or the 50-move
+    // rule, on others not.
     while node != 0 && moves.len() < MAX_LINE && game.ending().is_none() {
         let Some(next) = best_edge(tree, tree.node(node)) else {
             break;
@@ -313,7 +313,7 @@ mod tests {
         }
     }
 
-    /// A search that is to tell so many lines, on one thread.
+    /// A single-threaded search for this many lines.
     fn several(lines: usize, gumbel_moves: u32) -> Search {
         let parameters = Parameters {
             threads: 1,
@@ -452,7 +452,7 @@ mod tests {
         assert!(again.depth.abs_diff(first.depth) <= 1, "{again:?}");
         assert_eq!(again.selective_depth, first.selective_depth);
         assert!(again.elapsed < Duration::from_secs(1));
-        // A limit on the depth is one on what is told.
+        // A depth limit applies to the reported depth.
         let deep = Limits {
             depth: Some(again.depth),
             ..Limits::default()

@@ -1,5 +1,5 @@
-//! What steers a search at its root and nowhere else: a mate at hand, the
-//! temperature and noise of self-play, Gumbel's selection.
+//! Settings of the root alone: a mate at hand, self-play's temperature and noise, Gumbel
+//! selection.
 
 pub(crate) mod gumbel;
 pub(crate) mod history;
@@ -19,12 +19,12 @@ use std::borrow::Cow;
 /// So far above all others a logit leaves them nothing.
 const CERTAIN: f32 = 100.0;
 
-/// What is special about the root of one search.
+/// Root settings of one search.
 #[derive(Debug, Default)]
 pub(crate) struct Root {
     /// The number of the move that mates, if one does.
     mate: Option<usize>,
-    /// What logits are divided by before the policy's own temperature is.
+    /// The divisor of logits before the policy's own temperature applies.
     temperature: f32,
     policy_temperature: f32,
     /// Share and distribution of the noise mixed into the policy.
@@ -32,7 +32,7 @@ pub(crate) struct Root {
     pub(crate) gumbel: Option<Gumbel>,
 }
 
-/// Whether a search needs a fresh root, because its root policy is its own.
+/// Returns whether a search needs a fresh root, because its root policy is its own.
 pub(crate) fn needs_fresh_root(parameters: &Parameters) -> bool {
     parameters.noise_epsilon > 0.0
         || parameters.root_policy_temperature > 0.0
@@ -63,7 +63,7 @@ impl Root {
                 dirichlet(&mut random, parameters.noise_alpha, moves.len()),
             )
         });
-        // How to halve depends on how many visits there will be.
+        // Sequential halving depends on the number of visits.
         let visits = limits.nodes.filter(|_| parameters.gumbel_moves > 0);
         let gumbel = visits.map(|visits| {
             let considered = lines.max(parameters.gumbel_moves as usize);

@@ -1,4 +1,4 @@
-//! What the threads of one search have in common.
+//! State shared by the threads of one search.
 
 use super::clock::latency::Latency;
 use super::mates::MateSearch;
@@ -26,10 +26,10 @@ pub(crate) const MAX_VISITS: u64 = 4_000_000_000;
 /// Leaves of a batch in the smallest tree; more than a few cost strength there.
 const LEAST_BATCH: usize = 4;
 
-/// How long a batch may take where visits are not counted: a `stop` waits for it.
+/// Longest time of a batch where visits are not limited: a `stop` waits for it.
 const LONGEST_BATCH: Duration = Duration::from_millis(500);
 
-/// How long a thread rests that found no leaf for itself, …
+/// The pause of a thread that found no leaf, …
 const REST: Duration = Duration::from_micros(50);
 /// … while no more than so many do.
 static CORES: LazyLock<u32> =
@@ -43,7 +43,7 @@ pub(crate) struct Shared<'a> {
     pub(crate) latency: &'a Latency,
     /// The search for mates at the root, for one thread at a time.
     pub(crate) mates: Option<&'a Mutex<MateSearch>>,
-    /// What a search in imagination keeps by node.
+    /// State per node of a search in imagination.
     pub(crate) memory: Option<&'a Memory>,
     /// Keys of positions that could be claimed as draws.
     pub(crate) draws: Vec<u64>,
@@ -51,20 +51,19 @@ pub(crate) struct Shared<'a> {
     pub(crate) control: &'a Control,
     /// The moves considered at the root.
     pub(crate) root_moves: MoveList,
-    /// What they all lead to, if a tablebase knows.
+    /// Their result, if a tablebase knows it.
     pub(crate) verdict: Option<Verdict>,
-    /// What the search before thought the best move worth, if it was of this game.
+    /// The value of the previous search's best move, if it was in this game.
     pub(crate) expected: Option<f64>,
     pub(crate) root: Root,
     /// Root moves that are to be visited so that each is a line, 1 at least.
     pub(crate) lines: usize,
-    /// What is made of the network's results; `None` lets them stand.
+    /// The rescaling of the network's results; `None` keeps them.
     pub(crate) rescaling: Option<Rescaling>,
     /// Most leaves a thread gathers.
     pub(crate) batch: usize,
-    /// Whether the size of batches goes by the visits alone, without a clock: so the
-    /// same search of so many visits, or to such a depth, finds the same again, whatever
-    /// the machine does meanwhile.
+    /// Whether batch sizes depend on visits alone, without a clock: then the same search to a
+    /// number of visits, or to a depth, is deterministic on a busy machine too.
     pub(crate) repeatable: bool,
     /// Held for reading by whoever is in the tree, for writing to evict.
     pub(crate) gate: RwLock<()>,
@@ -85,15 +84,15 @@ pub(crate) struct Shared<'a> {
 }
 
 impl Shared<'_> {
-    /// Visits that each of the lines has at least once the root has so many: as many as the
-    /// square root, but together no more than a quarter of all.
+    /// Least visits of each line at a number of root visits: their square root, but together no
+    /// more than a quarter of all.
     pub(crate) fn visits_of_line(&self, visits: u32) -> u32 {
         let share = visits / (4 * self.lines as u32).max(1);
         visits.isqrt().min(share).max(1)
     }
 
-    /// Whether as many root moves as there are to be lines have been visited or proven, as
-    /// far as there are so many; those that lose do not count while others are left.
+    /// Returns whether enough root moves for all lines have been visited or proven, if there are
+    /// enough; losing moves do not count while others are left.
     pub(crate) fn has_lines(&self) -> bool {
         let header = self.tree.root().header();
         // Each visit of this search went to a missing line first.
@@ -138,7 +137,7 @@ impl Shared<'_> {
         }
     }
 
-    /// Whether the clock is still to begin.
+    /// Returns whether the clock is still to begin.
     fn ponders(&self) -> bool {
         self.ponder_time.is_some() && self.deadline.load(Relaxed) == u64::MAX
     }
@@ -171,8 +170,7 @@ impl Shared<'_> {
         }
     }
 
-    /// What the network's word on a position so many plies below the root comes
-    /// to.
+    /// Rescales the network's value of a position this many plies below the root.
     pub(crate) fn rescale(&self, value: Value, depth: usize) -> Value {
         self.rescaling.map_or(value, |rescaling| {
             let turn = self.game.position().turn();
@@ -193,7 +191,7 @@ impl Shared<'_> {
         self.resting.fetch_sub(1, Relaxed);
     }
 
-    /// Whether the search is to end.
+    /// Returns whether the search is to end.
     pub(crate) fn stopped(&self) -> bool {
         self.stop.load(Relaxed)
     }
@@ -204,8 +202,8 @@ impl Shared<'_> {
         self.stop.store(true, Relaxed);
     }
 
-    /// Whether what takes long is to be left, in the midst of it: the answer is
-    /// waited for, and there is one.
+    /// Returns whether what takes long is to be left, in the midst of it: the answer is waited
+    /// for, and there is one.
     pub(crate) fn is_urgent(&self) -> bool {
         let late = || !self.ponders() && self.time_left().is_some_and(|left| left.is_zero());
         self.tree.root().visits() > 0 && (self.stopped() || self.control.stopped() || late())
@@ -218,8 +216,7 @@ impl Shared<'_> {
     }
 }
 
-/// What has been visited in this search, and how deep the tree was before: counters that
-/// stand for themselves.
+/// Visits of this search and the tree's earlier depth: independent counters.
 #[derive(Default)]
 pub(crate) struct Progress {
     found: TreeDepth,

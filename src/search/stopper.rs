@@ -35,7 +35,7 @@ pub(crate) struct Stopper<'a> {
     best_since: Instant,
     told: Instant,
     told_best: Option<u16>,
-    /// Discoveries, and the visits at which there were first so many.
+    /// Discoveries, and the visits at which their number was first reached.
     discovered: (u64, u64),
 }
 
@@ -72,7 +72,7 @@ impl<'a> Stopper<'a> {
         }
     }
 
-    /// Whether the search must end; reports if a report is due.
+    /// Returns whether the search must end; reports if a report is due.
     pub(crate) fn check(&mut self) -> bool {
         let (over, due) = {
             let _inside = self.shared.gate.read();
@@ -130,9 +130,9 @@ impl<'a> Stopper<'a> {
         })
     }
 
-    /// Whether more visits cannot change the answer: a mate is proven (for `go
-    /// mate`, a short enough one), or every move is. A tablebase's win is enough
-    /// where time can be saved; otherwise there may be a mate to show yet.
+    /// Returns whether more visits cannot change the answer: a mate is proven (for `go mate`, a
+    /// short enough one), or every move is. A tablebase's win is enough where time can be saved;
+    /// otherwise there may be a mate to show yet.
     fn is_proven(&self, root: Node<'_>) -> bool {
         let header = root.header();
         match header.outcome() {
@@ -162,7 +162,7 @@ impl<'a> Stopper<'a> {
             .is_some_and(|depth| self.shared.progress.mean_depth() >= f64::from(depth))
     }
 
-    /// Whether visits have long brought nothing new.
+    /// Returns whether visits have long brought nothing new.
     fn is_exhausted(&mut self) -> bool {
         let progress = &self.shared.progress;
         let (discoveries, visits) = (progress.discoveries(), progress.visits());
@@ -224,8 +224,7 @@ mod tests {
 
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
-    /// What `check` makes of a search within these limits that has visited the root,
-    /// or has not.
+    /// The result of `check` for a search within these limits, with or without a visited root.
     fn with_shared(limits: &Limits, visited: bool, check: impl Fn(&Shared<'_>)) {
         let game = Game::default();
         let parameters = Parameters::default();

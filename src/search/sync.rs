@@ -1,5 +1,5 @@
-//! What threads share memory by. `tests/models.rs` puts loom's in its place, and
-//! so tries the search under every order of events that the memory model allows.
+//! The synchronisation primitives. `tests/models.rs` replaces them by loom's to check the search
+//! under every order of events that the memory model allows.
 
 pub(crate) use parking_lot::{Mutex, RwLock};
 pub(crate) use std::hint::spin_loop;

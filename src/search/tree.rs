@@ -66,7 +66,7 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// A tree in so many MiB, with a root that has not been visited.
+    /// Creates a tree of this many MiB with an unvisited root.
     pub(crate) fn new(mebibytes: usize) -> Tree {
         let table = (mebibytes / TABLE_SHARE).max(1);
         let mut tree = Tree {
@@ -119,8 +119,7 @@ impl Tree {
         &self.starved
     }
 
-    /// How often memory was made room in: whenever it is, what the root does not
-    /// lead to goes.
+    /// The number of evictions: each one removes the nodes that the root does not lead to.
     pub(crate) fn evictions(&self) -> u32 {
         self.evictions.load(Relaxed)
     }
@@ -284,13 +283,12 @@ impl Tree {
             self.root = self.fresh_root();
             return;
         }
-        // What a search beside the tree proved of it has no moves to show here.
+        // A proof from outside the tree has no moves to show here.
         if header.outcome() != Outcome::Unknown && self.proof(self.root()).is_none() {
             self.root()
                 .update(|header| Some(header.with_outcome(Outcome::Unknown, 0)));
         }
-        // What was a repetition of a position since the old root may be none
-        // since this one.
+        // A repetition since the old root may be none since this one.
         for edge in self.edges(header) {
             edge.forget_draws();
             if edge.node() != 0 {
@@ -303,9 +301,9 @@ impl Tree {
         self.refresh(self.root());
     }
 
-    /// What the edges prove of a node: the outcome and the plies to it, which
-    /// stay [`OUT_OF_SIGHT`](header::OUT_OF_SIGHT) where they are so below.
-    /// Of two threads that have each proven a move at least one sees both.
+    /// Returns the outcome that the edges prove for a node, and the plies to it, which stay
+    /// [`OUT_OF_SIGHT`](header::OUT_OF_SIGHT) if they are so below. If two threads each prove a
+    /// move, at least one of them sees both.
     pub(crate) fn proof(&self, node: Node<'_>) -> Option<(Outcome, u8)> {
         fence(SeqCst);
         let header = node.header();
@@ -338,7 +336,7 @@ impl Tree {
 pub(crate) mod testing {
     use super::*;
 
-    /// Gives a node so many moves, and an evaluation of one ply left.
+    /// Gives a node a number of moves, and an evaluation of one ply left.
     pub(crate) fn expanded(tree: &Tree, span: &mut Span, node: Node<'_>, moves: usize) {
         let logits: Vec<f32> = (0..moves).map(|number| number as f32 * 0.01).collect();
         let own = Statistics {

@@ -1,4 +1,4 @@
-//! What the network's results come to between players of given strength.
+//! Rescales win/draw/loss for players of given strength.
 
 pub(crate) mod contempt;
 pub(crate) mod rescaling;

@@ -10,19 +10,19 @@ use crate::chess::CLAIMABLE_RULE50;
 use shakmaty::{Bitboard, Chess, Color, File, Move, Position, Rank, Role, Square, attacks};
 use std::sync::LazyLock;
 
-/// What perfect play makes of a position, for the side to move.
+/// The result of perfect play, for the side to move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Known {
-    /// It mates in so many plies.
+    /// It mates in this many plies.
     Mates(u8),
-    /// It is mated in so many plies.
+    /// It is mated in this many plies.
     Mated(u8),
     /// Neither side mates.
     Draw,
 }
 
-/// What perfect play makes of a position; `None` of others than these, and with castling
-/// rights. The 50-move rule is left out.
+/// Returns the result of perfect play; `None` for other positions, and with castling rights. The
+/// 50-move rule is ignored.
 ///
 /// ```
 /// use shakmaty::CastlingMode;
@@ -73,7 +73,7 @@ pub fn line(position: &Chess) -> Option<Vec<Move>> {
     }
 }
 
-/// Where the pieces stand: the strong side's as if it were White.
+/// The pieces, with the strong side as White.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     king: Square,
@@ -107,7 +107,7 @@ impl Place {
         Some((kind.role, place))
     }
 
-    /// Whether the table holds this place, and not its mirror image.
+    /// Returns whether the table holds this place, and not its mirror image.
     fn is_standard(&self) -> bool {
         self.king.file() < File::E
     }
@@ -131,7 +131,7 @@ impl Place {
         attacked(role, self.piece, self.king.into())
     }
 
-    /// Whether the position can be.
+    /// Returns whether the position can be.
     fn is_legal(self, role: Role) -> bool {
         let Place {
             king, piece, bare, ..
@@ -143,7 +143,7 @@ impl Place {
         apart && stands && !near && !(self.strong_moves && checks)
     }
 
-    /// Where the bare king may go, a capture included.
+    /// The bare king's moves, captures included.
     fn flights(self, role: Role) -> Bitboard {
         let near = attacks::king_attacks(self.bare) & !attacks::king_attacks(self.king);
         let piece = Bitboard::from(self.piece);
@@ -196,7 +196,7 @@ fn attacked(role: Role, square: Square, occupied: Bitboard) -> Bitboard {
     }
 }
 
-/// Where a pawn on this square may have stood before.
+/// The squares that a pawn on this square may have come from.
 fn pawn_origins(square: Square, occupied: Bitboard) -> Bitboard {
     let free = |square: Option<Square>| square.filter(|&square| !occupied.contains(square));
     let behind = free(square.offset(-8)).filter(|square| square.rank() > Rank::First);
@@ -231,7 +231,7 @@ impl Table {
             role,
             plies: vec![0; Place::COUNT],
         };
-        // What is known to be so many plies from the mate.
+        // Positions at a known distance from mate, in plies.
         let mut waves = table.ends();
         let mut plies = 0;
         while plies < waves.len() {
@@ -326,7 +326,7 @@ impl Table {
         plies.into_iter().flatten().min().map(|plies| plies + 1)
     }
 
-    /// Whether every move of the bare king leads to a mate that is known.
+    /// Returns whether every move of the bare king leads to a mate that is known.
     fn is_lost(&self, place: Place) -> bool {
         let mut flights = place.flights(self.role).into_iter();
         flights.all(|bare| {
@@ -371,7 +371,7 @@ mod tests {
         table(role).places().map(place)
     }
 
-    /// What a position is follows from where its moves lead, by the rules of shakmaty.
+    /// A position's outcome follows from its moves, by shakmaty's rules.
     fn follows(position: &Chess) -> Known {
         let after = |mv| {
             let mut after = position.clone();

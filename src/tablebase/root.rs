@@ -1,4 +1,4 @@
-//! Which moves keep the result that a tablebase knows, and bring it nearer.
+//! Filters moves that keep the result a tablebase knows, and make progress.
 //!
 //! The ranks are Stockfish's (`rank_root_moves` in its `tbprobe.cpp`): every
 //! move that wins long before the 50-move rule is as good as any other, so that
@@ -17,22 +17,22 @@ use std::cmp::{Ordering, Reverse};
 pub struct RootMoves {
     /// The moves, in the order in which they were given; never empty.
     pub moves: Vec<Move>,
-    /// What they make of the position for the side to move.
+    /// The position's value from them, for the side to move.
     pub verdict: Verdict,
     /// Positions that were looked up.
     pub hits: u64,
 }
 
-/// What a move is worth, the least first. Plies are counted from the last capture
-/// or pawn move to the next one that the winner can force.
+/// The value of a move, least first. Plies are counted from the last capture or pawn move to the
+/// next one that the winner can force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     /// It loses, and the 50-move rule is far.
     Lost,
-    /// It loses after so many plies, or would but for the 50-move rule.
+    /// It loses in this many plies, or would but for the 50-move rule.
     LosesLate(u32),
     Drawn,
-    /// It wins after so many plies, or would but for the 50-move rule.
+    /// It wins in this many plies, or would but for the 50-move rule.
     WinsLate(Reverse<u32>),
     /// It wins, and the 50-move rule is far.
     Won,
@@ -126,8 +126,8 @@ impl Tablebase {
 }
 
 impl Rank {
-    /// The rank of a move by its DTZ, which is positive if it wins, where so many
-    /// plies had been made without capture or pawn move.
+    /// The rank of a move by its DTZ, positive if it wins, after a number of plies without capture
+    /// or pawn move.
     fn of_dtz(Dtz(dtz): Dtz, rule50: u32, repeated: bool) -> Rank {
         let distance = dtz.unsigned_abs();
         let plies = distance.saturating_add(rule50);

@@ -44,12 +44,12 @@ pub fn centipawns(q: f32) -> i32 {
     score.copysign(q.into()).round() as i32
 }
 
-/// A score as chess programs write it: centipawns, or a mate in so many moves.
+/// A score as chess programs write it: centipawns, or mate in N moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WrittenScore {
     /// Centipawns; those of what a tablebase says are beyond all others.
     Centipawns(i32),
-    /// Mate in so many moves; negative if the side to move is mated.
+    /// Mate in N moves; negative if the side to move is mated.
     Mate(i32),
 }
 
@@ -103,7 +103,7 @@ pub(crate) fn report<'a>(
     likelihood.into_iter().chain(lines)
 }
 
-/// What there is to say of a position without a legal move.
+/// The report of a position without legal moves.
 pub(crate) fn no_moves(game: &Game, settings: &Settings) -> UciMessage {
     let mated = game.position().is_check();
     let (score_now, wdl_now) = if mated {

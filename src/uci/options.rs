@@ -17,11 +17,11 @@ const LONGEST_ECHO: usize = 100;
 struct Entry {
     /// As clients see it; they may write it in any case.
     name: &'static str,
-    /// What it takes, and how it reaches the settings.
+    /// Its type, and its accessors in the settings.
     kind: Kind,
 }
 
-/// What an option takes, with its way into and out of [`Settings`].
+/// An option's type, with accessors of [`Settings`].
 enum Kind {
     Check {
         get: fn(&Settings) -> bool,
@@ -46,13 +46,13 @@ enum Kind {
     },
     Text {
         get: fn(&Settings) -> String,
-        /// What is wrong with the value, if something is.
+        /// The problem with the value, if any.
         set: fn(&mut Settings, &str) -> Result<(), &'static str>,
     },
     Button(Button),
 }
 
-/// What a button does.
+/// The action of a button.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Button {
     /// Forget everything that was searched and evaluated.
@@ -72,7 +72,7 @@ pub enum OptionError {
         name: &'static str,
         /// The value as given.
         value: String,
-        /// What the option takes.
+        /// The option's type.
         wanted: String,
         /// The value that holds.
         kept: String,
@@ -228,7 +228,7 @@ impl Kind {
         .ok_or_else(|| self.values())
     }
 
-    /// What can be set, in words.
+    /// Describes the settings.
     fn values(&self) -> String {
         match self {
             Kind::Check { .. } => "true or false".to_owned(),

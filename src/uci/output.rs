@@ -160,7 +160,7 @@ impl Output {
         &self.broken
     }
 
-    /// Whether nothing can be written any more.
+    /// Returns whether nothing can be written any more.
     pub(crate) fn is_broken(&self) -> bool {
         self.queue.lines.lock().holds.is_none()
     }
@@ -208,7 +208,7 @@ impl Lines {
 
     fn add(&mut self, line: &str) {
         self.note('<', line);
-        // What cannot be written is not kept.
+        // Unwritable entries are not kept.
         if self.holds.is_some() {
             self.waiting.extend_from_slice(line.as_bytes());
             self.waiting.push(b'\n');

@@ -10,7 +10,7 @@ pub(crate) mod go;
 
 use go::Go;
 
-/// What a line of input asks for.
+/// A parsed line of input.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Command {
     Uci,
@@ -42,7 +42,7 @@ pub(crate) enum Command {
 pub(crate) struct Parsed {
     /// The command; `None` if the line holds none.
     pub command: Option<Command>,
-    /// What is wrong with it, for the user to read.
+    /// The problem, for the user.
     pub warnings: Vec<String>,
     /// Words that mean nothing here and were passed over.
     pub skipped: Vec<String>,

@@ -24,19 +24,19 @@ use std::thread;
 use std::time::{Duration, Instant};
 use vampirc_uci::UciMessage;
 
-/// How long the end waits for a search that was told to stop. Who fuzzes wants to know
-/// of one that goes on, and not of a machine that had no time for it.
+/// Longest wait at the end for a search that was told to stop. Fuzzing should report a hang, not a
+/// slow machine.
 const SEARCH_GRACE: Duration = Duration::from_secs(if cfg!(fuzzing) { 15 } else { 1 });
-/// How long the end waits for a `perft`: scripts that pipe `go perft 4` and `quit`
-/// want to see the count.
+/// Longest wait at the end for a `perft`: scripts that pipe `go perft 4` and `quit` expect the
+/// count.
 const PERFT_GRACE: Duration = Duration::from_secs(2);
-/// How long it waits for a network to load: nothing hastens that, and scripts that
-/// pipe `isready` or `go nodes 10`, and `quit`, want to see what comes of it.
+/// Longest wait for a network to load: nothing can speed that up, and scripts that pipe `isready`
+/// or `go nodes 10`, then `quit`, expect the result.
 const LOADING_GRACE: Duration = Duration::from_secs(10);
-/// How long the end waits at least for the last lines to be written.
+/// Shortest wait at the end for the last lines to be written.
 const WRITING_GRACE: Duration = Duration::from_millis(200);
-/// Searches and counts that may wait. No client sends so many; a script that does
-/// is read on when one of them has ended.
+/// Searches and counts that may wait. No client sends this many; a script that does is read
+/// further when one of them ends.
 const MOST_WAITING: usize = 256;
 /// Most moves of a `position`: the longest game that the 75-move rule allows has
 /// 17,697 plies.
@@ -58,12 +58,12 @@ pub(crate) enum Rest {
 pub(crate) struct Session {
     output: Arc<Output>,
     jobs: Sender<Job>,
-    /// What the worker has not finished, the oldest first.
+    /// The worker's pending tasks, the oldest first.
     tasks: Vec<Arc<Task>>,
     settings: Settings,
     /// Games that have begun.
     games: u64,
-    /// How often all was to be forgotten.
+    /// The number of requests to forget everything.
     clearings: u64,
     /// Shared with the jobs it is searched in.
     game: Arc<Game>,
@@ -204,7 +204,7 @@ impl Session {
             {
                 deadline = deadline.max(Instant::now() + SEARCH_GRACE);
             }
-            // What comes behind a search that does not stop has no better chance.
+            // Commands behind a search that does not stop have no better chance.
             if !task.wait_until(deadline) {
                 break;
             }
@@ -342,7 +342,7 @@ impl Session {
         self.submit(kind, Work::Search(Box::new(search)));
     }
 
-    /// What the player is to be like now.
+    /// The player's current settings.
     fn setup(&self) -> Setup {
         Setup {
             settings: self.settings.player.clone(),

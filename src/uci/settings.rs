@@ -1,4 +1,4 @@
-//! What a user can set, typed.
+//! Typed settings of a user.
 
 use crate::player;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// Everything the options of a session set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// Who plays.
+    /// The player.
     pub player: player::Settings,
     /// Whether `bestmove` names the reply to ponder on.
     pub ponder: bool,
@@ -18,7 +18,7 @@ pub struct Settings {
     pub show_moves_left: bool,
     /// Whether every root move is reported in numbers before `bestmove`.
     pub verbose_move_stats: bool,
-    /// Where all that is said is written down.
+    /// The log of the dialogue.
     pub log_file: Option<PathBuf>,
 }
 

@@ -1,4 +1,4 @@
-//! What the session asks of the worker, and how it follows it up.
+//! The session's requests to the worker.
 
 use super::settings::Settings;
 use crate::chess::Game;
@@ -27,7 +27,7 @@ pub(crate) enum Work {
 /// A `go`, with all that it depends on.
 pub(crate) struct SearchJob {
     pub setup: Setup,
-    /// What is said, and how it is written.
+    /// The message and its format.
     pub settings: Settings,
     pub game: Arc<Game>,
     pub limits: Limits,
@@ -54,7 +54,7 @@ pub(crate) enum Kind {
     Perft,
 }
 
-/// How far the worker has got.
+/// The worker's progress.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Progress {
     /// Other tasks come first, or what it needs is being loaded.
@@ -74,7 +74,7 @@ impl Task {
         })
     }
 
-    /// Whether it could go on for ever.
+    /// Returns whether it may never end.
     pub(crate) fn is_endless(&self) -> bool {
         match self.kind {
             Kind::Ready | Kind::Perft => false,

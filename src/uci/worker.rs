@@ -62,8 +62,8 @@ impl<F: Factory> Worker<F> {
     /// Does the jobs in their order until no more can come.
     pub(crate) fn run(mut self, jobs: Receiver<Job>) {
         for Job { task, work } in jobs {
-            // A panic is a mistake in the program. Whoever waits for an answer
-            // gets one all the same, and the session goes on.
+            // A panic is a bug. A client that waits for an answer still gets one, and the session
+            // continues.
             let answer = catch_unwind(AssertUnwindSafe(|| self.work(&work, &task)))
                 .unwrap_or_else(|panic| self.recover(&work, panic.as_ref()));
             self.output.last_line(&answer, || task.finish());

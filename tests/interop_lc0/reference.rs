@@ -14,7 +14,7 @@ use tessera::encode::WIDTH;
 /// What stands on the board: for each square a list of features.
 pub type Squares = Vec<Vec<f64>>;
 
-/// What a network says of a position.
+/// A network's evaluation of a position.
 #[derive(Debug)]
 pub struct Evaluation {
     /// Logits of the 1858 policy entries.

@@ -43,7 +43,7 @@ fn pickled(pickle: &[u8]) -> Vec<u8> {
     )
 }
 
-/// Whether a network has exactly the parameters that were written.
+/// Returns whether a network has exactly the parameters that were written.
 fn is_whole(network: &Network) -> bool {
     let parameters = tiny();
     network

@@ -45,7 +45,7 @@ fn sample(folder: &Path, games: &str, policies: [&str; 2], arguments: &[&str]) -
     command
 }
 
-/// Whether each position of the game's main line was judged.
+/// Returns whether each position of the game's main line was judged.
 fn judged(record: &Record) -> Vec<bool> {
     let nodes = record.nodes.iter().enumerate();
     let own = nodes.filter(|(_, node)| node.depth == 0);

@@ -8,7 +8,7 @@ use tessera::chess::{Ending, Game};
 use tessera::play::{Limits, Score};
 use tessera::search::Parameters;
 
-/// Whether the side to move mates within so many moves, whatever the other does.
+/// Returns whether the side to move mates within so many moves, whatever the other does.
 fn mates_within(game: &mut Game, moves: u32) -> bool {
     let ours = game.position().legal_moves();
     moves > 0
@@ -20,7 +20,7 @@ fn mates_within(game: &mut Game, moves: u32) -> bool {
         })
 }
 
-/// Whether the side to move is mated within so many moves, whatever it does.
+/// Returns whether the side to move is mated within so many moves, whatever it does.
 fn is_mated_within(game: &mut Game, moves: u32) -> bool {
     match game.ending() {
         Some(Ending::Checkmate) => return true,

@@ -16,7 +16,7 @@ fn answers(server: &Server) {
     assert!(begun.elapsed() < Duration::from_secs(10));
 }
 
-/// Whether the server closes a connection.
+/// Returns whether the server closes a connection.
 fn is_closed(stream: &mut TcpStream) -> bool {
     let mut rest = Vec::new();
     stream.read_to_end(&mut rest).is_ok()

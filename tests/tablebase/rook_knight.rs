@@ -130,7 +130,7 @@ impl RookKnight<'_> {
         won
     }
 
-    /// Whether every move leads to where the other side wins.
+    /// Returns whether every move leads to where the other side wins.
     fn is_lost(&self, places: Places, turn: Color) -> bool {
         let wins = |after: &Places| self.values.get(turn.other())[canonical(*after)] > 0;
         self.values.get(turn)[canonical(places)] == 0
@@ -185,12 +185,12 @@ fn king(color: Color) -> usize {
     if color.is_white() { 0 } else { 2 }
 }
 
-/// Whether there is room for all, and the side that has moved is not in check.
+/// Returns whether there is room for all, and the side that has moved is not in check.
 fn is_possible(places: Places, turn: Color) -> bool {
     occupied(places).count() == 4 && !is_check(places, turn.other())
 }
 
-/// Whether the king of this side is attacked, be it by the other king.
+/// Returns whether the king of this side is attacked, be it by the other king.
 fn is_check(places: Places, color: Color) -> bool {
     let others = king(color.other());
     (others..others + 2).any(|piece| reach(places, piece).contains(places[king(color)]))

@@ -28,7 +28,7 @@ const MOST_VISITS: f64 = 4096.0;
 /// is half as large.
 const LAMBDA_POINTS: f32 = 100.0;
 
-/// How hard a level thinks.
+/// The search effort of a level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Effort {
     visits: u64,
@@ -66,7 +66,7 @@ impl Effort {
     /// Turns the priors of a search's root moves into the shifted policy, the
     /// likeliest first.
     pub(super) fn shift(self, moves: &mut [MoveStatistics]) {
-        // What was not visited is worth as much as what was, by its priors.
+        // Unvisited moves have the visited moves' mean value, weighted by priors.
         let visited = moves.iter().filter(|of| of.visits > 0);
         let (value, prior) = visited.fold((0.0, 0.0), |(value, prior), of| {
             (value + of.prior * of.q, prior + of.prior)
@@ -88,8 +88,8 @@ impl Effort {
     }
 }
 
-/// What steers the search: priors are the human policy itself, no tablebase is asked,
-/// and one thread makes it the same every time.
+/// Settings of the search: priors are the human policy itself, no tablebase is probed, and one
+/// thread makes it deterministic.
 pub(super) fn parameters(parameters: &Parameters) -> Parameters {
     Parameters {
         threads: 1,

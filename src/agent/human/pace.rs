@@ -1,4 +1,4 @@
-//! How long a person might think.
+//! A plausible thinking time of a person.
 //!
 //! The curve is unmeasured: games with clocks to fit it by are not at hand. It says
 //! what is plain: time is shared out over the moves to come, moves that offer a

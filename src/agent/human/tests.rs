@@ -165,8 +165,8 @@ fn it_keeps_to_the_moves_allowed() {
     }
 }
 
-/// How long it takes over a move of a minute's clock in which people take some
-/// seconds, stopped or told of the ponder hit after 50 ms.
+/// The time taken over a move of a minute's clock in which people take some seconds, after a stop
+/// or ponderhit at 50 ms.
 fn interrupted(ponder: bool, interrupt: fn(&Control)) -> Duration {
     let mut options = options(1);
     options.human.takes_time = true;

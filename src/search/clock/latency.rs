@@ -1,11 +1,11 @@
-//! How long a batch takes, learnt from the batches before.
+//! The time of a batch, estimated from earlier batches.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 /// Predictions are raised by this much.
 const CAUTION: f32 = 1.25;
-/// How fast old observations are forgotten, a batch.
+/// The decay of old observations, per batch.
 const FADING: f32 = 0.2;
 
 /// The time of a batch as a constant and a slope, both on the high side.

@@ -8,7 +8,7 @@ use std::time::Duration;
 const HORIZON: u32 = 25;
 /// A control many moves away is planned for as if it were this near.
 const MAX_HORIZON: u32 = 50;
-/// How much longer than planned a hard move may take, …
+/// Largest extension of the planned time for a hard move, …
 const STRETCH: f64 = 4.0;
 /// … and the share of the plan that the easiest one takes.
 const LEAST: f64 = 0.4;
@@ -21,11 +21,11 @@ const LONGEST: Duration = Duration::from_secs(1 << 30);
 /// A best move with half of the visits takes the time planned for it; each
 /// percent more saves one (Monty: time by the best move's share of nodes).
 const EVEN_SHARE: f64 = 0.5;
-/// What a best move costs that has just become it, …
+/// The time factor of a best move that has just changed, …
 const UNSETTLED: f64 = 1.5;
 /// … and one that was it from the start (Stockfish: best-move instability).
 const SETTLED: f64 = 0.9;
-/// What a value costs that has fallen by 1, …
+/// The time factor of a value that has fallen by 1, …
 const FALL_COST: f64 = 2.0;
 /// … and how far it can fall until it costs no more (Stockfish: falling eval).
 const MAX_FALL: f64 = 0.5;
@@ -33,9 +33,9 @@ const MAX_FALL: f64 = 0.5;
 /// Time for one move.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct TimeBudget {
-    /// What the move should take if nothing is known of it.
+    /// The default time of the move.
     pub(crate) soft: Duration,
-    /// What it must not exceed.
+    /// Its limit.
     pub(crate) hard: Duration,
     /// Whether the move may be played before the soft limit.
     pub(crate) flexible: bool,
@@ -98,21 +98,21 @@ fn from_clock(time: Duration, limits: &Limits, overhead: Duration) -> TimeBudget
     }
 }
 
-/// How clear the choice is.
+/// The clarity of the choice.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Stability {
     /// Share of the root's visits that went to the best move, in 0…1.
     pub(crate) best_share: f64,
     /// Share of the elapsed time for which it has been the best, in 0…1.
     pub(crate) stable: f64,
-    /// How far the best move's value lies below that at the end of the search
-    /// before, or else at the beginning of this one, in 0…2.
+    /// The fall of the best move's value since the end of the previous search, or else since the
+    /// beginning of this one, in 0…2.
     pub(crate) fallen: f64,
 }
 
 impl Stability {
-    /// What the soft limit is to be multiplied by: less where one move gets all
-    /// visits, more where the best move has just changed or the value falls.
+    /// The factor of the soft limit: smaller if one move gets all visits, larger if the best move
+    /// has just changed or the value falls.
     fn factor(self) -> f64 {
         let share = 1.0 + EVEN_SHARE - self.best_share;
         let stability = UNSETTLED + (SETTLED - UNSETTLED) * self.stable;
@@ -121,9 +121,9 @@ impl Stability {
     }
 }
 
-/// Whether a move with `lead` more visits than any other can no longer be
-/// overtaken by the visits to come: Lc0's smart pruning. A `factor` above 1
-/// reckons with rivals that do not get all of them.
+/// Returns whether a move with `lead` more visits than any other can no longer be overtaken by the
+/// visits to come: Lc0's smart pruning. A `factor` above 1 reckons with rivals that do not get all
+/// of them.
 pub(crate) fn is_decided(lead: u32, to_come: f64, factor: f64) -> bool {
     factor > 0.0 && f64::from(lead) * factor > to_come
 }

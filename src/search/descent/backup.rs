@@ -9,7 +9,7 @@ use crate::search::tree::Tree;
 use crate::search::tree::header::Outcome;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// What is to be added to one step of the current path.
+/// Updates to one step of the current path.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pending {
     /// Visits to be counted.
@@ -126,7 +126,7 @@ impl Backup {
                 if pending.newly_proven {
                     let header = node.header();
                     let known = (header.outcome(), header.plies());
-                    // What a leaf without moves comes to was seen on the way down.
+                    // The outcome of a leaf without moves was seen on the way down.
                     let proof = match header.moves() {
                         0 => None,
                         _ => tree.proof(node),

@@ -1,4 +1,4 @@
-//! Where descents end: what selection hands to backup.
+//! Leaves of descents, passed from selection to backup.
 
 use crate::search::tree::arena::Index;
 
@@ -20,7 +20,7 @@ pub(crate) enum LeafKind {
 }
 
 impl LeafKind {
-    /// Whether the visits wait for the batch.
+    /// Returns whether the visits wait for the batch.
     pub(crate) fn awaits_batch(self) -> bool {
         matches!(self, LeafKind::Unevaluated { .. } | LeafKind::Collision)
     }

@@ -21,7 +21,7 @@ pub(crate) struct Candidate {
     pub(crate) started: u32,
     /// Visits given to it now.
     pub(crate) given: u32,
-    /// What selection maximises; −∞ for a proven move, which is worth no visit.
+    /// The score that selection maximises; −∞ for a proven move, which needs no visits.
     score: f32,
 }
 
@@ -158,8 +158,8 @@ pub(crate) fn visit_lines(
 }
 
 impl Candidate {
-    /// A move with so many visits made and in flight, worth a draw. It gets none
-    /// before it is rated.
+    /// A move with this many visits made and in flight, worth a draw. It gets none before it is
+    /// rated.
     pub(crate) fn new(edge: Index, prior: f32, started: u32) -> Candidate {
         Candidate {
             edge,

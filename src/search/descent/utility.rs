@@ -4,9 +4,9 @@
 use crate::search::parameters::Parameters;
 use crate::search::tree::node::Statistics;
 
-/// What positions below one node are worth to the player there.
+/// Values of positions below a node, for the player there.
 pub(crate) struct Utility<'a> {
-    /// What a draw is worth to the player there.
+    /// A draw's value for the player there.
     draw: f32,
     length: Option<Length<'a>>,
 }
@@ -44,20 +44,20 @@ impl<'a> Utility<'a> {
         }
     }
 
-    /// Whether the value alone counts.
+    /// Returns whether the value alone counts.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
         self.draw == 0.0 && self.length.is_none()
     }
 
-    /// What a move is worth that leads to a position worth this, for the side
-    /// that moves there.
+    /// Returns the value of a move that leads to a position of this value for the side to move
+    /// there.
     pub(crate) fn of(&self, child: &Statistics) -> f32 {
         let length = self.length.as_ref().map_or(0.0, |length| length.of(child));
         child.q as f32 + self.draw * child.d as f32 + length
     }
 
-    /// What the node itself is worth to its player.
+    /// The node's own value for its player.
     #[inline]
     pub(crate) fn of_node(&self, own: &Statistics) -> f32 {
         -own.q as f32 + self.draw * own.d as f32

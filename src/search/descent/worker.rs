@@ -49,7 +49,7 @@ pub(crate) struct SearchWorker<'a, E> {
     scratch: Vec<f32>,
 }
 
-/// What a thread has gathered.
+/// The batch that a thread has gathered.
 pub(crate) struct Gathered {
     /// Leaves in the batch.
     pub(crate) leaves: usize,
@@ -356,9 +356,9 @@ fn statistics_from(value: Value) -> Statistics {
     }
 }
 
-/// Visits that may come for nothing while a batch is gathered. Lc0's curve: few
-/// while the tree is small and every visit should know of those before, many
-/// when it is large; and never so many that gathering crawls.
+/// Collisions allowed while a batch is gathered. Lc0's curve: few while the tree is small and
+/// every visit should see the earlier ones, many when it is large; never so many that gathering
+/// crawls.
 fn collision_allowance(parameters: &Parameters, visits: u32, want: usize) -> u32 {
     const START: f32 = 28.0;
     const END: f32 = 145_000.0;

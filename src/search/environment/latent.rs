@@ -22,8 +22,8 @@ use std::sync::Arc;
 /// Probability from which the game is taken to have ended.
 const ENDED: f32 = 0.5;
 
-/// What marks an edge of the root that is no legal move; its entry of the policy follows.
-/// No packed move looks like that.
+/// The mark of a root edge that is not a legal move; its policy index follows. No packed move has
+/// this form.
 const IMAGINED: u16 = 8 << 12;
 
 /// Options of a search in imagination, beside those of every search.
@@ -148,7 +148,7 @@ impl<'a> Latent<'a> {
         }
     }
 
-    /// What comes of the last move of a path.
+    /// The outcome of a path's last move.
     fn after(&self, path: &[(Index, u16)]) -> Result<Scene, BackendError> {
         let context = self.options.context.min(self.imagination.context());
         // Those before may be forgotten: then they are not looked back on.

@@ -45,7 +45,7 @@ impl<'a> Rules<'a> {
         }
     }
 
-    /// What is known of king and one piece against king.
+    /// Endings of king and one piece against king.
     fn bare_king(&self) -> Option<(Outcome, u8)> {
         self.mates.as_ref()?;
         let position = self.game.position();
@@ -75,7 +75,7 @@ impl Environment for Rules<'_> {
 
     fn key(&self) -> u64 {
         let key = self.encoder.key(&self.game);
-        // What WDL tables say holds just after a capture or pawn move only.
+        // WDL tables are valid only just after a capture or pawn move.
         let tablebase = &self.shared.parameters.tablebase;
         match self.game.rule50() == 0 && tablebase.covers(self.game.position()) {
             true => key ^ WDL_HOLDS,
@@ -85,7 +85,7 @@ impl Environment for Rules<'_> {
 
     fn is_drawn_by_history(&self) -> bool {
         let ply = self.game.current();
-        // Whoever could bring a position about twice can do it again.
+        // A side that could reach a position twice can do so again.
         let twice = self.shared.parameters.two_fold_draws
             && ply.repetitions > 0
             && usize::from(ply.cycle) <= self.depth;

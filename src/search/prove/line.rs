@@ -15,7 +15,7 @@ use std::collections::HashMap;
 /// A proof that is being walked.
 struct Walk<'a> {
     goal: &'a Goal<'a>,
-    /// Where [`Prover::nodes`] must stop.
+    /// The limit of [`Prover::nodes`].
     last: u64,
     /// Plies to the mate and the next move, of positions that have been walked; `None`
     /// of those on the path.
@@ -112,7 +112,7 @@ impl Prover {
         shortest.map(|(_, mv, after)| (mv, after))
     }
 
-    /// What is known of a position without searching it.
+    /// A position's outcome, if known without a search.
     #[must_use]
     pub fn known(&self, position: &Chess, goal: &Goal<'_>) -> Option<ProofNumbers> {
         let context = self.context(goal);

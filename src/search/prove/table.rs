@@ -1,4 +1,4 @@
-//! What is known of positions: proof and disproof numbers in a table of fixed size.
+//! Proof and disproof numbers of positions, in a table of fixed size.
 
 use super::ProofNumbers;
 use bytemuck::Zeroable;
@@ -6,7 +6,7 @@ use bytemuck::Zeroable;
 /// Entries that share a place.
 const CLUSTER: usize = 4;
 
-/// What is known of one position.
+/// Facts about one position.
 #[derive(Clone, Copy, Zeroable)]
 struct Entry {
     /// The whole key: a proof must not rest on another position's.
@@ -31,7 +31,8 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// A table of at most so many bytes. The system gives the memory as it is filled.
+    /// Creates a table of at most this many bytes. The system allocates the memory as the table
+    /// fills.
     pub(super) fn new(bytes: usize) -> Table {
         let clusters = (bytes / size_of::<[Entry; CLUSTER]>()).max(1);
         Table {

@@ -209,7 +209,7 @@ fn a_tiny_table_and_many_clears_are_as_sound() {
     }
 }
 
-/// Whether the side to move mates within so many plies, by trying everything.
+/// Returns whether the side to move mates within a number of plies, by exhaustive search.
 fn mates_within(position: &Chess, plies: u32) -> bool {
     plies > 0
         && position.legal_moves().into_iter().any(|mv| {

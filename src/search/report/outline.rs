@@ -8,7 +8,7 @@ use crate::search::tree::node::Node;
 use crate::search::tree::packed::unpack_move;
 use shakmaty::{Move, Position};
 
-/// How much of a tree an outline holds.
+/// The extent of an outline of a tree.
 #[derive(Clone, Copy, Debug)]
 pub struct OutlineLimits {
     /// Plies below the root.
@@ -33,7 +33,7 @@ pub struct OutlineMove {
     pub prior: f32,
     /// Expected result, in −1…1.
     pub q: f32,
-    /// What follows.
+    /// The continuation.
     pub replies: Outline,
 }
 
@@ -51,7 +51,7 @@ impl Outline {
     /// The outline of a tree below a node that stands for `game`. Where transpositions
     /// are shared, a position may occur more than once.
     pub(crate) fn of(tree: &Tree, node: Node<'_>, game: &Game, limits: OutlineLimits) -> Outline {
-        // On this path the game may be over by repetition where others go on.
+        // On this path the game may be over by repetition, on others not.
         if limits.plies == 0 || game.ending().is_some() {
             return Outline::default();
         }

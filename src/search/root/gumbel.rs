@@ -52,13 +52,13 @@ pub(crate) fn contenders(tree: &Tree, node: Node<'_>) -> Vec<Contender> {
 pub(crate) struct Gumbel {
     /// By the move's number.
     noise: Vec<f32>,
-    /// How many visits the move has that the n-th visit goes to.
+    /// The number of visits of the move that the n-th visit goes to.
     visits: Vec<u32>,
     scale: f32,
 }
 
 impl Gumbel {
-    /// Draws for a root with so many moves, of which `considered` are to share
+    /// Samples Gumbel noise for a root with a number of moves, of which `considered` share
     /// `visits`; `scale` is the paper's c_scale.
     pub(crate) fn new(
         random: &mut impl Rng,
@@ -78,8 +78,8 @@ impl Gumbel {
         }
     }
 
-    /// Which of the contenders the next visit goes to; `own` is the position's
-    /// own evaluation for the mover.
+    /// Selects the contender for the next visit; `own` is the position's own evaluation for the
+    /// mover.
     pub(crate) fn next(&self, contenders: &[Contender], own: f32) -> Option<usize> {
         let done: u32 = contenders.iter().map(|contender| contender.started).sum();
         let most = contenders.iter().map(|contender| contender.started).max()?;
@@ -140,8 +140,8 @@ pub(crate) fn improved_policy(contenders: &[Contender], own: f32, scale: f32) ->
     policy
 }
 
-/// What an unvisited move is taken to be worth: the position's own evaluation,
-/// and what the visited ones came to, by their priors (the paper's appendix D).
+/// The assumed value of an unvisited move: the position's own evaluation mixed with the visited
+/// moves' values, by their priors (the paper's appendix D).
 fn mixed(contenders: &[Contender], own: f32) -> f32 {
     let (mut visits, mut policy, mut worth) = (0.0, 0.0, 0.0);
     for contender in contenders {

@@ -18,7 +18,7 @@ pub(crate) struct RootHistory {
 
 struct FormerRoot {
     node: Index,
-    /// What it stands for: the game, and the moves searched if not all were.
+    /// Its meaning: the game, and the searched moves if not all were.
     game: Game,
     searched: Vec<Move>,
     /// [`Tree::evictions`] until then.
@@ -94,18 +94,17 @@ impl FormerRoot {
     }
 }
 
-/// Whether a position has come twice since the last capture or pawn move. Without that
-/// no move makes a third time. With it a tree from before may hold thousands of visits
-/// for a move that now ends the game, and new ones would not outvote them.
+/// Returns whether a position has come twice since the last capture or pawn move. Without that no
+/// move makes a third time. With it a tree from before may hold thousands of visits for a move
+/// that now ends the game, and new ones would not outvote them.
 fn has_repeated(game: &Game) -> bool {
     let reversible = game.rule50() as usize + 1;
     let mut plies = game.plies().iter().rev().take(reversible);
     plies.any(|ply| ply.repetitions > 0)
 }
 
-/// How many plies `now` has been played on from `before`; `None` if it is not
-/// the same game. Players of other ratings play another game, since a network may
-/// evaluate its positions otherwise.
+/// Returns the number of plies from `before` to `now`; `None` if they are different games. Other
+/// ratings make a different game, since a network may evaluate its positions differently.
 pub(crate) fn plies_since(before: &Game, now: &Game) -> Option<usize> {
     let (old, new) = (before.plies(), now.plies());
     let played = new.len().checked_sub(old.len())?;

@@ -29,12 +29,12 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// Where what is left of it begins.
+    /// The start of the rest.
     pub(crate) fn start(&self) -> Index {
         self.next as Index
     }
 
-    /// What is left of it.
+    /// The rest of it.
     pub(crate) fn rest(self) -> Option<(Index, usize)> {
         let length = self.end - self.next;
         (length > 0).then_some((self.next as Index, length))

@@ -20,12 +20,12 @@ const D_UNIT: f64 = 65_535.0;
 const M_UNIT: f64 = 8.0;
 const MASK12: u64 = (1 << 12) - 1;
 
-/// Words of the block of a node with so many moves.
+/// Words of the block of a node with a number of moves.
 pub(crate) fn words(moves: usize) -> usize {
     HEADER + prior::words(moves)
 }
 
-/// Where the priors are.
+/// The priors.
 pub(crate) fn priors(block: Index) -> Index {
     block + HEADER as Index
 }
@@ -64,7 +64,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Where the first two edges and the directory of the others are.
+    /// The first two edges and the directory of the others.
     #[inline]
     pub(crate) fn edge_pointers(self) -> (Index, Index) {
         let word = self.arena.word(self.index).load(Acquire);

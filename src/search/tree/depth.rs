@@ -1,4 +1,4 @@
-//! How deep a tree is that an earlier search has grown.
+//! Depth of a tree grown by an earlier search.
 
 use super::Tree;
 use super::arena::Index;
@@ -49,7 +49,7 @@ struct Survey<'a> {
 }
 
 impl Survey<'_> {
-    /// Mean and greatest depth below a node, as far as so many plies.
+    /// Mean and greatest depth below a node, within a number of plies.
     fn below(&mut self, index: Index, plies: u32) -> (f64, u32) {
         if let Some(&known) = self.known.get(&index) {
             return known;

@@ -1,4 +1,4 @@
-//! Where the edges of a node lie.
+//! The edges of a node.
 //!
 //! In chunks of two and four, so that none ever moves, little is wasted, and
 //! memory given back fits the next node. The node's block points to the first
@@ -41,7 +41,7 @@ impl Tree {
         Edge::new(self.arena().block(index))
     }
 
-    /// Where edge `number` of a node of this header is, in the order of ranks.
+    /// Returns the index of edge `number` of a node of this header, in the order of ranks.
     #[inline]
     fn edge_index(&self, header: NodeHeader, number: u32) -> Index {
         let (pair, directory) = self.block(header).edge_pointers();
@@ -59,7 +59,7 @@ impl Tree {
         chunk + place * EDGE as Index
     }
 
-    /// Where the node's edges are, the greatest prior first.
+    /// The node's edges, the greatest prior first.
     #[inline]
     pub(crate) fn edge_indices(&self, header: NodeHeader) -> impl Iterator<Item = Index> {
         let mut index = 0;

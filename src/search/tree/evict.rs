@@ -22,7 +22,7 @@ const FREED_SHARE: usize = 8;
 /// Nodes looked at between two looks at whether the search is to end.
 const PATIENCE: usize = 1 << 14;
 
-/// What stays when nodes with few visits lose what is below them.
+/// The part that stays when nodes with few visits lose their subtrees.
 struct Survey {
     /// A bit for each node that can still be reached.
     reached: Vec<u64>,
@@ -48,7 +48,7 @@ impl Survey {
 }
 
 impl Tree {
-    /// Whether eviction is due.
+    /// Returns whether eviction is due.
     pub(crate) fn is_low(&self) -> bool {
         if self.starved().load(Relaxed) {
             return true;
@@ -117,8 +117,8 @@ impl Tree {
         true
     }
 
-    /// Goes from the root to everything that stays if what is below nodes with
-    /// up to so many visits goes. `None` if there is a hurry.
+    /// Walks from the root to every node that stays if the subtrees of nodes with few visits go.
+    /// `None` if the walk was interrupted.
     fn survey(&self, visits: u32, hurry: &impl Fn() -> bool) -> Option<Survey> {
         let mut survey = Survey {
             reached: vec![0; self.arena().taken() / NODE / 64 + 1],
@@ -147,8 +147,8 @@ impl Tree {
         Some(survey)
     }
 
-    /// Whether what a node owns can go when nodes with up to so many visits are
-    /// to lose it.
+    /// Returns whether a node's subtree can go when nodes with up to a number of visits lose
+    /// theirs.
     fn is_expendable(&self, index: Index, header: NodeHeader, visits: u32) -> bool {
         visits > 0
             && index != self.root_index()

@@ -22,7 +22,7 @@ pub(crate) enum Stage {
     Free,
 }
 
-/// What has been proven of a position, for the side to move.
+/// A position's proven outcome, for the side to move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Unknown,
@@ -60,8 +60,8 @@ pub(crate) struct NodeHeader(pub(super) u64);
 const LOCK: u64 = 1 << 52;
 
 impl NodeHeader {
-    /// Where its evaluation, its priors and the way to its edges are, once it is
-    /// expanded: see [`super::block`].
+    /// The block with its evaluation, priors and edge directory, once it is expanded: see
+    /// [`super::block`].
     pub(crate) fn block(self) -> Index {
         self.0 as Index
     }
@@ -105,7 +105,7 @@ impl NodeHeader {
         (decided && self.plies() < OUT_OF_SIGHT).then_some(self.plies())
     }
 
-    /// Whether a thread is adding an edge.
+    /// Returns whether a thread is adding an edge.
     pub(crate) fn locked(self) -> bool {
         self.0 & LOCK != 0
     }

@@ -12,14 +12,14 @@ use super::prior::{self, Rank};
 use super::value::edge_value;
 use std::cmp::{Ordering, Reverse};
 
-/// An edge as it was at one moment. The other threads go on changing the tree: what
-/// is sorted, chosen and shown is read once.
+/// A snapshot of an edge. Other threads keep changing the tree, so values that are sorted, chosen
+/// and shown are read once.
 #[derive(Clone, Copy)]
 pub(crate) struct Snapshot<'a> {
     pub(crate) edge: Edge<'a>,
     /// The node it leads to; 0 where there is none.
     pub(crate) node: Index,
-    /// What is proven of that node.
+    /// The node's proven outcome.
     pub(crate) header: NodeHeader,
     /// Its value for the side that plays the move, with the edge's visits.
     pub(crate) statistics: Statistics,
@@ -116,7 +116,7 @@ pub(crate) fn edge_statistics(tree: &Tree, edge: Edge<'_>) -> Statistics {
     Snapshot::of(tree, edge).statistics
 }
 
-/// Where a move stands at this moment.
+/// A move's current state.
 pub(crate) fn move_order(tree: &Tree, edge: Edge<'_>) -> MoveOrder {
     Snapshot::of(tree, edge).order
 }

@@ -26,7 +26,7 @@ const D_UNIT: f64 = 65_535.0;
 /// Moves left are counted to 512 plies.
 const M_UNIT: f64 = 128.0;
 
-/// What a node is worth.
+/// The value of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Statistics {
     pub(crate) visits: u32,
@@ -131,8 +131,8 @@ impl<'a> Node<'a> {
         });
     }
 
-    /// Gives the node its block, with priors for so many moves, and opens it to
-    /// descents. Only the thread that made it [`Stage::Pending`] may.
+    /// Gives the node its block, with priors for its moves, and opens it to descents. Only the
+    /// thread that made it [`Stage::Pending`] may call this.
     pub(crate) fn expand(self, block: Index, moves: u8) {
         self.update(|header| {
             let header = header.with_block(block).with_moves(moves);

@@ -21,7 +21,7 @@ const STEPS: f32 = 255.0;
 static DECODED: LazyLock<[f32; 256]> =
     LazyLock::new(|| std::array::from_fn(|code| exp2((code as f32 - STEPS) * RANGE / STEPS)));
 
-/// Words that the priors of so many moves take.
+/// Words of the priors of a number of moves.
 pub(crate) fn words(moves: usize) -> usize {
     moves.div_ceil(8)
 }

@@ -17,10 +17,10 @@ pub(crate) struct Reclaim {
     last: Option<Eviction>,
 }
 
-/// What an eviction did.
+/// The result of an eviction.
 #[derive(Clone, Copy)]
 struct Eviction {
-    /// Nodes with up to so many visits lost what was below them.
+    /// Nodes with up to this many visits lost their subtrees.
     visits: u32,
     /// Words that were free afterwards.
     free_words: usize,

@@ -31,8 +31,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// A table that grows to so many MiB, less where the system's address space
-    /// ends.
+    /// Creates a table that grows to this many MiB, or less if the address space ends.
     pub(crate) fn new(mebibytes: usize) -> Table {
         Table {
             entries: zeroed_words(mebibytes.max(1).saturating_mul(1 << 17)),
@@ -69,8 +68,8 @@ impl Table {
         if self.buckets.load(Relaxed) == self.most_buckets() {
             return;
         }
-        // Where a bucket overflows, threads wait for the one that makes room: it
-        // may have been interrupted.
+        // If a bucket overflows, threads wait for the one that makes room: it may have been
+        // interrupted.
         match free {
             Some(..CROWDED) => {}
             Some(_) => {
@@ -130,8 +129,8 @@ impl Table {
     }
 }
 
-/// The largest power of two among the numbers up to this one: while there are so
-/// many buckets, the bit of a key that says which half of a split bucket is its.
+/// The largest power of two up to this number: with this many buckets, the bit of a key that
+/// selects its half of a split bucket.
 fn level(buckets: usize) -> usize {
     1 << buckets.ilog2()
 }

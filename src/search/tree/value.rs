@@ -1,10 +1,9 @@
 //! The value of a node: the mean of its own evaluation and of its children's
 //! values, weighted by the visits of the edges.
 //!
-//! Backup computes it anew from the children, and never adds up. So a
-//! transposition learnt on one path counts on every other path at once. The
-//! method is that of Monte-Carlo graph search as KataGo has it ("Monte-Carlo
-//! Graph Search from First Principles", Wu 2023; Czech et al. 2021).
+//! Backup recomputes it from the children instead of accumulating. So a transposition learnt on
+//! one path counts on every other path immediately, as in KataGo's Monte-Carlo graph search
+//! ("Monte-Carlo Graph Search from First Principles", Wu 2023; Czech et al. 2021).
 
 use super::Tree;
 use super::header::{OUT_OF_SIGHT, Outcome, Stage};

@@ -23,15 +23,14 @@ pub enum ContemptMode {
     Disable,
 }
 
-/// How results are rescaled; by default they are not.
+/// Rescaling of results; none by default.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contempt {
     /// Whom it takes to be the stronger.
     pub mode: ContemptMode,
     /// By how many Elo (Lc0: Contempt).
     pub elo: f32,
-    /// What is made of them: 1 for realistic values, less in play (Lc0:
-    /// WDLContemptAttenuation).
+    /// Their attenuation: 1 for realistic values, less in play (Lc0: WDLContemptAttenuation).
     pub attenuation: f32,
     /// Elo of the side with contempt, from which the width follows; 0 leaves it
     /// to `draw_rate_target` (Lc0: WDLCalibrationElo).
@@ -42,7 +41,7 @@ pub struct Contempt {
     /// Share of draws that results are rescaled to; 0 leaves it as it is (Lc0:
     /// WDLDrawRateTarget).
     pub draw_rate_target: f32,
-    /// How much of the contempt is taken out again of what is told, in 0…1 (Lc0:
+    /// The share of the contempt that is removed from reported values, in 0…1 (Lc0:
     /// WDLEvalObjectivity).
     pub objectivity: f32,
 }
@@ -278,7 +277,7 @@ mod tests {
             }
         }
 
-        /// What is good for one colour is as bad for the other.
+        /// A gain for one colour is an equal loss for the other.
         #[test]
         fn colours_are_alike(value in open(), elo in -400f32..400.0, calibration in 0f32..3500.0) {
             let contempt = calibrated(elo, calibration);

@@ -19,14 +19,14 @@ const SURE: f32 = 1e-4;
 /// The rescaling of one search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Rescaling {
-    /// What widths are multiplied by.
+    /// The factor of widths.
     pub(crate) ratio: f32,
-    /// How far μ moves in White's favour, in a position of width 1.
+    /// The shift of μ in White's favour, in a position of width 1.
     pub(crate) shift: f32,
 }
 
 impl Rescaling {
-    /// What the network's word for `turn` to move comes to.
+    /// Rescales the network's value for `turn` to move.
     pub(crate) fn apply(self, value: Value, turn: Color) -> Value {
         let Some(result) = Logistic::of(value.q, value.d) else {
             return value;

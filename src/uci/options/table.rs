@@ -13,7 +13,7 @@ use clap::ValueEnum;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-/// How clients see the network that is part of the program.
+/// The name of the built-in network for clients.
 const BUILT_IN: &str = "<built-in>";
 
 /// A strategy at the root that is none of its own.

@@ -9,7 +9,7 @@ use std::time::Duration;
 /// overflows.
 const LONGEST: u64 = u32::MAX as u64;
 
-/// What a `go` says, unknown words left out.
+/// A parsed `go`, without unknown words.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Go {
     pub white_time: Option<Duration>,
@@ -127,8 +127,8 @@ impl Go {
     }
 }
 
-/// Whether a search within `limits` comes to an end by itself (pondering, once
-/// the expected move has been played). One for a mate does not where there is none.
+/// Returns whether a search within `limits` comes to an end by itself (pondering, once the
+/// expected move has been played). One for a mate does not where there is none.
 pub(crate) fn ends_by_itself(limits: &Limits) -> bool {
     !limits.infinite
         && (limits.time.is_some()

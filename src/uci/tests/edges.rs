@@ -431,7 +431,7 @@ fn the_cpu_takes_the_place_of_a_device_that_fails() {
         client.journal.take(),
         ["load", build, "load on the CPU", build]
     );
-    // Before anything was found: the search begins anew.
+    // Before any result: the search starts over.
     client.say(&["setoption name Device value cuda:3"]);
     client.say(&[&format!("go nodes {FAILS_AT_ONCE}")]);
     let lines = client.wait_for("bestmove");

@@ -1,4 +1,4 @@
-//! `UCI_LimitStrength`: who plays, with which network, and what is said of it.
+//! `UCI_LimitStrength`: the player, its network, and remarks.
 
 use super::client::Client;
 

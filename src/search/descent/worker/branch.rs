@@ -1,4 +1,4 @@
-//! Where the visits that reach a node go on to.
+//! The moves that continue the visits which reach a node.
 
 use super::SearchWorker;
 use crate::search::descent::select::{
@@ -24,15 +24,15 @@ pub(super) struct Branch {
     pub(super) visits: u32,
 }
 
-/// What became of the visits that reached a node.
+/// The outcome of visits that reached a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Selected {
-    /// Each goes on along one of the branches on the stack.
+    /// Each continues along one of the branches on the stack.
     Branches,
-    /// None goes on: the children prove the node. A visit that came to a child on
-    /// another path told that path alone.
+    /// No visit continues: the children prove the node. A visit that reached a child on another
+    /// path updated that path alone.
     Proven,
-    /// None goes on: the memory does not suffice for another edge.
+    /// No visit continues: there is no memory for another edge.
     Full,
 }
 

@@ -1,4 +1,4 @@
-//! How mates that were proven beside the tree come into it.
+//! Adds mates that were proven outside the tree.
 
 use super::SearchWorker;
 use crate::search::descent::picks::{LeafKind, Step};
@@ -51,7 +51,7 @@ impl<E: Environment> SearchWorker<'_, E> {
         }
     }
 
-    /// Whether the proof has been entered.
+    /// Returns whether the proof has been entered.
     fn enter_proof(&mut self, number: usize, outcome: Outcome, plies: u8) -> bool {
         let Ok(index) = self.root_edge(number) else {
             return false;
@@ -130,7 +130,7 @@ impl<E: Environment> SearchWorker<'_, E> {
         loop {
             let rank = self.tree.next_rank(root.header(), last).ok_or(Full)?;
             let mv = E::packed(&moves, rank.number().into());
-            // Where another thread was first, this is its edge.
+            // If another thread was first, this is its edge.
             let index = self
                 .tree
                 .add_edge(&mut self.blocks, root, count, mv, rank)?;

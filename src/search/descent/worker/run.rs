@@ -1,4 +1,4 @@
-//! What a search thread does until the search ends, for whatever reason.
+//! Runs a search thread until the search ends for any reason.
 
 use super::SearchWorker;
 use crate::search::environment::Environment;
@@ -6,8 +6,8 @@ use crate::search::shared::Shared;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
-/// Stops a search when its thread panics: the other threads would otherwise go on
-/// for ever, and be waited for.
+/// Stops a search when its thread panics; otherwise the other threads would run for ever, and the
+/// search would wait for them.
 struct StopOnPanic<'a>(&'a Shared<'a>);
 
 impl Drop for StopOnPanic<'_> {

@@ -74,6 +74,15 @@ class TerminalTest(unittest.TestCase):
                     done = subprocess.run([*check, "/dev/stdin"], input=script, capture_output=True, text=True)
                     self.assertEqual((done.returncode, done.stderr), (0, ""))
 
+    def test_fish_completes(self):
+        if shutil.which("fish") is None:
+            lack("fish")
+        script = subprocess.run([self.tessera, "completions", "fish"], capture_output=True, text=True, check=True).stdout
+        fish = ["fish", "--no-config", "-c", "source -; complete -C 'tessera benc'; complete -C 'tessera bench --js'"]
+        done = subprocess.run(fish, input=script, capture_output=True, text=True, check=True)
+        offered = [line.partition("\t")[0] for line in done.stdout.splitlines()]
+        self.assertEqual(offered, ["bench", "--json"])
+
     def test_manual_pages_are_read_without_warnings(self):
         if shutil.which("man") is None:
             lack("man (Debian: apt install man-db)")
@@ -95,11 +104,6 @@ class TerminalTest(unittest.TestCase):
                 self.assertIn("SYNOPSIS", done.stdout)
         done = subprocess.run(["man", "-l", folder / "tessera-bench.1"], env=environment, capture_output=True, text=True)
         self.assertIn("--json", done.stdout)
-
-    def enterContext(self, context):  # unittest has it from Python 3.11 on
-        value = context.__enter__()
-        self.addCleanup(context.__exit__, None, None, None)
-        return value
 
 
 if __name__ == "__main__":

@@ -7,38 +7,48 @@
 
 mod back_rank;
 mod board;
+mod castling;
 mod defender;
 mod discovered;
 mod exchange;
+mod forced;
 mod fork;
 mod hanging;
 mod mate;
 mod material;
 mod moment;
+mod new_threat;
 mod passed_pawn;
 mod pin;
 mod recapture;
 mod skewer;
+mod structure;
 #[cfg(test)]
 mod testing;
 mod threat;
+mod trade;
 mod trapped;
 mod words;
 
 pub use back_rank::back_rank_mate;
-pub use defender::{defence_given_up, line_opened};
+pub use castling::{castling_given_up, castling_missed};
+pub use defender::{defence_given_up, defender_removed, line_opened};
 pub use discovered::discovered_attack;
 pub use exchange::{best_capture, gain};
+pub use forced::{Forced, forced, gives_away};
 pub use fork::fork;
 pub use hanging::capture;
 pub use mate::forced_mate;
 pub use material::{Outcome, balance, outcome};
 pub use moment::{Moment, Reasons, Variation};
-pub use passed_pawn::{new_passed_pawn, promotion};
+pub use new_threat::new_threat;
+pub use passed_pawn::{blockade, new_passed_pawn, passed_pawn_advanced, promotion};
 pub use pin::pin;
 pub use recapture::recapture;
 pub use skewer::skewer;
-pub use threat::{mate_threatened, threatened};
+pub use structure::doubled_pawns;
+pub use threat::{mate_threatened, threat_left, threatened};
+pub use trade::{pawn_ending, queens_off};
 pub use trapped::trapped_piece;
 pub use words::san;
 
@@ -78,6 +88,12 @@ pub enum Topic {
     Recapture,
     /// A pawn that no pawn can stop, or one that promotes.
     PassedPawn,
+    /// Castling that was given up or missed.
+    Castling,
+    /// Pawns that an exchange doubles.
+    Structure,
+    /// An exchange that changes the character of the game.
+    Exchange,
     /// The material that a line wins or loses.
     Material,
 }

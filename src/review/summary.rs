@@ -277,9 +277,12 @@ fn name(topic: Topic) -> Option<&'static str> {
         Topic::Trapped => Some("trapped piece"),
         Topic::Defender => Some("lost defence"),
         Topic::OpenedLine => Some("opened line"),
-        Topic::Threat => Some("threat not seen"),
+        Topic::Threat => Some("threat"),
         Topic::Recapture => Some("recapture"),
         Topic::PassedPawn => Some("passed pawn"),
+        Topic::Castling => Some("castling"),
+        Topic::Structure => Some("doubled pawns"),
+        Topic::Exchange => Some("exchange"),
         Topic::Material => None,
     }
 }

@@ -1,7 +1,7 @@
 //! A piece that moved away: another one lost its defence, or a line was opened to it.
 
 use super::board::{after, moved};
-use super::words::{capitalized, name, piece};
+use super::words::{capitalized, name, piece, san};
 use super::{Fact, Topic};
 use shakmaty::attacks::between;
 use shakmaty::{Chess, Move, Position};
@@ -51,6 +51,29 @@ pub fn line_opened(before: &Chess, played: Move, reply: Move) -> Option<Fact> {
         capitalized(&text),
         [from, mover.from, target],
     ))
+}
+
+/// That the first move of a line takes what defended the piece that its third move takes.
+#[must_use]
+pub fn defender_removed(position: &Chess, line: &[Move]) -> Option<Fact> {
+    let &[first, answer, second, ..] = line else {
+        return None;
+    };
+    let (board, taken, target) = (position.board(), first.to(), second.to());
+    let enemy = !position.turn();
+    let stood_there = board.color_at(target) == Some(enemy) && answer.to() != target;
+    let defended = board.attacks_from(taken).contains(target);
+    let is_capture = first.is_capture() && !first.is_en_passant() && second.is_capture();
+    if !is_capture || second.is_en_passant() || taken == target || !stood_there || !defended {
+        return None;
+    }
+    let text = format!(
+        "{} takes {}, which defended {}.",
+        san(position, first),
+        piece(board, taken),
+        piece(board, target)
+    );
+    Some(Fact::new(Topic::Defender, text, [taken, target]))
 }
 
 #[cfg(test)]
@@ -144,5 +167,25 @@ mod tests {
                 ("4r1k1/8/8/4P3/8/8/8/4Q1K1 w - - 0 1", "e6 Rxe6", ""),
             ],
         );
+    }
+
+    #[test]
+    fn defenders_that_are_taken() {
+        for (fen, moves, expected) in [
+            (
+                "4k3/8/5n2/3b2B1/8/8/8/3RK3 w - - 0 1",
+                "Bxf6 Kf7 Rxd5",
+                "Bxf6 takes the knight on f6, which defended the bishop on d5.",
+            ),
+            // It defended nothing that is taken; it is taken back there; the line is short.
+            ("4k3/8/5n2/2b3B1/8/8/8/2R1K3 w - - 0 1", "Bxf6 Kf7 Rxc5", ""),
+            ("4k3/8/5n2/3b2B1/8/8/8/3RK3 w - - 0 1", "Bxf6 Bf7 Rd8+", ""),
+            ("4k3/8/5n2/3b2B1/8/8/8/3RK3 w - - 0 1", "Bxf6", ""),
+        ] {
+            let position = position(fen);
+            let found = defender_removed(&position, &line(&position, moves));
+            let found = found.map(|fact| fact.text).unwrap_or_default();
+            assert_eq!(found, expected, "{moves} in {fen}");
+        }
     }
 }

@@ -3,9 +3,11 @@
 use super::board::after;
 use super::words;
 use super::{
-    Fact, Outcome, Topic, back_rank_mate, balance, capture, defence_given_up, discovered_attack,
-    forced_mate, fork, line_opened, mate_threatened, new_passed_pawn, outcome, pin, promotion,
-    recapture, san, skewer, threatened, trapped_piece,
+    Fact, Outcome, Topic, back_rank_mate, balance, blockade, capture, castling_given_up,
+    castling_missed, defence_given_up, defender_removed, discovered_attack, doubled_pawns, forced,
+    forced_mate, fork, gives_away, line_opened, mate_threatened, new_passed_pawn, new_threat,
+    outcome, passed_pawn_advanced, pawn_ending, pin, promotion, queens_off, recapture, san, skewer,
+    threat_left, threatened, trapped_piece,
 };
 use serde::{Deserialize, Serialize};
 use shakmaty::{Chess, Move, Position};
@@ -56,31 +58,67 @@ pub struct Reasons {
     pub best: Vec<Fact>,
 }
 
+/// What a line comes to, and the line: the search's own, or that of the best defence.
+struct Counted {
+    outcome: Outcome,
+    line: Vec<Move>,
+}
+
 impl Moment<'_> {
     /// The facts that hold here and bear on the move's worth.
     #[must_use]
     pub fn reasons(&self) -> Reasons {
         let lines = (self.outcome_of_played(), self.outcome_of_best());
-        Reasons {
-            played: self.why_not(&lines.0, &lines.1),
-            best: self.why(&lines.0, &lines.1),
+        let played = self.why_not(&lines.0, &lines.1);
+        let mut best = self.why(&lines.0, &lines.1);
+        if played.is_empty() && best.is_empty() {
+            best = self.merits_of_best();
         }
+        Reasons { played, best }
     }
 
     /// The outcome of the played move and the reply, seen from the position before.
-    fn outcome_of_played(&self) -> Option<Outcome> {
-        let reply = self.reply.moves.iter().copied();
-        let line = [self.played].into_iter().chain(reply);
-        let line: Vec<Move> = line.take(HORIZON).collect();
+    fn outcome_of_played(&self) -> Option<Counted> {
         let score = self.reply.centipawns.map(|score| -score);
-        outcome(self.before, &line).filter(|outcome| self.fits(outcome, score))
+        let next = after(self.before, self.played);
+        self.counted(&[self.played], &next, &self.reply, score)
     }
 
     /// The outcome of the best line.
-    fn outcome_of_best(&self) -> Option<Outcome> {
-        let line = &self.best.moves[..self.best.moves.len().min(HORIZON)];
-        let score = self.best.centipawns;
-        outcome(self.before, line).filter(|outcome| self.fits(outcome, score))
+    fn outcome_of_best(&self) -> Option<Counted> {
+        self.counted(&[], self.before, &self.best, self.best.centipawns)
+    }
+
+    /// The outcome of a line that begins in `position`, which the moves of `first` led to.
+    /// It counts only so far as the side that begins the line forces it, and fits the
+    /// mover's score.
+    fn counted(
+        &self,
+        first: &[Move],
+        position: &Chess,
+        line: &Variation<'_>,
+        score: Option<i32>,
+    ) -> Option<Counted> {
+        let forced = forced(position, line.moves)?;
+        let side = position.turn();
+        let most = side.fold_wb(1, -1) * (forced.balance - balance(self.before));
+        let of = |line: Vec<Move>| {
+            let outcome = outcome(self.before, &line)?;
+            let told = &line[first.len()..outcome.plies.max(first.len())];
+            let is_forced = outcome.gain(side) <= most
+                && !gives_away(position, told)
+                && self.fits(&outcome, score);
+            is_forced.then_some(Counted { outcome, line })
+        };
+        let joined = |rest: &[Move]| [first, rest].concat();
+        let mut searched = joined(line.moves);
+        searched.truncate(HORIZON);
+        let expected = of(searched);
+        let wins = |counted: &Counted| counted.outcome.gain(side) > 0;
+        match expected {
+            Some(expected) if wins(&expected) => Some(expected),
+            expected => of(joined(&forced.line)).filter(wins).or(expected),
+        }
     }
 
     /// Whether the mover's score fits the material that a line leaves.
@@ -95,7 +133,7 @@ impl Moment<'_> {
         })
     }
 
-    fn why_not(&self, played: &Option<Outcome>, best: &Option<Outcome>) -> Vec<Fact> {
+    fn why_not(&self, played: &Option<Counted>, best: &Option<Counted>) -> Vec<Fact> {
         let next = after(self.before, self.played);
         let mover = self.before.turn();
         if next.is_stalemate() {
@@ -114,28 +152,64 @@ impl Moment<'_> {
             facts.extend(mate_threatened(self.before, reply));
             return facts;
         }
-        let gain = |outcome: &Option<Outcome>| outcome.as_ref().map(|it| it.gain(mover));
-        let lost = gain(played).filter(|&gain| gain < 0);
-        if lost.is_some_and(|lost| gain(best).is_none_or(|best| lost < best)) {
-            let mut facts = tactics(&next, self.reply.moves);
-            if self.reply_is_explained(&facts) {
-                let given_up = defence_given_up(self.before, self.played, reply);
-                let opened = || line_opened(self.before, self.played, reply);
-                let threat = || threatened(self.before, reply);
-                facts.extend(given_up.or_else(opened).or_else(threat));
+        let gain = |counted: &Option<Counted>| counted.as_ref().map(|it| it.outcome.gain(mover));
+        let is_worse = |lost: i32| lost < 0 && gain(best).is_none_or(|best| lost < best);
+        match played {
+            Some(played) if is_worse(played.outcome.gain(mover)) => {
+                self.material_lost(&next, reply, played)
             }
-            facts.extend(played.as_ref().and_then(|outcome| {
-                let moves = match outcome.plies {
-                    1 => san(self.before, self.played),
-                    plies => words::line(&next, &self.reply.moves[..plies - 1]),
-                };
-                outcome.fact(mover, &moves)
-            }));
-            return facts;
+            _ => self.drawbacks(&next, reply),
         }
-        let promotes = promotion(&next, self.reply.moves, !mover);
-        let passed = || new_passed_pawn(&next, reply).filter(|_| is_endgame(&next));
-        promotes.or_else(passed).into_iter().collect()
+    }
+
+    /// How the reply wins material.
+    fn material_lost(&self, next: &Chess, reply: Move, played: &Counted) -> Vec<Fact> {
+        let rest = &played.line[1..];
+        let mut facts = tactics(next, rest);
+        if self.reply_is_explained(&facts) {
+            let given_up = defence_given_up(self.before, self.played, reply);
+            let opened = || line_opened(self.before, self.played, reply);
+            let threat = || threatened(self.before, reply);
+            facts.extend(given_up.or_else(opened).or_else(threat));
+        } else {
+            facts.extend(defender_removed(next, rest));
+        }
+        let plies = played.outcome.plies;
+        let moves = match plies {
+            1 => san(self.before, self.played),
+            plies => words::line(next, &rest[..plies - 1]),
+        };
+        facts.extend(played.outcome.fact(self.before.turn(), &moves));
+        facts
+    }
+
+    /// What is wrong with the move where it loses no material.
+    fn drawbacks(&self, next: &Chess, reply: Move) -> Vec<Fact> {
+        let mover = self.before.turn();
+        let best = self.best.moves.first().copied();
+        let all: Vec<Move> = [self.played]
+            .into_iter()
+            .chain(self.reply.moves.iter().copied())
+            .collect();
+        let of_best = |fact: Option<Fact>, same: Option<Fact>| fact.filter(|_| same.is_none());
+        let facts = [
+            promotion(next, self.reply.moves, !mover),
+            best.and_then(|best| threat_left(self.before, self.played, best, reply)),
+            of_best(
+                queens_off(self.before, &all, !mover),
+                queens_off(self.before, self.best.moves, !mover),
+            ),
+            of_best(
+                pawn_ending(self.before, &all),
+                pawn_ending(self.before, self.best.moves),
+            ),
+            new_passed_pawn(next, reply).filter(|_| is_endgame(next)),
+            best.and_then(|best| castling_given_up(self.before, &all, best)),
+            new_threat(next, reply),
+            blockade(next, reply),
+            doubled_pawns(next, self.reply.moves),
+        ];
+        facts.into_iter().flatten().take(MOST).collect()
     }
 
     /// Whether the facts are about the first move of the reply.
@@ -146,7 +220,7 @@ impl Moment<'_> {
         facts.iter().any(is_about)
     }
 
-    fn why(&self, played: &Option<Outcome>, best: &Option<Outcome>) -> Vec<Fact> {
+    fn why(&self, played: &Option<Counted>, best: &Option<Counted>) -> Vec<Fact> {
         let Some(&first) = self.best.moves.first() else {
             return Vec::new();
         };
@@ -157,29 +231,48 @@ impl Moment<'_> {
             return mate(self.before, self.best.moves);
         }
         let mover = self.before.turn();
-        let gain = |outcome: &Option<Outcome>| outcome.as_ref().map(|it| it.gain(mover));
+        let gain = |counted: &Option<Counted>| counted.as_ref().map(|it| it.outcome.gain(mover));
         let back = self
             .last
             .and_then(|last| recapture(self.before, last, first));
         let is_better = gain(best) > gain(played);
         let mut facts = Vec::new();
-        if gain(best).is_some_and(|gain| gain > 0) && (is_better || gain(played).is_none()) {
-            facts = match back {
-                Some(back) => vec![back],
-                None => tactics(self.before, self.best.moves),
-            };
-            facts.extend(best.as_ref().and_then(|outcome| {
-                let moves = words::line(self.before, &self.best.moves[..outcome.plies]);
-                outcome.fact(mover, &moves)
-            }));
-        } else if is_better {
-            facts.extend(back);
+        match best {
+            Some(best) if best.outcome.gain(mover) > 0 && (is_better || played.is_none()) => {
+                facts = match back {
+                    Some(back) => vec![back],
+                    None => tactics(self.before, &best.line),
+                };
+                let moves = words::line(self.before, &best.line[..best.outcome.plies]);
+                facts.extend(best.outcome.fact(mover, &moves));
+            }
+            _ if is_better => facts.extend(back),
+            _ => {}
         }
         let promotes = || promotion(self.before, self.best.moves, mover);
         if facts.is_empty() {
             facts.extend(promotes());
         }
         facts
+    }
+
+    /// What the best move has to say for itself where no material or mate does.
+    fn merits_of_best(&self) -> Vec<Fact> {
+        let Some(&best) = self.best.moves.first() else {
+            return Vec::new();
+        };
+        let mover = self.before.turn();
+        let facts = [
+            queens_off(self.before, self.best.moves, mover),
+            castling_missed(self.before, best),
+            new_threat(self.before, best),
+            new_passed_pawn(self.before, best).filter(|_| is_endgame(self.before)),
+            passed_pawn_advanced(self.before, best),
+            blockade(self.before, best),
+            doubled_pawns(self.before, self.best.moves),
+        ];
+        let first = facts.into_iter().flatten().next();
+        first.filter(|_| best != self.played).into_iter().collect()
     }
 }
 
@@ -299,8 +392,8 @@ mod tests {
         assert_eq!(told("Rxe4 Kf2", Some(500)), 3);
         // The score for Black does not fit a rook against a pawn.
         assert_eq!(told("Rxe4 Kf2", Some(-100)), 0);
-        // Nor does what lies beyond the horizon count.
-        assert_eq!(told("Kd7 Kf2 Kd8 Kg2 Kd7 Kf2 Rxe4 Kf3", None), 0);
+        // What lies beyond the horizon does not count; the threat is told.
+        assert_eq!(told("Rd5 Kf2 Rd4 Kg2 Rd5 Kf2 Re5 Kf3 Rxe4", None), 1);
     }
 
     #[test]
@@ -320,7 +413,7 @@ mod tests {
     #[test]
     fn mates_are_told_before_all_else() {
         let fen = "3r2k1/5ppp/8/8/8/8/P4PPP/R5K1 w - - 0 1";
-        let [played, best] = told(fen, "Rc1", "Kf1", "Rd2", [false; 2]);
+        let [played, best] = told(fen, "Rc1", "Kf1", "h6", [false; 2]);
         assert!(played.is_empty() && best.is_empty());
         let fen = "3r2k1/5ppp/8/8/8/8/P4PPP/4R1K1 w - - 0 1";
         let [played, best] = told(fen, "Ra1", "Re8+ Rxe8", "Rd1+ Rxd1", [false; 2]);

@@ -2,8 +2,8 @@
 
 use super::board::after;
 use super::words::{self, san, side};
-use super::{Fact, Topic};
-use shakmaty::{Bitboard, Board, Chess, Color, Move, Position, Square};
+use super::{Fact, Topic, best_capture};
+use shakmaty::{Bitboard, Board, Chess, Color, Move, Position, Role, Square};
 
 /// Whether no enemy pawn stands before a pawn, on its file or beside it.
 fn is_passed(board: &Board, square: Square, color: Color) -> bool {
@@ -40,6 +40,29 @@ pub fn new_passed_pawn(position: &Chess, mv: Move) -> Option<Fact> {
         san(position, mv)
     );
     Some(Fact::new(Topic::PassedPawn, text, [square]))
+}
+
+/// That `mv` advances a passed pawn.
+#[must_use]
+pub fn passed_pawn_advanced(position: &Chess, mv: Move) -> Option<Fact> {
+    let from = mv.from()?;
+    let is_pawn = mv.role() == Role::Pawn && !mv.is_capture() && !mv.is_promotion();
+    let text = format!("{} advances a passed pawn.", san(position, mv));
+    let is_one = is_pawn && is_passed(position.board(), from, position.turn());
+    is_one.then(|| Fact::new(Topic::PassedPawn, text, [from, mv.to()]))
+}
+
+/// That `mv` puts a piece before an enemy passed pawn, where none stood.
+#[must_use]
+pub fn blockade(position: &Chess, mv: Move) -> Option<Fact> {
+    let (board, enemy) = (position.board(), !position.turn());
+    let pawn = mv.to().offset(enemy.fold_wb(-8, 8))?;
+    let is_pawn = board.piece_at(pawn) == Some(Role::Pawn.of(enemy));
+    let is_new = !mv.is_capture() && !mv.is_castle() && is_pawn;
+    let text = format!("{} blocks the passed pawn on {pawn}.", san(position, mv));
+    let is_safe = best_capture(&after(position, mv), mv.to()) == 0;
+    let holds = is_new && is_safe && is_passed(board, pawn, enemy);
+    holds.then(|| Fact::new(Topic::PassedPawn, text, [mv.to(), pawn]))
 }
 
 /// The promotion in a line, by `color`.
@@ -136,5 +159,43 @@ mod tests {
         assert_eq!(found(fen, "Kg3 Kg6", Color::White), "");
         assert_eq!(found(fen, "", Color::White), "");
         assert_eq!(found(fen, "Kg3 a1=Q", Color::White), "");
+    }
+
+    #[test]
+    fn passed_pawns_are_advanced_and_blocked() {
+        let found = |fact: fn(&Chess, Move) -> Option<Fact>, fen: &str, text: &str| {
+            let position = position(fen);
+            let fact = fact(&position, line(&position, text)[0]);
+            fact.map(|fact| fact.text).unwrap_or_default()
+        };
+        for (fen, mv, expected) in [
+            (
+                "4k3/8/8/8/3P4/8/8/4K3 w - - 0 1",
+                "d5",
+                "d5 advances a passed pawn.",
+            ),
+            ("4k3/4p3/8/8/3P4/8/8/4K3 w - - 0 1", "d5", ""),
+            ("4k3/8/8/8/3P4/8/8/4K3 w - - 0 1", "Kd2", ""),
+            ("8/3P4/8/8/k7/8/8/4K3 w - - 0 1", "d8=Q", ""),
+        ] {
+            assert_eq!(
+                found(passed_pawn_advanced, fen, mv),
+                expected,
+                "{mv} in {fen}"
+            );
+        }
+        for (fen, mv, expected) in [
+            (
+                "4k3/8/4b3/8/3P4/8/8/4K3 b - - 0 1",
+                "Bd5",
+                "Bd5 blocks the passed pawn on d4.",
+            ),
+            // Not passed; it would be taken; not before it.
+            ("4k3/4p3/4b3/8/3P4/8/8/4K3 b - - 0 1", "Bd5", ""),
+            ("4k3/8/4b3/8/3P4/2N5/8/4K3 b - - 0 1", "Bd5", ""),
+            ("4k3/8/4b3/8/3P4/8/8/4K3 b - - 0 1", "Bc4", ""),
+        ] {
+            assert_eq!(found(blockade, fen, mv), expected, "{mv} in {fen}");
+        }
     }
 }

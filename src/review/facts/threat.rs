@@ -25,6 +25,35 @@ pub fn mate_threatened(before: &Chess, reply: Move) -> Option<Fact> {
     is_mate.then(|| fact(&position, reply))
 }
 
+/// The capture that was threatened, still is after the move that was played, and is parried
+/// by the best one. Of several, the one that gains most. The reply itself is none: where it
+/// is a capture that gains something, the line tells of it.
+#[must_use]
+pub fn threat_left(before: &Chess, played: Move, best: Move, reply: Move) -> Option<Fact> {
+    let position = passed(before)?;
+    let threatens = |position: &Chess, mv: &Move| {
+        position.legal_moves().contains(mv) && gain(position, *mv) >= 1
+    };
+    let [played, parried] = [played, best].map(|mv| after(before, mv));
+    let moves = position.legal_moves().into_iter();
+    let threats = moves.filter(|mv| {
+        mv.is_capture()
+            && *mv != reply
+            && threatens(&position, mv)
+            && threatens(&played, mv)
+            && !threatens(&parried, mv)
+    });
+    let threat = threats.max_by_key(|&mv| gain(&played, mv))?;
+    let text = format!(
+        "{} was threatening {} before the move and still is; {} parries it.",
+        side(position.turn()),
+        san(&position, threat),
+        san(before, best)
+    );
+    let squares = threat.from().into_iter().chain([threat.to()]);
+    Some(Fact::new(Topic::Threat, text, squares))
+}
+
 fn fact(position: &Chess, reply: Move) -> Fact {
     let text = format!(
         "{} was threatening {} before the move.",
@@ -85,6 +114,40 @@ mod tests {
                 ("4k3/8/8/4r3/4N3/8/7P/6K1 w - - 0 1", "h3 Re7", ""),
             ],
         );
+    }
+
+    #[test]
+    fn threats_that_are_left() {
+        for (fen, played, best, expected) in [
+            (
+                "4k3/8/8/4r3/4N3/8/7P/6K1 w - - 0 1",
+                "h3",
+                "Ng3",
+                "Black was threatening Rxe4 before the move and still is; Ng3 parries it.",
+            ),
+            (
+                "4k3/8/8/4r3/4N3/8/3P3P/6K1 w - - 0 1",
+                "h3",
+                "d3",
+                "Black was threatening Rxe4 before the move and still is; d3 parries it.",
+            ),
+            // Both leave it; the move parries it; there was none.
+            ("4k3/8/8/4r3/4N3/8/7P/6K1 w - - 0 1", "h3", "h4", ""),
+            ("4k3/8/8/4r3/4N3/8/7P/6K1 w - - 0 1", "Ng5", "Ng3", ""),
+            ("4k3/8/8/8/4N3/8/7P/6K1 w - - 0 1", "h3", "Ng3", ""),
+        ] {
+            let before = position(fen);
+            let [played, best] = [played, best].map(|text| line(&before, text)[0]);
+            let next = after(&before, played);
+            let mut replies = next.legal_moves().into_iter();
+            let quiet = replies.find(|mv| !mv.is_capture()).unwrap();
+            let found = threat_left(&before, played, best, quiet).map(|fact| fact.text);
+            assert_eq!(found.unwrap_or_default(), expected, "{played} in {fen}");
+            let mut replies = next.legal_moves().into_iter();
+            if let Some(capture) = replies.find(|mv| mv.is_capture()) {
+                assert_eq!(threat_left(&before, played, best, capture), None);
+            }
+        }
     }
 
     #[test]

@@ -26,6 +26,9 @@ export const trouble = (detail) => dispatchEvent(new CustomEvent("trouble", { de
 /** Opens a game, as text, in the analysis. */
 export const analyse = (detail) => dispatchEvent(new CustomEvent("analyse", { detail }));
 
+/** Reviews a game, as PGN. */
+export const review = (detail) => dispatchEvent(new CustomEvent("review", { detail }));
+
 /** Asks before something is lost: whether the user confirms `action`. */
 export function confirmed(question, action) {
   const dialog = element("dialog", { className: "confirm" });

@@ -3,7 +3,7 @@
 import { isAbort, post } from "./api.js";
 import { Board } from "./board.js";
 import { Clock } from "./clock.js";
-import { analyse, confirmed, finder, trouble } from "./dom.js";
+import { analyse, confirmed, finder, review, trouble } from "./dom.js";
 import { Game, opposite } from "./game.js";
 import { MoveList } from "./movelist.js";
 import { openingOf } from "./openings.js";
@@ -47,7 +47,7 @@ function draw() {
   at("record").hidden = at("tools").hidden = stage === "setup";
   at("form").hidden = stage !== "setup";
   for (const name of ["back", "hint", "resign"]) at(name).hidden = stage !== "playing";
-  for (const name of ["rematch", "analyse"]) at(name).hidden = stage !== "over";
+  for (const name of ["rematch", "review", "analyse"]) at(name).hidden = stage !== "over";
   at("back").disabled = game.moves.length === 0;
   at("hint").disabled = !canMove;
   nameOpening(shown);
@@ -269,6 +269,7 @@ at("rematch").addEventListener("click", () => {
 });
 at("flip").addEventListener("click", flip);
 at("analyse").addEventListener("click", () => analyse(Tree.of(match.game).pgn()));
+at("review").addEventListener("click", () => review(Tree.of(match.game).pgn()));
 
 function flip() {
   view = opposite(view);

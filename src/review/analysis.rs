@@ -72,7 +72,8 @@ impl Searched {
     #[must_use]
     pub fn for_white(&self, turn: Color) -> (Evaluation, f64) {
         let evaluation = turn.fold_wb(self.evaluation, self.evaluation.reversed());
-        (evaluation, percent(evaluation.chances()))
+        let chances = self.evaluation.chances();
+        (evaluation, percent(turn.fold_wb(chances, -chances)))
     }
 
     /// The moves of the line, in the game that it begins from.

@@ -48,7 +48,9 @@ fn a_request_that_runs_is_answered_before_the_end() {
 
 #[test]
 fn a_request_that_takes_too_long_is_cut_with_what_it_has() {
-    let mut server = Server::start(&["--parallel", "1"]);
+    let mut server = Server::start(&["--parallel", "1", "--max-nodes", "1000000000"]);
+    let games = json!({"pgn": "1. e4 e5 2. Nf3", "nodes": 200_000_000}).to_string();
+    let mut reviewing = server.send(&post("/v1/review", "", &games));
     let body = json!({"limits": {"movetime_ms": 60_000}}).to_string();
     let mut running = server.send(&post("/v1/move", "", &body));
     sleep(Duration::from_millis(500));
@@ -63,6 +65,13 @@ fn a_request_that_takes_too_long_is_cut_with_what_it_has() {
     let answer: Value = serde_json::from_str(&text).unwrap();
     assert!(answer["move"]["uci"].is_string());
     assert_eq!(read_head(&mut waiting).0, 503);
+    assert_eq!(read_head(&mut reviewing).0, 200);
+    text.clear();
+    reviewing.read_to_string(&mut text).unwrap();
+    assert!(
+        text.contains("4 of 4 positions were not searched"),
+        "{text}"
+    );
     assert!(wait(&mut server).success());
     assert!(begun.elapsed() < Duration::from_secs(25));
 }

@@ -120,12 +120,7 @@ fn a_review_has_every_form() {
     assert_eq!(events.header("content-type"), Some("text/event-stream"));
     for event in ["game", "ply", "people", "review", "result"] {
         let line = format!("event: {event}\ndata: {{");
-        assert_eq!(
-            events.body.contains(&line),
-            event != "people",
-            "{event} in {}",
-            events.body
-        );
+        assert!(events.body.contains(&line), "{event} in {}", events.body);
     }
     let page = server.ask(&request("text/html", &body));
     assert_eq!(
@@ -134,9 +129,7 @@ fn a_review_has_every_form() {
     );
     assert!(
         page.body
-            .contains("<title>Anna – Bert &lt;b> , reviewed".trim_end_matches(" , reviewed")),
-        "{}",
-        &page.body[..300]
+            .contains("<title>Anna – Bert &lt;b>, reviewed</title>")
     );
     let pgn = server.ask(&request("application/x-chess-pgn", &body));
     assert_eq!(pgn.header("content-type"), Some("application/x-chess-pgn"));
@@ -151,7 +144,7 @@ fn odd_games_are_reviewed_as_far_as_they_go() {
     let long = "1. Nf3 Nf6 2. Ng1 Ng8 ".repeat(150);
     for (pgn, plies, said) in [
         ("1. e4 e5 2. Nf3", 3, ""),
-        ("1. e4 e5 2. Ke4 Nc6 3. d4 *", 2, "`Ke4` at ply 3"),
+        ("1. e4 e5 2. Ke4 Nc6 3. d4 *", 2, "`Ke4` at ply 2"),
         ("1. e4 (1. d4 d5 (1... Nf6)) e5 {good} 1/2-1/2", 2, ""),
         (
             "[FEN \"4k3/8/8/8/8/8/4R3/4K3 b - - 0 1\"]\n[SetUp \"1\"]\n\n1... Kd7 2. Rd2+ *",

@@ -30,7 +30,7 @@ fn review(browser: &mut Browser) {
 }
 
 fn wait_for_review(browser: &mut Browser) {
-    browser.wait("document.querySelector('#review-status').textContent.includes('to look at')");
+    browser.wait("document.querySelector('#review-status')?.textContent.includes('to look at')");
 }
 
 /// Clicks a button of the words.

@@ -102,6 +102,7 @@ function close() {
   state.trying?.leave();
   Object.assign(state, { report: undefined, trying: undefined });
   at("shown").hidden = true;
+  say("");
   showForm(true);
   showWaiting(false);
 }

@@ -42,7 +42,7 @@ def measure(program, *words):
 def train(config, folder, settings, *words):
     """Trains in `folder` with some keys of the configuration set anew; the lines of the metrics."""
     words = [*words, *(f"--set={name}={value}" for name, value in settings.items())]
-    run("train", "run", "--config", config, "-o", folder, *words)
+    run("train", "run", config, "-o", folder, *words)
     lines = (Path(folder) / "metrics.jsonl").read_text().splitlines()
     return list(map(json.loads, lines))
 
@@ -50,10 +50,10 @@ def train(config, folder, settings, *words):
 def architecture(config):
     """A configuration's architecture, the shapes of its parameters by name, and its size."""
     toml, shapes = [], {}
-    for line in run("train", "describe", "--config", config, "--parameters").splitlines():
+    for line in run("train", "size", config, "--parameters").splitlines():
         words = line.split(maxsplit=1)
         if "=" in line or line.startswith("["):
             toml.append(line)
         elif line.endswith("]"):
             shapes[words[0]] = json.loads(words[1])
-    return tomllib.loads("\n".join(toml)), shapes, measure("train", "describe", "--config", config)
+    return tomllib.loads("\n".join(toml)), shapes, measure("train", "size", config)

@@ -2,7 +2,7 @@
 
 The same architecture, losses and optimizer, written as one would write them in
 Python: a batch at a time, under bfloat16 autocast, with torch.optim.NAdam. The
-parameters are made from the list that `train describe --parameters` prints, so
+parameters are made from the list that `train size --parameters` prints, so
 that a difference between the two models is an error rather than an advantage.
 """
 

@@ -24,7 +24,7 @@ const BATCHES: [usize; 2] = [8, 32];
 /// Turns of each batch size.
 const TURNS: usize = 9;
 /// Seconds of a turn.
-const SECONDS: &str = "0.2";
+const TIME: &str = "200ms";
 /// The formats in the order of the columns.
 const FORMATS: [&str; 3] = ["f32", "bf16", "int8"];
 /// What is kept from libraries, and by which settings.
@@ -160,7 +160,7 @@ fn row(net: &Path, settings: &[(&str, &str)], folder: &TempDir) -> String {
             "cpu",
             "--json",
         ])
-        .args(["--threads", "1", "--seconds", SECONDS])
+        .args(["--threads", "1", "--time", TIME])
         .args(["--batch", &batches.collect::<Vec<_>>().join(",")])
         .arg("--net")
         .arg(net)

@@ -15,6 +15,7 @@ pub mod metadata;
 mod options;
 mod random;
 mod service;
+pub mod shipped;
 mod uniform;
 
 pub use cache::Cache;

@@ -19,6 +19,7 @@ mod serve;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use std::io::{BufReader, IsTerminal, stdin, stdout};
+use tessera::command_line::{Group, Now, OldName};
 use tessera::error_report::tell;
 use tessera::manual;
 use tessera::uci::{self, Settings};
@@ -30,6 +31,57 @@ const GREETING: &str = concat!(
     env!("CARGO_PKG_VERSION"),
     ". Waiting for UCI; `help`, or `tessera serve` for a board."
 );
+
+/// The commands in groups, as the help lists them.
+pub const GROUPS: [Group; 3] = [
+    (
+        "Play and study",
+        &["serve", "review", "eval", "explain", "generate"],
+    ),
+    (
+        "Measure",
+        &[
+            "bench",
+            "backendbench",
+            "perft",
+            "puzzles",
+            "epd",
+            "match-moves",
+        ],
+    ),
+    (
+        "Networks and installation",
+        &[
+            "doctor",
+            "describe",
+            "import",
+            "export-lc0",
+            "export-onnx",
+            "completions",
+        ],
+    ),
+];
+
+/// Names of the release before.
+pub const OLD_NAMES: [OldName; 17] = [
+    OldName::new("backendbench", "--seconds", Now::Time("--time", "s")),
+    OldName::new("puzzles", "--parallel", Now::Words(&["--jobs"])),
+    OldName::new("epd", "--parallel", Now::Words(&["--jobs"])),
+    OldName::new("eval", "--moves", Now::List("")),
+    OldName::new("match-moves", "--by-rating", Now::List("=")),
+    OldName::new("match-moves", "--min-rating", Now::Words(&["--min-elo"])),
+    OldName::new("match-moves", "--positions", Now::Words(&["--limit"])),
+    OldName::new("serve", "--max-seconds", Now::Time("--max-time", "s")),
+    OldName::new("serve", "--idle-seconds", Now::Time("--idle-time", "s")),
+    OldName::new("serve", "--parallel", Now::Words(&["--jobs"])),
+    OldName::new("explain", "--pgn", Now::Words(&["--games"])),
+    OldName::new("explain", "--json", Now::WordsBeforeValue(&["--json-file"])),
+    OldName::new("generate", "-g", Now::Words(&["--limit"])),
+    OldName::new("generate", "--games", Now::WordsBeforeNumber(&["--limit"])),
+    OldName::new("generate", "--opening", Now::Words(&["--moves"])),
+    OldName::new("generate", "--pgn", Now::Words(&["--games"])),
+    OldName::new("generate", "--bf16", Now::Words(&["--precision", "bf16"])),
+];
 
 /// A UCI chess engine whose whole search runs on Chessformer networks.
 ///

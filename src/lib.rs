@@ -40,6 +40,7 @@
 //! | [`selfplay`] | training data by our own engine: games against itself |
 //! | [`serve`] | every agent over HTTP, and a page to play and analyse on |
 //! | [`cycle`] | the loop over one store: actors, reanalysers, the learner, the gate |
+//! | [`command_line`] | what the command lines of both programs share: names of earlier releases, times, networks by name |
 //! | [`output`] | where commands write: files and streams, checked before the work begins |
 //! | [`overwrite`] | refuses outputs that are inputs |
 //! | [`progress`] | progress bars |
@@ -74,6 +75,7 @@ mod atomic_file;
 pub mod backend;
 mod bounded;
 pub mod chess;
+pub mod command_line;
 #[cfg(feature = "torch")]
 pub mod cycle;
 pub mod data;

@@ -5,10 +5,10 @@
 
 mod cli;
 
-use clap::Parser;
 use mimalloc::MiMalloc;
 use std::io;
 use std::process::ExitCode;
+use tessera::command_line::parse;
 use tessera::error_report::{has_colours, log_filter, report};
 use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt;
@@ -31,7 +31,7 @@ fn main() -> ExitCode {
         .with(layer)
         .with(log_filter())
         .init();
-    match cli::Cli::parse().run() {
+    match parse::<cli::Cli>(&cli::GROUPS, &cli::OLD_NAMES).run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => report(error.as_ref()),
     }

@@ -2,6 +2,7 @@
 
 mod faults;
 mod help;
+mod names;
 #[cfg(feature = "torch")]
 mod network;
 #[cfg(all(unix, feature = "torch"))]
@@ -281,7 +282,7 @@ fn a_network_is_described_evaluated_and_measured() {
     let best = 5f64.exp() / (5f64.exp() + 19.0);
     assert!((number(&policy["g1f3"]) - best).abs() < 1e-4);
     let moves = [
-        "eval", "--net", net, "--device", "cpu", "--moves", "e2e4", "e7e5",
+        "eval", "--net", net, "--device", "cpu", "--moves", "e2e4,e5",
     ];
     let fen = json(&moves)["fen"].clone();
     assert_eq!(
@@ -299,8 +300,8 @@ fn a_network_is_described_evaluated_and_measured() {
         "2",
         "--batch",
         "1,16",
-        "--seconds",
-        "0.1",
+        "--time",
+        "0.1s",
     ]);
     assert_eq!(measured["threads"], 2);
     let results = measured["results"].as_array().unwrap();
@@ -412,7 +413,7 @@ fn networks_are_held_against_peoples_moves() {
 #[test]
 fn a_reader_that_goes_away_is_no_error() {
     let mut child = std::process::Command::new(TESSERA)
-        .args(["backendbench", "--backend", "uniform", "--seconds", "0.2"])
+        .args(["backendbench", "--backend", "uniform", "--time", "0.2s"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -543,7 +544,7 @@ fn the_search_solves_puzzles_and_suites() {
     let (_folder, suite) = file("suite.epd", "6k1/2p2ppp/8/8/8/8/5PPP/QR4K1 w - - bm #1;\n");
     let [puzzles, suite] = [&puzzles, &suite].map(|path| path.to_str().unwrap());
     let search = ["--nodes", "3000", "--backend", "uniform"];
-    let solved = json(&[&["puzzles", puzzles, "--parallel", "2"], &search[..]].concat());
+    let solved = json(&[&["puzzles", puzzles, "--jobs", "2"], &search[..]].concat());
     assert_eq!(
         (&solved["solved"], &solved["total"]),
         (&3.into(), &3.into())

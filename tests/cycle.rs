@@ -88,10 +88,7 @@ fn workplace(text: &str) -> tempfile::TempDir {
 
 /// Runs a loop to its end; what it says as JSON.
 fn finish(folder: &Path) -> Value {
-    let mut command = train(
-        folder,
-        &["loop", "loop.toml", "--processors", "2", "--json"],
-    );
+    let mut command = train(folder, &["loop", "loop.toml", "--threads", "2", "--json"]);
     let output = command
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -274,7 +271,7 @@ fn what_is_missing_or_wrong_is_final() {
     let again = "[reanalysers]\nvisits = 6\ngames = [{ path = \"nobody-has.shard\" }]\n";
     let missing = config(1, again);
     let folder = workplace(&missing);
-    let mut command = train(folder.path(), &["loop", "loop.toml", "--processors", "2"]);
+    let mut command = train(folder.path(), &["loop", "loop.toml", "--threads", "2"]);
     let output = command.stderr(Stdio::piped()).output().unwrap();
     let errors = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{errors}");
@@ -295,7 +292,7 @@ fn what_is_missing_or_wrong_is_final() {
         ("gate", &missing, "no table [gate]"),
     ] {
         let folder = workplace(text);
-        let mut command = train(folder.path(), &[kind, "store", "--config", "loop.toml"]);
+        let mut command = train(folder.path(), &[kind, "loop.toml", "store"]);
         let output = command.stderr(Stdio::piped()).output().unwrap();
         let errors = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(78), "{kind}: {errors}");
@@ -334,7 +331,7 @@ fn a_loop_that_is_killed_again_and_again_loses_nothing() {
     let folder = workplace(&config(generations, ACTORS));
     let mut killed = 0;
     for _ in 0..kills {
-        let mut running = train(folder.path(), &["loop", "loop.toml", "--processors", "2"])
+        let mut running = train(folder.path(), &["loop", "loop.toml", "--threads", "2"])
             .spawn()
             .unwrap();
         std::thread::sleep(Duration::from_millis(300 + drawn(longest)));
@@ -358,7 +355,7 @@ fn a_loop_that_is_killed_again_and_again_loses_nothing() {
 fn workers_are_killed_and_the_store_stays_whole() {
     let folder = workplace(&config(2, ACTORS));
     let worker = |kind: &str| {
-        let arguments = [kind, "--config", "loop.toml", "--threads", "1"];
+        let arguments = [kind, "loop.toml", "--threads", "1"];
         train(folder.path(), &arguments).spawn().unwrap()
     };
     let store = Store::open(&folder.path().join("store")).unwrap();
@@ -393,10 +390,10 @@ fn several_processes_learn_together() {
     let port = free.local_addr().unwrap().port().to_string();
     drop(free);
     let worker = |kind: &str, number: &str| {
-        let arguments = [kind, "--config", "loop.toml", "--threads", "1"];
+        let arguments = [kind, "loop.toml", "--threads", "1"];
         let mut command = train(folder.path(), &arguments);
         if kind == "learner" {
-            command.args(["--device", "cpu", "--timeout", "60"]);
+            command.args(["--device", "cpu", "--timeout", "60s"]);
             for (name, value) in [
                 ("RANK", number),
                 ("WORLD_SIZE", "2"),
@@ -432,7 +429,7 @@ fn a_bucket_that_refuses_loses_answers_and_lags_will_do() {
         "store = \"store\"",
         &format!("store = \"s3://{NAME}/some/loop\""),
     ));
-    let mut command = train(folder.path(), &["loop", "loop.toml", "--processors", "2"]);
+    let mut command = train(folder.path(), &["loop", "loop.toml", "--threads", "2"]);
     let output = bucket.show(&mut command).stderr(Stdio::piped()).output();
     let output = output.unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -451,9 +448,9 @@ fn a_signal_ends_an_actor_with_what_it_finished() {
     // A shard that is never full.
     let text = config(1, ACTORS).replace("shard_rows = 24", "shard_rows = 1000000");
     std::fs::write(folder.path().join("loop.toml"), text).unwrap();
-    let arguments = ["learner", "--config", "loop.toml", "--threads", "1"];
+    let arguments = ["learner", "loop.toml", "--threads", "1"];
     let mut learner = train(folder.path(), &arguments).spawn().unwrap();
-    let arguments = ["actor", "--config", "loop.toml", "--threads", "1"];
+    let arguments = ["actor", "loop.toml", "--threads", "1"];
     let mut actor = train(folder.path(), &arguments)
         .stderr(Stdio::piped())
         .spawn()
@@ -497,13 +494,10 @@ fn mistakes_get_one_line() {
         assert!(lines.count() == 1 && errors.contains(named), "{errors}");
     };
     told(&["loop", "none.toml"], "none.toml");
-    told(&["gate", "--config", "loop.toml"], "[gate]");
-    told(&["reanalyser", "--config", "loop.toml"], "[reanalysers]");
-    told(&["actor", "--config", "loop.toml", "ftp://host/x"], "ftp");
-    told(
-        &["actor", "--config", "loop.toml", "--name", "../x"],
-        "../x",
-    );
+    told(&["gate", "loop.toml"], "[gate]");
+    told(&["reanalyser", "loop.toml"], "[reanalysers]");
+    told(&["actor", "loop.toml", "ftp://host/x"], "ftp");
+    told(&["actor", "loop.toml", "--name", "../x"], "../x");
     let mut text = std::fs::File::create(folder.path().join("bad.toml")).unwrap();
     write!(text, "{}", config(1, "[actors]\nvisits = 0\n")).unwrap();
     told(&["loop", "bad.toml"], "actors.visits");
@@ -517,10 +511,7 @@ fn mistakes_get_one_line() {
     };
     let store = Store::open(&folder.path().join("store")).unwrap();
     store.put(&Name::generation(0), &wrong.to_json()).unwrap();
-    told(
-        &["actor", "--config", "loop.toml"],
-        "000000.pt is not there",
-    );
+    told(&["actor", "loop.toml"], "000000.pt is not there");
     store.put(&Name::network(0), b"x").unwrap();
-    told(&["actor", "--config", "loop.toml"], "not the file");
+    told(&["actor", "loop.toml"], "not the file");
 }

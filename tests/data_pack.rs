@@ -22,7 +22,7 @@ const GAMES: [(&str, &[&str]); 4] = [
     ),
     (
         "stockfish-noise.pgn",
-        &["--evals", "chooser", "--noise", "--curve", "lc0"],
+        &["--evals", "chooser", "--unscored-random", "--curve", "lc0"],
     ),
     ("master-games.pgn", &["--played"]),
 ];
@@ -181,7 +181,7 @@ fn compressed_games_are_the_same_games() {
         let (shard, _) = pack(&input, &folder.path().join("out.shard"), &["--played"]);
         assert_eq!(records(&shard), parsed(&games("master-games.pgn")));
     }
-    let limited = ["--played", "--limit-games", "3"];
+    let limited = ["--played", "--limit", "3"];
     let (shard, _) = pack(
         &games("master-games.pgn"),
         &folder.path().join("few.shard"),
@@ -244,7 +244,14 @@ fn mistakes_of_the_user_get_one_clear_line() {
         "nowhere.pgn",
     );
     says(
-        &["pack", input, "-o", &output, "--played", "--noise"],
+        &[
+            "pack",
+            input,
+            "-o",
+            &output,
+            "--played",
+            "--unscored-random",
+        ],
         "cannot be used with",
     );
     says(&["stats", "Cargo.toml"], "these files contain no samples");
@@ -333,7 +340,7 @@ fn teachers_judge_every_position_that_is_not_held_out() {
             &teacher,
             "--hold-out",
             "0.5",
-            "--limit-games",
+            "--limit",
             "6",
         ],
     );

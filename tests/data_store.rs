@@ -202,7 +202,7 @@ shards = [{{ path = "{shard}" }}]
     let losses = |name: &str, shard: &str| -> Vec<f64> {
         let file = format!("{name}.toml");
         std::fs::write(folder.path().join(&file), config(shard)).unwrap();
-        let arguments = ["run", "--config", &file, "-o", name, "--device", "cpu"];
+        let arguments = ["run", &file, "-o", name, "--device", "cpu"];
         let mut command = train(folder.path(), &arguments);
         succeed(with_store(command.args(["--threads", "1"]), &server, KEY));
         let metrics = folder.path().join(name).join("metrics.jsonl");

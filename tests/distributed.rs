@@ -61,15 +61,7 @@ mirror = 0.5
 const SGD: &str = "kind = \"sgd\"\nclip_norm = 0\n[schedule]\npeak = 0.05\nwarmup = 0";
 const NADAM: &str = "kind = \"nadam\"\n[schedule]\npeak = 0.003\nwarmup = 5";
 
-const RUN: [&str; 7] = [
-    "run",
-    "--config",
-    "tiny.toml",
-    "--device",
-    "cpu",
-    "--threads",
-    "1",
-];
+const RUN: [&str; 6] = ["run", "tiny.toml", "--device", "cpu", "--threads", "1"];
 
 /// Starts a run of `size` processes.
 fn start(folder: &Path, output: &str, size: usize) -> Vec<Child> {

@@ -34,6 +34,9 @@ fn root() -> &'static Path {
 fn explain(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = tessera(folder, &["explain"]);
     command.args(arguments);
+    if arguments.contains(&"--json") {
+        command.stdout(fs::File::create(folder.join("x.json")).unwrap());
+    }
     command
 }
 
@@ -68,7 +71,7 @@ fn attention_is_that_of_the_formulas() {
     let network = root().join("nets/tessera-xs.pt");
     for fen in [WHITE, BLACK] {
         let net = network.to_str().unwrap();
-        let written = ["--json", "x.json", "--svg", "pictures"];
+        let written = ["--json", "--svg", "pictures"];
         succeed(explain(
             folder,
             &[&["--fen", fen, "--net", net], &written[..]].concat(),
@@ -110,7 +113,7 @@ fn the_figures_of_the_readme_are_the_network_s() {
     let (_, rest) = rest.split_once("--move ").unwrap();
     let (mv, _) = rest.split_once(' ').unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let asked = ["--fen", fen, "--move", mv, "--json", "x.json"];
+    let asked = ["--fen", fen, "--move", mv, "--json"];
     succeed(explain(folder.path(), &asked));
     let found = explained(folder.path());
     let [bishop, knight, king] = [33, 42, 60];
@@ -207,7 +210,7 @@ fn the_figures_of_the_gallery_are_the_networks() {
 fn the_bytes_do_not_depend_on_the_number_of_threads() {
     let folder = tempfile::tempdir().unwrap();
     let written = ["1", "4"].map(|threads| {
-        let arguments = ["--fen", WHITE, "-o", "x.html", "--json", "x.json"];
+        let arguments = ["--fen", WHITE, "-o", "x.html", "--json"];
         let mut command = explain(folder.path(), &arguments);
         for variable in ["OMP_NUM_THREADS", "MKL_NUM_THREADS"] {
             command.env(variable, threads);
@@ -222,7 +225,7 @@ fn the_bytes_do_not_depend_on_the_number_of_threads() {
 fn a_search_stands_beside_the_policy() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let written = ["--nodes", "300", "--json", "x.json", "--svg", "pictures"];
+    let written = ["--nodes", "300", "--json", "--svg", "pictures"];
     succeed(explain(folder, &[&["--fen", WHITE], &written[..]].concat()));
     let found = explained(folder);
     let search = &found["search"];
@@ -366,8 +369,8 @@ fn two_networks_stand_side_by_side() {
     fs::write(folder.join("game.pgn"), pgn).unwrap();
     let xs = root().join("nets/tessera-xs.pt");
     let against = ["--against", xs.to_str().unwrap(), "--layers", "1,4"];
-    let of_game = ["--pgn", "game.pgn", "--ply", "4", "--move", "d2d4"];
-    let files = ["-o", "page.html", "--json", "x.json", "--svg", "pictures"];
+    let of_game = ["--games", "game.pgn", "--ply", "4", "--move", "d2d4"];
+    let files = ["-o", "page.html", "--json", "--svg", "pictures"];
     succeed(explain(folder, &[&of_game[..], &against, &files].concat()));
     let written = fs::read_to_string(folder.join("x.json")).unwrap();
     let written: Value = serde_json::from_str(&written).unwrap();
@@ -399,11 +402,11 @@ fn a_mistake_is_named_with_its_remedy() {
         (vec!["--fen", "nonsense"], "--fen"),
         (vec!["--move", "e2e5"], "--move"),
         (
-            vec!["--pgn", "game.pgn", "--ply", "3"],
+            vec!["--games", "game.pgn", "--ply", "3"],
             "--ply takes 0 to 2",
         ),
-        (vec!["--pgn", "none.pgn", "--ply", "3"], "none.pgn"),
-        (vec!["--pgn", "game.pgn"], "--ply"),
+        (vec!["--games", "none.pgn", "--ply", "3"], "none.pgn"),
+        (vec!["--games", "game.pgn"], "--ply"),
         (vec!["--layers", "5"], "--layers takes 1 to 4"),
         (vec!["--elo", "1500"], "reads no ratings"),
         (vec!["--net", "none.pt"], "none.pt"),

@@ -83,7 +83,7 @@ fn commands_say_what_is_wrong_with_paths_in_a_deleted_folder() {
     #[cfg(feature = "torch")]
     let with_networks = {
         let train = env!("CARGO_BIN_EXE_train");
-        let fine = in_a_deleted_folder(train, &["describe", "--preset", "cf-1m-gab"], "");
+        let fine = in_a_deleted_folder(train, &["size", "--preset", "cf-1m-gab"], "");
         let complained = String::from_utf8_lossy(&fine.stderr);
         assert!(fine.status.success(), "{complained}");
         let games = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/games/master-games.pgn");
@@ -93,7 +93,7 @@ fn commands_say_what_is_wrong_with_paths_in_a_deleted_folder() {
             (train, vec!["stats", "games.pgn"]),
             (train, vec!["pack", "games.pgn", "-o", "games.shard"]),
             (train, vec!["pack", games, "--played", "-o", "games.shard"]),
-            (train, vec!["run", "--config", "run.toml", "-o", "run"]),
+            (train, vec!["run", "run.toml", "-o", "run"]),
         ]
     };
     for (program, arguments) in measuring.into_iter().chain(with_networks) {

@@ -22,7 +22,7 @@ fn train(folder: &Path) -> Command {
 fn label(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = train(folder);
     command
-        .args(["label", "--engine", ENGINE, "--option", "Backend=random"])
+        .args(["label", "--engine", ENGINE, "--set", "Backend=random"])
         .args(["--json"])
         .args(arguments);
     if !arguments.contains(&"--nodes") {
@@ -70,8 +70,9 @@ fn pack(folder: &Path, input: &str, arguments: &[&str]) -> Value {
     succeed(command).0
 }
 
-const PLAY: [&str; 8] = [
+const PLAY: [&str; 9] = [
     "--play",
+    "--limit",
     "5",
     "--random-moves",
     "0.2",
@@ -87,7 +88,7 @@ fn games_do_not_depend_on_the_processes_and_are_packed() {
     let mut texts_of = Vec::new();
     for (name, processes) in [("one.pgn", "1"), ("two.pgn.gz", "2")] {
         let mut command = label(folder.path(), &PLAY);
-        command.args(["--processes", processes, "-o", name]);
+        command.args(["--jobs", processes, "-o", name]);
         let (said, _) = succeed(command);
         assert_eq!((&said["games"], &said["found"]), (&5.into(), &0.into()));
         texts_of.push(texts(&folder.path().join(name)));
@@ -99,7 +100,7 @@ fn games_do_not_depend_on_the_processes_and_are_packed() {
         scored.filter(|node| node.eval.is_none()).count()
     };
     assert!(records.iter().map(random).sum::<usize>() > 5);
-    let findings = pack(folder.path(), "one.pgn", &["--noise"]);
+    let findings = pack(folder.path(), "one.pgn", &["--unscored-random"]);
     assert_eq!(findings["games"], 5);
     // Every position after the random opening is judged.
     let judged: usize = records
@@ -124,8 +125,11 @@ fn games_do_not_depend_on_the_processes_and_are_packed() {
 fn killed_work_goes_on_to_the_same_games() {
     let folder = tempfile::tempdir().unwrap();
     goes_on_after_kills(folder.path(), |name| {
-        let mut command = label(folder.path(), &["--play", "30", "--max-plies", "30"]);
-        command.args(["--processes", "2", "-o", name]);
+        let mut command = label(
+            folder.path(),
+            &["--play", "--limit", "30", "--max-plies", "30"],
+        );
+        command.args(["--jobs", "2", "-o", name]);
         command
     });
 }
@@ -248,18 +252,11 @@ mod failing {
         let mut command = train(folder);
         command
             .args(["label", "positions.epd", "-o", "out.pgn", "--json"])
-            .args([
-                "--option",
-                "Backend=random",
-                "--nodes",
-                "8",
-                "--processes",
-                "1",
-            ])
+            .args(["--set", "Backend=random", "--nodes", "8", "--jobs", "1"])
             .arg("--engine")
             .arg(engine);
         for option in options {
-            command.args(["--option", option]);
+            command.args(["--set", option]);
         }
         command
     }
@@ -286,7 +283,7 @@ mod failing {
             let folder = tempfile::tempdir().unwrap();
             let fault = format!("Fault={fault}");
             let mut command = faulty(folder.path(), &[&fault, "At=4p3", "Once=marker"]);
-            command.args(["--timeout", "3"]);
+            command.args(["--timeout", "3s"]);
             let (said, errors) = succeed(command);
             assert_eq!(
                 (&said["positions"], &said["given_up"]),
@@ -337,17 +334,23 @@ fn what_cannot_work_is_refused_in_a_line() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, told) in [
         (
-            &["--play", "1", "--engine", "no-such-engine"][..],
+            &["--play", "--limit", "1", "--engine", "no-such-engine"][..],
             "no-such-engine",
         ),
         (
-            &["--play", "1", "--option", "Nonsense=1"],
+            &["--play", "--limit", "1", "--set", "Nonsense=1"],
             "has no option `Nonsense`",
         ),
         (&["no-such.pgn"], "cannot read no-such.pgn"),
         (&["games.pgn", "--random-plies", "3"], "need --play"),
-        (&["--play", "1", "--openings", "no-such.epd"], "no-such.epd"),
-        (&["--sample", "1", "--policy", "no-such.pt"], "no-such.pt"),
+        (
+            &["--play", "--limit", "1", "--openings", "no-such.epd"],
+            "no-such.epd",
+        ),
+        (
+            &["--sample", "--limit", "1", "--policy", "no-such.pt"],
+            "no-such.pt",
+        ),
     ] {
         let mut command = train(folder.path());
         command.args(["label", "-o", "out.pgn"]);
@@ -386,6 +389,7 @@ fn stockfish_plays_and_annotates() {
         .args([
             "label",
             "--play",
+            "--limit",
             "2",
             "--openings",
             "book.epd",

@@ -107,7 +107,7 @@ fn people_are_still_foretold_by_their_ratings() {
             "match-moves",
             "--held-out",
             "0.1",
-            "--positions",
+            "--limit",
             "300",
             "--json",
         ])

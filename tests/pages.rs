@@ -95,11 +95,11 @@ fn write_reports(folder: &Path) -> [&'static str; 3] {
 fn write_explanations(folder: &Path) -> [&'static str; 8] {
     std::fs::write(folder.join("one.pgn"), games(1)).unwrap();
     let fit = ["transcoder", "--net", "tiny.pt", "--layer", "1"];
-    let small = ["--positions", "120", "--features", "16", "--top-k", "4"];
+    let small = ["--limit", "120", "--features", "16", "--top-k", "4"];
     let output = ["--steps", "5", "--games", "games.pgn", "-o", "t.json"];
     succeed(train(folder).args(fit).args(small).args(output));
     let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/nets/tessera-human.pt");
-    let game = ["--pgn", "one.pgn", "--ply", "9"];
+    let game = ["--games", "one.pgn", "--ply", "9"];
     [
         ("searched.html", vec!["tiny.pt", "--nodes", "50"]),
         ("features.html", vec!["tiny.pt", "--transcoder", "t.json"]),

@@ -145,7 +145,7 @@ fn backendbench_compares_the_formats_that_a_network_runs_in() {
         "--threads",
         "1",
     ];
-    let short = ["--batch", "2,3", "--seconds", "0", "--precision"];
+    let short = ["--batch", "2,3", "--time", "0s", "--precision"];
     let run = |precision: &str, more: &[&str]| {
         said(place.tessera(&[&bench[..], &short, &[precision], more].concat()))
     };

@@ -108,8 +108,8 @@ fn check(records: &[V6Record], text: &str, visits: u32) {
 fn chunks_hold_the_games_and_repeat_exactly() {
     let folder = tempfile::tempdir().unwrap();
     for (name, concurrency) in [("one", "1"), ("three", "3")] {
-        let mut command = selfplay(folder.path(), &["--games", "6", "--max-plies", "70"]);
-        command.args(["--concurrency", concurrency, "-o", name]);
+        let mut command = selfplay(folder.path(), &["--limit", "6", "--max-plies", "70"]);
+        command.args(["--jobs", concurrency, "-o", name]);
         let said = succeed(command);
         assert_eq!(said["games"], 6);
         assert!(said["evaluations"].as_u64().unwrap() > 100);
@@ -153,8 +153,8 @@ fn chunks_hold_the_games_and_repeat_exactly() {
 fn killed_work_goes_on_to_the_same_games() {
     let folder = tempfile::tempdir().unwrap();
     let command = |name: &str| {
-        let mut command = selfplay(folder.path(), &["--games", "40", "--max-plies", "60"]);
-        command.args(["--concurrency", "2", "-o", name]);
+        let mut command = selfplay(folder.path(), &["--limit", "40", "--max-plies", "60"]);
+        command.args(["--jobs", "2", "-o", name]);
         command
     };
     let mut running = command("killed")
@@ -190,8 +190,8 @@ fn killed_work_goes_on_to_the_same_games() {
 #[test]
 fn resignations_are_checked_on_games_played_on() {
     let folder = tempfile::tempdir().unwrap();
-    let mut command = selfplay(folder.path(), &["--games", "48", "--max-plies", "60"]);
-    command.args(["--resign", "-0.3", "--played-on", "0.5", "-o", "out"]);
+    let mut command = selfplay(folder.path(), &["--limit", "48", "--max-plies", "60"]);
+    command.args(["--resign-below", "-0.3", "--played-on", "0.5", "-o", "out"]);
     let said = succeed(command);
     let count = |name: &str| said[name].as_u64().unwrap();
     assert!(count("resigned") > 0 && count("would_resign") > 0, "{said}");
@@ -224,7 +224,7 @@ fn resignations_are_checked_on_games_played_on() {
 #[test]
 fn gumbel_s_selection_teaches_the_improved_policy() {
     let folder = tempfile::tempdir().unwrap();
-    let mut command = selfplay(folder.path(), &["--games", "2", "--max-plies", "40"]);
+    let mut command = selfplay(folder.path(), &["--limit", "2", "--max-plies", "40"]);
     command.args(["--gumbel", "4", "-o", "out"]);
     succeed(command);
     let out = folder.path().join("out");
@@ -250,17 +250,9 @@ fn a_network_plays_many_games_at_once() {
     let mut command = train(folder.path(), &[]);
     command
         .args([
-            "selfplay", "--device", "cpu", "--games", "4", "--visits", "8",
+            "selfplay", "--device", "cpu", "--limit", "4", "--visits", "8",
         ])
-        .args([
-            "--max-plies",
-            "14",
-            "--concurrency",
-            "4",
-            "--json",
-            "-o",
-            "out",
-        ])
+        .args(["--max-plies", "14", "--jobs", "4", "--json", "-o", "out"])
         .arg("--net")
         .arg(net);
     let said = succeed(command);
@@ -278,9 +270,9 @@ fn options_of_another_kind_are_refused() {
         (&["--set", "Temperature=1"][..], "options of their own"),
         (&["--set", "Nonsense=1"], "Nonsense"),
         (&["--openings", "no-such.epd"], "no-such.epd"),
-        (&["--tablebase", "no-such-folder"], "no-such-folder"),
+        (&["--syzygy", "no-such-folder"], "no-such-folder"),
     ] {
-        let mut command = selfplay(folder.path(), &["--games", "1", "-o", "out"]);
+        let mut command = selfplay(folder.path(), &["--limit", "1", "-o", "out"]);
         let output = command.args(arguments).output().unwrap();
         let errors = String::from_utf8(output.stderr).unwrap();
         assert!(

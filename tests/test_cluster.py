@@ -60,7 +60,7 @@ class Slurm(ClusterTest):
 
     def test_arrays_start_the_workers(self):
         place = dict(STORE="s3://b/loop", CONFIG="loop.toml", SLURM_CPUS_PER_TASK="4")
-        end = ["s3://b/loop", "--config", "loop.toml", "--threads", "4"]
+        end = ["loop.toml", "s3://b/loop", "--threads", "4"]
         for name, more, kind in (
             ("slurm-actors", {}, "actor"),
             ("slurm-actors", {"WORKER": "reanalyser"}, "reanalyser"),
@@ -108,7 +108,7 @@ class Kubernetes(unittest.TestCase):
             [rule] = manifest["spec"]["podFailurePolicy"]["rules"]
             self.assertEqual((rule["action"], rule["onExitCodes"]["values"]), ("FailJob", [FINAL]))
             command = pod["containers"][0]["command"]
-            self.assertEqual(command[1:5], [WORKERS[name], "s3://BUCKET/loop", "--config", "/loop/loop.toml"])
+            self.assertEqual(command[1:4], [WORKERS[name], "/loop/loop.toml", "s3://BUCKET/loop"])
 
 
 class Trainer(ClusterTest):
@@ -172,7 +172,7 @@ class Ray(ClusterTest):
         self.wait_for("learner", 1)
         self.wait_for("actor", 2)
         for words in self.started():
-            self.assertEqual(words[1:4], [str(self.folder / "store"), "--config", str(self.folder / "loop.toml")])
+            self.assertEqual(words[1:3], [str(self.folder / "loop.toml"), str(self.folder / "store")])
             self.assertIn("--with-parent", words)
         before = len(self.started())
         self.cluster.remove_node(lost, allow_graceful=False)

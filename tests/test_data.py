@@ -49,7 +49,7 @@ class DataTest(unittest.TestCase):
                     "cut": self.url("cut.pgn"),
                     "gone": self.url("gone.pgn"),
                     "archive": self.archive(),
-                    "own": 'made = "train label --play 1"',
+                    "own": 'made = "train label --play --limit 1"',
                     "puzzles": 'without = "they change"',
                 }.items()
             )
@@ -115,7 +115,7 @@ class DataTest(unittest.TestCase):
     def test_what_cannot_be_fetched_says_why(self):
         listed = self.data()
         self.assertIn("not fetched: they change", listed)
-        self.assertIn("made: train label --play 1", listed)
+        self.assertIn("made: train label --play --limit 1", listed)
         self.assertIn("they change", self.data("puzzles", status=2))
         self.assertIn("train label", self.data("own", status=2))
         self.assertIn("no source is named none", self.data("none", status=2))

@@ -27,7 +27,7 @@ def material(board, colour):
 class EndingsTest(unittest.TestCase):
     def test_positions_are_quiet_and_of_both_colours(self):
         kinds = ("KRvK", "KQPvKR", "KPvKP")
-        found = [chess.Board(f"{epd} 0 1") for epd in endings(*kinds, "--count", "300")]
+        found = [chess.Board(f"{epd} 0 1") for epd in endings(*kinds, "--limit", "300")]
         self.assertEqual(len({board.epd() for board in found}), 300)
         seen = Counter()
         for number, board in enumerate(found):
@@ -47,13 +47,13 @@ class EndingsTest(unittest.TestCase):
         self.assertTrue(all(30 < count < 70 for count in seen.values()), seen)
 
     def test_the_seed_decides(self):
-        self.assertEqual(endings("KRvK", "--count", "9"), endings("KRvK", "--count", "9"))
-        self.assertNotEqual(endings("KRvK", "--count", "9"), endings("KRvK", "--count", "9", "--seed", "2"))
+        self.assertEqual(endings("KRvK", "--limit", "9"), endings("KRvK", "--limit", "9"))
+        self.assertNotEqual(endings("KRvK", "--limit", "9"), endings("KRvK", "--limit", "9", "--seed", "2"))
 
     def test_mistakes_get_one_line(self):
         for wrong in ("KR", "KRvX", "RvK", "KRvKvK"):
             self.assertIn("is no ending", endings(wrong, status=2))
-        self.assertIn("no legal position", endings("KvK", "--count", "1", status=1))
+        self.assertIn("no legal position", endings("KvK", "--limit", "1", status=1))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,8 @@
 """Every tool says how it is used."""
 
+import argparse
+import contextlib
+import io
 import os
 import shutil
 import subprocess
@@ -9,6 +12,10 @@ import unittest
 from pathlib import Path
 
 TOOLS = Path(__file__).resolve().parent.parent / "tools"
+sys.path.insert(0, str(TOOLS))
+
+from arbiter.parser import Parser, count, seconds  # noqa: E402
+
 # Builds the engine, whose help it shows then.
 ENGINE = TOOLS / "tessera"
 
@@ -42,6 +49,35 @@ class HelpTest(unittest.TestCase):
                     self.assertEqual(done.returncode, 0, done.stderr)
                     self.assertIn(f"tools/{name}", done.stdout)
                     self.assertIn("tools/venv", done.stdout)
+
+
+class NamesTest(unittest.TestCase):
+    def parse(self, *words):
+        """What is read of the words, and what is told on standard error."""
+        parser = Parser("", {"--games": "--limit", "--time": ("--time", "s"), "--config": ""})
+        parser.prog = "tool"
+        parser.add_argument("config", nargs="?")
+        parser.add_argument("--limit", type=count)
+        parser.add_argument("--time", type=seconds)
+        with contextlib.redirect_stderr(io.StringIO()) as told:
+            return vars(parser.parse_args(words)), told.getvalue()
+
+    def test_old_names_work_with_a_note(self):
+        expected = {"config": "a.toml", "limit": 3, "time": 0.5}
+        read, told = self.parse("a.toml", "--limit", "3", "--time", "500ms")
+        self.assertEqual((read, told), (expected, ""))
+        read, told = self.parse("--config", "a.toml", "--games=3", "--time", ".5")
+        self.assertEqual(read, expected)
+        self.assertEqual(len(told.splitlines()), 3)
+        self.assertIn("tool: write --limit 3 in place of --games 3, which the next", told)
+        self.assertIn("write --time .5s in place of --time .5,", told)
+
+    def test_times_have_units(self):
+        for text, value in (("500ms", 0.5), ("90s", 90), ("5m", 300), ("1.5h", 5400)):
+            self.assertEqual(seconds(text), value)
+        for text in ("90", "", "s", "-1s", "5 m", "1e3s"):
+            with self.assertRaises(argparse.ArgumentTypeError):
+                seconds(text)
 
 
 if __name__ == "__main__":

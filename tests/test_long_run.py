@@ -44,7 +44,7 @@ class LongRun(unittest.TestCase):
         self.addCleanup(self.run_tool, "stop")
 
     def run_tool(self, *words):
-        command = [ROOT / "tools/long-run", *words, "--config", self.config, "--runs", self.folder / "runs"]
+        command = [ROOT / "tools/long-run", words[0], self.config, *words[1:], "--runs", self.folder / "runs"]
         command += ["--shards", self.folder, "--binaries", self.folder]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
         return done.stdout + done.stderr
@@ -61,7 +61,7 @@ class LongRun(unittest.TestCase):
     def test_a_branch_decays_a_copy_and_leaves_the_run_alone(self):
         self.run_tool("start")
         network = self.folder / "branch.pt"
-        self.run_tool("branch", "-o", str(network), "--samples", "12800")
+        self.run_tool("branch", "-o", str(network), "--limit", "12800")
         self.assertEqual(network.read_text(), "a network")
         words = (self.folder / "runs/tiny-branch/words").read_text()
         self.assertIn("steps=350", words)

@@ -145,7 +145,7 @@ class MatchTest(ToolTest):
             with self.subTest(fault):
                 result = self.match(
                     *self.engine("good"), *self.engine("bad", fault),
-                    "--games", "2", "--time", "1", "--pgn", f"{fault}.pgn",
+                    "--limit", "2", "--time", "1s", "--pgn", f"{fault}.pgn",
                 )
                 self.assertEqual((result["wins"], result["losses"]), (2, 0))
                 self.assertEqual(result["faults"]["bad"][kind], 2)
@@ -168,7 +168,7 @@ class MatchTest(ToolTest):
             with self.subTest(fault):
                 xboard = f"name=old,proto=xboard,time=1,cmd={sys.executable} xboard.py {fault}"
                 result = self.match(
-                    *self.engine("new"), "--engine", xboard, "--games", "2", "--nodes", "5", "--max-plies", "12",
+                    *self.engine("new"), "--engine", xboard, "--limit", "2", "--nodes", "5", "--max-plies", "12",
                     "--pgn", f"{fault}.pgn",
                 )
                 self.assertEqual(result["endings"], endings)
@@ -182,7 +182,7 @@ class MatchTest(ToolTest):
     def test_a_hang_ends_the_engine_and_not_the_match(self):
         before = time.monotonic()
         result = self.match(
-            *self.engine("good"), *self.engine("bad", "hang"), "--games", "2", "--nodes", "5", "--patience", "1",
+            *self.engine("good"), *self.engine("bad", "hang"), "--limit", "2", "--nodes", "5", "--patience", "1s",
         )
         self.assertLess(time.monotonic() - before, 30)
         self.assertEqual(result["faults"]["bad"]["hang"], 2)
@@ -191,7 +191,7 @@ class MatchTest(ToolTest):
         book = "1. e4 c5 *", "1. d4 d5 *", "1. c4 e5 *"
         (self.folder / "book.pgn").write_text("".join(f'[Event "?"]\n\n{moves}\n\n' for moves in book))
         self.match(
-            *self.engine("one"), *self.engine("two"), "--games", "6", "--nodes", "1", "--concurrency", "2",
+            *self.engine("one"), *self.engine("two"), "--limit", "6", "--nodes", "1", "--jobs", "2",
             "--openings", "book.pgn", "--seed", "5", "--max-plies", "8", "--pgn", "games.pgn",
         )
         games = sorted(self.games(), key=lambda game: int(game.headers["Round"]))
@@ -203,20 +203,20 @@ class MatchTest(ToolTest):
     def test_an_interrupted_match_goes_on(self):
         conditions = [*self.engine("one"), *self.engine("two"), "--nodes", "1", "--max-plies", "20"]
         conditions += ["--pgn", "games.pgn"]
-        self.match(*conditions, "--games", "2")
-        self.assertIn("--resume", self.match(*conditions, "--games", "4", status=2))
+        self.match(*conditions, "--limit", "2")
+        self.assertIn("--resume", self.match(*conditions, "--limit", "4", status=2))
         first = (self.folder / "games.pgn").read_text()
         (self.folder / "games.pgn").write_text(first + '[Event "?"]\n[Round "3"]\n\n1. e4')
-        result = self.match(*conditions, "--games", "4", "--resume")
+        result = self.match(*conditions, "--limit", "4", "--resume")
         self.assertEqual(result["games"], 4)
         self.assertTrue((self.folder / "games.pgn").read_text().startswith(first))
         self.assertEqual([game.headers["Round"] for game in self.games()], list("1234"))
-        other = self.match(*conditions, "--max-plies", "30", "--games", "4", "--resume", status=2)
+        other = self.match(*conditions, "--max-plies", "30", "--limit", "4", "--resume", status=2)
         self.assertIn("other conditions", other)
 
     def test_adjudication(self):
         # Both claim +9.00: nobody resigns, but low limits call it a draw.
-        pair = [*self.engine("one"), *self.engine("two"), "--games", "2", "--nodes", "1"]
+        pair = [*self.engine("one"), *self.engine("two"), "--limit", "2", "--nodes", "1"]
         drawn = self.match(*pair, "--resign", "2,500", "--draw", "3,2,900")
         self.assertEqual(drawn["endings"], {"adjudication: drawn scores": 2})
         resigned = self.match(*pair, "--resign", "2,-900")
@@ -228,7 +228,7 @@ class MatchTest(ToolTest):
         def play(opponent, name, seconds, *more):
             engine = f"name={name},cmd={sys.executable} ponders.py {seconds} {name}.told"
             result = self.match(
-                *opponent, "--engine", engine, "--games", "2", "--tc", "1+0.5", "--max-plies", "12", *more,
+                *opponent, "--engine", engine, "--limit", "2", "--tc", "1+0.5", "--max-plies", "12", *more,
             )
             return result["faults"][name]["time loss"], (self.folder / f"{name}.told").read_text()
 
@@ -269,7 +269,7 @@ class MatchTest(ToolTest):
             lack("stockfish")
         result = self.match(
             "--engine", f"name=weak,cmd={stockfish},option.Skill Level=0,tc=2+0.02",
-            "--engine", f"name=strong,cmd={stockfish},tc=2+0.02", "--games", "2", "--pgn", "games.pgn",
+            "--engine", f"name=strong,cmd={stockfish},tc=2+0.02", "--limit", "2", "--pgn", "games.pgn",
         )
         self.assertEqual(sum(n for faults in result["faults"].values() for n in faults.values()), 0)
         self.assertEqual(result["wins"] + result["draws"] + result["losses"], 2)

@@ -90,7 +90,7 @@ class TestOpenings(ToolTest):
         (self.folder / "soft.pgn").symlink_to("book.pgn")
         os.link(self.folder / "book.pgn", self.folder / "hard.pgn")
         engines = ["--engine", "name=a,cmd=none", "--engine", "name=b,cmd=none", "--nodes", "1"]
-        tuned = ["--engine", "cmd=none", "--option", "A=1,0,2,1,0.1", "--games", "2", "--nodes", "1"]
+        tuned = ["--engine", "cmd=none", "--option", "A=1,0,2,1,0.1", "--limit", "2", "--nodes", "1"]
         for output in ("book.pgn", "soft.pgn", "hard.pgn", "./book.pgn"):
             for tool, arguments in (
                 ("match", [*engines, "--pgn", output, "--resume"]),

@@ -120,7 +120,7 @@ class ToolsTest(ToolTest):
         league = self.folder / "league.toml"
         engines = "".join(f'[[engine]]\nname = "{name}"\nwith = "cmd={WEAK_ENGINE}"\n' for name in "abc")
         league.write_text(f'each = "nodes=1"\nanchors = {{ a = 500 }}\n{engines}', encoding="utf-8-sig")
-        arguments = [league, "-o", "games", "--games", "2", "--", "--max-plies", "30"]
+        arguments = [league, "-o", "games", "--limit", "2", "--", "--max-plies", "30"]
 
         def play():
             command = [sys.executable, ROOT / "tools/league", *arguments[:5], "--json", *arguments[5:]]

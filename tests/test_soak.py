@@ -28,7 +28,7 @@ class SoakTest(ToolTest):
         (self.folder / "crashes.py").write_text(ENGINE)
         (self.folder / "book.pgn").write_text('[Event "?"]\n\n1. e4 c5 *\n\n')
         (self.folder / "960.epd").write_text("bqnbrkrn/pppppppp/8/8/8/8/PPPPPPPP/BQNBRKRN w GEge - hmvc 0;\n")
-        command = ["-o", "soak", "--games", "8", "--standard", "book.pgn", "--chess960", "960.epd"]
+        command = ["-o", "soak", "--limit", "8", "--standard", "book.pgn", "--chess960", "960.epd"]
         command += ["--engine", f"cmd={shlex.join([sys.executable, 'crashes.py'])}"]
         said = self.run_tool("soak", *command, status=1)
         columns = "games | illegal move | no move | time loss | crash | hang | lines on standard error |"

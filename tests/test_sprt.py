@@ -250,7 +250,7 @@ class MatchTest(ToolTest):
         self.assertTrue(worse["elo"] < 0 < better["elo"])
 
     def test_the_verdict_does_not_depend_on_how_many_play_at_once(self):
-        alone, together = self.match("--sprt", "0,60"), self.match("--sprt", "0,60", "--concurrency", "3")
+        alone, together = self.match("--sprt", "0,60"), self.match("--sprt", "0,60", "--jobs", "3")
         self.assertEqual(alone["sprt"], together["sprt"])
         self.assertEqual(together["games"], 2 * sum(together["pentanomial"]))
 
@@ -283,7 +283,7 @@ class MatchTest(ToolTest):
         return (self.folder / name).read_text()
 
     def test_undecided_at_the_last_game(self):
-        result = self.match("--sprt", "0,5", "--games", "6")
+        result = self.match("--sprt", "0,5", "--limit", "6")
         self.assertEqual((result["games"], result["sprt"]["accepted"]), (6, None))
 
     def test_single_games(self):
@@ -301,11 +301,11 @@ class MatchTest(ToolTest):
             (["--sprt", "0"], "use ELO0,ELO1"),
             (["--sprt", "0,5,2"], "ALPHA and BETA"),
             (["--sprt", "0,300", "--elo-model", "normalised"], "within ±200"),
-            (["--sprt", "0,5", "--games", "3"], "--games is even"),
+            (["--sprt", "0,5", "--limit", "3"], "--limit is even"),
             (["--sprt", "0,5", "--elo-model", "bayesian"], "invalid choice"),
             (["--each", "name=x"], "give it to --engine"),
             (["--each", "nodes=many"], "nodes `many` is no number"),
-            (["--games", "0"], "above zero"),
+            (["--limit", "0"], "above zero"),
         ):
             with self.subTest(expected):
                 said = self.match(*arguments, status=2)

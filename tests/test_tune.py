@@ -112,7 +112,7 @@ class TuneTest(ToolTest):
     def tune(self, *arguments, options=OPTIONS, state="tune.json", games=300, status=0):
         return self.run_tool(
             "tune", "--engine", f"cmd={WEAK_ENGINE}", "nodes=1", "--option", *options,
-            "--games", str(games), "--batch", "3", "--openings", "book.epd", "--order", "sequential",
+            "--limit", str(games), "--batch", "3", "--openings", "book.epd", "--order", "sequential",
             "--resign", "1,900", "--max-plies", "2", "--state", state, *arguments, status=status,
         )
 
@@ -138,7 +138,7 @@ class TuneTest(ToolTest):
         self.assertIn('"pairs": 6', stopped)
         self.assertIn('"13"', stopped)
         self.assertNotIn('"14"', stopped)
-        self.assertEqual(self.tune("--resume", "--concurrency", "2", games=60), whole)
+        self.assertEqual(self.tune("--resume", "--jobs", "2", games=60), whole)
         self.assertEqual(self.tune("--resume", games=60), whole)
         self.assertIn("games 60", self.tune("--resume", games=66, status=2))
         self.assertEqual(*(Path(self.folder / name).read_text() for name in ("tune.json", "whole.json")))
@@ -151,7 +151,7 @@ class TuneTest(ToolTest):
             ([], {"options": ["Alpha=1,0,200,0.1,0.1"]}, "takes 0 to 100 for Alpha"),
             ([], {"options": ["Alpha=1,0,20"]}, "NAME=START,MIN,MAX,STEP_END,R_END"),
             ([], {"options": [*OPTIONS, "alpha=1,0,2,0.1,0.1"]}, "named twice"),
-            ([], {"games": 3}, "--games is even"),
+            ([], {"games": 3}, "--limit is even"),
             (["--resume"], {"state": "broken.json"}, "no tuning's state"),
             ([], {"state": "nowhere/tune.json"}, "nowhere/tune.json"),
         ):

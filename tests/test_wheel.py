@@ -187,7 +187,7 @@ class WheelTest(unittest.TestCase):
         done = self.run_program("tessera-train", "pack", games, "--played", "-o", "games.shard")
         self.assertEqual(done.returncode, 0, done.stderr)
         (self.folder / "tiny.toml").write_text(TINY)
-        done = self.run_program("tessera-train", "run", "--config", "tiny.toml")
+        done = self.run_program("tessera-train", "run", "tiny.toml")
         self.assertEqual(done.returncode, 0, done.stderr)
         done = self.run_program("tessera-train", "export", "runs/tiny", "-o", "tiny.pt")
         self.assertEqual(done.returncode, 0, done.stderr)

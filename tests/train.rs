@@ -23,7 +23,7 @@ fn a_run_is_measured_and_exported() {
     let workplace = workplace(10);
     let folder = workplace.path();
     succeed(&mut run(folder, "run"));
-    let measured = succeed(train(folder).args(["eval", "run", "--json", "--device", "cpu"]));
+    let measured = succeed(train(folder).args(["validate", "run", "--json", "--device", "cpu"]));
     let measured: serde_json::Value =
         serde_json::from_str(measured.lines().next_back().unwrap()).unwrap();
     let written = metrics(folder, "run");
@@ -63,10 +63,10 @@ fn a_run_is_measured_and_exported() {
     assert!(String::from_utf8_lossy(&refused.stderr).contains("--last"));
 
     // Its file is measured like the run that it is from, but for its half precision.
-    let words = ["eval", "tiny.pt", "--device", "cpu", "--json"];
+    let words = ["validate", "tiny.pt", "--device", "cpu", "--json"];
     let refused = train(folder).args(words).output().unwrap();
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("--config"));
-    let exported = succeed(train(folder).args(words).args(["--config", "tiny.toml"]));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("give a configuration"));
+    let exported = succeed(train(folder).args(words).args(["tiny.toml"]));
     let exported: serde_json::Value =
         serde_json::from_str(exported.lines().next_back().unwrap()).unwrap();
     for name in ["policy", "q", "moves_left"] {
@@ -155,7 +155,7 @@ fn games_that_leave_nothing_to_validate_or_train_on_are_told_of_once() {
     // Asked for none, there are none.
     assert!(!said("0.0", "none").contains("validat"));
     for output in ["few", "none"] {
-        let told = fail(train(folder).args(["eval", output, "--device", "cpu"]));
+        let told = fail(train(folder).args(["validate", output, "--device", "cpu"]));
         assert_eq!(told.matches(nothing).count(), 1, "{told}");
     }
     keep("0.999");
@@ -214,8 +214,8 @@ fn a_closed_pipe_is_no_failure() {
         ],
         &["stats", "games.shard"],
         &["stats", "games.shard", "--json"],
-        &["describe", "--preset", "cf-6m-gab"],
-        &["eval", "run", "--device", "cpu"],
+        &["size", "--preset", "cf-6m-gab"],
+        &["validate", "run", "--device", "cpu"],
         &["export", "run", "-o", "tiny.pt"],
     ];
     for words in commands {
@@ -233,7 +233,7 @@ fn a_closed_pipe_is_no_failure() {
 fn describe_gives_the_papers_sizes() {
     let folder = tempfile::tempdir().unwrap();
     let size = |preset: &str| -> serde_json::Value {
-        let out = succeed(train(folder.path()).args(["describe", "--preset", preset, "--json"]));
+        let out = succeed(train(folder.path()).args(["size", "--preset", preset, "--json"]));
         serde_json::from_str(out.lines().next_back().unwrap()).unwrap()
     };
     let close = |value: &serde_json::Value, target: f64, tolerance: f64| {

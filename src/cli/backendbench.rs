@@ -1,6 +1,5 @@
 //! `tessera backendbench`: the speed of a network.
 
-use super::options::PlaceArguments;
 use super::output::{print, print_json};
 use anyhow::ensure;
 use clap::ValueEnum;
@@ -9,11 +8,10 @@ use serde::Serialize;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
-use std::time::Duration;
 use tessera::backend::{
-    Backend, BackendKind, BackendOptions, Batch, CodePolicy, Evaluations, NetworkOptions,
-    Precision, Properties,
+    Backend, BackendOptions, Batch, CodePolicy, Evaluations, NetworkOptions, Precision, Properties,
 };
+use tessera::command_line::{BackendArguments, PlaceArguments, TimeSpan, network_file};
 use tessera::eval::throughput::{Throughput, measure, positions};
 use tessera::network::backends;
 
@@ -23,27 +21,27 @@ const POSITIONS: usize = 4096;
 /// Measure a network's evaluations a second by batch size
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The network's file; without it, the network built into the program
-    #[arg(long, value_name = "FILE")]
+    /// The network: a file, or a name such as tessera-s; without it, the network built into
+    /// the program
+    #[arg(long, value_name = "NET", value_parser = network_file)]
     net: Option<PathBuf>,
     #[command(flatten)]
     place: PlaceArguments,
     /// Number format that the network runs in; `all` compares those that it can run in
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     precision: Formats,
-    /// What evaluates positions
-    #[arg(long, value_enum, default_value_t)]
-    backend: BackendKind,
+    #[command(flatten)]
+    backend: BackendArguments,
     /// Threads that call at once; 0 takes as many as the backend recommends
-    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=1024))]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=1024))]
     threads: u16,
     /// Batch sizes, with commas between them
-    #[arg(long, value_delimiter = ',', default_value = "1,8,32,64,256",
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,8,32,64,256",
           value_parser = clap::value_parser!(u32).range(1..=4096))]
     batch: Vec<u32>,
     /// Time for each batch size
-    #[arg(long, default_value_t = 3.0, value_parser = seconds)]
-    seconds: f64,
+    #[arg(long, value_name = "TIME", default_value = "3s")]
+    time: TimeSpan,
     /// Trace ten evaluations of the last batch size into this file, in Chrome's trace format:
     /// libtorch's operators, and a GPU's launches and kernels
     #[arg(long, value_name = "FILE")]
@@ -58,15 +56,6 @@ pub struct Arguments {
 
 /// Evaluations that a trace shows.
 const TRACED: usize = 10;
-
-fn seconds(text: &str) -> Result<f64, String> {
-    let seconds: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
-    if (0.0..=3600.0).contains(&seconds) {
-        Ok(seconds)
-    } else {
-        Err("0 to 3600 seconds".to_owned())
-    }
-}
 
 /// The formats that are measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -123,7 +112,6 @@ impl Arguments {
             threads => usize::from(threads),
         };
         let positions = positions(POSITIONS, &properties.encoder)?;
-        let time = Duration::from_secs_f64(self.seconds);
         if !self.json {
             print(&self.heading(&*chosen, &backends, threads))?;
         }
@@ -131,7 +119,8 @@ impl Arguments {
         for &size in &self.batch {
             let mut row = format!("{size:5}");
             for backend in &backends {
-                let throughput = measure(&**backend, &positions, size as usize, threads, time)?;
+                let throughput =
+                    measure(&**backend, &positions, size as usize, threads, self.time.0)?;
                 row.push_str(&format!("  {:13.0}", throughput.evaluations_per_second));
                 if self.precision != Formats::All {
                     row.push_str(&format!("  {:7.2}", throughput.milliseconds));
@@ -162,7 +151,7 @@ impl Arguments {
 
     fn load(&self, precision: Precision) -> Result<Arc<dyn Backend>, backends::LoadError> {
         backends::load(&BackendOptions {
-            kind: self.backend,
+            kind: self.backend.backend,
             network: self.network(precision),
             threads: usize::from(self.threads),
             // It would answer in the network's place.

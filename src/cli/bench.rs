@@ -25,13 +25,13 @@ const HASH: usize = 1024;
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Visit this many nodes of each position
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     nodes: Option<u64>,
     /// Search this position in place of the fixed ones
     #[arg(long, value_name = "FEN")]
     fen: Option<String>,
     /// What evaluates positions; `random` hashes the position
-    #[arg(long, value_enum, default_value_t = BackendKind::Random)]
+    #[arg(long, value_enum, default_value_t = BackendKind::Random, value_name = "BACKEND")]
     backend: BackendKind,
     #[command(flatten)]
     search: SearchArguments,

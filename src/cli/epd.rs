@@ -21,7 +21,7 @@ pub struct Arguments {
     #[arg(value_name = "FILE.epd")]
     file: PathBuf,
     /// Take only this many positions, evenly spread over the suite
-    #[arg(long)]
+    #[arg(long, value_name = "N")]
     limit: Option<usize>,
     /// Print a line for each position
     #[arg(long)]

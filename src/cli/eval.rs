@@ -1,14 +1,15 @@
 //! `tessera eval`: a network's evaluation of one position.
 
-use super::options::{NetworkArguments, PositionArguments};
+use super::options::PositionArguments;
 use super::output::{print, print_json};
-use anyhow::{Context, bail};
+use anyhow::bail;
 use serde_json::{Map, Value as Json, json};
 use shakmaty::Position;
 use shakmaty::fen::Fen;
 use std::fmt::Write;
-use tessera::backend::{Backend, BackendKind, BuiltIn, Value, evaluate_games};
+use tessera::backend::{Backend, BuiltIn, Value, evaluate_games};
 use tessera::chess::{Game, Ratings};
+use tessera::command_line::{BackendArguments, NetworkArguments};
 use tessera::network::backends;
 
 /// The rating of a player of whom nothing is said.
@@ -19,9 +20,6 @@ const USUAL_ELO: u16 = 1500;
 pub struct Arguments {
     #[command(flatten)]
     position: PositionArguments,
-    /// Moves played from the position, in UCI notation or SAN; the network sees them as history
-    #[arg(long, num_args = 1.., value_delimiter = ' ')]
-    moves: Vec<String>,
     #[command(flatten)]
     network: NetworkArguments,
     /// Ratings of the side to move, to be shown side by side, such as 1200,1500,1800; by
@@ -39,9 +37,8 @@ pub struct Arguments {
     /// Rating of the other side; without it 1500, or that of --elo
     #[arg(long, value_name = "ELO")]
     opponent_elo: Option<u16>,
-    /// What evaluates the position
-    #[arg(long, value_enum, default_value_t)]
-    backend: BackendKind,
+    #[command(flatten)]
+    backend: BackendArguments,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -96,11 +93,7 @@ impl Evaluated {
 impl Arguments {
     pub fn run(self) -> anyhow::Result<()> {
         let mut game = self.position.game()?;
-        for text in self.moves.iter().filter(|text| !text.is_empty()) {
-            let mv = game.read_move(text).context("--moves")?;
-            game.play(mv);
-        }
-        let mut options = self.network.options(self.backend, 1);
+        let mut options = self.network.options(self.backend.backend, 1);
         if !self.elo.is_empty() {
             options.network.built_in = BuiltIn::Human;
         }

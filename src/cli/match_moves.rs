@@ -1,6 +1,5 @@
 //! `tessera match-moves`: networks against people's moves.
 
-use super::options::DeviceArguments;
 use super::output::{print, print_json};
 use anyhow::Context;
 use serde::Serialize;
@@ -9,8 +8,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 use tessera::agent::{AgentKind, Options};
-use tessera::backend::{Backend, BackendKind, BackendOptions};
+use tessera::backend::{Backend, BackendOptions};
 use tessera::chess::weights_near;
+use tessera::command_line::{BackendArguments, DeviceArguments, network_file};
 use tessera::encode::Encoder;
 use tessera::error_report::tell;
 use tessera::eval::move_match::{
@@ -41,16 +41,17 @@ pub struct Arguments {
     /// The games, with ratings: PGN, plain or compressed with gzip or zstd
     #[arg(value_name = "FILE.pgn")]
     file: PathBuf,
-    /// A network; may be repeated. Without any, the network built into the program
-    #[arg(long, value_name = "FILE")]
+    /// Networks, with commas between them: files, or names such as tessera-s. Without any,
+    /// the network built into the program
+    #[arg(long, value_name = "NET", value_delimiter = ',', value_parser = network_file)]
     net: Vec<PathBuf>,
     /// Hold the agent `human` against people as it plays with each of the networks, its
     /// short search included, in place of the networks' own policies
     #[arg(long)]
     search: bool,
     /// One more column: for each position that of these networks which is nearest in
-    /// rating to the mover, such as maia-1100.pt=1100 maia-1500.pt=1500
-    #[arg(long, value_name = "FILE=RATING", num_args = 1.., value_parser = rated)]
+    /// rating to the mover, such as maia-1100.pt=1100,maia-1500.pt=1500
+    #[arg(long, value_name = "NET=ELO", value_delimiter = ',', value_parser = rated)]
     by_rating: Vec<(PathBuf, u16)>,
     /// One more column: the mean policy and value of all networks of --by-rating,
     /// weighted by a Gaussian of the distance from the mover's rating with this
@@ -59,30 +60,29 @@ pub struct Arguments {
     rating_spread: Option<u32>,
     /// Take only this share of the games, by the hash of their moves. They are those
     /// that a training with the same `data.validation`, or a larger one, never sees
-    #[arg(long, default_value_t = 1.0, value_parser = share)]
+    #[arg(long, value_name = "SHARE", default_value_t = 1.0, value_parser = share)]
     held_out: f64,
     /// Leave out so many plies at the beginning of a game
-    #[arg(long, default_value_t = 10)]
+    #[arg(long, value_name = "PLIES", default_value_t = 10)]
     skip_plies: usize,
     /// Leave out the moves of players below this rating
-    #[arg(long, default_value_t = 1000, value_name = "RATING")]
-    min_rating: u16,
+    #[arg(long, default_value_t = 1000, value_name = "ELO")]
+    min_elo: u16,
     /// Take at most so many positions of each band, drawn evenly
-    #[arg(long)]
-    positions: Option<usize>,
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
     /// Seed of that draw
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
     seed: u64,
     /// Instead of measuring, print the positions with their games so far, one JSON object
     /// a line
     #[arg(long, conflicts_with_all = ["net", "search", "by_rating", "json"])]
     list: bool,
     /// Threads that evaluate; 0 takes as many as the network recommends
-    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=1024))]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=1024))]
     threads: u16,
-    /// What evaluates positions
-    #[arg(long, value_enum, default_value_t)]
-    backend: BackendKind,
+    #[command(flatten)]
+    backend: BackendArguments,
     #[command(flatten)]
     on: DeviceArguments,
     /// Print one JSON object
@@ -93,7 +93,7 @@ pub struct Arguments {
 fn rated(text: &str) -> Result<(PathBuf, u16), String> {
     let usage = || "write the network's file, `=` and a rating, as in maia-1100.pt=1100".to_owned();
     let (path, rating) = text.rsplit_once('=').ok_or_else(usage)?;
-    Ok((path.into(), rating.parse().map_err(|_| usage())?))
+    Ok((network_file(path)?, rating.parse().map_err(|_| usage())?))
 }
 
 fn share(text: &str) -> Result<f64, String> {
@@ -148,8 +148,8 @@ impl Arguments {
         let selection = Selection {
             held_out: self.held_out,
             skip_plies: self.skip_plies,
-            lowest: self.min_rating,
-            per_band: self.positions,
+            lowest: self.min_elo,
+            per_band: self.limit,
             seed: self.seed,
         };
         let mut left_out = Vec::new();
@@ -258,7 +258,7 @@ impl Arguments {
 
     fn backend(&self, net: Option<PathBuf>) -> anyhow::Result<Arc<dyn Backend>> {
         Ok(backends::load(&BackendOptions {
-            kind: self.backend,
+            kind: self.backend.backend,
             network: self.on.network(net),
             threads: self.threads.into(),
             ..BackendOptions::default()

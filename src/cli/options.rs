@@ -3,77 +3,11 @@
 use anyhow::Context;
 use clap::Args;
 use shakmaty::CastlingMode;
-use std::path::PathBuf;
 use tessera::agent::AgentKind;
-use tessera::backend::{
-    BackendKind, BackendOptions, CodeArguments, Devices, NetworkOptions, Precision,
-};
+use tessera::backend::BackendKind;
 use tessera::chess::Game;
+use tessera::command_line::NetworkArguments;
 use tessera::{player, uci};
-
-/// Where networks are run.
-#[derive(Args, Clone, Debug)]
-pub struct PlaceArguments {
-    #[command(flatten)]
-    pub code: CodeArguments,
-    /// Device that runs the network: auto, cpu, cuda, cuda:1 or several, as in cuda:0,cuda:1
-    #[arg(long, default_value_t, value_name = "DEVICE")]
-    pub device: Devices,
-}
-
-impl PlaceArguments {
-    /// The options of a network in a format; `None` is the one built into the program.
-    pub fn network(&self, net: Option<PathBuf>, precision: Precision) -> NetworkOptions {
-        NetworkOptions {
-            net,
-            code: self.code.policy(),
-            devices: self.device.clone(),
-            precision,
-            ..NetworkOptions::default()
-        }
-    }
-}
-
-/// How networks are run.
-#[derive(Args, Clone, Debug)]
-pub struct DeviceArguments {
-    #[command(flatten)]
-    pub place: PlaceArguments,
-    /// Number format that the network runs in; `tessera doctor` says what auto is here, and why
-    #[arg(long, value_enum, default_value_t)]
-    pub precision: Precision,
-}
-
-impl DeviceArguments {
-    /// The options of a network; `None` is the one built into the program.
-    pub fn network(&self, net: Option<PathBuf>) -> NetworkOptions {
-        self.place.network(net, self.precision)
-    }
-}
-
-/// The network and the device that runs it.
-#[derive(Args, Clone, Debug)]
-pub struct NetworkArguments {
-    /// The network's file; without it, the network built into the program
-    #[arg(long, value_name = "FILE")]
-    pub net: Option<PathBuf>,
-    #[command(flatten)]
-    pub on: DeviceArguments,
-}
-
-impl NetworkArguments {
-    /// The options of a backend that `threads` threads call at once (0 leaves
-    /// their number to the backend) and that remembers nothing.
-    pub fn options(&self, kind: BackendKind, threads: usize) -> BackendOptions {
-        BackendOptions {
-            kind,
-            network: self.on.network(self.net.clone()),
-            threads,
-            cache: 0,
-            seed: 0,
-        }
-    }
-}
 
 /// How positions are searched.
 #[derive(Args, Clone, Debug)]
@@ -81,7 +15,7 @@ pub struct SearchArguments {
     #[command(flatten)]
     pub network: NetworkArguments,
     /// Threads of a search
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: u16,
     /// Set a UCI option, such as CPuct=2; may be repeated
     #[arg(long = "set", value_name = "OPTION=VALUE", value_parser = option)]
@@ -125,19 +59,44 @@ pub struct PositionArguments {
     /// Castle by the rules of Chess960; recognised from the FEN where only Chess960 allows it
     #[arg(long)]
     pub chess960: bool,
+    /// Moves played from there, in UCI notation or SAN, with commas or spaces between them,
+    /// such as e4,c5 or "1. e4 c5"; networks see them as history
+    #[arg(long, value_name = "MOVES", value_delimiter = ',')]
+    pub moves: Vec<String>,
 }
 
 impl PositionArguments {
-    /// The game that begins at the position.
+    /// The game so far.
     pub fn game(&self) -> anyhow::Result<Game> {
         let mode = if self.chess960 {
             CastlingMode::Chess960
         } else {
             CastlingMode::Standard
         };
-        match &self.fen {
-            Some(fen) => Game::from_fen(fen, mode).context("--fen"),
-            None => Ok(Game::new(shakmaty::Chess::default(), mode)),
+        let mut game = match &self.fen {
+            Some(fen) => Game::from_fen(fen, mode).context("--fen")?,
+            None => Game::new(shakmaty::Chess::default(), mode),
+        };
+        for moves in &self.moves {
+            play(&mut game, moves)?;
+        }
+        Ok(game)
+    }
+}
+
+/// Plays `moves`, in UCI notation or SAN, with or without numbers as in PGN.
+pub fn play(game: &mut Game, moves: &str) -> anyhow::Result<()> {
+    for word in moves.split_whitespace() {
+        let number = word
+            .find(|it: char| !it.is_ascii_digit())
+            .unwrap_or(word.len());
+        let mv = match word[number..].starts_with('.') {
+            true => word[number..].trim_start_matches('.'),
+            false => word,
+        };
+        if !mv.is_empty() {
+            game.play(game.read_move(mv).context("--moves")?);
         }
     }
+    Ok(())
 }

@@ -5,7 +5,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 use shakmaty::Position;
 use tessera::agent::AgentKind;
-use tessera::backend::BackendKind;
+use tessera::command_line::BackendArguments;
 use tessera::encode::Encoder;
 use tessera::eval::runner::{Player, Task};
 use tessera::network::backends;
@@ -22,19 +22,18 @@ const BATCH_SHARE: usize = 8;
 #[derive(Args, Clone, Debug)]
 pub struct PlayerArguments {
     /// The agent that chooses moves
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t, value_name = "AGENT")]
     agent: AgentKind,
     /// Nodes that `mcts` visits for a move
-    #[arg(long, default_value_t = 800, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 800, value_parser = clap::value_parser!(u64).range(1..))]
     nodes: u64,
-    /// What evaluates positions
-    #[arg(long, value_enum, default_value_t)]
-    backend: BackendKind,
+    #[command(flatten)]
+    backend: BackendArguments,
     #[command(flatten)]
     search: SearchArguments,
     /// Positions searched in parallel, each by its own player; 0 chooses by the device
-    #[arg(long, default_value_t = 0)]
-    parallel: usize,
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    jobs: usize,
 }
 
 /// Players of one kind, and what a result has to say of them.
@@ -54,14 +53,16 @@ pub struct Description {
 impl PlayerArguments {
     /// The players for these tasks, who take the side that is to move.
     pub fn pool<T: Task>(&self, tasks: &mut [T]) -> anyhow::Result<PlayerPool> {
-        let settings = self.search.settings(self.agent, self.backend, HASH)?;
+        let settings = self
+            .search
+            .settings(self.agent, self.backend.backend, HASH)?;
         let mut settings = settings.answering(&Limits::default());
         let searches = settings.agent.searches();
         let limits = settings.limits(&Limits {
             nodes: Some(self.nodes),
             ..Limits::default()
         });
-        settings.backend.threads = self.parallel * settings.options.search.threads;
+        settings.backend.threads = self.jobs * settings.options.search.threads;
         if !searches {
             // They do not see a position twice.
             settings.backend.cache = 0;
@@ -77,9 +78,9 @@ impl PlayerArguments {
             // Nothing is gained by batches that several players fill.
             false => 0,
         };
-        let count = match self.parallel {
+        let count = match self.jobs {
             0 => properties.recommended_threads.max(gathered),
-            parallel => parallel,
+            jobs => jobs,
         };
         let count = count.min(tasks.len()).max(1);
         let agent = settings.agent.to_possible_value();

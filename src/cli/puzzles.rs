@@ -27,7 +27,7 @@ pub struct Arguments {
     #[arg(long, value_enum)]
     half: Option<Half>,
     /// Take only this many, evenly from all rating bands, the same on each run
-    #[arg(long)]
+    #[arg(long, value_name = "N")]
     limit: Option<usize>,
     #[command(flatten)]
     player: PlayerArguments,

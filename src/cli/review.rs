@@ -1,6 +1,5 @@
 //! `tessera review`: a player's games, reviewed.
 
-use super::options::NetworkArguments;
 use super::output::{print, print_json};
 use anyhow::{Context, bail};
 use serde::Serialize;
@@ -10,6 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tessera::backend::{Backend, BackendKind, BackendOptions, BuiltIn, NetworkOptions};
+use tessera::command_line::NetworkArguments;
 use tessera::data::pgn;
 use tessera::error_report::tell;
 use tessera::network::backends;
@@ -49,10 +49,10 @@ pub struct Arguments {
     #[arg(long, group = "whose")]
     black: bool,
     /// Compare with players of this rating; without it, the player's in the PGN
-    #[arg(long, value_name = "RATING", value_parser = clap::value_parser!(u16).range(1..=4000))]
+    #[arg(long, value_name = "ELO", value_parser = clap::value_parser!(u16).range(1..=4000))]
     elo: Option<u16>,
     /// Nodes for each position
-    #[arg(long, default_value_t = 800, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 800, value_parser = clap::value_parser!(u64).range(1..))]
     nodes: u64,
     #[command(flatten)]
     network: NetworkArguments,
@@ -60,7 +60,7 @@ pub struct Arguments {
     #[arg(long, value_enum, default_value_t)]
     backend: BackendKind,
     /// Threads that evaluate; 0 takes all processors
-    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=1024))]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=1024))]
     threads: u16,
     /// The page to write; of several games, the folder for their pages
     #[arg(short, long, value_name = "OUT.html")]

@@ -9,7 +9,8 @@ use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::Duration;
 use tessera::agent::AgentKind;
-use tessera::backend::BackendKind;
+use tessera::backend::{BackendKind, shipped};
+use tessera::command_line::{BackendArguments, TimeSpan, network_file};
 use tessera::serve::{self, Config, Host, Limits, Origin, Tokens};
 
 /// Memory of a search tree, in MiB.
@@ -17,7 +18,7 @@ const TREE: usize = 64;
 /// Memory for evaluations that are remembered, in MiB.
 const CACHE: usize = 128;
 /// The network that writes games, as the program ships with it.
-const WRITER: &str = "nets/tessera-gpt.pt";
+const WRITER: &str = "tessera-gpt";
 /// How long a server that is asked may take to answer.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Requests a second that a client may make where others than this machine can ask.
@@ -27,15 +28,15 @@ const PUBLIC_RATE: u32 = 20;
 #[derive(Args)]
 pub struct Arguments {
     /// Port to listen on; 0 chooses a free one
-    #[arg(long, default_value_t = 8080)]
+    #[arg(long, value_name = "PORT", default_value_t = 8080)]
     port: u16,
     /// Address to listen on, or a name of one, such as localhost. Others than this machine's
     /// own need --token-file or --open
     #[arg(long, default_value = "127.0.0.1", value_name = "ADDRESS", value_parser = Bind::look_up)]
     bind: Bind,
-    /// Host under which clients reach the server, besides localhost and --bind, such as
-    /// chess.example.org behind a proxy; may be repeated
-    #[arg(long = "host", value_name = "HOST")]
+    /// Hosts under which clients reach the server, besides localhost and --bind, such as
+    /// chess.example.org behind a proxy, with commas between them
+    #[arg(long = "host", value_name = "HOST", value_delimiter = ',')]
     hosts: Vec<Host>,
     /// File of the tokens that let a client in, one a line
     #[arg(long, value_name = "FILE")]
@@ -43,19 +44,19 @@ pub struct Arguments {
     /// Let everybody in who can reach the address
     #[arg(long, conflicts_with = "token_file")]
     open: bool,
-    /// Origin of a page elsewhere that may ask, such as https://example.org; may be repeated
-    #[arg(long = "origin", value_name = "ORIGIN")]
+    /// Origins of pages elsewhere that may ask, such as https://example.org, with commas
+    /// between them
+    #[arg(long = "origin", value_name = "ORIGIN", value_delimiter = ',')]
     origins: Vec<Origin>,
-    /// Load this network too, for the agents of its family and for requests that name it;
-    /// may be repeated
-    #[arg(long = "also", value_name = "FILE")]
+    /// Load these networks too, for the agents of their families and for requests that name
+    /// them: files, or names such as tessera-world, with commas between them
+    #[arg(long = "also", value_name = "NET", value_delimiter = ',', value_parser = network_file)]
     networks: Vec<PathBuf>,
     /// Agent that plays unless a request says otherwise
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t, value_name = "AGENT")]
     agent: AgentKind,
-    /// What evaluates positions
-    #[arg(long, value_enum, default_value_t)]
-    backend: BackendKind,
+    #[command(flatten)]
+    backend: BackendArguments,
     /// Serve nothing: ask the server at this address, such as localhost:8080, whether it is
     /// ready, and fail if it is not
     #[arg(long, value_name = "ADDRESS")]
@@ -70,33 +71,33 @@ pub struct Arguments {
 #[derive(Args)]
 struct LimitArguments {
     /// Most nodes of a search
-    #[arg(long, default_value_t = Limits::default().nodes, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = Limits::default().nodes, value_parser = clap::value_parser!(u64).range(1..))]
     max_nodes: u64,
-    /// Most seconds of a search
-    #[arg(long, default_value_t = Limits::default().time.as_secs(), value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    max_seconds: u64,
+    /// Longest time of a search
+    #[arg(long, value_name = "TIME", default_value_t = TimeSpan(Limits::default().time), value_parser = TimeSpan::positive)]
+    max_time: TimeSpan,
     /// Searches that run at once; 0 is one a processor core
-    #[arg(long, default_value_t = 0)]
-    parallel: u16,
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    jobs: u16,
     /// Requests that may wait for a place
-    #[arg(long, default_value_t = Limits::default().queue as u32)]
+    #[arg(long, value_name = "N", default_value_t = Limits::default().queue as u32)]
     queue: u32,
     /// Search trees that are kept for games that go on, each of 64 MiB; 0 is four a core
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0)]
     trees: u16,
     /// Requests a second of one client; 0 sets no limit. Without it there is none on this
     /// machine, and 20 for others
-    #[arg(long)]
+    #[arg(long, value_name = "N")]
     rate: Option<u32>,
     /// Streams that one client may have open
-    #[arg(long, default_value_t = Limits::default().streams as u16)]
+    #[arg(long, value_name = "N", default_value_t = Limits::default().streams as u16)]
     streams: u16,
     /// Connections that are open at once
-    #[arg(long, default_value_t = Limits::default().connections as u32, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = Limits::default().connections as u32, value_parser = clap::value_parser!(u32).range(1..))]
     connections: u32,
-    /// Seconds after which a connection without a request is closed
-    #[arg(long, default_value_t = Limits::default().silence.as_secs(), value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    idle_seconds: u64,
+    /// Time after which a connection without a request is closed
+    #[arg(long, value_name = "TIME", default_value_t = TimeSpan(Limits::default().silence), value_parser = TimeSpan::positive)]
+    idle_time: TimeSpan,
 }
 
 impl Arguments {
@@ -112,7 +113,9 @@ impl Arguments {
             );
         }
         let tokens = self.token_file.as_deref().map(Tokens::read).transpose()?;
-        let mut player = self.search.settings(self.agent, self.backend, TREE)?;
+        let mut player = self
+            .search
+            .settings(self.agent, self.backend.backend, TREE)?;
         if player.options.search.hash + player.backend.cache == TREE {
             // One cache serves all trees.
             player.options.search.hash = TREE;
@@ -120,8 +123,12 @@ impl Arguments {
         }
         let limits = self.limits.limits(is_local);
         player.backend.threads = limits.parallel;
-        let uses_networks = matches!(self.backend, BackendKind::Torch | BackendKind::Check);
-        let writer = uses_networks.then(|| shipped(WRITER)).flatten();
+        let uses_networks = matches!(
+            self.backend.backend,
+            BackendKind::Torch | BackendKind::Check
+        );
+        let writer = uses_networks.then(|| shipped::file(WRITER));
+        let writer = writer.filter(|file| file.is_file());
         let mut hosts = self.hosts;
         hosts.push(self.bind.host);
         let config = Config {
@@ -140,13 +147,6 @@ impl Arguments {
         })?;
         told
     }
-}
-
-/// A file beside the program, or in the checkout that it was built in.
-fn shipped(name: &str) -> Option<PathBuf> {
-    let program = std::env::current_exe().ok()?;
-    let folders = program.ancestors().skip(1).take(3);
-    folders.map(|it| it.join(name)).find(|it| it.is_file())
 }
 
 /// Where to listen.
@@ -204,17 +204,17 @@ impl LimitArguments {
     fn limits(&self, is_local: bool) -> Limits {
         let mut limits = Limits {
             nodes: self.max_nodes,
-            time: Duration::from_secs(self.max_seconds),
+            time: self.max_time.0,
             queue: self.queue as usize,
             rate: self.rate.unwrap_or(if is_local { 0 } else { PUBLIC_RATE }),
             streams: self.streams.into(),
             connections: self.connections as usize,
-            silence: Duration::from_secs(self.idle_seconds),
+            silence: self.idle_time.0,
             ..Limits::default()
         };
         limits.default_time = limits.default_time.min(limits.time);
-        if self.parallel > 0 {
-            limits.parallel = self.parallel.into();
+        if self.jobs > 0 {
+            limits.parallel = self.jobs.into();
         }
         if self.trees > 0 {
             limits.trees = self.trees.into();

@@ -8,7 +8,7 @@ fn threads_that_cannot_be_had_are_told_of() {
     let arguments = ["backendbench", "--backend", "uniform", "--threads"];
     let bench = |threads: &str| {
         let mut command = tessera(&arguments);
-        command.args([threads, "--batch", "1", "--seconds", "0"]);
+        command.args([threads, "--batch", "1", "--time", "0s"]);
         command.timeout(Duration::from_secs(60));
         command
     };

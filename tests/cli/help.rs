@@ -1,5 +1,6 @@
 //! The help of all commands of both programs.
 
+use super::names;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
@@ -9,18 +10,28 @@ fn output(program: &str, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The commands that a program's help lists, each with its own help.
+/// Both programs, by their names.
+#[cfg(feature = "torch")]
+pub(super) const PROGRAMS: [(&str, &str); 2] = [
+    ("tessera", env!("CARGO_BIN_EXE_tessera")),
+    ("train", env!("CARGO_BIN_EXE_train")),
+];
+#[cfg(not(feature = "torch"))]
+pub(super) const PROGRAMS: [(&str, &str); 1] = [("tessera", env!("CARGO_BIN_EXE_tessera"))];
+
+/// The commands that a program's help lists, each once, and each with its own help.
 fn helps(program: &str) -> BTreeMap<String, String> {
     let text = output(program, &["--help"]);
-    let (_, list) = text.split_once("\nCommands:\n").unwrap();
-    let (list, _) = list.split_once("\n\n").unwrap();
-    let names = list.lines().filter_map(|line| {
-        let name = line.strip_prefix("  ")?.split(' ').next()?;
-        (!["", "help"].contains(&name)).then_some(name)
+    let described = names::described(program);
+    let commands = names::commands(&described).map(|(name, _)| {
+        let lines = text.lines().filter(|line| {
+            let words = line.strip_prefix("  ").unwrap_or_default();
+            words.split(' ').next() == Some(name)
+        });
+        assert_eq!(lines.count(), 1, "{name}: {text}");
+        (name.to_owned(), output(program, &[name, "--help"]))
     });
-    names
-        .map(|name| (name.to_owned(), output(program, &[name, "--help"])))
-        .collect()
+    commands.collect()
 }
 
 /// The long options in a text.
@@ -61,6 +72,13 @@ fn faults(command: &str, help: &str, all: &BTreeMap<String, String>) -> Vec<Stri
         }
     }
     for line in help.lines() {
+        // Explained in one place, they would fill the help of most commands.
+        let explains = ["- mcts: ", "- uniform: ", "- int8: "];
+        if explains.iter().any(|it| line.trim_start().starts_with(it)) {
+            faults.push(format!(
+                "{command} explains values of many commands: {line}"
+            ));
+        }
         let has_path = line.contains("::") || line.contains("](");
         let default = line.split_once("[default: ").map(|(_, value)| value);
         let is_list = default.is_some_and(|value| {
@@ -76,16 +94,15 @@ fn faults(command: &str, help: &str, all: &BTreeMap<String, String>) -> Vec<Stri
 
 #[test]
 fn helps_speak_of_options_that_there_are_and_of_no_code() {
-    let mut programs = vec![("tessera", env!("CARGO_BIN_EXE_tessera"))];
-    #[cfg(feature = "torch")]
-    programs.push(("train", env!("CARGO_BIN_EXE_train")));
     let mut all = BTreeMap::new();
-    for (name, program) in programs {
+    for (name, program) in PROGRAMS {
         let version = output(program, &["--version"]);
         assert!(version.starts_with(&format!("{name} ")), "{version}");
         let first = output(program, &["--help"]);
         let speaks_of_uci = first.lines().next().unwrap().contains("UCI");
         assert_eq!(speaks_of_uci, name == "tessera", "{first}");
+        let groups = first.lines().filter(|line| line.ends_with(':')).count();
+        assert!(groups > 3, "{first}");
         let helps = helps(program);
         assert!(helps.len() > 6);
         for command in [
@@ -126,4 +143,5 @@ fn faults_of_a_help_are_found() {
     assert_eq!(found("a [`B`](super::B)"), 1);
     assert_eq!(found("      --batch <N>  Sizes [default: 1 8]"), 1);
     assert_eq!(found("      --batch <N>  Sizes [default: 1,8]"), 0);
+    assert_eq!(found("          - mcts:      PUCT over the network"), 1);
 }

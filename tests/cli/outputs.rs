@@ -16,7 +16,7 @@ const LABEL: [&str; 8] = [
     "label",
     "--engine",
     TESSERA,
-    "--option",
+    "--set",
     "Backend=random",
     "--nodes",
     "8",
@@ -46,13 +46,12 @@ fn outputs_that_cannot_be_written_are_refused_before_anything_is_read() {
     std::fs::create_dir(folder.path().join("folder")).unwrap();
     std::fs::write(folder.path().join("file"), "").unwrap();
     // None of the inputs is there.
-    let files: [(&str, &[&str]); 10] = [
+    let files: [(&str, &[&str]); 9] = [
         (TESSERA, &["generate", "--net", "none.pt", "-o"]),
         (TESSERA, &["import", "none.pb.gz", "-o"]),
         (TESSERA, &["export-lc0", "none.pt", "-o"]),
         (TESSERA, &["export-onnx", "none.pt", "-o"]),
         (TESSERA, &["explain", "--net", "none.pt", "-o"]),
-        (TESSERA, &["explain", "--net", "none.pt", "--json"]),
         (TRAIN, &["export", "none.pt", "-o"]),
         (TRAIN, &["merge", "none.pt", "other.pt", "-o"]),
         (TRAIN, &["report", "none", "-o"]),
@@ -69,7 +68,7 @@ fn outputs_that_cannot_be_written_are_refused_before_anything_is_read() {
     let folders: [(&str, &[&str]); 2] = [
         (
             TRAIN,
-            &["selfplay", "--games", "1", "--net", "none.pt", "-o"],
+            &["selfplay", "--limit", "1", "--net", "none.pt", "-o"],
         ),
         (TESSERA, &["explain", "--net", "none.pt", "--svg"]),
     ];
@@ -159,7 +158,11 @@ fn a_dash_is_standard_output_and_standard_input() {
 #[test]
 fn a_reader_that_has_read_enough_ends_the_labelling() {
     let folder = tempfile::tempdir().unwrap();
-    let arguments = [&LABEL[..], &["-", "--play", "100000", "--max-plies", "40"]].concat();
+    let arguments = [
+        &LABEL[..],
+        &["-", "--play", "--limit", "100000", "--max-plies", "40"],
+    ]
+    .concat();
     let mut label = command(folder.path(), TRAIN, &arguments)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -207,14 +210,17 @@ fn other_programs_read_the_games_and_labelled_ones_keep_their_tags() {
     let whole = tags(own.as_bytes());
     assert_eq!(kept[..7], whole[..7]);
     assert!(whole.iter().all(|tag| kept.contains(tag)), "{labelled}");
-    let played = games(&label(&["--play", "3", "--max-plies", "40"]), None);
+    let played = games(
+        &label(&["--play", "--limit", "3", "--max-plies", "40"]),
+        None,
+    );
     let selfplay = [
         "selfplay",
         "--backend",
         "random",
         "--visits",
         "20",
-        "--games",
+        "--limit",
         "2",
     ];
     let selfplay = [&selfplay[..], &["--max-plies", "70", "-o", "folder"]].concat();

@@ -92,7 +92,7 @@ fn two_learners_of_one_store_go_on_from_each_other() {
     let text = config(3, ACTORS).replace("folder = \"loop\"", "folder = \"loop2\"");
     std::fs::write(folder.path().join("other.toml"), text).unwrap();
     let worker = |kind: &str, config: &str| {
-        let arguments = [kind, "--config", config, "--threads", "1"];
+        let arguments = [kind, config, "--threads", "1"];
         train(folder.path(), &arguments).spawn().unwrap()
     };
     let mut workers = [
@@ -126,7 +126,7 @@ fn learner_of(running: &Child) -> Option<String> {
 #[test]
 fn a_learner_that_is_told_to_end_is_started_again() {
     let folder = workplace(&config(3, ACTORS));
-    let mut command = train(folder.path(), &["loop", "loop.toml", "--processors", "2"]);
+    let mut command = train(folder.path(), &["loop", "loop.toml", "--threads", "2"]);
     let mut running = command.stdout(Stdio::piped()).spawn().unwrap();
     let store = Store::open(&folder.path().join("store")).unwrap();
     let begun = Instant::now();

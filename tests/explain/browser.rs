@@ -110,7 +110,7 @@ fn a_browser_shows_the_page() {
         return;
     };
     let folder = tempfile::tempdir().unwrap();
-    let searched = ["--nodes", "100", "-o", "page.html", "--json", "x.json"];
+    let searched = ["--nodes", "100", "-o", "page.html", "--json"];
     succeed(explain(
         folder.path(),
         &[&["--fen", WHITE], &searched[..]].concat(),

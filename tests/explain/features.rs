@@ -20,14 +20,7 @@ const NO_CASTLING: [&str; 2] = [
     "rnbqk2r/pppp1ppp/5n2/4p3/1b2P3/2NP4/PPP2PPP/R1BQKBNR b - - 0 4",
 ];
 /// Writes everything of an explanation with the transcoder that [`fit`] makes.
-const SHOWN: [&str; 6] = [
-    "--transcoder",
-    "t.json",
-    "-o",
-    "page.html",
-    "--json",
-    "x.json",
-];
+const SHOWN: [&str; 5] = ["--transcoder", "t.json", "-o", "page.html", "--json"];
 
 /// Fits a small transcoder of a layer of the network built in.
 fn fit(folder: &Path, layer: &str) -> Command {
@@ -36,7 +29,7 @@ fn fit(folder: &Path, layer: &str) -> Command {
     command
         .args(["transcoder", "-o", "t.json", "--layer", layer, "--games"])
         .arg(games)
-        .args(["--positions", "80", "--features", "32"])
+        .args(["--limit", "80", "--features", "32"])
         .args(["--top-k", "4", "--steps", "20"]);
     command
 }

@@ -52,9 +52,9 @@ fn games_are_standard_pgn_that_begins_as_asked() {
     let folder = tempfile::tempdir().unwrap();
     newborn(folder.path());
     let arguments = [
-        "--games",
+        "--limit",
         "5",
-        "--opening",
+        "--moves",
         "1. e4 c5 2. Nf3",
         "--white-elo",
         "1400",
@@ -91,7 +91,10 @@ fn games_are_standard_pgn_that_begins_as_asked() {
         &[&arguments[..], &["--batch", "2", "--threads", "1"]].concat(),
     );
     assert_eq!(written, few);
-    let other = games(folder.path(), &[&arguments[..], &["--bf16"]].concat());
+    let other = games(
+        folder.path(),
+        &[&arguments[..], &["--precision", "bf16"]].concat(),
+    );
     assert_eq!(other.len(), 5);
     assert!(
         tag_of(&other[0], "Event").ends_with(", bf16"),
@@ -107,7 +110,7 @@ fn games_begin_with_the_lines_of_a_code_in_turn() {
     let table = "eco\tname\tpgn\nB00\tOwen\t1. e4 b6\nB01\tScandinavian\t1. e4 d5\n\
                  B00\tPirc\t1. e4 d6 2. d4 Nf6\n";
     std::fs::write(folder.path().join("b.tsv"), table).unwrap();
-    let arguments = ["--games", "4", "--eco", "b00", "--eco-table", "."];
+    let arguments = ["--limit", "4", "--eco", "b00", "--eco-table", "."];
     let written = games(folder.path(), &arguments);
     let openings = ["1. e4 b6", "1. e4 d6 2. d4 Nf6"].into_iter().cycle();
     for (game, opening) in written.iter().zip(openings) {
@@ -121,7 +124,7 @@ fn games_begin_with_the_lines_of_a_code_in_turn() {
 fn without_the_mask_games_end_with_what_is_illegal() {
     let folder = tempfile::tempdir().unwrap();
     newborn(folder.path());
-    let written = games(folder.path(), &["--games", "20", "--raw"]);
+    let written = games(folder.path(), &["--limit", "20", "--raw"]);
     let broken: Vec<&String> = written
         .iter()
         .filter(|game| tag_of(game, "Termination") == "rules infraction")
@@ -173,7 +176,7 @@ fn games_go_into_streams() {
     let folder = tempfile::tempdir().unwrap();
     newborn(folder.path());
     let write = |output: &str| {
-        let written = generate(folder.path(), &["--games", "6", "-o", output, "--json"]);
+        let written = generate(folder.path(), &["--limit", "6", "-o", output, "--json"]);
         assert!(written.status.success());
         written
     };
@@ -197,7 +200,7 @@ fn games_go_into_streams() {
     for line in String::from_utf8(file).unwrap().lines() {
         assert!(line.starts_with('[') || line.chars().count() < 80, "{line}");
     }
-    let script = "\"$0\" generate --net newborn.pt --games 100000 -o /dev/stdout | head -1";
+    let script = "\"$0\" generate --net newborn.pt --limit 100000 -o /dev/stdout | head -1";
     let mut shell = Command::new("sh");
     let shell = shell.current_dir(folder.path());
     let begun = std::time::Instant::now();
@@ -226,14 +229,14 @@ fn mistakes_are_told_in_one_line() {
     let xs = Path::new(env!("CARGO_MANIFEST_DIR")).join("nets/tessera-xs.pt");
     let xs = xs.to_str().unwrap();
     for (arguments, expected) in [
-        (&["--opening", "1. e4 Qd4"][..], "--opening"),
-        (&["--opening", "hello"], "--opening"),
-        (&["--opening", &long], "it reads up to 23 moves"),
-        (&["--pgn", "study.pgn"], "initial position"),
-        (&["--pgn", "none.pgn"], "none.pgn"),
+        (&["--moves", "1. e4 Qd4"][..], "--moves"),
+        (&["--moves", "hello"], "--moves"),
+        (&["--moves", &long], "it reads up to 23 moves"),
+        (&["--games", "study.pgn"], "initial position"),
+        (&["--games", "none.pgn"], "none.pgn"),
         (&["--eco", "F00"], "--eco"),
         (&["--eco", "b90"], "data/eco/b.tsv"),
-        (&["--eco", "B90", "--opening", "1. e4"], "--opening"),
+        (&["--eco", "B90", "--moves", "1. e4"], "--moves"),
         (&["--white-elo", "9000"], "--white-elo"),
         (&["--temperature=-1"], "--temperature"),
         (&["--top-p", "2"], "--top-p"),

@@ -37,7 +37,7 @@ fn write_network(folder: &Path, name: &str, scale: f64) {
 
 /// `train label --sample` with two networks.
 fn sample(folder: &Path, games: &str, policies: [&str; 2], arguments: &[&str]) -> Command {
-    let mut command = label(folder, &["--sample", games, "--device", "cpu"]);
+    let mut command = label(folder, &["--sample", "--limit", games, "--device", "cpu"]);
     for policy in policies {
         command.args(["--policy", policy]);
     }
@@ -65,7 +65,7 @@ fn games_need_no_engine() {
     let path = folder.path().join("out.pgn");
     let unjudged = |arguments: &[&str]| {
         let mut command = train(folder.path());
-        command.args(["label", "--sample", "12", "--unjudged"]);
+        command.args(["label", "--sample", "--limit", "12", "--unjudged"]);
         command.args([
             "--device",
             "cpu",
@@ -123,7 +123,7 @@ fn every_position_is_judged_and_ratings_reach_the_shard() {
         &people,
     ];
     let mut command = sample(folder.path(), "24", policies, &arguments);
-    command.args(["--max-plies", "40", "--processes", "2", "-o", "out.pgn"]);
+    command.args(["--max-plies", "40", "--jobs", "2", "-o", "out.pgn"]);
     let (said, errors) = succeed(command);
     assert_eq!(errors, "");
     assert_eq!(said["games"], 24);
@@ -169,7 +169,7 @@ fn every_position_is_judged_and_ratings_reach_the_shard() {
         pairs.insert((told("White"), told("Black")));
     }
     assert_eq!(pairs.len(), 4);
-    let findings = pack(folder.path(), "out.pgn", &["--noise"]);
+    let findings = pack(folder.path(), "out.pgn", &["--unscored-random"]);
     let histogram = |name: &str| -> Vec<(String, u64)> {
         let bars = findings[name].as_object().unwrap().iter();
         bars.map(|(bar, count)| (bar.clone(), count.as_u64().unwrap()))
@@ -191,7 +191,7 @@ fn sampling_goes_on_to_the_same_games() {
     goes_on_after_kills(folder.path(), |name| {
         let policies = ["one.pt,elo=1500", "other.pt"];
         let mut command = sample(folder.path(), "30", policies, &["--max-plies", "30"]);
-        command.args(["--processes", "2", "-o", name]);
+        command.args(["--jobs", "2", "-o", name]);
         command
     });
     // More games of the same kind: those that are there stay.
@@ -199,7 +199,7 @@ fn sampling_goes_on_to_the_same_games() {
     let before = texts(&path);
     let policies = ["one.pt,elo=1500", "other.pt"];
     let mut command = sample(folder.path(), "34", policies, &["--max-plies", "30"]);
-    command.args(["--processes", "1", "-o", "whole.pgn"]);
+    command.args(["--jobs", "1", "-o", "whole.pgn"]);
     let (said, _) = succeed(command);
     assert_eq!((&said["games"], &said["found"]), (&4.into(), &30.into()));
     assert_eq!(texts(&path)[..30], before);

@@ -20,6 +20,7 @@ fn readers<'a>(path: &'a str, output: &'a str, games: &'a str) -> [(bool, Vec<&'
             vec![
                 "label",
                 "--play",
+                "--limit",
                 "1",
                 "--openings",
                 path,
@@ -40,7 +41,7 @@ fn readers<'a>(path: &'a str, output: &'a str, games: &'a str) -> [(bool, Vec<&'
         (false, vec!["match-moves", path]),
         (
             false,
-            vec!["explain", "--pgn", path, "--ply", "1", "-o", output],
+            vec!["explain", "--games", path, "--ply", "1", "-o", output],
         ),
     ]
 }

@@ -48,9 +48,11 @@ fn every_command_spares_its_inputs() {
     let pack = ["pack", "IN", "--played", "-o", "OUT"];
     assert_refused(true, &games, &names(&folder, &games), &pack);
     let table = folder.write("puzzles.csv", "PuzzleId,FEN,Moves,Rating\n");
-    let play = ["label", "--play", "1", "--engine", TESSERA, "-o", "OUT"];
+    let play = [
+        "label", "--play", "--limit", "1", "--engine", TESSERA, "-o", "OUT",
+    ];
     let taught = format!("{network},elo=1500");
-    let sample = ["--sample", "1", "--policy", &taught];
+    let sample = ["--sample", "--limit", "1", "--policy", &taught];
     let fit = ["transcoder", "--layer", "1", "-o", "OUT"];
     let explain = ["explain", "--net", &network];
     for (is_train, input, arguments) in [
@@ -85,7 +87,7 @@ fn every_command_spares_its_inputs() {
         (
             true,
             &table,
-            [&fit[..], &["--games", &games, "--puzzles", "IN"]].concat(),
+            [&fit[..], &["--games", &games, "--themes", "IN"]].concat(),
         ),
         (false, &network, vec!["import", "IN", "-o", "OUT"]),
         (false, &network, vec!["export-lc0", "IN", "-o", "OUT"]),
@@ -99,11 +101,7 @@ fn every_command_spares_its_inputs() {
         (
             false,
             &games,
-            [
-                &explain[..],
-                &["--pgn", "IN", "--ply", "1", "--json", "OUT"],
-            ]
-            .concat(),
+            [&explain[..], &["--games", "IN", "--ply", "1", "-o", "OUT"]].concat(),
         ),
         (
             false,
@@ -121,7 +119,14 @@ fn outputs_of_one_command_are_files_of_their_own() {
     std::fs::create_dir(folder.at("folder")).unwrap();
     let output = folder.path("x");
     for other in [output.clone(), folder.path("folder/../x")] {
-        let said = failure(tessera(&["explain", "-o", &output, "--json", &other]));
+        let said = failure(tessera(&[
+            "review",
+            "-",
+            "--pgn",
+            &output,
+            "--puzzles",
+            &other,
+        ]));
         assert!(
             said.ends_with("would be one file: name another output"),
             "{said}"
@@ -140,7 +145,7 @@ fn files_that_are_written_beside_the_output_are_spared_too() {
     let games = folder.write("games.pgn", GAMES);
     let play = [
         "selfplay",
-        "--games",
+        "--limit",
         "1",
         "--backend",
         "uniform",

@@ -134,7 +134,7 @@ fn games_and_positions_to_label_and_to_begin_from() {
     let engine = [
         "--engine",
         TESSERA,
-        "--option",
+        "--set",
         "Backend=random",
         "--nodes",
         "4",
@@ -158,7 +158,15 @@ fn games_and_positions_to_label_and_to_begin_from() {
             assert!(said.contains(summary), "{name}: {said}");
         }
         let play = |path: &str| {
-            let play = ["--play", "2", "--max-plies", "4", "--openings", path];
+            let play = [
+                "--play",
+                "--limit",
+                "2",
+                "--max-plies",
+                "4",
+                "--openings",
+                path,
+            ];
             label(&[&play[..], &["--random-plies", "0"]].concat())
         };
         for said in through_pipes(&bytes, play) {

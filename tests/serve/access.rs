@@ -67,7 +67,7 @@ fn who_asks_too_often_is_told_when_to_come_again() {
 
 #[test]
 fn a_full_queue_sends_away() {
-    let server = Server::start(&["--parallel", "1", "--queue", "0"]);
+    let server = Server::start(&["--jobs", "1", "--queue", "0"]);
     let long = json!({"limits": {"movetime_ms": 20_000}}).to_string();
     let _running = server.send(&post("/v1/move", "", &long));
     // It needs a moment to begin.

@@ -72,7 +72,7 @@ fn events_have_names() {
 
 #[test]
 fn a_stream_that_waits_for_its_place_says_that_it_is_there() {
-    let server = Server::start(&["--parallel", "1", "--idle-seconds", "1"]);
+    let server = Server::start(&["--jobs", "1", "--idle-time", "1s"]);
     let long = json!({"limits": {"movetime_ms": 30_000}}).to_string();
     let running = server.send(&post("/v1/move", "", &long));
     sleep(Duration::from_millis(300));
@@ -115,7 +115,7 @@ fn a_stream_that_waits_for_its_place_says_that_it_is_there() {
 #[test]
 fn an_analysis_ends_when_its_client_leaves() {
     // One search at a time: the next begins when this one has ended.
-    let server = Server::start(&["--parallel", "1"]);
+    let server = Server::start(&["--jobs", "1"]);
     let body = json!({"limits": {"movetime_ms": 50_000}});
     let mut stream = server.send(&analysis("application/x-ndjson", body));
     assert_eq!(read_head(&mut stream).0, 200);
@@ -129,7 +129,7 @@ fn an_analysis_ends_when_its_client_leaves() {
 
 #[test]
 fn a_move_that_nobody_waits_for_is_not_thought_about() {
-    let server = Server::start(&["--parallel", "1"]);
+    let server = Server::start(&["--jobs", "1"]);
     let body = json!({"limits": {"movetime_ms": 50_000}}).to_string();
     let stream = server.send(&post("/v1/move", "", &body));
     sleep(Duration::from_millis(300));
@@ -141,7 +141,7 @@ fn a_move_that_nobody_waits_for_is_not_thought_about() {
 
 #[test]
 fn a_reader_who_does_not_read_holds_nobody_up() {
-    let server = Server::start(&["--parallel", "1"]);
+    let server = Server::start(&["--jobs", "1"]);
     let body = json!({"lines": 10, "limits": {"movetime_ms": 1000}});
     let _slow = server.send(&analysis("application/x-ndjson", body));
     let answer = server.json("/v1/move", &json!({"limits": {"nodes": 10}}).to_string());

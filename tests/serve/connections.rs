@@ -24,7 +24,7 @@ fn is_closed(stream: &mut TcpStream) -> bool {
 
 #[test]
 fn many_idle_connections_hold_nobody_up_and_are_closed() {
-    let server = Server::start(&["--idle-seconds", "3"]);
+    let server = Server::start(&["--idle-time", "3s"]);
     let mut idle: Vec<TcpStream> = (0..MANY).map(|_| server.connect()).collect();
     answers(&server);
     assert!(idle.iter_mut().all(is_closed));
@@ -33,7 +33,7 @@ fn many_idle_connections_hold_nobody_up_and_are_closed() {
 
 #[test]
 fn half_a_head_is_not_waited_for() {
-    let server = Server::start(&["--idle-seconds", "1"]);
+    let server = Server::start(&["--idle-time", "1s"]);
     let mut half = server.connect();
     half.write_all(b"POST /v1/eval HTTP/1.1\r\nHost: tess")
         .unwrap();
@@ -44,7 +44,7 @@ fn half_a_head_is_not_waited_for() {
 
 #[test]
 fn half_a_body_is_not_waited_for() {
-    let server = Server::start(&["--idle-seconds", "1"]);
+    let server = Server::start(&["--idle-time", "1s"]);
     let request = post("/v1/eval", "", "{\"moves\": []}");
     let mut stream = server.connect();
     stream
@@ -55,7 +55,7 @@ fn half_a_body_is_not_waited_for() {
 
 #[test]
 fn a_full_house_lets_the_next_in_when_somebody_leaves() {
-    let server = Server::start(&["--connections", "2", "--idle-seconds", "1"]);
+    let server = Server::start(&["--connections", "2", "--idle-time", "1s"]);
     let _idle: Vec<TcpStream> = (0..2).map(|_| server.connect()).collect();
     // It waits, and is served when they are closed.
     answers(&server);
@@ -63,7 +63,7 @@ fn a_full_house_lets_the_next_in_when_somebody_leaves() {
 
 #[test]
 fn who_reads_nothing_holds_nobody_up() {
-    let server = Server::start(&["--parallel", "1"]);
+    let server = Server::start(&["--jobs", "1"]);
     let body = json!({"lines": 10, "limits": {"movetime_ms": 3000}}).to_string();
     let request = post("/v1/analyse", "Accept: application/x-ndjson\r\n", &body);
     let slow: Vec<_> = (0..4).map(|_| server.send(&request)).collect();
@@ -78,7 +78,7 @@ fn who_reads_nothing_holds_nobody_up() {
 
 #[test]
 fn who_leaves_is_forgotten() {
-    let server = Server::start(&["--parallel", "1", "--streams", "4"]);
+    let server = Server::start(&["--jobs", "1", "--streams", "4"]);
     let body = json!({"limits": {"movetime_ms": 60_000}}).to_string();
     let request = post("/v1/analyse", "Accept: application/x-ndjson\r\n", &body);
     for _ in 0..4 {

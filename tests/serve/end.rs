@@ -48,7 +48,7 @@ fn a_request_that_runs_is_answered_before_the_end() {
 
 #[test]
 fn a_request_that_takes_too_long_is_cut_with_what_it_has() {
-    let mut server = Server::start(&["--parallel", "1", "--max-nodes", "1000000000"]);
+    let mut server = Server::start(&["--jobs", "1", "--max-nodes", "1000000000"]);
     let games = json!({"pgn": "1. e4 e5 2. Nf3", "nodes": 200_000_000}).to_string();
     let mut reviewing = server.send(&post("/v1/review", "", &games));
     let body = json!({"limits": {"movetime_ms": 60_000}}).to_string();
@@ -79,7 +79,7 @@ fn a_request_that_takes_too_long_is_cut_with_what_it_has() {
 /// Who is connected gets an answer that is whole, or none at all.
 #[test]
 fn under_load_every_request_is_answered_or_refused() {
-    let mut server = Server::start(&["--parallel", "2"]);
+    let mut server = Server::start(&["--jobs", "2"]);
     let body = json!({"limits": {"nodes": 300}}).to_string();
     let request = post("/v1/move", "", &body);
     let address = server.address.clone();

@@ -104,7 +104,7 @@ fn castling_in_chess960_is_king_takes_rook() {
 
 #[test]
 fn a_wrong_field_is_named() {
-    let server = Server::start(&["--max-nodes", "1000", "--max-seconds", "2"]);
+    let server = Server::start(&["--max-nodes", "1000", "--max-time", "2s"]);
     for (path, body, field) in [
         ("/v1/move", json!({"fen": "no fen"}), "fen"),
         ("/v1/move", json!({"fen": 3}), "fen"),

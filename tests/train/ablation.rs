@@ -82,7 +82,7 @@ fn variants_get_equal_time() {
     let workplace = workplace(6);
     let folder = workplace.path();
     prepare(folder);
-    succeed(ablate(folder, "out").args(["--minutes", "0.05"]));
+    succeed(ablate(folder, "out").args(["--time", "0.05m"]));
     let steps = std::fs::read_to_string(folder.join("out/steps.json")).unwrap();
     let steps: serde_json::Value = serde_json::from_str(&steps).unwrap();
     for variant in ["narrow", "wide"] {

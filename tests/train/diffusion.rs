@@ -23,7 +23,7 @@ pub fn configure(folder: &Path) {
 
 pub fn run(folder: &Path, output: &str, settings: &[&str]) -> std::process::Command {
     let mut command = train(folder);
-    command.args(["run", "--config", "diffusion.toml", "-o", output]);
+    command.args(["run", "diffusion.toml", "-o", output]);
     command.args(["--device", "cpu", "--threads", "1"]);
     for setting in settings {
         command.args(["--set", setting]);
@@ -34,8 +34,8 @@ pub fn run(folder: &Path, output: &str, settings: &[&str]) -> std::process::Comm
 /// What a network measures.
 fn told(folder: &Path, source: &str, config: &str) -> Value {
     let mut command = train(folder);
-    command.args(["eval", source, "--config", config, "--json"]);
-    command.args(["--samples", "100", "--device", "cpu"]);
+    command.args(["validate", source, config, "--json"]);
+    command.args(["--limit", "100", "--device", "cpu"]);
     serde_json::from_str(&succeed(&mut command)).unwrap()
 }
 
@@ -110,11 +110,11 @@ fn futures_are_decoded_measured_and_shown() {
     let folder = workplace.path();
     let network = network(folder);
     let mut imagine = train(folder);
-    imagine.args(["imagine", network, "--config", "run/config.toml", "--json"]);
+    imagine.args(["imagine", network, "run/config.toml", "--json"]);
     imagine.args([
         "--steps",
         "1,3",
-        "--samples",
+        "--limit",
         "40",
         "--device",
         "cpu",
@@ -213,7 +213,7 @@ fn a_denoiser_begins_by_playing_as_what_it_is_grown_from() {
         "data.group=1000",
     ];
     let mut command = train(folder);
-    command.args(["run", "--config", shipped.to_str().unwrap(), "-o", "run"]);
+    command.args(["run", shipped.to_str().unwrap(), "-o", "run"]);
     command.args(["--device", "cpu", "--threads", "1"]);
     for setting in settings {
         command.args(["--set", setting]);

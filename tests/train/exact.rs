@@ -92,7 +92,7 @@ fn a_run_killed_at_random_instants_ends_as_if_nothing_had_happened() {
 /// In bf16, on as many threads as a run has by default.
 fn in_bf16(folder: &Path, output: &str, optimizer: &str) -> Command {
     let mut command = train(folder);
-    command.args(["run", "--config", "tiny.toml", "-o", output]);
+    command.args(["run", "tiny.toml", "-o", output]);
     let kind = format!("optimizer.kind=\"{optimizer}\"");
     let precision = "precision=\"bf16\"";
     for set in [precision, "checkpoint_every=4", "validate_every=5", &kind] {
@@ -116,7 +116,7 @@ fn every_optimizer_goes_on_to_the_bit_in_bf16() {
             starts += 1;
             let mut command = in_bf16(folder, &resumed, optimizer);
             // A few steps each time.
-            let told = succeed(command.args(["--minutes", "0.0005"]));
+            let told = succeed(command.args(["--time", "0.0005m"]));
             if told.starts_with("finished") {
                 break;
             }

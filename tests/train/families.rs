@@ -68,14 +68,14 @@ fn imported_networks_are_measured_and_go_on_training() {
         let folder = workplace.path();
         import(&folder.join("net.pt"));
         configure(folder);
-        let eval = ["eval", "net.pt", "--json", "--device", "cpu"];
-        let measured = succeed(train(folder).args(eval).args(["--config", "net.toml"]));
+        let eval = ["validate", "net.pt", "--json", "--device", "cpu"];
+        let measured = succeed(train(folder).args(eval).args(["net.toml"]));
         let measured: serde_json::Value =
             serde_json::from_str(measured.lines().next_back().unwrap()).unwrap();
         let before = measured["policy"].as_f64().unwrap();
         assert!((0.0..=1.0).contains(&measured["policy_accuracy"].as_f64().unwrap()));
 
-        let run = ["run", "--config", "net.toml", "-o", "on", "--device", "cpu"];
+        let run = ["run", "net.toml", "-o", "on", "--device", "cpu"];
         succeed(train(folder).args(run));
         let lines = metrics(folder, "on");
         let validated = lines
@@ -87,15 +87,7 @@ fn imported_networks_are_measured_and_go_on_training() {
         // The run states its architecture itself: it resumes without the file.
         fs::remove_file(folder.join("net.pt")).unwrap();
         let more = ["--set", "steps=35"];
-        let config = [
-            "run",
-            "--config",
-            "on/config.toml",
-            "-o",
-            "on",
-            "--device",
-            "cpu",
-        ];
+        let config = ["run", "on/config.toml", "-o", "on", "--device", "cpu"];
         succeed(train(folder).args(config).args(more));
         succeed(train(folder).args(["export", "on", "-o", "on.pt"]));
         let metadata = tessera::network::backends::describe(
@@ -113,15 +105,7 @@ fn what_cannot_be_gone_on_with_is_told() {
     let folder = workplace.path();
     // A Chessformer does not grow out of a tower.
     import(&TOWER, &folder.join("net.pt"));
-    let words = [
-        "run",
-        "--config",
-        "tiny.toml",
-        "-o",
-        "on",
-        "--device",
-        "cpu",
-    ];
+    let words = ["run", "tiny.toml", "-o", "on", "--device", "cpu"];
     let refused = train(folder)
         .args(words)
         .args(["--set", "init=net.pt"])

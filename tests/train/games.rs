@@ -23,7 +23,7 @@ pub fn configure(folder: &Path) {
 
 pub fn run(folder: &Path, output: &str, settings: &[&str]) -> std::process::Command {
     let mut command = train(folder);
-    command.args(["run", "--config", "gpt.toml", "-o", output]);
+    command.args(["run", "gpt.toml", "-o", output]);
     command.args(["--device", "cpu", "--threads", "1"]);
     for setting in settings {
         command.args(["--set", setting]);
@@ -72,8 +72,8 @@ fn a_gpt_learns_games_and_goes_on_exactly() {
     // The file measures as its run does, and says how legal it is.
     let told = |source: &str| -> Value {
         let mut command = train(folder);
-        command.args(["eval", source, "--config", "whole/config.toml", "--json"]);
-        command.args(["--samples", "24"]);
+        command.args(["validate", source, "whole/config.toml", "--json"]);
+        command.args(["--limit", "24"]);
         serde_json::from_str(&succeed(&mut command)).unwrap()
     };
     let (run, file) = (told("whole"), told("gpt.pt"));
@@ -153,7 +153,7 @@ fn a_gpt_is_told_the_rules_from_some_step_on() {
     assert!((0.0..=1.0).contains(&of(last, "board_accuracy")), "{last}");
     // Whole and measured with its head, and other networks grow back without it.
     succeed(train(folder).args(["export", "told", "-o", "told.pt"]));
-    let eval = ["eval", "told.pt", "--config", "told/config.toml", "--json"];
+    let eval = ["validate", "told.pt", "told/config.toml", "--json"];
     let told: Value = serde_json::from_str(&succeed(train(folder).args(eval))).unwrap();
     assert!(of(&told, "board") > 0.0, "{told}");
     succeed(&mut run(folder, "back", &["init=\"told.pt\"", "steps=1"]));
@@ -223,7 +223,7 @@ fn what_is_for_other_networks_is_refused_by_its_key() {
     );
     for key in ["augment.hide_ratings", "loss.legality", "loss.board"] {
         let setting = format!("{key}=0.5");
-        let run = ["run", "--config", "tiny.toml", "--set", &setting];
+        let run = ["run", "tiny.toml", "--set", &setting];
         let told = fail(
             train(folder)
                 .args(run)

@@ -20,7 +20,7 @@ fn a_run_of_an_earlier_version_goes_on() {
     for name in ["config.toml", "games.shard"] {
         std::fs::copy(kept.join(name), folder.join(name)).unwrap();
     }
-    let words = ["run", "--config", "config.toml", "-o", "run", "--set"];
+    let words = ["run", "config.toml", "-o", "run", "--set"];
     let told =
         succeed(
             train(folder)

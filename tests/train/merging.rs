@@ -63,14 +63,7 @@ fn runs_and_files_are_averaged_into_one_network() {
         assert_eq!(training["merged"][place]["hash"], hash(file));
     }
     // It is measured like any other, and merged again.
-    let eval = [
-        "eval",
-        "both.pt",
-        "--config",
-        "tiny.toml",
-        "--device",
-        "cpu",
-    ];
+    let eval = ["validate", "both.pt", "tiny.toml", "--device", "cpu"];
     assert!(succeed(train(folder).args(eval)).contains("policy"));
     let again = [
         "merge", "both.pt", "run1.pt", "run2", "-o", "three.pt", "--name", "all",

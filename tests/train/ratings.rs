@@ -147,9 +147,13 @@ fn a_network_learns_what_players_of_a_rating_play() {
     std::fs::write(folder.join("rated.toml"), CONFIG).unwrap();
     succeed(train(folder).args(["pack", "games.pgn", "-o", "games.shard", "--played"]));
     let device = ["--device", "cpu", "--threads", "1"];
-    let run = ["run", "--config", "rated.toml", "-o", "run"];
+    let run = ["run", "rated.toml", "-o", "run"];
     succeed(train(folder).args(run).args(device));
-    let measured = succeed(train(folder).args(["eval", "run", "--json"]).args(device));
+    let measured = succeed(
+        train(folder)
+            .args(["validate", "run", "--json"])
+            .args(device),
+    );
     let measured: serde_json::Value =
         serde_json::from_str(measured.lines().next_back().unwrap()).unwrap();
     // Without ratings a third of the moves could be found.

@@ -48,7 +48,7 @@ fn two_processes_do_not_train_into_one_folder() {
     first.kill().unwrap();
     first.wait().unwrap();
     let mut second = run(folder, "shared");
-    succeed(second.args(["--steps", "1", "--minutes", "0.01"]));
+    succeed(second.args(["--steps", "1", "--time", "0.01m"]));
 }
 
 #[cfg(unix)]
@@ -148,7 +148,7 @@ fn a_full_disk_leaves_whole_checkpoints() {
     std::fs::create_dir(folder.join("full")).unwrap();
     let script = format!(
         "mount -t tmpfs -o size={} tmpfs full && \
-         {} run --config tiny.toml --device cpu --threads 1 -o full/run; status=$?; \
+         {} run tiny.toml --device cpu --threads 1 -o full/run; status=$?; \
          rm -f full/run/checkpoints/.unfinished*; cp -r full/run saved; exit $status",
         size * 5 / 2,
         env!("CARGO_BIN_EXE_train"),
@@ -178,7 +178,7 @@ fn a_run_that_nobody_watches_goes_on() {
     let folder = workplace.path();
     let mut unwatched = crate::cli::unread(">$pipe 2>&1", env!("CARGO_BIN_EXE_train"));
     unwatched
-        .args(["run", "--config", "tiny.toml", "-o", "run"])
+        .args(["run", "tiny.toml", "-o", "run"])
         .args(["--device", "cpu", "--threads", "1"])
         .env("RUST_LOG", "trace")
         .current_dir(folder);

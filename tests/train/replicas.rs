@@ -60,7 +60,7 @@ fn a_run_of_replicas_repeats_and_resumes_to_the_bit() {
         starts += 1;
         let mut command = run_on(folder, "resumed", 3);
         // A step or two each time.
-        let told = succeed(command.args(["--minutes", "0.0001"]));
+        let told = succeed(command.args(["--time", "0.0001m"]));
         if told.starts_with("finished") {
             break;
         }

@@ -109,7 +109,7 @@ pub fn run(folder: &Path, output: &str) -> Command {
 pub fn run_on(folder: &Path, output: &str, threads: usize) -> Command {
     let mut command = train(folder);
     let threads = threads.to_string();
-    command.args(["run", "--config", "tiny.toml", "-o", output]);
+    command.args(["run", "tiny.toml", "-o", output]);
     command.args(["--device", "cpu", "--threads", &threads]);
     command
 }

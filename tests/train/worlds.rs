@@ -23,7 +23,7 @@ pub fn configure(folder: &Path) {
 
 pub fn run(folder: &Path, output: &str, settings: &[&str]) -> Command {
     let mut command = train(folder);
-    command.args(["run", "--config", "world.toml", "-o", output]);
+    command.args(["run", "world.toml", "-o", output]);
     command.args(["--device", "cpu", "--threads", "2"]);
     for setting in settings {
         command.args(["--set", setting]);
@@ -58,8 +58,8 @@ fn a_world_model_learns_and_goes_on_exactly() {
     succeed(train(folder).args(["export", "whole", "-o", "world.pt"]));
     let told = |source: &str| -> Value {
         let mut command = train(folder);
-        command.args(["eval", source, "--config", "whole/config.toml", "--json"]);
-        command.args(["--samples", "24"]);
+        command.args(["validate", source, "whole/config.toml", "--json"]);
+        command.args(["--limit", "24"]);
         serde_json::from_str(&succeed(&mut command)).unwrap()
     };
     let (run, file) = (told("whole"), told("world.pt"));
@@ -115,7 +115,7 @@ fn a_world_model_grows_out_of_a_chessformer() {
     let folder = workplace.path();
     configure(folder);
     let mut tiny = train(folder);
-    succeed(tiny.args(["run", "--config", "tiny.toml", "-o", "tiny"]));
+    succeed(tiny.args(["run", "tiny.toml", "-o", "tiny"]));
     succeed(train(folder).args(["export", "tiny", "-o", "tiny.pt"]));
     let still = ["init=\"tiny.pt\"", "steps=1", "schedule.peak=0.0"];
     succeed(&mut run(folder, "world", &still));

@@ -7,9 +7,16 @@ from . import MatchError
 from .entrant import thinking
 from .game import Adjudication
 from .openings import Openings
-from .parser import count
+from .parser import count, seconds
 
 ENGINE_KEYS = "name, cmd, dir, proto (uci or xboard), option.NAME, and tc, time (or st), nodes or depth"
+
+
+# Names of the release before, for `Parser`.
+RENAMED = {
+    "--games": "--limit", "--concurrency": "--jobs", "--time": ("--time", "s"), "--st": ("--time", "s"),
+    "--margin": ("--margin", "s"), "--patience": ("--patience", "s"),
+}
 
 
 def numbers(names, counts):
@@ -35,14 +42,14 @@ def add_conditions(parser):
 
 def add_thinking(parser):
     add = parser.add_argument_group("thinking, where an engine has no limits of its own").add_argument
-    add("--time", "--st", metavar="SECONDS", help="seconds a move")
-    add("--nodes", help="nodes a move")
-    add("--depth", help="depth of each move")
+    add("--time", metavar="TIME", help="time a move, such as 500ms")
+    add("--nodes", metavar="N", help="nodes a move")
+    add("--depth", metavar="N", help="depth of each move")
     add("--tc", metavar="[MOVES/]SECONDS[+INCREMENT]", help="clock")
-    add("--margin", type=float, default=0.1, metavar="SECONDS",
-        help="over its time that lose no game (default 0.1)")
-    add("--patience", type=float, default=300, metavar="SECONDS",
-        help="until a move hangs, where no clock runs (default 300)")
+    add("--margin", type=seconds, default="100ms", metavar="TIME",
+        help="over its time that loses no game (default 100ms)")
+    add("--patience", type=seconds, default="5m", metavar="TIME",
+        help="until a move hangs, where no clock runs (default 5m)")
     add("--ponder", action="store_true", help="engines think on the opponent's time too")
 
 
@@ -93,6 +100,6 @@ def read_adjudication(options):
 
 def add_running(parser):
     add = parser.add_argument_group("running").add_argument
-    add("--concurrency", type=count, default=1, metavar="GAMES", help="games at once (default 1)")
+    add("--jobs", type=count, default=1, metavar="N", help="games at once (default 1)")
     add("--log", metavar="FILE", help="for what the engines say on standard error")
     add("--json", action="store_true", help="the result as one JSON object on standard output")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import math
 import os
 import re
@@ -9,6 +10,7 @@ import shlex
 from dataclasses import dataclass
 
 from . import MatchError
+from .parser import seconds
 
 # `st` is what other match tools call `time`.
 LIMITS = {"tc": "tc", "time": "time", "st": "time", "nodes": "nodes", "depth": "depth"}
@@ -124,15 +126,23 @@ def limits(settings):
     return {LIMITS[key]: value for key, value in settings.items() if key in LIMITS}
 
 
+def time(text):
+    """Seconds, with a unit or, as other match tools have them, without."""
+    try:
+        return float(text)
+    except ValueError:
+        return seconds(text)
+
+
 def thinking(limits):
     """Reads the texts of `tc`, `time`, `nodes` and `depth`."""
-    read = {"tc": TimeControl.parse, "time": float, "nodes": int, "depth": int}
+    read = {"tc": TimeControl.parse, "time": time, "nodes": int, "depth": int}
     values = {}
     for key, text in limits.items():
         if text is not None:
             try:
                 values[key] = read[key](text)
-            except ValueError:
+            except (ValueError, argparse.ArgumentTypeError):
                 kind = "time control: use [moves/]seconds[+increment]" if key == "tc" else "number"
                 raise MatchError(f"{key} `{text}` is no {kind}") from None
     clock = values.pop("tc", None)

@@ -1,16 +1,54 @@
 """The command line of a tool."""
 
 import argparse
+import re
+import sys
+
+UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
 
 
 class Parser(argparse.ArgumentParser):
-    """Tells a mistake in one line."""
+    """Tells a mistake in one line, and knows the names of the release before.
 
-    def __init__(self, description):
+    `renamed` has for an old option, which takes a value, the new one, or "" where the value is an
+    argument now; for a time also the unit that plain numbers had.
+    """
+
+    def __init__(self, description, renamed=None):
         super().__init__(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+        self.renamed = renamed or {}
 
     def error(self, message):
         self.exit(2, f"{self.prog}: error: {message}\n")
+
+    def parse_known_args(self, args=None, namespace=None):
+        words = list(sys.argv[1:] if args is None else args)
+        return super().parse_known_args(self.translated(words), namespace)
+
+    def translated(self, words):
+        """The words with today's names; tells of each that is old."""
+        end = words.index("--") if "--" in words else len(words)
+        new = []
+        left = words[:end]
+        while left:
+            word = left.pop(0)
+            name, equals, value = word.partition("=")
+            if name not in self.renamed:
+                new.append(word)
+                continue
+            now, unit = self.renamed[name], ""
+            if isinstance(now, tuple):
+                now, unit = now
+            if not equals and left:
+                value = left.pop(0)
+            old = [name, value] if value else [name]
+            value += unit * bool(re.fullmatch(r"[\d.]+", value))
+            today = [part for part in (now, value) if part]
+            if today != old:
+                print(f"{self.prog}: write {' '.join(today)} in place of {' '.join(old)}, "
+                      "which the next release will not know", file=sys.stderr)
+            new += today
+        return new + words[end:]
 
 
 def count(text):
@@ -18,3 +56,11 @@ def count(text):
     if not text.isdigit() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"`{text}` is no whole number above zero")
     return int(text)
+
+
+def seconds(text):
+    """Reads a time such as 500ms, 90s or 5m."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?|\.\d+)(ms|s|m|h)", text)
+    if not found:
+        raise argparse.ArgumentTypeError(f"`{text}` is no time, such as 500ms, 90s or 5m")
+    return float(found[1]) * UNITS[found[2]]

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tch::Device;
 use tessera::backend::CodeArguments;
+use tessera::command_line::TimeSpan;
 use tessera::output;
 use tessera::train::{
     Ablation, History, Override, Progress, RunOptions, TrainConfig, Trainer, table,
@@ -41,12 +42,12 @@ pub struct Ablate {
     /// Set a key of the base, such as batch=256; may be repeated.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<Override>,
-    /// Train each variant for this many minutes, with its schedule fitted to its
-    /// speed, instead of the same number of steps.
-    #[arg(long)]
-    minutes: Option<f64>,
-    /// Train only this variant; may be repeated.
-    #[arg(long, value_name = "VARIANT")]
+    /// Train each variant for this time, with its schedule fitted to its speed, instead
+    /// of the same number of steps.
+    #[arg(long, value_name = "TIME", value_parser = TimeSpan::positive)]
+    time: Option<TimeSpan>,
+    /// Train only these variants, with commas between them.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
     only: Vec<String>,
     /// Folder of the shards, in place of the configuration's folders; shards are
     /// matched by name.
@@ -73,7 +74,8 @@ impl Ablate {
     pub fn run(self) -> anyhow::Result<()> {
         output::check_folder(&self.output)?;
         let ablation = Ablation::read(&self.file)?;
-        let minutes = self.minutes.or(ablation.minutes);
+        let minutes = self.time.map(|time| time.0.as_secs_f64() / 60.0);
+        let minutes = minutes.or(ablation.minutes);
         for name in &self.only {
             if !ablation
                 .variants
@@ -169,7 +171,7 @@ impl Ablate {
         }
         let seconds = minutes * 60.0;
         let limit = Duration::try_from_secs_f64(seconds * TRIAL)
-            .context("--minutes must be a positive number")?;
+            .context("the time of a variant must be a positive number of minutes")?;
         std::fs::create_dir_all(&self.output)
             .with_context(|| format!("cannot create {}", self.output.display()))?;
         let trial = tempfile::tempdir_in(&self.output)?;

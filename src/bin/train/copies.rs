@@ -14,8 +14,13 @@ pub struct CopiesCommand {
     /// Games in PGN, such as `tessera generate` writes; also gzip or zstd.
     #[arg(required = true, value_name = "GAMES")]
     games: Vec<PathBuf>,
-    /// A shard with the games that they are compared with; any number of times.
-    #[arg(long = "data", required = true, value_name = "SHARD")]
+    /// Shards with the games that they are compared with, with commas between them.
+    #[arg(
+        long = "data",
+        required = true,
+        value_name = "SHARD",
+        value_delimiter = ','
+    )]
     data: Vec<PathBuf>,
     /// Print one JSON object instead of a table.
     #[arg(long)]

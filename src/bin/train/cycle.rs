@@ -30,9 +30,9 @@ pub struct Loop {
     /// The loop's configuration. A loop whose store and folder are there goes on.
     #[arg(value_name = "FILE.toml")]
     config: PathBuf,
-    /// Processors that the workers share; by default all.
+    /// Threads that the workers share; by default one for each processor.
     #[arg(long, value_name = "N")]
-    processors: Option<usize>,
+    threads: Option<usize>,
     /// Print one JSON object as the last line.
     #[arg(long)]
     json: bool,
@@ -96,7 +96,7 @@ impl Loop {
 
     fn workers(&self, config: &CycleConfig, logs: &Path) -> Vec<Process> {
         let all = || std::thread::available_parallelism().map_or(1, usize::from);
-        let processors = self.processors.unwrap_or_else(all).max(1);
+        let processors = self.threads.unwrap_or_else(all).max(1);
         let end = config.generations;
         let until = config.reanalysers.as_ref().and_then(|it| it.until);
         let until = end.into_iter().chain(until).min();

@@ -10,11 +10,11 @@ use tessera::train::Launch;
 #[derive(Args, Clone, Debug)]
 pub struct DeviceArguments {
     /// Device: auto, cpu, cuda or cuda:1.
-    #[arg(long, default_value_t)]
+    #[arg(long, default_value_t, value_name = "DEVICE")]
     device: DeviceChoice,
     /// Threads that decode samples; on the CPU each also trains on its part of every
     /// batch. By default all. A run repeats bit for bit with the same number.
-    #[arg(long)]
+    #[arg(long, value_name = "N")]
     threads: Option<usize>,
 }
 

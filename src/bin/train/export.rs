@@ -24,23 +24,23 @@ pub struct Export {
     #[arg(short, long, value_name = "OUT.pt")]
     output: PathBuf,
     /// The network's name; by default the run's.
-    #[arg(long, value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     name: Option<String>,
     /// Floating-point format in which parameters are stored.
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     precision: ExportPrecision,
     /// Output that ranks moves; by default q, or the network file's.
-    #[arg(long, value_parser = ["q", "wdl", "st"])]
+    #[arg(long, value_name = "OUTPUT", value_parser = ["q", "wdl", "st"])]
     search_value: Option<String>,
     /// Export the last weights, not their average.
     #[arg(long)]
     last: bool,
     /// Note on the training data, for the network's card.
-    #[arg(long, value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
     note: Option<String>,
     /// Licence of the weights, as an SPDX expression; by default
     /// GPL-3.0-or-later, or the network file's.
-    #[arg(long, value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "LICENCE", value_parser = NonEmptyStringValueParser::new())]
     licence: Option<String>,
 }
 

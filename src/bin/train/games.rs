@@ -26,9 +26,10 @@ pub struct GamesArguments {
     /// Stop games after this many plies, the opening included.
     #[arg(long, value_name = "PLIES", value_parser = clap::value_parser!(u16).range(1..))]
     max_plies: Option<u16>,
-    /// Folders of Syzygy tablebases, which end games at their result.
+    /// Folders of Syzygy tablebases, which end games at their result, as the UCI option
+    /// SyzygyPath has them.
     #[arg(long, value_name = "FOLDERS")]
-    tablebase: Option<String>,
+    syzygy: Option<String>,
 }
 
 /// How many games an earlier run finished, to follow the number of the new ones.
@@ -45,7 +46,7 @@ impl GamesArguments {
         !self.openings.is_empty()
             || self.random_plies.is_some()
             || self.max_plies.is_some()
-            || self.tablebase.is_some()
+            || self.syzygy.is_some()
     }
 
     /// The files of the openings.
@@ -70,9 +71,9 @@ impl GamesArguments {
 
     /// The tablebases, all of which must be there.
     pub fn tablebase(&self) -> anyhow::Result<Tablebase> {
-        let tablebase = Tablebase::new(self.tablebase.as_deref().unwrap_or_default());
+        let tablebase = Tablebase::new(self.syzygy.as_deref().unwrap_or_default());
         if let Some(problem) = tablebase.inventory().problems.first() {
-            bail!("--tablebase: {problem}");
+            bail!("--syzygy: {problem}");
         }
         Ok(tablebase)
     }

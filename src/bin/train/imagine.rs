@@ -25,24 +25,29 @@ pub struct Imagine {
     /// Networks that imagine nothing are measured by their first move.
     #[arg(value_name = "RUN")]
     source: PathBuf,
+    /// Take the validation games of this configuration.
+    #[arg(value_name = "FILE.toml")]
+    config: PathBuf,
     #[command(flatten)]
     code: CodeArguments,
-    /// Take the validation games of this configuration.
-    #[arg(long, value_name = "FILE.toml")]
-    config: PathBuf,
     /// Evaluations of each position: one or several numbers, with commas between them.
-    #[arg(long, value_delimiter = ',', default_value = "1,2,5,10,20")]
+    #[arg(
+        long,
+        value_name = "N",
+        value_delimiter = ',',
+        default_value = "1,2,5,10,20"
+    )]
     steps: Vec<usize>,
     /// Most plies that are imagined; 0 stands for all that the network can.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, value_name = "PLIES", default_value_t = 0)]
     horizon: usize,
     /// How much it counts what candidates lead to, in networks that weigh them: what a change
     /// of W − L by 1 adds to a move's logit, in tenths; 0 weighs none.
     #[arg(long, value_name = "TENTHS", default_value_t = Decoding::default().trust)]
     trust: u16,
     /// Number of positions.
-    #[arg(long, default_value_t = 2000)]
-    samples: usize,
+    #[arg(long, value_name = "N", default_value_t = 2000)]
+    limit: usize,
     /// Print one JSON object for each number of steps.
     #[arg(long)]
     json: bool,
@@ -120,7 +125,7 @@ impl Imagine {
             examples,
             &config.data,
             Split::Validation,
-            batch.min(self.samples.max(1)),
+            batch.min(self.limit.max(1)),
             Cursor::default(),
             RankShard::WHOLE,
             self.device.threads(),
@@ -130,7 +135,7 @@ impl Imagine {
             let batch = batch?;
             count += batch.columns.len();
             batches.push(batch);
-            if count >= self.samples {
+            if count >= self.limit {
                 break;
             }
         }

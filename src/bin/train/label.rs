@@ -1,8 +1,6 @@
 //! `train label`: labels games and positions with another engine.
 
-use super::games::{
-    GamesArguments, RANDOM_PLIES, from_before, make_folder, name_and_value, number_that, share,
-};
+use super::games::{GamesArguments, RANDOM_PLIES, from_before, make_folder, name_and_value, share};
 use super::policies::{PolicyArguments, PolicyOptions, policy};
 use anyhow::bail;
 use clap::{ArgGroup, Args};
@@ -12,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tessera::adjudication::{Adjudication, DrawRule, ResignRule};
+use tessera::command_line::TimeSpan;
 use tessera::data::pgn::Journal;
 use tessera::engine::{EngineCommand, Limit};
 use tessera::error_report::tell;
@@ -23,19 +22,22 @@ use tessera::{output, overwrite, progress};
 #[command(group(ArgGroup::new("source").args(["inputs", "play", "sample"]).required(true)))]
 #[command(group(ArgGroup::new("networks").args(["policies"])))]
 #[command(group(ArgGroup::new("played").args(["play", "sample"])))]
-#[command(group(ArgGroup::new("limit").args(["nodes", "depth", "movetime"])))]
+#[command(group(ArgGroup::new("effort").args(["nodes", "depth", "time"])))]
 pub struct Label {
     /// Games (PGN) and positions (FEN or EPD) to label, plain or compressed; they may
     /// come through a pipe, such as /dev/stdin.
     #[arg(value_name = "IN")]
     inputs: Vec<PathBuf>,
-    /// Let the engine play this many games against itself instead.
-    #[arg(long, value_name = "GAMES")]
-    play: Option<u64>,
-    /// Sample this many games from the policies of networks (--policy) instead, one
+    /// Let the engine play --limit games against itself instead.
+    #[arg(long, requires = "limit")]
+    play: bool,
+    /// Sample --limit games from the policies of networks (--policy) instead, one
     /// evaluation a move. The engine scores every position after the opening.
-    #[arg(long, value_name = "GAMES", requires = "policies")]
-    sample: Option<u64>,
+    #[arg(long, requires_all = ["limit", "policies"])]
+    sample: bool,
+    /// With --play or --sample: the number of games.
+    #[arg(long, value_name = "N", requires = "played")]
+    limit: Option<u64>,
     /// With --sample: a network to sample moves from; may be repeated. White and
     /// Black are drawn for each game. Temperatures above 1 (the default) flatten
     /// the policy. The rating goes to the games' tags and to networks that take
@@ -50,7 +52,7 @@ pub struct Label {
     /// With --sample: ask no engine. Such games teach moves and results alone, as `train
     /// pack --played` reads them.
     #[arg(long, requires = "sample", conflicts_with_all = [
-        "engine", "options", "nodes", "depth", "movetime", "multipv", "line", "resign", "draw",
+        "engine", "options", "nodes", "depth", "time", "multipv", "line", "resign", "draw",
     ])]
     unjudged: bool,
     #[command(flatten)]
@@ -62,38 +64,38 @@ pub struct Label {
     /// The engine: a path, or a name on PATH.
     #[arg(long, default_value = "stockfish", value_name = "PROGRAM")]
     engine: PathBuf,
-    /// Set an option of the engine; may be repeated.
-    #[arg(long = "option", value_name = "NAME=VALUE", value_parser = name_and_value)]
+    /// Set a UCI option of the engine; may be repeated.
+    #[arg(long = "set", value_name = "OPTION=VALUE", value_parser = name_and_value)]
     options: Vec<(String, String)>,
     /// Engine processes; by default one for each processor.
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
-    processes: Option<u16>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
     /// Search this many nodes of each position (by default 5000).
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     nodes: Option<u64>,
     /// Search each position to this depth.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     depth: Option<u32>,
-    /// Search each position for this many milliseconds.
-    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
-    movetime: Option<u64>,
+    /// Search each position for this time.
+    #[arg(long, value_name = "TIME", value_parser = TimeSpan::positive)]
+    time: Option<TimeSpan>,
     /// Moves scored in each position; with more than one, `train pack
     /// --alternatives` makes the policy target a distribution.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
     multipv: u32,
     /// Plies of the engine's line to write where another move was played.
     #[arg(long, default_value_t = 4, value_name = "PLIES")]
     line: usize,
-    /// Restart the engine if it does not answer this many seconds after its search
-    /// should have ended.
-    #[arg(long, default_value_t = 60.0, value_parser = positive)]
-    timeout: f64,
+    /// Restart the engine if it does not answer this long after its search should have
+    /// ended.
+    #[arg(long, value_name = "TIME", default_value = "1m", value_parser = TimeSpan::positive)]
+    timeout: TimeSpan,
     /// Share of the positions of games to score.
-    #[arg(long, default_value_t = 1.0, value_parser = share, conflicts_with = "played")]
+    #[arg(long, value_name = "SHARE", default_value_t = 1.0, value_parser = share, conflicts_with = "played")]
     share: f64,
     /// Probability that a move is random instead of the engine's; pack such games
-    /// with `train pack --noise`.
-    #[arg(long, default_value_t = 0.0, value_name = "P", value_parser = share, requires = "play")]
+    /// with `train pack --unscored-random`.
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE", value_parser = share, requires = "play")]
     random_moves: f64,
     /// A side resigns after MOVES of its moves in a row with a score of -CP or less.
     #[arg(long, value_name = "MOVES,CP", value_parser = resign_rule, requires = "played")]
@@ -105,7 +107,7 @@ pub struct Label {
     #[command(flatten)]
     games: GamesArguments,
     /// Seed of all random choices.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
     seed: u64,
     /// Print one JSON object as the last line.
     #[arg(long)]
@@ -132,9 +134,8 @@ impl Label {
             },
             limit: self.limit(),
             multipv: self.multipv,
-            patience: Duration::try_from_secs_f64(self.timeout)?
-                .saturating_add(Duration::from_millis(self.movetime.unwrap_or_default())),
-            processes: self.processes.map_or_else(
+            patience: self.timeout.0 + self.time.map_or(Duration::ZERO, |time| time.0),
+            processes: self.jobs.map_or_else(
                 || std::thread::available_parallelism().map_or(1, usize::from),
                 usize::from,
             ),
@@ -169,15 +170,16 @@ impl Label {
     }
 
     fn limit(&self) -> Limit {
-        match (self.nodes, self.depth, self.movetime) {
+        match (self.nodes, self.depth, self.time) {
             (_, Some(depth), _) => Limit::Depth(depth),
-            (_, _, Some(time)) => Limit::Time(Duration::from_millis(time)),
+            (_, _, Some(time)) => Limit::Time(time.0),
             (nodes, ..) => Limit::Nodes(nodes.unwrap_or(5000)),
         }
     }
 
     fn source(&self, processes: usize) -> anyhow::Result<GameSource> {
-        if let Some(games) = self.sample {
+        let games = self.limit.unwrap_or_default();
+        if self.sample {
             return Ok(GameSource::Sample(SampledGames {
                 games,
                 players: self.networks.players(&self.policies, processes)?,
@@ -188,7 +190,7 @@ impl Label {
                 judged: !self.unjudged,
             }));
         }
-        if let Some(games) = self.play {
+        if self.play {
             return Ok(GameSource::Play(Play {
                 games,
                 openings: self.games.openings(RANDOM_PLIES, self.seed)?,
@@ -197,9 +199,7 @@ impl Label {
             }));
         }
         if self.games.is_given() {
-            bail!(
-                "--openings, --random-plies, --max-plies and --tablebase need --play or --sample"
-            );
+            bail!("--openings, --random-plies, --max-plies and --syzygy need --play or --sample");
         }
         Ok(GameSource::Files {
             paths: self.inputs.clone(),
@@ -289,12 +289,4 @@ fn numbers<const COUNT: usize>(text: &str) -> Result<[i32; COUNT], String> {
             "write {COUNT} whole numbers with commas between them"
         )),
     }
-}
-
-/// The longest timeout, in seconds.
-const A_DAY: f64 = 86_400.0;
-
-fn positive(text: &str) -> Result<f64, String> {
-    let rule = "positive, and a day at most";
-    number_that(text, |it| *it > 0.0 && *it <= A_DAY, rule)
 }

@@ -7,9 +7,7 @@ mod ablate;
 mod console;
 mod copies;
 mod cycle;
-mod describe;
 mod device;
-mod eval;
 mod export;
 mod games;
 mod imagine;
@@ -21,15 +19,18 @@ mod report;
 mod run;
 mod scheduling;
 mod selfplay;
+mod size;
 mod source;
 mod stats;
 mod transcoder;
+mod validate;
 mod vocabulary;
 mod worker;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use mimalloc::MiMalloc;
 use std::process::ExitCode;
+use tessera::command_line::{Group, Now, OldName, parse};
 use tessera::{error_report, manual};
 use worker::Searcher;
 
@@ -38,6 +39,66 @@ use worker::Searcher;
 /// fragment it: resident memory grows without end.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
+
+/// The commands in groups, as the help lists them.
+const GROUPS: [Group; 4] = [
+    (
+        "Data",
+        &["label", "selfplay", "pack", "stats", "vocabulary", "copies"],
+    ),
+    (
+        "Training",
+        &["run", "size", "export", "merge", "ablate", "transcoder"],
+    ),
+    ("Loop", &["loop", "actor", "reanalyser", "learner", "gate"]),
+    ("Measuring", &["validate", "imagine", "report"]),
+];
+
+/// Names of the release before.
+const OLD_NAMES: [OldName; 34] = [
+    OldName::new("validate", "eval", Now::Command),
+    OldName::new("size", "describe", Now::Command),
+    OldName::new("validate", "--config", Now::Last),
+    OldName::new("validate", "--samples", Now::Words(&["--limit"])),
+    OldName::new("imagine", "--config", Now::Last),
+    OldName::new("imagine", "--samples", Now::Words(&["--limit"])),
+    OldName::new("size", "--config", Now::First),
+    OldName::new("run", "--config", Now::First),
+    OldName::new("run", "--minutes", Now::Time("--time", "m")),
+    OldName::new("run", "--timeout", Now::Time("--timeout", "s")),
+    OldName::new("ablate", "--minutes", Now::Time("--time", "m")),
+    OldName::new("loop", "--processors", Now::Words(&["--threads"])),
+    OldName::new("actor", "--config", Now::First),
+    OldName::new("reanalyser", "--config", Now::First),
+    OldName::new("gate", "--config", Now::First),
+    OldName::new("learner", "--config", Now::First),
+    OldName::new("learner", "--timeout", Now::Time("--timeout", "s")),
+    OldName::new("pack", "--limit-games", Now::Words(&["--limit"])),
+    OldName::new("pack", "--noise", Now::Words(&["--unscored-random"])),
+    OldName::new(
+        "label",
+        "--play",
+        Now::WordsBeforeNumber(&["--play", "--limit"]),
+    ),
+    OldName::new(
+        "label",
+        "--sample",
+        Now::WordsBeforeNumber(&["--sample", "--limit"]),
+    ),
+    OldName::new("label", "--processes", Now::Words(&["--jobs"])),
+    OldName::new("label", "--movetime", Now::Time("--time", "ms")),
+    OldName::new("label", "--timeout", Now::Time("--timeout", "s")),
+    OldName::new("label", "--option", Now::Words(&["--set"])),
+    OldName::new("label", "--tablebase", Now::Words(&["--syzygy"])),
+    OldName::new("selfplay", "--games", Now::Words(&["--limit"])),
+    OldName::new("selfplay", "--concurrency", Now::Words(&["--jobs"])),
+    OldName::new("selfplay", "--resign", Now::Words(&["--resign-below"])),
+    OldName::new("selfplay", "--tablebase", Now::Words(&["--syzygy"])),
+    OldName::new("transcoder", "--games", Now::List("")),
+    OldName::new("transcoder", "--positions", Now::Words(&["--limit"])),
+    OldName::new("transcoder", "--rate", Now::Words(&["--learning-rate"])),
+    OldName::new("transcoder", "--puzzles", Now::Words(&["--themes"])),
+];
 
 /// The trainer of Tessera: games in, networks out.
 #[derive(Parser)]
@@ -72,11 +133,11 @@ enum Command {
     /// The worker of a loop that lets networks pass by a match.
     Gate(worker::Searching),
     /// Print the size of an architecture.
-    Describe(describe::Describe),
+    Size(size::Size),
     /// Train a network, or resume training it.
     Run(run::Run),
     /// Evaluate a run's network on the validation games.
-    Eval(eval::Eval),
+    Validate(validate::Validate),
     /// Count how far games follow those of the data move by move.
     Copies(copies::CopiesCommand),
     /// Measure how well a network imagines the future.
@@ -97,7 +158,7 @@ enum Command {
 
 fn main() -> ExitCode {
     console::show_warnings();
-    let outcome = match Arguments::parse().command {
+    let outcome = match parse::<Arguments>(&GROUPS, &OLD_NAMES).command {
         Command::Pack(pack) => pack.run(),
         Command::Stats(stats) => stats.run(),
         Command::Vocabulary(vocabulary) => vocabulary.run(),
@@ -108,9 +169,9 @@ fn main() -> ExitCode {
         Command::Reanalyser(it) => return worker::end(it.run(Searcher::Reanalyser)),
         Command::Learner(it) => return worker::end(it.run()),
         Command::Gate(it) => return worker::end(it.run(Searcher::Gate)),
-        Command::Describe(describe) => describe.run(),
+        Command::Size(size) => size.run(),
         Command::Run(run) => run.run(),
-        Command::Eval(eval) => eval.run(),
+        Command::Validate(validate) => validate.run(),
         Command::Copies(copies) => copies.run(),
         Command::Imagine(imagine) => imagine.run(),
         Command::Export(export) => export.run(),

@@ -28,15 +28,15 @@ pub struct Merge {
     #[arg(
         long,
         value_delimiter = ',',
-        value_name = "WEIGHTS",
+        value_name = "WEIGHT",
         allow_negative_numbers = true
     )]
     weights: Option<Vec<f64>>,
     /// The network's name; by default its file's.
-    #[arg(long, value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     name: Option<String>,
     /// Floating-point format in which parameters are stored.
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     precision: ExportPrecision,
     /// Take the last weights of runs, not their averages.
     #[arg(long)]

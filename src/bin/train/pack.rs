@@ -35,26 +35,27 @@ pub struct Pack {
     output: PathBuf,
     /// What a score after a move refers to: the move, by the engine that chose it
     /// (chooser), or the position after it, by an analysis (analysis).
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, value_name = "REFERENCE")]
     evals: Option<EvalRefersTo>,
     /// Make every move of the games a policy target, as for human games.
-    #[arg(long, conflicts_with = "noise")]
+    #[arg(long, conflicts_with = "unscored_random")]
     played: bool,
-    /// The games contain injected random moves: those without a score.
+    /// Moves without a score are random, as `train label --random-moves` injects them: none
+    /// becomes a target.
     #[arg(long, requires = "evals")]
-    noise: bool,
+    unscored_random: bool,
     /// The curve from the engines' scores to values.
-    #[arg(long, value_enum, default_value = "lichess")]
+    #[arg(long, value_enum, default_value = "lichess", value_name = "CURVE")]
     curve: Curve,
     /// Merge the scored moves of a position (`train label --multipv`) into one
     /// policy target: a softmax of their chances of winning at this temperature,
     /// such as 0.05.
-    #[arg(long, value_name = "TEMPERATURE", value_parser = temperature, requires = "evals")]
+    #[arg(long, value_name = "T", value_parser = temperature, requires = "evals")]
     alternatives: Option<f32>,
     /// Leave out games that reach a position of these puzzles (CSV in Lichess's
     /// format) or test suites (EPD, or FEN on each line), plain or compressed with
-    /// gzip or zstd; may be repeated.
-    #[arg(long, value_name = "FILE")]
+    /// gzip or zstd, with commas between them.
+    #[arg(long, value_name = "FILE", value_delimiter = ',')]
     without: Vec<PathBuf>,
     /// Leave out the share of games that `data.validation` of this size would keep
     /// for validation; a hash of a game's moves decides.
@@ -94,14 +95,14 @@ pub struct Pack {
     #[arg(long, value_name = "A..B", value_parser = range, requires = "networks")]
     cut: Option<(usize, usize)>,
     /// With --teacher: seed of all random choices.
-    #[arg(long, default_value_t = 0, requires = "networks")]
+    #[arg(long, value_name = "SEED", default_value_t = 0, requires = "networks")]
     seed: u64,
     /// Stop at the first unusable game or record instead of skipping it.
     #[arg(long)]
     strict: bool,
     /// Read at most this many games.
     #[arg(long, value_name = "N")]
-    limit_games: Option<usize>,
+    limit: Option<usize>,
 }
 
 impl Pack {
@@ -110,7 +111,7 @@ impl Pack {
         let rules = TargetRules {
             evals: self.evals,
             played: self.played,
-            noise: self.noise,
+            noise: self.unscored_random,
             curve: self.curve,
             alternatives: self.alternatives,
         };
@@ -129,7 +130,7 @@ impl Pack {
         let options = PackOptions {
             held_out: held_out(&self.without)?,
             hold_out: self.hold_out,
-            limit: self.limit_games,
+            limit: self.limit,
             is_strict: self.strict,
         };
         let progress = self.progress()?;

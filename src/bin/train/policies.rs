@@ -10,6 +10,7 @@ use tessera::backend::{
     Backend, BackendOptions, CodeArguments, Devices, Metadata, NetworkOptions, PlanesSpec,
     Precision,
 };
+use tessera::command_line::network_file;
 use tessera::label::PolicyPlayer;
 use tessera::network::backends;
 
@@ -22,10 +23,16 @@ pub struct PolicyArguments {
     #[command(flatten)]
     code: CodeArguments,
     /// Device that runs the networks: auto, cpu, cuda, cuda:1 or several.
-    #[arg(long, default_value_t, requires = "networks")]
+    #[arg(long, default_value_t, value_name = "DEVICE", requires = "networks")]
     device: Devices,
     /// Number format that the networks run in.
-    #[arg(long, value_enum, default_value_t, requires = "networks")]
+    #[arg(
+        long,
+        value_enum,
+        default_value_t,
+        value_name = "FORMAT",
+        requires = "networks"
+    )]
     precision: Precision,
 }
 
@@ -103,7 +110,7 @@ pub fn policy(text: &str) -> Result<PolicyOptions, String> {
         Ok(())
     })?;
     Ok(PolicyOptions {
-        net,
+        net: network_file(&net.to_string_lossy())?,
         temperature,
         rating,
     })

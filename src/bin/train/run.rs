@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tch::Device;
 use tessera::backend::CodeArguments;
+use tessera::command_line::TimeSpan;
 use tessera::error_report::tell;
 use tessera::train::{
     Launch, Override, Progress, RunOptions, Summary, TrainConfig, Trainer, World,
@@ -32,7 +33,7 @@ const INTERRUPTED: i32 = 130;
 #[derive(Args)]
 pub struct Run {
     /// The run's configuration.
-    #[arg(long, value_name = "FILE.toml")]
+    #[arg(value_name = "FILE.toml")]
     config: PathBuf,
     /// Set a key of the configuration, such as optimizer.beta1=0.95 or
     /// data.shards.0.rate=0.5; may be repeated.
@@ -42,19 +43,19 @@ pub struct Run {
     #[arg(short, long, value_name = "FOLDER")]
     output: Option<PathBuf>,
     /// Number of steps, in place of the configuration's.
-    #[arg(long)]
+    #[arg(long, value_name = "N")]
     steps: Option<u64>,
     /// Folder of the shards, in place of the configuration's folders; shards are
     /// matched by name.
     #[arg(long, value_name = "FOLDER")]
     shards: Option<PathBuf>,
-    /// Stop after this many minutes, with a checkpoint to resume from.
-    #[arg(long)]
-    minutes: Option<f64>,
+    /// Stop after this time, with a checkpoint to resume from.
+    #[arg(long, value_name = "TIME")]
+    time: Option<TimeSpan>,
     /// With several processes: how long each waits for the others before it gives
     /// up.
-    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
-    timeout: u64,
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = TimeSpan::positive)]
+    timeout: TimeSpan,
     #[command(flatten)]
     code: CodeArguments,
     #[command(flatten)]
@@ -79,11 +80,7 @@ impl Run {
                 .output
                 .unwrap_or_else(|| PathBuf::from("runs").join(&config.name)),
             threads,
-            time: self
-                .minutes
-                .map(|minutes| Duration::try_from_secs_f64(minutes * 60.0))
-                .transpose()
-                .context("--minutes must be a positive number")?,
+            time: self.time.map(|time| time.0),
             stop: stop_when_interrupted(STOPPING)?,
         };
         output::check_folder(&options.folder)?;
@@ -93,8 +90,7 @@ impl Run {
                 train(&config, &mut trainer, &options)?
             }
             Some(launch) => {
-                let timeout = Duration::from_secs(self.timeout);
-                let world = World::join(&launch, device, timeout)?;
+                let world = World::join(&launch, device, self.timeout.0)?;
                 let trained = train_together(&config, world, &options, device);
                 let (rank, size) = (launch.rank, launch.size);
                 let summary = trained.with_context(|| format!("process {rank} of {size}"))?;

@@ -10,9 +10,8 @@ use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
-use tessera::backend::{
-    BackendKind, BackendOptions, CodeArguments, Devices, NetworkOptions, Precision,
-};
+use tessera::backend::BackendOptions;
+use tessera::command_line::{BackendArguments, NetworkArguments};
 use tessera::data::pgn::Journal;
 use tessera::encode::Encoder;
 use tessera::network::backends;
@@ -32,51 +31,41 @@ pub struct SelfPlayCommand {
     #[arg(short, long, value_name = "FOLDER")]
     output: PathBuf,
     /// Number of games.
-    #[arg(long)]
-    games: u64,
-    /// The network's file; without it, the network built into the program.
-    #[arg(long, value_name = "FILE")]
-    net: Option<PathBuf>,
+    #[arg(long, value_name = "N")]
+    limit: u64,
     #[command(flatten)]
-    code: CodeArguments,
-    /// What evaluates positions.
-    #[arg(long, value_enum, default_value_t)]
-    backend: BackendKind,
-    /// Device that runs the network: auto, cpu, cuda, cuda:1 or several.
-    #[arg(long, default_value_t)]
-    device: Devices,
-    /// Number format that the network runs in.
-    #[arg(long, value_enum, default_value_t)]
-    precision: Precision,
+    network: NetworkArguments,
+    #[command(flatten)]
+    backend: BackendArguments,
     /// Threads that evaluate on a CPU; by default all.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0)]
     threads: usize,
     /// Games in parallel; by default as many as fill the backend's batches.
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
-    concurrency: Option<u16>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
     /// Visits of the root for each move.
-    #[arg(long, default_value_t = 400, value_parser = clap::value_parser!(u64).range(2..))]
+    #[arg(long, value_name = "N", default_value_t = 400, value_parser = clap::value_parser!(u64).range(2..))]
     visits: u64,
     /// Number of root moves that share the visits by Gumbel selection instead of
     /// PUCT. The policy target is then the improved policy instead of the visits.
-    #[arg(long, value_name = "MOVES", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     gumbel: Option<u32>,
     /// Share of Dirichlet noise in the root's policy; by default 0.25, and 0 with
     /// Gumbel selection.
-    #[arg(long, value_parser = share)]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
     noise: Option<f64>,
     /// Temperature at which moves are sampled by their visits (by default 1).
-    #[arg(long, conflicts_with = "gumbel", value_parser = temperature)]
+    #[arg(long, value_name = "T", conflicts_with = "gumbel", value_parser = temperature)]
     temperature: Option<f32>,
     /// Plies after the opening in which moves are sampled; later moves are the best.
-    #[arg(long, default_value_t = 30)]
+    #[arg(long, value_name = "PLIES", default_value_t = 30)]
     temperature_plies: usize,
     /// A side resigns when its best move's value is Q or less, for example -0.95.
     #[arg(long, value_name = "Q", allow_negative_numbers = true, value_parser = hopeless)]
-    resign: Option<f32>,
+    resign_below: Option<f32>,
     /// Share of the games without resignation, which counts how many resignations
     /// would be wrong.
-    #[arg(long, default_value_t = 0.1, value_parser = share, requires = "resign")]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.1, value_parser = share, requires = "resign_below")]
     played_on: f64,
     /// Set a UCI option of the search, such as CPuct=2; may be repeated.
     #[arg(long = "set", value_name = "OPTION=VALUE", value_parser = name_and_value)]
@@ -87,7 +76,7 @@ pub struct SelfPlayCommand {
     #[command(flatten)]
     games_arguments: GamesArguments,
     /// Seed of all random choices.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
     seed: u64,
     /// Print one JSON object as the last line.
     #[arg(long)]
@@ -112,7 +101,10 @@ impl SelfPlayCommand {
         std::fs::create_dir_all(&self.output)
             .with_context(|| format!("cannot make the folder {}", self.output.display()))?;
         for output in Journal::files(&self.output.join(GAMES)) {
-            let inputs = self.games_arguments.files().chain(self.net.as_deref());
+            let inputs = self
+                .games_arguments
+                .files()
+                .chain(self.network.net.as_deref());
             overwrite::refuse(&output, inputs)?;
         }
         let settings = self.settings()?;
@@ -126,14 +118,14 @@ impl SelfPlayCommand {
         let games = &self.games_arguments;
         let plan = SelfPlay {
             ratings: settings.ratings(Color::White),
-            concurrency: self.concurrency.map_or(at_once, usize::from),
+            concurrency: self.jobs.map_or(at_once, usize::from),
             parameters: settings.options.search,
             imagination: None,
             visits: self.visits,
             cheap: None,
             temperature: self.temperature.unwrap_or(TEMPERATURE),
             temperature_plies: self.temperature_plies,
-            resign: self.resign,
+            resign: self.resign_below,
             played_on: self.played_on,
             openings: games.openings(RANDOM_PLIES, self.seed)?,
             max_plies: games.max_plies().unwrap_or(MAX_PLIES),
@@ -142,7 +134,7 @@ impl SelfPlayCommand {
             seed: self.seed,
         };
         let mut event = properties.name.clone();
-        if let Some(net) = &self.net {
+        if let Some(net) = &self.network.net {
             // Exports of one run share a name.
             let bytes = std::fs::read(net).with_context(|| net.display().to_string())?;
             let digest = Sha256::digest(bytes);
@@ -151,7 +143,7 @@ impl SelfPlayCommand {
                 digest[0], digest[1], digest[2], digest[3]
             ));
         }
-        event.push_str(&format!(", {:?}", self.precision).to_lowercase());
+        event.push_str(&format!(", {:?}", self.network.on.precision).to_lowercase());
         for (name, value) in &self.options {
             event.push_str(&format!(", {name} {value}"));
         }
@@ -160,12 +152,12 @@ impl SelfPlayCommand {
             None => event.push_str(&format!(", noise {}", self.noise())),
         }
         let event = format!("{event}, {plan}");
-        let bar = progress::bar(Some(self.games), "games");
+        let bar = progress::bar(Some(self.limit), "games");
         let clock = Instant::now();
         let moves = AtomicU64::new(0);
         let summary = plan.run(
             &self.output,
-            self.games,
+            self.limit,
             backend,
             &event,
             &|event| match event {
@@ -186,17 +178,8 @@ impl SelfPlayCommand {
     fn settings(&self) -> anyhow::Result<player::Settings> {
         let mut settings = player::Settings {
             backend: BackendOptions {
-                kind: self.backend,
-                network: NetworkOptions {
-                    net: self.net.clone(),
-                    code: self.code.policy(),
-                    devices: self.device.clone(),
-                    precision: self.precision,
-                    ..NetworkOptions::default()
-                },
-                threads: self.threads,
-                cache: 0,
                 seed: self.seed,
+                ..self.network.options(self.backend.backend, self.threads)
             },
             ..player::Settings::default()
         };
@@ -239,7 +222,7 @@ impl SelfPlayCommand {
             games_per_second,
             evaluations_per_second,
         )?;
-        if self.resign.is_some() {
+        if self.resign_below.is_some() {
             writeln!(
                 stdout(),
                 "of {} games played on in which a side would have resigned, it did not lose {}",

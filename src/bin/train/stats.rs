@@ -21,10 +21,10 @@ pub struct Stats {
     files: Vec<PathBuf>,
     /// For PGN: what a score after a move refers to, see `train pack`. Every move
     /// counts as a target.
-    #[arg(long, value_enum, default_value = "chooser")]
+    #[arg(long, value_enum, default_value = "chooser", value_name = "REFERENCE")]
     evals: EvalRefersTo,
     /// For PGN: the curve from the engines' scores to values.
-    #[arg(long, value_enum, default_value = "lichess")]
+    #[arg(long, value_enum, default_value = "lichess", value_name = "CURVE")]
     curve: Curve,
     /// Stop at the first unusable record instead of skipping it.
     #[arg(long)]

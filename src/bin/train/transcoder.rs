@@ -5,6 +5,7 @@ use clap::Args;
 use std::path::{Path, PathBuf};
 use tessera::backend::CodeArguments;
 use tessera::chess::Game;
+use tessera::command_line::network_file;
 use tessera::data::pgn;
 use tessera::data::replay::main_line;
 use tessera::error_report::tell;
@@ -21,36 +22,38 @@ const HELD_OUT: usize = 10;
 
 #[derive(Args)]
 pub struct Transcoder {
-    /// The network's file; without it, the network built into the program
-    #[arg(long, value_name = "FILE")]
+    /// The network: a file, or a name such as tessera-s; without it, the network built into
+    /// the program
+    #[arg(long, value_name = "NET", value_parser = network_file)]
     net: Option<PathBuf>,
     /// The layer, from 1
     #[arg(long, value_name = "N")]
     layer: usize,
-    /// Games whose positions it learns from, in PGN; every tenth game is held out
-    #[arg(long, required = true, num_args = 1.., value_name = "FILE.pgn")]
+    /// Files of the games whose positions it learns from, in PGN, with commas between them;
+    /// every tenth game is held out
+    #[arg(long, required = true, value_delimiter = ',', value_name = "FILE.pgn")]
     games: Vec<PathBuf>,
     /// Most positions that it learns from: eight of a game
     #[arg(long, default_value_t = 4000, value_name = "N")]
-    positions: usize,
+    limit: usize,
     /// Features
     #[arg(long, default_value_t = 512, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     features: u16,
     /// Most features that are active on a square
-    #[arg(long, default_value_t = 16, value_name = "K", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, default_value_t = 16, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     top_k: u16,
     /// Steps of the optimizer
     #[arg(long, default_value_t = 2000, value_name = "N")]
     steps: usize,
     /// Peak learning rate
-    #[arg(long, default_value_t = 1e-3)]
-    rate: f64,
+    #[arg(long, value_name = "RATE", default_value_t = 1e-3)]
+    learning_rate: f64,
     /// Seed of the weights and of the order
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
     seed: i64,
     /// Puzzles with themes (Lichess's CSV): features that predict a motif are chosen on one half and judged on the other
     #[arg(long, value_name = "FILE.csv")]
-    puzzles: Option<PathBuf>,
+    themes: Option<PathBuf>,
     /// The file to write
     #[arg(short, long, value_name = "OUT.json")]
     output: PathBuf,
@@ -67,17 +70,17 @@ impl Transcoder {
                 self.features
             );
         }
-        let files = self.games.iter().chain(&self.net).chain(&self.puzzles);
+        let files = self.games.iter().chain(&self.net).chain(&self.themes);
         overwrite::refuse(&self.output, files)?;
         let network = self.open()?;
-        let puzzles = self.puzzles.as_deref().map(labelled).transpose()?;
+        let puzzles = self.themes.as_deref().map(labelled).transpose()?;
         let [positions, held_out] = self.sample()?;
         let settings = FitSettings {
             layer: self.layer,
             features: self.features.into(),
             top_k: self.top_k.into(),
             steps: self.steps,
-            rate: self.rate,
+            rate: self.learning_rate,
             seed: self.seed,
         };
         let mut transcoder = fit(&network, &positions, &held_out, &settings, |step, error| {
@@ -114,7 +117,7 @@ impl Transcoder {
             let shown = path.display();
             let games = pgn::open(path, |file| file);
             for text in games.with_context(|| format!("cannot read {shown}"))? {
-                if sampled[0].len() >= self.positions {
+                if sampled[0].len() >= self.limit {
                     return Ok(sampled);
                 }
                 number += 1;

@@ -16,7 +16,7 @@ pub struct VocabularyCommand {
     shards: Vec<PathBuf>,
     /// Leave out moves that were played less often. A game with such a move is then no
     /// example.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     least: u64,
 }
 

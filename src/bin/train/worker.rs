@@ -14,6 +14,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
+use tessera::command_line::TimeSpan;
 use tessera::cycle::{
     self, Actor, CycleConfig, CycleConfigError, Gate, Learner, Learning, Reanalyser, WorkerContext,
 };
@@ -36,16 +37,16 @@ const LOCK: &str = "learner.lock";
 /// What every worker of a loop is told.
 #[derive(Args)]
 pub struct WorkerArguments {
+    /// The loop's configuration.
+    #[arg(value_name = "FILE.toml")]
+    config: PathBuf,
     /// The store, in place of the configuration's: a folder, or an address such as
     /// s3://bucket/loop.
     #[arg(value_name = "STORE")]
     store: Option<PathBuf>,
-    /// The loop's configuration.
-    #[arg(long, value_name = "FILE.toml")]
-    config: PathBuf,
     /// The worker's name, of at most 71 letters, digits, `-`, `_` and `.`; a mark of this run is
     /// added. By default its kind, and its index among the tasks of Kubernetes or Slurm.
-    #[arg(long)]
+    #[arg(long, value_name = "NAME")]
     name: Option<WorkerName>,
     /// Ends the worker when its standard input ends: with the program that started it.
     #[arg(long, hide = true)]
@@ -58,7 +59,7 @@ pub struct Searching {
     #[command(flatten)]
     worker: WorkerArguments,
     /// Threads that evaluate on a CPU; by default all.
-    #[arg(long)]
+    #[arg(long, value_name = "N")]
     threads: Option<usize>,
 }
 
@@ -70,8 +71,8 @@ pub struct LearnerCommand {
     #[command(flatten)]
     device: DeviceArguments,
     /// With several processes: how long each waits for the others before it gives up.
-    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
-    timeout: u64,
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = TimeSpan::positive)]
+    timeout: TimeSpan,
 }
 
 /// Which worker searches.
@@ -189,7 +190,7 @@ impl LearnerCommand {
             }
         };
         let world = match &launch {
-            Some(launch) => World::join(launch, device, Duration::from_secs(self.timeout))?,
+            Some(launch) => World::join(launch, device, self.timeout.0)?,
             None => World::alone(),
         };
         if world.size() > 1 && world.is_first() {

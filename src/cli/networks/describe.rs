@@ -6,14 +6,16 @@ use serde_json::Value;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use tessera::backend::CodeArguments;
+use tessera::command_line::network_file;
 use tessera::interop::{self, FileKind};
 use tessera::network::backends;
 
 /// Describe a network file: the engine's own, Lc0 weights, a Maia-3 checkpoint or ONNX
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The network; without it, the one built into the program
-    #[arg(value_name = "FILE")]
+    /// The network: a file, or a name such as tessera-s; without it, the one built into the
+    /// program
+    #[arg(value_name = "NET", value_parser = network_file)]
     file: Option<PathBuf>,
     #[command(flatten)]
     code: CodeArguments,

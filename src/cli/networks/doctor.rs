@@ -1,11 +1,11 @@
 //! `tessera doctor`: checks the installation.
 
-use crate::cli::options::NetworkArguments;
 use crate::cli::output::{print, print_json};
 use std::fmt::Write;
 use std::time::Instant;
 use tessera::backend::{BackendKind, Batch, Evaluations};
 use tessera::chess::Game;
+use tessera::command_line::NetworkArguments;
 use tessera::network::backends::doctor::{
     Evaluation, Finding, cuda, gpus, libtorch, network, processor,
 };

@@ -1,5 +1,6 @@
 //! `tessera explain`: what a network sees in a position.
 
+use crate::cli::options::PositionArguments;
 use anyhow::{Context, bail};
 use serde_json::json;
 use shakmaty::{CastlingMode, Move, Position};
@@ -9,6 +10,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use tessera::backend::{CodeArguments, Decoding, DeviceChoice, Precision};
 use tessera::chess::{Game, Ratings};
+use tessera::command_line::network_file;
 use tessera::data::pgn;
 use tessera::data::replay::main_line;
 use tessera::eval::bench::POSITIONS;
@@ -23,29 +25,31 @@ use tessera::{output, overwrite, player};
 /// Show what a network sees in a position: attention, attribution, heads, on one page
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The position; without it, the initial one
-    #[arg(long, value_name = "FEN", conflicts_with = "pgn")]
-    fen: Option<String>,
+    #[command(flatten)]
+    position: PositionArguments,
     /// Take the position from the first game of a PGN file
-    #[arg(long, value_name = "FILE", requires = "ply")]
-    pgn: Option<PathBuf>,
+    #[arg(long, value_name = "FILE.pgn", requires = "ply", conflicts_with_all = [
+        "fen", "moves", "chess960",
+    ])]
+    games: Option<PathBuf>,
     /// The position after so many half-moves of the game
-    #[arg(long, value_name = "N", requires = "pgn")]
+    #[arg(long, value_name = "PLIES", requires = "games")]
     ply: Option<usize>,
-    /// The network's file; without it, the network built into the program
-    #[arg(long, value_name = "FILE")]
+    /// The network: a file, or a name such as tessera-s; without it, the network built into
+    /// the program
+    #[arg(long, value_name = "NET", value_parser = network_file)]
     net: Option<PathBuf>,
     /// Another network, shown beside the first
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "NET", value_parser = network_file)]
     against: Option<PathBuf>,
     /// Rating of both players, for networks that read ratings; two are shown side by side
-    #[arg(long, value_delimiter = ',', value_name = "ELO", num_args = 1)]
+    #[arg(long, value_delimiter = ',', value_name = "ELO")]
     elo: Vec<u16>,
     /// The move to explain, in UCI notation or SAN; without it, the policy's first
     #[arg(long = "move", value_name = "MOVE")]
     mv: Option<String>,
     /// Layers whose attention the page holds, from 1; without it, as many as fit
-    #[arg(long, value_delimiter = ',', value_name = "LAYER")]
+    #[arg(long, value_delimiter = ',', value_name = "N")]
     layers: Option<Vec<usize>>,
     /// Show a search of so many nodes beside the policy: its first plies
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -59,13 +63,18 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE.json", conflicts_with = "against")]
     transcoder: Option<PathBuf>,
     /// The page to write; a browser needs no network to show it
-    #[arg(short, long, value_name = "OUT.html", required_unless_present_any = ["json", "svg"])]
+    #[arg(short, long, value_name = "OUT.html", required_unless_present_any = [
+        "json", "json_file", "svg",
+    ])]
     output: Option<PathBuf>,
-    /// Write everything in f32 as JSON
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    /// Print everything as one JSON object, in f32
+    #[arg(long)]
+    json: bool,
+    /// The file of an earlier release's --json.
+    #[arg(long, hide = true, conflicts_with = "json")]
+    json_file: Option<PathBuf>,
     /// Write pictures into this folder
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "FOLDER")]
     svg: Option<PathBuf>,
     #[command(flatten)]
     code: CodeArguments,
@@ -74,8 +83,9 @@ pub struct Arguments {
 impl Arguments {
     pub fn run(self) -> anyhow::Result<()> {
         let networks = [&self.net, &self.against, &self.transcoder];
-        let read = networks.into_iter().chain([&self.pgn]).flatten();
-        let written = [&self.output, &self.json].into_iter().flatten();
+        let read = networks.into_iter().chain([&self.games]).flatten();
+        let json = self.json_file();
+        let written = [&self.output, &json].into_iter().flatten();
         for output in written.clone() {
             overwrite::refuse(output, read.clone())?;
         }
@@ -106,7 +116,7 @@ impl Arguments {
             explanations.push(explained.with_context(|| format!("cannot explain {name}"))?);
         }
         self.check_layers(&explanations)?;
-        if let Some(path) = &self.json {
+        if let Some(path) = &json {
             let text = json!({ "explanations": explanations }).to_string() + "\n";
             save(path, &text)?;
         }
@@ -120,7 +130,7 @@ impl Arguments {
             let seconds = clock.elapsed().as_secs_f64();
             let line = format!("{}: {size:.2} MB, {seconds:.1} s", path.display());
             // Standard output may hold the JSON.
-            let shown = self.json.as_deref().filter(|json| output::is_stdout(json));
+            let shown = json.as_deref().filter(|json| output::is_stdout(json));
             let shown = shown.unwrap_or(path);
             output::announce(shown, line)?;
             for (explanation, left_out) in explanations.iter().zip(&page.left_out) {
@@ -140,12 +150,16 @@ impl Arguments {
 
     /// The game whose last position is explained.
     fn game(&self) -> anyhow::Result<Game> {
-        let mode = CastlingMode::Standard;
-        match (&self.fen, &self.pgn) {
-            (Some(fen), _) => Game::from_fen(fen, mode).context("--fen"),
-            (None, Some(path)) => played(path, self.ply.unwrap_or_default()),
-            (None, None) => Ok(Game::default()),
+        match &self.games {
+            Some(path) => played(path, self.ply.unwrap_or_default()),
+            None => self.position.game(),
         }
+    }
+
+    /// Where the JSON goes.
+    fn json_file(&self) -> Option<PathBuf> {
+        let printed = self.json.then(|| PathBuf::from("-"));
+        self.json_file.clone().or(printed)
     }
 
     /// The network, if it reads games in place of positions.
@@ -184,8 +198,8 @@ impl Arguments {
         }
         let reading =
             read_game(network, &game).with_context(|| format!("cannot explain {name}"))?;
-        if let Some(path) = &self.json {
-            save(path, json!({ "reading": reading }).to_string() + "\n")?;
+        if let Some(path) = self.json_file() {
+            save(&path, json!({ "reading": reading }).to_string() + "\n")?;
         }
         if let Some(path) = &self.output {
             save(path, reading_page(&reading))?;
@@ -199,8 +213,8 @@ impl Arguments {
         let decoding = Decoding::step_by_step(steps);
         let denoising = denoise(&network, game, decoding)
             .with_context(|| format!("cannot explain {}", network.about.name))?;
-        if let Some(path) = &self.json {
-            save(path, json!({ "denoising": denoising }).to_string() + "\n")?;
+        if let Some(path) = self.json_file() {
+            save(&path, json!({ "denoising": denoising }).to_string() + "\n")?;
         }
         if let Some(path) = &self.output {
             save(path, denoising_page(&denoising))?;

@@ -4,6 +4,7 @@
 use anyhow::Context;
 use std::path::{Path, PathBuf};
 use tessera::backend::CodeArguments;
+use tessera::command_line::network_file;
 use tessera::error_report::tell;
 use tessera::interop::lc0::Lc0Encoding;
 use tessera::interop::{self, ExchangeError};
@@ -13,8 +14,8 @@ use tessera::{output, overwrite};
 /// Export a network for Lc0: in its own format, or as ONNX in its file where that format cannot express the network
 #[derive(clap::Args)]
 pub struct Lc0Arguments {
-    /// A network of the engine's
-    #[arg(value_name = "NET.pt")]
+    /// A network of the engine's: a file, or a name such as tessera-s
+    #[arg(value_name = "NET", value_parser = network_file)]
     input: PathBuf,
     #[command(flatten)]
     code: CodeArguments,
@@ -22,21 +23,21 @@ pub struct Lc0Arguments {
     #[arg(short, long, value_name = "OUT.pb.gz")]
     output: PathBuf,
     /// Encoding of numbers in Lc0's own format
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t, value_name = "ENCODING")]
     encoding: Lc0Encoding,
     /// Write ONNX even where Lc0's own format would do
     #[arg(long)]
     onnx: bool,
     /// The floating-point format of ONNX
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     precision: ExportPrecision,
 }
 
 /// Export a network as ONNX
 #[derive(clap::Args)]
 pub struct OnnxArguments {
-    /// A network of the engine's
-    #[arg(value_name = "NET.pt")]
+    /// A network of the engine's: a file, or a name such as tessera-s
+    #[arg(value_name = "NET", value_parser = network_file)]
     input: PathBuf,
     #[command(flatten)]
     code: CodeArguments,
@@ -44,7 +45,7 @@ pub struct OnnxArguments {
     #[arg(short, long, value_name = "OUT.onnx")]
     output: PathBuf,
     /// The floating-point format
-    #[arg(long, value_enum, default_value_t = ExportPrecision::F32)]
+    #[arg(long, value_enum, default_value_t = ExportPrecision::F32, value_name = "FORMAT")]
     precision: ExportPrecision,
 }
 

@@ -1,6 +1,7 @@
 //! `tessera generate`: games written by a GPT over moves.
 
-use anyhow::{Context, bail, ensure};
+use crate::cli::options::play;
+use anyhow::{Context, bail};
 use clap::ValueEnum;
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -10,36 +11,39 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tch::{Device, Kind};
-use tessera::backend::CodeArguments;
+use tessera::backend::{CodeArguments, shipped};
 use tessera::chess::{Ending, Game, Ratings};
-use tessera::data::pgn::{AnnotatedGame, IDENTITY, Journal, parse_game};
-use tessera::data::replay::main_line;
+use tessera::command_line::network_file;
+use tessera::data::pgn::{AnnotatedGame, IDENTITY, Journal};
 use tessera::generate::{Generator, Prompt, Sampling, SideBySide, Written, WrittenEnd};
 use tessera::network::gpt::Conditions;
 use tessera::network::{self, Gpt};
 use tessera::openings::{BookOptions, Openings, eco_openings, is_eco};
 use tessera::{output, overwrite, progress};
 
+/// The network that writes where none is named.
+const DEFAULT: &str = "tessera-gpt";
 /// Digits of the network's hash that the games name.
 const HASH_DIGITS: usize = 12;
 
 /// Write games by a network over moves (of the family gpt), as PGN
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The network
-    #[arg(long, value_name = "FILE")]
-    net: PathBuf,
+    /// The network: a file, or the name of one that ships with the program; by default
+    /// tessera-gpt
+    #[arg(long, value_name = "NET", value_parser = network_file)]
+    net: Option<PathBuf>,
     #[command(flatten)]
     code: CodeArguments,
     /// Games to write
-    #[arg(short, long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
-    games: u64,
-    /// Moves that each game begins with, such as "1. e4 c5"
-    #[arg(long, value_name = "MOVES", group = "beginning")]
-    opening: Option<String>,
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    limit: u64,
+    /// Moves that each game begins with, in UCI notation or SAN, such as e4,c5 or "1. e4 c5"
+    #[arg(long, value_name = "MOVES", value_delimiter = ',', group = "beginning")]
+    moves: Vec<String>,
     /// A file of games in PGN, with each of which one goes on
-    #[arg(long, value_name = "FILE", group = "beginning")]
-    pgn: Option<PathBuf>,
+    #[arg(long, value_name = "FILE.pgn", group = "beginning")]
+    games: Option<PathBuf>,
     /// The code of the opening, such as B90: the games begin with the lines of that code in
     /// turn
     #[arg(long, value_name = "CODE", group = "beginning", value_parser = eco)]
@@ -54,11 +58,11 @@ pub struct Arguments {
     #[arg(long, value_name = "ELO", value_parser = clap::value_parser!(u16).range(1..=4000))]
     black_elo: Option<u16>,
     /// How the games are to end; the network does not always obey
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, value_name = "RESULT")]
     result: Option<GameResult>,
     /// Temperature: below 1 likelier moves become likelier still, at 0 the likeliest is
     /// played
-    #[arg(long, default_value_t = 1.0, value_parser = temperature)]
+    #[arg(long, value_name = "T", default_value_t = 1.0, value_parser = temperature)]
     temperature: f32,
     /// Draw from the likeliest moves that together have this share
     #[arg(long, default_value_t = 1.0, value_name = "SHARE", value_parser = share)]
@@ -70,17 +74,18 @@ pub struct Arguments {
     #[arg(long)]
     raw: bool,
     /// Seed of the games: with the same one they are the same
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
     seed: u64,
     /// Games that a thread writes side by side
-    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=4096))]
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=4096))]
     batch: u16,
     /// Threads; 0 takes one for each processor
     #[arg(long, default_value_t = 0, value_name = "N")]
     threads: usize,
-    /// Compute in bf16: faster where the processor multiplies in it. The games are others
-    #[arg(long)]
-    bf16: bool,
+    /// Number format that the network runs in: bf16 is faster where the processor multiplies
+    /// in it, and gives other games
+    #[arg(long, value_name = "FORMAT", default_value = "f32", value_parser = ["f32", "bf16"])]
+    precision: String,
     /// Where the games go, plain, .gz or .zst; `-` is standard output. What was cut off goes
     /// on where it ended
     #[arg(short, long, value_name = "GAMES.pgn", default_value = "-")]
@@ -139,19 +144,20 @@ fn temperature(text: &str) -> Result<f32, String> {
 
 impl Arguments {
     pub fn run(self) -> anyhow::Result<()> {
+        let net = self.net.clone().unwrap_or_else(|| shipped::file(DEFAULT));
         for output in Journal::files(&self.output) {
-            let inputs = [Some(self.net.clone()), self.pgn.clone()];
+            let inputs = [Some(net.clone()), self.games.clone()];
             overwrite::refuse(&output, inputs.into_iter().flatten())?;
         }
-        let shown = self.net.display();
-        let file = std::fs::read(&self.net).with_context(|| format!("cannot read {shown}"))?;
+        let shown = net.display();
+        let file = std::fs::read(&net).with_context(|| format!("cannot read {shown}"))?;
         let network = network::open_any(&file, self.code.policy())
             .with_context(|| format!("cannot use {shown}"))?;
         let name = network.about.name.clone();
         let Some(network) = network.downcast::<Gpt>() else {
             bail!("{shown} evaluates positions: games are written by networks of the family gpt");
         };
-        let kind = match self.bf16 {
+        let kind = match self.is_bf16() {
             true => Kind::BFloat16,
             false => Kind::Float,
         };
@@ -161,12 +167,12 @@ impl Arguments {
         let mut journal = Journal::open(&self.output, &event, |_| ())?;
         // They are numbered from 1.
         journal.leave_out(0)?;
-        let bar = progress::bar(Some(self.games), "games");
+        let bar = progress::bar(Some(self.limit), "games");
         let mut tally = Tally::default();
-        let numbers: Vec<u64> = (1..=self.games)
+        let numbers: Vec<u64> = (1..=self.limit)
             .filter(|&it| !journal.contains(it))
             .collect();
-        bar.set_position(self.games - numbers.len() as u64);
+        bar.set_position(self.limit - numbers.len() as u64);
         let prompts = numbers.iter().map(|&number| self.prompt(&openings, number));
         let start = Instant::now();
         let rows = self.side_by_side(numbers.len());
@@ -200,6 +206,10 @@ impl Arguments {
             games: usize::from(self.batch).min(games.div_ceil(threads)).max(1),
             threads,
         }
+    }
+
+    fn is_bf16(&self) -> bool {
+        self.precision == "bf16"
     }
 
     fn sampling(&self) -> Sampling {
@@ -245,9 +255,9 @@ impl Arguments {
         event += &format!(", temperature {temperature}, top-p {top_p}, min-p {min_p}");
         let book = |file: &PathBuf| BookOptions::from(file.clone()).to_string();
         let beginning = [
-            self.opening.clone(),
+            (!self.moves.is_empty()).then(|| self.moves.join(",")),
             self.eco.clone(),
-            self.pgn.as_ref().map(book),
+            self.games.as_ref().map(book),
         ];
         let beginning = beginning.into_iter().flatten().next();
         let elo = |name: &str, elo: Option<u16>| elo.map(|elo| format!("{name} {elo}"));
@@ -258,7 +268,7 @@ impl Arguments {
             self.result
                 .and_then(|it| Some(format!("for {}", it.to_possible_value()?.get_name()))),
             self.raw.then(|| "raw".to_owned()),
-            self.bf16.then(|| "bf16".to_owned()),
+            self.is_bf16().then(|| "bf16".to_owned()),
         ];
         for part in rest.into_iter().flatten() {
             event += &format!(", {part}");
@@ -312,7 +322,7 @@ enum Beginnings {
 
 impl Beginnings {
     fn open(arguments: &Arguments) -> anyhow::Result<Beginnings> {
-        if let Some(file) = &arguments.pgn {
+        if let Some(file) = &arguments.games {
             let books = [BookOptions::from(file.clone())];
             return Ok(Beginnings::Book(Openings::open(&books, 0, arguments.seed)?));
         }
@@ -320,18 +330,10 @@ impl Beginnings {
             let lines = eco_openings(&arguments.eco_table, code).context("--eco")?;
             return Ok(Beginnings::Lines(lines));
         }
-        let game = match &arguments.opening {
-            None => Game::default(),
-            Some(text) => {
-                let record = parse_game(text.as_bytes()).context("--opening")?;
-                let game = main_line(&record).context("--opening")?;
-                ensure!(
-                    game.plies().len() > 1 || text.trim().is_empty(),
-                    "--opening: `{text}` has no moves"
-                );
-                game
-            }
-        };
+        let mut game = Game::default();
+        for moves in &arguments.moves {
+            play(&mut game, moves)?;
+        }
         Ok(Beginnings::Lines(vec![game]))
     }
 

@@ -21,13 +21,13 @@ pub struct Arguments {
     #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     name: Option<String>,
     /// Floating-point format in which parameters are stored
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     precision: ExportPrecision,
     /// The policy head to use, if an Lc0 network has several
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t, value_name = "HEAD")]
     policy_head: PolicyHead,
     /// The value head that ranks moves, if there are several
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t, value_name = "HEAD")]
     value_head: ValueHead,
 }
 

@@ -5,7 +5,7 @@
 
 use super::{Button, Entry, Kind};
 use crate::agent::{AgentKind, LOWEST_RATING};
-use crate::backend::{BackendKind, CodePolicy, Precision};
+use crate::backend::{BackendKind, CodePolicy, Precision, shipped};
 use crate::player::HIGHEST_LEVEL;
 use crate::search::{ContemptMode, FpuStrategy};
 use crate::uci::Settings;
@@ -298,5 +298,5 @@ fn built_in_or(path: Option<&Path>) -> String {
 
 fn named(value: &str) -> Option<PathBuf> {
     let is_file = !value.is_empty() && value != BUILT_IN;
-    is_file.then(|| value.into())
+    is_file.then(|| shipped::file(value))
 }

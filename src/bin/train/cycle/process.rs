@@ -94,7 +94,6 @@ impl Process {
         let errors = log.try_clone().context("cannot use a log twice")?;
         Command::new(program)
             .arg(self.work.kind)
-            .arg("--config")
             .arg(&self.work.config)
             .args(["--threads", &self.work.threads.to_string()])
             .args(["--name", &self.work.name, "--with-parent"])

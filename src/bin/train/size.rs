@@ -1,4 +1,4 @@
-//! `train describe`: the size of an architecture.
+//! `train size`: the size of an architecture.
 
 use clap::Args;
 use std::io::{Write, stdout};
@@ -8,15 +8,15 @@ use tessera::network::ArchitectureConfig;
 use tessera::network::chessformer::{ModelConfig, PRESETS};
 use tessera::train::TrainConfig;
 
-/// Arguments of `train describe`.
+/// Arguments of `train size`.
 #[derive(Args)]
-pub struct Describe {
-    /// Name of an architecture.
-    #[arg(long, value_parser = PRESETS, required_unless_present = "config")]
-    preset: Option<String>,
-    /// Take the architecture of this training configuration.
-    #[arg(long, value_name = "FILE.toml", conflicts_with = "preset")]
+pub struct Size {
+    /// The training configuration with the architecture.
+    #[arg(value_name = "FILE.toml", required_unless_present = "preset")]
     config: Option<PathBuf>,
+    /// Name of an architecture.
+    #[arg(long, value_name = "NAME", value_parser = PRESETS, conflicts_with = "config")]
+    preset: Option<String>,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -25,7 +25,7 @@ pub struct Describe {
     parameters: bool,
 }
 
-impl Describe {
+impl Size {
     /// Prints the sizes.
     pub fn run(self) -> anyhow::Result<()> {
         let config = match (&self.preset, &self.config) {

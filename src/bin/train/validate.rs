@@ -1,4 +1,4 @@
-//! `train eval`: a network's losses on the validation games.
+//! `train validate`: a network's losses on the validation games.
 
 use super::device::DeviceArguments;
 use anyhow::{Context, bail};
@@ -11,22 +11,22 @@ use tessera::backend::CodeArguments;
 use tessera::network;
 use tessera::train::{Checkpoint, TrainConfig, Trainer};
 
-/// Arguments of `train eval`.
+/// Arguments of `train validate`.
 #[derive(Args)]
-pub struct Eval {
+pub struct Validate {
     /// A checkpoint, a run's folder for its newest one, or a network file (.pt), of
     /// ours or imported.
     #[arg(value_name = "RUN")]
     source: PathBuf,
-    #[command(flatten)]
-    code: CodeArguments,
     /// Take data and loss weights from this configuration instead of the run's. A
     /// network file needs it.
-    #[arg(long, value_name = "FILE.toml")]
+    #[arg(value_name = "FILE.toml")]
     config: Option<PathBuf>,
+    #[command(flatten)]
+    code: CodeArguments,
     /// Number of samples.
-    #[arg(long)]
-    samples: Option<usize>,
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -34,7 +34,7 @@ pub struct Eval {
     device: DeviceArguments,
 }
 
-impl Eval {
+impl Validate {
     /// Evaluates the network; of a run, its averaged weights.
     pub fn run(self) -> anyhow::Result<()> {
         let device = self.device.prepare()?;
@@ -70,14 +70,14 @@ impl Eval {
             Some(path) => TrainConfig::read(path)?,
             None => checkpoint.state.config.clone(),
         };
-        config.validation_samples = self.samples.unwrap_or(config.validation_samples);
+        config.validation_samples = self.limit.unwrap_or(config.validation_samples);
         config.code = self.code.policy();
         Ok(Trainer::resume(&config, &checkpoint, &self.source, device)?)
     }
 
     fn of_network(&self, device: Device) -> anyhow::Result<Trainer> {
         let Some(path) = &self.config else {
-            bail!("a network file names no validation games: give --config");
+            bail!("a network file names no validation games: give a configuration after it");
         };
         let shown = self.source.display();
         let file = std::fs::read(&self.source).with_context(|| format!("cannot read {shown}"))?;
@@ -85,7 +85,7 @@ impl Eval {
             .with_context(|| format!("cannot measure {shown}"))?;
         let config = TrainConfig::read(path)?;
         let mut config = config.with_architecture(network.architecture.config());
-        config.validation_samples = self.samples.unwrap_or(config.validation_samples);
+        config.validation_samples = self.limit.unwrap_or(config.validation_samples);
         config.init = Some(self.source.clone());
         config.code = self.code.policy();
         Ok(Trainer::new(&config, device)?)

@@ -1,0 +1,107 @@
+//! Which network runs, where, and in which format.
+
+use crate::backend::{
+    BackendKind, BackendOptions, CodeArguments, Devices, NetworkOptions, Precision, shipped,
+};
+use clap::Args;
+use std::path::PathBuf;
+
+/// The file of a network, which is named by its path, or by its name where it ships beside
+/// the program.
+///
+/// # Errors
+/// Says which networks ship, where a plain name is of none of them.
+pub fn network_file(text: &str) -> Result<PathBuf, String> {
+    let path = shipped::file(text);
+    let is_name = path.extension().is_none() && path.components().count() == 1;
+    if is_name && !path.exists() {
+        let known = shipped::names();
+        return Err(match known.is_empty() {
+            true => "there is no such file, and no networks are beside the program".to_owned(),
+            false => format!(
+                "there is no such file, and the networks beside the program are {}",
+                known.join(", ")
+            ),
+        });
+    }
+    Ok(path)
+}
+
+/// Where networks are run.
+#[derive(Args, Clone, Debug)]
+pub struct PlaceArguments {
+    /// Which code a network file may bring.
+    #[command(flatten)]
+    pub code: CodeArguments,
+    /// Device that runs the network: auto, cpu, cuda, cuda:1 or several, as in cuda:0,cuda:1
+    #[arg(long, default_value_t, value_name = "DEVICE")]
+    pub device: Devices,
+}
+
+impl PlaceArguments {
+    /// The options of a network in a format; `None` is the one built into the program.
+    #[must_use]
+    pub fn network(&self, net: Option<PathBuf>, precision: Precision) -> NetworkOptions {
+        NetworkOptions {
+            net,
+            code: self.code.policy(),
+            devices: self.device.clone(),
+            precision,
+            ..NetworkOptions::default()
+        }
+    }
+}
+
+/// How networks are run.
+#[derive(Args, Clone, Debug)]
+pub struct DeviceArguments {
+    /// Where.
+    #[command(flatten)]
+    pub place: PlaceArguments,
+    /// Number format that the network runs in; `tessera doctor` says what auto is here
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub precision: Precision,
+}
+
+impl DeviceArguments {
+    /// The options of a network; `None` is the one built into the program.
+    #[must_use]
+    pub fn network(&self, net: Option<PathBuf>) -> NetworkOptions {
+        self.place.network(net, self.precision)
+    }
+}
+
+/// The network and the device that runs it.
+#[derive(Args, Clone, Debug)]
+pub struct NetworkArguments {
+    /// The network: a file, or a name such as tessera-s of one that ships with the program;
+    /// without it, the network built into the program
+    #[arg(long, value_name = "NET", value_parser = network_file)]
+    pub net: Option<PathBuf>,
+    /// How it is run.
+    #[command(flatten)]
+    pub on: DeviceArguments,
+}
+
+impl NetworkArguments {
+    /// The options of a backend that `threads` threads call at once (0 leaves
+    /// their number to the backend) and that remembers nothing.
+    #[must_use]
+    pub fn options(&self, kind: BackendKind, threads: usize) -> BackendOptions {
+        BackendOptions {
+            kind,
+            network: self.on.network(self.net.clone()),
+            threads,
+            cache: 0,
+            seed: 0,
+        }
+    }
+}
+
+/// What evaluates positions.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct BackendArguments {
+    /// What evaluates positions
+    #[arg(long, value_enum, default_value_t, value_name = "BACKEND")]
+    pub backend: BackendKind,
+}

@@ -18,7 +18,7 @@ pub(super) fn open(server: &Server, part: &str) -> Option<Browser> {
 
 /// An expression: whether an element's text contains something.
 fn contains(selector: &str, text: &str) -> String {
-    format!("document.querySelector('{selector}').textContent.includes('{text}')")
+    format!("document.querySelector('{selector}')?.textContent.includes('{text}')")
 }
 
 /// An expression: how many elements there are.

@@ -3,7 +3,7 @@
 import { hash } from "./address.js";
 import { isAbort, stream } from "./api.js";
 import { Board } from "./board.js";
-import { finder, trouble } from "./dom.js";
+import { element, finder, trouble } from "./dom.js";
 import { edit } from "./editor.js";
 import { EvalBar } from "./evalbar.js";
 import { fenOf } from "./fen.js";
@@ -68,8 +68,10 @@ function showKnown() {
   at("status").textContent = last + (ending ? `the game is over by ${ending.why}.` : turn);
   if (node.known) return showUpdate(node.known, node);
   bar.clear();
-  at("lines").replaceChildren();
   at("info").textContent = "";
+  // The lines to come have their places, so that nothing moves when they do.
+  const expected = isWanted && !ending ? Number(engine.elements.lines.value) : 0;
+  at("lines").replaceChildren(...Array.from({ length: expected }, () => element("li")));
 }
 
 function showUpdate(update, node) {

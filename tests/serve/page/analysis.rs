@@ -22,7 +22,7 @@ fn an_analysis_grows_and_its_lines_are_played() {
     browser.wait(&format!("{} === 5", count("#analyse-moves button")));
     browser.wait(&contains("#analyse-opening", "C60 Ruy Lopez"));
     browser.click("#analyse-run");
-    browser.wait(&format!("{} === 3", count("#analyse-lines li")));
+    browser.wait(&format!("{} === 3", count("#analyse-lines b")));
     browser.wait("/ 3,0\\d\\d nodes/.test(document.querySelector('#analyse-info').textContent)");
     browser.wait(&format!("{} > 0", count("#analyse-board .cg-shapes line")));
     browser.wait(&format!("{bar}.ariaLabel.includes('White wins')"));

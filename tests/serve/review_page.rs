@@ -158,6 +158,27 @@ fn the_better_move_is_found_at_the_second_try() {
 }
 
 #[test]
+fn a_game_that_was_played_is_reviewed() {
+    let server = Server::start(&[]);
+    let Some(mut browser) = open(&server, "play") else {
+        return;
+    };
+    browser.click("#play-form .main");
+    browser.fill("#play-board-move", "e4");
+    browser.click("#play .typed button");
+    browser.wait("document.querySelectorAll('#play-moves li').length === 2");
+    browser.click("#play-resign");
+    browser.evaluate("document.querySelector('#play-review').click()");
+    wait_for_review(&mut browser);
+    assert!(browser.text("#review-title").starts_with("You – "));
+    assert_eq!(
+        browser.evaluate("document.querySelectorAll('#review-moves button').length"),
+        2
+    );
+    browser.assert_quiet();
+}
+
+#[test]
 fn a_review_is_saved_as_a_page_and_as_pgn() {
     let server = Server::start(&[]);
     let Some(mut browser) = open(&server, "play") else {

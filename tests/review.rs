@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tessera::data::pgn::{Games, read_game};
 
@@ -159,6 +160,53 @@ fn one_broken_game_in_a_thousand_stops_nothing() {
     );
     assert!(errors.contains("left out:"), "{errors}");
     assert_eq!(json["games"][0]["side"], "white");
+}
+
+/// Ctrl-C ends the searches; what was searched is reviewed, written and kept.
+#[cfg(unix)]
+#[test]
+fn an_interrupted_review_keeps_what_is_done() {
+    let long = "1. Nf3 Nf6 2. Ng1 Ng8 ".repeat(150);
+    let folder = folder(&[("games.pgn", &format!("{GAME}\n[White \"b\"]\n\n{long}*\n"))]);
+    let running = Command::new(env!("CARGO_BIN_EXE_tessera"))
+        .current_dir(folder.path())
+        .env("XDG_CACHE_HOME", folder.path().join("cache"))
+        .args(["review", "games.pgn", "-o", "pages", "--pgn", "out.pgn"])
+        .args(["--backend", "random", "--nodes", "4000", "--json"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let first = folder.path().join("pages/game-0001.html");
+    let began = Instant::now();
+    while !first.exists() {
+        assert!(began.elapsed() < Duration::from_secs(120));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_secs(1));
+    let interrupted = Command::new("kill")
+        .args(["-INT", &running.id().to_string()])
+        .status();
+    assert!(interrupted.unwrap().success());
+    let output = running.wait_with_output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(errors.contains("stopping: the review is made"), "{errors}");
+    let json: Value = serde_json::from_str(&succeed(output)).unwrap();
+    let games = json["games"].as_array().unwrap();
+    assert_eq!(games[0]["game"]["warnings"], json!([]));
+    let warnings = games[1]["game"]["warnings"].to_string();
+    assert!(warnings.contains("The review was stopped"), "{warnings}");
+    let plies = games[1]["plies"].as_array().unwrap();
+    let known = plies.iter().filter(|ply| !ply["win"].is_null()).count();
+    assert!((1..600).contains(&known), "{known} of {}", plies.len());
+    let written = fs::read(folder.path().join("out.pgn")).unwrap();
+    assert_eq!(Games::new(&written[..]).count(), 2);
+    for page in ["game-0002.html", "index.html"] {
+        assert!(folder.path().join("pages").join(page).exists(), "{page}");
+    }
+    let cache = folder.path().join("cache/tessera/review");
+    assert_eq!(fs::read_dir(&cache).unwrap().count(), 2);
 }
 
 #[test]

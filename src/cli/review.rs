@@ -104,7 +104,7 @@ impl Arguments {
         let Read {
             games, unreadable, ..
         } = self.read(&files)?;
-        let folder = self.folder(games.len())?;
+        let folder = self.folder(&files, games.len())?;
         let reviewer = self.reviewer()?;
         let bar = progress::bar(Some(positions(&games)), "positions");
         let mut reports = Vec::new();
@@ -223,7 +223,7 @@ impl Arguments {
     }
 
     /// The folder for pages, where the output is one.
-    fn folder(&self, games: usize) -> anyhow::Result<Option<&Path>> {
+    fn folder(&self, files: &[PathBuf], games: usize) -> anyhow::Result<Option<&Path>> {
         let Some(path) = &self.output else {
             return Ok(None);
         };
@@ -235,6 +235,12 @@ impl Arguments {
                 "{games} games have a page each: name a folder instead of {}",
                 path.display()
             );
+        }
+        let is_page = |file: &&PathBuf| file.extension().is_some_and(|end| end == "html");
+        let is_there = path.is_dir();
+        for file in files.iter().filter(|file| is_there && is_page(file)) {
+            let page = path.join(file.file_name().unwrap_or_default());
+            overwrite::refuse(&page, [file])?;
         }
         output::check_folder(path)?;
         let made = std::fs::create_dir_all(path);

@@ -108,6 +108,14 @@ fn every_command_spares_its_inputs() {
             &table,
             [&explain[..], &["--transcoder", "IN", "-o", "OUT"]].concat(),
         ),
+        (false, &games, vec!["review", "IN", "-o", "OUT"]),
+        (false, &games, vec!["review", "IN", "--pgn", "OUT"]),
+        (false, &games, vec!["review", "IN", "--puzzles", "OUT"]),
+        (
+            false,
+            &network,
+            vec!["review", &games, "--net", "IN", "--pgn", "OUT"],
+        ),
     ] {
         assert_refused(is_train, input, std::slice::from_ref(input), &arguments);
     }
@@ -119,9 +127,10 @@ fn outputs_of_one_command_are_files_of_their_own() {
     std::fs::create_dir(folder.at("folder")).unwrap();
     let output = folder.path("x");
     for other in [output.clone(), folder.path("folder/../x")] {
+        let games = folder.write("games.pgn", GAMES);
         let said = failure(tessera(&[
             "review",
-            "-",
+            &games,
             "--pgn",
             &output,
             "--puzzles",
@@ -132,6 +141,20 @@ fn outputs_of_one_command_are_files_of_their_own() {
             "{said}"
         );
         assert!(!folder.at("x").exists());
+    }
+}
+
+/// Pages are written beside the games, but not over them.
+#[test]
+fn pages_of_a_folder_spare_the_games() {
+    let folder = Folder::new();
+    let here = folder.path("");
+    for name in ["index.html", "game-0002.html"] {
+        let games = folder.write(name, GAMES);
+        let review = ["review", &games, "-o", &here, "--backend", "random"];
+        let said = failure(tessera(&review));
+        assert!(said.ends_with("name another output"), "{said}");
+        assert_eq!(std::fs::read_to_string(&games).unwrap(), GAMES);
     }
 }
 

@@ -10,6 +10,9 @@ const STEEPNESS: f64 = 0.003_682_08;
 /// Scores beyond this many centipawns count as this many.
 const CEILING: i32 = 1_000;
 
+/// Centipawns up to which the network's scores are on Stockfish's scale.
+const EVEN: i32 = 200;
+
 /// A score, from the view that the context says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
@@ -25,10 +28,19 @@ pub enum Evaluation {
 impl From<Score> for Evaluation {
     fn from(score: Score) -> Evaluation {
         match WrittenScore::from(score) {
-            WrittenScore::Centipawns(centipawns) => Evaluation::Centipawns(centipawns),
+            WrittenScore::Centipawns(centipawns) => {
+                Evaluation::Centipawns(on_stockfishs_scale(centipawns))
+            }
             WrittenScore::Mate(moves) => Evaluation::Mate(moves),
         }
     }
+}
+
+/// The network's centipawns as those of Stockfish, for which the curve was made: a network
+/// is surer of a won game than Stockfish's score, so beyond [`EVEN`] half counts.
+fn on_stockfishs_scale(centipawns: i32) -> i32 {
+    let within = centipawns.clamp(-EVEN, EVEN);
+    within + (centipawns - within) / 2
 }
 
 impl Evaluation {
@@ -135,6 +147,14 @@ mod tests {
             Evaluation::from(Score::Expected(0.0)),
             Evaluation::Centipawns(0)
         );
+    }
+
+    #[test]
+    fn scores_of_networks_are_brought_onto_stockfishs_scale() {
+        let scale = [(-600, -400), (-200, -200), (0, 0), (150, 150), (1001, 600)];
+        for (network, expected) in scale {
+            assert_eq!(on_stockfishs_scale(network), expected);
+        }
     }
 
     #[test]

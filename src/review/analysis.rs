@@ -352,7 +352,7 @@ mod tests {
         assert!(doubtful(&game, &found, 200).is_empty());
         // A whole analysis leaves no doubt that it has not looked at.
         let mut found = vec![None; 5];
-        analyst(false).analyse(&game, &mut found, &|| {}).unwrap();
+        analyst(false).analyse(&game, &mut found, &|_| {}).unwrap();
         assert!(
             found
                 .iter()
@@ -360,7 +360,7 @@ mod tests {
                 .all(|it| [50, 200].contains(&it.nodes))
         );
         let mut stopped = found.clone();
-        analyst(true).analyse(&game, &mut stopped, &|| {}).unwrap();
+        analyst(true).analyse(&game, &mut stopped, &|_| {}).unwrap();
         assert_eq!(stopped, found);
     }
 

@@ -34,7 +34,7 @@ impl Browser {
     }
 
     /// Types a move.
-    fn type_move(&mut self, part: &str, text: &str) {
+    pub(super) fn type_move(&mut self, part: &str, text: &str) {
         self.fill(&format!("#{part}-typed-move"), text);
         self.click(&format!("#{part}-typed button"));
     }

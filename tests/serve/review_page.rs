@@ -163,12 +163,11 @@ fn a_game_that_was_played_is_reviewed() {
     let Some(mut browser) = open(&server, "play") else {
         return;
     };
-    browser.click("#play-form .main");
-    browser.fill("#play-board-move", "e4");
-    browser.click("#play .typed button");
-    browser.wait("document.querySelectorAll('#play-moves li').length === 2");
+    browser.type_move("play", "e4");
+    browser.wait("document.querySelectorAll('#play-moves button').length === 2");
     browser.click("#play-resign");
-    browser.evaluate("document.querySelector('#play-review').click()");
+    browser.click("dialog[open] [value=yes]");
+    browser.click("#play-review");
     wait_for_review(&mut browser);
     assert!(browser.text("#review-title").starts_with("You – "));
     assert_eq!(

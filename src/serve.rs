@@ -1,9 +1,8 @@
 //! `tessera serve`: every agent over HTTP, for programs, and a page for people.
 //!
-//! Handlers are asynchronous and short; what computes runs on threads of its own. A
-//! thinking agent is a [`crate::player::Player`] out of a bounded pool, so that a game
-//! that goes on finds its tree again. All players and `/v1/eval` share one backend for
-//! each network, which merges what they ask into batches.
+//! Handlers are asynchronous and short; computation runs on its own threads. A thinking agent is a
+//! [`crate::player::Player`] from a bounded pool, so each game reuses its search tree. All players
+//! and `/v1/eval` share one backend per network, which batches their evaluations.
 //!
 //! | part | holds |
 //! |---|---|
@@ -62,9 +61,9 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
-/// How long requests that run when the server is told to end may go on.
+/// Grace period of running requests when the server is told to end.
 const GRACE: Duration = Duration::from_secs(10);
-/// How long those that were then stopped may take to send what they have.
+/// Grace period of stopped requests for sending their results.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// Why a server ended, or did not begin.
@@ -75,7 +74,7 @@ pub enum ServeError {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// It was told to end a second time.
@@ -89,8 +88,8 @@ pub enum ServeError {
     System(#[from] io::Error),
 }
 
-/// Serves until the process is told to end (SIGTERM, or Ctrl-C); told again, it ends at
-/// once. `listening` is called with the address once connections are taken.
+/// Serves until SIGTERM or Ctrl-C; a second one ends the process immediately. `listening` is
+/// called with the address once the server accepts connections.
 ///
 /// # Errors
 /// [`ServeError`] if the address is taken, the network cannot be loaded, the system has no
@@ -138,7 +137,7 @@ async fn serve(
     let drained = async {
         if tokio::time::timeout(GRACE, &mut server).await.is_err() {
             state.stop_all();
-            // Who has not read the answer by then does not get it.
+            // Clients that have not read the answer by then lose it.
             let _ = tokio::time::timeout(LAST_WORDS, &mut server).await;
         }
     };
@@ -162,7 +161,7 @@ async fn failed(loading: tokio::task::JoinHandle<Result<(), LoadError>>) -> Load
     }
 }
 
-/// What tells the process to end.
+/// The signal to end the process.
 struct Signals {
     #[cfg(unix)]
     terminate: tokio::signal::unix::Signal,
@@ -185,7 +184,7 @@ impl Signals {
         Ok(Signals {})
     }
 
-    /// Completes when the process is told to end, once more each time.
+    /// Completes each time the process is told to end.
     async fn next(&mut self) {
         #[cfg(unix)]
         tokio::select! {

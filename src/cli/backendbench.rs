@@ -97,7 +97,7 @@ struct Measured {
 
 impl Arguments {
     pub fn run(self) -> anyhow::Result<()> {
-        // Of all formats, the one that is chosen is told of.
+        // With several formats, the chosen one is reported.
         let chosen = self.load(match self.precision {
             Formats::One(precision) => precision,
             Formats::All => Precision::Auto,
@@ -176,7 +176,7 @@ impl Arguments {
         let mut backends = Vec::new();
         for wanted in backends::formats(self.place.device.first()) {
             match self.load(wanted) {
-                // What has no layers for int8 runs in another format.
+                // A network without int8 layers runs in another format.
                 Ok(backend) if precision(&*backend) != Some(wanted) => {}
                 Ok(backend) => backends.push(backend),
                 Err(error) => tracing::warn!("not in {wanted}: {error}"),
@@ -186,7 +186,7 @@ impl Arguments {
         Ok(backends)
     }
 
-    /// What stands above the rows.
+    /// The heading.
     fn heading(&self, chosen: &dyn Backend, all: &[Arc<dyn Backend>], threads: usize) -> String {
         let Properties { name, format, .. } = chosen.properties();
         let format = format.as_ref();

@@ -30,7 +30,7 @@ pub struct Arguments {
     /// Search this position in place of the fixed ones
     #[arg(long, value_name = "FEN")]
     fen: Option<String>,
-    /// What evaluates positions; `random` hashes the position
+    /// Backend that evaluates positions; `random` hashes the position
     #[arg(long, value_enum, default_value_t = BackendKind::Random, value_name = "BACKEND")]
     backend: BackendKind,
     #[command(flatten)]

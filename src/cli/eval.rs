@@ -44,7 +44,7 @@ pub struct Arguments {
     json: bool,
 }
 
-/// What a network says of a position.
+/// A network's evaluation of a position.
 struct Evaluated {
     value: Value,
     /// Probabilities by the moves in UCI notation, the likeliest first.

@@ -28,7 +28,7 @@ const NEAREST: &str = "nearest by rating";
 /// Name of the column that takes the mean over networks of like ratings.
 const ENSEMBLE: &str = "ensemble by rating";
 
-/// Measure how well networks foretell people's moves and results, by rating
+/// Measure how well networks predict human moves and results, by rating
 ///
 /// Figures are given by the mover's rating: how often the policy's likeliest move was
 /// played, the played move's log-loss, the expected calibration error of the likeliest
@@ -62,13 +62,13 @@ pub struct Arguments {
     /// that a training with the same `data.validation`, or a larger one, never sees
     #[arg(long, value_name = "SHARE", default_value_t = 1.0, value_parser = share)]
     held_out: f64,
-    /// Leave out so many plies at the beginning of a game
+    /// Skip this many plies at the beginning of each game
     #[arg(long, value_name = "PLIES", default_value_t = 10)]
     skip_plies: usize,
     /// Leave out the moves of players below this rating
     #[arg(long, default_value_t = 1000, value_name = "ELO")]
     min_elo: u16,
-    /// Take at most so many positions of each band, drawn evenly
+    /// Take at most this many positions of each band, drawn evenly
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
     /// Seed of that draw
@@ -135,7 +135,7 @@ struct Compared {
     bands: Vec<Row<Difference>>,
 }
 
-/// What was measured in a band; `None` is all of them.
+/// Results of a band; `None` stands for all.
 #[derive(Serialize)]
 struct Row<T> {
     band: Option<Band>,
@@ -249,7 +249,7 @@ impl Arguments {
         Ok(columns)
     }
 
-    /// Which of the networks by rating answers for a player.
+    /// Chooses the network for a player's rating.
     fn nearest(&self, rating: u16) -> Option<usize> {
         let nets = self.by_rating.iter().enumerate();
         let nearest = nets.min_by_key(|(_, (_, of))| of.abs_diff(rating));

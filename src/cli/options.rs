@@ -9,7 +9,7 @@ use tessera::chess::Game;
 use tessera::command_line::NetworkArguments;
 use tessera::{player, uci};
 
-/// How positions are searched.
+/// Search settings.
 #[derive(Args, Clone, Debug)]
 pub struct SearchArguments {
     #[command(flatten)]

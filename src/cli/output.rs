@@ -1,4 +1,4 @@
-//! What the commands print.
+//! Output of the commands.
 
 use serde::Serialize;
 use std::io::{self, Write};

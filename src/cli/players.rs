@@ -14,8 +14,8 @@ use tessera::play::Limits;
 /// Memory of one searching player's tree, in MiB: room for a hundred thousand nodes
 /// and more.
 const HASH: usize = 64;
-/// Searching players for each so many positions of the backend's recommended
-/// batch: each gathers a few positions at a time and the backend puts them together.
+/// Positions of the backend's recommended batch per searching player: each gathers a few positions
+/// at a time and the backend merges them.
 const BATCH_SHARE: usize = 8;
 
 /// A player.

@@ -56,7 +56,7 @@ pub struct Arguments {
     nodes: u64,
     #[command(flatten)]
     network: NetworkArguments,
-    /// What evaluates positions
+    /// Backend that evaluates positions
     #[arg(long, value_enum, default_value_t)]
     backend: BackendKind,
     /// Threads that evaluate; 0 takes all processors
@@ -90,7 +90,7 @@ struct Read {
     of_others: usize,
 }
 
-/// What the searches and the model of people's play need.
+/// Settings of the searches and of the model of human play.
 struct Reviewer {
     analyst: Analyst,
     people: Option<Arc<dyn Backend>>,
@@ -280,7 +280,7 @@ impl Arguments {
         })
     }
 
-    /// What knows people's moves, if anything does.
+    /// The model of human moves, if there is one.
     fn people(
         &self,
         backend: &Arc<dyn Backend>,

@@ -19,7 +19,7 @@ const TREE: usize = 64;
 const CACHE: usize = 128;
 /// The network that writes games, as the program ships with it.
 const WRITER: &str = "tessera-gpt";
-/// How long a server that is asked may take to answer.
+/// Timeout of a server's answer.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Requests a second that a client may make where others than this machine can ask.
 const PUBLIC_RATE: u32 = 20;
@@ -67,7 +67,7 @@ pub struct Arguments {
     limits: LimitArguments,
 }
 
-/// What a request, a client and all of them together may take.
+/// Limits of a request, of a client and of all clients together.
 #[derive(Args)]
 struct LimitArguments {
     /// Most nodes of a search
@@ -82,7 +82,7 @@ struct LimitArguments {
     /// Requests that may wait for a place
     #[arg(long, value_name = "N", default_value_t = Limits::default().queue as u32)]
     queue: u32,
-    /// Search trees that are kept for games that go on, each of 64 MiB; 0 is four a core
+    /// Search trees kept for games in progress, 64 MiB each; 0 keeps four per core
     #[arg(long, value_name = "N", default_value_t = 0)]
     trees: u16,
     /// Requests a second of one client; 0 sets no limit. Without it there is none on this
@@ -149,7 +149,7 @@ impl Arguments {
     }
 }
 
-/// Where to listen.
+/// The address to listen on.
 #[derive(Clone, Debug)]
 struct Bind {
     /// As the user writes it.
@@ -165,7 +165,7 @@ impl Bind {
             Host::Name(name) => {
                 let found = (name.as_str(), 0).to_socket_addrs();
                 let found = found.with_context(|| format!("cannot look up {name}"))?;
-                // What most clients try, where there are both.
+                // The address that most clients try, if there are both.
                 let address = found.map(|it| it.ip()).min_by_key(IpAddr::is_ipv6);
                 address.with_context(|| format!("{name} has no address"))?
             }

@@ -27,7 +27,7 @@ pub fn network_file(text: &str) -> Result<PathBuf, String> {
     Ok(path)
 }
 
-/// Where networks are run.
+/// The device of networks.
 #[derive(Args, Clone, Debug)]
 pub struct PlaceArguments {
     /// Which code a network file may bring.
@@ -52,7 +52,7 @@ impl PlaceArguments {
     }
 }
 
-/// How networks are run.
+/// The device and format of networks.
 #[derive(Args, Clone, Debug)]
 pub struct DeviceArguments {
     /// Where.
@@ -98,10 +98,10 @@ impl NetworkArguments {
     }
 }
 
-/// What evaluates positions.
+/// The backend.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct BackendArguments {
-    /// What evaluates positions
+    /// Backend that evaluates positions
     #[arg(long, value_enum, default_value_t, value_name = "BACKEND")]
     pub backend: BackendKind,
 }

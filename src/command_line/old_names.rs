@@ -21,7 +21,7 @@ impl OldName {
         OldName { command, old, now }
     }
 
-    /// Whether an option of today has the name too, with another kind of value.
+    /// Returns whether an option of today has the name too, with another kind of value.
     pub(super) fn keeps_its_name(&self) -> bool {
         match self.now {
             Now::Time(option, _) => option == self.old,

@@ -35,7 +35,7 @@ const AGAIN: u64 = 4;
 /// Visits from which on the value of a move that was not chosen means something.
 const SEEN: u64 = 4;
 
-/// What a search found in a position, for the side to move.
+/// A search's result in a position, for the side to move.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Searched {
     /// The best line, in UCI notation; never empty.
@@ -112,7 +112,7 @@ pub struct Found<'a> {
 
 /// Searches the positions of games.
 pub struct Analyst {
-    /// What evaluates positions, for many threads at once.
+    /// The backend, for many threads at once.
     pub backend: Arc<dyn Backend>,
     /// Visits of each position.
     pub nodes: u64,

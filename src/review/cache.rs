@@ -17,12 +17,12 @@ use crate::chess::Game;
 /// Bytes of the largest file that is read.
 const LARGEST: u64 = 64 << 20;
 
-/// What is known of a game's positions, in their order.
+/// Evaluations of a game's positions, in order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Analysis {
-    /// What searches found; `None` where none was made.
+    /// Search results; `None` without a search.
     pub searched: Vec<Option<Searched>>,
-    /// What people play, for each position that a move was played in.
+    /// Human move probabilities for each position in which a move was played.
     pub people: Vec<Option<Shares>>,
 }
 
@@ -47,7 +47,7 @@ impl Analysis {
 #[derive(Clone, Debug)]
 pub struct Cache {
     folder: Option<PathBuf>,
-    /// What results depend on besides the game.
+    /// Settings that results depend on, besides the game.
     identity: String,
 }
 
@@ -87,7 +87,7 @@ impl Cache {
         Some(self.folder.as_ref()?.join(format!("{name}.json")))
     }
 
-    /// What is known of a game: nothing where no file says anything that makes sense.
+    /// Cached evaluations of a game: none if the file is absent or malformed.
     #[must_use]
     pub fn load(&self, game: &Game) -> Analysis {
         let bytes = self

@@ -82,7 +82,7 @@ pub enum Topic {
     Defender,
     /// A piece leaves a line open.
     OpenedLine,
-    /// What was threatened before the move already.
+    /// Threats that existed before the move.
     Threat,
     /// A piece that could have been taken back.
     Recapture,

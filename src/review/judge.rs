@@ -22,7 +22,7 @@ const USUAL_RATING: u16 = 1500;
 /// Most moves of a line that are shown, where it does not mate.
 const SHOWN: usize = 8;
 
-/// What a review is told besides the game.
+/// Settings of a review.
 #[derive(Clone, Debug, Default)]
 pub struct Setting {
     /// The network that searched.
@@ -101,7 +101,7 @@ struct Judge<'a> {
     positions: Vec<&'a Chess>,
     moves: Vec<Move>,
     phases: Vec<Phase>,
-    /// How the game ended by rule, claimed draws included.
+    /// Returns the game's ending by rule, claimed draws included.
     ending: Option<Ending>,
 }
 
@@ -366,7 +366,7 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// How good a move was.
+/// The quality of a move.
 struct Judged {
     loss: f64,
     accuracy: f64,

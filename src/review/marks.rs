@@ -46,14 +46,14 @@ impl Mark {
         }
     }
 
-    /// Whether the move should not have been played.
+    /// Returns whether the move should not have been played.
     #[must_use]
     pub fn is_bad(self) -> bool {
         self != Mark::Good
     }
 }
 
-/// What happened to a mate.
+/// The fate of a mate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -64,7 +64,7 @@ pub enum MateEvent {
     Allowed,
 }
 
-/// What became of mates by a move, from the mover's evaluations before and after it.
+/// Finds missed and allowed mates from the mover's evaluations before and after a move.
 #[must_use]
 pub fn mate_event(before: Evaluation, after: Evaluation) -> Option<MateEvent> {
     match (before, after) {
@@ -78,7 +78,7 @@ pub fn mate_event(before: Evaluation, after: Evaluation) -> Option<MateEvent> {
 /// The mark of a move that was not the best, from the mover's evaluations before and after.
 #[must_use]
 pub fn bad_mark(before: Evaluation, after: Evaluation) -> Option<Mark> {
-    // How far won or lost the game was without the mate decides how bad it is.
+    // The evaluation without the mate decides how bad missing it is.
     let by_centipawns = |centipawns: i32| match centipawns {
         1000.. => Mark::Inaccuracy,
         701.. => Mark::Mistake,
@@ -100,7 +100,7 @@ pub fn bad_mark(before: Evaluation, after: Evaluation) -> Option<Mark> {
     }
 }
 
-/// Whether the best move was played, every other one is worth much less, and few players
+/// Returns whether the best move was played, every other one is worth much less, and few players
 /// find it.
 #[must_use]
 pub fn is_only_move(best: Evaluation, second: Evaluation, share: f32) -> bool {

@@ -18,10 +18,10 @@ pub type Curve = [f32; RATINGS.len()];
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct Shares {
-    /// Who play the move that was played.
+    /// The share of players who play the move that was played.
     #[cfg_attr(test, schema(value_type = Vec<f32>))]
     pub played: Curve,
-    /// Who play the best move; `None` where no best move is known.
+    /// The share of players who play the best move; `None` if no best move is known.
     #[cfg_attr(test, schema(value_type = Option<Vec<f32>>))]
     pub best: Option<Curve>,
 }

@@ -53,7 +53,7 @@ impl Report {
         self
     }
 
-    /// Whether the review is for this side, or for both.
+    /// Returns whether the review is for this side, or for both.
     #[must_use]
     pub fn is_for(&self, side: Side) -> bool {
         self.side.is_none_or(|own| own == side)
@@ -98,10 +98,9 @@ pub struct GameReport {
     pub opening: Option<String>,
     /// Plies after which the game left the table of openings.
     pub book_plies: usize,
-    /// What has to be said of the whole: a game that was not read to its end, or not
-    /// searched.
+    /// Remarks on the whole: a game that was not read to its end, or not searched.
     pub warnings: Vec<String>,
-    /// How the rules ended the game, if they did.
+    /// The game's ending by rule, if any.
     pub ending: Option<String>,
     /// Draws that could be claimed.
     pub draws: Vec<DrawReport>,
@@ -170,7 +169,7 @@ pub struct PlyReport {
     pub ply: usize,
     /// Its number as it is written: `12.` or `12...`
     pub number: String,
-    /// Who plays it.
+    /// Its player.
     pub side: Side,
     /// The move.
     #[serde(flatten)]
@@ -191,7 +190,7 @@ pub struct PlyReport {
     pub accuracy: Option<f64>,
     /// Its mark.
     pub mark: Option<Mark>,
-    /// What became of a mate.
+    /// The fate of a mate.
     pub mate: Option<MateEvent>,
     /// The best line, where another move was played.
     pub best: Option<LineReport>,

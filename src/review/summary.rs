@@ -1,4 +1,4 @@
-//! What several reviewed games have in common: one player's, or all of them.
+//! A summary of several reviewed games: one player's, or all.
 
 use super::facts::Topic;
 use super::marks::Mark;
@@ -25,7 +25,7 @@ pub struct Summary {
     pub total: Total,
     /// Openings, the most frequent first.
     pub openings: Vec<OpeningRow>,
-    /// How often each kind of reason was found for a bad move, the most frequent first.
+    /// Counts of each kind of reason for a bad move, the most frequent first.
     #[cfg_attr(test, schema(value_type = Vec<Vec<serde_json::Value>>))]
     pub topics: Vec<(String, usize)>,
 }

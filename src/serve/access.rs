@@ -1,4 +1,4 @@
-//! Who may ask, and how often.
+//! Access control and rate limits.
 
 use super::origins::Origin;
 use super::problem::Problem;
@@ -30,7 +30,7 @@ pub enum TokensError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// It has none.
@@ -87,9 +87,9 @@ fn digest(token: &str) -> [u8; 32] {
 /// Whose requests count together.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Client {
-    /// Whoever has this token.
+    /// Any client with this token.
     Token(usize),
-    /// Whoever asks from this address.
+    /// Any client from this address.
     Address(IpAddr),
 }
 

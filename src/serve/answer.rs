@@ -1,5 +1,5 @@
-//! What clients get. Every number is for the side to move in the position asked about,
-//! which each answer says.
+//! Answers to clients. Every number is for the side to move in the requested position, which each
+//! answer states.
 
 use super::position::fen;
 use crate::chess::{Ending, Game};
@@ -79,7 +79,7 @@ impl From<[f32; 3]> for Wdl {
     }
 }
 
-/// What a line is worth to the side to move. One of the fields but `value` is there.
+/// A line's score for the side to move. Besides `value`, exactly one field is present.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[cfg_attr(test, derive(ToSchema))]
 pub(super) struct Score {
@@ -88,10 +88,10 @@ pub(super) struct Score {
     /// Centipawns, as chess programs show them.
     #[serde(skip_serializing_if = "Option::is_none")]
     cp: Option<i32>,
-    /// Mate in so many moves; negative if the side to move is mated.
+    /// Mate in N moves; negative if the side to move is mated.
     #[serde(skip_serializing_if = "Option::is_none")]
     mate: Option<i32>,
-    /// What an endgame tablebase says.
+    /// A result of an endgame tablebase.
     #[serde(skip_serializing_if = "Option::is_none")]
     tablebase: Option<&'static str>,
 }
@@ -139,13 +139,13 @@ pub(super) struct Line {
 #[cfg_attr(test, derive(ToSchema))]
 pub(super) struct Asked {
     fen: String,
-    /// Who is to move.
+    /// The side to move.
     #[cfg_attr(test, schema(value_type = String))]
     turn: &'static str,
     /// Whose view all numbers are: the side to move's.
     #[cfg_attr(test, schema(value_type = String))]
     perspective: &'static str,
-    /// How the game has ended, where it has.
+    /// The game's ending, if it has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schema(value_type = Option<String>))]
     ending: Option<&'static str>,
@@ -171,7 +171,7 @@ impl Asked {
     }
 }
 
-/// What the thinking has come to.
+/// The result of thinking.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(ToSchema))]
 pub(super) struct Thought {
@@ -252,7 +252,7 @@ pub(super) struct MoveAnswer {
     thought: Thought,
     /// The moves considered, the best first.
     statistics: Vec<Statistics>,
-    /// What there is to say of it: networks loaded or missing, ratings that are not read.
+    /// Remarks: networks loaded or missing, ratings that the network does not read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
 }
@@ -282,7 +282,7 @@ impl MoveAnswer {
     }
 }
 
-/// What an analysis has come to so far.
+/// The state of an analysis so far.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(ToSchema))]
 pub(super) struct Progress {

@@ -11,12 +11,12 @@ use std::sync::Arc;
 #[derive(Clone, Default)]
 pub(super) struct Backends(Arc<Mutex<Vec<Loaded>>>);
 
-/// What a backend was made from, and the backend.
+/// A backend, and the settings it was made from.
 type Loaded = (BackendOptions, Arc<dyn Backend>);
 
 impl Backends {
     pub(super) fn get(&self, options: &BackendOptions) -> Result<Arc<dyn Backend>, LoadError> {
-        // Who comes while a network is loaded waits for it.
+        // Requests that arrive while a network is loading wait for it.
         let mut loaded = self.0.lock();
         let known = loaded.iter().find(|(known, _)| known == options);
         if let Some((_, backend)) = known {

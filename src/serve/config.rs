@@ -1,4 +1,4 @@
-//! What a server may be told.
+//! Settings of a server.
 
 use super::access::Tokens;
 use super::hosts::Host;
@@ -8,28 +8,28 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How a server runs.
+/// Settings of a server.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where it listens.
+    /// Its address.
     pub address: SocketAddr,
     /// Hosts that it answers for, besides this machine and the address.
     pub hosts: Vec<Host>,
-    /// Who plays unless a request says otherwise, with which network.
+    /// The default player and its network.
     pub player: player::Settings,
     /// Files of further networks, which requests name or their agents need.
     pub networks: Vec<PathBuf>,
     /// The file of a network that writes games, for when none of `networks` does.
     pub writer: Option<PathBuf>,
-    /// Who may ask; `None` lets everybody.
+    /// The allowed clients; `None` allows everybody.
     pub tokens: Option<Tokens>,
     /// The origins of pages of other servers that may ask.
     pub origins: Vec<Origin>,
-    /// What a request, a client and all of them together may take.
+    /// Limits of a request, of a client and of all clients together.
     pub limits: Limits,
 }
 
-/// What a request, a client and all of them together may take.
+/// Limits of a request, of a client and of all clients together.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Bytes of a body.
@@ -61,8 +61,8 @@ pub struct Limits {
     pub streams: usize,
     /// Connections that are open at once.
     pub connections: usize,
-    /// How long a connection may wait for the head of a request, the first or the next,
-    /// and how long for its body. A stream is never silent for more than half of it.
+    /// Longest wait for the head of a request, the first or the next, and for its body. A stream
+    /// is never silent for more than half of it.
     pub silence: Duration,
 }
 
@@ -90,7 +90,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// How long a stream may have nothing to say until it says so.
+    /// Longest silence of a stream before it sends a sign of life.
     pub(super) fn beat(&self) -> Duration {
         self.silence / 2
     }

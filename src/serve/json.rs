@@ -1,5 +1,5 @@
-//! JSON as bodies have it. An object is no list of its fields, `1e3` is an integer, and
-//! what cannot be read is told with the field in which it stands.
+//! JSON of request bodies. A list cannot stand for an object, `1e3` is an integer, and errors name
+//! the field.
 
 use super::problem::Problem;
 use serde::de::value::{MapDeserializer, SeqDeserializer};

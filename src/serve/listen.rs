@@ -17,9 +17,9 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
-/// How long a client may leave what was sent unread.
+/// Longest time that a client may leave sent data unread.
 const UNREAD: Duration = Duration::from_secs(30);
-/// How long to wait where the system has no more connections to give.
+/// The pause when the system is out of connections.
 const EXHAUSTED: Duration = Duration::from_millis(100);
 
 /// Serves connections until `ended`; then lets the requests that run come to their end.

@@ -8,10 +8,10 @@ pub(super) const JSON: &str = "application/json";
 pub(super) const HTML: &str = "text/html";
 /// The type of games in PGN.
 pub(super) const PGN: &str = "application/x-chess-pgn";
-/// How exactly `Accept` names a type if it names the type itself.
+/// The specificity of a type that `Accept` names in full.
 const EXACT: usize = 2;
 
-/// Whether the body is JSON, as its headers say.
+/// Returns whether the body is JSON, as its headers say.
 pub(super) fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE);
     let kind = kind.and_then(|value| value.to_str().ok());
@@ -34,8 +34,7 @@ pub(super) fn preferred<'a>(headers: &HeaderMap, offers: &[&'a str]) -> &'a str 
     rated.max().map_or(offers[0], |(_, offer)| offer)
 }
 
-/// How exactly a range of `Accept` names a type, and the quality that it gives it, in
-/// thousandths.
+/// The specificity of a media range of `Accept`, and its quality, in thousandths.
 fn rate(range: &str, kind: &str) -> Option<(usize, u16)> {
     let mut parts = range.split(';').map(str::trim);
     let named = parts.next()?;

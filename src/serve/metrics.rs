@@ -11,7 +11,7 @@ use std::time::Duration;
 /// The type of the text, which its version is part of.
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// What requests are counted by.
+/// The key by which requests are counted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Kind {
     /// The endpoint as it is documented, so that there are few.
@@ -24,7 +24,7 @@ struct Endpoint {
     path: String,
 }
 
-/// What has happened.
+/// The event.
 pub(super) struct Metrics {
     registry: Registry,
     requests: Family<Kind, Counter>,

@@ -21,7 +21,7 @@ use tokio::sync::oneshot;
 
 /// Memory for the evaluations of a further network that are remembered, in MiB.
 const CACHE: usize = 32;
-/// What is no network's family: evaluations without a network.
+/// The family name of backends without a network.
 const NO_FAMILY: &str = "none";
 /// The family whose networks write games.
 const WRITES: &str = "gpt";
@@ -40,7 +40,7 @@ pub(super) struct Loaded {
     pub(super) name: String,
     /// As network files state it.
     pub(super) family: &'static str,
-    /// What requests at once ask is one batch.
+    /// Concurrent requests form one batch.
     pub(super) backend: Arc<dyn Backend>,
     options: BackendOptions,
     /// For explanations: one at a time.
@@ -238,7 +238,7 @@ impl Networks {
     }
 }
 
-/// What the backend of the agent `human` is made from.
+/// Settings of the backend of the agent `human`.
 fn human_options(config: &Config) -> BackendOptions {
     let mut settings = config.player.clone();
     settings.agent = AgentKind::Human;

@@ -14,7 +14,7 @@ pub enum OriginError {
     /// There is no scheme, or no host.
     #[error("write a scheme and a host, as in https://example.org")]
     Incomplete,
-    /// It goes on after the host and the port.
+    /// It continues after the host and the port.
     #[error("write no more than a scheme, a host and a port, as in https://example.org:8443")]
     Longer,
     /// It stands for many.

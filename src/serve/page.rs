@@ -47,11 +47,11 @@ const REVIEW: &[(&str, &[u8])] = &[
 const PIECES: &str = include_str!("../explain/pieces.svg");
 const SVG: [(header::HeaderName, &str); 1] = [(header::CONTENT_TYPE, "image/svg+xml")];
 
-/// What a browser may load for the page: what this server has, and pictures within styles.
+/// The page's content security policy: only this server's files, and pictures within styles.
 const POLICY: &str = "default-src 'self'; img-src 'self' data:; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Whether the board was there when the program was built.
+/// Returns whether the board was there when the program was built.
 pub(super) fn has_board() -> bool {
     !BOARD.is_empty()
 }
@@ -161,7 +161,7 @@ mod tests {
         }
     }
 
-    /// What the page's modules name is there.
+    /// Every file that the page's modules import exists.
     #[test]
     fn every_import_is_built_in() {
         let files = || FILES.iter().chain(REVIEW);

@@ -81,13 +81,13 @@ impl Places {
         self.places.close();
     }
 
-    /// How many wait.
+    /// The number waiting.
     pub(super) fn waiting(&self) -> usize {
         self.waiting.load(Relaxed)
     }
 }
 
-/// What a player says on its way to an answer, and the answer.
+/// A player's progress reports, and its answer.
 pub(super) enum Event {
     Report(Report),
     Answer(Result<Answer, Problem>),
@@ -118,7 +118,7 @@ struct Seat {
 }
 
 impl Seat {
-    /// Whether this game is the one that it has in mind, gone on or taken back.
+    /// Returns whether this game is the one that it has in mind, gone on or taken back.
     fn knows(&self, client: &Client, question: &Question) -> bool {
         let (known, asked) = (self.game.plies(), question.game.plies());
         let (settings, wanted) = (&self.setup.settings, &question.settings);
@@ -247,7 +247,7 @@ impl Players {
     }
 }
 
-/// What an agent could not do.
+/// An agent's error.
 fn refused(error: &AgentError) -> Problem {
     let AgentError::Backend(error) = error;
     match error {

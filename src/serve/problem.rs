@@ -7,7 +7,7 @@ use std::time::Duration;
 #[cfg(test)]
 use utoipa::ToSchema;
 
-/// What is wrong with a request.
+/// The problem with a request.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(ToSchema))]
 pub(super) struct Problem {
@@ -18,7 +18,7 @@ pub(super) struct Problem {
     title: &'static str,
     /// The status of the answer.
     status: u16,
-    /// What is wrong, and what to do.
+    /// The problem and its remedy.
     detail: String,
     /// The field of the request that is wrong, as in `limits.nodes`.
     #[serde(skip_serializing_if = "Option::is_none")]

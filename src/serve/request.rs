@@ -1,4 +1,4 @@
-//! What clients ask for.
+//! Requests of clients.
 
 mod checked;
 mod review;
@@ -15,7 +15,7 @@ use shakmaty::{Color, KnownOutcome};
 #[cfg(test)]
 use utoipa::ToSchema;
 
-/// Who chooses.
+/// The agent that chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[cfg_attr(test, derive(ToSchema))]
 #[serde(rename_all = "lowercase")]
@@ -47,7 +47,7 @@ impl From<Agent> for AgentKind {
     }
 }
 
-/// How long to think. Without any limit it is the server's usual time.
+/// Limits of the search. Without any, the server's default time applies.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[cfg_attr(test, derive(ToSchema))]
 #[serde(deny_unknown_fields)]
@@ -71,7 +71,7 @@ pub(super) struct Thinking {
 pub(super) struct Clock {
     /// Time that is left, in milliseconds.
     time_ms: u64,
-    /// What each move adds, in milliseconds.
+    /// Increment per move, in milliseconds.
     increment_ms: Option<u64>,
     /// Moves to the next time control.
     moves_to_go: Option<u32>,
@@ -89,7 +89,7 @@ pub(super) struct MoveRequest {
     /// Whether to castle by the rules of Chess960. A FEN that only Chess960 allows is
     /// recognised.
     chess960: Option<bool>,
-    /// Who chooses; without it, the server's own agent.
+    /// The agent that chooses; the server's default if absent.
     agent: Option<Agent>,
     /// The network that thinks: a name of `/v1/agents`; without it, the one that the agent
     /// needs.
@@ -100,9 +100,9 @@ pub(super) struct MoveRequest {
     opponent_elo: Option<u16>,
     /// The temperature at which the move is drawn; 0 plays the best.
     temperature: Option<f32>,
-    /// The seed of what is drawn; 0 draws anew each time.
+    /// Seed of the sampling; 0 chooses a new one each time.
     seed: Option<u64>,
-    /// How long to think.
+    /// Limits of the search.
     limits: Option<Thinking>,
 }
 
@@ -117,7 +117,7 @@ pub(super) struct AnalyseRequest {
     moves: Option<Vec<String>>,
     /// Whether to castle by the rules of Chess960.
     chess960: Option<bool>,
-    /// Who analyses; without it, `mcts`.
+    /// The agent that analyses; `mcts` if absent.
     agent: Option<Agent>,
     /// The network that thinks: a name of `/v1/agents`; without it, the one that the agent
     /// needs.
@@ -126,7 +126,7 @@ pub(super) struct AnalyseRequest {
     elo: Option<u16>,
     /// Lines to tell, the best first; without it, 1.
     lines: Option<usize>,
-    /// How long to think.
+    /// Limits of the search.
     limits: Option<Thinking>,
 }
 
@@ -172,7 +172,7 @@ pub(super) struct PeopleRequest {
 pub(super) struct GenerateRequest {
     /// The moves that each game begins with, in UCI notation or SAN.
     moves: Option<Vec<String>>,
-    /// How many; without it, 1.
+    /// The number; 1 if absent.
     games: Option<usize>,
     /// The network, a name of `/v1/agents`; without it, the first of the family gpt.
     network: Option<String>,
@@ -180,7 +180,7 @@ pub(super) struct GenerateRequest {
     white_elo: Option<u16>,
     /// Black's rating.
     black_elo: Option<u16>,
-    /// How the games are to end; the network does not always obey.
+    /// Requested result of the games; the network does not always comply.
     result: Option<GameResult>,
     /// Below 1 likelier moves become likelier still; at 0 the likeliest is played.
     temperature: Option<f32>,
@@ -190,7 +190,7 @@ pub(super) struct GenerateRequest {
     min_p: Option<f32>,
     /// Draws from all moves, legal or not: a game ends with the first that is not.
     raw: Option<bool>,
-    /// The seed of the games; 0 draws anew each time.
+    /// Seed of the games; 0 chooses a new one each time.
     seed: Option<u64>,
 }
 
@@ -235,8 +235,7 @@ pub(super) struct ExplainRequest {
     /// The move to explain; without it, the policy's first.
     #[serde(rename = "move")]
     mv: Option<String>,
-    /// Shows how a network of the family diffusion imagines the future in so many steps,
-    /// 1 to 100, and nothing else.
+    /// Shows only how a network of the family diffusion imagines the future, in 1 to 100 steps.
     steps: Option<u8>,
     /// Whether the JSON holds the attention maps, which are most of it; without it, yes.
     attention: Option<bool>,
@@ -281,7 +280,7 @@ pub(super) struct AttentionRequest {
     head: Option<usize>,
 }
 
-/// Whether a body is a request of an endpoint, as far as that can be told without a
+/// Returns whether a body is a request of an endpoint, as far as that can be told without a
 /// network.
 #[must_use]
 pub fn is_request(path: &str, body: &[u8]) -> bool {

@@ -1,4 +1,4 @@
-//! What all handlers share.
+//! State shared by all handlers.
 
 use super::access::Access;
 use super::backends::Backends;

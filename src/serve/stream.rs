@@ -16,7 +16,7 @@ pub(super) const NDJSON: &str = "application/x-ndjson";
 /// The type of a stream of events.
 pub(super) const EVENTS: &str = "text/event-stream";
 
-/// How a stream is written.
+/// The format of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
     /// Events as browsers read them.
@@ -78,7 +78,7 @@ pub(super) fn text<E: Into<BoxError> + 'static>(
     beat: Duration,
 ) -> Response {
     let mut beats = interval_at(Instant::now() + beat, beat);
-    // Who reads slowly gets one, not all that were due.
+    // A slow reader gets one report, not all that were due.
     beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let pieces = pieces.timeout_repeating(beats);
     let pieces = pieces.map(|piece| piece.unwrap_or_else(|_| Ok("\n".to_owned())));

@@ -27,7 +27,7 @@ const LOGS: &str = "logs";
 /// Arguments of `train loop`.
 #[derive(Args)]
 pub struct Loop {
-    /// The loop's configuration. A loop whose store and folder are there goes on.
+    /// The loop's configuration. An existing store and folder are resumed.
     #[arg(value_name = "FILE.toml")]
     config: PathBuf,
     /// Threads that the workers share; by default one for each processor.

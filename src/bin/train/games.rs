@@ -32,7 +32,7 @@ pub struct GamesArguments {
     syzygy: Option<String>,
 }
 
-/// How many games an earlier run finished, to follow the number of the new ones.
+/// The number of games that an earlier run finished, added to the number of new ones.
 pub fn from_before(found: u64) -> String {
     match found {
         0 => String::new(),
@@ -41,7 +41,7 @@ pub fn from_before(found: u64) -> String {
 }
 
 impl GamesArguments {
-    /// Whether any of them is given.
+    /// Returns whether any of them is given.
     pub fn is_given(&self) -> bool {
         !self.openings.is_empty()
             || self.random_plies.is_some()

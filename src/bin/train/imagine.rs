@@ -41,8 +41,8 @@ pub struct Imagine {
     /// Most plies that are imagined; 0 stands for all that the network can.
     #[arg(long, value_name = "PLIES", default_value_t = 0)]
     horizon: usize,
-    /// How much it counts what candidates lead to, in networks that weigh them: what a change
-    /// of W − L by 1 adds to a move's logit, in tenths; 0 weighs none.
+    /// The weight of candidates' values, in networks that weigh them: a change of W − L by 1 adds
+    /// this much to a move's logit, in tenths; 0 ignores values.
     #[arg(long, value_name = "TENTHS", default_value_t = Decoding::default().trust)]
     trust: u16,
     /// Number of positions.

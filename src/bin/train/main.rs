@@ -1,6 +1,6 @@
 //! `train` turns games into networks.
 
-// Which panics where its output is closed.
+// It panics if its output is closed.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod ablate;

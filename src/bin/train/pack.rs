@@ -33,8 +33,8 @@ pub struct Pack {
     /// The shard to write.
     #[arg(short, long, value_name = "OUT.shard")]
     output: PathBuf,
-    /// What a score after a move refers to: the move, by the engine that chose it
-    /// (chooser), or the position after it, by an analysis (analysis).
+    /// The meaning of a score after a move: the engine that chose the move scored it (chooser), or
+    /// an analysis scored the position after it (analysis).
     #[arg(long, value_enum, value_name = "REFERENCE")]
     evals: Option<EvalRefersTo>,
     /// Make every move of the games a policy target, as for human games.

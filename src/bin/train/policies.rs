@@ -17,7 +17,7 @@ use tessera::network::backends;
 /// Digits of a network's hash that tell it from others of its name.
 const HASH_DIGITS: usize = 8;
 
-/// How networks that play by their policies are computed.
+/// The device and format of networks that play by their policies.
 #[derive(Args)]
 pub struct PolicyArguments {
     #[command(flatten)]

@@ -22,7 +22,7 @@ use tessera::{output, progress};
 /// Least time between two lines of progress without a terminal.
 const BETWEEN_LINES: Duration = Duration::from_secs(30);
 
-/// What is said of a stop after which there is a checkpoint.
+/// The message after a stop with a checkpoint.
 pub const STOPPING: &str =
     "stopping after this step, with a checkpoint; press again to stop at once";
 

@@ -1,4 +1,4 @@
-//! How the operating system deals processors out to workers.
+//! Assigns processors to workers.
 
 /// Tells Linux that this thread, and all that it starts from now on, are after throughput
 /// and not after quick answers (`SCHED_BATCH`). Their niceness stays.

@@ -17,7 +17,7 @@ use tessera::{output, overwrite};
 
 /// Positions of a game, spread evenly.
 const PER_GAME: usize = 8;
-/// Of so many games one is held out.
+/// One in this many games is held out.
 const HELD_OUT: usize = 10;
 
 #[derive(Args)]
@@ -135,7 +135,7 @@ impl Transcoder {
     }
 }
 
-/// How good a transcoder is, and a table of the themes that it predicts.
+/// Prints a transcoder's quality, and a table of the themes that it predicts.
 fn summary(path: &Path, about: &TranscoderAbout) -> String {
     let mut text = format!(
         "{}: layer {} of {}, {} features, {} active; explained variance {:.1} %, dead {:.1} %, \

@@ -34,7 +34,7 @@ const BETWEEN_LINES: Duration = Duration::from_secs(30);
 /// The lock that a learner holds in the loop's folder.
 const LOCK: &str = "learner.lock";
 
-/// What every worker of a loop is told.
+/// Settings of every worker of a loop.
 #[derive(Args)]
 pub struct WorkerArguments {
     /// The loop's configuration.
@@ -75,7 +75,7 @@ pub struct LearnerCommand {
     timeout: TimeSpan,
 }
 
-/// Which worker searches.
+/// The worker that searches.
 #[derive(Clone, Copy, Debug)]
 pub enum Searcher {
     Actor,
@@ -83,7 +83,7 @@ pub enum Searcher {
     Gate,
 }
 
-/// What a worker works with.
+/// A worker's resources.
 struct Workplace {
     config: CycleConfig,
     store: Store,
@@ -132,7 +132,7 @@ impl Workplace {
 }
 
 impl Searching {
-    /// Works until the loop ends, or it is told to stop.
+    /// Works until the loop ends or a stop is requested.
     pub fn run(self, searcher: Searcher) -> anyhow::Result<()> {
         prefer_throughput();
         let all = || std::thread::available_parallelism().map_or(1, usize::from);
@@ -168,7 +168,7 @@ impl Searching {
 }
 
 impl LearnerCommand {
-    /// Trains until the loop ends, or it is told to stop.
+    /// Trains until the loop ends or a stop is requested.
     pub fn run(self) -> anyhow::Result<()> {
         prefer_throughput();
         let launch = Launch::from_environment(|name| std::env::var(name).ok())?;
@@ -255,7 +255,7 @@ pub fn lock(path: &std::path::Path, waits: impl Fn() -> bool) -> anyhow::Result<
     }
 }
 
-/// What the learner is doing, in a line.
+/// The learner's state, in a line.
 fn line(learning: &Learning) -> String {
     match learning {
         Learning::Waits { rows, needs } => format!(

@@ -32,7 +32,7 @@ pub struct Arguments {
         "fen", "moves", "chess960",
     ])]
     games: Option<PathBuf>,
-    /// The position after so many half-moves of the game
+    /// The position after this many half-moves of the game
     #[arg(long, value_name = "PLIES", requires = "games")]
     ply: Option<usize>,
     /// The network: a file, or a name such as tessera-s; without it, the network built into
@@ -51,10 +51,10 @@ pub struct Arguments {
     /// Layers whose attention the page holds, from 1; without it, as many as fit
     #[arg(long, value_delimiter = ',', value_name = "N")]
     layers: Option<Vec<usize>>,
-    /// Show a search of so many nodes beside the policy: its first plies
+    /// Show a search of N nodes beside the policy: its first plies
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     nodes: Option<u64>,
-    /// Show how a network imagines the future, in so many steps: a page of its own
+    /// Show how a network imagines the future in N steps, on a page of its own
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=100), conflicts_with_all = [
         "against", "elo", "mv", "layers", "nodes", "transcoder", "svg",
     ])]
@@ -168,7 +168,7 @@ impl Arguments {
             return Ok(None);
         };
         let file = backends::read_network(Some(path))?;
-        // What it is told about files that are none is told where networks are opened.
+        // Errors about invalid files arise where networks are opened.
         let network = network::open_any(&file, self.code.policy()).ok();
         Ok(network.and_then(|network| network.downcast::<Gpt>()))
     }
@@ -222,7 +222,7 @@ impl Arguments {
         Ok(())
     }
 
-    /// What a network sees, with a search where one was asked for.
+    /// An explanation of a network, with a search if requested.
     fn explain(&self, view: &View, settings: &Settings) -> anyhow::Result<Explanation> {
         let mut explanation = explain(&view.network, &view.game, settings)?;
         if let Some(nodes) = self.nodes {

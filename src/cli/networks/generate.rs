@@ -41,7 +41,7 @@ pub struct Arguments {
     /// Moves that each game begins with, in UCI notation or SAN, such as e4,c5 or "1. e4 c5"
     #[arg(long, value_name = "MOVES", value_delimiter = ',', group = "beginning")]
     moves: Vec<String>,
-    /// A file of games in PGN, with each of which one goes on
+    /// Continue the games of this PGN file
     #[arg(long, value_name = "FILE.pgn", group = "beginning")]
     games: Option<PathBuf>,
     /// The code of the opening, such as B90: the games begin with the lines of that code in
@@ -57,7 +57,7 @@ pub struct Arguments {
     /// Black's rating
     #[arg(long, value_name = "ELO", value_parser = clap::value_parser!(u16).range(1..=4000))]
     black_elo: Option<u16>,
-    /// How the games are to end; the network does not always obey
+    /// Requested result of the games; the network does not always comply
     #[arg(long, value_enum, value_name = "RESULT")]
     result: Option<GameResult>,
     /// Temperature: below 1 likelier moves become likelier still, at 0 the likeliest is
@@ -86,8 +86,8 @@ pub struct Arguments {
     /// in it, and gives other games
     #[arg(long, value_name = "FORMAT", default_value = "f32", value_parser = ["f32", "bf16"])]
     precision: String,
-    /// Where the games go, plain, .gz or .zst; `-` is standard output. What was cut off goes
-    /// on where it ended
+    /// File to write the games to, plain, .gz or .zst; `-` is standard output. An interrupted run
+    /// resumes where it ended
     #[arg(short, long, value_name = "GAMES.pgn", default_value = "-")]
     output: PathBuf,
     /// Print one JSON object with counts and speed as the last line; beside games on standard
@@ -194,7 +194,7 @@ impl Arguments {
         Ok(())
     }
 
-    /// How so many games are shared out.
+    /// Distributes this many games.
     fn side_by_side(&self, games: usize) -> SideBySide {
         let all = || std::thread::available_parallelism().map_or(1, usize::from);
         let threads = match self.threads {
@@ -313,7 +313,7 @@ impl Arguments {
     }
 }
 
-/// Where games begin.
+/// The openings.
 enum Beginnings {
     /// With one of these, in turn.
     Lines(Vec<Game>),
@@ -345,7 +345,7 @@ impl Beginnings {
     }
 }
 
-/// What was written.
+/// The written text.
 #[derive(Default)]
 struct Tally {
     moves: usize,

@@ -4,8 +4,8 @@ use super::{Fact, Topic};
 use shakmaty::attacks::king_attacks;
 use shakmaty::{Chess, Color, Position, Role};
 
-/// That the side to move is mated on its own back rank by a rook or queen along it, and
-/// its own men stand on all squares before the king.
+/// A rook or queen mates the side to move along its own back rank, and its own men occupy all
+/// squares in front of the king.
 #[must_use]
 pub fn back_rank_mate(position: &Chess) -> Option<Fact> {
     let (board, turn) = (position.board(), position.turn());

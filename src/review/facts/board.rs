@@ -53,12 +53,12 @@ pub(super) fn attackers(board: &Board, square: Square, color: Color) -> Bitboard
     board.attacks_to(square, color, board.occupied())
 }
 
-/// Whether no piece of its own side defends the piece on a square.
+/// Returns whether no piece of its own side defends the piece on a square.
 pub(super) fn is_undefended(board: &Board, square: Square, color: Color) -> bool {
     attackers(board, square, color).is_empty()
 }
 
-/// Whether the piece on a square stands between its own king and a slider of the enemy.
+/// Returns whether the piece on a square stands between its own king and a slider of the enemy.
 pub(super) fn is_pinned(board: &Board, square: Square, color: Color) -> bool {
     let Some(king) = board.king_of(color).filter(|&king| king != square) else {
         return false;

@@ -6,7 +6,7 @@ use super::{Fact, Topic};
 use shakmaty::attacks::between;
 use shakmaty::{Chess, Move, Position};
 
-/// That the piece moved by `played` defended what the reply takes, and no longer does.
+/// The piece moved by `played` defended the piece that the reply captures, and no longer does.
 #[must_use]
 pub fn defence_given_up(before: &Chess, played: Move, reply: Move) -> Option<Fact> {
     let mover = moved(before, played)?;
@@ -30,7 +30,7 @@ pub fn defence_given_up(before: &Chess, played: Move, reply: Move) -> Option<Fac
     (was_own && played.promotion().is_none()).then_some(fact)
 }
 
-/// That `played` opened the line along which the reply takes.
+/// `played` opened the line along which the reply captures.
 #[must_use]
 pub fn line_opened(before: &Chess, played: Move, reply: Move) -> Option<Fact> {
     let mover = moved(before, played)?;

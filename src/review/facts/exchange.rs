@@ -30,7 +30,7 @@ pub fn gain(position: &Chess, mv: Move) -> i32 {
     }
 }
 
-/// Whether the side to move can take the piece on a square only at a loss: by pieces that
+/// Returns whether the side to move can take the piece on a square only at a loss: by pieces that
 /// are worth more than it, and lost for it.
 pub(super) fn is_safe(position: &Chess, square: Square) -> bool {
     let Some(role) = position.board().role_at(square) else {

@@ -40,7 +40,7 @@ pub fn forced(position: &Chess, plan: &[Move]) -> Option<Forced> {
     })
 }
 
-/// Whether the side that does not begin a line gives material away in it by a move that it
+/// Returns whether the side that does not begin a line gives material away in it by a move that it
 /// need not play: such a line shows nothing. In check, the best of all evasions is forced.
 #[must_use]
 pub fn gives_away(position: &Chess, line: &[Move]) -> bool {

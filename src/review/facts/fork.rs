@@ -28,7 +28,7 @@ pub fn fork(position: &Chess, mv: Move) -> Option<Fact> {
     let targets: Vec<Square> = attacked.into_iter().filter_map(is_target).collect();
     let old = position.board().attacks_from(forker.from);
     let is_new = targets.iter().any(|&target| !old.contains(target));
-    // Where nobody stands in check, what is attacked can be taken.
+    // If no king is in check, attacked pieces can be captured.
     let can_take = |target: &Square| {
         passed(&next).is_none_or(|passed| {
             let moves = passed.legal_moves();

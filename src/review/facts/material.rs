@@ -15,10 +15,10 @@ const COUNTED: [Role; 5] = [
     Role::Pawn,
 ];
 
-/// How many of each of [`COUNTED`] a side has lost.
+/// The number of each of [`COUNTED`] that a side has lost.
 type Losses = [i32; 5];
 
-/// What a line has come to.
+/// The result of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// Moves of the line up to there.
@@ -39,7 +39,7 @@ pub fn balance(position: &Chess) -> i32 {
     side(Color::White) - side(Color::Black)
 }
 
-/// Whether nobody is in check and no capture gains anything for the side to move.
+/// Returns whether nobody is in check and no capture gains anything for the side to move.
 fn is_at_rest(position: &Chess) -> bool {
     let captures = position.legal_moves().into_iter();
     let mut captures = captures.filter(|mv| mv.is_capture() || mv.is_promotion());
@@ -89,7 +89,7 @@ impl Outcome {
         side.fold_wb(1, -1) * (worth(black) - worth(white))
     }
 
-    /// That `side` has lost material after these moves, in words, or won some.
+    /// Describes the material that `side` has lost or won after these moves.
     #[must_use]
     pub fn fact(&self, side: Color, moves: &str) -> Option<Fact> {
         let gain = self.gain(side);
@@ -117,7 +117,7 @@ impl Outcome {
     }
 }
 
-/// What each side has lost, without what both have: a bishop and a knight are alike.
+/// Material that each side has lost beyond the other: bishops and knights count alike.
 fn uneven(own: &Losses, other: &Losses) -> (Vec<String>, Vec<String>) {
     let (mut own, mut other) = (*own, *other);
     let mut cancel = |a: usize, b: usize| {

@@ -121,7 +121,7 @@ impl Moment<'_> {
         }
     }
 
-    /// Whether the mover's score fits the material that a line leaves.
+    /// Returns whether the mover's score fits the material that a line leaves.
     fn fits(&self, outcome: &Outcome, score: Option<i32>) -> bool {
         let mover = self.before.turn();
         let gain = outcome.gain(mover);
@@ -212,7 +212,7 @@ impl Moment<'_> {
         facts.into_iter().flatten().take(MOST).collect()
     }
 
-    /// Whether the facts are about the first move of the reply.
+    /// Returns whether the facts are about the first move of the reply.
     fn reply_is_explained(&self, facts: &[Fact]) -> bool {
         let square = self.reply.moves.first().map(|mv| mv.to());
         let is_about =
@@ -286,7 +286,7 @@ fn mate(position: &Chess, line: &[Move]) -> Vec<Fact> {
     [fact].into_iter().chain(back_rank_mate(&end)).collect()
 }
 
-/// What the side to move does in the first of its moves that does anything, of two.
+/// The effect of the first of two moves that has one, for the side to move.
 fn tactics(position: &Chess, line: &[Move]) -> Vec<Fact> {
     let at = |plies: usize| {
         let (before, rest) = line.split_at_checked(plies)?;

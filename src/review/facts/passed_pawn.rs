@@ -5,7 +5,7 @@ use super::words::{self, san, side};
 use super::{Fact, Topic, best_capture};
 use shakmaty::{Bitboard, Board, Chess, Color, Move, Position, Role, Square};
 
-/// Whether no enemy pawn stands before a pawn, on its file or beside it.
+/// Returns whether no enemy pawn stands before a pawn, on its file or beside it.
 fn is_passed(board: &Board, square: Square, color: Color) -> bool {
     let is_before = |other: Square| {
         let beside = (u32::from(other.file()) as i32 - u32::from(square.file()) as i32).abs() <= 1;

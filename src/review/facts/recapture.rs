@@ -4,7 +4,7 @@ use super::words::san;
 use super::{Fact, Topic, gain};
 use shakmaty::{Chess, Move};
 
-/// That `best` takes back where the opponent's last move took.
+/// `best` recaptures on the square of the opponent's last capture.
 #[must_use]
 pub fn recapture(position: &Chess, last: Move, best: Move) -> Option<Fact> {
     let square = best.to();

@@ -5,7 +5,7 @@ use super::words::{san, side};
 use super::{Fact, Topic, gain};
 use shakmaty::{Chess, Move, Position};
 
-/// That the reply takes material, and would have had the mover passed.
+/// The reply wins material, and would have done so after a null move.
 #[must_use]
 pub fn threatened(before: &Chess, reply: Move) -> Option<Fact> {
     let position = passed(before)?;
@@ -16,7 +16,7 @@ pub fn threatened(before: &Chess, reply: Move) -> Option<Fact> {
     Some(fact(&position, reply))
 }
 
-/// That the reply mates at once, and would have had the mover passed.
+/// The reply mates immediately, and would have done so after a null move.
 #[must_use]
 pub fn mate_threatened(before: &Chess, reply: Move) -> Option<Fact> {
     let position = passed(before)?;

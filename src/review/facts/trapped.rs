@@ -28,7 +28,7 @@ pub fn trapped_piece(position: &Chess, mv: Move) -> Option<Fact> {
     Some(Fact::new(Topic::Trapped, capitalized(&text), [square]))
 }
 
-/// Whether each move of the piece on a square loses at least two pawns' worth by captures
+/// Returns whether each move of the piece on a square loses at least two pawns' worth by captures
 /// where it goes to.
 fn has_no_safe_square(position: &Chess, square: Square) -> bool {
     let moves = position.legal_moves();

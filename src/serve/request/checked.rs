@@ -1,4 +1,4 @@
-//! What clients ask for, checked: what players, networks and writers take.
+//! Checked requests, as players, networks and writers take them.
 
 use super::{
     Agent, AnalyseRequest, AttentionRequest, EvalRequest, ExplainRequest, GameResult,
@@ -190,7 +190,7 @@ impl ExplainRequest {
         }
     }
 
-    /// Whether the attention maps are asked for.
+    /// Returns whether the attention maps are asked for.
     pub(in crate::serve) fn wants_attention(&self) -> bool {
         self.attention.unwrap_or(true)
     }
@@ -212,7 +212,7 @@ fn look(game: Game, network: Option<&str>) -> Look {
     Look { game, network }
 }
 
-/// A question for the best lines within so many nodes.
+/// A question for the best lines within a node limit.
 pub(in crate::serve) fn analysis(
     config: &Config,
     game: Game,
@@ -329,7 +329,7 @@ impl Thinking {
             ..play::Limits::default()
         };
         match self.clock {
-            // What is spent of it is never more than a move may take.
+            // A move never spends more of it than its limit.
             Some(clock) if move_time.is_none() => {
                 let milliseconds = |time: u64| Duration::from_millis(time).min(most_time);
                 limits.time = Some(milliseconds(clock.time_ms));

@@ -20,7 +20,7 @@ use utoipa::ToSchema;
 pub(in crate::serve) struct AgentDescription {
     /// As a request names it.
     name: &'static str,
-    /// What it does.
+    /// Its action.
     description: &'static str,
     /// The network that it thinks with unless a request names another.
     network: String,
@@ -63,7 +63,7 @@ fn describe(network: &Loaded) -> NetworkDescription {
     }
 }
 
-/// What a request may take.
+/// Limits of a request.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(ToSchema))]
 pub(in crate::serve) struct LimitsDescription {
@@ -89,7 +89,7 @@ pub(in crate::serve) struct LimitsDescription {
     queue: usize,
 }
 
-/// Who can be asked.
+/// The available agents.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(ToSchema))]
 pub(in crate::serve) struct AgentsAnswer {
@@ -102,7 +102,7 @@ pub(in crate::serve) struct AgentsAnswer {
     limits: LimitsDescription,
 }
 
-/// Who can be asked, with which networks, at which ratings and within which limits.
+/// Lists the agents with their networks, ratings and limits.
 #[cfg_attr(test, utoipa::path(get, path = "/v1/agents", responses(
     (status = 200, description = "The agents", body = AgentsAnswer),
 )))]

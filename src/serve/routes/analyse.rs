@@ -27,9 +27,9 @@ use utoipa::ToSchema;
 #[cfg_attr(test, derive(ToSchema))]
 #[serde(tag = "event", rename_all = "lowercase")]
 pub(in crate::serve) enum Update {
-    /// What the analysis has come to so far.
+    /// The analysis so far.
     Info(Progress),
-    /// What it has come to in the end: the last line.
+    /// Its final result: the last line.
     Result(Box<MoveAnswer>),
     /// Why there is no result: the last line.
     Error(Problem),
@@ -97,7 +97,7 @@ fn finished(state: &State, answer: Answer, game: &Game) -> MoveAnswer {
     MoveAnswer::of(&answer.choice, game, answer.notes)
 }
 
-/// What is told of the events. The client that leaves drops it, and with it the search.
+/// The receiver of events. A client that leaves drops it, and with it the search.
 fn updates(
     state: Arc<State>,
     game: Game,

@@ -23,7 +23,7 @@ use utoipa::{IntoParams, ToSchema};
 /// Nodes of an analysis whose depth nobody chooses.
 const NODES: u64 = 1000;
 
-/// What is asked.
+/// The question.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(test, derive(IntoParams))]
 #[serde(rename_all = "camelCase")]
@@ -48,7 +48,7 @@ pub(in crate::serve) struct CloudLine {
     /// Centipawns, from White's view.
     #[serde(skip_serializing_if = "Option::is_none")]
     cp: Option<i32>,
-    /// Mate in so many moves; negative if White is mated.
+    /// Mate in N moves; negative if White is mated.
     #[serde(skip_serializing_if = "Option::is_none")]
     mate: Option<i32>,
 }

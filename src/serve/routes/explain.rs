@@ -23,27 +23,27 @@ use std::sync::Arc;
 #[cfg(test)]
 use utoipa::ToSchema;
 
-/// Where one head looks.
+/// One head's attention.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(ToSchema))]
 pub(in crate::serve) struct AttentionAnswer {
     /// The network's name.
     network: String,
-    /// The layer that is told, from 1.
+    /// The reported layer, from 1.
     layer: usize,
-    /// How many layers there are.
+    /// The number of layers.
     layers: usize,
-    /// The head that is told, from 1.
+    /// The reported head, from 1.
     head: usize,
-    /// How many heads a layer has.
+    /// The number of heads of a layer.
     heads: usize,
     /// For each square (a1, b1, … h8), what share of its attention falls on each square.
     weights: Vec<Vec<f32>>,
 }
 
-/// What a network sees in a position: policy and value after each move, attention,
-/// attribution, heads. As JSON, or by `Accept: text/html` as a page that asks for nothing
-/// else. The guide's page on `tessera explain` says what each part is. It takes seconds.
+/// Explains what a network sees in a position: policy and value after each move, attention,
+/// attribution, heads. As JSON, or with `Accept: text/html` as a self-contained page. The guide's
+/// page on `tessera explain` describes each part. It takes seconds.
 #[cfg_attr(test, utoipa::path(post, path = "/v1/explain", request_body = ExplainRequest, responses(
     (status = 200, description = "The explanation", content(
         (serde_json::Value = "application/json"),
@@ -92,7 +92,7 @@ pub(in crate::serve) async fn explain(
     .await
 }
 
-/// Where one attention head looks from each square.
+/// One attention head's attention from each square.
 #[cfg_attr(test, utoipa::path(post, path = "/v1/attention", request_body = AttentionRequest, responses(
     (status = 200, description = "The attention", body = AttentionAnswer),
 )))]

@@ -44,7 +44,7 @@ pub(in crate::serve) struct WrittenGame {
     /// `1-0`, `1/2-1/2` or `0-1`, if the game came to a result.
     #[cfg_attr(test, schema(value_type = Option<String>))]
     result: Option<&'static str>,
-    /// How it ended: `mate`, `drawn`, `resigned`, `agreed`, `illegal` or `unfinished`.
+    /// Its ending: `mate`, `drawn`, `resigned`, `agreed`, `illegal` or `unfinished`.
     #[cfg_attr(test, schema(value_type = String))]
     end: &'static str,
     /// The game as PGN.
@@ -164,7 +164,7 @@ fn write(
 ) -> Result<mpsc::Receiver<Result<WrittenGame, Problem>>, Problem> {
     let place = state.players.places.enter()?;
     let (control, stop) = state.control();
-    // Who reads slowly does not hold the place.
+    // A slow reader does not hold the slot.
     let (games, taken) = mpsc::channel(writing.games);
     tokio::spawn(async move {
         let place = tokio::select! {

@@ -1,4 +1,4 @@
-//! What `train loop` shows of a loop.
+//! Progress of a loop, as `train loop` shows it.
 
 use crate::console;
 use indicatif::{HumanCount, ProgressBar};

@@ -15,10 +15,10 @@ const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// Failures in a row, each soon after the start, that end the loop.
 const FAILURES: u32 = 5;
-/// What is soon after the start.
+/// Early in the process.
 const SOON: Duration = Duration::from_secs(20);
 
-/// What a worker is to do.
+/// A worker's task.
 pub(super) struct Work {
     pub(super) kind: &'static str,
     pub(super) name: String,
@@ -27,7 +27,7 @@ pub(super) struct Work {
     pub(super) threads: usize,
     /// Whether the loop ends with it.
     pub(super) is_needed: bool,
-    /// The manifest with which its work is done; `None` if it goes on for ever.
+    /// The manifest with which its work is done; `None` if it never ends.
     pub(super) end: Option<Name>,
 }
 
@@ -58,7 +58,7 @@ impl Process {
         }
     }
 
-    /// Whether the loop ends with it.
+    /// Returns whether the loop ends with it.
     pub(super) fn is_needed(&self) -> bool {
         self.work.is_needed
     }
@@ -130,7 +130,7 @@ impl Process {
         Ok(())
     }
 
-    /// Whether the manifest is there with which its work is done.
+    /// Returns whether the manifest is there with which its work is done.
     fn has_done_its_work(&self, store: &Store) -> bool {
         let Some(end) = &self.work.end else {
             return false;

@@ -3,9 +3,11 @@
 //! It samples its move from a network's policy: a network trained on people's games
 //! (ours with ratings, Maia-3's, one of Maia's) gives each move the probability with
 //! which people play it. The players' ratings are those of the game
-//! ([`crate::chess::Game::ratings`]). Above what a policy can reach, a short search
+//! ([`crate::chess::Game::ratings`]). Below 1200, where the network tells players hardly
+//! apart, moves are drawn at a temperature: see [`beginners`]. Above what a policy can reach, a short search
 //! adds strength: see [`effort`].
 
+mod beginners;
 mod effort;
 mod pace;
 
@@ -29,9 +31,6 @@ use std::time::{Duration, Instant};
 pub const LOWEST_RATING: u16 = 600;
 /// The highest: the last that won its match with the one 200 below (`bench/people.md`).
 pub const HIGHEST_RATING: u16 = 2400;
-/// The temperature at which people are imitated where [`Parameters::temperature`](crate::search::Parameters::temperature) is
-/// 0: the policy's own.
-const TEMPERATURE: f32 = 1.0;
 
 /// The agent.
 pub(super) struct HumanAgent {
@@ -106,7 +105,7 @@ impl HumanAgent {
     /// are those of the likeliest moves that a search has visited.
     fn sampled(&self, game: &Game, mut choice: Choice) -> Choice {
         let temperature = match self.options.search.temperature {
-            0.0 => TEMPERATURE,
+            0.0 => beginners::temperature(rating(game)),
             temperature => temperature,
         };
         let priors: Vec<f32> = choice.statistics.iter().map(|of| of.prior).collect();

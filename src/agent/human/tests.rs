@@ -1,6 +1,7 @@
 use super::*;
 use crate::backend::{BackendError, Batch, Evaluations, Properties, Random, Uniform, Value};
 use crate::chess::Ratings;
+use crate::play::MoveStatistics;
 use crate::search::Parameters;
 use std::collections::HashSet;
 
@@ -208,4 +209,36 @@ fn human_time_goes_on_after_the_ponder_hit() {
     });
     assert!(taken >= Duration::from_millis(350), "{taken:?}");
     assert!(taken < Duration::from_secs(3), "{taken:?}");
+}
+
+/// A policy that prefers one move: beginners stray from it more often.
+#[test]
+fn beginners_stray_from_the_likeliest_move() {
+    let strays = |rating: u16, temperature: f32| {
+        let mut options = options(0);
+        options.search.temperature = temperature;
+        let mut agent = HumanAgent::new(Arc::new(Random::new(1)), &options);
+        let game = game(rating);
+        let likeliest = |choice: &Choice| {
+            let by_prior = |of: &&MoveStatistics| (of.prior * 1e6) as u64;
+            choice
+                .statistics
+                .iter()
+                .max_by_key(by_prior)
+                .map(|of| of.mv)
+        };
+        let strays = (0..2000).filter(|_| {
+            agent.new_game();
+            let control = Control::default();
+            let choice = agent.choose(&game, &Limits::default(), &control, &mut |_| {});
+            let choice = choice.unwrap();
+            choice.best != likeliest(&choice)
+        });
+        strays.count()
+    };
+    let [beginner, player] = [600, 1200].map(|rating| strays(rating, 0.0));
+    assert!(beginner > player + 20, "{beginner} and {player}");
+    // A temperature that is set holds for all.
+    assert_eq!(strays(600, 0.01), 0);
+    assert_eq!(strays(1200, 0.01), 0);
 }

@@ -119,6 +119,66 @@ def chances(score):
     return 2 / (1 + math.exp(-STEEPNESS * centipawns)) - 1
 
 
+def mark(before, after, is_best):
+    """The mark of a move by the mover's scores before and after it, as the review has it."""
+    if is_best:
+        return None
+    won, lost = before.get("mate", 0) > 0, after.get("mate", 1) <= 0
+    if "centipawns" in before and "centipawns" in after:
+        loss = chances(before) - chances(after)
+        return "blunder" if loss >= 0.3 else "mistake" if loss >= 0.2 else None
+    if won and lost:
+        return "blunder"
+    if won and "centipawns" in after:
+        rest = after["centipawns"]
+    elif lost and "centipawns" in before:
+        rest = -before["centipawns"]
+    else:
+        return None
+    return None if rest >= 1000 else "mistake" if rest > 700 else "blunder"
+
+
+def reversed_score(score):
+    """The score of the side that has just moved."""
+    if score.get("mate") == 0:
+        return {"mate": 1}
+    return {name: -value for name, value in score.items() if name != "best"}
+
+
+def marks_of(moves, scores):
+    pairs = zip(moves, scores, scores[1:], strict=False)
+    return [mark(before, reversed_score(after), before.get("best") == move) for move, before, after in pairs]
+
+
+def marks(arguments):
+    labels = {}
+    for line in arguments.labels.read_text().splitlines():
+        label = json.loads(line)
+        moves = label["moves"].split()
+        labels[label["moves"]] = marks_of(moves, label["scores"])
+    counts, games, moves = defaultdict(int), 0, 0
+    for game in json.loads(arguments.review.read_text())["games"]:
+        plies = game["plies"]
+        true = labels.get(" ".join(ply["uci"] for ply in plies))
+        if true is None:
+            continue
+        games, moves = games + 1, moves + len(plies)
+        for ply, expected in zip(plies, true, strict=True):
+            found = ply["mark"] if ply["mark"] in BAD else None
+            counts["true"] += expected is not None
+            counts["found"] += found is not None
+            counts["both"] += expected is not None and found is not None
+            counts["true blunders"] += expected == "blunder"
+            counts["blunders marked"] += expected == "blunder" and found is not None
+    print(f"{games} games, {moves} moves; Stockfish marks {counts['true']}, the review {counts['found']}")
+    for name, part, whole in (
+        ("recall", "both", "true"),
+        ("precision", "both", "found"),
+        ("recall of blunders", "blunders marked", "true blunders"),
+    ):
+        print(f"{name} {100 * counts[part] / max(1, counts[whole]):.1f} %")
+
+
 class Estimate:
     """The review's estimate of a rating, with other constants if need be."""
 
@@ -195,6 +255,10 @@ def main():
     command.add_argument("--stockfish", default="stockfish")
     command.add_argument("--nodes", type=int, default=NODES)
     command.add_argument("--minutes", type=float, default=math.inf)
+    command = commands.add_parser("marks", help="compare the marks of a review with Stockfish's")
+    command.set_defaults(run=marks)
+    command.add_argument("labels", type=Path)
+    command.add_argument("review", type=Path)
     command = commands.add_parser("ratings", help="compare the ratings of a review with the players' own")
     command.set_defaults(run=ratings)
     command.add_argument("review", type=Path)

@@ -29,9 +29,9 @@ const HASH: usize = 32;
 /// Most moves of a line that are kept, where it does not mate.
 const LINE: usize = 12;
 /// Winning chances from which on a loss is looked at again, …
-const DOUBT: f64 = 0.12;
+const DOUBT: f64 = 0.18;
 /// … with so many times the visits.
-const AGAIN: u64 = 4;
+const AGAIN: u64 = 3;
 /// Visits from which on the value of a move that was not chosen means something.
 const SEEN: u64 = 4;
 
@@ -357,7 +357,7 @@ mod tests {
             found
                 .iter()
                 .flatten()
-                .all(|it| [50, 200].contains(&it.nodes))
+                .all(|it| [50, 150].contains(&it.nodes))
         );
         let mut stopped = found.clone();
         analyst(true).analyse(&game, &mut stopped, &|_| {}).unwrap();

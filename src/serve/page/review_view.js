@@ -3,10 +3,9 @@
 import { Board } from "./board.js";
 import { element } from "./dom.js";
 import { Game } from "./game.js";
-import {
-  MARKS, about, arrowMoves, clockAt, factSquares, headingOf, isBad, make, moveCells, nextMark, player, pointInGraph,
-  pointInMoves, scoreGraph, sharesOf, showBar, summaryTable, winAt, wordsAt,
-} from "./review_parts.js";
+import { MARKS, arrowMoves, factSquares, headingOf, isBad, nextMark, wordsAt } from "./review_parts.js";
+import { about, clockAt, make, moveCells, player, pointInGraph, pointInMoves } from "./review_parts.js";
+import { scoreGraph, sharesOf, showBar, summaryTable, winAt } from "./review_parts.js";
 
 export const at = (name) => document.getElementById(`review-${name}`);
 const main = document.getElementById("review");

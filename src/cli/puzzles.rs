@@ -24,7 +24,7 @@ pub struct Arguments {
     file: PathBuf,
     /// Take only one half, split by a hash of the puzzles' names: choose networks by
     /// one half, report the other
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, value_name = "HALF")]
     half: Option<Half>,
     /// Take only this many, evenly from all rating bands, the same on each run
     #[arg(long, value_name = "N")]

@@ -152,8 +152,8 @@ impl Translation {
             }
             (Now::Last, Some(value)) => {
                 self.left.pop_front();
-                self.notes
-                    .push(note(&[name, value.clone()], &[value.clone()]));
+                let old = [name, value.clone()];
+                self.notes.push(note(&old, &old[1..]));
                 self.last.push(value);
             }
             (Now::List(part), Some(first)) => {

@@ -18,7 +18,7 @@ pub struct Arguments {
     #[arg(short, long, value_name = "OUT.pt")]
     output: PathBuf,
     /// Its name; by default the file's
-    #[arg(long, value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     name: Option<String>,
     /// Floating-point format in which parameters are stored
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]

@@ -44,7 +44,7 @@ pub struct Arguments {
     time: TimeSpan,
     /// Trace ten evaluations of the last batch size into this file, in Chrome's trace format:
     /// libtorch's operators, and a GPU's launches and kernels
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "OUT.json")]
     trace: Option<PathBuf>,
     /// On a GPU too, run the network by the program's own code instead of its file's
     #[arg(long, hide = true)]

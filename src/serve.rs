@@ -17,6 +17,7 @@
 //! | `state` | all that handlers share |
 //! | `routes`, `openapi` | the endpoints, and their description |
 //! | `page` | the page, with the board that is built in |
+//! | `lichess` | analyses on Lichess's board |
 //! | `listen` | connections: their number, their patience, their end |
 
 mod access;
@@ -27,6 +28,7 @@ mod config;
 mod gate;
 mod hosts;
 mod json;
+mod lichess;
 mod listen;
 mod media;
 mod metrics;
@@ -47,11 +49,13 @@ mod stream;
 pub use access::{Tokens, TokensError};
 pub use config::{Config, Limits};
 pub use hosts::{Host, HostError};
+pub use lichess::{Lichess, LichessError, LichessToken};
 pub use origins::{Origin, OriginError};
 pub use request::is_request;
 
 use crate::network::backends::LoadError;
 use axum::Router;
+use lichess::LichessClient;
 use state::State;
 use std::io;
 use std::net::SocketAddr;
@@ -60,6 +64,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
 /// Grace period of running requests when the server is told to end.
 const GRACE: Duration = Duration::from_secs(10);
@@ -83,6 +88,9 @@ pub enum ServeError {
     /// No network.
     #[error(transparent)]
     Load(#[from] LoadError),
+    /// Lichess cannot be served.
+    #[error(transparent)]
+    Lichess(#[from] LichessError),
     /// The system refused threads or connections.
     #[error(transparent)]
     System(#[from] io::Error),
@@ -92,8 +100,8 @@ pub enum ServeError {
 /// called with the address once the server accepts connections.
 ///
 /// # Errors
-/// [`ServeError`] if the address is taken, the network cannot be loaded, the system has no
-/// threads, or requests were not waited for.
+/// [`ServeError`] if the address is taken, the network cannot be loaded, Lichess refuses the
+/// engine, the system has no threads, or requests were not waited for.
 pub fn run(config: Config, listening: impl FnOnce(SocketAddr)) -> Result<(), ServeError> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(config.workers())
@@ -115,6 +123,8 @@ async fn serve(
     let refused = |source| ServeError::Listen { address, source };
     let listener = TcpListener::bind(address).await.map_err(refused)?;
     let mut signals = Signals::new()?;
+    let lichess = config.lichess.as_ref().map(LichessClient::new);
+    let lichess = lichess.transpose()?;
     let state = Arc::new(State::new(config));
     let loading = {
         let state = state.clone();
@@ -130,7 +140,7 @@ async fn serve(
     });
     let failure = tokio::select! {
         () = signals.next() => None,
-        error = failed(loading) => Some(error),
+        error = work(&state, loading, lichess) => Some(error),
     };
     state.close();
     let _ = close.send(());
@@ -143,7 +153,7 @@ async fn serve(
     };
     tokio::select! {
         () = drained => match failure {
-            Some(error) => Err(error.into()),
+            Some(error) => Err(error),
             None => Ok(()),
         },
         () = signals.next() => {
@@ -153,11 +163,19 @@ async fn serve(
     }
 }
 
-/// Waits for the loading to fail, for ever if it succeeds.
-async fn failed(loading: tokio::task::JoinHandle<Result<(), LoadError>>) -> LoadError {
-    match loading.await {
-        Ok(Err(error)) => error,
-        Ok(Ok(())) | Err(_) => std::future::pending().await,
+/// Waits for the networks, then serves Lichess where there is a client for it; ends only by a
+/// failure.
+async fn work(
+    state: &Arc<State>,
+    loading: JoinHandle<Result<(), LoadError>>,
+    lichess: Option<LichessClient>,
+) -> ServeError {
+    match (loading.await, lichess, &state.config.lichess) {
+        (Ok(Err(error)), ..) => error.into(),
+        (Ok(Ok(())), Some(client), Some(account)) => {
+            lichess::provide(state, client, account).await.into()
+        }
+        _ => std::future::pending().await,
     }
 }
 

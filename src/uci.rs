@@ -38,6 +38,7 @@ mod settings;
 mod task;
 mod worker;
 
+pub(crate) use info::info_lines;
 pub use info::{WrittenScore, centipawns};
 pub use settings::Settings;
 

@@ -5,6 +5,8 @@ mod analyse;
 pub mod browser;
 mod connections;
 mod end;
+#[cfg(feature = "cloud")]
+mod lichess;
 mod networks;
 mod page;
 mod requests;

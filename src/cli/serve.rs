@@ -11,7 +11,7 @@ use std::time::Duration;
 use tessera::agent::AgentKind;
 use tessera::backend::{BackendKind, shipped};
 use tessera::command_line::{BackendArguments, TimeSpan, network_file};
-use tessera::serve::{self, Config, Host, Limits, Origin, Tokens};
+use tessera::serve::{self, Config, Host, Lichess, LichessToken, Limits, Origin, Tokens};
 
 /// Memory of a search tree, in MiB.
 const TREE: usize = 64;
@@ -48,6 +48,26 @@ pub struct Arguments {
     /// between them
     #[arg(long = "origin", value_name = "ORIGIN", value_delimiter = ',')]
     origins: Vec<Origin>,
+    /// Analyse on Lichess's board too, for the account whose API token this file holds; the
+    /// token has the scopes engine:read and engine:write
+    #[arg(long, value_name = "FILE")]
+    lichess_token_file: Option<PathBuf>,
+    /// Address of the site that the token is for
+    #[arg(
+        long,
+        hide = true,
+        value_name = "URL",
+        default_value = "https://lichess.org"
+    )]
+    lichess_site: String,
+    /// Address of the site's broker for external engines
+    #[arg(
+        long,
+        hide = true,
+        value_name = "URL",
+        default_value = "https://engine.lichess.ovh"
+    )]
+    lichess_broker: String,
     /// Load these networks too, for the agents of their families and for requests that name
     /// them: files, or names such as tessera-world, with commas between them
     #[arg(long = "also", value_name = "NET", value_delimiter = ',', value_parser = network_file)]
@@ -113,6 +133,16 @@ impl Arguments {
             );
         }
         let tokens = self.token_file.as_deref().map(Tokens::read).transpose()?;
+        let lichess = self.lichess_token_file.as_deref().map(|path| {
+            let token = LichessToken::read(path)?;
+            let (site, broker) = (self.lichess_site, self.lichess_broker);
+            anyhow::Ok(Lichess {
+                token,
+                site,
+                broker,
+            })
+        });
+        let lichess = lichess.transpose()?;
         let mut player = self
             .search
             .settings(self.agent, self.backend.backend, TREE)?;
@@ -139,6 +169,7 @@ impl Arguments {
             writer,
             tokens,
             origins: self.origins,
+            lichess,
             limits,
         };
         let mut told = Ok(());

@@ -36,6 +36,9 @@ pub enum TokensError {
     /// It has none.
     #[error("there are no tokens in {0}: write one a line")]
     Empty(PathBuf),
+    /// A line is not a token.
+    #[error("a line of {0} is not a token: tokens are ASCII without blanks")]
+    Malformed(PathBuf),
 }
 
 /// The tokens that let a client in. They are kept as digests.
@@ -49,21 +52,8 @@ impl Tokens {
     /// # Errors
     /// [`TokensError`] if it cannot be read or has none.
     pub fn read(path: &Path) -> Result<Tokens, TokensError> {
-        let text = fs::read_to_string(path).map_err(|source| TokensError::Read {
-            path: path.to_owned(),
-            source,
-        })?;
-        let tokens: Vec<_> = text
-            .trim_start_matches('\u{feff}')
-            .lines()
-            .map(str::trim)
-            .filter(|line| !line.is_empty() && !line.starts_with('#'))
-            .map(digest)
-            .collect();
-        match tokens.is_empty() {
-            true => Err(TokensError::Empty(path.to_owned())),
-            false => Ok(Tokens(tokens)),
-        }
+        let tokens = token_lines(path)?;
+        Ok(Tokens(tokens.iter().map(|token| digest(token)).collect()))
     }
 
     /// The number of the token, in a time that does not tell how nearly it was met.
@@ -80,6 +70,25 @@ impl Tokens {
     }
 }
 
+/// The tokens of a file, one or more, in their order.
+pub(super) fn token_lines(path: &Path) -> Result<Vec<String>, TokensError> {
+    let text = fs::read_to_string(path).map_err(|source| TokensError::Read {
+        path: path.to_owned(),
+        source,
+    })?;
+    let tokens: Vec<String> = text
+        .trim_start_matches('\u{feff}')
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .map(str::to_owned)
+        .collect();
+    match tokens.is_empty() {
+        true => Err(TokensError::Empty(path.to_owned())),
+        false => Ok(tokens),
+    }
+}
+
 fn digest(token: &str) -> [u8; 32] {
     Sha256::digest(token.as_bytes()).into()
 }
@@ -91,6 +100,8 @@ pub(super) enum Client {
     Token(usize),
     /// Any client from this address.
     Address(IpAddr),
+    /// A session on Lichess's analysis board.
+    Lichess(String),
 }
 
 /// Counts what clients do.

@@ -2,6 +2,7 @@
 
 use super::access::Tokens;
 use super::hosts::Host;
+use super::lichess::Lichess;
 use super::origins::Origin;
 use crate::player;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -25,6 +26,8 @@ pub struct Config {
     pub tokens: Option<Tokens>,
     /// The origins of pages of other servers that may ask.
     pub origins: Vec<Origin>,
+    /// The account on Lichess to analyse for.
+    pub lichess: Option<Lichess>,
     /// Limits of a request, of a client and of all clients together.
     pub limits: Limits,
 }
@@ -106,6 +109,7 @@ impl Default for Config {
             writer: None,
             tokens: None,
             origins: Vec::new(),
+            lichess: None,
             limits: Limits::default(),
         }
     }

@@ -181,6 +181,10 @@ impl Problem {
         )
     }
 
+    pub(super) fn detail(&self) -> &str {
+        &self.detail
+    }
+
     pub(super) fn status(&self) -> StatusCode {
         StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }

@@ -5,7 +5,7 @@ use crate::chess::Game;
 use crate::encode::policy_index;
 use crate::play::{Choice, Line, MoveStatistics, Report, Score};
 use shakmaty::Position;
-use vampirc_uci::{UciInfoAttribute, UciMessage};
+use vampirc_uci::{Serializable, UciInfoAttribute, UciMessage};
 
 /// Lc0's curve from expected results to centipawns: its scale, and how near it comes to the
 /// pole of the tangent.
@@ -103,6 +103,14 @@ pub(crate) fn report<'a>(
     likelihood.into_iter().chain(lines)
 }
 
+/// The lines of a report as text, each with its line break, as a session with default options
+/// prints them.
+pub(crate) fn info_lines(of: &Report, game: &Game) -> String {
+    let settings = Settings::default();
+    let lines = report(of, game, &settings).map(|message| message.serialize() + "\n");
+    lines.collect()
+}
+
 /// The report of a position without legal moves.
 pub(crate) fn no_moves(game: &Game, settings: &Settings) -> UciMessage {
     let mated = game.position().is_check();
@@ -186,7 +194,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::time::Duration;
-    use vampirc_uci::Serializable;
 
     fn line(game: &Game, score: Score, moves: &[&str]) -> Line {
         let mut game = game.clone();

@@ -13,13 +13,13 @@ fn terminate(server: &Server) {
     signal(server, "-TERM");
 }
 
-fn signal(server: &Server, signal: &str) {
+pub fn signal(server: &Server, signal: &str) {
     let pid = server.child.id().to_string();
     let killed = Command::new("kill").args([signal, &pid]).status().unwrap();
     assert!(killed.success());
 }
 
-fn wait(server: &mut Server) -> ExitStatus {
+pub fn wait(server: &mut Server) -> ExitStatus {
     let begun = Instant::now();
     loop {
         if let Some(status) = server.child.try_wait().unwrap() {
@@ -226,5 +226,22 @@ fn a_network_that_is_not_there_ends_the_server_in_one_line() {
         .unwrap();
     assert!(!output.status.success());
     let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(message.lines().count(), 1, "{message}");
+}
+
+#[cfg(not(feature = "cloud"))]
+#[test]
+fn lichess_without_a_client_is_one_line() {
+    let mut token = tempfile::NamedTempFile::new().unwrap();
+    writeln!(token, "lip_token").unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_tessera"))
+        .args(["serve", "--port", "0", "--backend", "random"])
+        .arg("--lichess-token-file")
+        .arg(token.path())
+        .output()
+        .unwrap();
+    assert!(!output.status.success());
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(message.contains("--features cloud"), "{message}");
     assert_eq!(message.lines().count(), 1, "{message}");
 }

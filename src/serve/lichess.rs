@@ -1,0 +1,179 @@
+//! Lichess's analysis board: its external-engine protocol, from the provider's side.
+//!
+//! The server registers itself as an engine of the user's account. Then it polls Lichess's
+//! broker for requests, and answers each by a stream of UCI info lines, until the search
+//! ends or the broker closes the request because the user has moved on.
+//!
+//! | part | holds |
+//! |---|---|
+//! | `protocol` | the messages |
+//! | `client` | requests to Lichess; `no_client` replaces it in a build without the feature `cloud` |
+//! | `provider` | registration, polling, one analysis per session |
+
+// Only the client uses all of it.
+#![cfg_attr(not(feature = "cloud"), allow(dead_code))]
+
+#[cfg_attr(not(feature = "cloud"), path = "lichess/no_client.rs")]
+mod client;
+mod protocol;
+mod provider;
+
+pub(super) use client::LichessClient;
+pub(super) use provider::provide;
+
+use super::access::{TokensError, token_lines};
+use std::fmt;
+use std::path::Path;
+use std::time::Duration;
+
+/// Where a user makes a token.
+const TOKEN_PAGE: &str = "https://lichess.org/account/oauth/token/create?scopes[]=engine:read&scopes[]=engine:write&description=Tessera";
+/// How long Lichess wants to be left alone after too many requests.
+const TOO_MANY: Duration = Duration::from_secs(60);
+/// Characters of Lichess's answer in an error.
+const SHOWN: usize = 200;
+
+/// The account on whose analysis board the server analyses.
+#[derive(Clone, Debug)]
+pub struct Lichess {
+    /// Lets the server register itself.
+    pub token: LichessToken,
+    /// The address of the site, where engines are registered.
+    pub site: String,
+    /// The address of the broker, which passes requests on.
+    pub broker: String,
+}
+
+/// An API token of Lichess.
+#[derive(Clone)]
+pub struct LichessToken(String);
+
+impl fmt::Debug for LichessToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LichessToken")
+    }
+}
+
+impl LichessToken {
+    /// Reads the first token of a file, which is read as
+    /// [`Tokens::read`](super::Tokens::read) does.
+    ///
+    /// # Errors
+    /// [`TokensError`] if the file cannot be read, or its first line is not a token.
+    pub fn read(path: &Path) -> Result<LichessToken, TokensError> {
+        let token = token_lines(path)?.swap_remove(0);
+        match token.chars().all(|letter| letter.is_ascii_graphic()) {
+            true => Ok(LichessToken(token)),
+            false => Err(TokensError::Malformed(path.to_owned())),
+        }
+    }
+}
+
+/// Why Lichess cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum LichessError {
+    /// The program lacks the feature `cloud`.
+    #[error(
+        "this program was built without a client for Lichess: `cargo build --release --features cloud` adds it"
+    )]
+    NotBuiltIn,
+    /// The HTTP client cannot be set up.
+    #[error("cannot set up a client for Lichess: {0}")]
+    Client(String),
+    /// Lichess does not know the token.
+    #[error("Lichess does not accept the token: make a new one at {TOKEN_PAGE}")]
+    Token,
+    /// The token may not register engines.
+    #[error(
+        "the token for Lichess lacks the scopes engine:read and engine:write: make a new one at {TOKEN_PAGE}"
+    )]
+    Scopes,
+    /// The request did not reach Lichess, or no answer came.
+    #[error("cannot reach Lichess: {0}")]
+    Unreachable(String),
+    /// Lichess answered with an error.
+    #[error("Lichess answers {status}: {}", .answer.chars().take(SHOWN).collect::<String>())]
+    Status {
+        /// The HTTP status.
+        status: u16,
+        /// The body.
+        answer: String,
+    },
+    /// Lichess's answer does not follow the protocol.
+    #[error("cannot read Lichess's answer: {0}")]
+    Unreadable(#[from] serde_json::Error),
+}
+
+impl LichessError {
+    /// The error of a request that carries the token.
+    fn of_token(self) -> LichessError {
+        match self {
+            LichessError::Status { status: 401, .. } => LichessError::Token,
+            LichessError::Status { status: 403, .. } => LichessError::Scopes,
+            other => other,
+        }
+    }
+
+    /// Whether the same request may succeed later.
+    fn is_passing(&self) -> bool {
+        match self {
+            LichessError::Unreachable(_) => true,
+            LichessError::Status { status, .. } => *status >= 500 || [408, 429].contains(status),
+            _ => false,
+        }
+    }
+
+    /// The pause before the next attempt, at least `usual`.
+    fn pause(&self, usual: Duration) -> Duration {
+        match self {
+            LichessError::Status { status: 429, .. } => usual.max(TOO_MANY),
+            _ => usual,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn token(text: &str) -> Result<LichessToken, TokensError> {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        LichessToken::read(file.path())
+    }
+
+    #[test]
+    fn a_token_is_read_and_never_printed() {
+        let read = token("# Lichess\n\n lip_secret \nlip_other\n").unwrap();
+        assert_eq!(read.0, "lip_secret");
+        assert!(!format!("{read:?}").contains("lip"));
+        assert!(matches!(token("\n# none\n"), Err(TokensError::Empty(_))));
+        for text in ["lip_secret and more", "lip_sécret"] {
+            assert!(matches!(token(text), Err(TokensError::Malformed(_))));
+        }
+    }
+
+    #[test]
+    fn errors_say_what_to_do_and_when_to_try_again() {
+        let status = |status| LichessError::Status {
+            status,
+            answer: "x".repeat(1000),
+        };
+        for (code, is_passing, says) in [
+            (401, false, "does not accept the token"),
+            (403, false, "engine:read and engine:write"),
+            (400, false, "answers 400"),
+            (429, true, "answers 429"),
+            (503, true, "answers 503"),
+        ] {
+            let error = status(code).of_token();
+            assert_eq!(error.is_passing(), is_passing, "{code}");
+            let message = error.to_string();
+            assert!(message.contains(says) && message.len() < 300, "{message}");
+        }
+        let second = Duration::from_secs(1);
+        assert_eq!(status(503).pause(second), second);
+        assert_eq!(status(429).pause(second), TOO_MANY);
+    }
+}

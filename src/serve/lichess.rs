@@ -92,7 +92,7 @@ pub enum LichessError {
     #[error("cannot reach Lichess: {0}")]
     Unreachable(String),
     /// Lichess answered with an error.
-    #[error("Lichess answers {status}: {}", .answer.chars().take(SHOWN).collect::<String>())]
+    #[error("Lichess answers {status}{}", excerpt(.answer))]
     Status {
         /// The HTTP status.
         status: u16,
@@ -102,6 +102,14 @@ pub enum LichessError {
     /// Lichess's answer does not follow the protocol.
     #[error("cannot read Lichess's answer: {0}")]
     Unreadable(#[from] serde_json::Error),
+}
+
+/// The beginning of an answer, in one line and after a colon; nothing of an empty one.
+fn excerpt(answer: &str) -> String {
+    let words: Vec<&str> = answer.split_whitespace().collect();
+    let colon = if words.is_empty() { "" } else { ": " };
+    let shown: String = words.join(" ").chars().take(SHOWN).collect();
+    format!("{colon}{shown}")
 }
 
 impl LichessError {
@@ -172,6 +180,16 @@ mod tests {
             let message = error.to_string();
             assert!(message.contains(says) && message.len() < 300, "{message}");
         }
+        let said = |answer: &str| {
+            let answer = answer.to_owned();
+            let error = LichessError::Status {
+                status: 502,
+                answer,
+            };
+            error.to_string()
+        };
+        assert_eq!(said(""), "Lichess answers 502");
+        assert_eq!(said("Bad\n  gateway\n"), "Lichess answers 502: Bad gateway");
         let second = Duration::from_secs(1);
         assert_eq!(status(503).pause(second), second);
         assert_eq!(status(429).pause(second), TOO_MANY);

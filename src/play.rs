@@ -1,8 +1,7 @@
-//! The contract of players: a position and limits go in, reports and a choice come
-//! out.
+//! The agent interface: a position and limits go in, reports and a choice come out.
 //!
 //! The UCI session, matches and measurements know only [`Agent`]. An agent runs on
-//! the caller's thread and is steered from others through [`Control`].
+//! the caller's thread; other threads control it through [`Control`].
 
 mod control;
 mod limits;
@@ -16,24 +15,24 @@ use crate::backend::BackendError;
 use crate::chess::Game;
 use shakmaty::{Move, MoveList, Position};
 
-/// A position to be answered.
+/// A request for a move.
 #[derive(Clone, Debug)]
 pub struct Question<'a> {
     /// The game so far; its side to move is to play.
     pub game: &'a Game,
-    /// Limits of the search, and the moves to search.
+    /// The search limits and the moves to consider.
     pub limits: Limits,
 }
 
 impl Question<'_> {
-    /// The legal moves that may be chosen, in the order of generation.
+    /// Returns the legal moves within the limits, in the order of generation.
     #[must_use]
     pub fn moves(&self) -> MoveList {
         allowed_moves(self.game, &self.limits)
     }
 }
 
-/// The legal moves that `limits` allow: all, or those of [`Limits::search_moves`].
+/// Returns the legal moves that `limits` allow: all, or those of [`Limits::search_moves`].
 pub(crate) fn allowed_moves(game: &Game, limits: &Limits) -> MoveList {
     let allowed = |mv: &Move| limits.search_moves.is_empty() || limits.search_moves.contains(mv);
     let mut moves = game.position().legal_moves();
@@ -41,7 +40,7 @@ pub(crate) fn allowed_moves(game: &Game, limits: &Limits) -> MoveList {
     moves
 }
 
-/// Why an agent has no answer.
+/// An error that left an agent without an answer.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
     /// The network failed.
@@ -50,7 +49,7 @@ pub enum AgentError {
 }
 
 impl AgentError {
-    /// Returns whether another device might do better.
+    /// Returns whether another device might succeed.
     #[must_use]
     pub fn is_of_device(&self) -> bool {
         let AgentError::Backend(error) = self;
@@ -63,16 +62,16 @@ impl AgentError {
     }
 }
 
-/// A player.
+/// An agent that chooses moves.
 pub trait Agent: Send {
-    /// Forgets earlier positions, because another game begins.
+    /// Starts a new game and forgets earlier positions.
     fn new_game(&mut self);
 
-    /// Chooses a move for the side to move in `game`. The choice is empty if no legal move is
-    /// allowed. `report` is called on this thread during the search.
+    /// Chooses a move for the side to move in `game`. The choice is empty if no
+    /// legal move is allowed. The agent calls `report` on this thread while it thinks.
     ///
-    /// Returns soon after `control` says stop; where [`Limits::infinite`] or
-    /// [`Limits::ponder`] forbid an early answer, not before that.
+    /// Returns soon after `control` signals a stop, and no earlier if [`Limits::infinite`] or
+    /// [`Limits::ponder`] is set.
     ///
     /// # Errors
     /// [`AgentError`] if the network failed; the agent can be asked again.
@@ -84,9 +83,8 @@ pub trait Agent: Send {
         report: &mut dyn FnMut(&Report),
     ) -> Result<Choice, AgentError>;
 
-    /// Answers several positions, each as if the agent were asked for it alone. An
-    /// agent that evaluates them in one batch says how many it likes by
-    /// [`Agent::batch`].
+    /// Answers several questions, each as [`Agent::choose`] would. An agent that
+    /// evaluates them in one batch gives its preferred number as [`Agent::batch`].
     ///
     /// # Errors
     /// As [`Agent::choose`].

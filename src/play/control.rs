@@ -1,10 +1,10 @@
-//! Stopping, and the ponder hit.
+//! Stop and ponder-hit signals.
 
 use super::Limits;
 use parking_lot::{Condvar, Mutex};
 use std::time::Instant;
 
-/// Steers a thinking [`Agent`](super::Agent) from another thread.
+/// Controls a thinking [`Agent`](super::Agent) from another thread.
 #[derive(Debug, Default)]
 pub struct Control {
     state: Mutex<ControlState>,
@@ -18,13 +18,13 @@ struct ControlState {
 }
 
 impl Control {
-    /// Asks for the move now.
+    /// Tells the agent to answer now.
     pub fn stop(&self) {
         self.state.lock().stop = true;
         self.changed.notify_all();
     }
 
-    /// Says that the opponent played the expected move: the clock now runs for us.
+    /// Signals that the opponent played the expected move, so our clock is now running.
     pub fn ponder_hit(&self) {
         self.state
             .lock()
@@ -33,20 +33,20 @@ impl Control {
         self.changed.notify_all();
     }
 
-    /// Returns whether the move has been asked for.
+    /// Returns whether the agent has been told to answer.
     #[must_use]
     pub fn stopped(&self) -> bool {
         self.state.lock().stop
     }
 
-    /// When the expected move was played, if it was.
+    /// Returns the time of the ponder hit, if there was one.
     #[must_use]
     pub fn ponder_hit_at(&self) -> Option<Instant> {
         self.state.lock().ponder_hit
     }
 
-    /// Sleeps until stopped, or until the ponder hit where `or_ponder_hit`;
-    /// for a player that has its answer but may not give it yet.
+    /// Sleeps until stopped or, if `or_ponder_hit`, until the ponder hit. For an
+    /// agent that has its answer but may not give it yet.
     pub fn wait(&self, or_ponder_hit: bool) {
         let mut state = self.state.lock();
         while !(state.stop || or_ponder_hit && state.ponder_hit.is_some()) {
@@ -54,15 +54,15 @@ impl Control {
         }
     }
 
-    /// Sleeps until stopped, at most until `deadline`; for a player that takes its
-    /// time.
+    /// Sleeps until stopped, but no longer than `deadline`. For an agent that takes
+    /// its time.
     pub fn wait_until(&self, deadline: Instant) {
         let mut state = self.state.lock();
         while !state.stop && !self.changed.wait_until(&mut state, deadline).timed_out() {}
     }
 
-    /// Keeps an answer back for as long as [`Limits::infinite`] or
-    /// [`Limits::ponder`] forbid to give it.
+    /// Withholds an answer for as long as [`Limits::infinite`] or
+    /// [`Limits::ponder`] requires.
     pub fn hold_back(&self, limits: &Limits) {
         if limits.infinite || limits.ponder {
             self.wait(!limits.infinite);

@@ -1,9 +1,9 @@
-//! Limits of thinking.
+//! Search limits.
 
 use shakmaty::Move;
 use std::time::Duration;
 
-/// Limits of the search, as in UCI's `go`. The default is unlimited.
+/// The limits of a search, as in UCI's `go`. By default it runs until stopped.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Limits {
     /// Time on the mover's clock.
@@ -16,15 +16,15 @@ pub struct Limits {
     pub opponent_increment: Duration,
     /// Moves to the next time control.
     pub moves_to_go: Option<u32>,
-    /// Time for this move, to be used up.
+    /// Time for this move, to be used in full.
     pub move_time: Option<Duration>,
     /// Visits at the root.
     pub nodes: Option<u64>,
     /// Mean depth of the leaves.
     pub depth: Option<u32>,
-    /// Stop when a mate in at most this many moves is proven.
+    /// Stop once a mate in at most this many moves is proven.
     pub mate: Option<u32>,
-    /// Think until told to stop, whatever has been proven.
+    /// Search until stopped, even after a proof.
     pub infinite: bool,
     /// Think on the opponent's time until [`Control::ponder_hit`](super::Control::ponder_hit).
     pub ponder: bool,

@@ -1,4 +1,4 @@
-//! Answers: scores, lines, reports, and the move chosen.
+//! An agent's output: scores, lines, reports and the chosen move.
 
 use crate::tablebase::Verdict;
 use shakmaty::Move;
@@ -9,10 +9,9 @@ use std::time::Duration;
 pub enum Score {
     /// Expected result, W − L, in −1…1.
     Expected(f32),
-    /// Mate in N moves (not plies); negative if the side to move is mated.
+    /// Mate in this many moves (not plies); negative if the side to move is mated.
     Mate(i32),
-    /// A tablebase's word that the side to move wins or loses, with no mate in
-    /// sight.
+    /// A tablebase win or loss for the side to move, without a known mate.
     Tablebase {
         /// Whether it wins.
         won: bool,
@@ -26,14 +25,14 @@ pub struct Line {
     pub score: Score,
     /// Probabilities of win, draw and loss for the side to move at the root.
     pub wdl: [f32; 3],
-    /// Plies to the end of the game, where the network says so.
+    /// Plies to the end of the game, if the network predicts them.
     pub moves_left: Option<f32>,
-    /// The moves from the root on; never empty.
+    /// The moves from the root; never empty.
     pub moves: Vec<Move>,
 }
 
 impl Line {
-    /// Puts what a tablebase says in the place of what was expected.
+    /// Replaces the expected result with the tablebase's verdict.
     pub(crate) fn settle(&mut self, verdict: Verdict) {
         if let Score::Expected(_) = self.score {
             (self.score, self.wdl) = match verdict {
@@ -45,32 +44,32 @@ impl Line {
     }
 }
 
-/// The state of a search, as `info` lines tell it.
+/// The state of a search, as `info` lines report it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// Mean depth of the tree's leaves, those of earlier searches included; 1 at least.
+    /// Mean depth of the tree's leaves, including those of earlier searches; at least 1.
     pub depth: u32,
-    /// Depth of the tree's deepest leaf; 1 at least.
+    /// Depth of the tree's deepest leaf; at least 1.
     pub selective_depth: u32,
     /// Visits at the root.
     pub nodes: u64,
-    /// Visits added by this search alone, for the nodes per second.
+    /// Visits added by this search alone, from which nodes per second are computed.
     pub new_nodes: u64,
     /// Time since the search began.
     pub elapsed: Duration,
     /// Share of the memory in use, in 0…1.
     pub memory_use: f32,
-    /// Positions that were found in tablebases.
+    /// Positions found in tablebases.
     pub tablebase_hits: u64,
-    /// The probability of the first line, in 0…1, if a network imagined it.
+    /// Probability of the first line, in 0…1, if a network imagined it.
     pub likelihood: Option<f32>,
-    /// The lines, the best first: no more than were asked for, and none but the first of a
-    /// move that was neither visited nor proven. The first then has the position's own value.
+    /// The lines, best first: at most the requested number. Only the first may be of a move
+    /// that was neither visited nor proven; it then has the position's own value.
     pub lines: Vec<Line>,
 }
 
 impl Report {
-    /// Nodes per second of this search alone; `None` where the tree had them all before.
+    /// Returns the nodes per second of this search alone; `None` if it added no nodes.
     #[must_use]
     pub fn nodes_per_second(&self) -> Option<u64> {
         let milliseconds = self.elapsed.as_millis().max(1);
@@ -88,15 +87,15 @@ pub struct MoveStatistics {
     pub visits: u64,
     /// Prior probability from the policy, in 0…1.
     pub prior: f32,
-    /// Expected result for the side to move at the root, in −1…1. Of a move without visits
-    /// it is a guess of the search's.
+    /// Expected result for the side to move at the root, in −1…1; the search's estimate if the
+    /// move has no visits.
     pub q: f32,
     /// Probabilities of win, draw and loss.
     pub wdl: [f32; 3],
-    /// Plies to the end of the game, the move's own included, where the network
-    /// says so.
+    /// Plies to the end of the game, including this move, if the network predicts
+    /// them.
     pub moves_left: Option<f32>,
-    /// The move's proven value, or `q`.
+    /// The proven score of the move, or else `q`.
     pub score: Score,
 }
 
@@ -118,17 +117,17 @@ impl MoveStatistics {
     }
 }
 
-/// A player's answer.
+/// An agent's answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Choice {
     /// The move; `None` only where there is no legal move.
     pub best: Option<Move>,
-    /// The reply expected.
+    /// The expected reply.
     pub ponder: Option<Move>,
-    /// The last report, on which the move was chosen.
+    /// The last report, on which the choice is based.
     pub report: Report,
-    /// Every root move, the best first; of `value` every move that it looked at.
+    /// Every root move, best first; for `value`, every move that it evaluated.
     pub statistics: Vec<MoveStatistics>,
-    /// Remarks on the choice.
+    /// A note to the user about the choice.
     pub note: Option<String>,
 }

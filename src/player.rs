@@ -1,10 +1,9 @@
-//! A player: a network, the agent that thinks with it and what both remember, kept
+//! A player: a network and the agent that thinks with it, kept with their caches and tree
 //! from move to move.
 //!
-//! A front door ([`crate::uci`], a server) hands a [`Player`] one [`Request`] after the
-//! other. The player loads what the request's [`Settings`] want, and keeps what has not
-//! changed: the network, the agent, its tree. What is worth telling a user goes to a
-//! [`Listener`].
+//! A front end ([`crate::uci`], a server) sends a [`Player`] one [`Request`] after
+//! another. The player loads what the request's [`Settings`] require and keeps what has not
+//! changed: the network, the agent, its tree. Messages for the user go to a [`Listener`].
 
 mod factory;
 mod level;
@@ -25,43 +24,43 @@ use shakmaty::Position;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-/// A player's settings and memory.
+/// The settings of a player, and the counters that reset its memory.
 #[derive(Clone, Debug, Default)]
 pub struct Setup {
-    /// The player and its network.
+    /// The agent and the network.
     pub settings: Settings,
-    /// Counts games: another number, and the tree is forgotten.
+    /// The number of the game; a new number clears the tree.
     pub game: u64,
-    /// Counts wishes to forget: another number, and everything is forgotten.
+    /// The number of resets; a new number clears the tree and the evaluation cache.
     pub clearing: u64,
 }
 
-/// A position to be answered.
+/// A request for a move.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// The agent that is asked.
+    /// The player's settings.
     pub setup: &'a Setup,
     /// The game so far; its side to move is to play.
     pub game: &'a Game,
-    /// Limits of the search, and the moves to search.
+    /// The search limits and the moves to consider.
     pub limits: &'a Limits,
-    /// When it arrived, which is when the clock began to run.
+    /// The time of arrival, from which the clock runs.
     pub received: Instant,
 }
 
-/// The receiver of a player's reports.
+/// Receives a player's messages and reports.
 pub trait Listener {
-    /// A sentence for the user: what was loaded, what is missing, what failed.
+    /// Receives a message for the user: something was loaded, is missing or failed.
     fn note(&mut self, text: &str);
 
-    /// All is loaded, and the thinking begins by these settings.
+    /// Signals that everything is loaded and that the agent starts, with these settings.
     fn begin(&mut self, settings: &Settings);
 
-    /// The result of thinking.
+    /// Receives an interim report.
     fn report(&mut self, report: &Report);
 }
 
-/// Why a player has no answer.
+/// An error that left a player without an answer.
 #[derive(Debug, thiserror::Error)]
 pub enum PlayerError {
     /// The network cannot be loaded.
@@ -72,7 +71,7 @@ pub enum PlayerError {
     Agent(#[from] AgentError),
 }
 
-/// Keeps a network, the agent that thinks with it and what both remember.
+/// A network and the agent that thinks with it, kept from request to request.
 ///
 /// ```
 /// use std::time::Instant;
@@ -105,20 +104,21 @@ pub struct Player<F = EngineFactory> {
     factory: F,
     loaded: Option<Loaded>,
     seated: Option<Seated>,
-    /// The tablebases that have been reported.
+    /// The tablebases last reported to the listener.
     tablebase: Tablebase,
-    /// The settings of a backend that failed on its devices: from now on the CPU replaces them.
+    /// The options of a backend that failed on its devices; the CPU replaces them from
+    /// then on.
     failed: Option<BackendOptions>,
-    /// Whether something else plays where what was asked for cannot: no answer would lose
-    /// a game.
+    /// Whether a substitute plays if the requested network or agent cannot, since no answer
+    /// would lose a game.
     plays_on: bool,
-    /// The networks that could not be loaded, and are not tried again.
+    /// The networks that could not be loaded and are not retried.
     missing: Vec<Missing>,
-    /// A game's number, and the seed by which a level plays it where none is set.
+    /// A game's number, and the seed of levels in that game if none is set.
     game_seed: (u64, u64),
 }
 
-/// A backend, and what it was made from.
+/// A backend and its options.
 struct Loaded {
     options: BackendOptions,
     backend: Arc<dyn Backend>,
@@ -127,14 +127,14 @@ struct Loaded {
 /// A network that could not be loaded.
 struct Missing {
     network: NetworkOptions,
-    /// Whether its file cannot be read, on whichever device.
+    /// Whether its file is unreadable on any device.
     is_unreadable: bool,
     reason: String,
-    /// Of its file.
+    /// The stamp of its file.
     stamp: Option<(SystemTime, u64)>,
 }
 
-/// When a network's file was written, and its bytes; `None` if there is no such file.
+/// Returns the modification time and size of a network's file; `None` if there is no such file.
 fn stamp_of(network: &NetworkOptions) -> Option<(SystemTime, u64)> {
     let file = network.net.as_ref()?.metadata().ok()?;
     let written = file.is_file().then(|| file.modified())?;
@@ -146,13 +146,13 @@ impl Missing {
         self.network == *network || self.is_unreadable && self.network.net == network.net
     }
 
-    /// Returns whether loading it would fail again: a file may have come, or another in its place.
+    /// Returns whether loading would fail again, because the file has not changed.
     fn is_missing(&self) -> bool {
         stamp_of(&self.network) == self.stamp
     }
 }
 
-/// An agent, and what it goes by.
+/// An agent and the state it was last given.
 struct Seated {
     kind: AgentKind,
     options: agent::Options,
@@ -162,7 +162,7 @@ struct Seated {
 }
 
 impl<F: Factory> Player<F> {
-    /// A player that has loaded nothing yet.
+    /// Creates a player, which loads nothing yet.
     pub fn new(factory: F) -> Player<F> {
         Player {
             factory,
@@ -176,8 +176,8 @@ impl<F: Factory> Player<F> {
         }
     }
 
-    /// A player that plays on, and says so, where it cannot play as asked: with its network
-    /// on the CPU, with a network that is built in, by another agent.
+    /// Creates a player that falls back, with a message, if it cannot play as requested: to
+    /// the CPU, to a built-in network, or to another agent.
     pub fn steadfast(factory: F) -> Player<F> {
         Player {
             plays_on: true,
@@ -185,12 +185,12 @@ impl<F: Factory> Player<F> {
         }
     }
 
-    /// Chooses a move. The choice is empty where no legal move is allowed. Where a
-    /// device fails before there is anything to report, the CPU takes its place.
+    /// Chooses a move. The choice is empty if no legal move is allowed. If a device
+    /// fails before the first report, the CPU replaces it.
     ///
     /// # Errors
-    /// [`PlayerError`]; the player can be asked again. `listener` has heard of an
-    /// [`AgentError`] by a note.
+    /// [`PlayerError`]; the player can be asked again. `listener` has received a note
+    /// of any [`AgentError`].
     pub fn answer(
         &mut self,
         request: &Request<'_>,
@@ -224,10 +224,9 @@ impl<F: Factory> Player<F> {
         }
     }
 
-    /// Sees to it that the player that `setup` wants within `limits` is there; the
-    /// settings that it plays by. Another network takes the place of one that cannot be
-    /// had: the one at hand that of the one that plays like people, and of others what
-    /// [`Player::steadfast`] promises.
+    /// Ensures that the player for `setup` and `limits` is loaded; returns the settings that
+    /// it plays with. If a network cannot be loaded, another replaces it: the current network
+    /// replaces the human-like one, and [`Player::steadfast`] states the other fallbacks.
     ///
     /// # Errors
     /// [`LoadError`] if no network can be loaded.
@@ -287,8 +286,8 @@ impl<F: Factory> Player<F> {
         prepared.map(|()| settings)
     }
 
-    /// The network that `settings` want and those that may take its place, in their order,
-    /// with what is then said; `at_hand` is the one that the user has chosen.
+    /// Returns the network of `settings` and its fallbacks in order, each with its message;
+    /// `at_hand` is the network that the user chose.
     fn networks(
         &self,
         settings: &Settings,
@@ -324,14 +323,14 @@ impl<F: Factory> Player<F> {
         networks
     }
 
-    /// Forgets network and agent: after a panic nobody knows what they are like.
+    /// Drops the network and the agent, whose state is unknown after a panic.
     pub fn reset(&mut self) {
         self.seated = None;
         self.loaded = None;
     }
 
-    /// Gives up a backend that has failed: the next search loads it again, on the
-    /// CPU if it was not there. True if that is another place.
+    /// Drops a failed backend, so that the next search reloads it, on the CPU unless it
+    /// already ran there. Returns whether the device changes.
     fn leave_devices(&mut self, options: &BackendOptions, listener: &mut dyn Listener) -> bool {
         self.reset();
         let is_elsewhere = options.network != on_the_cpu(&options.network);
@@ -343,8 +342,8 @@ impl<F: Factory> Player<F> {
         goes_on
     }
 
-    /// Sees to it that the agent of `settings` is there, and knows what it may know.
-    /// What has not changed stays loaded.
+    /// Ensures that the configured agent is loaded and up to date. Whatever has not
+    /// changed stays loaded.
     fn prepare_player(
         &mut self,
         setup: &Setup,
@@ -395,8 +394,8 @@ impl<F: Factory> Player<F> {
         Ok(())
     }
 
-    /// The backend that `options` want. The network stays loaded if it is the same,
-    /// and the agent stays if the same positions get the same evaluations.
+    /// Returns the backend for `options`. The network stays loaded if it is the same,
+    /// and the agent stays if every position keeps its evaluation.
     fn backend(
         &mut self,
         options: &BackendOptions,
@@ -414,7 +413,7 @@ impl<F: Factory> Player<F> {
             has_network = before.has_network_of(options);
             evaluates_alike = before.evaluates_like(options);
         }
-        // Evict before adding.
+        // Free the old backend before loading the new one.
         self.loaded = None;
         if !evaluates_alike {
             self.seated = None;
@@ -441,7 +440,7 @@ impl<F: Factory> Player<F> {
         Ok(backend)
     }
 
-    /// Says what tables there are, if they are others than before.
+    /// Reports the available tablebases if they have changed.
     fn look_for_tables(&mut self, tablebase: &Tablebase, listener: &mut dyn Listener) {
         if tablebase.path() != self.tablebase.path() {
             let inventory = tablebase.inventory();
@@ -456,7 +455,7 @@ impl<F: Factory> Player<F> {
     }
 }
 
-/// Says so where a rating was asked for that the network cannot follow.
+/// Warns if a rating is set that the network cannot follow.
 fn warn_ratings_ignored(settings: &Settings, backend: &dyn Backend, listener: &mut dyn Listener) {
     let properties = backend.properties();
     if settings.agent == AgentKind::Human && !properties.reads_ratings {
@@ -468,7 +467,7 @@ fn warn_ratings_ignored(settings: &Settings, backend: &dyn Backend, listener: &m
     }
 }
 
-/// Puts an agent that the network can serve in the place of one that it cannot.
+/// Replaces an agent that the network cannot serve.
 fn sit_in(settings: &mut Settings, backend: &dyn Backend, listener: &mut dyn Listener) {
     let properties = backend.properties();
     let name = &properties.name;
@@ -489,7 +488,7 @@ fn sit_in(settings: &mut Settings, backend: &dyn Backend, listener: &mut dyn Lis
     }
 }
 
-/// The same network on the CPU, in whichever format it runs there.
+/// Returns the same network on the CPU, in the precision that is best there.
 fn on_the_cpu(network: &NetworkOptions) -> NetworkOptions {
     NetworkOptions {
         devices: DeviceChoice::Cpu.into(),
@@ -498,8 +497,8 @@ fn on_the_cpu(network: &NetworkOptions) -> NetworkOptions {
     }
 }
 
-/// The limits after `waited` since the request arrived, be it for an earlier search to
-/// end or for the network to load: the clock ran meanwhile.
+/// Deducts `waited`, the time since the request arrived, from the limits: the clock ran
+/// while an earlier search ended or the network was loaded.
 fn charged(limits: &Limits, waited: Duration) -> Limits {
     let mut limits = limits.clone();
     if !limits.ponder {
@@ -545,7 +544,7 @@ mod tests {
         assert_eq!(seed(3000, 7), (7, 7));
         let (first, next) = seed(3000, 0);
         assert_ne!(first, next);
-        // The agent `human` draws its own.
+        // The agent `human` has its own random numbers.
         assert_eq!(seed(2000, 0), (0, 0));
     }
 }

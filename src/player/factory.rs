@@ -1,19 +1,19 @@
-//! The source of backends and agents.
+//! The factory of backends and agents.
 
 use crate::agent::{self, AgentKind, ConfigurableAgent};
 use crate::backend::{Backend, BackendOptions};
 use crate::network::backends::{LoadError, Loader};
 use std::sync::Arc;
 
-/// Makes what a player needs.
+/// Creates a player's backends and agents.
 pub trait Factory: Send + 'static {
-    /// The backend that `options` ask for; slow where a network has to be read.
+    /// Returns the backend for `options`; slow if a network has to be read.
     ///
     /// # Errors
-    /// [`LoadError`], whose message says what is wrong and how to mend it.
+    /// [`LoadError`], whose message states the cause and the remedy.
     fn load(&mut self, options: &BackendOptions) -> Result<Arc<dyn Backend>, LoadError>;
 
-    /// An agent of the kind, thinking with `backend`.
+    /// Creates an agent of this kind that thinks with `backend`.
     fn build(
         &self,
         kind: AgentKind,
@@ -24,7 +24,7 @@ pub trait Factory: Send + 'static {
     }
 }
 
-/// The engine's own: networks in this process, the last one kept in memory.
+/// The engine's own factory: networks in this process, the last one kept in memory.
 #[derive(Debug, Default)]
 pub struct EngineFactory {
     loader: Loader,

@@ -1,4 +1,4 @@
-//! Typed settings that select a player.
+//! The typed settings of a player.
 
 use super::level;
 use crate::agent::{self, AgentKind, HIGHEST_RATING};
@@ -14,33 +14,31 @@ const DEFAULT_HASH: usize = 256;
 /// `SelfElo`, `OppoElo` and `UCI_Elo` unless set, as in Maia-3.
 const DEFAULT_ELO: u16 = 1500;
 
-/// Everything that decides who plays and how.
+/// The settings of a player.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// The backend and its network.
     pub backend: BackendOptions,
-    /// The player that chooses.
+    /// The agent that chooses.
     pub agent: AgentKind,
-    /// Its settings.
+    /// The agent's options.
     pub options: agent::Options,
-    /// The rating that the engine plays as, with networks that ask for one.
+    /// The engine's own rating, for networks that read one.
     pub self_elo: u16,
-    /// The rating that its opponent has for such networks.
+    /// The opponent's rating, for such networks.
     pub opponent_elo: u16,
-    /// The client's information about the opponent: title, rating, kind and name.
+    /// The client's description of the opponent: title, rating, kind and name.
     pub opponent: String,
-    /// Whether to play as strongly as `elo` says, up to [`HIGHEST_RATING`] like people of
-    /// that rating.
+    /// Whether to limit strength to `elo`; up to [`HIGHEST_RATING`], the player imitates people
+    /// of that rating.
     pub limit_strength: bool,
-    /// The level.
+    /// The level of limited strength.
     pub elo: u16,
-    /// Nodes of a move's search at the most, whatever a request allows.
+    /// Maximum nodes of a search, whatever the request allows.
     pub most_nodes: Option<u64>,
-    /// The network's file that plays like people; `None` is the one built into the
-    /// program.
+    /// The file of the human-like network; `None` is the built-in one.
     pub human_net: Option<PathBuf>,
-    /// Whether to analyse: to think to the end, and to keep the search tree
-    /// through `ucinewgame`.
+    /// Whether to analyse: to search to the limit and keep the tree through `ucinewgame`.
     pub analyse_mode: bool,
 }
 
@@ -65,7 +63,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Settings of the agent in the current mode.
+    /// Returns the agent's options in the current mode.
     #[must_use]
     pub fn agent_options(&self) -> agent::Options {
         let mut options = self.options.clone();
@@ -75,13 +73,12 @@ impl Settings {
         options
     }
 
-    /// The settings of the player that answers within `limits`.
+    /// Returns the settings of the player that answers within `limits`.
     ///
-    /// A limit on strength puts the agent `human` in the place of the one that is set,
-    /// and `elo` in the place of both ratings; above people's ratings it is a short
-    /// search by `mcts`. Analysis has no such limit: several lines,
-    /// `go infinite`, `UCI_AnalyseMode`. The agent `human` plays with the network that
-    /// plays like people, unless it was chosen together with a file.
+    /// Limited strength replaces the agent with `human` and both ratings with `elo`; above
+    /// human ratings, the agent is `mcts` with a short search. Analysis ignores the
+    /// limit: several lines, `go infinite`, `UCI_AnalyseMode`. The agent `human` plays with
+    /// the human-like network, unless a network file was set together with it.
     #[must_use]
     pub fn answering(&self, limits: &Limits) -> Settings {
         let mut settings = self.clone();
@@ -109,7 +106,7 @@ impl Settings {
         settings
     }
 
-    /// The limits of a request, and that of the player's level.
+    /// Returns the limits of a request, reduced to the player's level.
     #[must_use]
     pub fn limits(&self, limits: &Limits) -> Limits {
         let nodes = limits.nodes.into_iter().chain(self.most_nodes).min();
@@ -119,8 +116,8 @@ impl Settings {
         }
     }
 
-    /// The players' ratings in a game in which the engine plays `color`. The client's information
-    /// about the opponent overrides the options.
+    /// Returns the players' ratings in a game in which the engine plays `color`. The
+    /// client's description of the opponent takes precedence over the options.
     #[must_use]
     pub fn ratings(&self, color: Color) -> Ratings {
         // As in `GM 2800 human Gary Kasparov`; the rating may be `none`.
@@ -134,35 +131,35 @@ impl Settings {
         }
     }
 
-    /// Memory of tree and remembered evaluations together, in MiB.
+    /// Returns the memory of the tree and the evaluation cache together, in MiB.
     #[must_use]
     pub fn hash(&self) -> usize {
         self.options.search.hash + self.backend.cache
     }
 
-    /// Shares out `hash` MiB: a quarter to remembered evaluations, the rest to
-    /// the tree. A node in the tree is worth more than an evaluation outside
-    /// of it, which only a transposition or a new game asks for again.
+    /// Divides `hash` MiB: a quarter for the evaluation cache, the rest for the
+    /// tree. A node in the tree is worth more than an evaluation outside of it,
+    /// which only a transposition or a new game needs again.
     pub fn set_hash(&mut self, hash: usize) {
         self.backend.cache = hash / 4;
         self.options.search.hash = hash - self.backend.cache;
     }
 
-    /// Sets the threads of the search, which are those that call the backend;
-    /// 0 leaves it to the backend.
+    /// Sets the threads of the search, which also call the backend; 0 lets the
+    /// backend choose.
     pub fn set_threads(&mut self, threads: usize) {
         self.options.search.threads = threads;
         self.backend.threads = threads;
     }
 
-    /// Sets the evaluations in which networks imagine futures, for every agent. With 0 the
-    /// agent `diffusion` goes by the clock, and all others take one.
+    /// Sets the number of evaluations in which networks imagine futures, for every agent. With 0,
+    /// the agent `diffusion` uses the clock, and all others take one.
     pub fn set_diffusion_steps(&mut self, steps: usize) {
         self.options.diffusion.steps = steps;
         self.backend.network.decoding.steps = steps.max(1);
     }
 
-    /// Sets the seed of everything random.
+    /// Sets the seed of all random numbers.
     pub fn set_seed(&mut self, seed: u64) {
         self.options.search.seed = seed;
         self.backend.seed = seed;

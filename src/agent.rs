@@ -1,8 +1,7 @@
 //! The agents: `mcts`, `policy`, `value`, `human`, `diffusion` and `world`.
 //!
-//! [`AgentKind`] names them and builds them. `mcts` is a
-//! [`Search`]; the others answer from one or two batches of
-//! evaluations. `human` also searches a little at high levels.
+//! [`AgentKind`] names and builds them. `mcts` and `world` are a [`Search`]; the others
+//! answer from evaluations without a tree. `human` adds a short search at high levels.
 
 mod diffusion;
 mod human;
@@ -25,12 +24,10 @@ use std::sync::Arc;
 
 /// An agent whose options can change between moves.
 pub trait ConfigurableAgent: Agent {
-    /// Plays by these options from now on. It keeps what it knows as far as that
-    /// stays true.
+    /// Applies these options from now on. The agent keeps the state that stays valid.
     fn adjust(&mut self, options: &Options);
 
-    /// Asks `backend` from now on, which evaluates every position as the one before
-    /// it did.
+    /// Replaces the backend by one that evaluates every position alike.
     fn set_backend(&mut self, backend: Arc<dyn Backend>);
 }
 
@@ -45,27 +42,27 @@ impl ConfigurableAgent for Search {
     }
 }
 
-/// The agents that can be chosen.
+/// The available agents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum AgentKind {
     /// PUCT over the network.
     #[default]
     Mcts,
-    /// The move that the policy likes best: one evaluation.
+    /// The policy's first move: one evaluation.
     Policy,
-    /// The most valuable of the policy's candidates: one evaluation for the
+    /// The best of the policy's candidates by value: one evaluation of the
     /// position, and one after each candidate.
     Value,
-    /// A move as people of a rating play it, sampled from the policy.
+    /// A move sampled from the policy, as people of a rating play it.
     Human,
-    /// The move that a network reads off the future that it imagines.
+    /// The move that a network picks from an imagined continuation.
     Diffusion,
-    /// PUCT in the imagination of a network that has learned the rules.
+    /// PUCT in the imagination of a world model, which has learned the rules.
     World,
 }
 
 impl AgentKind {
-    /// The agent, thinking with `backend`.
+    /// Creates the agent, which thinks with `backend`.
     #[must_use]
     pub fn build(self, backend: Arc<dyn Backend>, options: &Options) -> Box<dyn ConfigurableAgent> {
         match self {
@@ -87,7 +84,7 @@ impl AgentKind {
         }
     }
 
-    /// The family of networks that it is for; `None` where others will do.
+    /// Returns the family of networks that the agent needs; `None` if any will do.
     #[must_use]
     pub fn family(self) -> Option<&'static str> {
         match self {
@@ -97,7 +94,7 @@ impl AgentKind {
         }
     }
 
-    /// Returns whether it searches a tree, so that nodes and time are limits to it.
+    /// Returns whether the agent searches a tree, so that limits on nodes and time apply.
     #[must_use]
     pub fn searches(self) -> bool {
         matches!(self, AgentKind::Mcts | AgentKind::World)

@@ -1,4 +1,4 @@
-//! The move that a network reads off the future that it predicts.
+//! The move that a network picks from an imagined continuation.
 
 use super::immediate::{Candidates, choose_by};
 use super::policy::{choose, lay_out, of_candidates};
@@ -12,11 +12,11 @@ use shakmaty::{Move, Position};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Most steps that are taken by the clock.
+/// Maximum steps under a clock.
 const MOST_STEPS: usize = 64;
 
-/// An agent that plays a network's move after a number of denoising steps. On a clock it repeats
-/// with twice as many while time remains.
+/// An agent that takes a network's move after a number of denoising steps. Under a clock
+/// it doubles the steps for as long as there is time.
 pub(super) struct DiffusionAgent {
     backend: Arc<dyn Backend>,
     options: Options,
@@ -30,12 +30,8 @@ impl DiffusionAgent {
         }
     }
 
-    /// Returns choices after a number of steps.
-    fn choose_by_futures(
-        &self,
-        questions: &[Question<'_>],
-        steps: usize,
-    ) -> Result<Vec<Choice>, AgentError> {
+    /// Chooses moves after this many steps.
+    fn foresee(&self, questions: &[Question<'_>], steps: usize) -> Result<Vec<Choice>, AgentError> {
         choose_by(&self.options, questions, |open| self.answer(open, steps))
     }
 
@@ -66,8 +62,8 @@ impl DiffusionAgent {
     }
 }
 
-/// Puts what is predicted behind the likeliest move.
-fn go_on(choice: &mut Choice, game: &Game, future: &PredictedFuture, steps: usize) {
+/// Appends the imagined moves to the likeliest one.
+fn go_on(choice: &mut Choice, game: &Game, future: &Foreseen, steps: usize) {
     let report = &mut choice.report;
     let horizon = future.boards.len();
     report.depth = horizon.max(1) as u32;
@@ -84,8 +80,8 @@ fn go_on(choice: &mut Choice, game: &Game, future: &PredictedFuture, steps: usiz
     report.likelihood = choice.statistics.first().map(|best| best.prior * later);
 }
 
-/// The predicted line from a move on, up to its first move that is not legal.
-fn predicted_line(game: &Game, first: Move, future: &PredictedFuture) -> Vec<Move> {
+/// Returns the imagined line from a move on, up to its first illegal move.
+fn foreseen_line(game: &Game, first: Move, future: &Foreseen) -> Vec<Move> {
     let mut position = game.position().clone();
     let mut line = vec![first];
     position.play_unchecked(first);
@@ -131,7 +127,7 @@ impl Agent for DiffusionAgent {
             // Twice the steps take twice as long.
             let next = began.elapsed() + round.elapsed() * 2;
             let is_over = budget.is_some_and(|budget| next > budget) || control.stopped();
-            // Without a limit, as when a measurement asks, nobody says when to stop.
+            // Without a limit, as in measurements, nothing would end the loop.
             let is_limited = budget.is_some() || question.limits.infinite || question.limits.ponder;
             if !by_the_clock || is_over || !is_limited || 2 * steps > MOST_STEPS {
                 control.hold_back(&question.limits);
@@ -167,7 +163,7 @@ mod tests {
     use crate::backend::{BackendError, Batch, Evaluations, Properties, Random};
     use crate::encode::{Squares, policy_index};
 
-    /// Predicts a game.
+    /// Imagines a given game.
     struct Prophet {
         properties: Random,
         moves: Vec<(u16, f32)>,

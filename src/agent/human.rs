@@ -1,10 +1,9 @@
 //! An opponent that plays like people of a rating.
 //!
-//! It samples its move from a network's policy: a network trained on people's games
-//! (ours with ratings, Maia-3's, one of Maia's) gives each move the probability with
-//! which people play it. The players' ratings are those of the game
-//! ([`crate::chess::Game::ratings`]). Below 1200, where the network tells players hardly
-//! apart, moves are drawn at a temperature: see [`beginners`]. Above what a policy can reach, a short search
+//! It samples its move from a network's policy: a network trained on human games
+//! (ours with ratings, Maia-3, a Maia network) predicts the probability with which
+//! people play each move. The players' ratings are those of the game
+//! ([`crate::chess::Game::ratings`]). Above the reach of a policy, a short search
 //! adds strength: see [`effort`].
 
 mod beginners;
@@ -26,19 +25,21 @@ use shakmaty::Position;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The lowest rating that is offered: that of the weakest players whose games are learned
-/// from.
+/// The lowest rating on offer: that of the weakest players in the training games.
 pub const LOWEST_RATING: u16 = 600;
-/// The highest: the last that won its match with the one 200 below (`bench/people.md`).
+/// The highest: the last to win its match against the level 200 below (`bench/people.md`).
 pub const HIGHEST_RATING: u16 = 2400;
+/// The temperature if [`Parameters::temperature`](crate::search::Parameters::temperature) is 0: the
+/// policy's own.
+const TEMPERATURE: f32 = 1.0;
 
 /// The agent.
 pub(super) struct HumanAgent {
     backend: Arc<dyn Backend>,
     options: Options,
-    /// The seed of the game at hand, where [`Parameters::seed`](crate::search::Parameters::seed) is 0.
+    /// The seed of the current game if [`Parameters::seed`](crate::search::Parameters::seed) is 0.
     game_seed: u64,
-    /// The search of high levels, once there was one.
+    /// The search of high levels, created when first needed.
     search: Option<Search>,
 }
 
@@ -52,13 +53,13 @@ impl HumanAgent {
         }
     }
 
-    /// The search effort of the side to move; none with a network without values.
+    /// Returns the search effort of the side to move; `None` if the network has no value.
     fn effort(&self, game: &Game) -> Option<Effort> {
         Effort::of(rating(game)).filter(|_| self.backend.properties().has_value)
     }
 
-    /// The random numbers for one position: a seed that is set answers it alike
-    /// every time.
+    /// Returns the random numbers for one position: with a fixed seed, they are always
+    /// the same.
     fn random(&self, game: &Game) -> Xoshiro256PlusPlus {
         let seed = match self.options.search.seed {
             0 => self.game_seed,
@@ -68,7 +69,7 @@ impl HumanAgent {
         Xoshiro256PlusPlus::seed_from_u64(seed ^ game.current().key ^ ply << 48)
     }
 
-    /// A short search, and a move sampled from the policy that it has shifted.
+    /// Runs a short search and samples a move from the policy that it shifts.
     fn search(
         &mut self,
         question: &Question<'_>,
@@ -81,14 +82,14 @@ impl HumanAgent {
                 &effort::parameters(&self.options.search),
             )
         });
-        // A level is the same after every opening: nothing is left over.
+        // Keeps a level the same after every opening.
         search.clear();
         let limits = effort.limits(&question.limits);
         let mut choice = search.run(question.game, &limits, control, &mut |_| {})?;
-        // The tree rounds priors, and knows none below 2⁻¹³: of moves that nobody plays, one
-        // would be drawn every few games.
+        // The tree rounds priors, and has none below 2⁻¹³: a move that nobody plays would be
+        // sampled every few games.
         let evaluated = evaluate_games(&*self.backend, [question.game])?;
-        // Unvisited moves have the position's value.
+        // An unvisited move has the position's value.
         for value in evaluated.iter().map(|evaluated| evaluated.value) {
             let unvisited = choice.statistics.iter_mut().filter(|of| !of.is_known());
             unvisited.for_each(|of| (of.q, of.wdl) = (value.q, value.wdl()));
@@ -101,8 +102,8 @@ impl HumanAgent {
         Ok(self.sampled(question.game, choice))
     }
 
-    /// Samples the move by the priors. It is the one that is reported; several lines
-    /// are those of the likeliest moves that a search has visited.
+    /// Samples the move by the priors and reports it; with several lines, those of the
+    /// likeliest moves that a search has visited.
     fn sampled(&self, game: &Game, mut choice: Choice) -> Choice {
         let temperature = match self.options.search.temperature {
             0.0 => beginners::temperature(rating(game)),
@@ -125,7 +126,7 @@ impl HumanAgent {
         choice
     }
 
-    /// Waits as long as a person might take who has had since `began`.
+    /// Waits until a person who began at `began` might answer.
     fn wait(&self, question: &Question<'_>, choice: &Choice, began: Instant, control: &Control) {
         let priors = choice.statistics.iter().map(|of| of.prior);
         // The numbers after those of the move.
@@ -140,7 +141,7 @@ impl HumanAgent {
     }
 }
 
-/// The rating of the side to move, where it is known.
+/// Returns the rating of the side to move, if it is known.
 fn rating(game: &Game) -> Option<u16> {
     let ratings = game.ratings();
     let rating = game.position().turn().fold_wb(ratings.white, ratings.black);

@@ -1,5 +1,5 @@
-//! Agents that answer without a search. They take as long as they take, whatever
-//! the clock says, and answer many positions in one batch.
+//! Agents that answer without a search. They ignore the clock, and answer many
+//! positions in one batch.
 
 use super::{ConfigurableAgent, Options};
 use crate::backend::Backend;
@@ -10,7 +10,7 @@ use shakmaty::MoveList;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A position with the moves of which one is to be chosen; there is at least one.
+/// A position with the moves to choose from, at least one.
 pub(super) struct Candidates<'a> {
     pub(super) game: &'a Game,
     pub(super) moves: MoveList,
@@ -23,7 +23,7 @@ pub(super) type Answer =
 /// An agent that chooses by an [`Answer`].
 pub(super) struct ImmediateAgent {
     answer: Answer,
-    /// Evaluations that a usual position takes.
+    /// Evaluations of a typical position.
     evaluations: usize,
     backend: Arc<dyn Backend>,
     options: Options,
@@ -46,7 +46,7 @@ impl ImmediateAgent {
 }
 
 impl<'a> Candidates<'a> {
-    /// The moves that may be chosen, and what tablebases know of them.
+    /// Returns the moves to choose from, and the tablebases' verdict on them.
     fn of(options: &Options, question: &Question<'a>) -> (Candidates<'a>, Option<RootMoves>) {
         let game = question.game;
         let mut moves = question.moves();
@@ -58,7 +58,7 @@ impl<'a> Candidates<'a> {
     }
 }
 
-/// Chooses moves by an [`Answer`] where there are any; what tablebases know comes first.
+/// Chooses moves by an [`Answer`] if there are any; tablebases take precedence.
 pub(super) fn choose_by(
     options: &Options,
     questions: &[Question<'_>],

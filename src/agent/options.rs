@@ -1,4 +1,4 @@
-//! Settings of an agent.
+//! The options of agents.
 
 use crate::backend::Decoding;
 use crate::search::{Parameters, WorldOptions};
@@ -6,14 +6,14 @@ use crate::search::{Parameters, WorldOptions};
 /// Options of the agent `human` alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HumanOptions {
-    /// Whether it takes the time that a person might take.
+    /// Whether it takes as long as a person might.
     pub takes_time: bool,
 }
 
 /// Options of the agent `diffusion` alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiffusionOptions {
-    /// Evaluations in which it predicts a future; 0 leaves them to the clock.
+    /// Evaluations in which it imagines a future; with 0 the clock decides.
     pub steps: usize,
 }
 
@@ -24,14 +24,14 @@ impl Default for DiffusionOptions {
     }
 }
 
-/// Everything that steers an agent, whichever it is; the defaults are the engine's own.
+/// The options of any agent; the defaults are the engine's own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// Settings of a search. Agents without a search use those that are not about trees: lines,
-    /// seed, temperature, tablebases.
+    /// The parameters of a search. Agents that do not search use those that do not concern
+    /// the tree: lines, seed, temperature, tablebases.
     pub search: Parameters,
-    /// Share of the policy that a move is drawn from where the policy itself is
-    /// sampled, in 0…1: the likeliest moves that together have it (nucleus sampling).
+    /// Share of the policy from which moves are sampled, in 0…1, if the policy itself is
+    /// sampled: the likeliest moves that together have it (nucleus sampling).
     pub top_p: f32,
     /// Options of the agent `human` alone.
     pub human: HumanOptions,

@@ -1,4 +1,4 @@
-//! The move that the policy likes best, or at a temperature one sampled from it.
+//! The policy's first move or, at a temperature, a move sampled from it.
 
 use super::Options;
 use super::immediate::Candidates;
@@ -10,8 +10,8 @@ use crate::search::generator;
 use shakmaty::Move;
 use std::cmp::Ordering;
 
-/// One evaluation a position. Above 0, [`Parameters::temperature`](crate::search::Parameters::temperature) samples the move
-/// from the policy at that temperature, out of [`Options::top_p`]; the report keeps
+/// Answers with one evaluation per position. Above 0, [`Parameters::temperature`](crate::search::Parameters::temperature) samples the move
+/// from the policy at that temperature, within [`Options::top_p`]; the report keeps
 /// the order of the priors.
 pub(super) fn answer(
     backend: &dyn Backend,
@@ -29,7 +29,7 @@ pub(super) fn answer(
         .collect())
 }
 
-/// Samples the choice from the priors, if options say so.
+/// Samples the choice from the priors if the temperature is above 0.
 pub(super) fn choose(choice: &mut Choice, options: &Options, game: &Game) {
     if options.search.temperature > 0.0 {
         let random = &mut generator(&options.search, game);
@@ -42,8 +42,8 @@ pub(super) fn choose(choice: &mut Choice, options: &Options, game: &Game) {
 /// Moves with their priors, in the order of generation.
 pub(super) type Priors = Vec<(Move, f32)>;
 
-/// The priors of the candidates, and the values of the positions. Priors are those
-/// of all legal moves: they add up to less than 1 where only some are candidates.
+/// Returns the priors of the candidates and the values of the positions. Priors are
+/// normalised over all legal moves: they sum to less than 1 if only some are candidates.
 pub(super) fn priors(
     backend: &dyn Backend,
     positions: &[Candidates<'_>],
@@ -55,15 +55,15 @@ pub(super) fn priors(
         .unzip())
 }
 
-/// The priors of a position's candidates, and its value.
+/// Returns the priors of a position's candidates, and its value.
 pub(super) fn of_candidates(position: &Candidates<'_>, evaluated: &Evaluated) -> (Priors, Value) {
     let candidates = evaluated.priors();
     let candidates = candidates.filter(|(mv, _)| position.moves.contains(mv));
     (candidates.collect(), evaluated.value)
 }
 
-/// The moves by their priors, with the likeliest as the choice. It alone is a line, with the
-/// position's value: none of the moves has been looked at.
+/// Ranks the moves by prior and chooses the likeliest. It alone is a line, with the
+/// position's value, because no move has been evaluated.
 pub(super) fn lay_out(value: Value, priors: Priors) -> Choice {
     let mut statistics: Vec<_> = priors
         .into_iter()
@@ -94,7 +94,7 @@ pub(super) fn lay_out(value: Value, priors: Priors) -> Choice {
     }
 }
 
-/// The line of a move that was not looked into further.
+/// Returns a line of this move alone.
 pub(super) fn line(of: &MoveStatistics) -> Line {
     Line {
         score: Score::Expected(of.q),

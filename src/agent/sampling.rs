@@ -2,10 +2,10 @@
 
 use rand::Rng;
 
-/// The place of a move drawn from `probabilities`, the greatest first, which need not
-/// sum to 1: at a `temperature` above 0, and only from the likeliest moves that
+/// Samples a move from `probabilities`, in descending order and not necessarily
+/// normalised, at a `temperature` above 0 and only from the likeliest moves that
 /// together have the share `top_p` (nucleus sampling, Holtzman et al., "The Curious
-/// Case of Neural Text Degeneration", 2020). `None` where there is none.
+/// Case of Neural Text Degeneration", 2020). Returns its index; `None` if there are no moves.
 pub(crate) fn sample(
     probabilities: &[f32],
     temperature: f32,
@@ -13,7 +13,7 @@ pub(crate) fn sample(
     random: &mut impl Rng,
 ) -> Option<usize> {
     let greatest = f64::from(*probabilities.first()?).max(f64::MIN_POSITIVE);
-    // Relative to the greatest, so that no temperature makes all of them 0.
+    // Relative to the greatest, so that no temperature rounds all of them to 0.
     let weight = |&probability: &f32| {
         let ratio = f64::from(probability) / greatest;
         ratio.powf(1.0 / f64::from(temperature))

@@ -1,4 +1,4 @@
-//! The short search of the stronger levels.
+//! The short search of stronger levels.
 //!
 //! A policy that imitates strong players blunders more than they do: it does not
 //! calculate. From a rating on, a search evaluates the moves, and the policy is
@@ -21,7 +21,7 @@ const POLICY_REACH: u16 = 1400;
 const FIRST_VISITS: f64 = 8.0;
 /// … and the rating points that double them.
 const DOUBLING: f64 = 200.0;
-/// Visits at the most, for ratings beyond all levels.
+/// Maximum visits, for ratings beyond all levels.
 const MOST_VISITS: f64 = 4096.0;
 /// Rating points above the policy's reach at which λ is 1, the value of a win: a move
 /// that is better by λ is e times as likely as its prior has it. At twice the points λ
@@ -37,7 +37,7 @@ pub(super) struct Effort {
 }
 
 impl Effort {
-    /// The effort at a rating; `None` where the policy alone answers.
+    /// Returns the effort at a rating; `None` if the policy alone answers.
     pub(super) fn of(rating: Option<u16>) -> Option<Effort> {
         let above = rating?
             .checked_sub(POLICY_REACH)
@@ -49,8 +49,8 @@ impl Effort {
         })
     }
 
-    /// The search's limits within those of the question: its clock holds as well, but
-    /// for analyses, which have none.
+    /// Returns the search's limits within those of the question: its clock applies as well,
+    /// except in analysis, which has none.
     pub(super) fn limits(self, limits: &Limits) -> Limits {
         let clock = |time: Option<Duration>| time.filter(|_| !limits.infinite);
         Limits {
@@ -66,7 +66,7 @@ impl Effort {
     /// Turns the priors of a search's root moves into the shifted policy, the
     /// likeliest first.
     pub(super) fn shift(self, moves: &mut [MoveStatistics]) {
-        // Unvisited moves have the visited moves' mean value, weighted by priors.
+        // Unvisited moves get the mean value of the visited ones, weighted by prior.
         let visited = moves.iter().filter(|of| of.visits > 0);
         let (value, prior) = visited.fold((0.0, 0.0), |(value, prior), of| {
             (value + of.prior * of.q, prior + of.prior)
@@ -88,8 +88,8 @@ impl Effort {
     }
 }
 
-/// Settings of the search: priors are the human policy itself, no tablebase is probed, and one
-/// thread makes it deterministic.
+/// Returns the search's parameters: the priors are the human policy itself, tablebases are
+/// off, and a single thread makes it repeatable.
 pub(super) fn parameters(parameters: &Parameters) -> Parameters {
     Parameters {
         threads: 1,
@@ -98,7 +98,7 @@ pub(super) fn parameters(parameters: &Parameters) -> Parameters {
         noise_epsilon: 0.0,
         gumbel_moves: 0,
         temperature: 0.0,
-        // A level thinks alike however much it tells.
+        // A level plays the same whatever it reports.
         multi_pv: 1,
         // People miss mates.
         mate_search: false,

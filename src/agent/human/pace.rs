@@ -1,9 +1,9 @@
-//! A plausible thinking time of a person.
+//! Human thinking times.
 //!
-//! The curve is unmeasured: games with clocks to fit it by are not at hand. It says
-//! what is plain: time is shared out over the moves to come, moves that offer a
-//! choice take longer than those that offer none, stronger players distinguish more
-//! between the two, and thinking times scatter widely.
+//! The curve is not fitted, for lack of games with clocks. It follows what is plain: time
+//! is divided among the moves to come, moves that offer a choice take longer than those
+//! that offer none, stronger players distinguish more between the two, and thinking times
+//! vary widely.
 //!
 //! time = even × (entropy / usual entropy)^(rating / 2000) × scatter
 
@@ -12,13 +12,13 @@ use rand::Rng;
 use rand_distr::{Distribution, LogNormal};
 use std::time::Duration;
 
-/// Moves that the clock is shared out over, unless the rules say how many.
+/// Moves among which the clock is divided, unless the time control states how many.
 const MOVES: f64 = 40.0;
 /// Share of the increment that a move spends.
 const INCREMENT_SHARE: f64 = 0.75;
-/// The policy's entropy in a usual position, in nats.
+/// The policy's entropy in a typical position, in nats.
 const USUAL_ENTROPY: f64 = 1.5;
-/// Entropies below this, of forced moves and plain recaptures, count as this.
+/// Minimum entropy, which forced moves and plain recaptures get.
 const LEAST_ENTROPY: f64 = 0.15;
 /// The rating at which thinking time is proportional to the entropy, …
 const PROPORTIONAL_RATING: f64 = 2000.0;
@@ -26,10 +26,10 @@ const PROPORTIONAL_RATING: f64 = 2000.0;
 const USUAL_RATING: u16 = 1500;
 /// Standard deviation of the time's logarithm.
 const SCATTER: f64 = 0.5;
-/// No move takes a larger share of the clock.
+/// Maximum share of the clock for one move.
 const LARGEST_SHARE: f64 = 0.1;
 
-/// The time for a move of the given `priors`, which sum to 1; `None` where there is no
+/// Returns the time for a move with these `priors`, which sum to 1; `None` without a
 /// clock. It never exceeds a tenth of the clock less the `overhead`, nor a fixed time
 /// for the move.
 pub(super) fn thinking_time(
@@ -56,7 +56,7 @@ pub(super) fn thinking_time(
     Some(Duration::from_secs_f64(time.min(most).max(0.0)))
 }
 
-/// In nats.
+/// Returns the entropy in nats.
 fn entropy(priors: impl Iterator<Item = f32>) -> f64 {
     let terms = priors.map(f64::from).filter(|&prior| prior > 0.0);
     -terms.map(|prior| prior * prior.ln()).sum::<f64>()

@@ -1,10 +1,9 @@
-//! Endgame tablebases: what perfect play makes of positions with few pieces.
+//! Endgame tablebases: the results of perfect play with few pieces.
 //!
-//! The tables are Syzygy's (Ronald de Man, 2013): WDL tables say who wins, DTZ
-//! tables in how many plies the next capture or pawn move can be forced. Both
-//! reckon with the 50-move rule. Files are read by shakmaty-syzygy; which moves
-//! of a position keep its result is worked out in `root`. What needs no files is in
-//! `bare_king`.
+//! The tables are Syzygy's (Ronald de Man, 2013): WDL tables hold the winner, DTZ
+//! tables the plies in which the next capture or pawn move can be forced. Both
+//! take the 50-move rule into account. shakmaty-syzygy reads the files; `root` finds the
+//! moves that keep a position's result. `bare_king` needs no files.
 
 pub mod bare_king;
 mod root;
@@ -21,47 +20,47 @@ use std::{env, fmt, fs, io};
 /// The result of perfect play, for the side to move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It wins.
+    /// A win.
     Win,
-    /// Neither side wins.
+    /// A draw.
     Draw,
-    /// It loses.
+    /// A loss.
     Loss,
 }
 
-/// Tables in some folders. Clones share what has been read; nothing is before
-/// it is first needed.
+/// The tables in a list of folders. Clones share the tables that have been read; each is
+/// read when it is first needed.
 #[derive(Clone)]
 pub struct Tablebase {
-    /// Whether wins that take too long for the 50-move rule count as draws.
+    /// Whether wins that the 50-move rule prevents count as draws.
     pub fifty_move_rule: bool,
     path: String,
     opened: Arc<OnceLock<Opened>>,
 }
 
-/// The tables found, of which none is read yet.
+/// The tables that were found, none of them read yet.
 struct Opened {
     tables: Tables<Chess>,
     inventory: Inventory,
 }
 
-/// The folders' content.
+/// The contents of the folders.
 #[derive(Debug, Default)]
 pub struct Inventory {
     /// WDL tables.
     pub wdl: usize,
     /// DTZ tables.
     pub dtz: usize,
-    /// Pieces on the board, kings included, in the largest table; 0 without any.
+    /// Pieces of the largest table, kings included; 0 without tables.
     pub pieces: usize,
-    /// The unusable part.
+    /// The folders and files that could not be used.
     pub problems: Vec<TablebaseError>,
 }
 
-/// Why tables are missing.
+/// A reason for missing tables.
 #[derive(Debug, thiserror::Error)]
 pub enum TablebaseError {
-    /// A folder is not there or cannot be read.
+    /// A folder does not exist or cannot be read.
     #[error("no tablebases from `{}`: {source}", folder.display())]
     Folder {
         /// The folder.
@@ -80,7 +79,7 @@ pub enum TablebaseError {
     File {
         /// The table.
         file: PathBuf,
-        /// Its problem.
+        /// The cause.
         source: io::Error,
     },
 }
@@ -92,7 +91,7 @@ impl Default for Tablebase {
 }
 
 impl PartialEq for Tablebase {
-    /// Returns whether they are tables of the same folders, read the same way.
+    /// Compares the folders and the treatment of the 50-move rule.
     fn eq(&self, other: &Tablebase) -> bool {
         (&self.path, self.fifty_move_rule) == (&other.path, other.fifty_move_rule)
     }
@@ -124,8 +123,8 @@ impl fmt::Display for Inventory {
 }
 
 impl Tablebase {
-    /// The tables in the folders that `path` lists as the system lists folders:
-    /// with `;` between them on Windows, with `:` elsewhere. Empty means none.
+    /// Creates the tables of the folders in `path`, which are separated by `;` on Windows
+    /// and by `:` elsewhere. Empty means none.
     #[must_use]
     pub fn new(path: &str) -> Tablebase {
         Tablebase {
@@ -135,28 +134,29 @@ impl Tablebase {
         }
     }
 
-    /// The folders, as they were listed.
+    /// Returns the list of folders.
     #[must_use]
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// Lists other folders in their place.
+    /// Replaces the list of folders.
     pub fn set_path(&mut self, path: &str) {
         path.clone_into(&mut self.path);
         self.opened = Arc::default();
     }
 
-    /// Returns the folders' content, reading it on first use.
+    /// Returns the contents of the folders, which it scans on the first call.
     #[must_use]
     pub fn inventory(&self) -> &Inventory {
         &self.opened().inventory
     }
 
-    /// Probes a position just after a capture or a pawn move, as WDL tables assume.
+    /// Returns the result of a position right after a capture or a pawn move, which WDL
+    /// tables presuppose.
     ///
-    /// `None` of other positions, of those with castling rights or too many
-    /// pieces, and where a table that is needed is missing or damaged.
+    /// `None` for other positions, for those with castling rights or too many
+    /// pieces, and if a table that is needed is missing or damaged.
     #[must_use]
     pub fn probe(&self, position: &Chess) -> Option<Verdict> {
         if position.halfmoves() != 0 || !self.covers(position) {
@@ -170,7 +170,8 @@ impl Tablebase {
         })
     }
 
-    /// Returns whether tables speak of such positions: few enough pieces, and no castling rights.
+    /// Returns whether the tables cover the position: few enough pieces, and no castling
+    /// rights.
     #[must_use]
     pub fn covers(&self, position: &Chess) -> bool {
         position.board().occupied().count() <= self.inventory().pieces
@@ -192,7 +193,7 @@ impl Opened {
             tables: Tables::new(),
             inventory: Inventory::default(),
         };
-        // One that lies in two folders is one table.
+        // A table in two folders counts once.
         let mut names = HashSet::new();
         for folder in env::split_paths(path).filter(|folder| !folder.as_os_str().is_empty()) {
             let problem = match opened.add(&folder, &mut names) {
@@ -214,8 +215,8 @@ impl Opened {
         opened
     }
 
-    /// Adds the tables in a folder, and their names to `names`; how many there
-    /// are.
+    /// Adds the tables in a folder, and their names to `names`; returns their
+    /// number.
     fn add(&mut self, folder: &Path, names: &mut HashSet<PathBuf>) -> io::Result<usize> {
         let mut found = 0;
         for entry in fs::read_dir(folder)? {

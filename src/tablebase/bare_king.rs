@@ -1,10 +1,10 @@
-//! King and queen, rook or pawn against king, played perfectly: without tables on the disk,
-//! and to the mate.
+//! King and queen, rook or pawn against king, played perfectly to the mate, without tables
+//! on disk.
 //!
-//! A network sees that these are won, and then no difference between one move and the next.
-//! They are small enough to be solved when they are first asked for, each in some ten
-//! milliseconds, by retrograde analysis (Thompson 1986): from the mates backwards, to the
-//! positions from which the strong side can reach one that is known, and the bare king must.
+//! A network knows that these are won, but sees no difference between moves. They are small
+//! enough to be solved on first use, each in some ten milliseconds, by retrograde analysis
+//! (Thompson 1986): from the mates backwards, to the positions from which the strong side
+//! can reach a solved one, or the bare king must.
 
 use crate::chess::CLAIMABLE_RULE50;
 use shakmaty::{Bitboard, Chess, Color, File, Move, Position, Rank, Role, Square, attacks};
@@ -13,11 +13,11 @@ use std::sync::LazyLock;
 /// The result of perfect play, for the side to move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Known {
-    /// It mates in this many plies.
+    /// The side to move mates in this many plies.
     Mates(u8),
-    /// It is mated in this many plies.
+    /// The side to move is mated in this many plies.
     Mated(u8),
-    /// Neither side mates.
+    /// Neither side can mate.
     Draw,
 }
 
@@ -44,7 +44,7 @@ pub fn known(position: &Chess) -> Option<Known> {
     })
 }
 
-/// The moves to the mate, if one can be forced before the 50-move rule counts.
+/// Returns the moves to the mate, if one can be forced before the 50-move rule applies.
 #[must_use]
 pub fn line(position: &Chess) -> Option<Vec<Move>> {
     let mut position = position.clone();
@@ -73,7 +73,7 @@ pub fn line(position: &Chess) -> Option<Vec<Move>> {
     }
 }
 
-/// The pieces, with the strong side as White.
+/// The squares of the pieces, with the strong side as White.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     king: Square,
@@ -107,12 +107,12 @@ impl Place {
         Some((kind.role, place))
     }
 
-    /// Returns whether the table holds this place, and not its mirror image.
+    /// Returns whether the table holds this place rather than its mirror image.
     fn is_standard(&self) -> bool {
         self.king.file() < File::E
     }
 
-    /// The number of the standard place, below [`Place::COUNT`].
+    /// Returns the index of the standard place, below [`Place::COUNT`].
     fn number(self) -> usize {
         let mirrored = |square: Square| match self.is_standard() {
             true => square,
@@ -126,12 +126,12 @@ impl Place {
 
     const COUNT: usize = 2 * 32 * 64 * 64;
 
-    /// Squares that the piece attacks where only the strong king stands in its way.
+    /// Returns the squares that the piece attacks, with only the strong king as a blocker.
     fn attacked(self, role: Role) -> Bitboard {
         attacked(role, self.piece, self.king.into())
     }
 
-    /// Returns whether the position can be.
+    /// Returns whether the position is legal.
     fn is_legal(self, role: Role) -> bool {
         let Place {
             king, piece, bare, ..
@@ -143,14 +143,14 @@ impl Place {
         apart && stands && !near && !(self.strong_moves && checks)
     }
 
-    /// The bare king's moves, captures included.
+    /// Returns the squares to which the bare king can go, captures included.
     fn flights(self, role: Role) -> Bitboard {
         let near = attacks::king_attacks(self.bare) & !attacks::king_attacks(self.king);
         let piece = Bitboard::from(self.piece);
         near & (piece | !self.attacked(role))
     }
 
-    /// The positions from which the bare king may have come.
+    /// Returns the positions before a move of the bare king.
     fn before_bare(self, role: Role) -> impl Iterator<Item = Place> {
         let squares = attacks::king_attacks(self.bare);
         squares
@@ -163,7 +163,7 @@ impl Place {
             .filter(move |place| place.is_legal(role))
     }
 
-    /// The positions from which the strong side may have come, with these pieces.
+    /// Returns the positions with the same pieces before a move of the strong side.
     fn before_strong(self, role: Role) -> impl Iterator<Item = Place> {
         let occupied = Bitboard::from(self.king) | self.piece | self.bare;
         let strong_moves = true;
@@ -196,7 +196,7 @@ fn attacked(role: Role, square: Square, occupied: Bitboard) -> Bitboard {
     }
 }
 
-/// The squares that a pawn on this square may have come from.
+/// Returns the squares from which a pawn may have come.
 fn pawn_origins(square: Square, occupied: Bitboard) -> Bitboard {
     let free = |square: Option<Square>| square.filter(|&square| !occupied.contains(square));
     let behind = free(square.offset(-8)).filter(|square| square.rank() > Rank::First);
@@ -206,7 +206,7 @@ fn pawn_origins(square: Square, occupied: Bitboard) -> Bitboard {
     behind.into_iter().chain(far).collect()
 }
 
-/// Plies to the mate by place, and 1 more; 0 of draws.
+/// Plies to the mate plus 1, by place; 0 for draws.
 struct Table {
     role: Role,
     plies: Vec<u8>,
@@ -225,13 +225,13 @@ fn table(role: Role) -> &'static Table {
 }
 
 impl Table {
-    /// Works outwards from the mates, ply by ply.
+    /// Solves the table from the mates backwards, ply by ply.
     fn solve(role: Role) -> Table {
         let mut table = Table {
             role,
             plies: vec![0; Place::COUNT],
         };
-        // Positions at a known distance from mate, in plies.
+        // The positions at each distance from the mate.
         let mut waves = table.ends();
         let mut plies = 0;
         while plies < waves.len() {
@@ -267,8 +267,8 @@ impl Table {
         self.plies[place.number()].checked_sub(1)
     }
 
-    /// The positions to begin from: mates, and promotions that win, by the plies to the
-    /// mate.
+    /// Returns the positions to start from, by plies to the mate: mates and winning
+    /// promotions.
     fn ends(&self) -> Vec<Vec<Place>> {
         let mut ends = vec![Vec::new()];
         for place in self.places() {
@@ -288,7 +288,7 @@ impl Table {
         ends
     }
 
-    /// All that can be, symmetry left out.
+    /// Returns all legal places, up to symmetry.
     fn places(&self) -> impl Iterator<Item = Place> {
         let role = self.role;
         let squares = Square::ALL.into_iter();
@@ -308,7 +308,7 @@ impl Table {
             .filter(move |place| place.is_legal(role))
     }
 
-    /// Plies to the mate by a promotion, if one wins at once.
+    /// Returns the plies to the mate after a promotion, if one wins.
     fn promotion(&self, place: Place) -> Option<u8> {
         if self.role != Role::Pawn || place.piece.rank() != Rank::Seventh {
             return None;
@@ -326,7 +326,7 @@ impl Table {
         plies.into_iter().flatten().min().map(|plies| plies + 1)
     }
 
-    /// Returns whether every move of the bare king leads to a mate that is known.
+    /// Returns whether every move of the bare king leads to a solved mate.
     fn is_lost(&self, place: Place) -> bool {
         let mut flights = place.flights(self.role).into_iter();
         flights.all(|bare| {

@@ -1,10 +1,9 @@
-//! Filters moves that keep the result a tablebase knows, and make progress.
+//! The root moves that keep a tablebase's result and make progress.
 //!
-//! The ranks are Stockfish's (`rank_root_moves` in its `tbprobe.cpp`): every
-//! move that wins long before the 50-move rule is as good as any other, so that
-//! the search may choose a natural one. As soon as a position has been repeated,
-//! or the rule comes into sight, only the shortest way to the next capture or
-//! pawn move will do. The mirror image holds for the side that loses.
+//! The ranks are Stockfish's (`rank_root_moves` in its `tbprobe.cpp`): all moves that
+//! win well before the 50-move rule are equal, so that the search may choose a natural
+//! one. Once a position has been repeated, or the rule comes near, only the shortest
+//! way to the next capture or pawn move counts. The reverse holds for the losing side.
 
 use super::{Tablebase, Verdict};
 use crate::chess::{CLAIMABLE_RULE50, Ending, Game};
@@ -12,38 +11,38 @@ use shakmaty::Move;
 use shakmaty_syzygy::{Dtz, Wdl};
 use std::cmp::{Ordering, Reverse};
 
-/// The best moves of a position by the tables, and what they lead to.
+/// The best moves of a position by the tables, and their result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RootMoves {
-    /// The moves, in the order in which they were given; never empty.
+    /// The moves, in the given order; never empty.
     pub moves: Vec<Move>,
-    /// The position's value from them, for the side to move.
+    /// The result for the side to move.
     pub verdict: Verdict,
-    /// Positions that were looked up.
+    /// Number of positions looked up.
     pub hits: u64,
 }
 
-/// The value of a move, least first. Plies are counted from the last capture or pawn move to the
-/// next one that the winner can force.
+/// The rank of a move, the worst first. Plies are counted from the last capture
+/// or pawn move to the next one that the winner can force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
-    /// It loses, and the 50-move rule is far.
+    /// A loss far from the 50-move rule.
     Lost,
-    /// It loses in this many plies, or would but for the 50-move rule.
+    /// A loss after this many plies, which the 50-move rule may prevent.
     LosesLate(u32),
     Drawn,
-    /// It wins in this many plies, or would but for the 50-move rule.
+    /// A win after this many plies, which the 50-move rule may prevent.
     WinsLate(Reverse<u32>),
-    /// It wins, and the 50-move rule is far.
+    /// A win far from the 50-move rule.
     Won,
 }
 
 impl Tablebase {
-    /// The best of `moves`, which are legal in `game`. `None` without any, or if
-    /// the tables do not know them all.
+    /// Returns the best of `moves`, which are legal in `game`. `None` without moves, or if
+    /// the tables do not cover them all.
     ///
-    /// With DTZ tables, whoever keeps to these moves wins what is won before the
-    /// 50-move rule counts. Without them WDL tables tell which moves keep the
+    /// With DTZ tables, a side that plays only these moves wins every won position before
+    /// the 50-move rule applies. WDL tables alone show which moves keep the
     /// result, but not which make progress.
     #[must_use]
     pub fn best_moves(&self, game: &Game, moves: &[Move]) -> Option<RootMoves> {
@@ -79,8 +78,8 @@ impl Tablebase {
         moves.iter().map(rank).collect()
     }
 
-    /// Plies to the next capture or pawn move, beginning with the last move
-    /// played, for the player of that move.
+    /// Returns the plies to the next capture or pawn move, including the last move, for the
+    /// side that played it.
     fn dtz_of_last_move(&self, game: &Game) -> Option<Dtz> {
         match game.ending() {
             Some(Ending::Checkmate) => Some(Dtz(1)),
@@ -126,13 +125,13 @@ impl Tablebase {
 }
 
 impl Rank {
-    /// The rank of a move by its DTZ, positive if it wins, after a number of plies without capture
-    /// or pawn move.
+    /// Returns the rank of a move by its DTZ, which is positive if it wins, after `rule50`
+    /// plies without a capture or pawn move.
     fn of_dtz(Dtz(dtz): Dtz, rule50: u32, repeated: bool) -> Rank {
         let distance = dtz.unsigned_abs();
         let plies = distance.saturating_add(rule50);
         match dtz.cmp(&0) {
-            // Not up to the very last ply: tables may be one short of the truth.
+            // One ply is kept in reserve: DTZ may be one too low.
             Ordering::Greater if plies < CLAIMABLE_RULE50 && !repeated => Rank::Won,
             Ordering::Greater => Rank::WinsLate(Reverse(plies)),
             Ordering::Equal => Rank::Drawn,
@@ -141,7 +140,7 @@ impl Rank {
         }
     }
 
-    /// The rank of a move by what it leads to.
+    /// Returns the rank of a move by its WDL.
     fn of_wdl(wdl: Wdl) -> Rank {
         match wdl {
             Wdl::Win => Rank::Won,
@@ -167,7 +166,7 @@ mod tests {
         assert!(rank(0, 0) > rank(-120, 0) && rank(-120, 0) > rank(-101, 0));
         assert!(rank(-101, 0) > rank(-60, 0) && rank(-60, 0) > rank(-40, 0));
         assert_eq!(rank(-40, 0), rank(-4, 0));
-        // After a repetition only the shortest way is the best.
+        // After a repetition, only the shortest way is best.
         let repeated = |dtz| Rank::of_dtz(Dtz(dtz), 4, true);
         assert!(repeated(3) > repeated(5) && repeated(5) > repeated(0));
     }

@@ -1,8 +1,7 @@
-//! A game of chess: the position, how it came about, and what only history
-//! decides (repetition, the 50- and 75-move rules).
+//! A game of chess: the position, the moves that led to it, and the rules that depend on
+//! history (repetition, the 50- and 75-move rules).
 //!
-//! Rules, move generation and notation are shakmaty's; its types are used as
-//! they are.
+//! Rules, move generation, notation and their types come from shakmaty.
 
 pub(crate) mod epd;
 mod mate;
@@ -23,10 +22,10 @@ use shakmaty::{CastlingMode, Chess, EnPassantMode, Move, Position, PositionError
 
 /// Plies without a capture or pawn move after which a player may claim a draw.
 pub const CLAIMABLE_RULE50: u32 = 100;
-/// Plies without a capture or pawn move after which the game is drawn unclaimed.
+/// Plies without a capture or pawn move after which the game is drawn without a claim.
 pub const FORCED_RULE50: u32 = 150;
 
-/// Why a FEN was refused.
+/// The error of an invalid FEN.
 #[derive(Debug, thiserror::Error)]
 pub enum FenError {
     /// The text is not a FEN.
@@ -34,35 +33,35 @@ pub enum FenError {
     Syntax {
         /// The text as given.
         fen: String,
-        /// The text that the parser rejected.
+        /// The parser's error.
         source: ParseFenError,
     },
-    /// The text is a FEN, but no game of chess can be played from it.
+    /// The text is a FEN, but the position is not playable.
     #[error("`{fen}` is not a legal position: {reason}")]
     Position {
         /// The text as given.
         fen: String,
-        /// The reason why it is unplayable.
+        /// The reason, in words.
         reason: String,
     },
 }
 
-/// Characters of a text that is not a move which an error shows.
+/// Number of characters of an invalid move that an error quotes.
 const SHOWN: usize = 20;
 
-/// Why a move was refused.
+/// The error of an invalid move.
 #[derive(Debug, thiserror::Error)]
 pub enum MoveError {
     /// The text is not a move in UCI notation.
     #[error("`{0}` is not a move in UCI notation, such as e2e4 or a7a8q")]
     Syntax(String, #[source] ParseUciMoveError),
-    /// The move cannot be played here.
+    /// The move is illegal in the position.
     #[error("`{0}` is not a legal move in this position")]
     Illegal(String, #[source] IllegalUciMoveError),
     /// The text is not a move in any notation.
     #[error("`{0}` is not a move, such as e2e4, Nf3 or a8=Q")]
     Unreadable(String),
-    /// The move cannot be played here, or could be several.
+    /// The move is illegal in the position, or ambiguous.
     #[error(
         "`{text}` is {} in this position",
         match .reason {
@@ -71,14 +70,14 @@ pub enum MoveError {
         }
     )]
     San {
-        /// The text, or how it begins.
+        /// The text, or its beginning.
         text: String,
-        /// The kind.
+        /// Which of the two applies.
         reason: SanError,
     },
 }
 
-/// Why a game is over, or could be called over by the player to move.
+/// The reason why a game has ended, or could be ended by a claim of the side to move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Ending {
     /// The side to move is mated.
@@ -87,32 +86,32 @@ pub enum Ending {
     Stalemate,
     /// Neither side can mate by any sequence of legal moves.
     InsufficientMaterial,
-    /// The position stands on the board for the third time (claim) or later.
+    /// The position has occurred at least three times (a claim).
     Repetition,
-    /// Fifty moves by each side without capture or pawn move (claim) or more.
+    /// At least fifty moves by each side without a capture or pawn move (a claim).
     FiftyMoves,
 }
 
-/// One position of a game and what led to it.
+/// A position of a game and the move that led to it.
 #[derive(Clone, Debug)]
 pub struct Ply {
     /// The position.
     pub position: Chess,
-    /// The move that led here; `None` for the position the game started from.
+    /// The move that led here; `None` for the starting position.
     pub played: Option<Move>,
     /// Zobrist key of the position: pieces, side to move, castling rights and
     /// an en-passant square where capturing there is legal.
     pub key: u64,
-    /// Earlier occurrences of the same position in this game.
+    /// Number of earlier occurrences of the position in this game.
     pub repetitions: u8,
-    /// Plies since the position last stood on the board; 0 if it never did.
+    /// Plies since the last occurrence of the position; 0 if there is none.
     pub cycle: u16,
 }
 
 /// A game: the start and every position since.
 ///
-/// Cheap to extend and to take back, so that a search thread walks the tree on
-/// one `Game` of its own.
+/// Playing and undoing moves is cheap, so a search thread walks the tree on a
+/// single `Game` of its own.
 ///
 /// ```
 /// use tessera::chess::{Ending, Game};
@@ -142,7 +141,7 @@ impl Default for Game {
 }
 
 impl Game {
-    /// A game that starts from `position`; `mode` decides how castling is written.
+    /// Creates a game that starts from `position`; `mode` determines how castling is written.
     #[must_use]
     pub fn new(position: Chess, mode: CastlingMode) -> Game {
         let initial = position == Chess::default();
@@ -160,14 +159,14 @@ impl Game {
         }
     }
 
-    /// A game that starts from a FEN: the standard form, four fields, X-FEN or
-    /// Shredder-FEN. In [`CastlingMode::Standard`] a FEN whose castling rights
-    /// only Chess960 can have turns the game into a Chess960 one.
+    /// Creates a game that starts from a FEN: the standard form, four fields, X-FEN or
+    /// Shredder-FEN. In [`CastlingMode::Standard`], a FEN with castling rights that
+    /// only Chess960 allows makes it a Chess960 game.
     ///
     /// # Errors
-    /// [`FenError`] if the text is no FEN or the position cannot be played from.
+    /// [`FenError`] if the text is not a FEN or the position is not playable.
     /// More pieces than a game can produce and checks that no last move can
-    /// have given are let through: studies and test suites contain them.
+    /// have given are accepted: studies and test suites contain them.
     pub fn from_fen(fen: &str, mode: CastlingMode) -> Result<Game, FenError> {
         let parsed: Fen = fen.trim().parse().map_err(|source| FenError::Syntax {
             fen: fen.to_owned(),
@@ -191,54 +190,54 @@ impl Game {
         Ok(Game::new(position, mode))
     }
 
-    /// The position on the board.
+    /// Returns the current position.
     #[must_use]
     pub fn position(&self) -> &Chess {
         &self.current().position
     }
 
-    /// The position on the board, with its history.
+    /// Returns the current position with its history.
     #[must_use]
     pub fn current(&self) -> &Ply {
         &self.plies[self.plies.len() - 1]
     }
 
-    /// Every position since the start, the oldest first; never empty.
+    /// Returns every position since the start, oldest first; never empty.
     #[must_use]
     pub fn plies(&self) -> &[Ply] {
         &self.plies
     }
 
-    /// The notation of castling.
+    /// Returns the castling mode.
     #[must_use]
     pub fn mode(&self) -> CastlingMode {
         self.mode
     }
 
-    /// Sets how castling is written from now on.
+    /// Sets the castling mode, in which later moves are written.
     pub fn set_mode(&mut self, mode: CastlingMode) {
         self.mode = mode;
     }
 
-    /// The players' ratings.
+    /// Returns the players' ratings.
     #[must_use]
     pub fn ratings(&self) -> Ratings {
         self.ratings
     }
 
-    /// Sets the players' ratings, which some networks ask for.
+    /// Sets the players' ratings, which some networks read.
     pub fn set_ratings(&mut self, ratings: Ratings) {
         self.ratings = ratings;
     }
 
-    /// Returns whether the game began at the initial position of standard chess, so that nothing
-    /// can have come before its first position.
+    /// Returns whether the game began at the initial position of standard chess, before which
+    /// there is no history.
     #[must_use]
     pub fn from_initial_position(&self) -> bool {
         self.initial
     }
 
-    /// Plies since the last capture or pawn move.
+    /// Returns the plies since the last capture or pawn move.
     #[must_use]
     pub fn rule50(&self) -> u32 {
         self.position().halfmoves()
@@ -246,8 +245,8 @@ impl Game {
 
     /// Plays a legal move.
     ///
-    /// `mv` must come from this position's legal moves; anything else leaves a
-    /// game that no rule describes (never undefined behaviour).
+    /// `mv` must be one of this position's legal moves; any other leaves the game in
+    /// an illegal state (never undefined behaviour).
     pub fn play(&mut self, mv: Move) {
         let mut position = self.position().clone();
         position.play_unchecked(mv);
@@ -262,23 +261,23 @@ impl Game {
         });
     }
 
-    /// Takes the last move back; without one, does nothing.
+    /// Undoes the last move, if there is one.
     pub fn undo(&mut self) {
         if self.plies.len() > 1 {
             self.plies.pop();
         }
     }
 
-    /// Takes moves back until `plies` positions are left (at least the first).
+    /// Undoes moves until `plies` positions are left (at least the first).
     pub fn truncate(&mut self, plies: usize) {
         self.plies.truncate(plies.max(1));
     }
 
-    /// Reads a move in UCI notation; castling is understood both as the king's
-    /// two steps and as king takes rook.
+    /// Parses a move in UCI notation; castling may be written as the king's
+    /// two steps or as king takes rook.
     ///
     /// # Errors
-    /// [`MoveError`] if the text is no move or the move is not legal here.
+    /// [`MoveError`] if the text is not a move or the move is illegal.
     pub fn parse_move(&self, text: &str) -> Result<Move, MoveError> {
         let uci: UciMove = text
             .parse()
@@ -287,12 +286,11 @@ impl Game {
             .map_err(|error| MoveError::Illegal(text.to_owned(), error))
     }
 
-    /// Reads a move as people and programs write it: in UCI notation, or in SAN as PGN has
-    /// it, with marks such as `!?` or without.
+    /// Reads a move as people and programs write it: in UCI notation, or in SAN as in PGN,
+    /// with or without marks such as `!?`.
     ///
     /// # Errors
-    /// [`MoveError`] if the text is no move, or the move is not legal here or could be
-    /// several.
+    /// [`MoveError`] if the text is not a move, or if the move is illegal or ambiguous.
     pub fn read_move(&self, text: &str) -> Result<Move, MoveError> {
         let word = text.trim().trim_end_matches(['!', '?']);
         if let Ok(mv) = self.parse_move(word) {
@@ -308,21 +306,21 @@ impl Game {
         })
     }
 
-    /// A move as UCI writes it in this game's castling mode.
+    /// Formats a move in UCI notation, in this game's castling mode.
     #[must_use]
     pub fn format_move(&self, mv: Move) -> String {
         mv.to_uci(self.mode).to_string()
     }
 
-    /// Returns the game's ending if every draw is claimed immediately: mate, stalemate,
+    /// Returns the ending if every draw is claimed immediately: mate, stalemate,
     /// insufficient material, third occurrence, 50 moves.
     #[must_use]
     pub fn ending(&self) -> Option<Ending> {
         self.ending_at(2, CLAIMABLE_RULE50)
     }
 
-    /// Returns the game's ending without any claim: fivefold repetition and 75 moves instead of
-    /// threefold and 50.
+    /// Returns the ending without any claim: fivefold repetition and 75 moves
+    /// instead of threefold and 50.
     #[must_use]
     pub fn forced_ending(&self) -> Option<Ending> {
         self.ending_at(4, FORCED_RULE50)
@@ -349,11 +347,11 @@ impl Game {
         }
     }
 
-    /// Earlier occurrences of the position about to be appended, and the plies
-    /// back to the latest of them.
+    /// Returns the number of earlier occurrences of the position about to be appended,
+    /// and the plies since the latest of them.
     fn occurrences(&self, position: &Chess, key: u64) -> (u8, u16) {
         let reversible = position.halfmoves() as usize;
-        // The same side is to move every second ply; two plies cannot repeat.
+        // The same side moves every second ply; two plies cannot repeat.
         let latest = self
             .plies
             .iter()

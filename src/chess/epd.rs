@@ -1,7 +1,7 @@
 //! Lines of EPD (Extended Position Description): four fields of a FEN, then
-//! operations such as `bm Qg6; id "WAC.001";`, bent as files in circulation bend it.
+//! operations such as `bm Qg6; id "WAC.001";`, with the deviations of common files.
 
-/// The FEN and the operations of a line.
+/// Splits a line into the FEN and the operations.
 pub(crate) fn split(text: &str) -> (String, Vec<String>) {
     let mut rest = text.trim();
     let mut fen: Vec<&str> = Vec::new();
@@ -10,14 +10,14 @@ pub(crate) fn split(text: &str) -> (String, Vec<String>) {
         if field.is_empty() {
             break;
         }
-        // `-1 12` where there is no en-passant square: the space was forgotten.
+        // `-1 12` without an en-passant square: the space is missing.
         let glued = fen.len() == 3 && field.starts_with('-');
         let length = if glued { 1 } else { field.len() };
         fen.push(&field[..length]);
         rest = &rest.trim_start()[length..];
     }
-    // Before the first operation stand the two counters of a full FEN, stray
-    // dashes and semicolons, or nothing.
+    // The first operation may follow the two counters of a full FEN, or stray
+    // dashes and semicolons.
     loop {
         let (word, after) = next_word(rest);
         let counter = word.parse::<u32>().is_ok();

@@ -3,7 +3,7 @@
 use shakmaty::attacks::{bishop_attacks, knight_attacks, pawn_attacks, rook_attacks};
 use shakmaty::{Bitboard, Chess, Move, Position, Role};
 
-/// The first of these legal moves that mates.
+/// Returns the first of these legal moves that mates.
 #[must_use]
 pub fn mate_in_one(position: &Chess, moves: &[Move]) -> Option<Move> {
     let checks = Checks::new(position)?;
@@ -16,8 +16,8 @@ pub fn mate_in_one(position: &Chess, moves: &[Move]) -> Option<Move> {
     })
 }
 
-/// From where the enemy king can be checked. Nearly all moves can be ruled out
-/// by it without being played.
+/// The squares from which the enemy king can be checked. They rule out nearly all moves
+/// without playing them.
 pub struct Checks {
     knight: Bitboard,
     diagonal: Bitboard,
@@ -28,7 +28,7 @@ pub struct Checks {
 }
 
 impl Checks {
-    /// `None` if the enemy has no king.
+    /// Finds the squares; `None` if the enemy has no king.
     #[must_use]
     pub fn new(position: &Chess) -> Option<Checks> {
         let (board, turn) = (position.board(), position.turn());
@@ -55,7 +55,7 @@ impl Checks {
         })
     }
 
-    /// Returns whether a legal move may give check; whether it does, playing it shows.
+    /// Returns whether a legal move may give check; only playing it decides.
     #[must_use]
     pub fn may_be_given_by(&self, mv: Move) -> bool {
         let Move::Normal {
@@ -86,7 +86,7 @@ mod tests {
     use crate::chess::Game;
     use shakmaty::CastlingMode;
 
-    /// The plain way: every move is played.
+    /// Finds mates by playing every move.
     fn mates(position: &Chess) -> Vec<Move> {
         let mut moves: Vec<Move> = position.legal_moves().into_iter().collect();
         moves.retain(|&mv| {
@@ -121,8 +121,8 @@ mod tests {
         }
     }
 
-    /// Nothing is ruled out that mates, in thousands of positions of random play
-    /// where kings stand open.
+    /// No mate is ruled out, in thousands of positions of random play with exposed
+    /// kings.
     #[test]
     fn nothing_is_missed() {
         let mut state = 1u64;

@@ -3,7 +3,7 @@
 //! | form | looks like |
 //! |---|---|
 //! | SAN | `Nf3`, `exd5`, `O-O`, `e8=Q+` |
-//! | SAN, bent | `0-0`, `e8Q`, `e8(Q)`, `e8/Q`, `exd6e.p.`; `Nd5` where that captures |
+//! | SAN variants | `0-0`, `e8Q`, `e8(Q)`, `e8/Q`, `exd6e.p.`; `Nd5` for a capture |
 //! | long algebraic | `Ng1-f3`, `Ng1xf3`, `e2-e4`, `e7xd8Q`, `Ke1-g1` |
 //! | UCI | `g1f3`, `e7e8q`; castling as `e1g1` or `e1h1` |
 //! | null moves | `--`, `Z0`, `null`, `@@@@`, `0000` |
@@ -13,21 +13,21 @@ use shakmaty::uci::UciMove;
 use shakmaty::{CastlingSide, Chess, Move, Position, Role, Square};
 use std::borrow::Cow;
 
-/// Dashes that word processors and web pages put in place of a hyphen.
+/// Dashes that word processors and web pages substitute for a hyphen.
 const DASHES: [char; 4] = ['‐', '–', '—', '−'];
-/// The mark of an en passant capture, without the last dot.
+/// Suffixes of an en-passant capture, without the last dot.
 const IN_PASSING: [&str; 2] = ["e.p", "ep"];
 
-/// A parsed word, before a position decides which move it is.
+/// A parsed word, before a position determines the move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Notation {
-    /// Algebraic.
+    /// Algebraic notation.
     San(San),
-    /// The square that is left and the one that is reached.
+    /// The origin and the destination.
     Squares {
-        /// The piece, where it is named.
+        /// The piece, if it is named.
         role: Option<Role>,
-        /// Both squares, and what a pawn becomes.
+        /// Both squares, and the promotion.
         squares: UciMove,
     },
     /// The side to move passes.
@@ -38,14 +38,14 @@ impl Notation {
     /// Reads a word in one of the forms above.
     pub(crate) fn parse(word: &[u8]) -> Option<Notation> {
         match San::from_ascii(word) {
-            // With a sign of check it is an evaluation.
+            // With a check sign, it is an evaluation.
             Ok(San::Null) => (word.len() == 2).then_some(Notation::Null),
             Ok(san) => Some(Notation::of(san, word)),
             Err(_) => unbend(word),
         }
     }
 
-    /// The notation of `word`, which reads as `san`.
+    /// Returns the notation of `word`, which parses as `san`.
     fn of(san: San, word: &[u8]) -> Notation {
         match san {
             // UCI names no piece, and a king may be about to castle.
@@ -68,7 +68,7 @@ impl Notation {
         }
     }
 
-    /// The legal move that is meant.
+    /// Returns the legal move.
     ///
     /// # Errors
     /// [`SanError`] if there is none, or more than one.
@@ -90,7 +90,7 @@ impl Notation {
         }
     }
 
-    /// All legal moves that may be meant.
+    /// Returns all legal moves that match.
     pub(crate) fn meant(self, position: &Chess) -> Vec<Move> {
         let matching = |san: San| -> Vec<Move> {
             let legal = position.legal_moves().into_iter();
@@ -106,8 +106,8 @@ impl Notation {
     }
 }
 
-/// The same move with a capture for none, or the other way round: not everyone writes
-/// the `x`. What a pawn captures is said by its file.
+/// Adds or removes the capture sign of a move, because not everyone writes the `x`. A
+/// pawn's capture shows by its file.
 fn recaptured(san: San) -> Option<San> {
     match san {
         San::Normal {
@@ -134,7 +134,7 @@ fn recaptured(san: San) -> Option<San> {
     }
 }
 
-/// Brings a word to the form of SAN, and reads that.
+/// Converts a word to standard SAN and parses it.
 fn unbend(word: &[u8]) -> Option<Notation> {
     let text = with_hyphens(word)?;
     let text = unmarked(&text);
@@ -149,7 +149,7 @@ fn unbend(word: &[u8]) -> Option<Notation> {
     let (squares, promotion) = promotion(text);
     let mut san = match squares.split_once('-') {
         None => squares.to_owned(),
-        // Between the piece or its square and the square that it goes to.
+        // Between the piece or its origin and the destination.
         Some((from, to)) if !from.is_empty() && to.len() == 2 => format!("{from}{to}"),
         Some(_) => return None,
     };
@@ -161,7 +161,7 @@ fn unbend(word: &[u8]) -> Option<Notation> {
     Some(Notation::of(san, word))
 }
 
-/// A word with hyphens for all kinds of dashes; `None` if it is no text.
+/// Replaces all dashes by hyphens; `None` if the word is not UTF-8.
 pub(crate) fn with_hyphens(word: &[u8]) -> Option<Cow<'_, str>> {
     let text = std::str::from_utf8(word).ok()?;
     Some(match text.is_ascii() {
@@ -170,7 +170,7 @@ pub(crate) fn with_hyphens(word: &[u8]) -> Option<Cow<'_, str>> {
     })
 }
 
-/// A move without signs of check and of a capture in passing.
+/// Strips the signs of check and of en passant.
 fn unmarked(text: &str) -> &str {
     let text = text.trim_end_matches(['+', '#', '.']);
     match IN_PASSING.iter().find_map(|mark| text.strip_suffix(mark)) {
@@ -179,7 +179,7 @@ fn unmarked(text: &str) -> &str {
     }
 }
 
-/// Parts a move from what its pawn becomes.
+/// Splits a move from its promotion.
 fn promotion(text: &str) -> (&str, Option<char>) {
     let open = text.strip_suffix(')').unwrap_or(text);
     let Some(piece) = open
@@ -203,7 +203,7 @@ mod tests {
     use proptest::prelude::*;
     use shakmaty::CastlingMode;
 
-    /// The moves that `words` mean in a position, in UCI notation.
+    /// Reads `words` as moves in a position; returns them in UCI notation.
     fn read(fen: &str, words: &[&str]) -> Vec<String> {
         let game = Game::from_fen(fen, CastlingMode::Standard).unwrap();
         let words = words.iter();

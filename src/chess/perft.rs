@@ -1,28 +1,26 @@
-//! Counting the leaves of the tree of legal moves: the usual proof that moves
-//! are generated rightly.
+//! Counts the leaves of the tree of legal moves: the usual test of move generation.
 
 use rayon::prelude::*;
 use shakmaty::{Chess, Move, Position};
 
-/// Depth up to which a subtree is counted on one thread and without looking
-/// whether to stop, in a few milliseconds: handing out smaller ones costs more
-/// than it saves.
+/// Depth up to which a subtree is counted on one thread and without checking for a
+/// stop, in a few milliseconds: distributing smaller ones costs more than it saves.
 const SEQUENTIAL_DEPTH: u32 = 3;
 
-/// Deeper counts are cut to this. None has ever ended at a third of it, and the
-/// stack holds it.
+/// Maximum depth. No count has ever finished at a third of it, and the
+/// stack has room for it.
 const DEEPEST: u32 = 50;
 
-/// Sequences of `depth` legal moves from `position`, counted on every core.
+/// Counts the sequences of `depth` legal moves from `position`, on every core.
 ///
-/// The last ply is counted without being played.
+/// The last ply is counted without playing it.
 #[must_use]
 pub fn perft(position: &Chess, depth: u32) -> u64 {
     count(position, depth.min(DEEPEST), &|| false).expect("nothing stops it")
 }
 
-/// [`perft`] move by move, in the order of generation: each move's share is
-/// handed to `each` as soon as it is known. `None` if `stopped` said so first.
+/// Runs [`perft`] move by move, in the order of generation, and passes each move's
+/// count to `each` as soon as it is known. Returns `None` if stopped by `stopped`.
 #[must_use]
 pub fn divide(
     position: &Chess,

@@ -1,22 +1,22 @@
 //! Players' ratings.
 
-/// The players' ratings (Elo), where they are known.
+/// The players' ratings (Elo), if known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Ratings {
-    /// White's.
+    /// White's rating.
     pub white: Option<u16>,
-    /// Black's.
+    /// Black's rating.
     pub black: Option<u16>,
 }
 
-/// The spread of [`weights_near`] at which the ensemble of Maia's ten networks predicts people
-/// best, or nearly so: 200 to 300 rating points (bench/people.md).
+/// The spread of [`weights_near`] at which the ensemble of the ten Maia networks predicts
+/// human moves best, or nearly so: 200 to 300 rating points (bench/people.md).
 pub const RATING_SPREAD: u32 = 200;
 
-/// Weighs the opinions of players of several `ratings` for someone of a `rating`: a Gaussian of
-/// the distance, with this standard deviation (`spread`) in rating points. The nearest has weight
-/// 1, also beyond the lowest and the highest of `ratings`; with a spread of 0 only the nearest
-/// counts.
+/// Returns the weights of models with these `ratings` for a player of this `rating`: a
+/// Gaussian of the rating difference, with the standard deviation `spread` in
+/// rating points. The nearest has weight 1, even below the lowest and above the highest of
+/// `ratings`; with a spread of 0 only the nearest counts.
 #[must_use]
 pub fn weights_near(ratings: &[u16], rating: u16, spread: u32) -> Vec<f64> {
     let lowest = ratings.iter().copied().min().unwrap_or(rating);
@@ -43,7 +43,7 @@ mod tests {
     fn weights_fall_with_the_distance_as_a_gaussian() {
         let ratings = [1100, 1500, 1900];
         let [one, two] = [-0.5_f64, -2.0].map(f64::exp);
-        // Below the lowest rating as at the lowest.
+        // Below the lowest rating, the weights are those at the lowest.
         for rating in [1100, 800] {
             assert_eq!(weights_near(&ratings, rating, 400), [1.0, one, two]);
         }

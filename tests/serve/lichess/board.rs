@@ -28,6 +28,8 @@ pub const WEAK_TOKEN: &str = "lip_none";
 const POLL: Duration = Duration::from_secs(1);
 
 type Shared = State<Arc<Desk>>;
+/// A status and its body.
+type Refusal = (StatusCode, String);
 
 /// The site and the broker, at one address.
 pub struct Lichess {
@@ -145,7 +147,7 @@ impl Analysis {
 
 impl Desk {
     /// Refuses a request whose token lacks the scopes.
-    fn check(&self, headers: &HeaderMap) -> Result<(), Response> {
+    fn check(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         let token = headers.get(header::AUTHORIZATION);
         let token = token.and_then(|token| token.to_str().ok()?.strip_prefix("Bearer "));
         let (status, error) = match token {
@@ -153,7 +155,7 @@ impl Desk {
             Some(WEAK_TOKEN) => (StatusCode::FORBIDDEN, "Missing scope: engine:read"),
             _ => (StatusCode::UNAUTHORIZED, "No such token"),
         };
-        Err((status, Json(json!({"error": error}))).into_response())
+        Err((status, json!({"error": error}).to_string()))
     }
 
     /// The next request whose user has not gone away.
@@ -169,7 +171,7 @@ impl Desk {
 }
 
 /// Refuses a registration that breaks the documented limits.
-fn validate(registration: &Value) -> Result<(), Response> {
+fn validate(registration: &Value) -> Result<(), Refusal> {
     let length = |name: &str| registration[name].as_str().map_or(0, str::len);
     let number = |name: &str| registration[name].as_u64().unwrap_or(0);
     let is_valid = (3..=200).contains(&length("name"))
@@ -179,7 +181,7 @@ fn validate(registration: &Value) -> Result<(), Response> {
         && registration["variants"] == json!(["chess"]);
     match is_valid {
         true => Ok(()),
-        false => Err(StatusCode::BAD_REQUEST.into_response()),
+        false => Err((StatusCode::BAD_REQUEST, registration.to_string())),
     }
 }
 
@@ -191,7 +193,7 @@ async fn fail(State(desk): Shared, request: Request, next: Next) -> Response {
     }
 }
 
-async fn list(State(desk): Shared, headers: HeaderMap) -> Result<Json<Vec<Value>>, Response> {
+async fn list(State(desk): Shared, headers: HeaderMap) -> Result<Json<Vec<Value>>, Refusal> {
     desk.check(&headers)?;
     let mut engines = desk.engines.lock().unwrap().clone();
     for engine in &mut engines {
@@ -205,7 +207,7 @@ async fn create(
     State(desk): Shared,
     headers: HeaderMap,
     Json(mut engine): Json<Value>,
-) -> Result<Json<Value>, Response> {
+) -> Result<Json<Value>, Refusal> {
     desk.check(&headers)?;
     validate(&engine)?;
     let mut engines = desk.engines.lock().unwrap();
@@ -219,12 +221,12 @@ async fn update(
     Path(id): Path<String>,
     headers: HeaderMap,
     Json(mut engine): Json<Value>,
-) -> Result<Json<Value>, Response> {
+) -> Result<Json<Value>, Refusal> {
     desk.check(&headers)?;
     validate(&engine)?;
     let mut engines = desk.engines.lock().unwrap();
     let known = engines.iter_mut().find(|engine| engine["id"] == id);
-    let known = known.ok_or_else(|| StatusCode::NOT_FOUND.into_response())?;
+    let known = known.ok_or((StatusCode::NOT_FOUND, id.clone()))?;
     engine["id"] = json!(id);
     known.clone_from(&engine);
     Ok(Json(engine))

@@ -157,10 +157,10 @@ fn parse(path: &Path) -> Result<Checkpoint, String> {
     let mut tensors = Tensor::read_safetensors(path).map_err(|error| error.to_string())?;
     let written = take(&mut tensors, "checksum")?;
     if written.kind() != Kind::Int64 || written.numel() != 1 {
-        return Err("its checksum is no number".to_owned());
+        return Err("its checksum is not a number".to_owned());
     }
     if written.int64_value(&[0]) != i64::from(checksum(&mut tensors)) {
-        return Err("its checksum does not fit its contents".to_owned());
+        return Err("its checksum does not match its contents".to_owned());
     }
     let state = take(&mut tensors, "state")?;
     let (parameters, average, sums) = (

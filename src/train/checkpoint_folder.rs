@@ -118,7 +118,7 @@ pub(super) fn newest(folder: &Path) -> Result<Option<Checkpoint>, CheckpointErro
             Ok(checkpoint) => {
                 if first.is_some() {
                     let step = checkpoint.state.step;
-                    tracing::warn!("going on from the checkpoint before, of step {step}");
+                    tracing::warn!("resuming from the previous checkpoint, of step {step}");
                 }
                 return Ok(Some(checkpoint));
             }

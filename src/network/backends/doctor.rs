@@ -64,7 +64,7 @@ pub fn libtorch(found: &str) -> Finding {
             format!("`{found}` in place of {LIBTORCH_VERSION}"),
             format!(
                 "`pip install torch=={LIBTORCH_VERSION}` for the wheel; from source unset LIBTORCH \
-                 and run `tools/tessera`, which fetches libtorch and builds anew"
+                 and run `tools/tessera`, which fetches libtorch and rebuilds"
             ),
         ),
     }
@@ -125,8 +125,8 @@ pub fn cuda(status: &CudaStatus, gpus: Option<&[Gpu]>) -> Finding {
             format!("{}, but libtorch finds no device", list(gpus)),
             match gpus.iter().any(|gpu| gpu.is_outdated()) {
                 true => format!("install NVIDIA's driver {OLDEST_DRIVER} or newer"),
-                false => "unset CUDA_VISIBLE_DEVICES, or start the machine anew after an update \
-                          of the driver"
+                false => "unset CUDA_VISIBLE_DEVICES, or restart the machine after a driver \
+                          update"
                     .to_owned(),
             },
         ),

@@ -42,7 +42,7 @@ pub struct RevealedBoard {
 pub struct RevealedMove {
     /// The likeliest policy index, or what was revealed.
     pub played: u16,
-    /// The network's probability of it.
+    /// The network's probability of this move.
     pub probability: f32,
     /// Whether it is known.
     pub is_known: bool,

@@ -115,7 +115,7 @@ pub enum GptConfigError {
         most: i64,
     },
     /// The heads do not divide the width.
-    #[error("its width ({width}) is no even multiple of its heads ({heads})")]
+    #[error("its width ({width}) is not an even multiple of its heads ({heads})")]
     Heads {
         /// Width of a token.
         width: i64,

@@ -71,7 +71,7 @@ pub enum WorldConfigError {
         value: i64,
     },
     /// Attention over time rotates pairs of head features, so the head width must be even.
-    #[error("its encoder's width ({width}) is no even multiple of its heads ({heads})")]
+    #[error("its encoder's width ({width}) is not an even multiple of its heads ({heads})")]
     Heads {
         /// Width of a token.
         width: i64,

@@ -41,7 +41,7 @@ pub enum ConfigError {
     /// Several or none of `preset`, `model` and `network` are set.
     #[error(
         "a run needs either `preset = \"cf-6m-gab\"`, a [model] or a [network] table, or the `init` \
-         of a network that it goes on with, and not several"
+         of a network to continue from, and not several"
     )]
     Architecture,
     /// The architecture cannot be taken from `init`.
@@ -101,7 +101,7 @@ pub(super) fn refuse_infinite(table: &toml::Table) -> Result<(), ConfigError> {
         None => Ok(()),
         Some((key, number)) => Err(ConfigError::Key {
             key,
-            reason: format!("is {number}, which is no finite number"),
+            reason: format!("is {number}, which is not a finite number"),
         }),
     }
 }

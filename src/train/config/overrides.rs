@@ -29,7 +29,7 @@ pub enum OverrideError {
         parent: String,
     },
     /// The index is out of range.
-    #[error("{key}: `{parent}` has {count} entries, and `{index}` is none of 0, 1, …")]
+    #[error("{key}: `{parent}` has {count} entries, and `{index}` is not one of 0, 1, …")]
     Index {
         /// The whole key.
         key: String,

@@ -42,7 +42,7 @@ pub enum GroupError {
     /// Another process has ended, or its machine cannot be reached.
     #[error(
         "process {rank} of {size} lost another one while {doing} ({reason}): the first to stop \
-         says why; start all again to go on from the last checkpoint"
+         reports why; restart all to resume from the last checkpoint"
     )]
     Lost {
         /// This process.
@@ -57,7 +57,7 @@ pub enum GroupError {
     /// Another process does not answer.
     #[error(
         "process {rank} of {size} waited {} s for the others while {doing}: one of them hangs \
-         or is far slower; start all again to go on from the last checkpoint",
+         or is far slower; restart all to resume from the last checkpoint",
         timeout.as_secs()
     )]
     TimedOut {
@@ -290,7 +290,7 @@ impl Group {
 
 /// A pending group operation.
 #[derive(Debug)]
-#[must_use = "the result is there only after waiting"]
+#[must_use = "the result is available only after waiting"]
 pub(super) struct Operation<'a> {
     raw: NonNull<RawWork>,
     group: &'a Group,

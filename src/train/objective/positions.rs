@@ -63,8 +63,8 @@ pub(super) fn learned_outputs(model: &dyn Evaluator, loss: &LossWeights) -> Outp
     Output::ALL.into_iter().filter(is_learned).collect()
 }
 
-/// Returns the bitboards' words and these scalars in a row; `None` if they are the first ones,
-/// because a network ignores words beyond its own.
+/// Returns the indices of the bitboards and these scalars in a row; `None` if they are the first
+/// words, because a network ignores words beyond its own.
 fn words_of(scalars: &[&str]) -> Option<Vec<i64>> {
     torch::words(scalars).filter(|_| !SCALARS.starts_with(scalars))
 }

@@ -1,8 +1,7 @@
-//! Evaluating positions: the interface between players and networks.
+//! Position evaluation: the interface between players and networks.
 //!
-//! A player gathers positions into a [`Batch`], a [`Backend`] fills an
-//! [`Evaluations`]. Only the logits of legal moves travel back, in the order in
-//! which the player listed the moves.
+//! A player gathers positions into a [`Batch`], and a [`Backend`] fills an [`Evaluations`]. Only
+//! the logits of legal moves are returned, in the order in which the player listed the moves.
 
 mod cache;
 mod cross_check;
@@ -42,7 +41,7 @@ use crate::softmax::softmax;
 use shakmaty::{Move, Position};
 use std::sync::Arc;
 
-/// Positions waiting to be evaluated, and the moves whose logits are wanted.
+/// Positions to evaluate, and the moves whose logits are requested.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     keys: Vec<u64>,
@@ -61,13 +60,12 @@ struct Sequences {
 }
 
 impl Batch {
-    /// Appends the game's current position. `moves` are its legal moves in any
-    /// order that the player likes. `encoder` is [`Properties::encoder`] of the
-    /// backend that will evaluate the batch.
+    /// Appends the game's current position. `moves` are its legal moves in any order. `encoder`
+    /// is [`Properties::encoder`] of the backend that will evaluate the batch.
     ///
     /// # Errors
-    /// [`BackendError::Unencodable`] if the backend cannot be asked about this game; then
-    /// nothing is appended.
+    /// [`BackendError::Unencodable`] if the backend cannot evaluate this game; then nothing is
+    /// appended.
     pub fn push(
         &mut self,
         game: &Game,
@@ -94,7 +92,7 @@ impl Batch {
                 ends.push(tokens.len());
                 ratings.push(game.ratings());
                 let (vocabulary, position) = (&encoder.vocabulary, game.position());
-                // Nothing is learned of the filling, which stands for moves without a token.
+                // Padding, which is never a target, stands for moves without a token.
                 let token = |&mv| vocabulary.token(position, mv);
                 let tokens = moves.iter().map(token);
                 let padding = vocabulary.padding();
@@ -121,13 +119,13 @@ impl Batch {
         self.ends.push(self.moves.len());
     }
 
-    /// Positions in the batch.
+    /// Returns the number of positions in the batch.
     #[must_use]
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Returns whether no position is in the batch.
+    /// Returns whether the batch contains no positions.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
@@ -144,7 +142,7 @@ impl Batch {
         self.ends.clear();
     }
 
-    /// A key per position: equal keys may share an evaluation.
+    /// Returns one key per position: equal keys may share an evaluation.
     #[must_use]
     pub fn keys(&self) -> &[u64] {
         &self.keys
@@ -169,8 +167,8 @@ impl Batch {
         Some((&tokens[span(ends, index)], ratings))
     }
 
-    /// Policy indices of the moves of position `index`; with [`Encoder::Moves`] their
-    /// tokens.
+    /// Returns the policy indices of the moves of position `index`; with [`Encoder::Moves`],
+    /// their tokens.
     #[must_use]
     pub fn moves(&self, index: usize) -> &[u16] {
         &self.moves[span(&self.ends, index)]
@@ -182,23 +180,22 @@ fn span(ends: &[usize], index: usize) -> std::ops::Range<usize> {
     start..ends[index]
 }
 
-/// The evaluation of a position but for its policy, for the side to move.
+/// The evaluation of a position without its policy, for the side to move.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Value {
-    /// Expected result, W − L, in −1…1: what ranks moves.
+    /// Expected result, W − L, in −1…1, by which moves are ranked.
     pub q: f32,
     /// Probability of a draw, in 0…1 − |q|.
     pub d: f32,
-    /// Plies to the end of the game; 0 where the network has no such head.
+    /// Plies to the end of the game; 0 if the network has no such head.
     pub moves_left: f32,
-    /// Expected squared error of `q`; 0 where the network has no such head.
+    /// Expected squared error of `q`; 0 if the network has no such head.
     pub error: f32,
 }
 
 impl Value {
-    /// The value that the outputs of a network state: the logits of win, draw and loss,
-    /// and what there is of a `q` of its own, the plies left and the error of `q`. `None`
-    /// unless all are finite.
+    /// Returns the value from a network's outputs: the logits of win, draw and loss, and
+    /// optionally its own `q`, the plies left and the error of `q`. `None` unless all are finite.
     #[must_use]
     pub fn of_outputs(
         mut wdl: [f32; 3],
@@ -249,7 +246,7 @@ impl Evaluations {
         self.ends.clear();
     }
 
-    /// Positions evaluated.
+    /// Returns the number of positions evaluated.
     #[must_use]
     pub fn len(&self) -> usize {
         self.values.len()
@@ -277,7 +274,7 @@ impl Evaluations {
 /// Properties of a backend.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Properties {
-    /// Name for people: the network's, or `uniform` and the like.
+    /// Display name: the network's, or for example `uniform`.
     pub name: String,
     /// The input it reads.
     pub encoder: Encoder,
@@ -287,21 +284,21 @@ pub struct Properties {
     pub has_moves_left: bool,
     /// Whether it predicts [`Value::error`].
     pub has_error: bool,
-    /// Whether the players' ratings make a difference to it.
+    /// Whether it reads the players' ratings.
     pub reads_ratings: bool,
-    /// The batch size that gives nearly all of the speed.
+    /// The batch size that achieves nearly full speed.
     pub recommended_batch: usize,
-    /// Threads that should call [`Backend::evaluate`] at once to keep it busy.
+    /// Number of threads that should call [`Backend::evaluate`] concurrently to keep it busy.
     pub recommended_threads: usize,
     /// The format that its network runs in; `None` without a network.
     pub format: Option<Format>,
 }
 
 impl Properties {
-    /// Checks that there are values.
+    /// Checks that it predicts values.
     ///
     /// # Errors
-    /// [`BackendError::NoValue`] if there are none.
+    /// [`BackendError::NoValue`] if it does not.
     pub fn require_value(&self) -> Result<(), BackendError> {
         match self.has_value {
             true => Ok(()),
@@ -313,7 +310,7 @@ impl Properties {
 /// Why an evaluation failed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum BackendError {
-    /// The network reads what this game does not have.
+    /// The network requires information that this game lacks.
     #[error("the network cannot be asked: {0}")]
     Unencodable(#[from] Unencodable),
     /// An agent that needs values was given a network without them.
@@ -322,7 +319,7 @@ pub enum BackendError {
          set Agent to policy or human"
     )]
     NoValue(String),
-    /// libtorch refused: out of memory, a device that has gone, and the like.
+    /// libtorch failed, for example because memory ran out or a device disappeared.
     #[error("the network could not be evaluated: {0}")]
     Torch(String),
     /// The network returned NaN or infinite values.
@@ -342,7 +339,7 @@ pub enum BackendError {
     Stopped,
 }
 
-/// Receives an answer.
+/// Receives the evaluations.
 pub type Reply = Box<dyn FnOnce(Result<Evaluations, BackendError>) + Send>;
 
 /// Evaluates positions. Called from many threads at once.
@@ -363,25 +360,25 @@ pub type Reply = Box<dyn FnOnce(Result<Evaluations, BackendError>) + Send>;
 /// # Ok::<(), tessera::backend::BackendError>(())
 /// ```
 pub trait Backend: Send + Sync {
-    /// Its name, its inputs and outputs, and how it is used best.
+    /// Returns its name, inputs, outputs and recommended settings.
     fn properties(&self) -> &Properties;
 
-    /// Replaces the contents of `out` by the evaluations of `batch`, in order.
+    /// Replaces the contents of `out` with the evaluations of `batch`, in order.
     ///
     /// # Errors
-    /// [`BackendError`]; `out` then holds nothing of use.
+    /// [`BackendError`]; `out` then holds nothing useful.
     fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError>;
 
-    /// Evaluates a batch for somebody who need not wait. `reply` gets the answer, at once or
-    /// later and on any thread; it is dropped unasked where the backend has stopped.
+    /// Evaluates a batch asynchronously. `reply` receives the result, immediately or later and on
+    /// any thread; it is dropped without a call if the backend has stopped.
     fn ask(&self, batch: Batch, reply: Reply) {
         let mut out = Evaluations::default();
         let answer = self.evaluate(&batch, &mut out);
         reply(answer.map(|()| out));
     }
 
-    /// As [`Backend::evaluate`], in a number of steps, with each position's predicted future;
-    /// without futures if the network predicts none.
+    /// Evaluates like [`Backend::evaluate`], in a number of steps, and predicts each position's
+    /// future; returns no futures if the network predicts none.
     ///
     /// # Errors
     /// As [`Backend::evaluate`].
@@ -441,8 +438,7 @@ pub(crate) mod tests {
     use crate::encode::InputFormat;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    /// A game that takes the first, second, third … legal move in turn, and the
-    /// positions it comes through.
+    /// Returns the positions of a game that plays the first, second, third … legal move in turn.
     pub(crate) fn positions(count: usize, encode: bool) -> Batch {
         let encoder = match encode {
             true => Encoder::Rows(InputFormat::Classical),
@@ -461,7 +457,7 @@ pub(crate) mod tests {
         batch
     }
 
-    /// Counts what a backend is asked.
+    /// Counts the requests to a backend.
     pub(crate) struct Counting<B> {
         inner: B,
         positions: AtomicUsize,
@@ -500,7 +496,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Checks that two backends say the same of a batch.
+    /// Checks that two backends evaluate a batch equally.
     pub(crate) fn assert_same(left: &impl Backend, right: &impl Backend, batch: &Batch) {
         let mut outs = [Evaluations::default(), Evaluations::default()];
         left.evaluate(batch, &mut outs[0]).unwrap();

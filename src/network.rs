@@ -1,19 +1,18 @@
-//! Families of networks behind one seam.
+//! Network families behind one interface.
 //!
-//! A family is an [`Architecture`]: parameters and a forward pass in tch; those that
-//! evaluate single positions are [`Evaluator`]s too. A [`Network`] is one with its
-//! weights: [`open`] takes it out of a network file, eager and differentiable,
-//! [`Network::write`] puts it into one. The least that a family has to bring is shown
-//! by `network/toy.rs`, which only tests have.
+//! A family is an [`Architecture`]: parameters and a forward pass in tch; families that evaluate
+//! single positions are also [`Evaluator`]s. A [`Network`] is an architecture with its weights:
+//! [`open`] loads it from a network file, eager and differentiable, and [`Network::write`] saves
+//! it. `network/toy.rs`, compiled only for tests, shows the minimum that a family implements.
 //!
-//! | family | what it is | trained here |
+//! | family | description | trained here |
 //! |---|---|---|
 //! | [`Chessformer`] | ours: transformers over 64 tokens | yes |
-//! | [`Lc0`] | Lc0's residual towers and attention bodies | goes on from an imported network, in every input format |
-//! | [`Maia3`] | Maia-3's transformers, which read ratings | goes on from an imported network |
+//! | [`Lc0`] | Lc0's residual towers and attention bodies | continues from an imported network, in every input format |
+//! | [`Maia3`] | Maia-3's transformers, which read ratings | continues from an imported network |
 //! | [`Gpt`] | transformers over the moves of games | yes |
-//! | [`Diffusion`] | a Chessformer that imagines the boards and moves of the next plies | yes |
-//! | [`World`] | a Chessformer that also learns what moves do: steps in imagination | yes |
+//! | [`Diffusion`] | a Chessformer that predicts the boards and moves of the next plies | yes |
+//! | [`World`] | a Chessformer that also learns the effects of moves: steps in imagination | yes |
 
 mod architecture;
 pub mod backends;

@@ -1,4 +1,4 @@
-//! Networks through libtorch.
+//! Networks that run through libtorch.
 
 mod answers;
 mod archive;
@@ -55,10 +55,10 @@ const ZIP: [u8; 4] = *b"PK\x03\x04";
 pub enum NetworkError {
     /// A file of another kind.
     #[error(
-        "it is no TorchScript file: `tessera import` converts networks of other programs (Lc0's weights, ONNX, Maia-3 checkpoints)"
+        "it is not a TorchScript file: `tessera import` converts networks of other programs (Lc0's weights, ONNX, Maia-3 checkpoints)"
     )]
     OtherFormat,
-    /// There is no room for it.
+    /// Not enough memory for it.
     #[error("there is not enough memory for it: {0}")]
     OutOfMemory(String),
     /// Not a TorchScript file, or damaged.
@@ -66,7 +66,7 @@ pub enum NetworkError {
         "it is not a valid TorchScript file (truncated or corrupt?): {0}; fetch it again, or export it again with `train export`"
     )]
     NotTorchScript(String),
-    /// Its code might do anything: our exporters do not write it.
+    /// Its code is not the kind that our exporters write, so it might do anything.
     #[error("{0}; AllowNetworkCode (--allow-code) runs it anyway: only if you trust the file")]
     Refused(#[from] Refusal),
     /// A TorchScript file of another program.
@@ -77,18 +77,18 @@ pub enum NetworkError {
     /// A network of another version.
     #[error("{0}: export it again with `train export` of this version")]
     Contract(#[from] ContractError),
-    /// A network of a family that is gone.
+    /// A network of a removed family.
     #[error(
         "it is a graph of ONNX (family `onnx`), which is no longer played: if Lc0's leela2onnx wrote the file that it came from, import that again"
     )]
     Graph,
-    /// The tensors are not those that were exported.
+    /// The tensors differ from the exported ones.
     #[error("it is damaged (its tensors do not match its `hash`): fetch it again")]
     Hash,
     /// libtorch cannot run it here.
     #[error("libtorch cannot run it: {0}")]
     Torch(#[source] TorchError),
-    /// An output has another shape than the contract states.
+    /// An output's shape differs from the contract.
     #[error("its output `{name}` has the shape {found:?} in place of {expected:?}")]
     Output {
         /// The output.
@@ -124,13 +124,12 @@ impl From<CheckError> for NetworkError {
     }
 }
 
-/// Opens a network file: the module on the CPU as it was exported, and its
-/// metadata, checked. Nothing of the file runs before it was checked, unless the
-/// policy allows all that it brings: see [`check`].
+/// Opens a network file: the exported module on the CPU, and its checked metadata. No code in the
+/// file runs before it is checked, unless the policy allows all code: see [`check`].
 ///
 /// # Errors
-/// [`NetworkError`] if it is not a network of this engine, is damaged, or brings code
-/// that our exporters do not write.
+/// [`NetworkError`] if it is not a network of this engine, is damaged, or contains code that our
+/// exporters do not write.
 pub fn open(file: &[u8], policy: CodePolicy) -> Result<(Module, Metadata), NetworkError> {
     process::prepare();
     if !file.starts_with(&ZIP) || Archive::open(file).is_ok_and(|archive| archive.is_checkpoint()) {
@@ -165,18 +164,18 @@ fn recorded(file: &[u8]) -> Option<String> {
     check::metadata(&mut Archive::open(file).ok()?).ok()?
 }
 
-/// The metadata that a network file has in a record of their own; `None` of files of
-/// version 1 of the contract. Nothing of the file runs or is checked.
+/// Returns the metadata record of a network file; `None` for files of version 1 of the contract.
+/// Nothing in the file runs or is checked.
 ///
 /// # Errors
-/// [`NetworkError`] if the file is no archive, or its metadata are refused.
+/// [`NetworkError`] if the file is not an archive, or its metadata are invalid.
 pub fn metadata(file: &[u8]) -> Result<Option<Metadata>, NetworkError> {
     let archive = Archive::open(file).map_err(CheckError::Archive);
     let json = check::metadata(&mut archive?).map_err(CheckError::Archive)?;
     json.map(|json| parse(&json)).transpose()
 }
 
-/// Metadata of a family that is still known, or of none that ever was.
+/// Parses metadata; rejects removed families.
 fn parse(json: &str) -> Result<Metadata, NetworkError> {
     let metadata = Metadata::parse(json)?;
     match metadata.architecture["family"] == "onnx" {
@@ -185,48 +184,46 @@ fn parse(json: &str) -> Result<Metadata, NetworkError> {
     }
 }
 
-/// A network on its device. Its clones share the memory of the parameters.
+/// A network on its device. Clones share the memory of the parameters.
 #[derive(Clone, Debug)]
 pub struct TorchBackend {
     program: Arc<dyn Program>,
     metadata: Metadata,
     properties: Properties,
     heads: Heads,
-    /// The words of an [`Input`] that the network reads, in its order; `None`
-    /// if it reads all of them as they come.
+    /// The words of an [`Input`] that the network reads, in its order; `None` if it reads all of
+    /// them in order.
     words: Option<Vec<i64>>,
     device: Device,
     dtype: ComputeType,
-    /// Positions that go through the network at once, at most.
+    /// Maximum number of positions per batch.
     largest: usize,
 }
 
-/// Indices in the tuple of the outputs that players use.
+/// Indices of the outputs that players use in the tuple.
 #[derive(Clone, Debug)]
 struct Heads {
     policy: usize,
     wdl: usize,
-    /// The expected result, where another head than `wdl` ranks moves.
+    /// The expected result, if another head than `wdl` ranks moves.
     q: Option<usize>,
     error: Option<usize>,
     moves_left: Option<usize>,
 }
 
-/// Positions a CPU core evaluates at once for nearly all of its speed.
+/// Batch size at which a CPU core reaches nearly full speed.
 const CPU_BATCH: usize = 32;
-/// Positions beyond which a CPU core slows down, as the activations fall out
-/// of its cache.
+/// Batch size above which a CPU core slows down, because the activations no longer fit its cache.
 const CPU_LARGEST: usize = 64;
-/// Positions a CUDA device evaluates at once for nearly all of its speed.
+/// Batch size at which a CUDA device reaches nearly full speed.
 const CUDA_BATCH: usize = 256;
-/// Positions whose activations fit beside a large network in any device.
+/// Batch size whose activations fit beside a large network in any device.
 const CUDA_LARGEST: usize = 1024;
-/// Callers that keep a CUDA device busy: one batch is gathered as the other is
-/// computed.
+/// Callers that keep a CUDA device busy: one batch is gathered while the other is computed.
 const CUDA_THREADS: usize = 2;
 
-/// The batch sizes that networks are run in on CUDA, from the smallest: the first batch of
-/// a size chooses and loads kernels, which can take tens of milliseconds.
+/// Returns the batch sizes used on CUDA, from the smallest: the first batch of a size selects and
+/// loads kernels, which can take tens of milliseconds.
 fn cuda_batches() -> impl Iterator<Item = usize> {
     let powers = (1..).map(|power| 1 << power);
     let sizes = powers.flat_map(|size| [size, size + size / 2]);
@@ -235,12 +232,12 @@ fn cuda_batches() -> impl Iterator<Item = usize> {
 }
 
 impl TorchBackend {
-    /// Makes the TorchScript of a network file ready on a device; `threads` will call at
-    /// once, 0 leaves their number to the backend. What players use on a processor is
+    /// Loads the TorchScript of a network file on a device; `threads` callers will run
+    /// concurrently, 0 leaves their number to the backend. Players on a processor use
     /// [`backends::open`](crate::network::backends::open).
     ///
     /// # Errors
-    /// [`NetworkError`] if the file is no network, or cannot run there.
+    /// [`NetworkError`] if the file is not a network, or cannot run there.
     pub fn new(
         file: &[u8],
         policy: CodePolicy,
@@ -259,11 +256,11 @@ impl TorchBackend {
         Ok(backend.with_threads(threads))
     }
 
-    /// The network of a file on a device, in the best of these formats; `program` makes
+    /// Returns a file's network on a device, in the fastest of these formats; `program` creates
     /// its program in one of them.
     ///
     /// # Errors
-    /// What the first format fails by if the network runs in none.
+    /// The first format's error if the network runs in none.
     pub(crate) fn fastest(
         file: &[u8],
         metadata: &Metadata,
@@ -275,12 +272,12 @@ impl TorchBackend {
         if let &[dtype] = formats {
             return ready(dtype);
         }
-        // The same tensors may come with other code.
+        // The same tensors may have different code.
         let network = format!("{}-{:08x}", metadata.hash, crc32fast::hash(file));
         fastest::choose(&network, formats, ready)
     }
 
-    /// A program that is on a device, in this dtype.
+    /// Wraps a program that is on a device, in this dtype.
     ///
     /// # Errors
     /// [`NetworkError`] if it does not compute what players need.
@@ -360,32 +357,32 @@ impl TorchBackend {
         self.dtype
     }
 
-    /// libtorch records the types of the first calls and optimises for them:
-    /// up to 80 ms that no search should pay for.
+    /// Runs the first calls, in which libtorch records types and optimises for them: up to 80 ms
+    /// that would otherwise delay a search.
     fn warm_up(&self) -> Result<(), NetworkError> {
         let input = Input::encode(&Game::default());
         let batches = match self.device {
-            // A new batch size costs nothing there, a large one seconds.
+            // There a new batch size costs nothing, but a large one takes seconds.
             Device::Cpu => vec![1, 2, 2, 1],
             _ => [1, 1].into_iter().chain(cuda_batches()).collect(),
         };
         for batch in batches {
-            // One step does all that several do.
+            // One step exercises the same code as several.
             self.outputs(&vec![input; batch], Some(1))?;
         }
         Ok(())
     }
 
-    /// The network's outputs for positions, in its order: f32 on the CPU,
-    /// contiguous, of the shapes that players rely on.
+    /// Returns the network's outputs for positions, in its order: f32 on the CPU, contiguous, of
+    /// the shapes that players rely on.
     ///
     /// # Errors
-    /// [`NetworkError`] if libtorch fails or the shapes are others.
+    /// [`NetworkError`] if libtorch fails or a shape differs.
     pub fn forward(&self, inputs: &[Input]) -> Result<Vec<Tensor>, NetworkError> {
         Ok(self.outputs(inputs, None)?.0)
     }
 
-    /// The same in a number of steps, with predicted futures.
+    /// Evaluates in a number of steps, with predicted futures.
     fn outputs(
         &self,
         inputs: &[Input],
@@ -428,7 +425,7 @@ impl TorchBackend {
         Ok((outputs, predicted))
     }
 
-    /// The positions, on CUDA with others up to a batch size that has been seen.
+    /// Returns the positions, on CUDA padded to a batch size that has been warmed up.
     fn padded<'a>(&self, inputs: &'a [Input]) -> Cow<'a, [Input]> {
         if self.device == Device::Cpu {
             return Cow::Borrowed(inputs);
@@ -444,8 +441,7 @@ impl TorchBackend {
         }
     }
 
-    /// The value of position `index` from the outputs; `None` if they are not
-    /// finite.
+    /// Returns the value of position `index` from the outputs; `None` if they are not finite.
     fn value(&self, outputs: &[&[f32]], index: usize) -> Option<Value> {
         let wdl = [0, 1, 2].map(|part| outputs[self.heads.wdl][3 * index + part]);
         let scalars = [self.heads.q, self.heads.moves_left, self.heads.error];
@@ -506,7 +502,7 @@ impl TorchBackend {
 }
 
 impl Heads {
-    /// The heads of a network whose metadata has been checked.
+    /// Finds the heads of a network whose metadata has been checked.
     fn new(metadata: &Metadata) -> Heads {
         let required = |name| metadata.output(name).unwrap_or_default();
         let [q, error] = match metadata.ranking_outputs() {
@@ -522,7 +518,7 @@ impl Heads {
         }
     }
 
-    /// Returns whether a scalar head is the output of this number.
+    /// Returns whether a scalar head uses the output with this index.
     fn reads(&self, output: usize) -> bool {
         [self.q, self.error, self.moves_left].contains(&Some(output))
     }

@@ -1,17 +1,15 @@
-//! Training networks: objectives, optimizers, schedules, checkpoints and the loop
-//! that ties them together.
+//! Training: objectives, optimizers, schedules, checkpoints and the training loop.
 //!
-//! What a family learns is its objective: which examples it draws out of the games,
-//! what it measures of them, and by which names. All else is one for every family. A
-//! new one brings an [`Architecture`](crate::network::Architecture) with its entry in
-//! `network/family.rs`, [`Examples`](crate::data::examples::Examples), an objective,
-//! a line in `config/task.rs`, where its task is chosen, and one in `trainer/task.rs`.
+//! A family's objective defines its training: the examples sampled from games, the terms measured
+//! on them, and the terms' names. Everything else is the same for every family. A new family adds
+//! an [`Architecture`](crate::network::Architecture) with its entry in `network/family.rs`,
+//! [`Examples`](crate::data::examples::Examples), an objective, a line in `config/task.rs`, which
+//! selects its task, and one in `trainer/task.rs`.
 //!
-//! All parameters of a network are in one flat f32 vector, and so are gradient,
-//! moments and averages. A step casts the vector to the type that the network
-//! computes in and cuts it into the network's tensors. The gradient flows back
-//! into the vector. This takes one cast in place of autocast's hundreds, and an
-//! optimizer step is a dozen operations at any depth of the network.
+//! All parameters of a network are in one flat f32 vector, and so are gradient, moments and
+//! averages. A step casts the vector to the dtype that the network computes in and splits it into
+//! the network's tensors. The gradient flows back into the vector. This takes one cast instead of
+//! autocast's hundreds, and an optimizer step is a dozen operations at any network depth.
 
 mod ablation;
 mod checkpoint;
@@ -62,7 +60,7 @@ mod tests {
     use super::{TrainConfig, Trainer};
     use tch::Device;
 
-    /// A trainer of a network of a few thousand parameters, without data.
+    /// Returns a trainer of a network with a few thousand parameters, without data.
     pub(super) fn tiny() -> Trainer {
         let config: TrainConfig = toml::from_str(
             r#"

@@ -1,4 +1,4 @@
-//! The evaluation cache (NNCache), a backend in front of another one.
+//! The evaluation cache (NNCache), a backend in front of another.
 
 use super::{
     Backend, BackendError, Batch, Evaluations, Imagination, PredictedFuture, Properties, Reply,
@@ -9,23 +9,23 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-/// Caches the evaluations of another backend by position. Only positions that are
-/// not in the cache reach that backend, each once a batch.
+/// Caches another backend's evaluations by position. Only positions that are not in the cache
+/// reach that backend, each once per batch.
 ///
-/// Memory is bounded. The oldest evaluations are evicted first, as in Lc0: a search
-/// returns to a position soon after its first visit, or hardly ever.
+/// Memory is bounded. The oldest evaluations are evicted first, as in Lc0: a search revisits a
+/// position soon after its first visit, or hardly ever.
 #[derive(Debug)]
 pub struct Cache<B> {
     inner: B,
     known: Arc<Known>,
 }
 
-/// The evaluations that are kept, by the positions' keys.
+/// The cached evaluations, by the positions' keys.
 #[derive(Debug)]
 struct Known(Vec<Mutex<Shard>>);
 
-/// Number of shards of a cache, each with its own lock: enough that a few dozen
-/// threads seldom contend.
+/// Number of shards of a cache, each with its own lock: enough that a few dozen threads rarely
+/// contend.
 const SHARDS: usize = 64;
 
 #[derive(Debug)]
@@ -37,7 +37,7 @@ struct Shard {
     limit: usize,
 }
 
-/// An evaluation, its logits in the order of the policy's indices.
+/// An evaluation with its logits in policy index order.
 #[derive(Debug)]
 struct CachedEvaluation {
     value: Value,
@@ -51,7 +51,7 @@ enum Lookup {
     Miss(usize),
 }
 
-/// The part of a batch that was found.
+/// The result of looking up a batch.
 struct Asked {
     lookups: Vec<Lookup>,
     /// Positions left for the inner backend.
@@ -79,18 +79,18 @@ impl<B: Backend> Cache<B> {
 
 impl Known {
     fn shard(&self, key: u64) -> &Mutex<Shard> {
-        // The map inside a shard hashes the key again, so any bits will do here.
+        // The shard's map hashes the key again, so any bits will do here.
         &self.0[key as usize % SHARDS]
     }
 
     fn find(&self, key: u64, moves: usize) -> Option<Arc<CachedEvaluation>> {
         let shard = self.shard(key).lock();
         let known = shard.known.get(&key)?;
-        // Another number of moves is another position with the same key.
+        // A different number of moves means another position with the same key.
         (known.logits.len() == moves).then(|| Arc::clone(known))
     }
 
-    /// Looks for the positions of a batch, each once.
+    /// Looks up the positions of a batch, each once.
     fn look_up(&self, batch: &Batch) -> Asked {
         let mut missed = Batch::default();
         let mut places: HashMap<(u64, usize), usize> = HashMap::new();
@@ -110,7 +110,7 @@ impl Known {
         Asked { lookups, missed }
     }
 
-    /// Keeps the evaluations of what was missed, and replaces the contents of `out` by
+    /// Caches the evaluations of the missed positions, and replaces the contents of `out` with
     /// those of the whole batch.
     fn answer(&self, batch: &Batch, asked: &Asked, answers: &Evaluations, out: &mut Evaluations) {
         let fresh: Vec<_> = (0..asked.missed.len())
@@ -147,7 +147,7 @@ impl<B: Backend> Backend for Cache<B> {
         self.inner.properties()
     }
 
-    /// Futures are not kept.
+    /// Does not cache futures.
     fn evaluate_with_futures(
         &self,
         batch: &Batch,
@@ -224,10 +224,10 @@ impl Shard {
     }
 }
 
-/// Bytes that an evaluation takes beside its logits: itself with its two
-/// counts and the allocator's two headers, its key in the queue, and its place
-/// in the map. Map and queue double when they are full, so each place may
-/// stand empty beside a used one; maps moreover stay an eighth empty.
+/// Overhead of an evaluation in bytes, beyond its logits: the struct with its two counts and the
+/// allocator's two headers, its key in the queue, and its slot in the map. Map and queue double
+/// when they are full, so every used slot may have an empty one; maps also keep an eighth of
+/// their slots empty.
 const OVERHEAD: usize = size_of::<CachedEvaluation>()
     + 2 * size_of::<usize>()
     + 2 * 16
@@ -240,7 +240,7 @@ impl CachedEvaluation {
     }
 }
 
-/// The places of moves in a list, sorted by the moves' indices in the policy.
+/// Returns the places of moves in a list, sorted by the moves' policy indices.
 fn by_policy_index(moves: &[u16]) -> Vec<usize> {
     let mut places: Vec<usize> = (0..moves.len()).collect();
     places.sort_unstable_by_key(|&place| moves[place]);
@@ -283,7 +283,7 @@ mod tests {
             moves.rotate_left(7);
         }
         assert_eq!(cache.inner.positions(), 1);
-        // Another number of moves is a miss.
+        // A different number of moves is a miss.
         let mut batch = Batch::default();
         batch.push(&game, &moves[..3], &Encoder::Nothing).unwrap();
         assert_same(&cache, &Random::new(1), &batch);

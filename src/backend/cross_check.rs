@@ -1,4 +1,4 @@
-//! A backend that is held against another one at every batch, as Lc0's `check`.
+//! A backend compared with another one at every batch, like Lc0's `check`.
 
 use super::{Backend, BackendError, Batch, Evaluations, Imagination, Properties};
 use crate::softmax::softmax;
@@ -6,8 +6,8 @@ use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
 
-/// Answers as one backend does and compares each answer with that of another.
-/// The largest differences are logged whenever one of them has doubled.
+/// Evaluates with one backend and compares each result with another's. The largest differences
+/// are logged whenever one of them has doubled.
 #[derive(Debug)]
 pub struct CrossCheck<B, R> {
     backend: B,
@@ -29,18 +29,18 @@ struct Found {
 pub struct Differences {
     /// Positions compared.
     pub positions: u64,
-    /// Of the probability of a legal move, in 0…1.
+    /// Difference in the probability of a legal move, in 0…1.
     pub policy: f32,
-    /// Of the expected result [`Value::q`](super::Value::q), in 0…2.
+    /// Difference in the expected result [`Value::q`](super::Value::q), in 0…2.
     pub q: f32,
-    /// Of the probability of a draw, in 0…1.
+    /// Difference in the probability of a draw, in 0…1.
     pub d: f32,
-    /// Of the moves left, in plies.
+    /// Difference in the moves left, in plies.
     pub moves_left: f32,
 }
 
 impl Differences {
-    /// The differences of these evaluations of the same batch.
+    /// Returns the differences between these evaluations of the same batch.
     fn between(one: &Evaluations, other: &Evaluations) -> Differences {
         let mut worst = Differences {
             positions: one.len() as u64,
@@ -65,7 +65,7 @@ impl Differences {
         worst
     }
 
-    /// The worst of both.
+    /// Keeps the larger of both differences.
     fn join(&mut self, other: Differences) {
         *self = Differences {
             positions: self.positions + other.positions,
@@ -104,8 +104,7 @@ impl fmt::Display for Differences {
 }
 
 impl<B: Backend, R: Backend> CrossCheck<B, R> {
-    /// Answers as `backend` and compares with `reference`, which reads the same
-    /// inputs.
+    /// Evaluates with `backend` and compares with `reference`, which must read the same inputs.
     pub fn new(backend: B, reference: R) -> CrossCheck<B, R> {
         CrossCheck {
             backend,

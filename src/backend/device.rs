@@ -1,4 +1,4 @@
-//! Devices and number formats of a network.
+//! Devices and number formats of networks.
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -8,12 +8,12 @@ use std::str::FromStr;
 /// The device that a network runs on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DeviceChoice {
-    /// The first CUDA device if there is one, else the CPU.
+    /// The first CUDA device if available, otherwise the CPU.
     #[default]
     Auto,
     /// The CPU.
     Cpu,
-    /// The CUDA device of this number.
+    /// The CUDA device with this index.
     Cuda(usize),
 }
 
@@ -28,16 +28,16 @@ impl fmt::Display for DeviceChoice {
     }
 }
 
-/// Most devices that compute a network side by side: each loads its own copy.
+/// Maximum number of devices that share a network: each loads its own copy.
 const MOST_DEVICES: usize = 32;
 
-/// Why a text names no device.
+/// Why a text is not a device.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseDeviceError {
-    /// It is none of the words.
-    #[error("`{0}` is no device: write auto, cpu, cuda, cuda:1 or, for several, cuda:0,cuda:1")]
+    /// An unknown name.
+    #[error("`{0}` is not a device: write auto, cpu, cuda, cuda:1 or, for several, cuda:0,cuda:1")]
     Unknown(String),
-    /// They are too many.
+    /// Too many devices.
     #[error("{0} devices are more than {MOST_DEVICES}")]
     TooMany(usize),
 }
@@ -62,18 +62,17 @@ impl FromStr for DeviceChoice {
     }
 }
 
-/// The devices that compute a network side by side; never none. Written with
-/// commas between them.
+/// The devices that share a network; never empty. Written as a comma-separated list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Devices(Vec<DeviceChoice>);
 
 impl Devices {
-    /// Each of them; a device named twice computes two batches at once.
+    /// Returns each device; a device named twice computes two batches concurrently.
     pub fn iter(&self) -> impl Iterator<Item = DeviceChoice> {
         self.0.iter().copied()
     }
 
-    /// The one named first.
+    /// Returns the first one named.
     #[must_use]
     pub fn first(&self) -> DeviceChoice {
         self.0.first().copied().unwrap_or_default()
@@ -119,8 +118,8 @@ impl FromStr for Devices {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Precision {
-    /// fp16 on CUDA; on the CPU the one that the network is fastest in, by a measurement that
-    /// is made once. Of those that are about as fast it is bf16 with AMX, else int8, else bf16.
+    /// fp16 on CUDA; on the CPU the network's fastest format, measured once. Among formats of
+    /// about equal speed it prefers bf16 with AMX, then int8, then bf16.
     #[default]
     Auto,
     /// 32-bit floating point.
@@ -129,12 +128,13 @@ pub enum Precision {
     Bf16,
     /// IEEE half precision; CUDA only.
     Fp16,
-    /// Dense layers of Chessformers in 8-bit integers, everything else in bf16 where the CPU
-    /// computes in it, else in f32; CPU only. Networks without such layers run in that format.
+    /// Dense layers of Chessformers in 8-bit integers, everything else in bf16 if the CPU
+    /// computes in it, otherwise in f32; CPU only. Networks without such layers run in that
+    /// format.
     Int8,
 }
 
-/// As users write it.
+/// Formats the precision as users write it.
 impl fmt::Display for Precision {
     fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
         let value = self.to_possible_value();

@@ -17,7 +17,7 @@ pub struct Evaluated {
 }
 
 impl Evaluated {
-    /// The probability of each move at a temperature.
+    /// Returns the probability of each move at a temperature.
     #[must_use]
     pub fn policy(&self, temperature: f32) -> Vec<f32> {
         let mut policy = self.logits.clone();
@@ -25,7 +25,7 @@ impl Evaluated {
         policy
     }
 
-    /// The moves with their probabilities at temperature 1.
+    /// Returns the moves with their probabilities at temperature 1.
     pub fn priors(&self) -> impl Iterator<Item = (Move, f32)> {
         self.moves.iter().copied().zip(self.policy(1.0))
     }
@@ -34,7 +34,7 @@ impl Evaluated {
 /// Evaluates the last position of each game, all in one batch.
 ///
 /// # Errors
-/// [`BackendError`] if the backend fails, or cannot be asked about one of them.
+/// [`BackendError`] if the backend fails, or cannot evaluate one of them.
 pub fn evaluate_games<'a>(
     backend: &dyn Backend,
     games: impl IntoIterator<Item = &'a Game>,
@@ -43,8 +43,8 @@ pub fn evaluate_games<'a>(
     Ok(evaluate_by(backend, games, evaluate)?.0)
 }
 
-/// As [`evaluate_games`], in a number of steps, with predicted futures if the network predicts
-/// them.
+/// Evaluates like [`evaluate_games`], in a number of steps, with predicted futures if the network
+/// predicts them.
 ///
 /// # Errors
 /// As [`evaluate_games`].
@@ -58,7 +58,7 @@ pub fn evaluate_with_futures<'a>(
     evaluate_by(backend, games, predict)
 }
 
-/// The same by what fills evaluations, with what it says besides.
+/// Evaluates games with a function that fills evaluations and may return additional results.
 fn evaluate_by<'a, T>(
     backend: &dyn Backend,
     games: impl IntoIterator<Item = &'a Game>,

@@ -4,7 +4,7 @@ use super::Precision;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The format a network runs in, and what it was chosen by.
+/// The format that a network runs in, and the measurements behind the choice.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Format {
     /// The format; never [`Precision::Auto`].
@@ -19,7 +19,7 @@ pub struct Format {
 pub struct Speed {
     /// The format.
     pub precision: Precision,
-    /// Evaluations a second on one core.
+    /// Evaluations per second on one core.
     pub evaluations_per_second: f64,
 }
 
@@ -32,7 +32,7 @@ impl From<Precision> for Format {
     }
 }
 
-/// As in `int8 (evaluations/s: int8 4793, bf16 2261, f32 970)`.
+/// Formats like `int8 (evaluations/s: int8 4793, bf16 2261, f32 970)`.
 impl fmt::Display for Format {
     fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
         write!(formatter, "{}", self.precision)?;

@@ -1,13 +1,13 @@
-//! Futures as networks predict them.
+//! Predicted futures.
 
 use crate::encode::Squares;
 
-/// The future of a position as a network predicts it.
+/// A network's predicted future of a position.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PredictedFuture {
-    /// The board after each ply, as the side sees it that is to move then.
+    /// The board after each ply, in the view of the side to move there.
     pub boards: Vec<Squares>,
-    /// The moves behind the first: policy indices, with how likely each is.
+    /// The moves after the first: policy indices with their probabilities.
     pub moves: Vec<(u16, f32)>,
 }
 
@@ -15,13 +15,13 @@ pub struct PredictedFuture {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decoding {
     /// Evaluations of a position with its future, at least 1. With 1 the move is chosen without a
-    /// future. A network that weighs candidates gets one in each of the others.
+    /// future. A network that weighs candidates evaluates one in each of the others.
     pub steps: usize,
-    /// Most plies that are predicted; 0 stands for all that the network can.
+    /// Maximum number of predicted plies; 0 means the network's maximum.
     pub horizon: usize,
-    /// How much the values of candidates count in networks that weigh them: what a change
-    /// of W − L by 1 adds to a move's logit, in tenths. With 0 futures are revealed step by
-    /// step, as by other networks.
+    /// Weight of the candidates' values in networks that weigh them: the increase of a move's
+    /// logit per W − L, in tenths. With 0 futures are revealed step by step, as in other
+    /// networks.
     pub trust: u16,
 }
 
@@ -36,7 +36,8 @@ impl Default for Decoding {
 }
 
 impl Decoding {
-    /// One future up to the network's horizon, revealed in a number of steps.
+    /// Returns settings for one future up to the network's horizon, revealed in a number of
+    /// steps.
     #[must_use]
     pub fn step_by_step(steps: usize) -> Decoding {
         Decoding {
@@ -46,7 +47,7 @@ impl Decoding {
         }
     }
 
-    /// Returns how much a change of W − L by 1 adds to a candidate's logit.
+    /// Returns the increase of a candidate's logit per unit of W − L.
     #[must_use]
     pub fn logits_of_value(&self) -> f32 {
         f32::from(self.trust) / 10.0

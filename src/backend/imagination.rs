@@ -1,11 +1,11 @@
-//! Looking ahead without the rules: what a network that has learned them is asked.
+//! The interface for looking ahead in imagination, with a network that has learned the rules.
 
 use super::{BackendError, Value};
 use crate::encode::Input;
 use std::sync::Arc;
 
-/// A board as a network imagines it, with what its attention over time keeps of the step
-/// that led there: numbers that mean something to that network alone.
+/// An imagined board, with the keys and values of its step for attention over time. The bytes
+/// have meaning only to the network that wrote them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImaginedBoard {
     bytes: Box<[u8]>,
@@ -13,7 +13,7 @@ pub struct ImaginedBoard {
 }
 
 impl ImaginedBoard {
-    /// One of these bytes; without a step it is that of a true position.
+    /// Wraps these bytes; without a step they represent a true position.
     #[must_use]
     pub fn new(bytes: &[u8], has_step: bool) -> ImaginedBoard {
         let bytes = bytes.into();
@@ -33,11 +33,10 @@ impl ImaginedBoard {
     }
 }
 
-/// A step to imagine.
+/// A position to imagine.
 #[derive(Clone, Debug)]
 pub enum Scene {
-    /// A true position, of which the logits of these moves, entries of the policy, are
-    /// wanted.
+    /// A true position and the moves whose logits are requested, as policy indices.
     Present {
         /// The position.
         input: Box<Input>,
@@ -48,15 +47,15 @@ pub enum Scene {
     After {
         /// The board before it.
         from: Arc<ImaginedBoard>,
-        /// The boards that are looked back on, from that one on, the latest first.
+        /// The boards that the step attends to, from that one on, the latest first.
         path: Vec<Arc<ImaginedBoard>>,
-        /// The move, by its entry of the policy.
+        /// The move, as a policy index.
         mv: u16,
     },
 }
 
-/// A network's answer to a scene. The logits of moves include how likely the moves are to be
-/// legal.
+/// A network's prediction for a scene. The logits of moves include the probability that the moves
+/// are legal.
 #[derive(Clone, Debug)]
 pub struct Imagined {
     /// The board.
@@ -65,20 +64,19 @@ pub struct Imagined {
     pub value: Value,
     /// Probability that the game has ended there.
     pub ended: f32,
-    /// The logits of the moves that were asked for.
+    /// The logits of the requested moves.
     pub logits: Vec<f32>,
-    /// The likeliest of all moves by the policy's entries, with their logits; the best
-    /// first. Only those that are legal rather than not, as the network sees it, or else
-    /// the first.
+    /// The likeliest moves as policy indices with their logits, the best first. Only moves that
+    /// the network predicts to be legal, or the first if none is.
     pub likeliest: Vec<(u16, f32)>,
 }
 
-/// A network that looks ahead in imagination. Called from many threads at once.
+/// A network that looks ahead in imagination. Called concurrently by many threads.
 pub trait Imagination: Send + Sync {
-    /// Bytes of an [`ImaginedBoard`].
+    /// Returns the size of an [`ImaginedBoard`] in bytes.
     fn bytes(&self) -> usize;
 
-    /// Most boards that a step looks back on, itself included.
+    /// Returns the maximum number of boards that a step attends to, including itself.
     fn context(&self) -> usize;
 
     /// Imagines scenes, with at most `most` of the likeliest moves of each.

@@ -1,9 +1,9 @@
-//! Network metadata: the contract between the trainer that writes a network file
-//! and the engine that reads it.
+//! Network metadata: the contract between the trainer that writes a network file and the engine
+//! that reads it.
 //!
-//! A network is one TorchScript file. Its archive holds this structure as JSON in
-//! a record of its own, which is read before anything of the file is run; its
-//! method `meta()` returns the same text. Files of version 1 have `meta()` alone.
+//! A network is one TorchScript file. Its archive contains this structure as JSON in a separate
+//! record, which is read before any code in the file runs; its method `meta()` returns the same
+//! text. Files of version 1 have only `meta()`.
 
 mod tensors;
 mod version1;
@@ -15,17 +15,17 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use version1::Version1;
 
-/// Version of the contract that this program writes. It reads version 1 too.
+/// Version of the contract that this program writes. It also reads version 1.
 pub const CONTRACT: u32 = 2;
 /// Outputs that can rank moves, see [`Metadata::search_value`].
 pub const SEARCH_VALUES: [&str; 3] = ["wdl", "q", "st"];
-/// The record of a network file that holds its metadata, below `extra/`.
+/// The metadata record of a network file, below `extra/`.
 pub const RECORD: &str = "metadata.json";
 /// The method that evaluates positions.
 pub const FORWARD: &str = "forward";
 /// The tags of [`EncoderSpec`].
 const ENCODERS: [&str; 2] = ["planes", "moves"];
-/// The method of a network over moves that reads one more token of each game.
+/// The method of a move-token model that reads one more token of each game.
 pub const STEP: &str = "step";
 
 /// The metadata of a network.
@@ -35,19 +35,18 @@ pub struct Metadata {
     pub contract: u32,
     /// The network's name.
     pub name: String,
-    /// Its family and sizes, as `crate::network` builds it from them.
+    /// Its family and sizes, from which `crate::network` builds it.
     pub architecture: serde_json::Value,
     /// The input it reads.
     pub encoder: EncoderSpec,
     /// Its methods, by name.
     ///
-    /// [`FORWARD`] takes rows and returns a tuple. The outputs known of it are
-    /// `policy` (B × 1858) and `wdl` (B × 3), both logits, `moves_left` (B) in
-    /// plies, `q` and `st` in −1…1, `q_error` and `st_error`, expected squared
-    /// errors.
+    /// [`FORWARD`] takes rows and returns a tuple. Its known outputs are `policy` (B × 1858) and
+    /// `wdl` (B × 3), both logits, `moves_left` (B) in plies, `q` and `st` in −1…1, `q_error` and
+    /// `st_error`, expected squared errors.
     ///
-    /// A network over moves has [`FORWARD`] over whole games and [`STEP`] over one more
-    /// token of each, with keys and values of those before it: see `network::gpt`.
+    /// A move-token model has [`FORWARD`] over whole games and [`STEP`] over one more token of
+    /// each, with keys and values of earlier tokens: see `network::gpt`.
     pub methods: BTreeMap<String, Method>,
     /// The output that ranks moves, one of [`SEARCH_VALUES`]; `wdl` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -73,7 +72,7 @@ pub enum EncoderSpec {
     Planes(PlanesSpec),
     /// The moves of a game, one token each.
     Moves {
-        /// Most tokens that it reads.
+        /// Maximum number of tokens that it reads.
         context: u32,
     },
 }
@@ -83,17 +82,15 @@ pub enum EncoderSpec {
 pub struct PlanesSpec {
     /// The encoding of boards, [`InputFormat::number`].
     pub format: u32,
-    /// Positions of history that a row holds, the current one included:
-    /// [`HISTORY`].
+    /// Positions of history in a row, including the current one: [`HISTORY`].
     pub history: u32,
-    /// Names of a row's words after the bitboards, in order; each one of
-    /// [`SCALARS`]. The players' ratings are among them where the network reads
-    /// them.
+    /// Names of a row's words after the bitboards, in order; each one of [`SCALARS`]. They
+    /// include the players' ratings if the network reads them.
     pub scalars: Vec<String>,
 }
 
 impl PlanesSpec {
-    /// Rows of a format of our own history.
+    /// Returns the spec of a format with our standard history.
     #[must_use]
     pub fn new(format: u32, scalars: Vec<String>) -> PlanesSpec {
         PlanesSpec {
@@ -109,7 +106,7 @@ impl PlanesSpec {
         self.scalars.iter().any(|name| name == "self_elo")
     }
 
-    /// The input that it makes.
+    /// Returns the input tensor.
     #[must_use]
     pub fn rows(&self) -> TensorSpec {
         TensorSpec::rows(self.scalars.len())
@@ -141,20 +138,20 @@ pub enum ContractError {
         /// Values that this engine reads.
         known: String,
     },
-    /// A tensor of another type or shape than its name stands for.
+    /// A tensor's dtype or shape does not match its name.
     #[error("its `{0}` is not of the type and shape that this name stands for")]
     Tensor(String),
-    /// A network over moves where one over positions is needed.
+    /// A move-token model, where a position network is required.
     #[error("it reads whole games, move by move: networks that evaluate positions are needed here")]
     NotPositions,
-    /// An output that its user cannot do without.
+    /// An output that its consumer requires.
     #[error("it has no output `{output}`, which {consumer} needs: its `outputs` are {outputs}")]
     MissingOutput {
         /// The feature that needs it.
         consumer: &'static str,
         /// The output.
         output: String,
-        /// Those that it has.
+        /// The available outputs.
         outputs: String,
     },
 }
@@ -163,10 +160,10 @@ impl Metadata {
     /// Reads and checks the metadata of a network file, of either version.
     ///
     /// # Errors
-    /// [`ContractError`], naming the field this engine cannot work with.
+    /// [`ContractError`], naming the unsupported field.
     pub fn parse(json: &str) -> Result<Metadata, ContractError> {
         let value: serde_json::Value = serde_json::from_str(json)?;
-        // Another version may lack fields of this one: it must be told first.
+        // Another version may lack fields of this one, so its version is checked first.
         let metadata = match value.get("contract") {
             Some(version) if *version == 1 => serde_json::from_value::<Version1>(value)?.into(),
             Some(version) if *version != CONTRACT => {
@@ -185,11 +182,11 @@ impl Metadata {
         Ok(metadata)
     }
 
-    /// Checks that this engine can evaluate such a network. Its users check their outputs by
+    /// Checks that this engine can evaluate such a network. Consumers check its outputs by
     /// [`require`](Metadata::require).
     ///
     /// # Errors
-    /// [`ContractError`], naming the field this engine cannot work with.
+    /// [`ContractError`], naming the unsupported field.
     pub fn check(&self) -> Result<(), ContractError> {
         if self.contract != CONTRACT {
             return Err(unknown("contract", self.contract, CONTRACT));
@@ -234,7 +231,7 @@ impl Metadata {
         }
     }
 
-    /// Returns the input of a network over positions.
+    /// Returns the input of a position network.
     ///
     /// # Errors
     /// [`ContractError::NotPositions`] if it reads something else.
@@ -270,8 +267,8 @@ impl Metadata {
         self.search_value.as_deref().unwrap_or("wdl")
     }
 
-    /// The outputs that rank moves and say how far they may be off, where those are not
-    /// the result.
+    /// Returns the outputs that rank moves and predict their error, unless the result ranks
+    /// moves.
     #[cfg(feature = "torch")]
     pub(crate) fn ranking_outputs(&self) -> Option<[&'static str; 2]> {
         ranking_outputs(self.search_value())
@@ -315,7 +312,7 @@ fn unknown(
     }
 }
 
-/// The same by what a network states as its `search_value`.
+/// Returns the same for the value of a network's `search_value`.
 #[cfg(feature = "torch")]
 pub(crate) fn ranking_outputs(search_value: &str) -> Option<[&'static str; 2]> {
     match search_value {
@@ -330,7 +327,7 @@ pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The metadata of a network with the given outputs.
+    /// Returns the metadata of a network with the given outputs.
     pub(crate) fn metadata(outputs: &[&str], search_value: &str) -> Metadata {
         let scalars = SCALARS.map(str::to_owned).to_vec();
         let format = InputFormat::Classical.number();
@@ -362,7 +359,7 @@ pub(crate) mod tests {
         assert_eq!(Metadata::parse(&json).unwrap(), metadata);
     }
 
-    /// Such a network's metadata in version 1.
+    /// Returns such a network's metadata in version 1.
     fn version_1() -> serde_json::Value {
         serde_json::json!({
             "contract": 1,

@@ -11,26 +11,26 @@ pub enum BackendKind {
     Torch,
     /// The same, compared with the network in f32 on the CPU.
     Check,
-    /// No network: every move alike, every position even.
+    /// No network: all moves equally likely, all positions even.
     Uniform,
     /// No network: values and priors are a hash of the position and a seed.
     Random,
 }
 
-/// How the code in a network file is treated.
+/// The policy for code in network files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CodePolicy {
     /// Only code like that of our exporters runs: see `torch::check`.
     #[default]
     Checked,
-    /// Whatever the file brings runs, and may do what this program may do.
+    /// All code in the file runs, with this program's permissions.
     Allowed,
-    /// None of it runs: on every device, families known here run by their own code.
+    /// No code in the file runs: on every device, known families run their own code.
     Ignored,
 }
 
 impl CodePolicy {
-    /// The policy of a user who allows code, or does not.
+    /// Returns the policy of a user who does or does not allow code.
     #[must_use]
     pub fn allowed_if(allowed: bool) -> CodePolicy {
         match allowed {
@@ -40,7 +40,7 @@ impl CodePolicy {
     }
 }
 
-/// The [`CodePolicy`] as commands are told it.
+/// The [`CodePolicy`] as command-line arguments.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct CodeArguments {
     /// Run code of a network file that no network of the engine's has: it may do anything
@@ -49,7 +49,7 @@ pub struct CodeArguments {
 }
 
 impl CodeArguments {
-    /// The policy to open files by.
+    /// Returns the policy for opening files.
     #[must_use]
     pub fn policy(self) -> CodePolicy {
         CodePolicy::allowed_if(self.allow_code)
@@ -59,21 +59,21 @@ impl CodeArguments {
 /// The networks that can be built into the program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BuiltIn {
-    /// The one that nets/default names: the engine's own play.
+    /// The network that nets/default names, the engine's own play.
     #[default]
     Main,
-    /// nets/tessera-human.pt: what people play, by their ratings.
+    /// nets/tessera-human.pt: human play, by rating.
     Human,
 }
 
 /// A network and the device to run it on. Loading one takes a second.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NetworkOptions {
-    /// The network's file; `None` is one built into the program.
+    /// The network's file; `None` selects a built-in network.
     pub net: Option<PathBuf>,
-    /// The built-in network, if no file is named.
+    /// The built-in network, if no file is given.
     pub built_in: BuiltIn,
-    /// The treatment of the file's code.
+    /// The policy for the file's code.
     pub code: CodePolicy,
     /// The devices.
     pub devices: Devices,
@@ -90,9 +90,9 @@ pub struct BackendOptions {
     pub kind: BackendKind,
     /// The network, for [`BackendKind::Torch`].
     pub network: NetworkOptions,
-    /// Threads that will call the backend at once; 0 leaves it to the backend.
+    /// Threads that will call the backend concurrently; 0 leaves it to the backend.
     pub threads: usize,
-    /// Memory for remembered evaluations, in MiB; 0 remembers none.
+    /// Memory for the evaluation cache, in MiB; 0 disables it.
     pub cache: usize,
     /// Seed of the random backend.
     pub seed: u64,
@@ -106,7 +106,7 @@ impl BackendOptions {
         self.kind == other.kind && (needs_none || self.network == other.network)
     }
 
-    /// Returns whether a backend of `other` evaluates every position alike.
+    /// Returns whether a backend of `other` returns the same evaluations.
     #[must_use]
     pub fn evaluates_like(&self, other: &BackendOptions) -> bool {
         let is_same = self.kind != BackendKind::Random || self.seed == other.seed;

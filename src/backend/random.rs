@@ -3,12 +3,12 @@
 use super::uniform::without_network;
 use super::{Backend, BackendError, Batch, Evaluations, Properties, Value};
 
-/// Values and logits are a hash of the position and a seed, so that a search
-/// on it is the same on every machine: it adds, multiplies and halves, which IEEE
-/// 754 fixes to the bit, and calls no function of a mathematics library.
+/// Values and logits are a hash of the position and a seed, so a search on it is the same on
+/// every machine: it adds, multiplies and halves, operations that IEEE 754 defines bit for bit,
+/// and calls no mathematics library.
 ///
-/// Trees come out shaped as a network's do, uneven and with transpositions
-/// valued alike, which the uniform backend's are not.
+/// Search trees are shaped like a network's, uneven and with equal values for transpositions,
+/// unlike those of the uniform backend.
 #[derive(Debug)]
 pub struct Random {
     properties: Properties,
@@ -16,7 +16,7 @@ pub struct Random {
 }
 
 impl Random {
-    /// A backend of its own for each seed.
+    /// Returns a different backend for each seed.
     #[must_use]
     pub fn new(seed: u64) -> Random {
         Random {
@@ -35,8 +35,8 @@ impl Backend for Random {
         out.clear();
         for (index, key) in batch.keys().iter().enumerate() {
             let state = mix(key ^ self.seed);
-            // The mean of two uniform numbers: clear-cut positions are rarer
-            // than even ones. The draw takes a share of what is left.
+            // The mean of two uniform numbers: clear-cut positions are rarer than even ones. The
+            // draw takes a share of the rest.
             let q = (signed(state) + signed(mix(state))) / 2.0;
             let value = Value {
                 q,
@@ -53,8 +53,8 @@ impl Backend for Random {
     }
 }
 
-/// Logits lie in ± this: the best of thirty moves gets a few times the prior
-/// that it would get from the uniform backend, about as from a network.
+/// Range of logits, ±: the best of thirty moves gets a few times the prior that the uniform
+/// backend would give it, about as with a network.
 const LOGIT_RANGE: f32 = 2.0;
 
 /// The increment of splitmix64, 2⁶⁴ over the golden ratio.
@@ -68,7 +68,7 @@ fn mix(state: u64) -> u64 {
     state ^ (state >> 31)
 }
 
-/// The top 24 bits as a number in −1…1; exact, for an f32 holds 24 bits.
+/// Returns the top 24 bits as a number in −1…1; exact, because an f32 holds 24 bits.
 fn signed(hash: u64) -> f32 {
     let centred = (hash >> 40) as i32 - (1 << 23);
     centred as f32 / (1 << 23) as f32

@@ -1,5 +1,5 @@
-//! A backend that merges the requests of many threads into larger batches, and
-//! spreads them over several backends.
+//! A backend that merges the requests of many threads into larger batches, and spreads them over
+//! several backends.
 
 use super::{
     Backend, BackendError, Batch, Evaluations, Imagination, PredictedFuture, Properties, Reply,
@@ -10,10 +10,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-/// Evaluates on threads of its own what is asked on others: while one batch is
-/// computed, requests come in; the next batch is all of them. A device that is
-/// only fast on many positions at once stays busy so. Of several, whichever is
-/// idle takes the next batch.
+/// Evaluates other threads' requests on its own threads: while one batch is computed, requests
+/// accumulate; they form the next batch. This keeps a device busy that is only fast on large
+/// batches. Of several backends, any idle one takes the next batch.
 pub struct Service {
     properties: Properties,
     /// The first backend's.
@@ -25,7 +24,7 @@ pub struct Service {
 
 enum Request {
     Evaluate(Evaluate),
-    /// With futures, in a number of steps. These batches are not merged with others.
+    /// Evaluate with futures, in a number of steps. These batches are not merged.
     WithFutures(Batch, usize, Sender<Answer>),
 }
 
@@ -38,9 +37,8 @@ struct Evaluate {
 type Answer = Result<(Evaluations, Vec<PredictedFuture>), BackendError>;
 
 impl Service {
-    /// Serves from these backends (at least one), which evaluate alike, each on a
-    /// thread of its own and in batches of at most `largest` positions (at least
-    /// one).
+    /// Serves from these backends (at least one), which evaluate alike, each on its own thread
+    /// and in batches of at most `largest` positions (at least one).
     ///
     /// # Panics
     /// Without any backend.
@@ -66,8 +64,8 @@ impl Service {
                 .name(format!("evaluation {number}"))
                 .spawn(move || serve(&backend, &inbox, largest.max(1)))
         };
-        // If the system runs out of threads, fewer serve; with none at all, requests fail as if
-        // the service had stopped.
+        // If the system runs out of threads, fewer serve; without any, requests fail as if the
+        // service had stopped.
         let servers = backends.into_iter().enumerate().flat_map(serve).collect();
         Service {
             properties: properties.expect("a backend to serve from"),
@@ -101,10 +99,10 @@ impl Backend for Service {
         Ok(())
     }
 
-    /// The reply comes on the thread that computed it.
+    /// Runs the reply on the thread that computed it.
     fn ask(&self, batch: Batch, reply: Reply) {
         if let Some(requests) = &self.requests {
-            // Without servers nobody answers.
+            // Without servers the request fails.
             let _ = requests.send(Request::Evaluate(Evaluate { batch, reply }));
         }
     }
@@ -129,7 +127,7 @@ impl Backend for Service {
     }
 }
 
-/// Answers requests until nobody is left to ask.
+/// Answers requests until all clients are gone.
 fn serve(backend: &impl Backend, inbox: &Receiver<Request>, largest: usize) {
     while let Ok(first) = inbox.recv() {
         let (mut waiting, mut together) = (0, Vec::new());
@@ -170,7 +168,7 @@ fn answer(backend: &impl Backend, requests: Vec<Evaluate>, largest: usize) {
     }
 }
 
-/// A panic is the end of these requests, and not of those to come.
+/// Confines a panic to these requests.
 fn unpanicked<T>(ask: impl FnOnce() -> Result<T, BackendError>) -> Result<T, BackendError> {
     catch_unwind(AssertUnwindSafe(ask)).unwrap_or_else(|panic| {
         let message = panics::message(panic.as_ref()).to_owned();
@@ -178,8 +176,8 @@ fn unpanicked<T>(ask: impl FnOnce() -> Result<T, BackendError>) -> Result<T, Bac
     })
 }
 
-/// One answer for each request, computed in batches of at most `largest`
-/// positions regardless of who asked for them.
+/// Returns one answer per request, computed in batches of at most `largest` positions across
+/// requests.
 fn evaluate(
     backend: &impl Backend,
     requests: &[Evaluate],
@@ -279,7 +277,7 @@ mod tests {
         }
     }
 
-    /// Predicts a future for each position, or fails as another does.
+    /// Predicts a future for each position, or fails like another backend.
     struct Prophet(Moody);
 
     impl Backend for Prophet {

@@ -3,7 +3,7 @@
 use super::{Backend, BackendError, Batch, Evaluations, Properties, Value};
 use crate::encode::Encoder;
 
-/// Finds every position even and every move alike: `q` and `d` are 0 (half the
+/// Evaluates every position as even and every move as equally likely: `q` and `d` are 0 (half the
 /// games won, half lost), all logits 0.
 ///
 /// Only the cost of the search itself remains, so this backend measures it.
@@ -35,12 +35,12 @@ impl Backend for Uniform {
     }
 }
 
-/// Leaves that a search gathers in a large tree for a backend without a network:
-/// the more there are, the less threads that share it get in each other's way.
+/// Leaves that a search gathers in a large tree for a backend without a network: larger batches
+/// reduce contention between the threads that share it.
 const BATCH: usize = 1024;
 
-/// Properties of a backend that computes next to nothing: each thread may call
-/// it for itself.
+/// Returns the properties of a backend whose computation costs almost nothing: each thread may
+/// call it directly.
 pub(super) fn without_network(name: &str) -> Properties {
     Properties {
         name: name.to_owned(),

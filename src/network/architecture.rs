@@ -1,4 +1,4 @@
-//! The seam between families of networks and all who use them.
+//! The interface between network families and their users.
 
 use super::config::ArchitectureConfig;
 use super::exported::ExportedProgram;
@@ -10,7 +10,7 @@ use std::any::Any;
 use std::fmt::Debug;
 use tch::Tensor;
 
-/// The parts that all families share.
+/// The parts common to all families.
 #[derive(Debug)]
 pub struct Structure {
     /// The network's configuration.
@@ -22,7 +22,7 @@ pub struct Structure {
 }
 
 impl Structure {
-    /// A structure with the parameters that were collected.
+    /// Returns a structure with the collected parameters.
     pub(super) fn new(config: ArchitectureConfig, builder: Builder) -> Structure {
         let (parameters, size) = builder.finish();
         Structure {
@@ -33,28 +33,27 @@ impl Structure {
     }
 }
 
-/// The structure of a network of any family: all of it but its tensors, which are
+/// The structure of a network of any family: everything except its tensors, which are
 /// [`Weights`](super::Weights).
 ///
-/// Structure without tensors lets training keep all parameters in one flat
-/// vector, and lets an export run the same forward pass over the parameters of a
-/// TorchScript module. What the network reads and computes is each kind's own:
-/// see [`Evaluator`].
+/// Separating structure from tensors lets training keep all parameters in one flat vector, and
+/// lets an export run the same forward pass over the parameters of a TorchScript module. Inputs
+/// and outputs differ by kind: see [`Evaluator`].
 pub trait Architecture: Any + Debug + Send {
     /// Returns its configuration, parameters and size.
     fn structure(&self) -> &Structure;
 
-    /// The tensors besides the parameters that the forward pass reads, by name. They
-    /// keep their type, and in a network file they are buffers.
+    /// Returns the named tensors, other than parameters, that the forward pass reads. They keep
+    /// their dtype, and a network file stores them as buffers.
     fn constants(&self) -> Vec<(&str, &Tensor)>;
 
     /// Returns the program of its network file.
     fn exported(&self) -> ExportedProgram<'_>;
 
-    /// The same as what evaluates positions.
+    /// Returns it as an [`Evaluator`].
     ///
     /// # Errors
-    /// [`NotAnEvaluator`] if it does not.
+    /// [`NotAnEvaluator`] if it does not evaluate positions.
     fn into_evaluator(self: Box<Self>) -> Result<Box<dyn Evaluator>, NotAnEvaluator> {
         Err(NotAnEvaluator(self.config().family()))
     }
@@ -64,41 +63,41 @@ pub trait Architecture: Any + Debug + Send {
         self.structure().config.clone()
     }
 
-    /// Its parameters, in the order of its weights.
+    /// Returns its parameters, in the order of its weights.
     fn parameters(&self) -> &[Parameter] {
         &self.structure().parameters
     }
 
-    /// Its size.
+    /// Returns its size.
     fn size(&self) -> Size {
         self.structure().size
     }
 
-    /// Its constants as a network file keeps them.
+    /// Returns its constants as a network file stores them.
     fn buffers(&self) -> Vec<(String, Tensor)> {
         let constants = self.constants().into_iter();
         let named = |(name, tensor): (&str, &Tensor)| (name.to_owned(), tensor.shallow_clone());
         constants.map(named).collect()
     }
 
-    /// Fresh parameters, end to end in one f32 vector on the CPU; decided by
-    /// libtorch's seed alone.
+    /// Returns fresh parameters, concatenated into one f32 vector on the CPU. They depend only on
+    /// libtorch's seed.
     fn initial_weights(&self) -> Tensor {
         initialise(self.parameters())
     }
 }
 
-/// An architecture that evaluates positions, each by itself. It is what searches,
-/// explanations and exports need.
+/// An architecture that evaluates individual positions, as search, explanations and exports
+/// require.
 pub trait Evaluator: Architecture {
     /// Returns its inputs and outputs.
     fn interface(&self) -> Interface;
 
-    /// Returns whether it can compute an output, be it exported or for training only.
+    /// Returns whether it can compute an output, exported or for training only.
     fn has(&self, output: Output) -> bool;
 
-    /// Evaluates positions: those of the `wanted` outputs that it has, and maybe
-    /// others. `tap` collects what is inside.
+    /// Evaluates positions and returns at least those `wanted` outputs that it has. `tap`
+    /// collects intermediate tensors.
     fn forward(
         &self,
         weights: &Weights,
@@ -107,8 +106,8 @@ pub trait Evaluator: Architecture {
         tap: &Tap,
     ) -> Outputs;
 
-    /// Reads the outputs off the tokens of these positions, [B, 64, width]: those
-    /// after the last layer, or after an earlier one.
+    /// Computes the outputs from the tokens of these positions, [B, 64, width], after the last
+    /// layer or an earlier one.
     fn read(
         &self,
         weights: &Weights,
@@ -117,18 +116,18 @@ pub trait Evaluator: Architecture {
         wanted: OutputSet,
     ) -> Outputs;
 
-    /// Weights in which one attention head adds nothing to the tokens; `None` if there
-    /// is no such head. Layers and heads count from 0.
+    /// Returns weights in which one attention head adds nothing to the tokens, or `None` if that
+    /// head does not exist. Layers and heads count from 0.
     fn without_head(&self, _weights: &Weights, _layer: usize, _head: usize) -> Option<Weights> {
         None
     }
 }
 
-/// B positions, in one of the two ways that a forward pass reads them.
+/// B positions, in one of the two input forms of a forward pass.
 #[derive(Clone, Copy, Debug)]
 pub enum Positions<'a> {
-    /// Rows of words i64 [B, 104 + scalars], as [`crate::encode::Input`] lays them
-    /// out in the network's format; words beyond its scalars are not looked at.
+    /// Rows of words i64 [B, 104 + scalars], as [`crate::encode::Input`] lays them out in the
+    /// network's format; words beyond its scalars are ignored.
     Rows(&'a Tensor),
     /// The inputs that [`Interface::planes`] lists. If a Chessformer reads ratings, the mover's
     /// and the opponent's, f32 `[B]`, may follow.
@@ -151,17 +150,17 @@ pub struct Interface {
 }
 
 impl Interface {
-    /// Planes as Lc0 fills them in the network's format.
+    /// Returns the planes that Lc0 fills in the network's format.
     #[must_use]
     pub fn lc0_planes() -> Vec<(&'static str, Vec<i64>)> {
         vec![(PLANES, vec![112, 8, 8])]
     }
 }
 
-/// The name of the planes in ONNX: Lc0's.
+/// The ONNX name of the planes, as in Lc0.
 pub(crate) const PLANES: &str = "/input/planes";
 
-/// The family of a network that evaluates no single positions.
+/// The family of a network that does not evaluate single positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("networks of the family {0} do not evaluate single positions")]
 pub struct NotAnEvaluator(pub &'static str);

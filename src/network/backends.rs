@@ -1,8 +1,8 @@
-//! Backends over network files: loads the file that a user names, with what goes around it.
+//! Backends over network files: loads the user's file and adds a cache and a batching service.
 //!
-//! A network of a family known here plays as it [opens](open): by its family's own code,
-//! with weights packed for the processor's kernels. Its file's TorchScript runs on CUDA,
-//! and on the CPU where the family is not known here.
+//! A network of a known family [opens](open) to its family's own code, with weights packed for
+//! the processor's kernels. Its file's TorchScript runs on CUDA, and on the CPU if the family is
+//! unknown.
 
 #[cfg(feature = "torch")]
 pub mod doctor;

@@ -1,19 +1,18 @@
-//! From bitboards to numbers, inside a network.
+//! Conversion of bitboards to tensors inside a network.
 
 use tch::{Kind, Tensor};
 
-/// The constant that [`squares`] reads: u8 0…7.
+/// Returns the constant that [`squares`] reads: u8 0…7.
 pub(crate) fn shifts() -> Tensor {
     Tensor::from_slice(&[0u8, 1, 2, 3, 4, 5, 6, 7])
 }
 
-/// The squares of bitboards i64 [B, n], as zeros and ones [B, 64, n] in the type
-/// of `like`.
+/// Returns the squares of bitboards i64 [B, n] as zeros and ones [B, 64, n] in the dtype of
+/// `like`.
 ///
-/// A bitboard's byte r is rank r. Words are shifted to bytes and bytes to bits,
-/// because shifting words to bits at once moves eight times the memory (and
-/// looking at words as bytes cannot be traced). `shifts` is [`shifts`], a buffer
-/// of the network.
+/// Byte r of a bitboard is rank r. Words are shifted to bytes and bytes to bits, because shifting
+/// words directly to bits moves eight times the memory, and viewing words as bytes cannot be
+/// traced. `shifts` is [`shifts`], a network buffer.
 pub(crate) fn squares(bitboards: &Tensor, shifts: &Tensor, like: &Tensor) -> Tensor {
     let count = bitboards.size()[1];
     bitboards
@@ -29,7 +28,7 @@ pub(crate) fn squares(bitboards: &Tensor, shifts: &Tensor, like: &Tensor) -> Ten
         .transpose(1, 2)
 }
 
-/// Bitboards i64 [B, n] turned top to bottom: as the other side sees them. `shifts` as
+/// Returns bitboards i64 [B, n] flipped vertically, as the other side sees them. `shifts` as
 /// above.
 pub(crate) fn reversed(bitboards: &Tensor, shifts: &Tensor) -> Tensor {
     let shifts = shifts.to_kind(Kind::Int64) * 8;
@@ -37,7 +36,7 @@ pub(crate) fn reversed(bitboards: &Tensor, shifts: &Tensor) -> Tensor {
         .unsqueeze(2)
         .bitwise_right_shift(&shifts)
         .bitwise_and(0xff);
-    // Sums of bits apart wrap as they should.
+    // The sign bit wraps, so sums of disjoint bits are correct.
     bytes
         .bitwise_left_shift(&(56 - shifts))
         .sum_dim_intlist([2i64].as_slice(), false, Kind::Int64)

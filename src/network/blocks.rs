@@ -1,5 +1,5 @@
-//! Blocks over runs of tokens [B, T, width], of whatever the tokens stand for, and over
-//! the squares of several boards.
+//! Blocks over token sequences [B, T, width], whatever the tokens represent, and over the squares
+//! of several boards.
 
 mod adaln;
 mod attention;

@@ -48,8 +48,8 @@ use tch::{Device, Tensor};
 /// to move and the 50-move rule. With ratings it reads all.
 const UNRATED_SCALARS: usize = 6;
 
-/// Index tensors that the forward pass reads. They are no parameters: their
-/// type never changes, and in an exported network they are buffers.
+/// Index tensors that the forward pass reads. They are not parameters: their dtype never changes,
+/// and an exported network stores them as buffers.
 #[derive(Debug)]
 struct Constants {
     /// u8 0…7.
@@ -172,8 +172,8 @@ impl Chessformer {
         &self.config
     }
 
-    /// Tokens [B, 64, width] of features, and what attacks add to logits, by
-    /// operators that can be exported. `ratings` [B, 2] are those of the players.
+    /// Returns tokens [B, 64, width] of features and the attack bias of the logits, using
+    /// operators that can be exported. `ratings` [B, 2] are the players'.
     fn embed(
         &self,
         weights: &Weights,
@@ -192,8 +192,8 @@ impl Chessformer {
         (tokens, logits)
     }
 
-    /// The same of rows, with attacks from bitboards: where nothing is traced, and no
-    /// gradient flows to them.
+    /// Embeds rows, with attacks from bitboards; used when nothing is traced and the attacks need
+    /// no gradient.
     fn embed_rows(&self, weights: &Weights, rows: &Tensor) -> (Tensor, Option<AttackLogits>) {
         let attacks = self.constants.attacks.as_ref();
         let attacks = attacks.map(|_| BoardAttacks::of(rows));
@@ -220,8 +220,8 @@ impl Chessformer {
         (tokens, logits)
     }
 
-    /// Tokens [B, 64, width] of positions before the first layer, and what attacks add to
-    /// the logits of all layers.
+    /// Returns tokens [B, 64, width] of positions before the first layer, and the attack bias of
+    /// all layers' logits.
     pub(super) fn embedded(
         &self,
         weights: &Weights,
@@ -254,7 +254,7 @@ impl Chessformer {
         (tokens, attacks)
     }
 
-    /// Returns every layer's input about the boards besides their tokens.
+    /// Returns every layer's inputs about the boards other than their tokens.
     pub(super) fn board<'a>(&'a self, attacks: Option<&'a AttackLogits>) -> Board<'a> {
         Board {
             displacements: Some(&self.constants.displacements),
@@ -262,32 +262,31 @@ impl Chessformer {
         }
     }
 
-    /// Its layers.
+    /// Returns its layers.
     pub(super) fn layers(&self) -> &[EncoderLayer] {
         &self.layers
     }
 
-    /// Logits f32 [B, 1858] of the moves, off the tokens after the last layer.
+    /// Returns policy logits f32 [B, 1858] from the tokens after the last layer.
     pub(super) fn moves(&self, weights: &Weights, x: &Tensor) -> Tensor {
         let [moves] = dense_mish(weights, x, [&self.policy_embedding]);
         self.policy.forward(weights, &moves, &self.constants.policy)
     }
 
-    /// The players' ratings i64 [B, 2] in rows, if the network reads them.
+    /// Returns the players' ratings i64 [B, 2] in rows, if the network reads them.
     fn ratings(&self, rows: &Tensor) -> Option<Tensor> {
         let place = RATINGS as i64;
         self.config.elo.then(|| rows.narrow(1, place, 2))
     }
 
-    /// Tokens [B, 64, width] of positions after the last layer, which
-    /// [`Evaluator::read`] reads.
+    /// Returns tokens [B, 64, width] of positions after the last layer, for [`Evaluator::read`].
     pub(super) fn tokens(&self, weights: &Weights, positions: Positions, tap: &Tap) -> Tensor {
         let (tokens, attacks) = self.embedded(weights, positions, tap);
         let board = self.board(attacks.as_ref());
         encode(&self.layers, weights, tokens, board, tap)
     }
 
-    /// The `wanted` outputs, read off tokens [B, 64, width].
+    /// Returns the `wanted` outputs, computed from tokens [B, 64, width].
     pub(super) fn read_tokens(&self, weights: &Weights, x: &Tensor, wanted: OutputSet) -> Outputs {
         let mut outputs = Outputs::default();
         let policies = [
@@ -343,7 +342,7 @@ impl Chessformer {
         outputs
     }
 
-    /// The weights that generate the biases of attention in all layers, if GAB does.
+    /// Returns the weights that generate the attention biases of all layers, with GAB.
     pub(super) fn generator(&self) -> Option<Slot> {
         match &self.layers.first()?.attention.position {
             PositionEncoding::Gab(gab) => Some(gab.generator),
@@ -356,7 +355,7 @@ impl Chessformer {
         &self.constants.policy
     }
 
-    /// Returns whether its layers go through fused kernels.
+    /// Returns whether its layers use fused kernels.
     fn is_fused(&self, weights: &Weights) -> bool {
         let first = self.layers.first();
         first.is_some_and(|layer| layer.attention.is_fused(weights))
@@ -468,7 +467,7 @@ mod tests {
         model.forward(weights, positions, OutputSet::all(), &Tap::default())
     }
 
-    /// The planes as Lc0 defines them, computed square by square.
+    /// Computes Lc0's planes by definition, square by square.
     #[test]
     fn features_are_lc0s_planes() {
         let rows = rows();
@@ -584,7 +583,7 @@ mod tests {
             }
             start += parameter.count();
         }
-        // Far below zero a softplus is flat to the last bit.
+        // A softplus is exactly flat far below zero.
         let bias = bias.unwrap();
         let _ = flat.narrow(0, bias, 1).fill_(-1000.0);
         let flat = flat.set_requires_grad(true);

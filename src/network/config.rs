@@ -1,4 +1,4 @@
-//! Architectures as files and configurations state them, of all families.
+//! Architecture configurations of all families.
 
 use super::chessformer::config::ModelConfig;
 use super::diffusion::config::DiffusionConfig;
@@ -55,7 +55,7 @@ pub enum ArchitectureConfig {
 }
 
 impl ArchitectureConfig {
-    /// The name of the family, as network files state it.
+    /// Returns the name of the family, as in network files.
     #[must_use]
     pub fn family(&self) -> &'static str {
         match self {
@@ -70,7 +70,7 @@ impl ArchitectureConfig {
         }
     }
 
-    /// The number of layers, each with tensors of its own.
+    /// Returns the number of layers, each with its own tensors.
     pub(super) fn layers(&self) -> i64 {
         match self {
             ArchitectureConfig::Chessformer { model } => model.layers,

@@ -1,13 +1,13 @@
-//! A denoiser of futures: discrete diffusion over the boards and moves of the next plies,
-//! from which the move to play is read off (after DiffuSearch, Ye et al. 2025).
+//! A future denoiser: discrete diffusion over the boards and moves of the next plies, which guide
+//! the move to play (after DiffuSearch, Ye et al. 2025).
 //!
-//! The variables are the boards after each of the next H plies, 64 squares of 13 classes each from
-//! the side to move, and the moves between. Each may be masked, or noise. An evaluation predicts
-//! each variable, and for the present everything that evaluators output. So the move to play comes
-//! from the present, once the future is predicted.
+//! The variables are the boards after each of the next H plies, 64 squares of 13 classes each
+//! from the view of the side to move, and the moves between. Each may be masked or noisy. An
+//! evaluation predicts each variable, and all the usual evaluator outputs for the present. The
+//! move to play is read from the present after the future is predicted.
 //!
-//! It is a grid of boards and squares, grown from a Chessformer: all boards go through its
-//! layers. The published design, one sequence of tokens, was far slower to learn
+//! The network is a grid of boards and squares, grown from a Chessformer: all boards pass through
+//! its layers. The published design, one token sequence, learned far more slowly
 //! (bench/diffusion.md).
 
 mod candidates;
@@ -37,7 +37,7 @@ use futures::Constants;
 use grid::Grid;
 use tch::{Device, Kind, Tensor};
 
-/// The structure of a denoiser of futures.
+/// The structure of a future denoiser.
 #[derive(Debug)]
 pub struct Diffusion {
     config: DiffusionConfig,
@@ -46,8 +46,8 @@ pub struct Diffusion {
     constants: Constants,
 }
 
-/// The signs that turn values of future boards, each for its mover, to the view of the side that
-/// moves first, and back: −1 and 1 in turn, f32 `[plies]`.
+/// Returns the signs that convert values of future boards, each for its mover, to the view of the
+/// side that moves first, and back: alternately −1 and 1, f32 `[plies]`.
 pub fn of_first_mover(plies: i64, device: Device) -> Tensor {
     let plies = Tensor::arange(plies, (Kind::Float, device));
     plies.remainder(2.0) * 2.0 - 1.0
@@ -81,7 +81,7 @@ impl Diffusion {
         &self.config
     }
 
-    /// Futures of which nothing is known, of positions by their rows i64 [B, 104 + scalars].
+    /// Returns fully masked futures of positions by their rows i64 [B, 104 + scalars].
     #[must_use]
     pub fn unknown(&self, rows: &Tensor) -> Futures {
         self.constants.unknown(rows, self.config.horizon)
@@ -95,10 +95,9 @@ impl Diffusion {
         stays * (self.config.changed as f64).ln()
     }
 
-    /// One step of denoising: what is to be made of positions, by their rows i64
-    /// [B, 104 + scalars], when so much of their futures is known. Of the outputs those
-    /// that are `wanted`, of future boards their values if `with_values`. The futures may
-    /// have fewer plies than the horizon.
+    /// Runs one denoising step: predicts the futures of positions, given by their rows i64 [B,
+    /// 104 + scalars], from their known parts. Returns the `wanted` outputs, and the values of
+    /// future boards if `with_values`. The futures may have fewer plies than the horizon.
     #[must_use]
     pub fn denoise(
         &self,
@@ -136,7 +135,7 @@ impl Architecture for Diffusion {
     }
 }
 
-/// It evaluates the present with unknown futures, in a single step.
+/// Evaluates the present with fully masked futures, in a single step.
 impl Evaluator for Diffusion {
     fn interface(&self) -> Interface {
         self.grid.trunk.interface()
@@ -146,7 +145,7 @@ impl Evaluator for Diffusion {
         self.grid.trunk.has(output)
     }
 
-    /// Nothing inside is tapped: there are several boards.
+    /// Taps nothing inside, because there are several boards.
     fn forward(
         &self,
         weights: &Weights,

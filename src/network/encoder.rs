@@ -1,6 +1,5 @@
-//! The encoder over 64 tokens that all families of transformers share: layers of
-//! multi-head attention and of a feed-forward block, each normalised after its
-//! residual (post-LN).
+//! The encoder over 64 tokens common to all transformer families: layers of multi-head attention
+//! and a feed-forward block, each normalised after its residual (post-LN).
 
 mod attention;
 mod feed_forward;
@@ -23,8 +22,8 @@ pub(super) struct EncoderLayer {
     pub feed_forward: FeedForward,
 }
 
-/// Weights in which one head of one layer adds nothing to the tokens; `None` if there
-/// is no such head.
+/// Returns weights in which one head of one layer adds nothing to the tokens, or `None` if that
+/// head does not exist.
 pub(super) fn without_head(
     layers: &[EncoderLayer],
     weights: &Weights,
@@ -43,7 +42,7 @@ pub(super) fn without_head(
     Some(weights.with(output, tensor))
 }
 
-/// Tokens [B, 64, width] through all layers.
+/// Passes tokens [B, 64, width] through all layers.
 pub(super) fn encode(
     layers: &[EncoderLayer],
     weights: &Weights,
@@ -64,7 +63,7 @@ pub(super) fn encode(
 }
 
 impl EncoderLayer {
-    /// Tokens [B, 64, width] to tokens.
+    /// Applies the layer to tokens [B, 64, width].
     pub fn forward(&self, weights: &Weights, x: &Tensor, board: Board, tap: &Tap) -> Tensor {
         let x = self
             .attention

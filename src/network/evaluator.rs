@@ -1,4 +1,4 @@
-//! Shared parts of networks that evaluate positions: their exports, and their outputs in order.
+//! Common code of networks that evaluate positions: exports, and outputs in order.
 
 use super::architecture::{Evaluator, Interface, Positions};
 use super::bitboards;
@@ -67,14 +67,14 @@ pub(super) fn exported(network: &dyn Evaluator) -> ExportedProgram<'_> {
     }
 }
 
-/// The initial position in two rows.
+/// Returns the initial position in two rows.
 fn example(planes: &PlanesSpec) -> Tensor {
     let inputs = [Input::encode(&Game::default()); 2];
     let words = torch::words(&planes.scalars);
     torch::rows(&inputs, words.as_deref()).expect("two rows")
 }
 
-/// The exported outputs of a network.
+/// Returns the exported outputs of a network.
 pub(super) fn evaluate(
     network: &dyn Evaluator,
     weights: &Weights,
@@ -85,7 +85,7 @@ pub(super) fn evaluate(
     in_order(network, evaluated)
 }
 
-/// The exported outputs of a network, of all that it computed.
+/// Returns a network's exported outputs from all computed ones.
 pub(super) fn in_order(network: &dyn Evaluator, mut evaluated: Outputs) -> Vec<Tensor> {
     let outputs = network.interface().outputs.into_iter();
     let taken = outputs.map(|output| evaluated.take(output));

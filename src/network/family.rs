@@ -1,4 +1,4 @@
-//! From what files and configurations state to the structure of a network.
+//! Builds network structures from files and configurations.
 
 use super::architecture::Architecture;
 use super::chessformer::{Chessformer, ConfigError};
@@ -35,7 +35,7 @@ pub enum ArchitectureError {
     /// A Chessformer's sizes do not fit each other.
     #[error(transparent)]
     Chessformer(#[from] ConfigError),
-    /// The parts of a network of Lc0's do not fit each other.
+    /// The parts of an Lc0 network do not fit each other.
     #[error(transparent)]
     Lc0(#[from] Lc0ConfigError),
     /// The sizes of a Maia-3 network do not fit each other.
@@ -44,7 +44,7 @@ pub enum ArchitectureError {
     /// The sizes of a GPT do not fit each other.
     #[error(transparent)]
     Gpt(#[from] GptConfigError),
-    /// The sizes of a denoiser of futures do not fit each other.
+    /// The sizes of a future denoiser do not fit each other.
     #[error(transparent)]
     Diffusion(#[from] DiffusionConfigError),
     /// The sizes of a world model do not fit each other.

@@ -1,4 +1,4 @@
-//! Networks with their weights, and the network files that hold them.
+//! Networks with their weights, and the network files that store them.
 
 use super::architecture::{Architecture, Evaluator, NotAnEvaluator, Positions};
 use super::config::ArchitectureConfig;
@@ -19,26 +19,26 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use tch::{Device, Kind, Tensor};
 
-/// A network: its structure, its tensors, and what is known of it. Unless another kind
-/// is named, it evaluates positions.
+/// A network: structure, tensors and metadata. Unless another kind is named, it evaluates
+/// positions.
 #[derive(Debug)]
 pub struct Network<A: Architecture + ?Sized = dyn Evaluator> {
     /// Its structure.
     pub architecture: Box<A>,
     /// Its parameters, f32 on the CPU.
     pub weights: Weights,
-    /// Known facts about it.
+    /// Its name, licence and training record.
     pub about: About,
 }
 
-/// A network, by what can be played of it.
+/// A network, by its way of playing.
 #[derive(Debug)]
 pub enum Playable {
-    /// It evaluates positions.
+    /// Evaluates positions.
     Positions(Network),
-    /// It does so too, and looks ahead in imagination.
+    /// Evaluates positions and looks ahead in imagination.
     World(Network<World>),
-    /// It reads games, move by move.
+    /// Reads games, move by move.
     Moves(Network<Gpt>),
 }
 
@@ -58,37 +58,37 @@ pub struct About {
 /// Why tensors are not an architecture's weights.
 #[derive(Debug, thiserror::Error)]
 pub enum WeightsError {
-    /// A parameter is not there.
+    /// A parameter is missing.
     #[error("it has no parameter `{0}`")]
     Missing(String),
-    /// A parameter has another shape than the architecture asks for.
+    /// A parameter's shape differs from the architecture's.
     #[error("its parameter `{name}` has the shape {found:?} in place of {expected:?}")]
     Shape {
         /// The parameter.
         name: String,
         /// Its shape.
         found: Vec<i64>,
-        /// The shape that the architecture asks for.
+        /// The architecture's shape.
         expected: Vec<i64>,
     },
 }
 
-/// Why a network cannot be taken out of its file.
+/// Why a network cannot be loaded from its file.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The file cannot be used.
     #[error(transparent)]
     Network(#[from] NetworkError),
-    /// Its metadata state no architecture that is known here.
+    /// Its metadata state an unknown architecture.
     #[error("its architecture cannot be read: {0}")]
     Description(String),
     /// Its architecture does not fit together.
     #[error(transparent)]
     Architecture(#[from] ArchitectureError),
-    /// Its tensors are not those of its architecture.
+    /// Its tensors do not match its architecture.
     #[error(transparent)]
     Weights(#[from] WeightsError),
-    /// It is of a family that evaluates no positions.
+    /// Its family does not evaluate positions.
     #[error(transparent)]
     NotAnEvaluator(#[from] NotAnEvaluator),
 }
@@ -102,34 +102,34 @@ impl From<OpenError> for NetworkError {
     }
 }
 
-/// Sizes that files state are below this, so that they may be multiplied.
+/// Upper bound of sizes in files, so that their products do not overflow.
 const LARGEST_SIZE: u64 = 1 << 24;
 
-/// Takes a network that evaluates positions out of a network file. Nothing of the file
-/// runs; but files of version 1 of the contract may bring code as the policy says.
+/// Loads a network that evaluates positions from a network file, without running the file's code;
+/// but files of version 1 of the contract may contain code, subject to the policy.
 ///
 /// # Errors
-/// [`OpenError`] if the file is no network file, or of a family that is not known here
-/// or does something else.
+/// [`OpenError`] if the file is not a network file, or its family is unknown or does not evaluate
+/// positions.
 pub fn open(file: &[u8], policy: CodePolicy) -> Result<Network, OpenError> {
     let (metadata, tensors) = torch::contents(file, policy)?;
     Network::from_tensors(&metadata, tensors)
 }
 
-/// The same for a network of any family.
+/// Loads a network of any family.
 ///
 /// # Errors
-/// [`OpenError`] if the file is no network file, or not of a family known here.
+/// [`OpenError`] if the file is not a network file, or its family is unknown.
 pub fn open_any(file: &[u8], policy: CodePolicy) -> Result<Network<dyn Architecture>, OpenError> {
     let (metadata, tensors) = torch::contents(file, policy)?;
     any_from_tensors(&metadata, tensors)
 }
 
-/// The architecture that a network file states.
+/// Returns the architecture that a network file states.
 ///
 /// # Errors
-/// As for [`open`]; but of a file with metadata in a record of their own nothing
-/// else is read.
+/// As for [`open`], except that for a file whose metadata have their own record, nothing else is
+/// read.
 pub fn architecture(file: &[u8]) -> Result<ArchitectureConfig, OpenError> {
     match torch::metadata(file)? {
         Some(metadata) => described(&metadata.architecture),
@@ -137,7 +137,7 @@ pub fn architecture(file: &[u8]) -> Result<ArchitectureConfig, OpenError> {
     }
 }
 
-/// A network of any family from the metadata and the tensors of its file.
+/// Returns a network of any family from its file's metadata and tensors.
 fn any_from_tensors(
     metadata: &Metadata,
     tensors: impl IntoIterator<Item = (String, Tensor)>,
@@ -157,7 +157,7 @@ fn any_from_tensors(
 }
 
 impl<A: Architecture + ?Sized> Network<A> {
-    /// A network with parameters `flat`, f32 end to end.
+    /// Returns a network with parameters `flat`, concatenated f32.
     #[must_use]
     pub fn new(architecture: Box<A>, flat: &Tensor, about: About) -> Network<A> {
         let flat = flat.detach().to_device(Device::Cpu).to_kind(Kind::Float);
@@ -168,7 +168,7 @@ impl<A: Architecture + ?Sized> Network<A> {
         }
     }
 
-    /// Its parameters by name.
+    /// Returns its parameters by name.
     #[must_use]
     pub fn parameters(&self) -> Vec<(String, Tensor)> {
         let names = self.architecture.parameters().iter();
@@ -180,7 +180,7 @@ impl<A: Architecture + ?Sized> Network<A> {
     /// Writes the network as one TorchScript file, atomically. Returns the file's metadata.
     ///
     /// # Errors
-    /// [`ScriptError`] if libtorch or the file system refuse.
+    /// [`ScriptError`] if libtorch or the file system fail.
     pub fn write(&self, precision: ExportPrecision, path: &Path) -> Result<Metadata, ScriptError> {
         let ExportedProgram { encoder, methods } = self.architecture.exported();
         let metadata = self.metadata(precision, encoder, &methods);
@@ -192,7 +192,7 @@ impl<A: Architecture + ?Sized> Network<A> {
         script.write(metadata, precision, path)
     }
 
-    /// The metadata of its file, but for the hash.
+    /// Returns the metadata of its file, except the hash.
     fn metadata(
         &self,
         precision: ExportPrecision,
@@ -222,10 +222,10 @@ impl<A: Architecture + ?Sized> Network<A> {
 }
 
 impl Network<dyn Architecture> {
-    /// The same as one that evaluates positions.
+    /// Returns it as a network that evaluates positions.
     ///
     /// # Errors
-    /// [`NotAnEvaluator`] if it does not.
+    /// [`NotAnEvaluator`] if it does not evaluate positions.
     pub fn into_evaluator(self) -> Result<Network, NotAnEvaluator> {
         Ok(Network {
             architecture: self.architecture.into_evaluator()?,
@@ -234,7 +234,7 @@ impl Network<dyn Architecture> {
         })
     }
 
-    /// The same as one of a family; `None` if it is of another.
+    /// Returns it as a network of one family, or `None` if it is of another.
     #[must_use]
     pub fn downcast<A: Architecture>(self) -> Option<Network<A>> {
         let architecture: Box<dyn Any> = self.architecture;
@@ -247,7 +247,7 @@ impl Network<dyn Architecture> {
 }
 
 impl Playable {
-    /// A network from the metadata and the tensors of its file.
+    /// Returns a network from its file's metadata and tensors.
     ///
     /// # Errors
     /// [`OpenError`] if they do not fit each other.
@@ -266,12 +266,12 @@ impl Playable {
 }
 
 impl Network<dyn Architecture> {
-    /// The same as one that evaluates positions, with the outputs that its file names.
+    /// Returns it as a network that evaluates positions, with the outputs that its file names.
     fn evaluating(self, metadata: &Metadata) -> Result<Network, OpenError> {
         let network = self.into_evaluator()?;
         let outputs = network.architecture.interface().outputs;
         let named: Vec<&str> = metadata.outputs().collect();
-        // Files of earlier versions may end with one that no player reads.
+        // Files of earlier versions may end with an output that no player reads.
         let named = named.strip_suffix(&["policy_optimistic"]).unwrap_or(&named);
         if !outputs
             .iter()
@@ -286,7 +286,7 @@ impl Network<dyn Architecture> {
 }
 
 impl Network {
-    /// A network from the metadata and the tensors of its file.
+    /// Returns a network from its file's metadata and tensors.
     ///
     /// # Errors
     /// [`OpenError`] if they do not fit each other.
@@ -297,15 +297,14 @@ impl Network {
         any_from_tensors(metadata, tensors)?.evaluating(metadata)
     }
 
-    /// Its structure as that of a family, if it is of that family.
+    /// Returns its structure as that of a family, if it is of that family.
     #[must_use]
     pub fn downcast<T: Architecture>(&self) -> Option<&T> {
         let architecture: &dyn Any = &*self.architecture;
         architecture.downcast_ref()
     }
 
-    /// Evaluates positions: the outputs of
-    /// [`Interface::outputs`](super::Interface::outputs), in order.
+    /// Evaluates positions; returns [`Interface::outputs`](super::Interface::outputs), in order.
     #[must_use]
     pub fn forward(&self, positions: Positions) -> Vec<Tensor> {
         evaluate(&*self.architecture, &self.weights, positions)
@@ -325,7 +324,7 @@ impl About {
     }
 }
 
-/// The architecture that metadata state.
+/// Returns the architecture that metadata state.
 pub(crate) fn described(architecture: &Value) -> Result<ArchitectureConfig, OpenError> {
     if !is_plausible(&architecture["model"]) {
         let what = "its sizes are out of bounds";
@@ -335,7 +334,7 @@ pub(crate) fn described(architecture: &Value) -> Result<ArchitectureConfig, Open
         .map_err(|error| OpenError::Description(error.to_string()))
 }
 
-/// Returns whether all numbers are sizes that may be multiplied.
+/// Returns whether all numbers are plausible sizes, whose products do not overflow.
 fn is_plausible(value: &Value) -> bool {
     match value {
         Value::Number(number) => number.as_u64().is_some_and(|n| n < LARGEST_SIZE),
@@ -346,7 +345,7 @@ fn is_plausible(value: &Value) -> bool {
 }
 
 impl Weights {
-    /// Weights of `parameters` out of tensors in any order, with others among them;
+    /// Selects the weights of `parameters` from tensors in any order, which may include others;
     /// f32 on the CPU.
     ///
     /// # Errors
@@ -374,9 +373,8 @@ impl Weights {
     }
 }
 
-/// The same tensor in the order of memory that libtorch computes with best:
-/// kernels of convolutions with their channels last, so that it need not turn them
-/// at every evaluation.
+/// Returns the tensor in libtorch's preferred memory layout: convolution kernels channels-last,
+/// which avoids a conversion at every evaluation.
 fn laid_out(tensor: &Tensor) -> Tensor {
     match tensor.dim() {
         4 => tensor
@@ -415,11 +413,11 @@ mod tests {
         }
     }
 
-    /// A network with fresh weights.
+    /// Returns a network with fresh weights.
     fn fresh(model: Chessformer) -> Network {
         tch::manual_seed(7);
         let flat = model.initial_weights();
-        // The vectors of ratings start at zero.
+        // The rating vectors start at zero.
         let flat = &flat + flat.randn_like() * 0.02;
         let about = About {
             name: "test".to_owned(),
@@ -430,7 +428,7 @@ mod tests {
         Network::new(Box::new(model), &flat, about)
     }
 
-    /// Positions along a game, i64 [count, WIDTH].
+    /// Returns positions along a game, i64 [count, WIDTH].
     fn rows(count: usize) -> Tensor {
         let mut game = Game::default();
         let mut words: Vec<i64> = Vec::new();

@@ -1,5 +1,5 @@
-//! Networks that are played: their weights no longer change, so that what follows from
-//! weights alone is computed once, and blocks have their weights packed for kernels.
+//! Networks frozen for play: because weights no longer change, values derived from them are
+//! computed once, and blocks pack their weights for kernels.
 
 use super::architecture::{Architecture, Evaluator, Positions};
 use super::diffusion::Diffusion;
@@ -11,9 +11,8 @@ use crate::torch::{self, ComputeType, Inference, Program, TorchError};
 use std::any::Any;
 use tch::{Device, Tensor};
 
-/// A network to be played in certain dtype. It computes what [`Network::forward`] does,
-/// but for rounding, and has no gradient. One that predicts futures does so in several
-/// steps.
+/// A network frozen to play in a dtype. It computes [`Network::forward`] up to rounding, without
+/// gradients. A network that predicts futures does so in several steps.
 #[derive(Debug)]
 pub struct FrozenNetwork {
     architecture: Box<dyn Evaluator>,
@@ -21,12 +20,12 @@ pub struct FrozenNetwork {
     decoding: Decoding,
 }
 
-// SAFETY: several threads only read its tensors, whose reference counts are atomic;
-// what is made of them lies behind a lock.
+// SAFETY: threads only read its tensors, whose reference counts are atomic; derived values are
+// behind a lock.
 unsafe impl Sync for FrozenNetwork {}
 
 impl<A: Architecture + ?Sized> Network<A> {
-    /// The network in these dtype, ready to be played on the processor.
+    /// Freezes the network in this dtype, ready to play on the processor.
     ///
     /// # Errors
     /// As [`Network::freeze_on`].
@@ -34,10 +33,10 @@ impl<A: Architecture + ?Sized> Network<A> {
         self.freeze_on(Device::Cpu, dtype.into(), Decoding::default())
     }
 
-    /// The same on a device, where futures are predicted in this way.
+    /// Freezes the network on a device, with this decoding of futures.
     ///
     /// # Errors
-    /// [`OpenError`] if it evaluates no positions.
+    /// [`OpenError`] if it does not evaluate positions.
     pub fn freeze_on(
         &self,
         device: Device,
@@ -54,7 +53,7 @@ impl<A: Architecture + ?Sized> Network<A> {
 }
 
 impl Network {
-    /// The same on the processor of a network that nobody else needs.
+    /// Freezes the network on the processor, consuming it.
     pub(crate) fn into_frozen(self, dtype: ComputeType, decoding: Decoding) -> FrozenNetwork {
         FrozenNetwork {
             weights: self.weights.frozen(dtype, Device::Cpu),

@@ -1,9 +1,8 @@
-//! A GPT over moves: it reads a game as its moves, and says which comes next and how the
-//! game will end.
+//! The move-token GPT: it reads a game as its moves, and predicts the next move and the result.
 //!
-//! A decoder-only transformer with norms before its blocks (GPT-2; with root mean square
-//! norms, rotations and gates as LLaMA). Players' ratings are two interpolated vectors each,
-//! as Allie has them (Zhang et al. 2024), and the result can be asked for.
+//! A decoder-only transformer with pre-norm blocks (GPT-2; with root-mean-square norms, rotary
+//! embeddings and gates as in LLaMA). Each player's rating interpolates between two vectors, as
+//! in Allie (Zhang et al. 2024), and a result can be requested.
 
 pub mod config;
 mod decoder;
@@ -29,10 +28,10 @@ use tch::{Device, Kind, Tensor};
 
 /// Epsilon of the norms: PyTorch's default for centred ones.
 const NORM_EPSILON: f64 = 1e-5;
-/// Standard deviation of the embeddings of positions at the start, as in GPT-2.
+/// Initial standard deviation of the position embeddings, as in GPT-2.
 const POSITION_DEVIATION: f64 = 0.02;
 
-/// The structure of a GPT over moves.
+/// The structure of a move-token GPT.
 #[derive(Debug)]
 pub struct Gpt {
     config: GptConfig,
@@ -55,7 +54,7 @@ enum Positions {
     Learned(Slot),
 }
 
-/// Adds attention, then a feed-forward network, each of normed tokens.
+/// Adds attention, then a feed-forward network, each on normalised tokens.
 #[derive(Debug)]
 struct Layer {
     attention_norm: Norm,
@@ -64,39 +63,39 @@ struct Layer {
     mlp: Mlp,
 }
 
-/// B rows of T tokens as a network reads them.
+/// B rows of T tokens, the network's input.
 #[derive(Debug)]
 pub struct Sequences {
     /// Tokens, i64 [B, T].
     pub tokens: Tensor,
-    /// Each token's place in its game from 0, i64 [B, T].
+    /// Each token's index in its game from 0, i64 [B, T].
     pub positions: Tensor,
     /// Ratings of White and Black, 0 where unknown, f32 [B, T, 2] or [B, 1, 2].
     pub ratings: Tensor,
     /// The requested result: 0 any, 1 White wins, 2 a draw, 3 Black wins; i64 [B, T] or [B, 1].
     pub results: Tensor,
-    /// Tokens of padding before each row's game, i64 `[B]`, those in a cache included.
+    /// Tokens of padding before each row's game, i64 `[B]`, including cached ones.
     pub padding: Option<Tensor>,
 }
 
-/// Predicts the token that follows each one.
+/// Predictions after each token.
 #[derive(Debug)]
 pub struct Next {
     /// Logits of the next token, [B, T, vocabulary].
     pub tokens: Tensor,
-    /// Logits of how the game ends, [B, T, 3]: White wins, a draw, Black wins.
+    /// Logits of the result, [B, T, 3]: White wins, a draw, Black wins.
     pub outcome: Option<Tensor>,
 }
 
 impl Sequences {
-    /// Rows that hold one game each from its start, without filling: tokens i64 [B, T],
-    /// nothing known of players and result.
+    /// Returns rows that hold one game each from its start, without padding: tokens i64 [B, T],
+    /// unknown players and result.
     #[must_use]
     pub fn of_tokens(tokens: Tensor) -> Sequences {
         let device = tokens.device();
         let rows = tokens.size()[0];
         Sequences {
-            // Counted, so that a trace does so for games of any length.
+            // Computed, not a constant, so that a trace works for games of any length.
             positions: tokens.ones_like().cumsum(1, Kind::Int64) - 1,
             ratings: Tensor::zeros([rows, 1, 2], (Kind::Float, device)),
             results: Tensor::zeros([rows, 1], (Kind::Int64, device)),
@@ -144,7 +143,7 @@ impl Gpt {
         let outcome = config
             .outcome
             .then(|| builder.linear("outcome", dense(3), Part::Other));
-        // Not counted, for play does not compute it.
+        // Not counted, because play does not compute it.
         let classes = 64 * SQUARE_CLASSES as i64;
         let uncounted = |dense| Dense { rows: 0, ..dense };
         let board = config
@@ -183,14 +182,14 @@ impl Gpt {
         }
     }
 
-    /// Its tokens.
+    /// Returns its tokens.
     #[must_use]
     pub fn vocabulary(&self) -> &Arc<Vocabulary> {
         &self.vocabulary
     }
 
-    /// A cache for a number of games, of the type and on the device of `weights`, with initial
-    /// room for `tokens`.
+    /// Returns a cache for this number of games, with the dtype and device of `weights` and
+    /// initial room for `tokens`.
     #[must_use]
     pub fn cache(&self, weights: &Weights, games: i64, tokens: i64) -> KvCache {
         let GptConfig { heads, width, .. } = self.config;
@@ -214,7 +213,7 @@ impl Gpt {
         self.read(weights, &self.tokens.table(weights), sequences, past)
     }
 
-    /// The same with the vectors of all tokens at hand.
+    /// Computes the features from precomputed token vectors.
     fn read(
         &self,
         weights: &Weights,
@@ -241,7 +240,7 @@ impl Gpt {
         self.norm.forward(weights, &x)
     }
 
-    /// Tokens [B, T, width] before the first layer, and how their places turn them.
+    /// Returns the tokens [B, T, width] before the first layer, and their rotations.
     fn embed(
         &self,
         weights: &Weights,
@@ -294,8 +293,8 @@ impl Gpt {
         }
     }
 
-    /// Logits [B, T, 64, classes] of what stands on each square, a1 first, after tokens
-    /// with these features, as White sees it; of networks that learned it.
+    /// Returns logits [B, T, 64, classes] of each square's content, a1 first, in White's view,
+    /// after tokens with these features, if the network has a board head.
     #[must_use]
     pub fn board(&self, weights: &Weights, features: &Tensor) -> Option<Tensor> {
         let board = self.board.as_ref()?.forward(weights, features);
@@ -306,7 +305,8 @@ impl Gpt {
 impl Layer {
     fn build(builder: &mut Builder, config: &GptConfig) -> Layer {
         let sizes = [config.width, config.feed_forward];
-        // As many blocks add to a token: together they start no larger than one.
+        // Two blocks per layer add to a token: scaled so that together they start no larger than
+        // one.
         let gain = 1.0 / (2.0 * config.layers as f64).sqrt();
         Layer {
             attention_norm: norm(builder, "attention_norm", config),
@@ -338,9 +338,9 @@ impl Layer {
     }
 }
 
-/// The tokens that each of `new` ones sees after `earlier` ones and this much padding, i64 `[B]`:
-/// itself and the earlier ones of its game, bool [B or 1, 1, new, all]. Padding sees itself, since
-/// attention to nothing is NaN.
+/// Returns the attention mask of `new` tokens after `earlier` ones and this much padding, i64
+/// `[B]`: each sees itself and the earlier ones of its game, bool [B or 1, 1, new, all]. Padding
+/// sees itself, since attention to nothing is NaN.
 fn seen(padding: Option<&Tensor>, [earlier, new]: [i64; 2], device: Device) -> Tensor {
     let columns = |from: i64| Tensor::arange_start(from, earlier + new, (Kind::Int64, device));
     let [places, columns] = [

@@ -1,4 +1,4 @@
-//! The layers that everything is made of.
+//! Basic layers.
 
 use super::parameters::{Builder, Dense, Initial, Slot, Weights};
 use super::size::Part;
@@ -18,7 +18,7 @@ impl Linear {
         x.linear(&weights[self.weight], self.bias.map(|bias| &weights[bias]))
     }
 
-    /// The layer, which has a bias, for a fused operator.
+    /// Returns the layer, which has a bias, for a fused operator.
     pub fn fused<'a>(&self, weights: &'a Weights) -> fused::Dense<'a> {
         fused::Dense {
             weight: &weights[self.weight],
@@ -26,14 +26,14 @@ impl Linear {
         }
     }
 
-    /// The output times `gain`, at the price of scaling the weights: they are
-    /// far smaller than the activations.
+    /// Returns the output times `gain`. It scales the weights, which are far smaller than the
+    /// activations.
     pub fn forward_scaled(&self, weights: &Weights, x: &Tensor, gain: f64) -> Tensor {
         let (weight, bias) = self.scaled(weights, gain);
         x.linear(&weight, bias.as_ref())
     }
 
-    /// Weight and bias times `gain`.
+    /// Returns weight and bias times `gain`.
     pub fn scaled(&self, weights: &Weights, gain: f64) -> (Tensor, Option<Tensor>) {
         let scaled = |slot: Slot| match gain == 1.0 {
             true => weights[slot].shallow_clone(),
@@ -43,7 +43,7 @@ impl Linear {
     }
 }
 
-/// Mish of what each layer makes of the same tokens [B, 64, width].
+/// Applies each layer and mish to the same tokens [B, 64, width].
 pub(super) fn dense_mish<const N: usize>(
     weights: &Weights,
     x: &Tensor,
@@ -57,7 +57,7 @@ pub(super) fn dense_mish<const N: usize>(
     if weights.are_packed() && has_kernel() {
         let dense = fused::DenseLayers(layers.map(|layer| layer.fused(weights)));
         let pack = |int8| dense.pack(int8);
-        // A layer may also be computed without the others.
+        // A layer may also be computed alone.
         let what = if N == 1 { "single dense" } else { "dense" };
         if let Some(packed) = weights.packed(what, layers[0].weight, width, pack) {
             return dense.infer_mish(x, &packed.weights, packed.int8);
@@ -104,13 +104,13 @@ impl Norm {
         }
     }
 
-    /// Weight and bias of a centred norm, for a fused operator.
+    /// Returns weight and bias of a centred norm, for a fused operator.
     pub fn centred<'a>(&self, weights: &'a Weights) -> (&'a Tensor, &'a Tensor) {
         let bias = self.bias.expect("centred norms have biases");
         (&weights[self.weight], &weights[bias])
     }
 
-    /// The norm at the end of a fused block whose output is scaled by `gain`.
+    /// Returns the norm at the end of a fused block whose output is scaled by `gain`.
     pub fn fused<'a>(&self, weights: &'a Weights, gain: f64) -> fused::NormEnd<'a> {
         fused::NormEnd {
             gain,
@@ -147,7 +147,7 @@ impl Builder {
         })
     }
 
-    /// Adds a dense layer without bias that at the start changes nothing.
+    /// Adds a dense layer without bias that starts as the identity.
     pub fn identity(&mut self, name: &str, width: i64) -> Linear {
         let identity = (0..width * width).map(|at| f32::from(u8::from(at % (width + 1) == 0)));
         let identity = Initial::Around(identity.collect(), 0.0);
@@ -157,14 +157,13 @@ impl Builder {
         })
     }
 
-    /// Adds a norm over the last `width` features, with a bias where `centred`.
+    /// Adds a norm over the last `width` features, with a bias if `centred`.
     pub fn norm(&mut self, name: &str, width: i64, centred: bool, epsilon: f64) -> Norm {
         let bias = centred.then_some(Initial::Zeros);
         self.norm_from(name, width, epsilon, Initial::Ones, bias)
     }
 
-    /// Adds a norm whose weight and bias start as said; without bias it does
-    /// not centre.
+    /// Adds a norm with these initial weight and bias; without bias it does not centre.
     pub fn norm_from(
         &mut self,
         name: &str,
@@ -209,7 +208,7 @@ pub enum Activation {
     Swish,
     /// The square of ReLU.
     Relu2,
-    /// With the error function, not its approximation.
+    /// With the exact error function, not its approximation.
     Gelu,
 }
 

@@ -1,8 +1,7 @@
-//! Lc0's networks: residual towers with squeeze and excitation, attention bodies
-//! from T1 to BT4, and their heads.
+//! Lc0's networks: residual towers with squeeze and excitation, attention bodies from T1 to BT4,
+//! and their heads.
 //!
-//! Semantics are those that Lc0 0.33 evaluates, in its BLAS backend and its
-//! converter to ONNX.
+//! Semantics follow Lc0 0.33's BLAS backend and ONNX converter.
 
 mod body;
 pub(super) mod choice;
@@ -51,15 +50,15 @@ pub struct Lc0 {
     heads: Heads,
 }
 
-/// Tensors that the forward pass reads besides the parameters.
+/// Tensors other than parameters that the forward pass reads.
 #[derive(Debug)]
 struct Constants {
     /// u8 0…7.
     shifts: Tensor,
-    /// i64 [1858]: where each policy entry stands among the logits of a policy
-    /// by convolution or by attention.
+    /// i64 [1858]: the index of each policy entry among the logits of a convolutional or
+    /// attention policy.
     policy: Option<Tensor>,
-    /// f32 [64, 64]: for each square, which others a queen or a knight reaches.
+    /// f32 [64, 64]: for each square, the squares that a queen or a knight reaches.
     reach: Option<Tensor>,
 }
 
@@ -83,8 +82,8 @@ impl Constants {
     }
 }
 
-/// Lc0's position encoding: −1 on the square itself, 1 where a queen or a
-/// knight reaches, 0 elsewhere. The pairs are those of the policy.
+/// Returns Lc0's position encoding: −1 on the square itself, 1 where a queen or a knight reaches,
+/// 0 elsewhere. The pairs are those of the policy.
 fn reach() -> Tensor {
     let mut values = [[0f32; 64]; 64];
     for (from, to, _) in (0..POLICY_SIZE).filter_map(from_square_to_square) {
@@ -97,12 +96,11 @@ fn reach() -> Tensor {
 }
 
 impl Lc0 {
-    /// Builds the structure that `config` describes, played with the heads of
-    /// `choice`, for weights on `device`.
+    /// Builds the structure that `config` describes, played with the heads of `choice`, for
+    /// weights on `device`.
     ///
     /// # Errors
-    /// [`Lc0ConfigError`] if its parts do not fit each other, or it has no such
-    /// heads.
+    /// [`Lc0ConfigError`] if its parts do not fit each other, or it lacks these heads.
     pub fn new(
         config: &Lc0Config,
         choice: HeadChoice,
@@ -143,7 +141,7 @@ impl Lc0 {
 }
 
 impl Lc0Config {
-    /// The size of such a network; of several policies, only the first counts.
+    /// Returns the size of such a network; of several policies, only the first counts.
     ///
     /// # Errors
     /// [`Lc0ConfigError`] if its parts do not fit each other.

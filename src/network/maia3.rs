@@ -1,19 +1,16 @@
-//! Maia-3: networks that choose moves as people of a given rating do.
+//! Maia-3: networks that predict the moves of people with a given rating.
 //!
-//! They are Chessformers of the Computational Social Science Lab in Toronto
-//! (Monroe, Eilender, Chalmers, Tang and Anderson, "Chessformer: A Unified
-//! Architecture for Chess Modeling", 2026), published as PyTorch checkpoints of
-//! about 3, 5, 23 and 79 million parameters. How they are evaluated follows the
-//! program published with them (CSSLab/maia3).
+//! They are Chessformers of the Computational Social Science Lab in Toronto (Monroe, Eilender,
+//! Chalmers, Tang and Anderson, "Chessformer: A Unified Architecture for Chess Modeling", 2026),
+//! published as PyTorch checkpoints of about 3, 5, 23 and 79 million parameters. Evaluation
+//! follows the program published with them (CSSLab/maia3).
 //!
-//! They read the last eight positions, each from the view of its own mover, and
-//! the ratings of both players. Castling rights, en passant, repetitions and
-//! the 50-move rule are unknown to them.
+//! They read the last eight positions, each from its mover's view, and the ratings of both
+//! players. They do not read castling rights, en passant, repetitions or the 50-move rule.
 //!
-//! Their third head, besides the moves and the result, guesses how long a person
-//! would think about the position (in units of 100 s). A search has no use for
-//! that: the head's parameters are kept, so that nothing of a checkpoint is
-//! lost, but it is not evaluated.
+//! Their third head, after moves and result, predicts how long a person would think about the
+//! position (in units of 100 s). Search does not use it: the head's parameters are kept, so that
+//! a checkpoint loses nothing, but it is not evaluated.
 
 pub(super) mod config;
 mod policy;
@@ -42,27 +39,25 @@ use config::PROMOTIONS;
 use policy::Translation;
 use tch::{Device, Kind, Tensor};
 
-/// The rating at which the first of the two embeddings is all that counts; at 0
-/// it is the second. Ratings beyond are brought back to it.
+/// The rating at which only the first of the two embeddings counts; at 0 only the second does.
+/// Higher ratings are clamped.
 const HIGHEST_RATING: i64 = 5000;
 
-/// Epsilon of the norms: PyTorch's defaults for centred norms and for root mean squares, the
+/// Epsilon of the norms: PyTorch's defaults for centred norms and for root-mean-square norms, the
 /// latter in f32.
 const NORM_EPSILON: f64 = 1e-5;
 const RMS_EPSILON: f64 = f32::EPSILON as f64;
 
-/// The words of a row that are not bitboards, in their order.
+/// The words of a row after its bitboards, in order.
 const SCALARS: [&str; 2] = ["self_elo", "opponent_elo"];
 
-/// The structure of a Maia-3 network. Its parameters have the names of published
-/// checkpoints.
+/// The structure of a Maia-3 network. Its parameters are named as in the published checkpoints.
 #[derive(Debug)]
 pub struct Maia3 {
     config: Maia3Config,
     structure: Structure,
     constants: Constants,
-    /// Embeddings of ratings. The names are as in the checkpoints: `low` is what a
-    /// high rating is worth.
+    /// Rating embeddings, named as in the checkpoints: `low` is the one that high ratings select.
     rating_low: Slot,
     rating_high: Slot,
     project: Linear,
@@ -76,19 +71,19 @@ pub struct Maia3 {
     promotion: Linear,
 }
 
-/// Tensors that the forward pass reads besides the parameters.
+/// Tensors other than parameters that the forward pass reads.
 #[derive(Debug)]
 struct Constants {
     /// u8 0…7.
     shifts: Tensor,
-    /// i64 [12 · history]: the words of a row that are planes, in Maia-3's order.
+    /// i64 [12 · history]: the indices of a row's plane words, in Maia-3's order.
     planes: Tensor,
     translation: Translation,
 }
 
 impl Constants {
     fn new(config: &Maia3Config, device: Device) -> Constants {
-        // Rows begin with the newest board, Maia-3 with the oldest.
+        // Rows start with the newest board, Maia-3 with the oldest.
         let planes: Vec<i64> = (0..config.history)
             .rev()
             .flat_map(|age| (0..PIECES).map(move |piece| age * PLANES_PER_BOARD as i64 + piece))
@@ -132,7 +127,7 @@ impl Maia3 {
         let value_hidden = Dense::per_board(width, hidden);
         let value_hidden = builder.linear("fc_value_hid", value_hidden, Part::Other);
         let value = builder.linear("fc_value", Dense::per_board(hidden, 3), Part::Other);
-        // Of the head that is not evaluated.
+        // The head that is not evaluated.
         let unused = |input, output| Dense {
             rows: 0,
             ..Dense::per_board(input, output)
@@ -175,13 +170,13 @@ impl Maia3 {
         &self.config
     }
 
-    /// Tokens [B, 64, width] from the pieces on the squares [B, 64, 12 · history]
-    /// and the players' ratings [B, 2].
+    /// Returns tokens [B, 64, width] from the pieces on the squares [B, 64, 12 · history] and the
+    /// players' ratings [B, 2].
     fn tokens(&self, weights: &Weights, squares: &Tensor, ratings: &Tensor) -> Tensor {
         let planes = self.config.planes();
         let weight = &weights[self.project.weight];
         let players = [0, 1].map(|player| self.rating(weights, &ratings.narrow(1, player, 1)));
-        // The players are the same on every square: they are projected once.
+        // The players are the same on every square, so they are projected once.
         let players = Tensor::cat(&players, 1).linear(
             &weight.narrow(1, planes, 2 * self.config.rating),
             self.project.bias.map(|bias| &weights[bias]),
@@ -190,7 +185,7 @@ impl Maia3 {
         squares + players.unsqueeze(1)
     }
 
-    /// The embedding [B, rating] of ratings [B, 1].
+    /// Returns the embedding [B, rating] of ratings [B, 1].
     fn rating(&self, weights: &Weights, ratings: &Tensor) -> Tensor {
         let (low, high) = (&weights[self.rating_low], &weights[self.rating_high]);
         let share = ratings.clamp(0, HIGHEST_RATING).to_kind(Kind::Float) / HIGHEST_RATING as f64;
@@ -198,7 +193,7 @@ impl Maia3 {
         &share * low + (1.0 - &share) * high
     }
 
-    /// Logits of Maia-3's own moves, [B, 4352].
+    /// Returns logits of Maia-3's own moves, [B, 4352].
     fn moves(&self, weights: &Weights, x: &Tensor) -> Tensor {
         let root = (self.config.hidden as f64).sqrt();
         let from = self.square_from.forward(weights, x);
@@ -211,10 +206,10 @@ impl Maia3 {
     }
 }
 
-/// The projection of a square's pieces and of the players' ratings to a token.
+/// Builds the projection of a square's pieces and of the players' ratings to a token.
 fn build_projection(builder: &mut Builder, config: &Maia3Config) -> Linear {
     let (planes, ratings, width) = (config.planes(), 2 * config.rating, config.width);
-    // Pieces are projected for each square, ratings once.
+    // Pieces are projected on each square, ratings once.
     builder.count_macs((64 * planes + ratings) * width);
     let dense = Dense {
         rows: 0,
@@ -319,7 +314,7 @@ impl Evaluator for Maia3 {
             format: InputFormat::Maia3.number(),
             scalars: SCALARS.to_vec(),
             outputs: vec![Output::Policy, Output::Wdl],
-            // The bitboards of a row bit by bit.
+            // The bitboards of a row, bit by bit.
             planes: vec![
                 (PLANES, vec![BOARDS as i64, 8, 8]),
                 (SCALARS[0], vec![]),

@@ -1,8 +1,8 @@
-//! The mean of several networks' weights, as one network.
+//! Averages the weights of several networks.
 //!
-//! Networks that branched off one run lie close enough together that the mean of their
-//! weights is a network as good as they are, or better (Wortsman et al., "Model soups",
-//! 2022). Of networks that began apart it is noise.
+//! Branches of one run are close enough that the mean of their weights is as good a network as
+//! they are, or better (Wortsman et al., "Model soups", 2022). The mean of networks with
+//! different initializations is noise.
 
 use super::file::Network;
 use super::parameters::Weights;
@@ -11,24 +11,24 @@ use serde_json::{Value, json};
 use std::fmt::Display;
 use tch::{Kind, Tensor};
 
-/// A network that is merged with others.
+/// A network to merge with others.
 #[derive(Debug)]
 pub struct Part {
     /// Its name in errors: the file.
     pub source: String,
     /// The network.
     pub network: Network,
-    /// Its share in the mean, in proportion to the others' weights.
+    /// Its relative weight in the mean.
     pub weight: f64,
 }
 
 /// Why networks cannot be merged.
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub enum MergeError {
-    /// A weight that is negative, infinite or no number: of which part.
+    /// A weight is negative, infinite or NaN: the part and the weight.
     #[error("the weight of {0} is {1}: a share is 0 or more")]
     Weight(String, f64),
-    /// All weights are zero, or there is no network.
+    /// All weights are zero, or there are no networks.
     #[error("the weights add up to {0}: at least one must be above 0")]
     Sum(f64),
     /// Two networks differ in a property that must be equal.
@@ -45,18 +45,17 @@ pub enum MergeError {
         /// Its value in the first.
         expected: String,
     },
-    /// A parameter is infinite or no number: of which part, and its name.
+    /// A parameter is infinite or NaN: the part and the parameter's name.
     #[error("{0} cannot be merged: its parameter `{1}` is not finite")]
     NotFinite(String, String),
 }
 
-/// The network `name` whose weights are the mean of those of the parts, which are of one
-/// architecture, rank moves by the same output and have the same licence. What each was
-/// trained on is kept. It has seen as many samples as the one that saw most, since networks
-/// that can be merged began as one.
+/// Returns the network `name` whose weights are the mean of the parts'. The parts must have the
+/// same architecture, search value and licence. The training record of each is kept. The sample
+/// count is the largest of the parts', since mergeable networks are branches of one run.
 ///
 /// # Errors
-/// [`MergeError`], naming the part that does not fit and what of it.
+/// [`MergeError`], naming the part that does not fit and why.
 pub fn merge(name: String, mut parts: Vec<Part>) -> Result<Network, MergeError> {
     for part in &parts {
         if !part.weight.is_finite() || part.weight < 0.0 {
@@ -80,7 +79,7 @@ pub fn merge(name: String, mut parts: Vec<Part>) -> Result<Network, MergeError> 
     Ok(merged)
 }
 
-/// The mean, in double precision until it is whole. Weights of the parts add up to 1.
+/// Returns the mean, accumulated in double precision. The parts' weights add up to 1.
 fn mean(parts: &[Part]) -> Result<Weights, MergeError> {
     let parameters = parts[0].network.architecture.parameters().iter();
     let means = parameters.enumerate().map(|(place, parameter)| {
@@ -102,7 +101,7 @@ fn mean(parts: &[Part]) -> Result<Weights, MergeError> {
     Ok(Weights::new(means.collect::<Result<_, _>>()?))
 }
 
-/// The merged network's record of its parts' training.
+/// Returns the merged network's record of its parts' training.
 fn said_of(parts: &[Part]) -> Value {
     let merged = parts.iter().map(|part| {
         let Network { about, .. } = &part.network;
@@ -110,7 +109,7 @@ fn said_of(parts: &[Part]) -> Value {
         json!({
             "name": about.name,
             "weight": part.weight,
-            // As the file says it that holds the part in f32.
+            // Matches the hash of the file that stores the part in f32.
             "hash": tensor_hash(tensors.chain(part.network.architecture.buffers())),
             "training": about.training,
         })
@@ -124,7 +123,7 @@ fn said_of(parts: &[Part]) -> Value {
     })
 }
 
-/// Refuses a part that is another network than the first, but for its weights.
+/// Rejects a part that differs from the first in anything except weights.
 fn expect_like(first: &Part, other: &Part) -> Result<(), MergeError> {
     match difference(&first.network, &other.network) {
         None => Ok(()),
@@ -150,7 +149,7 @@ struct Difference {
 }
 
 impl Difference {
-    /// Between these two, which something is; `None` if they are equal.
+    /// Compares two values; `None` if they are equal.
     fn of<T: PartialEq + Display>(what: &str, expected: T, found: T) -> Option<Difference> {
         (expected != found).then(|| Difference {
             what: what.to_owned(),
@@ -176,7 +175,7 @@ fn difference(first: &Network, other: &Network) -> Option<Difference> {
         .or_else(|| Difference::of("licence", &one.licence, &two.licence))
 }
 
-/// The first place at which two descriptions of an architecture part.
+/// Returns the first difference between two architecture descriptions.
 fn difference_of_values(path: &str, expected: &Value, found: &Value) -> Option<Difference> {
     let below = |key: &str| match path {
         "" => key.to_owned(),
@@ -185,7 +184,7 @@ fn difference_of_values(path: &str, expected: &Value, found: &Value) -> Option<D
     match (expected, found) {
         _ if expected == found => None,
         (Value::Object(one), Value::Object(two)) => {
-            // Another family differs in all else.
+            // Another family differs in every other key.
             let all = one.keys().chain(two.keys()).map(String::as_str);
             ["family"].into_iter().chain(all).find_map(|key| {
                 let [one, two] = [one, two].map(|fields| fields.get(key).unwrap_or(&Value::Null));
@@ -202,7 +201,7 @@ fn difference_of_values(path: &str, expected: &Value, found: &Value) -> Option<D
     }
 }
 
-/// A value in a message.
+/// Formats a value for a message.
 fn brief(value: &Value) -> String {
     match value {
         Value::Array(values) => format!("a list of {}", values.len()),
@@ -226,7 +225,7 @@ mod tests {
         Chessformer::new(&config, Device::Cpu).unwrap()
     }
 
-    /// A network all of whose parameters are `value`.
+    /// Returns a network with all parameters equal to `value`.
     fn part(source: &str, width: i64, value: f64, weight: f64) -> Part {
         let model = model(width);
         let flat = model.initial_weights().full_like(value);
@@ -336,7 +335,7 @@ mod tests {
             let error = merge("ab".to_owned(), parts).unwrap_err();
             assert_eq!(error, MergeError::Sum(0.0));
         }
-        // Shares of nothing are none.
+        // Parts with zero weight have no effect.
         let parts = vec![part("a", 16, 2.0, 1.0), part("b", 16, 3.0, 0.0)];
         let merged = merge("ab".to_owned(), parts).unwrap();
         assert!(values(&merged).iter().all(|&value| value == 2.0));

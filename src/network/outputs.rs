@@ -1,4 +1,4 @@
-//! Outputs of networks over positions, by name.
+//! Named outputs of networks that evaluate positions.
 
 use tch::Tensor;
 
@@ -11,25 +11,24 @@ pub enum Output {
     Wdl,
     /// Plies to the end of the game, f32 `[B]`.
     MovesLeft,
-    /// The value that a search would find, in −1…1, f32 `[B]`.
+    /// The search's value, in −1…1, f32 `[B]`.
     Q,
-    /// The squared error to expect of [`Output::Q`], f32 `[B]`.
+    /// The expected squared error of [`Output::Q`], f32 `[B]`.
     QError,
-    /// The value a few moves on, in −1…1, f32 `[B]`.
+    /// The value a few moves later, in −1…1, f32 `[B]`.
     ShortTerm,
-    /// The squared error to expect of [`Output::ShortTerm`], f32 `[B]`.
+    /// The expected squared error of [`Output::ShortTerm`], f32 `[B]`.
     ShortTermError,
     /// Logits of the softened policy, f32 [B, 1858]; for training only.
     PolicySoft,
-    /// Logits of the bucket that [`Output::Q`] falls into, f32 [B, buckets]; for
-    /// training only.
+    /// Logits of the bucket that contains [`Output::Q`], f32 [B, buckets]; for training only.
     QCategorical,
-    /// The same of [`Output::ShortTerm`]; for training only.
+    /// The same for [`Output::ShortTerm`]; for training only.
     ShortTermCategorical,
 }
 
 impl Output {
-    /// All there are.
+    /// All outputs.
     pub const ALL: [Output; 10] = [
         Output::Policy,
         Output::Wdl,
@@ -43,7 +42,7 @@ impl Output {
         Output::ShortTermCategorical,
     ];
 
-    /// Its name in the metadata of network files.
+    /// Returns its name in the metadata of network files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -60,7 +59,7 @@ impl Output {
         }
     }
 
-    /// The output of this name, if there is one.
+    /// Returns the output with this name, if any.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Output> {
         Output::ALL.into_iter().find(|output| output.name() == name)
@@ -72,19 +71,19 @@ impl Output {
 pub struct OutputSet(u16);
 
 impl OutputSet {
-    /// All outputs.
+    /// Returns the set of all outputs.
     #[must_use]
     pub fn all() -> OutputSet {
         Output::ALL.into_iter().collect()
     }
 
-    /// Returns whether the output is among them.
+    /// Returns whether the set contains the output.
     #[must_use]
     pub fn contains(self, output: Output) -> bool {
         self.0 & 1 << output as u16 != 0
     }
 
-    /// The set without an output.
+    /// Returns the set without an output.
     #[must_use]
     pub fn without(self, output: Output) -> OutputSet {
         OutputSet(self.0 & !(1 << output as u16))
@@ -103,13 +102,13 @@ impl FromIterator<Output> for OutputSet {
 pub struct Outputs([Option<Tensor>; Output::ALL.len()]);
 
 impl Outputs {
-    /// An output, if the network has it and was asked for it.
+    /// Returns an output, if the network has it and it was requested.
     #[must_use]
     pub fn get(&self, output: Output) -> Option<&Tensor> {
         self.0[output as usize].as_ref()
     }
 
-    /// Takes an output out.
+    /// Removes and returns an output.
     pub fn take(&mut self, output: Output) -> Option<Tensor> {
         self.0[output as usize].take()
     }
@@ -119,19 +118,19 @@ impl Outputs {
         self.0[output as usize] = Some(tensor);
     }
 
-    /// The policy's logits, which every network has.
+    /// Returns the policy logits, which every network has.
     ///
     /// # Panics
-    /// If they were not asked for.
+    /// If they were not requested.
     pub fn policy(&self) -> &Tensor {
         self.get(Output::Policy)
             .expect("every network has a policy")
     }
 
-    /// The logits of win, draw and loss, which every network has.
+    /// Returns the logits of win, draw and loss, which every network has.
     ///
     /// # Panics
-    /// If they were not asked for.
+    /// If they were not requested.
     pub fn wdl(&self) -> &Tensor {
         self.get(Output::Wdl).expect("every network has a result")
     }

@@ -1,5 +1,4 @@
-//! The parameters of a network: what they are called, how large they are, how
-//! they start, and the tensors themselves.
+//! The parameters of a network: names, shapes, initial values and tensors.
 
 mod kept;
 
@@ -28,13 +27,12 @@ pub enum Initial {
 /// An optimizer's treatment of a parameter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ParameterGroup {
-    /// A matrix between hidden features: Muon and SOAP are made for these. Its
-    /// weights decay.
+    /// A matrix between hidden features, for Muon and SOAP. Its weights decay.
     Hidden,
-    /// A matrix that reads inputs or gives outputs: NAdam moves it. Its weights decay.
+    /// A matrix that reads inputs or computes outputs, updated by NAdam. Its weights decay.
     Outer,
-    /// Any other, as biases, gains, embeddings and convolutions: NAdam moves it, and
-    /// it does not decay.
+    /// Any other, such as biases, gains, embeddings and convolutions: updated by NAdam, without
+    /// decay.
     #[default]
     Other,
 }
@@ -71,8 +69,8 @@ pub(super) struct Builder {
 }
 
 impl Builder {
-    /// A builder whose parameters come after those of a network that is part of the new
-    /// one, so that its slots stay what they are. `size` is its size.
+    /// Returns a builder whose parameters follow those of a network that is part of the new one,
+    /// so that its slots stay the same. `size` is its size.
     pub fn after(parameters: &[Parameter], size: Size) -> Builder {
         Builder {
             parameters: parameters.to_vec(),
@@ -93,8 +91,8 @@ impl Builder {
         built
     }
 
-    /// Runs `build`, all of whose dense layers are between hidden features, but for
-    /// those of [`Dense::outer`].
+    /// Runs `build`, all of whose dense layers are between hidden features, except those of
+    /// [`Dense::outer`].
     pub fn hidden<T>(&mut self, build: impl FnOnce(&mut Builder) -> T) -> T {
         let before = std::mem::replace(&mut self.is_hidden, true);
         let built = build(self);
@@ -107,7 +105,7 @@ impl Builder {
         self.parameters.len()
     }
 
-    /// Adds one parameter that is no matrix of a dense layer.
+    /// Adds one parameter that is not a matrix of a dense layer.
     pub fn add(&mut self, name: &str, shape: &[i64], initial: Initial) -> Slot {
         self.add_to(ParameterGroup::Other, name, shape, initial)
     }
@@ -148,7 +146,7 @@ impl Builder {
         Slot(self.parameters.len() - 1)
     }
 
-    /// Counts multiply–accumulates that belong to no dense layer.
+    /// Counts multiply–accumulates outside dense layers.
     pub fn count_macs(&mut self, macs: i64) {
         self.count(Part::Other, macs);
     }
@@ -172,12 +170,12 @@ pub(super) struct Dense {
     pub bias: bool,
     pub gain: f64,
     pub rows: i64,
-    /// Whether it reads inputs or gives outputs, wherever it stands.
+    /// Whether it reads inputs or computes outputs, regardless of position.
     pub is_outer: bool,
 }
 
 impl Dense {
-    /// A layer with bias and gain 1, applied to each of the 64 tokens.
+    /// Returns a layer with bias and gain 1, applied to each of the 64 tokens.
     pub fn per_token(input: i64, output: i64) -> Dense {
         Dense {
             input,
@@ -189,7 +187,7 @@ impl Dense {
         }
     }
 
-    /// A layer with bias and gain 1, applied to the board as a whole.
+    /// Returns a layer with bias and gain 1, applied to the board as a whole.
     pub fn per_board(input: i64, output: i64) -> Dense {
         Dense {
             rows: 1,
@@ -225,7 +223,7 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// Tensors that stand in the order of the network's parameters.
+    /// Wraps tensors in the order of the network's parameters.
     #[must_use]
     pub fn new(tensors: Vec<Tensor>) -> Weights {
         Weights {
@@ -234,13 +232,13 @@ impl Weights {
         }
     }
 
-    /// The same tensors, which share their memory with those given.
+    /// Returns the same tensors, which share memory with those given.
     pub(super) fn shared(tensors: &[Tensor]) -> Weights {
         Weights::new(tensors.iter().map(Tensor::shallow_clone).collect())
     }
 
-    /// Views into one vector that holds all `parameters` end to end.
-    /// Gradients flow back into the vector.
+    /// Returns views into one vector that concatenates all `parameters`. Gradients flow back into
+    /// the vector.
     #[must_use]
     pub fn from_flat(flat: &Tensor, parameters: &[Parameter]) -> Weights {
         let counts: Vec<i64> = parameters.iter().map(Parameter::count).collect();
@@ -252,19 +250,19 @@ impl Weights {
         Weights::new(shaped.collect())
     }
 
-    /// The tensors.
+    /// Returns the tensors.
     pub fn tensors(&self) -> &[Tensor] {
         &self.tensors
     }
 
-    /// The same tensors, but for one of them.
+    /// Returns the same tensors with one replaced.
     pub(super) fn with(&self, slot: Slot, tensor: Tensor) -> Weights {
         let mut weights = Weights::shared(&self.tensors);
         weights.tensors[slot.0] = tensor;
         weights
     }
 
-    /// The same in another type and on another device.
+    /// Converts them to another dtype and device.
     #[must_use]
     pub fn to(&self, kind: Kind, device: Device) -> Weights {
         let tensors = self.tensors.iter();
@@ -275,13 +273,13 @@ impl Weights {
         )
     }
 
-    /// The type that the network computes in.
+    /// Returns the dtype that the network computes in.
     #[must_use]
     pub fn kind(&self) -> Kind {
         self.tensors[0].kind()
     }
 
-    /// The same weights for playing, in other numbers.
+    /// Returns the weights frozen for play, in this dtype.
     pub(crate) fn frozen(&self, dtype: ComputeType, device: Device) -> Weights {
         let tensors = self.tensors().iter();
         let tensors: Vec<Tensor> = tensors
@@ -293,8 +291,8 @@ impl Weights {
         }
     }
 
-    /// Returns a value derived from weights alone, `of` among them: computed once if they are
-    /// frozen, else at every call, so that gradients flow.
+    /// Returns a value derived from weights alone, including `of`: computed once if they are
+    /// frozen, otherwise at every call, so that gradients flow.
     pub(super) fn made(
         &self,
         what: &'static str,
@@ -307,21 +305,20 @@ impl Weights {
         }
     }
 
-    /// Returns whether they are those of a network that is played.
+    /// Returns whether the network is frozen for play.
     pub(super) fn are_frozen(&self) -> bool {
         self.frozen.as_ref().is_some()
     }
 
-    /// Returns whether blocks go through kernels with packed weights.
+    /// Returns whether blocks use kernels with packed weights.
     pub(super) fn are_packed(&self) -> bool {
         self.frozen
             .as_ref()
             .is_some_and(|frozen| frozen.has_kernels)
     }
 
-    /// The weights of a block with `inputs` to its layers, `of` among them, by a
-    /// function that packs them, in int8 or not; `None` unless they
-    /// [are packed](Weights::are_packed).
+    /// Returns the weights of a block, including `of`, with `inputs` to its layers, by a function
+    /// that packs them, in int8 or not; `None` unless they [are packed](Weights::are_packed).
     pub(super) fn packed(
         &self,
         what: &'static str,
@@ -340,7 +337,7 @@ impl Weights {
         Some(Packed { weights, int8 })
     }
 
-    /// Returns whether a layer of theirs multiplies in int8.
+    /// Returns whether one of their layers multiplies in int8.
     pub(super) fn multiply_in_int8(&self) -> bool {
         let frozen = self.frozen.as_ref();
         frozen.is_some_and(|frozen| frozen.multiplies_in_int8.load(Ordering::Relaxed))
@@ -355,8 +352,8 @@ impl Index<Slot> for Weights {
     }
 }
 
-/// Fresh values for `parameters`, end to end in one f32 vector on the CPU.
-/// Equal seeds of libtorch's generator give equal values.
+/// Returns fresh values for `parameters`, concatenated into one f32 vector on the CPU. Equal
+/// seeds of libtorch's generator give equal values.
 pub(super) fn initialise(parameters: &[Parameter]) -> Tensor {
     let options = (Kind::Float, Device::Cpu);
     let parts: Vec<Tensor> = parameters
@@ -381,7 +378,7 @@ mod tests {
     use crate::network::maia3::Maia3Config;
     use crate::network::{Architecture, Chessformer, Maia3};
 
-    /// Running configurations stay valid: their optimizers select these by name.
+    /// Existing configurations stay valid: their optimizers select these by name.
     #[test]
     fn hidden_matrices_of_a_chessformer_are_those_of_its_encoder_and_policies() {
         for preset in ["cf-1m-gab", "cf-6m-shaw"] {

@@ -1,4 +1,4 @@
-//! From rows of bitboards to Lc0's 112 input planes.
+//! Conversion of bitboard rows to Lc0's 112 input planes.
 
 use super::bitboards;
 use crate::encode::{BOARDS, SCALARS};
@@ -7,30 +7,30 @@ use tch::Tensor;
 /// Input planes.
 pub(super) const PLANES: i64 = 112;
 
-/// The number of [`SCALARS`] that Lc0's networks read: all but the ratings.
+/// The number of [`SCALARS`] that Lc0's networks read: all except the ratings.
 pub(super) const READ: usize = 7;
 
-/// Lc0's formats that show castling rights as the rooks that have them.
+/// Returns whether an Lc0 format shows castling rights as the castling rooks.
 fn has_castling_planes(format: u32) -> bool {
     format >= 2
 }
 
-/// Lc0's formats that turn every board into a canonical orientation.
+/// Returns whether an Lc0 format transforms every board to a canonical orientation.
 fn is_canonical(format: u32) -> bool {
     format >= 3
 }
 
-/// Lc0's formats that count the 50-move rule in hundreds of plies.
+/// Returns whether an Lc0 format counts the 50-move rule in hundreds of plies.
 fn is_hectoplies(format: u32) -> bool {
     format >= 4
 }
 
-/// Lc0's formats that know whom a draw suits.
+/// Returns whether an Lc0 format encodes which side a draw favours.
 fn is_armageddon(format: u32) -> bool {
     format >= 132
 }
 
-/// The planes of rows i64 [B, 104 + 7] as [B, 64, 112], in the type of `like`.
+/// Returns the planes of rows i64 [B, 104 + 7] as [B, 64, 112], in the dtype of `like`.
 ///
 /// `shifts` is [`bitboards::shifts`], `format` Lc0's number of the input format.
 pub(super) fn planes(rows: &Tensor, shifts: &Tensor, format: u32, like: &Tensor) -> Tensor {
@@ -63,7 +63,7 @@ pub(super) fn planes(rows: &Tensor, shifts: &Tensor, format: u32, like: &Tensor)
         numbers.extend(rights.map(|right| right.ne(0).type_as(like)));
     }
     if is_canonical(format) {
-        // Lc0 marks the last rank of the file, not the square that was passed.
+        // Lc0 marks the last rank of the file, not the square passed over.
         words.push(word("en_passant").bitwise_left_shift_tensor_scalar(16));
     } else {
         numbers.push(black_to_move.type_as(like));
@@ -95,7 +95,7 @@ mod tests {
     use shakmaty::CastlingMode;
     use tch::{Device, Kind};
 
-    /// The plane `index` of a position, as a function of the square.
+    /// Returns plane `index` of a position, as a function of the square.
     fn plane(fen: &str, format: u32, index: i64) -> Vec<f32> {
         let game = Game::from_fen(fen, CastlingMode::Standard).unwrap();
         let input = Input::encode(&game);

@@ -4,10 +4,10 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use std::fmt::Debug;
 
-/// Reads a key of which one value is left, so that files which state that value still open.
+/// Reads a key with only one remaining value, so that files which state that value still open.
 ///
 /// # Errors
-/// Names the key and says that its other values were removed.
+/// Names the key and states that its other values were removed.
 pub(crate) fn only_left<'de, D: Deserializer<'de>, T: Deserialize<'de> + PartialEq + Debug>(
     deserializer: D,
     key: &str,

@@ -5,8 +5,8 @@ use serde::Serialize;
 /// The part of a network that a dense layer counts towards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// The encoder's projections and feed-forward blocks, the embedding's
-    /// feed-forward block, the main policy head: what the paper's figures count.
+    /// The encoder's projections and feed-forward blocks, the embedding's feed-forward block, the
+    /// main policy head: those that the paper's figures count.
     Main,
     /// Everything else.
     Other,
@@ -15,14 +15,13 @@ pub(super) enum Part {
 /// The size of a network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Size {
-    /// Learned numbers.
+    /// Number of parameters.
     pub parameters: i64,
-    /// Multiply–accumulates an evaluation spends in the dense layers of the
-    /// body, the embedding's feed-forward block and the main policy head; the
-    /// paper's operation counts are these.
+    /// Multiply–accumulates per evaluation in the dense layers of the body, the embedding's
+    /// feed-forward block and the main policy head, like the paper's operation counts.
     pub macs: i64,
-    /// Multiply–accumulates of everything: attention products, position
-    /// encodings, embedding and all heads too.
+    /// Total multiply–accumulates, including attention products, position encodings, embedding
+    /// and all heads.
     pub macs_total: i64,
 }
 

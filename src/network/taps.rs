@@ -1,5 +1,5 @@
-//! A look inside a forward pass: attention maps and activations by name, and a change to
-//! one of them.
+//! Taps inside a forward pass: they collect attention maps and activations by name, or change one
+//! of them.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -12,16 +12,15 @@ use tch::Tensor;
 /// | `embedding` | tokens before the first layer, [B, 64, width] |
 /// | `encoder.N` | tokens after layer N, [B, 64, width] |
 /// | `body.N` | the same after block N of a tower |
-/// | `attacks` | what attacks add to the logits of every layer, [B, heads, 64, 64] |
+/// | `attacks` | the attack bias of every layer's logits, [B, heads, 64, 64] |
 /// | `encoder.N.attention.products` | scaled products of queries and keys, [B, heads, 64, 64] |
-/// | `encoder.N.attention.bias` | what the position encoding and `attacks` add to them, [B or 1, heads, 64, 64] |
-/// | `encoder.N.attention.weights` | softmax of their sum: rows are squares that look, columns those looked at |
+/// | `encoder.N.attention.bias` | the sum of the position encoding's bias and `attacks`, [B or 1, heads, 64, 64] |
+/// | `encoder.N.attention.weights` | softmax of their sum: rows are attending squares, columns attended ones |
 /// | `encoder.N.feed_forward.input` | tokens that the block reads, [B, 64, width] |
 /// | `encoder.N.feed_forward.hidden` | its hidden units after the activation, [B, 64, wide] |
-/// | `encoder.N.feed_forward.output` | what it adds to its input, [B, 64, width] |
+/// | `encoder.N.feed_forward.output` | its output before the residual, [B, 64, width] |
 ///
-/// Nothing is computed for a tap that is not asked for, and an exported network
-/// has none.
+/// Only requested taps cost time, and an exported network has none.
 #[derive(Debug, Default)]
 pub struct Taps {
     taken: RefCell<BTreeMap<String, Tensor>>,
@@ -44,7 +43,7 @@ pub struct Addition {
     pub tensor: Tensor,
 }
 
-/// Places inside a forward pass, where listeners collect or change tensors.
+/// A place inside a forward pass, where listeners collect or change tensors.
 #[derive(Clone, Debug, Default)]
 pub struct Tap<'a> {
     taps: Option<&'a Taps>,
@@ -53,7 +52,7 @@ pub struct Tap<'a> {
 }
 
 impl<'a> Tap<'a> {
-    /// Collects into `taps`.
+    /// Returns a tap that collects into `taps`.
     #[must_use]
     pub fn into(taps: &'a Taps) -> Tap<'a> {
         Tap {
@@ -62,7 +61,7 @@ impl<'a> Tap<'a> {
         }
     }
 
-    /// Changes the forward pass by `addition`.
+    /// Returns a tap that adds `addition` to a tensor of the forward pass.
     #[must_use]
     pub fn adding(addition: &'a Addition) -> Tap<'a> {
         Tap {
@@ -71,17 +70,17 @@ impl<'a> Tap<'a> {
         }
     }
 
-    /// Returns whether anybody listens.
+    /// Returns whether a listener collects tensors.
     pub(super) fn is_open(&self) -> bool {
         self.taps.is_some()
     }
 
-    /// Returns whether anybody listens or interferes.
+    /// Returns whether a listener collects or changes tensors.
     pub(super) fn is_used(&self) -> bool {
         self.is_open() || self.addition.is_some()
     }
 
-    /// A part of this part of the network.
+    /// Returns the tap of a subpart.
     pub(super) fn scope(&self, name: impl std::fmt::Display) -> Tap<'a> {
         Tap {
             path: match self.is_used() {
@@ -92,8 +91,7 @@ impl<'a> Tap<'a> {
         }
     }
 
-    /// Hands over a tensor under a name of this part, or of the part itself if the
-    /// name is empty.
+    /// Reports a tensor of this part by name, or under the part's own name if the name is empty.
     pub(super) fn give(&self, name: &str, tensor: &Tensor) {
         if let Some(taps) = self.taps {
             let mut taken = taps.taken.borrow_mut();
@@ -207,7 +205,7 @@ mod tests {
         Box::new(Maia3::new(&config, Device::Cpu).unwrap())
     }
 
-    /// Three rows that every format may read.
+    /// Returns three rows that every format can read.
     fn rows() -> Tensor {
         let mut game = Game::default();
         let mut words: Vec<i64> = Vec::new();
@@ -219,7 +217,7 @@ mod tests {
         Tensor::from_slice(&words).view([-1, WIDTH as i64])
     }
 
-    /// Weights none of which is zero.
+    /// Returns weights without zeros.
     fn weights(architecture: &dyn Evaluator) -> Weights {
         tch::manual_seed(4);
         let flat = architecture.initial_weights();
@@ -278,7 +276,7 @@ mod tests {
         }
     }
 
-    /// A constant that is added to a block's output is one that is added to its bias.
+    /// A constant added to a block's output is equivalent to one added to its bias.
     #[test]
     fn a_network_goes_on_from_a_changed_tensor() {
         let _guard = tch::no_grad_guard();
@@ -313,7 +311,7 @@ mod tests {
         }
     }
 
-    /// A fused product is all that a file has of attention: nothing of a tap.
+    /// A file contains only the fused attention product, without taps.
     #[test]
     fn an_exported_graph_has_no_taps() {
         let architecture = chessformer(gab());

@@ -1,8 +1,7 @@
-//! The least that a family has to bring, for the test that adds one
-//! (`src/train/toy_tests.rs`).
+//! A minimal family, for the test that adds one (`src/train/toy_tests.rs`).
 //!
-//! The features of each square, a few sums of its planes, are read by one layer for
-//! the policy and by one for the result.
+//! One layer reads the policy, and another the result, from a few features per square, which are
+//! sums of its planes.
 
 use super::architecture::{
     Architecture, Evaluator, Interface, NotAnEvaluator, Positions, Structure,

@@ -1,3 +1,3 @@
-//! The place of `network` in a program built without libtorch, which knows no family.
+//! Replaces `network` in a program built without libtorch; it contains no families.
 
 pub mod backends;

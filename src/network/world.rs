@@ -1,13 +1,12 @@
-//! A world model: a network that evaluates positions and has learned what moves make of
-//! them, so that it can look ahead without being told the rules.
+//! A world model: a network that evaluates positions and has learned the effects of moves, so
+//! that it can look ahead without knowing the rules.
 //!
-//! As MuZero (Schrittwieser et al. 2020) has it, `represent` makes of a position latent
-//! features, `step` those after a move, and `predict` reads off them what a search needs.
-//! Positions are seen as the tokens of a Chessformer, whose own heads read them, after any
-//! number of steps. Latents stay on their 64 squares, or are one token that the 64 are fused
-//! into, which is expanded again for the heads. A step is seen by the side that is to move
-//! after it, and attends over the steps before it as UniZero does (Pu et al. 2024), square
-//! by square.
+//! As in MuZero (Schrittwieser et al. 2020), `represent` maps a position to latents, `step` maps
+//! latents and a move to the next latents, and `predict` computes the outputs that a search
+//! needs. Positions are encoded as a Chessformer's tokens, and its own heads read them after any
+//! number of steps. Latents stay on their 64 squares, or the 64 are fused into one token, which
+//! is expanded again for the heads. A step is in the view of the side to move after it, and
+//! attends over earlier steps as in UniZero (Pu et al. 2024), square by square.
 
 pub(super) mod config;
 mod dynamics;
@@ -45,7 +44,7 @@ pub struct World {
     config: WorldConfig,
     structure: Structure,
     encoder: Chessformer,
-    /// The form of latents as one token.
+    /// The fusion into one token, if latents are one.
     fusion: Option<Fusion>,
     /// The number of parameters that represent positions; they come first.
     representing: usize,
@@ -104,28 +103,28 @@ impl World {
         &self.config
     }
 
-    /// The encoder of positions. Its parameters come first.
+    /// Returns the encoder of positions. Its parameters come first.
     #[must_use]
     pub fn encoder(&self) -> &Chessformer {
         &self.encoder
     }
 
-    /// The parameters that represent positions. They come first, the encoder's before all
+    /// Returns the parameters that represent positions. They come first, the encoder's before all
     /// others.
     #[must_use]
     pub fn representing(&self) -> &[Parameter] {
         &self.structure.parameters[..self.representing]
     }
 
-    /// The encoder's tokens [B, 64, width] of rows i64 [B, words], as the side to move sees
-    /// them. Of the weights those of the encoder are enough.
+    /// Returns the encoder's tokens [B, 64, width] of rows i64 [B, words], as the side to move
+    /// sees them. The encoder's weights suffice.
     pub fn encode(&self, weights: &Weights, rows: &Tensor) -> Tensor {
         let positions = Positions::Rows(rows);
         self.encoder.tokens(weights, positions, &Tap::default())
     }
 
-    /// Latents [B, squares, width], see [`WorldConfig::latents`], of the encoder's tokens
-    /// [B, 64, width]. Of the weights those of [`World::representing`] are enough.
+    /// Returns latents [B, squares, width], see [`WorldConfig::latents`], of the encoder's tokens
+    /// [B, 64, width]. The weights of [`World::representing`] suffice.
     pub fn fuse(&self, weights: &Weights, tokens: &Tensor) -> Tensor {
         match &self.fusion {
             Some(fusion) => fusion.fuse(weights, tokens),
@@ -133,12 +132,12 @@ impl World {
         }
     }
 
-    /// Latents of rows i64 [B, words]: those of their tokens.
+    /// Returns the latents of rows i64 [B, words].
     pub fn represent(&self, weights: &Weights, rows: &Tensor) -> Tensor {
         self.fuse(weights, &self.encode(weights, rows))
     }
 
-    /// Tokens [B, 64, width] of latents [B, squares, width], for the heads.
+    /// Returns the tokens [B, 64, width] of latents [B, squares, width], for the heads.
     pub fn expand(&self, weights: &Weights, latents: &Tensor) -> Tensor {
         match &self.fusion {
             Some(fusion) => fusion.expand(weights, latents),
@@ -146,9 +145,9 @@ impl World {
         }
     }
 
-    /// Tokens [B · D, 64, width] of true positions and what followed, for the heads:
-    /// of latents [B, D, squares, width] those of the first boards are known, as the
-    /// encoder's tokens [B, 64, width].
+    /// Returns tokens [B · D, 64, width] of true positions and the steps after them, for the
+    /// heads, from latents [B, D, squares, width]. The `first` boards' tokens are given as the
+    /// encoder's, [B, 64, width].
     pub fn expand_all(&self, weights: &Weights, first: &Tensor, latents: &Tensor) -> Tensor {
         let Some(fusion) = &self.fusion else {
             return latents.flatten(0, 1);
@@ -159,15 +158,14 @@ impl World {
         Tensor::cat(&[first.unsqueeze(1), expanded], 1).flatten(0, 1)
     }
 
-    /// The empty past before a first step.
+    /// Returns the empty cache before a first step.
     #[must_use]
     pub fn past(&self) -> Past {
         Past::new(self.config.blocks, self.config.context)
     }
 
-    /// Latents [B, squares, width] after the moves, entries of the policy i64 `[B]` as the side
-    /// sees them that plays them; as the other side sees them. The step is added to the
-    /// past.
+    /// Returns the latents [B, squares, width] after the moves, policy indices i64 `[B]` in their
+    /// mover's view. The new latents are in the other side's view. The step is added to the past.
     pub fn step(
         &self,
         weights: &Weights,
@@ -191,7 +189,7 @@ impl World {
     }
 }
 
-/// It evaluates positions as its encoder does.
+/// Evaluates positions as its encoder does.
 impl Evaluator for World {
     fn interface(&self) -> Interface {
         self.encoder.interface()

@@ -1,6 +1,6 @@
-//! The fastest format of each network, kept between runs.
+//! The fastest format of each network, remembered between runs.
 //!
-//! It is a cache: without a file, or with a broken one, what it held is measured again.
+//! This is a cache: if the file is missing or damaged, formats are measured again.
 
 use crate::atomic_file;
 use crate::backend::Format;
@@ -12,12 +12,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-/// Answers that are kept, the latest.
+/// Maximum number of answers kept, the latest.
 const MOST: usize = 256;
-/// Bytes of a file that is read: several times what as many answers take.
+/// Maximum file size in bytes: several times the size of that many answers.
 const LARGEST: u64 = 1 << 20;
 
-/// The answers of this process, and of those before it.
+/// The answers of this process and earlier ones.
 #[derive(Debug)]
 pub(super) struct Answers {
     known: Vec<Answer>,
@@ -41,7 +41,7 @@ impl Answer {
 }
 
 impl Answers {
-    /// Those of the user, for as long as they are held.
+    /// Locks and returns the user's answers.
     pub fn of_user() -> MutexGuard<'static, Answers> {
         static ANSWERS: LazyLock<Mutex<Answers>> =
             LazyLock::new(|| Mutex::new(Answers::new(file_of_user())));
@@ -55,7 +55,7 @@ impl Answers {
         }
     }
 
-    /// The format in which a network was found fastest on a processor.
+    /// Returns the fastest known format of a network on a processor.
     pub fn find(&self, network: &str, processor: &str) -> Option<Format> {
         let kept = self.kept();
         let mut answers = self.known.iter().chain(&kept);
@@ -63,7 +63,7 @@ impl Answers {
         answer.map(|answer| answer.format.clone())
     }
 
-    /// Keeps an answer, in the file as far as that can be written.
+    /// Stores an answer, in the file too if it can be written.
     pub fn keep(&mut self, network: &str, processor: &str, format: &Format) {
         let answer = Answer {
             network: network.to_owned(),
@@ -71,7 +71,7 @@ impl Answers {
             format: format.clone(),
         };
         self.known.push(answer.clone());
-        // Keep what other processes have written since.
+        // Keep entries that other processes have written since.
         let mut answers = self.kept();
         answers.retain(|kept| !kept.is_of(network, processor));
         answers.push(answer);
@@ -104,7 +104,7 @@ fn write(file: &Path, answers: &[Answer]) -> io::Result<()> {
     atomic_file::persist(unfinished, file)
 }
 
-/// The system's cache folder; unit tests keep nothing.
+/// Returns a file in the system's cache folder; `None` in unit tests.
 fn file_of_user() -> Option<PathBuf> {
     let folder = etcetera::base_strategy::choose_native_strategy()
         .ok()?

@@ -1,4 +1,4 @@
-//! The zip archive that a network file or a checkpoint is, read without libtorch.
+//! The zip archive of a network file or a checkpoint, read without libtorch.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -6,8 +6,8 @@ use std::io::{self, Cursor, ErrorKind, Read};
 use zip::result::ZipError;
 use zip::{CompressionMethod, ZipArchive};
 
-/// Entries that a directory may list; there is one for each storage. The `zip`
-/// crate makes room for as many as the archive claims to have.
+/// Maximum number of directory entries; each storage has one. The `zip` crate allocates as many
+/// as the archive claims to have.
 const MOST_ENTRIES: u64 = u16::MAX as u64;
 
 /// Why an archive cannot be read.
@@ -16,25 +16,25 @@ pub(crate) enum ArchiveError {
     /// It has no directory at its end.
     #[error("not a zip archive")]
     NotZip,
-    /// The directory makes no sense.
+    /// The directory is invalid.
     #[error("its zip directory is damaged ({0})")]
     Directory(String),
-    /// More entries than any network has.
+    /// It has more entries than any network.
     #[error("its zip directory has too many entries: {0}")]
     Crowded(u64),
-    /// An entry that has to be there is not.
+    /// A required entry is missing.
     #[error("it has no entry `{0}`")]
     NoEntry(String),
-    /// An entry is compressed in a way, or in a place, that PyTorch never does.
+    /// An entry is compressed by a method, or in a place, that PyTorch never uses.
     #[error("its entry `{0}` is compressed")]
     Compressed(String),
-    /// An entry outside of the file, or with another checksum than it had.
+    /// An entry lies outside the file, or its checksum differs.
     #[error("its entry `{0}` is damaged")]
     Damaged(String),
-    /// An entry is longer than any of its name.
+    /// An entry is longer than any valid one with its name.
     #[error("its entry `{0}` is too large")]
     Large(String),
-    /// There is no room for an entry.
+    /// Not enough memory for an entry.
     #[error("there is not enough memory for it: {0}")]
     OutOfMemory(io::Error),
 }
@@ -44,7 +44,7 @@ pub(crate) struct Archive<'a> {
     file: &'a [u8],
     zip: ZipArchive<Cursor<&'a [u8]>>,
     folder: String,
-    /// Bytes that entries not read yet can have: entries do not overlap.
+    /// Bytes that unread entries can still have: entries do not overlap.
     left: usize,
 }
 
@@ -78,13 +78,13 @@ impl<'a> Archive<'a> {
         self.zip.file_names().any(|other| other == path)
     }
 
-    /// Returns whether it is one of `torch.save`'s: TorchScript brings its constants along.
+    /// Returns whether `torch.save` wrote it: TorchScript archives contain a constants record.
     pub fn is_checkpoint(&self) -> bool {
         !self.has("constants.pkl")
     }
 
-    /// The names of all entries: those of the folder without it. Of several entries
-    /// of one name only one is there.
+    /// Returns the names of all entries, those in the folder without its name. Entries with equal
+    /// names appear once.
     pub fn names(&self) -> BTreeSet<&str> {
         let short = |name| str::strip_prefix(name, &self.folder)?.strip_prefix('/');
         let names = self.zip.file_names();
@@ -100,8 +100,8 @@ impl<'a> Archive<'a> {
         format!("{}/{name}", self.folder)
     }
 
-    /// The bytes of an entry of the folder that is not compressed, after their
-    /// checksum was found right. Each is to be read once.
+    /// Returns the bytes of an uncompressed entry in the folder after verifying their checksum.
+    /// Each entry can be read only once.
     pub fn entry(&mut self, name: &str) -> Result<&'a [u8], ArchiveError> {
         let damaged = || ArchiveError::Damaged(name.to_owned());
         let path = self.path(name);
@@ -125,7 +125,7 @@ impl<'a> Archive<'a> {
         Ok(bytes)
     }
 
-    /// The bytes of an entry of the folder that may be compressed, at most `most`.
+    /// Returns the bytes of an entry in the folder that may be compressed, at most `most`.
     pub fn unpacked(&mut self, name: &str, most: usize) -> Result<Cow<'a, [u8]>, ArchiveError> {
         match self.entry(name) {
             Ok(bytes) if bytes.len() > most => Err(ArchiveError::Large(name.to_owned())),
@@ -140,7 +140,7 @@ impl<'a> Archive<'a> {
         let entry = self.zip.by_name(&path);
         let entry = entry.map_err(|_| ArchiveError::Compressed(name.to_owned()))?;
         let mut bytes = Vec::new();
-        // Sizes that the archive states may be anything. The crate checks the sum.
+        // The archive's stated sizes are untrusted. The crate verifies the checksum.
         entry
             .take(most as u64 + 1)
             .read_to_end(&mut bytes)
@@ -155,8 +155,8 @@ impl<'a> Archive<'a> {
     }
 }
 
-/// The number of directory entries that an archive claims, in its last record or in the zip64
-/// record to which a locator before it points. `torch.save` writes nothing after them.
+/// Returns the number of directory entries that an archive claims, in its last record or in the
+/// zip64 record to which a locator before it points. `torch.save` writes nothing after them.
 fn claimed_entries(file: &[u8]) -> Option<u64> {
     const END: usize = 22;
     const LOCATOR: usize = 20;
@@ -241,14 +241,14 @@ mod tests {
         ));
     }
 
-    /// Many entries of the same bytes would make much of a small file.
+    /// Many entries with the same bytes would expand a small file.
     #[test]
     fn entries_that_overlap_are_refused() {
         let names: Vec<String> = (0..9).map(|key| format!("net/data/{key}")).collect();
         let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
         names.insert(0, "net/data.pkl");
         let mut file = zip(&names, &[0; 1000]);
-        // Of each entry in the directory, where the entry begins.
+        // The offset of each entry, from the directory.
         let entry = b"PK\x01\x02";
         let places: Vec<usize> = (0..file.len())
             .filter(|&at| file[at..].starts_with(entry))
@@ -257,7 +257,7 @@ mod tests {
         for place in places {
             file[place + 42..][..4].fill(0);
         }
-        // Only the first entry's bytes are left of them all.
+        // Only the first entry's bytes remain.
         let directory = file.windows(4).position(|bytes| bytes == entry).unwrap();
         let first = file
             .windows(4)

@@ -17,11 +17,11 @@
 namespace tessera::cached_attention {
 namespace {
 
-// Sums side by side, which the compiler may not make of one by itself.
+// Parallel sums, which the compiler may not create from a single one by itself.
 constexpr int64_t kLanes = 16;
 // The widest head.
 constexpr int64_t kWidest = 256;
-// Heads that a thread takes at least.
+// Minimum number of heads per thread.
 constexpr int64_t kHeads = 16;
 // Smallest distinguishable logit below the largest: e^-87 is the least normal f32.
 constexpr float kLeast = -87.0f;
@@ -117,7 +117,7 @@ void attend(Kernel kernel, const at::Tensor& query, const at::Tensor& keys,
     std::vector<float> logits(sizes.columns);
     for (int64_t row = begin; row < end; ++row) {
       const int64_t game = row / sizes.heads, head = row % sizes.heads;
-      // A game sees its newest token, whatever its padding is said to be.
+      // A game attends to its newest token, regardless of its padding.
       const int64_t from =
           first == nullptr ? 0 : std::clamp<int64_t>(first[game], 0, sizes.columns - 1);
       kernel(queries + row * sizes.width, all_keys.head(game, head), all_keys.strides[2],
@@ -143,8 +143,8 @@ extern "C" bool tessera_takes_cached_attention(const at::Tensor* query) {
          query->size(3) % kLanes == 0 && query->size(3) <= kWidest;
 }
 
-// Attention of queries [B, heads, 1, width] to keys and values [B, heads, S, width], from column
-// `first`, i64 [B], on or to all of them: [B, heads, 1, width].
+// Computes the attention of queries [B, heads, 1, width] to keys and values [B, heads, S, width],
+// from column `first`, i64 [B], or to all of them: [B, heads, 1, width].
 extern "C" char* tessera_cached_attention(const at::Tensor* query, const at::Tensor* keys,
                                           const at::Tensor* values, const at::Tensor* first,
                                           at::Tensor** out) {

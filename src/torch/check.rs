@@ -1,19 +1,18 @@
-//! Checks a network file before anything of it runs.
+//! Checks a network file before any code in it runs.
 //!
-//! A TorchScript file is a program: `torch::jit::load` runs the `__setstate__` of its
-//! classes, and `meta` and `forward` are code of the file. libtorch trusts files: its
-//! pickles may name tensors outside of their storages, and its parser recurses as deep
-//! as brackets nest. So the archive is read here without libtorch, and held to what
-//! our exporters write:
+//! A TorchScript file is a program: `torch::jit::load` runs the `__setstate__` of its classes,
+//! and `meta` and `forward` are code in the file. libtorch trusts files: its pickles may describe
+//! tensors outside their storages, and its parser recurses as deep as brackets nest. So the
+//! archive is read here without libtorch, and must match what our exporters write:
 //!
 //! - its records are those of a network, each within bounds once unpacked,
-//! - its code assigns what operators of a list make, without branches, loops, or
-//!   methods but two (`code`),
-//! - its pickle makes one object of the code's classes, with dense tensors that lie
-//!   within their storages (`pickle`).
+//! - its code assigns the results of listed operators, without branches, loops, or unknown
+//!   methods (`code`),
+//! - its pickle makes one object of the code's classes, with dense tensors that lie within their
+//!   storages (`pickle`).
 //!
-//! libtorch then gets an archive rewritten from the checked records, so it cannot read the file
-//! differently.
+//! libtorch then receives an archive rewritten from the checked records, so it cannot read the
+//! file differently.
 
 mod code;
 mod operators;
@@ -29,15 +28,15 @@ use std::io::{Cursor, Write};
 use zip::write::FileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
-/// Bytes of the longest code that is read: ten times that of a network of 11 layers.
+/// Maximum code size in bytes: ten times that of a network of 11 layers.
 const MOST_CODE: usize = 1 << 20;
-/// Bytes of the longest pickle that is read, which describes thousands of tensors.
+/// Maximum pickle size in bytes; one of this size describes thousands of tensors.
 pub(super) const MOST_PICKLE: usize = 2 << 20;
-/// Bytes of the longest metadata that are read.
+/// Maximum metadata size in bytes.
 const MOST_METADATA: usize = 64 << 20;
-/// Bytes of the longest record of a single value.
+/// Maximum size in bytes of a record with a single value.
 const MOST_VALUE: usize = 16;
-/// Characters of what a file brings that a message repeats.
+/// Maximum number of characters that a message quotes from a file.
 const LONGEST_EXCERPT: usize = 60;
 
 /// The record of all code.
@@ -46,12 +45,12 @@ const CODE: &str = "code/__torch__.py";
 const DATA: &str = "data.pkl";
 /// The record of tensors that are constants of the code.
 const CONSTANTS: &str = "constants.pkl";
-/// The constants' record if there are none: an empty tuple.
+/// The constants' record without constants: an empty tuple.
 const NO_CONSTANTS: &[u8] = b"\x80\x02).";
-/// The record of the format's version, below 6 and from 6 on: libtorch writes what
+/// The record of the format's version, below 6 and from 6 on: libtorch writes the version that
 /// the operators need.
 const VERSIONS: [&str; 2] = ["version", ".data/version"];
-/// The record of the order of bytes.
+/// The byte-order record.
 const BYTE_ORDER: &str = "byteorder";
 
 /// Why a network file is refused: our exporters do not write this.
@@ -63,22 +62,22 @@ pub enum Refusal {
     /// Parsers disagree about duplicate names.
     #[error("duplicate record names in its archive")]
     Duplicate,
-    /// A record that is long once it is unpacked.
+    /// A record that is too long once unpacked.
     #[error("record `{0}` is too large")]
     Large(String),
-    /// A record of numbers that is compressed, or any by a foreign method.
+    /// A compressed tensor record, or any record compressed by a foreign method.
     #[error("record `{0}` is compressed")]
     Compressed(String),
     /// A record's contents.
     #[error("record `{0}` has unexpected contents")]
     Contents(&'static str),
-    /// A byte that is no part of the code that exporters write.
+    /// A byte that never occurs in exported code.
     #[error("unexpected character 0x{0:02x} in its code")]
     Character(u8),
-    /// Brackets or objects.
+    /// Too deeply nested brackets or objects.
     #[error("nested more than {0} deep")]
     Nested(usize),
-    /// Calls.
+    /// Too many calls.
     #[error("more than {0} calls in its code")]
     Long(usize),
     /// A keyword or builtin.
@@ -102,16 +101,16 @@ pub enum Refusal {
     /// An operation of a pickle.
     #[error("unsupported opcode 0x{0:02x} in its pickle")]
     Operation(u8),
-    /// A pickle that does not fit together.
+    /// An inconsistent pickle.
     #[error("malformed pickle at byte {0}")]
     Senseless(usize),
-    /// A tensor.
+    /// A tensor outside its storage.
     #[error("a tensor lies outside of its storage")]
     Bounds,
     /// An object without the attributes that its class declares.
     #[error("an object of `{0}` has other attributes than its class declares")]
     Attributes(String),
-    /// A storage of another size than its record.
+    /// A storage whose size differs from its record.
     #[error("record `data/{0}` has another size than its pickle states")]
     Storage(String),
 }
@@ -121,7 +120,7 @@ pub enum Refusal {
 pub(super) enum CheckError {
     /// Not a network's archive, or damaged.
     Archive(ArchiveError),
-    /// Our exporters do not write this.
+    /// A file that our exporters do not write.
     Refused(Refusal),
 }
 
@@ -144,7 +143,7 @@ impl From<Refusal> for CheckError {
 /// Checks a network file, and returns the archive for libtorch.
 ///
 /// # Errors
-/// [`CheckError`] if it is damaged, or our exporters do not write what it holds.
+/// [`CheckError`] if it is damaged, or our exporters do not write such files.
 pub(super) fn check(file: &[u8]) -> Result<Vec<u8>, CheckError> {
     let mut archive = Archive::open(file)?;
     let names = archive.names();
@@ -187,7 +186,7 @@ pub(super) fn check(file: &[u8]) -> Result<Vec<u8>, CheckError> {
     Ok(packed(&records, file.len())?)
 }
 
-/// The metadata that a file has in a record of their own. Nothing else is checked.
+/// Returns the metadata record of a file. Nothing else is checked.
 ///
 /// # Errors
 /// [`ArchiveError`] if the record is damaged.
@@ -217,7 +216,7 @@ fn is_known(name: &str) -> bool {
     }
 }
 
-/// An archive of these records, as libtorch reads them.
+/// Packs these records into an archive for libtorch.
 fn packed(records: &[(String, Cow<[u8]>)], capacity: usize) -> Result<Vec<u8>, ArchiveError> {
     let write = || {
         let mut zip = ZipWriter::new(Cursor::new(Vec::with_capacity(capacity)));
@@ -231,7 +230,7 @@ fn packed(records: &[(String, Cow<[u8]>)], capacity: usize) -> Result<Vec<u8>, A
     write().map_err(|error: zip::result::ZipError| ArchiveError::Directory(error.to_string()))
 }
 
-/// The beginning of what a file brings, fit for a message of one line.
+/// Returns the beginning of a file's text, formatted for a one-line message.
 fn excerpt(text: &str) -> String {
     let shown = text.chars().flat_map(char::escape_debug);
     match text.chars().count() > LONGEST_EXCERPT {

@@ -1,5 +1,5 @@
-//! Network files, read once: metadata and tensors without libtorch where that is possible,
-//! so that nothing of the file runs.
+//! Network files, read once: metadata and tensors without libtorch if possible, so that no code
+//! in the file runs.
 
 use super::archive::Archive;
 use super::pickle::{Object, Pickle};
@@ -7,24 +7,24 @@ use super::{Module, NetworkError, check, open, parse, tensor_hash};
 use crate::backend::{CodePolicy, Metadata};
 use tch::Tensor;
 
-/// Deepest nesting of objects.
+/// Maximum nesting of objects.
 const MOST_NESTED: usize = 32;
 
-/// A network file that is open.
+/// An open network file.
 pub(crate) struct NetworkFile<'f> {
     bytes: &'f [u8],
     policy: CodePolicy,
-    /// Its metadata. The tensors match its hash once they are read.
+    /// Its metadata. Once the tensors are read, they match its hash.
     pub metadata: Metadata,
-    /// The part that is still to be read.
+    /// The part still to be read.
     archive: Option<Archive<'f>>,
-    /// As libtorch opened it.
+    /// The module, if libtorch opened the file.
     module: Option<Module>,
 }
 
 impl<'f> NetworkFile<'f> {
-    /// Opens a file. What only libtorch reads, such as files of version 1 of the contract,
-    /// it reads as [`open`] does.
+    /// Opens a file. Files that only libtorch can read, such as those of version 1 of the
+    /// contract, are read as in [`open`].
     ///
     /// # Errors
     /// [`NetworkError`] if it is not a network of this engine, or is damaged.
@@ -45,7 +45,7 @@ impl<'f> NetworkFile<'f> {
         })
     }
 
-    /// Its tensors by name, as they were exported.
+    /// Returns its tensors by name, as exported.
     ///
     /// # Errors
     /// [`NetworkError`] if it is damaged.
@@ -57,7 +57,7 @@ impl<'f> NetworkFile<'f> {
         }
     }
 
-    /// Its program, as [`open`] opens it.
+    /// Returns its program, as [`open`] does.
     ///
     /// # Errors
     /// [`NetworkError`], as for [`open`].
@@ -74,7 +74,7 @@ impl<'f> NetworkFile<'f> {
     }
 }
 
-/// The metadata of a network file and its tensors by name, as [`NetworkFile`] reads them.
+/// Returns the metadata of a network file and its tensors by name, as [`NetworkFile`] reads them.
 ///
 /// # Errors
 /// [`NetworkError`] if it is not a network of this engine, or is damaged.
@@ -87,8 +87,8 @@ pub(crate) fn contents(
     Ok((file.metadata, tensors))
 }
 
-/// Returns the metadata of a network file after checking it. Its code runs only if libtorch alone
-/// can read the file.
+/// Returns the metadata of a network file after checking it. Its code runs only if no other
+/// reader than libtorch can read the file.
 ///
 /// # Errors
 /// [`NetworkError`], as for [`open`].
@@ -105,7 +105,7 @@ pub fn describe(file: &[u8], policy: CodePolicy) -> Result<Metadata, NetworkErro
     }
 }
 
-/// `None` if the file is not what exporters of ours write, or is damaged.
+/// Returns `None` if our exporters did not write the file, or it is damaged.
 fn directory(file: &[u8]) -> Option<(Archive<'_>, Metadata)> {
     let mut archive = Archive::open(file).ok()?;
     let is_little = !archive.has("byteorder") || archive.entry("byteorder").ok()? == b"little";
@@ -116,7 +116,7 @@ fn directory(file: &[u8]) -> Option<(Archive<'_>, Metadata)> {
     Some((archive, metadata))
 }
 
-/// `None` if they are not what exporters of ours write, or not those of the metadata.
+/// Returns `None` if our exporters did not write the tensors, or they do not match the metadata.
 fn tensors(mut archive: Archive, metadata: &Metadata) -> Option<Vec<(String, Tensor)>> {
     let data = archive.unpacked("data.pkl", check::MOST_PICKLE).ok()?;
     let pickle = Pickle::read_script(&data).ok()?;
@@ -133,7 +133,7 @@ fn tensors(mut archive: Archive, metadata: &Metadata) -> Option<Vec<(String, Ten
     (tensor_hash(hashed) == metadata.hash).then_some(found)
 }
 
-/// The tensors of a pickle while they are collected.
+/// The collected tensors of a pickle.
 struct Tensors<'a, 'f> {
     pickle: &'a Pickle<'a>,
     archive: Archive<'f>,
@@ -141,7 +141,7 @@ struct Tensors<'a, 'f> {
 }
 
 impl Tensors<'_, '_> {
-    /// Those of an object, whose name is `path`.
+    /// Collects the tensors of the object named `path`.
     fn collect(&mut self, object: &Object, path: &str, depth: usize) -> Option<()> {
         let &Object::Instance(_, Some(attributes)) = object else {
             return None;
@@ -205,7 +205,7 @@ mod tests {
         assert!(read.is_none());
     }
 
-    /// An object that holds itself twice, which has as many tensors as paths lead there.
+    /// An object that contains itself twice has as many tensors as paths.
     #[test]
     fn objects_have_one_place() {
         let own = b"\x80\x02c__torch__\nA\n)\x81q\x00}(X\x01\x00\x00\x00ah\x00\

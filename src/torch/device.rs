@@ -1,4 +1,4 @@
-//! The device and the format of a network, on this machine.
+//! The device and the number format of a network on this machine.
 
 use super::fused;
 use super::module::ComputeType;
@@ -16,43 +16,42 @@ pub enum DeviceError {
         "libtorch's CUDA library cannot be loaded ({0}): run `tools/setup --cuda` (for the wheel install PyTorch with CUDA), or choose the device cpu"
     )]
     NoCudaLibrary(String),
-    /// There is no driver, or no device.
+    /// No driver or device was found.
     #[error(
         "no CUDA device was found: install NVIDIA's driver (`nvidia-smi` lists what it sees), or choose the device cpu"
     )]
     NoCudaDevice,
-    /// There are fewer devices.
+    /// The machine has fewer devices.
     #[error("there is no device cuda:{number}: the last one is cuda:{last}")]
     NoSuchDevice {
-        /// The device asked for.
+        /// The requested device.
         number: usize,
-        /// The device with the highest number.
+        /// The highest device number.
         last: usize,
     },
     /// libtorch has no fp16 kernels worth using on the CPU.
     #[error("fp16 is for CUDA: on the CPU choose the precision int8, bf16 or f32")]
     Fp16OnCpu,
-    /// Kernels in int8 are for processors.
+    /// The int8 kernels require a processor.
     #[error("int8 is for the CPU: on CUDA choose the precision fp16, bf16 or f32")]
     Int8OnCuda,
-    /// Such kernels are written for x86.
+    /// The int8 kernels require x86.
     #[error("int8 needs an x86 processor with AVX2: here choose the precision bf16 or f32")]
     NoInt8,
 }
 
-/// The device that is meant, on this machine; readies libtorch for it.
+/// Returns the chosen device of this machine, and prepares libtorch for it.
 ///
 /// # Errors
-/// [`DeviceError`], saying what is missing and how to get it.
+/// [`DeviceError`], stating what is missing and how to get it.
 pub fn device(choice: DeviceChoice) -> Result<Device, DeviceError> {
     resolve(choice, Precision::F32).map(|(device, _)| device)
 }
 
-/// The tensor, which is in the CPU's memory, on a device. A copy to a GPU does not wait
-/// for what the GPU is doing.
+/// Copies a tensor from the CPU's memory to a device. Copies to a GPU are asynchronous.
 ///
 /// # Panics
-/// If the device has no memory for it.
+/// If the device has not enough memory.
 pub(crate) fn send(tensor: Tensor, device: Device) -> Tensor {
     let Device::Cuda(number) = device else {
         return tensor;
@@ -64,13 +63,13 @@ pub(crate) fn send(tensor: Tensor, device: Device) -> Tensor {
     copy
 }
 
-/// Returns whether a device is there and computes in a format.
+/// Returns whether a device is available and computes in a format.
 pub(crate) fn has_format(choice: DeviceChoice, precision: Precision) -> bool {
     resolve(choice, precision).is_ok()
 }
 
-/// The device that is meant on this machine, and the formats that are: never none, of
-/// several the preferred one first.
+/// Returns the chosen device of this machine, and the formats that it may use: never empty, the
+/// preferred one first.
 pub(crate) fn resolve(
     choice: DeviceChoice,
     precision: Precision,
@@ -103,8 +102,8 @@ pub(crate) fn resolve(
     Ok((device, vec![dtype]))
 }
 
-/// The formats that may be the fastest on this processor, in the order of what they
-/// promise for a Chessformer: AMX multiplies bf16 faster than anything multiplies bytes.
+/// Returns the formats that may be the fastest on this processor, in order of expected speed for
+/// a Chessformer: AMX multiplies bf16 faster than anything multiplies bytes.
 fn formats_of_cpu() -> Vec<ComputeType> {
     let bf16 = process::prepare().cpu_bf16.then(|| Kind::BFloat16.into());
     let mut formats: Vec<ComputeType> = bf16.into_iter().chain([Kind::Float.into()]).collect();

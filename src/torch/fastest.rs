@@ -1,8 +1,8 @@
-//! Measures which format a network is fastest in on this machine.
+//! Measures which format is fastest for a network on this machine.
 //!
 //! Architectures differ: dense layers of a Chessformer gain from int8, while a tower's
-//! convolutions are fastest in f32. So every possible format is tried once, and the
-//! [answer](super::answers) is kept.
+//! convolutions are fastest in f32. So every possible format is measured once, and the
+//! [answer](super::answers) is stored.
 
 use super::answers::Answers;
 use super::{ComputeType, NetworkError, TorchBackend, process};
@@ -11,40 +11,39 @@ use crate::chess::Game;
 use crate::encode::Input;
 use std::time::Duration;
 
-// The time that a thread computed, which leaves out what the machine does besides. Windows
-// tells it in ticks that are longer than a call.
+// The thread's CPU time, which excludes other load on the machine. On Windows its ticks are
+// longer than a call.
 #[cfg(not(windows))]
 use cpu_time::ThreadTime as Clock;
 #[cfg(windows)]
 use std::time::Instant as Clock;
 
-/// The time that a batch is to take at most, as far as a smaller one takes less.
+/// Maximum time of a batch, unless even one position takes longer.
 const BATCH: Duration = Duration::from_millis(50);
-/// The time after which there are no more calls than [`LEAST`].
+/// Time after which no format gets more than [`LEAST`] calls.
 const ENOUGH: Duration = Duration::from_millis(400);
-/// Calls by which the speed of a format is known that could be the fastest.
+/// Minimum number of calls to time a competitive format.
 const LEAST: usize = 3;
-/// Calls by which it is known well.
+/// Number of calls that time a format well.
 const MOST: usize = 10;
-/// A format this many times as slow as the best after any call is tried no further.
+/// A format this many times as slow as the best after any call is dropped.
 const HOPELESS: f64 = 1.5;
 /// The speed-up, as a share of the time, by which a format must beat a preferred one: more than
 /// the noise of timings.
 const MARGIN: f64 = 0.05;
 
-/// The network in the first of these formats that no other is clearly faster than.
-/// Formats that it cannot run in are passed over. `network` tells its file from others,
-/// `freeze` readies it in a format.
+/// Returns the network in the first of these formats that no other clearly beats. Formats that it
+/// cannot run in are skipped. `network` identifies its file, `freeze` prepares it in a format.
 ///
 /// # Errors
-/// What the first format fails by if the network runs in none.
+/// The first format's error if the network runs in none.
 pub(super) fn choose(
     network: &str,
     formats: &[ComputeType],
     freeze: impl Fn(ComputeType) -> Result<TorchBackend, NetworkError>,
 ) -> Result<TorchBackend, NetworkError> {
     let processor = process::processor();
-    // Nobody else measures meanwhile, and all of a process get one answer.
+    // Holding the lock serialises measurements, and gives all threads of a process one answer.
     let mut answers = Answers::of_user();
     if let Some(format) = answers.find(network, &processor) {
         let is_it = |dtype: &&ComputeType| Precision::from(**dtype) == format.precision;
@@ -54,12 +53,12 @@ pub(super) fn choose(
     }
     let mut backends = Vec::new();
     for &dtype in formats {
-        // Without layers for int8 it is not in that format.
+        // Without int8 layers it is not in that format.
         let backend = freeze(dtype).ok();
         backends.extend(backend.filter(|backend| backend.dtype() == dtype));
     }
     let (best, speeds) = match backends.len() {
-        // It says why.
+        // Its error states the reason.
         0 => return freeze(formats[0]),
         1 => (0, Vec::new()),
         _ => compare(&backends),
@@ -73,11 +72,11 @@ pub(super) fn choose(
     Ok(backend.with_format(format))
 }
 
-/// The place of the first that no other is clearly faster than, and the speeds of those
+/// Returns the index of the first format that no other clearly beats, and the speeds of those
 /// that do not fail.
 fn compare(backends: &[TorchBackend]) -> (usize, Vec<Speed>) {
     let batches @ [largest, _] = batches_for(&backends[0]);
-    // As many positions in batches of each size.
+    // The same number of positions in batches of each size.
     let call = |backend: &TorchBackend| {
         let times =
             batches.map(|batch| Some(time(backend, batch)?.mul_f64(largest as f64 / batch as f64)));
@@ -95,8 +94,8 @@ fn compare(backends: &[TorchBackend]) -> (usize, Vec<Speed>) {
     (first_of_the_fastest(&times).unwrap_or_default(), speeds)
 }
 
-/// Batch sizes: the recommended one, which a search comes to as its tree grows, and a
-/// quarter of it, which it has before. Smaller ones if the recommended takes too long.
+/// Returns batch sizes: the recommended one, which a search reaches as its tree grows, and a
+/// quarter, used before. Smaller ones if the recommended one takes too long.
 fn batches_for(backend: &TorchBackend) -> [usize; 2] {
     let recommended = backend.properties().recommended_batch;
     let one = time(backend, 1).unwrap_or_default();
@@ -105,7 +104,7 @@ fn batches_for(backend: &TorchBackend) -> [usize; 2] {
     [batch, batch.div_ceil(4)]
 }
 
-/// The time that a batch takes; `None` if it fails.
+/// Returns the time of a batch; `None` if it fails.
 fn time(backend: &TorchBackend, batch: usize) -> Option<Duration> {
     let inputs = vec![Input::encode(&Game::default()); batch];
     let clock = Clock::now();
@@ -113,8 +112,8 @@ fn time(backend: &TorchBackend, batch: usize) -> Option<Duration> {
     Some(clock.elapsed())
 }
 
-/// The shortest time of each contestant, of several calls in turns: what else the machine
-/// does slows all of them. `None` of those that fail.
+/// Returns the shortest time of each contestant over several calls. The calls alternate, so that
+/// other load slows all of them alike. `None` for those that fail.
 fn race<T>(
     contestants: &[T],
     mut call: impl FnMut(&T) -> Option<Duration>,
@@ -141,7 +140,7 @@ fn race<T>(
     times
 }
 
-/// The first that takes hardly longer than the fastest; `None` if all failed.
+/// Returns the first that is within the margin of the fastest; `None` if all failed.
 fn first_of_the_fastest(times: &[Option<Duration>]) -> Option<usize> {
     let best = times.iter().flatten().min()?.as_secs_f64();
     let is_fast = |time: &Option<Duration>| {
@@ -159,8 +158,8 @@ mod tests {
         times.iter().map(time).collect()
     }
 
-    /// The race of contestants whose calls take these times, 0 if they fail, and the
-    /// number of calls of each.
+    /// Races contestants whose calls take these times, 0 if they fail. Returns the shortest times
+    /// and the number of calls of each.
     fn raced(calls: &[&[u64]]) -> (Vec<Option<Duration>>, Vec<usize>) {
         let counts: Vec<_> = calls.iter().map(|_| std::cell::Cell::new(0)).collect();
         let contestants: Vec<_> = calls.iter().zip(&counts).collect();
@@ -179,7 +178,7 @@ mod tests {
         let (times, calls) = raced(&[&[8], &[7], &[33]]);
         assert_eq!(times, milliseconds(&[8, 7, 33]));
         assert_eq!(calls, [MOST, MOST, 1]);
-        // Long calls are not repeated for ever.
+        // Long calls are not repeated indefinitely.
         let (_, calls) = raced(&[&[800], &[700]]);
         assert_eq!(calls, [LEAST, LEAST]);
     }

@@ -1,4 +1,4 @@
-// Operators of ours in the graphs of frozen TorchScript, for inference on the CPU.
+// Our operators in the graphs of frozen TorchScript, for inference on the CPU.
 #include "fuse.h"
 #include "rms_norm.h"
 #include "winograd.h"
@@ -37,8 +37,7 @@ void fuse_norms(std::shared_ptr<Graph> graph) {
   rewriter.runOnGraph(graph);
 }
 
-// The kernels of a convolution that keeps the size of boards, 3 × 3 and in f32,
-// with a bias.
+// The kernels of a convolution that keeps the board size, 3 × 3 and in f32, with a bias.
 std::optional<at::Tensor> kernels_of(const Node* node) {
   const bool plain = node->kind() == c10::aten::conv2d;
   if (!plain && node->kind() != c10::aten::_convolution) {

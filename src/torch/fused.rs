@@ -1,6 +1,5 @@
-//! The blocks of a network as single operators on a processor: see the C++ in the
-//! folder of this name. A [`Block`] trains, by `forward`, and plays by weights that were
-//! packed.
+//! The blocks of a network as single operators on a processor: see the C++ code in the folder of
+//! the same name. A [`Block`] trains by `forward`, and plays with packed weights.
 
 mod infer;
 
@@ -15,11 +14,10 @@ use std::ffi::c_char;
 use std::ptr;
 use tch::{Device, Kind, Tensor};
 
-/// Every width must be a multiple of this: AMX multiplies 32 dtype of bf16 at a
-/// time.
+/// Every width must be a multiple of this: AMX multiplies 32 bf16 elements at a time.
 pub(crate) const MULTIPLE: i64 = 32;
 
-/// Returns whether tensors like this one, with these widths, have kernels.
+/// Returns whether kernels exist for tensors like this one, with these widths.
 pub(crate) fn is_available(like: &Tensor, widths: &[i64]) -> bool {
     like.device() == Device::Cpu
         && widths.iter().all(|width| width % MULTIPLE == 0)
@@ -33,10 +31,9 @@ pub(crate) fn fits_int8(inputs: &[i64]) -> bool {
     inputs.iter().all(fits)
 }
 
-/// Queries, keys and values [B, heads, T, head width] of a joint projection
-/// [B, T, 3 · heads · head width], queries and keys turned by angles with these cosines
-/// and sines, [B or 1, 1, T, head width / 2], on any device. Gradients flow through the
-/// projection.
+/// Returns queries, keys and values [B, heads, T, head width] of a joint projection [B, T, 3 ·
+/// heads · head width]. Queries and keys are rotated by angles with these cosines and sines, [B
+/// or 1, 1, T, head width / 2], on any device. Gradients flow through the projection.
 ///
 /// # Panics
 /// If the sizes do not fit each other.
@@ -46,20 +43,20 @@ pub(crate) fn rotated_heads(joint: &Tensor, heads: i64, [cos, sin]: [&Tensor; 2]
     outputs(|out| unsafe { shim::tessera_rotated_heads(joint, cos, sin, heads, out) })
 }
 
-/// Returns whether [`time_attention`] takes a projection like this.
+/// Returns whether [`time_attention`] accepts a projection like this.
 pub(crate) fn takes_time_attention(joint: &Tensor, heads: i64) -> bool {
     let [joint] = raw([Some(joint)]);
     // SAFETY: the tensor is valid for the call.
     unsafe { shim::tessera_takes_time_attention(joint, heads) }
 }
 
-/// Attention of each square to itself on other boards, [B, T, 64, heads · head width], from the
-/// joint projection of queries, keys and values [B, T, 64, 3 · heads · head width]. Boards are
-/// seen from the side to move: those of odd plies are flipped vertically. Gradients flow through
-/// the projection.
+/// Computes the attention of each square to itself on other boards, [B, T, 64, heads · head
+/// width], from the joint projection of queries, keys and values [B, T, 64, 3 · heads · head
+/// width]. Boards are in the view of the side to move: those of odd plies are flipped vertically.
+/// Gradients flow through the projection.
 ///
 /// # Panics
-/// If it [is not taken](takes_time_attention).
+/// If the projection [is not accepted](takes_time_attention).
 pub(crate) fn time_attention(joint: &Tensor, heads: i64) -> Tensor {
     let [joint] = raw([Some(joint)]);
     // SAFETY: the tensor is valid for the call.
@@ -70,13 +67,13 @@ pub(crate) fn time_attention(joint: &Tensor, heads: i64) -> Tensor {
 /// The int8 kernels of this processor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Int8 {
-    /// Whether no other kernels promise to be faster.
+    /// Whether they are expected to be the fastest kernels.
     pub is_preferred: bool,
     /// The dtype of the rest of the network.
     pub dtype: ComputeType,
 }
 
-/// The processor's kernels with dense layers in int8, if it has any.
+/// Returns the processor's kernels with dense layers in int8, if it has any.
 pub(crate) fn int8() -> Option<Int8> {
     let (mut is_preferred, mut is_bf16) = (false, false);
     let has_kernels = shim::tessera_fused_int8(&mut is_preferred, &mut is_bf16);
@@ -93,8 +90,8 @@ pub(crate) fn int8() -> Option<Int8> {
 #[cfg(test)]
 pub(crate) const ALL_SETS: usize = 9;
 
-/// Runs `work` as on a processor without a number of its fastest instruction sets among AMX,
-/// AVX-512 with bf16 and without, AVX2.
+/// Runs `work` with this many of the fastest instruction sets disabled, among AMX, AVX-512 with
+/// bf16 and without, AVX2.
 #[cfg(test)]
 pub(crate) fn without_fastest<R>(sets: usize, work: impl FnOnce() -> R) -> R {
     shim::tessera_fused_pass_over(sets);
@@ -106,15 +103,14 @@ pub(crate) fn without_fastest<R>(sets: usize, work: impl FnOnce() -> R) -> R {
 /// A block's operator; see operator.h.
 pub(crate) type Compute = unsafe extern "C" fn(*const Call, *mut *mut RawTensor) -> *mut c_char;
 
-/// A block of a network as one operator. Without a gradient it is computed by weights that
-/// were packed once for many calls; in int8 where that is asked for and the widths
-/// [allow it](fits_int8).
+/// A block of a network as one operator. Without a gradient it uses weights packed once for many
+/// calls; in int8 if requested and the widths [allow it](fits_int8).
 pub(crate) trait Block {
-    /// Computes such blocks.
+    /// The function that computes such blocks.
     const COMPUTE: Compute;
 
-    /// Its tensors, in the order of the C++: tokens, if there are any, then weights. Null
-    /// stands for what is absent.
+    /// Returns its tensors, in the order of the C++: tokens, if any, then weights. Null marks an
+    /// absent tensor.
     fn inputs(&self, x: Option<&Tensor>) -> Vec<*const RawTensor>;
 
     /// Returns its settings other than tensors.
@@ -122,7 +118,7 @@ pub(crate) trait Block {
         Settings::default()
     }
 
-    /// Tokens [B, 64, width] to tokens, through which gradients flow.
+    /// Maps tokens [B, 64, width] to tokens; gradients flow through it.
     ///
     /// # Panics
     /// If the sizes do not fit each other.
@@ -131,20 +127,20 @@ pub(crate) trait Block {
         y
     }
 
-    /// Its weights as its kernel wants them, u8.
+    /// Packs its weights for its kernel, u8.
     fn pack(&self, int8: bool) -> Tensor {
         let [packed] = compute(self, Way::Pack, None, None, int8);
         packed
     }
 
-    /// As [`Block::forward`], by packed weights.
+    /// Computes [`Block::forward`] with packed weights.
     fn infer(&self, x: &Tensor, packed: &Tensor, int8: bool) -> Tensor {
         let [y] = compute(self, Way::Infer, Some(x), Some(packed), int8);
         y
     }
 }
 
-/// The tensors that a block makes, of which there are `N`.
+/// Returns the `N` tensors that a block computes.
 fn compute<B: Block + ?Sized, const N: usize>(
     block: &B,
     way: Way,
@@ -165,7 +161,7 @@ fn compute<B: Block + ?Sized, const N: usize>(
             ..block.settings()
         },
     };
-    // SAFETY: there are as many inputs, and room for as many outputs, as the call says.
+    // SAFETY: the call has this many inputs and room for this many outputs.
     outputs(|out| unsafe { B::COMPUTE(&raw const call, out) })
 }
 
@@ -178,7 +174,7 @@ pub(crate) struct NormEnd<'a> {
     pub epsilon: f64,
     /// [width].
     pub weight: &'a Tensor,
-    /// `[width]`; a norm without does not centre.
+    /// `[width]`; a norm without bias does not centre.
     pub bias: Option<&'a Tensor>,
 }
 
@@ -218,7 +214,7 @@ pub(crate) struct Dense<'a> {
     pub bias: &'a Tensor,
 }
 
-/// The attention block with biases that are generated from the board.
+/// The attention block with board-dependent biases.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attention<'a> {
     /// Heads.
@@ -229,8 +225,8 @@ pub(crate) struct Attention<'a> {
     pub value: &'a Tensor,
     /// [width, width].
     pub output: Dense<'a>,
-    /// The squares that the piece on each square attacks, then those it is attacked from, as
-    /// bitboards i64 [B, 2, 64]; and each head's weights for both, [h, 2].
+    /// The squares that the piece on each square attacks, then those that attack it, as bitboards
+    /// i64 [B, 2, 64]; and each head's weights for both, [h, 2].
     pub attacks: Option<(&'a Tensor, &'a Tensor)>,
     /// The biases.
     pub gab: Gab<'a>,
@@ -310,17 +306,17 @@ impl Block for FeedForward<'_> {
     }
 }
 
-/// Dense layers that read the same tokens.
+/// Dense layers with the same input tokens.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DenseLayers<'a, const N: usize>(pub [Dense<'a>; N]);
 
 impl<const N: usize> DenseLayers<'_, N> {
-    /// Mish of what each layer makes of tokens [B, 64, width], [B, 64, outputs] each.
+    /// Returns mish of each layer's output on tokens [B, 64, width], [B, 64, outputs] each.
     pub fn mish(&self, x: &Tensor) -> [Tensor; N] {
         compute(self, Way::Learn, Some(x), None, false)
     }
 
-    /// The same by packed weights.
+    /// Computes the same with packed weights.
     pub fn infer_mish(&self, x: &Tensor, packed: &Tensor, int8: bool) -> [Tensor; N] {
         compute(self, Way::Infer, Some(x), Some(packed), int8)
     }
@@ -336,7 +332,7 @@ impl<const N: usize> Block for DenseLayers<'_, N> {
     }
 }
 
-/// The logits of moves by attention from squares to squares.
+/// Move logits by attention between squares.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Policy<'a> {
     /// [width, width].
@@ -349,7 +345,7 @@ pub(crate) struct Policy<'a> {
     pub places: &'a Tensor,
 }
 
-/// Logits f32 [B, 1858] from tokens [B, 64, width].
+/// Maps tokens [B, 64, width] to logits f32 [B, 1858].
 impl Block for Policy<'_> {
     const COMPUTE: Compute = shim::tessera_fused_policy;
 
@@ -367,12 +363,10 @@ impl Block for Policy<'_> {
     }
 }
 
-/// The embedding of features that have no gradient:
-/// (features · weightᵀ + bias) · multiply + add.
+/// The embedding of features without a gradient: (features · weightᵀ + bias) · multiply + add.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Embedding<'a> {
-    /// [width, features], with zeros for features that are there to make up a
-    /// multiple of [`MULTIPLE`].
+    /// [width, features], with zeros for features that pad to a multiple of [`MULTIPLE`].
     pub dense: Dense<'a>,
     /// By square, [64, width].
     pub multiply: &'a Tensor,
@@ -380,7 +374,7 @@ pub(crate) struct Embedding<'a> {
     pub add: &'a Tensor,
 }
 
-/// Tokens [B, 64, width] of [`features`]; never in int8.
+/// Maps [`features`] to tokens [B, 64, width]; never in int8.
 impl Block for Embedding<'_> {
     const COMPUTE: Compute = shim::tessera_fused_embedding;
 
@@ -425,8 +419,8 @@ pub(crate) struct Nadam {
 }
 
 impl Nadam {
-    /// Averages the gradient and its square and writes the step, in one pass;
-    /// vectors f32 `[parameters]` that [`is_available`] accepts.
+    /// Averages the gradient and its square and writes the step, in one pass; vectors f32
+    /// `[parameters]` that [`is_available`] accepts.
     pub fn step(&self, gradient: &Tensor, [mean, square, direction]: [&mut Tensor; 3]) {
         let vectors = raw([Some(gradient), Some(mean), Some(square), Some(direction)]);
         let constants = [
@@ -438,8 +432,8 @@ impl Nadam {
             self.fresh,
             self.kept,
         ];
-        // SAFETY: as many vectors and constants as the shim reads; none is read
-        // elsewhere during the call.
+        // SAFETY: the shim reads this many vectors and constants; none is accessed elsewhere
+        // during the call.
         let failure = unsafe {
             take_text(shim::tessera_fused_nadam(
                 vectors.as_ptr(),
@@ -456,13 +450,13 @@ fn raw<const N: usize>(inputs: [Option<&Tensor>; N]) -> [*const RawTensor; N] {
     inputs.map(|input| input.map_or(ptr::null(), |tensor| tensor.as_ptr() as _))
 }
 
-/// The tensors that the shim makes; like tch, it panics where libtorch throws.
+/// Returns the tensors that the shim creates; like tch, it panics if libtorch throws.
 pub(super) fn outputs<const N: usize>(
     make: impl FnOnce(*mut *mut RawTensor) -> *mut c_char,
 ) -> [Tensor; N] {
     let mut outputs = [ptr::null_mut(); N];
     let failure = make(outputs.as_mut_ptr());
-    // SAFETY: the text is the shim's; without one the tensors are new and ours.
+    // SAFETY: the text is the shim's; without one the tensors are new and owned here.
     unsafe {
         if let Some(reason) = take_text(failure) {
             panic!("a fused operator failed: {reason}");

@@ -1,11 +1,10 @@
-//! The hash that tells whether a network's tensors are those that were exported.
+//! The hash that identifies a network's exported tensors.
 
 use sha2::{Digest, Sha256};
 use tch::{Device, Kind, Tensor};
 
-/// SHA-256, as hexadecimal digits, over a network's parameters and buffers as
-/// they are stored: sorted by name; of each its name, type, shape and
-/// little-endian data.
+/// Returns the SHA-256, as hexadecimal digits, of a network's parameters and buffers as stored:
+/// sorted by name; for each its name, type, shape and little-endian data.
 ///
 /// # Panics
 /// If a tensor is not a plain one that can be copied to the CPU.
@@ -59,7 +58,8 @@ mod tests {
         ] {
             assert_ne!(hash, tensor_hash([changed, named("b", &other)]));
         }
-        // A transposed view hashes as what it shows, a scalar and nothing as well.
+        // A transposed view hashes by its visible contents, and so do a scalar and an empty
+        // tensor.
         let square = tensor.view([2, 2]).transpose(0, 1);
         assert_eq!(
             tensor_hash([named("a", &square)]),

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <cstring>
 
-// One body, compiled for several instruction sets; the program's start chooses.
-// GCC before 12 and Clang know these by single features only.
+// One body, compiled for several instruction sets; the program selects one at startup. GCC before
+// 12 and Clang only know these by single features.
 #if !defined(__x86_64__) || !defined(__gnu_linux__)
 #define TESSERA_CLONES
 #elif !defined(__clang__) && __GNUC__ >= 12
@@ -37,7 +37,7 @@ TESSERA_INLINE uint32_t to_bits(float value) {
   return bits;
 }
 
-// bf16, as its bits, is the upper half of an f32.
+// bf16, as bits, is the upper half of an f32.
 TESSERA_INLINE float load(float value) { return value; }
 TESSERA_INLINE float load(uint16_t bits) {
   return from_bits(static_cast<uint32_t>(bits) << 16);
@@ -55,7 +55,7 @@ TESSERA_INLINE void store(float value, uint16_t* out) {
 // polynomial on -1/2…1/2 (Cephes' coefficients for exp2f).
 TESSERA_INLINE float exponential(float x) {
   const float scaled = x * 1.44269504f;
-  // Adding and taking away 3·2^22 leaves the nearest integer.
+  // Adding and subtracting 3·2^22 leaves the nearest integer.
   const float whole = (scaled + 12582912.0f) - 12582912.0f;
   const float f = scaled - whole;
   float power = 1.535336188319500e-4f;
@@ -69,7 +69,7 @@ TESSERA_INLINE float exponential(float x) {
   return power * from_bits(static_cast<uint32_t>(exponent) << 23);
 }
 
-// Whether a kernel may walk through the tensor's memory.
+// Whether a kernel may access the tensor's memory directly.
 inline bool plain(const at::Tensor& tensor) {
   return tensor.is_cpu() && tensor.is_contiguous() &&
          (tensor.scalar_type() == c10::kFloat ||

@@ -1,7 +1,6 @@
-// Mish and its derivative on the CPU, in the place of libtorch's kernels. Those
-// compute a hyperbolic tangent, a logarithm and an exponential of each number:
-// a sixth of the time of training on processors whose matrix units make products
-// cheap. One exponential is enough:
+// Mish and its derivative on the CPU, replacing libtorch's kernels. Those compute a hyperbolic
+// tangent, a logarithm and an exponential of each number: a sixth of training time on processors
+// whose matrix units make products cheap. One exponential is enough:
 //
 //     mish(x) = x · tanh(ln(1 + e^x)) = x · t / (t + 2) with t = e^x · (e^x + 2)
 //     mish'(x) = t / (t + 2) + 4x · e^x · (e^x + 1) / (t + 2)²
@@ -18,8 +17,8 @@
 namespace tessera::mish_kernels {
 namespace {
 
-// Beyond 20 mish is x and its slope 1 to the last bit, beneath -87 both are 0 to
-// any that counts. A NaN passes by the factor x.
+// Beyond 20 mish is x and its derivative 1 bit for bit; below -87 both are effectively
+// 0. The factor x propagates NaN.
 TESSERA_INLINE float exponential_within_range(float x) {
   const float low = x < 20.0f ? x : 20.0f;
   return exponential(low > -87.0f ? low : -87.0f);
@@ -66,7 +65,7 @@ TESSERA_CLONES void mish_backward_bf16(const uint16_t* gradient, const uint16_t*
   mish_backward_body(gradient, in, out, count);
 }
 
-// Numbers for which waking another thread pays.
+// Number of elements that justifies waking another thread.
 constexpr int64_t kGrain = 1 << 15;
 
 at::Tensor mish(const at::Tensor& in) {
@@ -104,14 +103,14 @@ at::Tensor mish_backward(const at::Tensor& gradient, const at::Tensor& in) {
   return out;
 }
 
-// Says nothing of kernels that are replaced: that is what is wanted.
+// Silences the warning about replaced kernels: replacing them is the purpose.
 struct Silence : c10::WarningHandler {
   void process(const c10::Warning&) override {}
 };
 
 }  // namespace
 
-// Puts these kernels in the place of libtorch's, for the life of the process.
+// Replaces libtorch's kernels with these for the life of the process.
 extern "C" char* tessera_replace_kernels() {
   return guarded([] {
     Silence silence;

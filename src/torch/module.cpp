@@ -1,5 +1,5 @@
-// TorchScript modules: loading from memory, several outputs, casting of the
-// floating parameters alone, freezing.
+// TorchScript modules: loading from memory, several outputs, casting only floating-point
+// parameters, freezing.
 #include "fuse.h"
 #include "placement.h"
 #include "shim.h"
@@ -21,7 +21,7 @@ namespace {
 
 using VisitTensor = void (*)(void* context, const char* name, at::Tensor*);
 
-// A file that lies in memory, read where it lies.
+// A file in memory, read in place.
 class MemoryReader final : public caffe2::serialize::ReadAdapterInterface {
  public:
   MemoryReader(const char* data, size_t size) : data_(data), size_(size) {}
@@ -55,8 +55,8 @@ void append(const c10::IValue& value, std::vector<at::Tensor>& tensors) {
   }
 }
 
-// Whether a tensor is dense, of plain numbers in the CPU's memory, and all of them
-// in its storage: pickles may say otherwise.
+// Whether a tensor is dense, with plain numbers in the CPU's memory, and entirely within its
+// storage: pickles may state otherwise.
 bool is_plain(const at::Tensor& tensor) {
   if (!tensor.defined() || tensor.layout() != c10::kStrided || !tensor.is_cpu() ||
       tensor.is_quantized()) {
@@ -142,8 +142,8 @@ char* tessera_module_tensors(const Module* module, void* context,
   });
 }
 
-// Calls a method that takes nothing and returns a string; `out` stays null
-// where the module has no such method.
+// Calls a method that takes nothing and returns a string; `out` stays null if the module has no
+// such method.
 char* tessera_module_string(const Module* module, const char* method,
                             char** out) {
   return guarded([&] {
@@ -153,9 +153,8 @@ char* tessera_module_string(const Module* module, const char* method,
   });
 }
 
-// Moves the module to a CUDA device (the CPU if negative), turns its floating
-// parameters and buffers into another type and freezes it, in place. Index
-// buffers keep their type.
+// Moves the module to a CUDA device (the CPU if negative), converts its floating parameters and
+// buffers to another dtype and freezes it, in place. Index buffers keep their dtype.
 char* tessera_module_freeze(Module* module, int device, int scalar_type) {
   return guarded([&] {
     const auto place =
@@ -200,7 +199,7 @@ char* tessera_module_forward(Module* module, const at::Tensor* input,
   });
 }
 
-// Until it ends, tensors that this thread makes take no part in autograd.
+// Until it ends, tensors created by this thread take no part in autograd.
 void* tessera_inference_begin() { return new c10::InferenceMode(); }
 
 void tessera_inference_end(void* mode) { delete static_cast<c10::InferenceMode*>(mode); }

@@ -1,5 +1,5 @@
-//! TorchScript modules with what [`tch::CModule`] lacks: loading from memory,
-//! several outputs, freezing, casting only what is floating-point.
+//! TorchScript modules with features that [`tch::CModule`] lacks: loading from memory, several
+//! outputs, freezing, casting only floating-point tensors.
 
 use super::shim::{self, take_text};
 use crate::backend::{BackendError, Precision};
@@ -19,7 +19,7 @@ impl TorchError {
         TorchError(gist(message).to_owned())
     }
 
-    /// Returns whether it comes of a lack of memory, on the processor's side or on a device.
+    /// Returns whether it is caused by lack of memory, on the processor or on a device.
     #[must_use]
     pub fn is_out_of_memory(&self) -> bool {
         const SIGNS: [&str; 3] = ["bad_alloc", "can't allocate memory", "out of memory"];
@@ -42,10 +42,10 @@ impl From<TorchError> for BackendError {
 /// The dtype of a frozen network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ComputeType {
-    /// The type of its floating-point numbers.
+    /// The dtype of its floating-point numbers.
     pub kind: Kind,
-    /// Whether dense layers of tokens multiply in int8, where they have kernels: on the
-    /// CPU, if `kind` is what these kernels take.
+    /// Whether dense layers over tokens multiply in int8 if they have kernels: on the CPU, if
+    /// these kernels take `kind`.
     pub int8: bool,
 }
 
@@ -75,26 +75,26 @@ impl From<ComputeType> for Precision {
 #[derive(Debug)]
 pub struct Module(NonNull<shim::Module>);
 
-// SAFETY: a module is reference-counted by atomics, and `forward`, which alone
-// runs on several threads at once, takes its locks inside libtorch. Whatever
-// changes a module takes it by `&mut` or by value.
+// SAFETY: a module is reference-counted atomically, and `forward`, the only method that runs on
+// several threads concurrently, takes its locks inside libtorch. Methods that change a module
+// take it by `&mut` or by value.
 unsafe impl Send for Module {}
 // SAFETY: as above.
 unsafe impl Sync for Module {}
 
 impl Drop for Module {
     fn drop(&mut self) {
-        // SAFETY: the pointer came from the shim's `new` and is dropped once.
+        // SAFETY: the pointer came from the shim's `new` and is freed once.
         unsafe { shim::tessera_module_free(self.0.as_ptr()) }
     }
 }
 
 impl Module {
-    /// An empty module, to be filled by [`Module::register_parameter`],
+    /// Creates an empty module, to be filled by [`Module::register_parameter`],
     /// [`Module::register_buffer`] and [`Module::define`].
     ///
     /// # Errors
-    /// [`TorchError`] if the name is no identifier.
+    /// [`TorchError`] if the name is not an identifier.
     pub fn create(name: &str) -> Result<Module, TorchError> {
         let name = c_string(name)?;
         let mut module = ptr::null_mut();
@@ -103,18 +103,18 @@ impl Module {
         owned(module)
     }
 
-    /// Reads a TorchScript file from memory, onto the CPU. Nothing of it is checked:
-    /// libtorch runs what it brings. For networks there is [`open`](super::open).
+    /// Reads a TorchScript file from memory, onto the CPU, without any checks: libtorch runs its
+    /// code. For networks use [`open`](super::open).
     ///
     /// # Errors
-    /// [`TorchError`] if the bytes are not such a file or not whole.
+    /// [`TorchError`] if the bytes are not a complete TorchScript file.
     pub fn load(file: &[u8]) -> Result<Module, TorchError> {
         let mut module = ptr::null_mut();
         // SAFETY: the bytes outlive the call, which copies what it keeps.
         let loaded = check(unsafe {
             shim::tessera_module_load(file.as_ptr().cast(), file.len(), &raw mut module)
         });
-        // Behind the first sentence libtorch guesses at length what may be wrong.
+        // After the first sentence libtorch speculates at length about the cause.
         loaded.map_err(|TorchError(message)| {
             let first = message.split(". ").next().unwrap_or_default();
             TorchError(first.to_owned())
@@ -122,13 +122,13 @@ impl Module {
         owned(module)
     }
 
-    /// A copy that shares nothing with the module.
+    /// Returns a copy that shares nothing with the module.
     ///
     /// # Errors
-    /// [`TorchError`] if there is no memory for it.
+    /// [`TorchError`] if memory is insufficient.
     pub fn copy(&self) -> Result<Module, TorchError> {
         let mut module = ptr::null_mut();
-        // SAFETY: the module is valid, and the place is for the call.
+        // SAFETY: the module is valid, and so is the place during the call.
         check(unsafe { shim::tessera_module_copy(self.0.as_ptr(), &raw mut module) })?;
         owned(module)
     }
@@ -152,24 +152,24 @@ impl Module {
     /// # Errors
     /// [`TorchError`] if the source does not compile.
     pub fn define(&mut self, source: &str) -> Result<(), TorchError> {
-        // The parser wants the last line ended.
+        // The parser requires a final newline.
         let source = c_string(&format!("{source}\n"))?;
         // SAFETY: the module is valid, the text outlives the call.
         check(unsafe { shim::tessera_module_define(self.0.as_ptr(), source.as_ptr()) })
     }
 
-    /// Adds a tensor that training changes.
+    /// Adds a trainable tensor.
     ///
     /// # Errors
-    /// [`TorchError`] if the name cannot be one.
+    /// [`TorchError`] if the name is invalid.
     pub fn register_parameter(&mut self, name: &str, tensor: &Tensor) -> Result<(), TorchError> {
         self.register(name, tensor, true)
     }
 
-    /// Adds a tensor that training leaves alone.
+    /// Adds a non-trainable tensor.
     ///
     /// # Errors
-    /// [`TorchError`] if the name cannot be one.
+    /// [`TorchError`] if the name is invalid.
     pub fn register_buffer(&mut self, name: &str, tensor: &Tensor) -> Result<(), TorchError> {
         self.register(name, tensor, false)
     }
@@ -177,19 +177,17 @@ impl Module {
     fn register(&mut self, name: &str, tensor: &Tensor, parameter: bool) -> Result<(), TorchError> {
         let name = c_string(name)?;
         let tensor = tensor.as_ptr().cast();
-        // SAFETY: all three are valid; the module takes a reference of its own
-        // to the tensor.
+        // SAFETY: all three are valid; the module takes its own reference to the tensor.
         check(unsafe {
             shim::tessera_module_register(self.0.as_ptr(), name.as_ptr(), tensor, parameter)
         })
     }
 
-    /// The module's parameters and buffers by name, those of its submodules
-    /// included.
+    /// Returns the module's parameters and buffers by name, including those of its submodules.
     ///
     /// # Errors
-    /// [`TorchError`] if one is not a dense tensor of plain numbers in the CPU's
-    /// memory, all of them in its storage.
+    /// [`TorchError`] if one is not a dense tensor of plain numbers in the CPU's memory, entirely
+    /// within its storage.
     pub fn tensors(&self) -> Result<Vec<(String, Tensor)>, TorchError> {
         let mut tensors = Vec::new();
         let context: *mut Vec<(String, Tensor)> = &raw mut tensors;
@@ -198,10 +196,10 @@ impl Module {
         Ok(tensors)
     }
 
-    /// Returns the string of a method without arguments; `None` if there is no such method.
+    /// Returns the string of a method without arguments; `None` if the method does not exist.
     ///
     /// # Errors
-    /// [`TorchError`] if the method fails or returns something else than text.
+    /// [`TorchError`] if the method fails or does not return text.
     pub fn call_for_text(&self, method: &str) -> Result<Option<String>, TorchError> {
         let method = c_string(method)?;
         let mut text = ptr::null_mut();
@@ -209,21 +207,19 @@ impl Module {
         check(unsafe {
             shim::tessera_module_string(self.0.as_ptr(), method.as_ptr(), &raw mut text)
         })?;
-        // SAFETY: the shim hands over text of its own, or null.
+        // SAFETY: the shim returns text of its own, or null.
         Ok(unsafe { take_text(text) })
     }
 
-    /// Moves the module to a device, turns its floating-point tensors into
-    /// `kind` and freezes it: parameters become constants of a graph that
-    /// is optimised for inference. Of its methods only `forward` is left.
+    /// Moves the module to a device, converts its floating-point tensors to `kind` and freezes
+    /// it: parameters become constants of a graph that is optimised for inference. Only its
+    /// method `forward` remains.
     ///
     /// # Errors
-    /// [`TorchError`] if the device has no memory for it or the module cannot
-    /// be frozen.
+    /// [`TorchError`] if the device has not enough memory or the module cannot be frozen.
     ///
     /// # Panics
-    /// If `kind` is not Float, BFloat16 or Half, or the device is neither the
-    /// CPU nor CUDA.
+    /// If `kind` is not Float, BFloat16 or Half, or the device is neither the CPU nor CUDA.
     pub fn freeze(self, device: Device, kind: Kind) -> Result<Module, TorchError> {
         let device = match device {
             Device::Cpu => -1,
@@ -236,10 +232,10 @@ impl Module {
             Kind::Half => 2,
             other => panic!("networks are not computed in {other:?}"),
         };
-        // The fuser compiles CUDA kernels at run time, again for many batch sizes, and needs a
-        // library of its own.
+        // The fuser compiles CUDA kernels at run time, repeatedly for many batch sizes, and needs
+        // another library.
         tch::jit::set_tensor_expr_fuser_enabled(false);
-        // SAFETY: the module is valid and nobody else sees it.
+        // SAFETY: the module is valid and not shared.
         check(unsafe { shim::tessera_module_freeze(self.0.as_ptr(), device, kind) })?;
         Ok(self)
     }
@@ -262,8 +258,7 @@ impl Module {
     }
 }
 
-/// The numbers of a contiguous f32 tensor on the CPU, row by row; nothing for
-/// any other.
+/// Returns the elements of a contiguous f32 tensor on the CPU, row by row; empty for any other.
 pub(super) fn floats(tensor: &Tensor) -> &[f32] {
     let plain = tensor.kind() == Kind::Float
         && tensor.device() == Device::Cpu
@@ -272,22 +267,22 @@ pub(super) fn floats(tensor: &Tensor) -> &[f32] {
     if !plain {
         return &[];
     }
-    // SAFETY: such a tensor holds `numel` numbers from `data_ptr` on, aligned,
-    // for as long as it lives; nothing here writes to it.
+    // SAFETY: such a tensor holds `numel` aligned numbers from `data_ptr` for as long as it
+    // lives; nothing here writes to it.
     unsafe { std::slice::from_raw_parts(tensor.data_ptr().cast(), tensor.numel()) }
 }
 
-/// Takes over a tensor that the shim hands out.
+/// Takes ownership of a tensor from the shim.
 ///
 /// # Safety
-/// `context` points to a `Vec<(String, Tensor)>`, `name` to text, and `tensor`
-/// to a tensor that nobody else will free.
+/// `context` points to a `Vec<(String, Tensor)>`, `name` to text, and `tensor` to a tensor that
+/// nobody else will free.
 unsafe extern "C" fn collect(
     context: *mut c_void,
     name: *const c_char,
     tensor: *mut shim::RawTensor,
 ) {
-    // SAFETY: what the caller promises.
+    // SAFETY: guaranteed by the caller.
     let (tensors, name, tensor) = unsafe {
         (
             &mut *context.cast::<Vec<(String, Tensor)>>(),
@@ -308,7 +303,7 @@ pub(super) fn c_string(text: &str) -> Result<CString, TorchError> {
     CString::new(text).map_err(|error| TorchError(error.to_string()))
 }
 
-/// Turns what a function of the shim returned into a result.
+/// Converts the shim's return value into a result.
 pub(super) fn check(error: *mut c_char) -> Result<(), TorchError> {
     // SAFETY: the shim returns null or text of its own.
     match unsafe { take_text(error) } {
@@ -317,8 +312,8 @@ pub(super) fn check(error: *mut c_char) -> Result<(), TorchError> {
     }
 }
 
-/// The line of libtorch's message that says what happened. The interpreter puts
-/// it last, under a trace of the module's code; everything else puts it first.
+/// Returns the line of libtorch's message that describes the error. The interpreter puts it last,
+/// under a trace of the module's code; everything else puts it first.
 fn gist(message: &str) -> &str {
     let mut lines = message.lines().map(str::trim);
     lines
@@ -377,8 +372,8 @@ mod tests {
         }
     }
 
-    /// What `forward` makes of `input` as libtorch has it, in f32, and frozen
-    /// in `kind`.
+    /// Returns the results of `forward` on `input` by plain libtorch, in f32, and frozen in
+    /// `kind`.
     fn plain_and_frozen(forward: &str, input: &Tensor, kind: Kind) -> [Vec<f32>; 2] {
         let make = || {
             let mut module = Module::create("Operators").unwrap();
@@ -411,7 +406,7 @@ mod tests {
                     let close = (a - b).abs() <= tolerance * a.abs().max(1.0);
                     assert!(close, "{kind:?} {width}: {a} {b}");
                 }
-                // It sums in another order: else it is not in use.
+                // Its summation order differs; otherwise it is not in use.
                 let ours = kind == Kind::Float && width == 256;
                 assert!(!ours || plain != frozen);
             }

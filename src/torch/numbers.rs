@@ -1,4 +1,4 @@
-//! Between tensors and numbers: what networks read, and what they return.
+//! Conversion between tensors and numbers: network inputs and outputs.
 
 use super::TorchError;
 use crate::encode::{BOARDS, Input, SCALARS, WIDTH};
@@ -6,8 +6,8 @@ use crate::panics;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tch::{Device, Kind, Tensor};
 
-/// The words of an [`Input`] behind the bitboards and the scalars named; `None`
-/// if those are all of them in order. The names have been checked.
+/// Returns the indices of the bitboards and the named scalars among the words of an [`Input`];
+/// `None` if these are all words in order. The names have been checked.
 pub(crate) fn words(scalars: &[impl AsRef<str>]) -> Option<Vec<i64>> {
     let names = || scalars.iter().map(AsRef::as_ref);
     let position = |name: &str| SCALARS.iter().position(|&scalar| scalar == name);
@@ -18,7 +18,7 @@ pub(crate) fn words(scalars: &[impl AsRef<str>]) -> Option<Vec<i64>> {
     })
 }
 
-/// Positions as a network reads them whose [`words`] these are, i64 [B, words].
+/// Returns positions as the input, i64 [B, words], of a network that reads these [`words`].
 pub(crate) fn rows(inputs: &[Input], words: Option<&[i64]>) -> Result<Tensor, TorchError> {
     let all: &[i64] = bytemuck::cast_slice(inputs);
     let (tensor, width) = match words {
@@ -34,7 +34,7 @@ pub(crate) fn rows(inputs: &[Input], words: Option<&[i64]>) -> Result<Tensor, To
     Ok(tensor.f_view([inputs.len() as i64, width as i64])?)
 }
 
-/// The numbers of a tensor of any type on any device, row by row.
+/// Returns the elements of a tensor of any dtype on any device, row by row.
 pub(crate) fn floats(tensor: &Tensor) -> Vec<f32> {
     let tensor = tensor
         .detach()
@@ -44,7 +44,7 @@ pub(crate) fn floats(tensor: &Tensor) -> Vec<f32> {
     tensor.try_into().expect("f32 on the CPU")
 }
 
-/// Computes, and returns what libtorch throws, as for lack of memory: tch panics then.
+/// Runs `compute` and returns libtorch's exceptions, such as lack of memory, on which tch panics.
 pub(crate) fn caught<T>(compute: impl FnOnce() -> T) -> Result<T, TorchError> {
     catch_unwind(AssertUnwindSafe(compute))
         .map_err(|panic| TorchError::new(panics::message(&*panic)))

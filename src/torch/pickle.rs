@@ -1,19 +1,17 @@
-//! Pickles of checkpoints and of network files: an interpreter that knows what
-//! dictionaries of tensors and objects with tensors are made of and nothing else.
+//! Pickles of checkpoints and of network files: an interpreter that supports only dictionaries of
+//! tensors and objects with tensors.
 //!
-//! A pickle is a program for a stack machine with a memory. Here its operations
-//! make plain data: the callables that `torch.save` needs are known by name and
-//! stand for what they would have returned, and none other can be named. Every
-//! operation makes one object at most and none is ever copied, so that a
-//! pickle takes no more than a small multiple of its length, however it nests
-//! or refers to itself.
+//! A pickle is a program for a stack machine with a memory. Here its operations create plain
+//! data: the callables that `torch.save` needs are known by name and stand for their results, and
+//! no others can be named. Every operation creates at most one object and none is ever copied, so
+//! a pickle takes no more than a small multiple of its length, however it nests or refers to
+//! itself.
 //!
-//! The operations are those of Python's module `pickletools`, which describes
-//! the protocols.
+//! The operations are those of Python's module `pickletools`, which describes the protocols.
 //!
-//! libtorch's own machine, which is given the pickles of files with code, trusts them. So
-//! of those, each operation must find what exporters of ours have it find: each object has
-//! one place, and tensors lie in storages of their own.
+//! libtorch's own machine, which receives the pickles of files with code, trusts them. So in
+//! those, each operation must match our exporters' use: each object has one place, and tensors
+//! have storages of their own.
 
 mod machine;
 mod tensor;
@@ -23,39 +21,39 @@ use tch::Kind;
 use tensor::Storage;
 pub(crate) use tensor::View;
 
-/// Bytes a pickle may have; those of networks with hundreds of tensors, their
-/// optimizer's state included, have a tenth of that.
+/// Maximum pickle size in bytes; those of networks with hundreds of tensors, including their
+/// optimizer's state, are a tenth of that.
 const MOST_BYTES: usize = 2 << 20;
 
-/// Characters of a refused name that are told.
+/// Maximum number of characters to show of a refused name.
 const LONGEST_NAME: usize = 80;
 
 /// Why a pickle is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum PickleError {
-    /// More bytes than the descriptions of tensors need.
+    /// More bytes than tensor descriptions need.
     #[error("it is too large: {0} bytes")]
     TooLarge(usize),
-    /// It ends before it said so.
+    /// It ends without a STOP operation.
     #[error("it ends too early")]
     Truncated,
-    /// An operation that no dictionary of tensors needs.
+    /// An operation that dictionaries of tensors do not need.
     #[error("unsupported opcode 0x{0:02x} in its pickle")]
     Operation(u8),
-    /// A callable or class that no dictionary of tensors needs. It was not run.
+    /// A callable or class that dictionaries of tensors do not need. It was not run.
     #[error(
         "unsupported global `{0}`, which was not run: save `model.state_dict()` alone, if you trust the file"
     )]
     Global(String),
-    /// A tensor of a file with code.
+    /// A tensor in a file with code lies outside its storage.
     #[error("a tensor lies outside of its storage")]
     Bounds,
-    /// An operation finds something else than it works on.
+    /// An operation's operands have the wrong types.
     #[error("it makes no sense at byte {0}")]
     Senseless(usize),
 }
 
-/// An object's place among those of its pickle.
+/// The index of an object in its pickle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Id(u32);
 
@@ -73,7 +71,7 @@ pub(crate) enum Object<'a> {
     Callable(Callable<'a>),
     Storage(Box<Storage<'a>>),
     Tensor(Box<View<'a>>),
-    /// An object of a class of the file's code, with the dictionary of its attributes.
+    /// An object of a class in the file's code, with the dictionary of its attributes.
     Instance(&'a str, Option<Id>),
 }
 
@@ -83,9 +81,9 @@ pub(crate) enum Callable<'a> {
     OrderedDict,
     RebuildTensor,
     RebuildParameter,
-    /// The class of a storage, by the type of its numbers.
+    /// The class of a storage, by its dtype.
     Storage(Kind),
-    /// A class of the file's code.
+    /// A class in the file's code.
     Class(&'a str),
 }
 
@@ -119,7 +117,7 @@ impl<'a> Callable<'a> {
     }
 }
 
-/// All that a pickle made.
+/// All objects that a pickle created.
 #[derive(Debug)]
 pub(crate) struct Pickle<'a> {
     objects: Vec<Object<'a>>,
@@ -154,7 +152,7 @@ impl<'a> Pickle<'a> {
         &self.objects[id.0 as usize]
     }
 
-    /// All that its operations made.
+    /// Returns all objects that its operations created.
     pub fn objects(&self) -> &[Object<'a>] {
         &self.objects
     }
@@ -169,8 +167,8 @@ mod tests {
         Pickle::read(bytes).unwrap_err().to_string()
     }
 
-    /// What `pickle.dumps({"a": (1, -2, 300, 2 ** 40, 0.5), "b": [None, True]})`
-    /// writes in protocols 2 and 4.
+    /// The output of `pickle.dumps({"a": (1, -2, 300, 2 ** 40, 0.5), "b": [None, True]})` in
+    /// protocols 2 and 4.
     const PROTOCOLS: [&[u8]; 2] = [
         b"\x80\x02}q\x00(X\x01\x00\x00\x00aq\x01(K\x01J\xfe\xff\xff\xffM,\x01\x8a\x06\x00\x00\x00\x00\x00\x01G?\xe0\x00\x00\x00\x00\x00\x00tq\x02X\x01\x00\x00\x00bq\x03]q\x04(N\x88eu.",
         b"\x80\x04\x95,\x00\x00\x00\x00\x00\x00\x00}\x94(\x8c\x01a\x94(K\x01J\xfe\xff\xff\xffM,\x01\x8a\x06\x00\x00\x00\x00\x00\x01G?\xe0\x00\x00\x00\x00\x00\x00t\x94\x8c\x01b\x94]\x94(N\x88eu.",
@@ -238,7 +236,7 @@ mod tests {
                 "{told}"
             );
         }
-        // INST, OBJ, NEWOBJ, EXT1, PERSID: other ways to name or make something.
+        // INST, OBJ, NEWOBJ, EXT1, PERSID: other ways to name or create something.
         for operation in [
             &b"(ios\nsystem\n."[..],
             b"(o.",
@@ -295,8 +293,8 @@ mod tests {
         }
     }
 
-    /// Nested to any depth, containing itself, referred to without end: none of
-    /// it takes more than its length.
+    /// Nested to any depth, self-containing or endlessly referring pickles take no more memory
+    /// than their length.
     #[test]
     fn bombs_are_only_as_large_as_they_are() {
         let repeat = |bytes: &[u8], times: usize| bytes.repeat(times);
@@ -307,12 +305,12 @@ mod tests {
             ([b")", &repeat(b"\x85", most - 1)[..]].concat(), true),
             ([b"]q\x00", &repeat(b"h\x00a", most / 4)[..]].concat(), true),
             ([b"]", &repeat(b"\x94", most - 1)[..]].concat(), true),
-            // Each list holds the last one twice.
+            // Each list contains the previous one twice.
             (
                 [b"]", &repeat(b"q\x00]h\x00ah\x00a", most / 10)[..]].concat(),
                 true,
             ),
-            // Tall stacks taken down and up again.
+            // Large stacks popped and pushed again.
             (
                 [&repeat(b"N", most / 2)[..], &repeat(b"Na", most / 4)[..]].concat(),
                 false,

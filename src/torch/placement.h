@@ -5,12 +5,11 @@
 
 namespace tessera {
 
-// Takes the device out of a graph's conversions: the tracer writes the one that it ran on
-// beside each type, but they mean the type alone. What remains runs wherever its tensors
-// are.
+// Removes the device from a graph's conversions: the tracer writes its own device with each
+// dtype, but only the dtype is meant. The result runs wherever its tensors are.
 void forget_devices(torch::jit::Graph& graph);
 
-// Names `place` wherever a graph names a device.
+// Replaces all devices in a graph with `place`.
 void name_device(torch::jit::Graph& graph, c10::Device place);
 
 }  // namespace tessera

@@ -1,4 +1,4 @@
-// Process-wide settings that libtorch's speed depends on, and libtorch's description of itself.
+// Process-wide settings that affect libtorch's speed, and libtorch's description of itself.
 #include "shim.h"
 
 #include <ATen/Parallel.h>
@@ -24,13 +24,12 @@ using tessera::guarded;
 namespace {
 std::atomic<bool> mkl_asked{false};
 
-// Sanitizers are not up yet where this begins.
+// Sanitizers are not yet initialised at this point.
 #if defined(__linux__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
-// The MKL inside libtorch asks for the working folder as it is loaded, and ends the
-// process where that was deleted. So the process stands elsewhere meanwhile: what is in
-// the program's `.preinit_array` comes before all of its libraries, its constructors come
-// after them.
+// The MKL inside libtorch queries the working folder as it is loaded, and aborts the process if
+// the folder was deleted. So the process temporarily changes to another folder: functions in the
+// program's `.preinit_array` run before all of its libraries, its constructors run after them.
 int lost_folder = -1;
 
 void leave_lost_folder() {
@@ -49,7 +48,7 @@ __attribute__((section(".preinit_array"), used)) void (*const before_libraries)(
 
 __attribute__((constructor)) void return_to_lost_folder() {
   if (lost_folder >= 0) {
-    // Relative paths would lead elsewhere, not to what they name.
+    // Relative paths would resolve elsewhere.
     if (fchdir(lost_folder) != 0) {
       std::perror("cannot return to the working folder");
       _exit(1);
@@ -59,9 +58,9 @@ __attribute__((constructor)) void return_to_lost_folder() {
 }
 
 #ifdef __GLIBC__
-// As a process ends, libtorch takes its tables of operators apart: a third of the time of a
-// command that does nothing, and it does so beneath threads that still compute. So the
-// process ends before. What was registered later than this has been called by then.
+// At exit, libtorch tears down its operator tables: a third of the time of a command that does
+// nothing, and while other threads still compute. So the process ends first. Handlers registered
+// after this one have run by then.
 void end_at_once(int status, void*) {
   std::cout.flush();
   std::fflush(nullptr);
@@ -77,21 +76,20 @@ __attribute__((constructor)) void leave_libraries_be() { on_exit(end_at_once, nu
 extern "C" {
 
 #if defined(__x86_64__) && defined(__linux__)
-// The MKL inside libtorch asks this function, its own unless the program
-// exports one, whether it may use its fast kernels; its own answers no on a
-// processor that is not Intel's. MKL does not document it.
+// The MKL inside libtorch calls this function, its own unless the program exports one, to decide
+// whether to use its fast kernels; its own returns false on non-Intel processors. MKL does not
+// document it.
 __attribute__((visibility("default"))) int mkl_serv_intel_cpu_true() {
   mkl_asked.store(true, std::memory_order_relaxed);
   return 1;
 }
 #endif
 
-// Whether MKL has asked the function above.
+// Whether MKL has called the function above.
 bool tessera_mkl_asked() { return mkl_asked.load(std::memory_order_relaxed); }
 
-// Keeps freed memory in the process. The activations of each evaluation are
-// tens of megabytes, which glibc would give back to the system and fetch
-// again, page by page.
+// Keeps freed memory in the process. The activations of each evaluation are tens of megabytes,
+// which glibc would return to the system and fetch again, page by page.
 bool tessera_keep_memory() {
 #ifdef __GLIBC__
   return mallopt(M_MMAP_THRESHOLD, 1 << 30) == 1 &&
@@ -102,12 +100,12 @@ bool tessera_keep_memory() {
 #endif
 }
 
-// libtorch's description of itself, one setting a line.
+// libtorch's description of itself, one setting per line.
 char* tessera_torch_configuration(char** out) {
   return guarded([&] { *out = tessera::text(at::show_config()); });
 }
 
-// The processor's name, and the instruction sets that libtorch chooses its kernels by.
+// The processor's name, and the instruction sets by which libtorch selects its kernels.
 char* tessera_cpu_name(char** out) {
   return guarded([&] {
     const auto capabilities = at::cpu::get_cpu_capabilities();
@@ -118,7 +116,7 @@ char* tessera_cpu_name(char** out) {
   });
 }
 
-// The processor's features that are there, one a line.
+// The available processor features, one per line.
 char* tessera_cpu_features(char** out) {
   return guarded([&] {
     std::string features;

@@ -1,4 +1,4 @@
-//! One-time set-up of libtorch in a process, and the hardware that it finds.
+//! One-time set-up of libtorch in a process, and hardware detection.
 
 use super::fused;
 use super::shim::{self, take_text};
@@ -7,50 +7,50 @@ use std::ptr;
 use std::sync::LazyLock;
 use tch::{Cuda, Device, Kind, Tensor};
 
-/// The release of libtorch that this program is built for, and no other.
+/// The only libtorch release that this program supports.
 pub const LIBTORCH_VERSION: &str = "2.11.0";
 
 /// The hardware and libraries that compute networks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Environment {
-    /// Release of the libtorch in use, such as `2.11.0`; to be compared with
-    /// [`LIBTORCH_VERSION`]. Empty if libtorch does not say.
+    /// Release of the libtorch in use, such as `2.11.0`; compare with [`LIBTORCH_VERSION`]. Empty
+    /// if libtorch does not report it.
     pub libtorch: String,
     /// The processor's features as libtorch names them, such as `avx512_bf16`,
     /// in alphabetical order.
     pub cpu_features: Vec<String>,
-    /// Whether the processor computes in bf16, so that networks on it do.
+    /// Whether the processor computes in bf16, so that networks on it do too.
     pub cpu_bf16: bool,
-    /// Whether dense layers of Chessformers multiply in int8 unless another format is
-    /// asked for, or is found faster.
+    /// Whether dense layers of Chessformers multiply in int8 unless another format is requested
+    /// or measured faster.
     pub cpu_int8: bool,
-    /// Whether libtorch's MKL has been told to use its fast kernels on
-    /// processors that are not Intel's; only on x86-64 Linux.
+    /// Whether libtorch's MKL has been told to use its fast kernels on non-Intel processors; only
+    /// on x86-64 Linux.
     pub mkl_fast_kernels: bool,
     /// Whether freed memory is kept for the next evaluation; only with glibc.
     pub memory_kept: bool,
     /// The state of CUDA.
     pub cuda: CudaStatus,
-    /// Threads this process may run at once.
+    /// Number of threads that this process may run concurrently.
     pub threads: usize,
 }
 
 /// The state of CUDA.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CudaStatus {
-    /// libtorch's CUDA library is not there or cannot be loaded, for this reason.
+    /// libtorch's CUDA library is missing or cannot be loaded, for this reason.
     NotLoaded(String),
-    /// The library is there, but no device: no driver, or one too old.
+    /// The library is loaded, but no device is available: no driver, or one too old.
     NoDevice,
-    /// So many devices can be used, `cuda:0` and on.
+    /// This many devices are available, from `cuda:0`.
     Devices(usize),
 }
 
-/// Looks at the machine, setting the process up for networks first.
+/// Inspects the machine, after setting the process up for networks.
 #[must_use]
 pub fn environment() -> Environment {
     let process = prepare();
-    // MKL asks when it is first used.
+    // MKL queries it on first use.
     let square = Tensor::ones([8, 8], (Kind::Float, Device::Cpu));
     let _ = square.matmul(&square);
     Environment {
@@ -65,12 +65,12 @@ pub fn environment() -> Environment {
     }
 }
 
-/// Threads this process may run at once, as affinity and control groups have it.
+/// Returns the number of threads that affinity and control groups allow this process.
 pub(super) fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Settings of libtorch's libraries that keep them from instruction sets.
+/// Settings of libtorch's libraries that disable instruction sets.
 const MASKS: [&str; 3] = [
     "ONEDNN_MAX_CPU_ISA",
     "DNNL_MAX_CPU_ISA",
@@ -100,12 +100,12 @@ pub(super) struct Process {
     cuda: Result<(), String>,
 }
 
-/// Sets the process up. It must come before any other use of libtorch, which
-/// otherwise settles on having no CUDA; further calls cost nothing.
+/// Sets the process up. It must precede any other use of libtorch, which otherwise permanently
+/// disables CUDA; further calls cost nothing.
 pub(super) fn prepare() -> &'static Process {
     static PROCESS: LazyLock<Process> = LazyLock::new(|| {
         let cuda = load_cuda();
-        // SAFETY: the call has no conditions, and the text is then ours.
+        // SAFETY: the call has no preconditions, and the text is then owned here.
         let failure = unsafe { take_text(shim::tessera_replace_kernels()) };
         if let Some(failure) = failure {
             tracing::warn!("libtorch keeps its slower kernels: {failure}");
@@ -141,8 +141,7 @@ pub(super) fn cuda_status() -> CudaStatus {
     }
 }
 
-/// Brings libtorch's CUDA half into the process. The linker leaves it out, so
-/// that one binary also runs where there is none.
+/// Loads libtorch's CUDA library. The linker omits it, so that one binary also runs without CUDA.
 fn load_cuda() -> Result<(), String> {
     let name = libloading::library_filename("torch_cuda");
     // SAFETY: running the initialisers of libtorch's own library is what a
@@ -155,7 +154,7 @@ fn load_cuda() -> Result<(), String> {
     // SAFETY: as above.
     #[cfg(windows)]
     let library = unsafe { libloading::os::windows::Library::new(name) };
-    // The library stays for as long as the process does.
+    // The library stays loaded for the life of the process.
     library
         .map(std::mem::forget)
         .map_err(|error| match std::error::Error::source(&error) {
@@ -164,7 +163,7 @@ fn load_cuda() -> Result<(), String> {
         })
 }
 
-/// The release that libtorch's description of itself names.
+/// Returns the release stated in libtorch's description of itself.
 fn version(configuration: &str) -> String {
     configuration
         .split_once("TORCH_VERSION=")
@@ -176,13 +175,12 @@ fn version(configuration: &str) -> String {
         .to_owned()
 }
 
-/// Text from a function of the shim that cannot be expected to fail; empty if
-/// it does.
+/// Returns text from a function of the shim that should not fail; empty if it does.
 fn text(
     function: unsafe extern "C" fn(*mut *mut std::ffi::c_char) -> *mut std::ffi::c_char,
 ) -> String {
     let mut out = ptr::null_mut();
-    // SAFETY: `out` is valid for the call, and both texts are then ours.
+    // SAFETY: `out` is valid for the call, and both texts are then owned here.
     unsafe {
         let error = function(&raw mut out);
         drop(take_text(error));
@@ -210,7 +208,7 @@ mod tests {
             std::arch::is_x86_feature_detected!("avx512bf16")
         );
     }
-    /// Mish and its slope, in f64.
+    /// Returns mish and its derivative, in f64.
     fn mish(x: f64) -> (f64, f64) {
         let tanh = x.exp().ln_1p().tanh();
         let sigmoid = 1.0 / (1.0 + (-x).exp());
@@ -281,8 +279,8 @@ mod tests {
         }
     }
 
-    /// The norm with its gradients, in f64 by libtorch's own composition and in
-    /// `kind` by ours.
+    /// Compares the norm with its gradients, in f64 by libtorch's own composition and in `kind`
+    /// by ours.
     #[test]
     fn the_root_mean_square_norm_and_its_gradients_are_right() {
         prepare();

@@ -1,4 +1,4 @@
-// Traces of what libtorch does, by its profiler.
+// Traces libtorch's work by its profiler.
 #include "shim.h"
 
 #include <torch/csrc/autograd/profiler_kineto.h>
@@ -9,7 +9,7 @@ using tessera::guarded;
 using torch::profiler::impl::ActivityType;
 
 namespace {
-// Of all threads: a GPU is fed by others than the one that asks.
+// All threads: other threads than the caller's feed a GPU.
 const torch::profiler::impl::ExperimentalConfig all_threads(
     {}, false, false, {}, false, false, false, /*profile_all_threads=*/true);
 }  // namespace

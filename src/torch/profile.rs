@@ -6,8 +6,8 @@ use crate::atomic_file;
 use std::ffi::CString;
 use std::path::Path;
 
-/// Traces the work that `work` gives libtorch, on all threads, into a file in Chrome's trace
-/// format: operators, and on a GPU launches and kernels, with their times in microseconds.
+/// Traces the libtorch work in `work`, on all threads, into a file in Chrome's trace format:
+/// operators, and on a GPU launches and kernels, with their times in microseconds.
 ///
 /// # Errors
 /// [`TorchError`] if another trace is running, or the file cannot be written.

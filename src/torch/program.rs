@@ -7,17 +7,17 @@ use std::ffi::c_void;
 use std::fmt::Debug;
 use tch::Tensor;
 
-/// A network ready to evaluate rows, by several threads at once.
+/// A network ready to evaluate rows, by several threads concurrently.
 pub trait Program: Debug + Send + Sync {
-    /// The outputs, in the order of the network's metadata, for rows i64
-    /// [B, 104 + scalars] on its device. No gradient flows through them.
+    /// Returns the outputs, in the order of the network's metadata, for rows i64 [B, 104 +
+    /// scalars] on its device. No gradient flows through them.
     ///
     /// # Errors
     /// [`TorchError`] if the rows do not fit or the device fails.
     fn forward(&self, rows: &Tensor) -> Result<Vec<Tensor>, TorchError>;
 
-    /// As [`Program::forward`], with predicted futures if the network predicts them, in `steps`
-    /// steps or the default.
+    /// Evaluates like [`Program::forward`], with predicted futures if the network predicts them,
+    /// in `steps` steps or the default.
     ///
     /// # Errors
     /// As [`Program::forward`].
@@ -29,7 +29,7 @@ pub trait Program: Debug + Send + Sync {
         Ok((self.forward(rows)?, Vec::new()))
     }
 
-    /// Returns whether any of its layers multiplies in int8; known once it was evaluated.
+    /// Returns whether any of its layers multiplies in int8; known after an evaluation.
     fn multiplies_in_int8(&self) -> bool {
         false
     }
@@ -41,11 +41,11 @@ impl Program for Module {
     }
 }
 
-/// While it lives, tensors that this thread makes take no part in autograd, not even
-/// as what has no gradient: libtorch's inference mode.
+/// A guard for libtorch's inference mode: while it lives, tensors created by this thread take no
+/// part in autograd, not even without gradients.
 #[derive(Debug)]
 pub(crate) struct Inference(
-    /// libtorch's guard, which must end where it began: pointers stay on their thread.
+    /// libtorch's guard, which must end on the thread where it began: pointers are not `Send`.
     *mut c_void,
 );
 

@@ -1,12 +1,11 @@
-// The root mean square norm and its gradient on the CPU, in one pass over memory
-// each. libtorch composes them of a dozen operations: on processors whose matrix
-// units make products cheap a seventh of the time of an evaluation, and more of
-// a step of training.
+// The root-mean-square norm and its gradient on the CPU, in one pass over memory each. libtorch
+// composes them of a dozen operations: on processors whose matrix units make products cheap they
+// take a seventh of the time of an evaluation, and more of a training step.
 //
 //     y = x · s · w with s = (mean(x²) + ε)^-½
 //
-// over a token's numbers. Backward, with g = dy · w: dx = s · g − x · s³ · mean(g · x), and
-// dw = Σ dy · x · s over tokens.
+// over a token's features. Backward, with g = dy · w: dx = s · g − x · s³ · mean(g · x), and dw =
+// Σ dy · x · s over tokens.
 #include "rms_norm.h"
 #include "kernels.h"
 #include "shim.h"
@@ -32,11 +31,11 @@ using tessera::store;
 
 namespace {
 
-// Sums side by side, which the compiler may not make of one by itself.
+// Parallel sums, which the compiler may not create from a single one by itself.
 constexpr int64_t kLanes = 32;
 
-// Rows whose weight gradients are summed by themselves. The sums are joined in
-// order, so that they do not depend on the number of threads.
+// Rows whose weight gradients are summed separately. The sums are joined in order, so that they
+// do not depend on the number of threads.
 constexpr int64_t kChunk = 512;
 
 template <typename Term>
@@ -58,7 +57,7 @@ TESSERA_INLINE float sum_of(int64_t width, Term term) {
   return sum;
 }
 
-// y = x · s · w with s = (mean(x²) + ε)^-½, which is kept where there is room.
+// y = x · s · w with s = (mean(x²) + ε)^-½, which is stored if there is room.
 template <typename T>
 TESSERA_INLINE void forward_body(const T* in, const T* weight, T* out, float* scales,
                                  int64_t rows, int64_t width, float epsilon) {
@@ -77,8 +76,7 @@ TESSERA_INLINE void forward_body(const T* in, const T* weight, T* out, float* sc
   }
 }
 
-// With g = gradient · w: dx = s · g − x · s³ · mean(g · x), and to dw is added
-// gradient · x · s.
+// With g = gradient · w: dx = s · g − x · s³ · mean(g · x); gradient · x · s is added to dw.
 template <typename T>
 TESSERA_INLINE void backward_body(const T* gradient, const T* in, const T* weight,
                                   const float* scales, T* out, float* weights_out,
@@ -229,7 +227,7 @@ void tessera::replace_rms_norm() {
   library->impl("rms_norm", TORCH_FN(with_gradient));
 }
 
-// Over the last dimension, which the weight is as long as.
+// Over the last dimension, which must match the weight's length.
 extern "C" char* tessera_rms_norm(const at::Tensor* in, const at::Tensor* weight,
                                   double epsilon, at::Tensor** out) {
   return tessera::guarded([&] {

@@ -1,13 +1,13 @@
-// Queries, keys and values out of their joint projection, by head, with queries and
-// keys turned by their positions (RoPE, Su et al. 2021): one pass over memory, and one
-// back. Of libtorch's operations it takes thirty, copies of halves most of them.
+// Splits a joint projection into queries, keys and values, by head, with queries and keys rotated
+// by their positions (RoPE, Su et al. 2021): one pass over memory, and one back. It replaces
+// thirty libtorch operations, mostly copies of halves.
 //
 // With a and b the halves of a head's query or key, and θ the angles of its position,
 //
 //     a' = a ∘ cos θ − b ∘ sin θ
 //     b' = b ∘ cos θ + a ∘ sin θ
 //
-// and back by −θ: gradients are turned the other way.
+// Backward rotates gradients by −θ.
 #include "kernels.h"
 #include "shim.h"
 
@@ -22,7 +22,7 @@
 namespace tessera::rotary {
 namespace {
 
-// Rows of the projection that a thread takes at least.
+// Minimum number of projection rows per thread.
 constexpr int64_t kRows = 64;
 
 enum class Direction { kForth, kBack };
@@ -45,11 +45,11 @@ struct Heads {
 
 struct Sizes {
   int64_t batch, tokens, heads, half;
-  // Of the angles, from a game to the next; 0 where all share them.
+  // Stride of the angles from one game to the next; 0 if all share them.
   int64_t angles_stride;
 };
 
-// Turns (a, b) by an angle, or back.
+// Rotates (a, b) by an angle, or back.
 template <typename T, Direction direction>
 TESSERA_INLINE void turn(const T* from, T* to, const T* cos, const T* sin, int64_t half) {
   for (int64_t i = 0; i < half; ++i) {
@@ -122,7 +122,7 @@ void walk(Direction direction, const at::Tensor& joint, const std::array<Heads, 
   });
 }
 
-// `to` = `from` [.., head width], turned, by libtorch's operations.
+// `to` = `from` [.., head width], rotated, by libtorch's operations.
 void turn(const at::Tensor& from, const at::Tensor& to, const at::Tensor& cos,
           const at::Tensor& sin, Direction direction) {
   const int64_t half = from.size(-1) / 2;
@@ -199,7 +199,7 @@ struct RotatedHeads : torch::autograd::Function<RotatedHeads> {
 
 }  // namespace
 
-// Of a joint projection [B, T, 3 · heads · head width] and the angles' cosines and sines,
+// From a joint projection [B, T, 3 · heads · head width] and the angles' cosines and sines,
 // [B or 1, 1, T, head width / 2]: queries, keys and values, [B, heads, T, head width].
 extern "C" char* tessera_rotated_heads(const at::Tensor* joint, const at::Tensor* cos,
                                        const at::Tensor* sin, int64_t heads,

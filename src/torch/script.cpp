@@ -31,18 +31,18 @@ struct Method {
   void* context;
 };
 
-// Runs the method of `context` over its inputs and writes as many new tensors to
-// `outputs` as it has; returns 0 on success.
+// Runs the method of `context` over its inputs and writes its new tensors to `outputs`; returns 0
+// on success.
 using Run = int (*)(void* context, at::Tensor* const* inputs, at::Tensor** outputs);
 
-// The submodule that holds the attribute `path`, made where it is missing, and
-// the attribute's own name.
+// The submodule that holds the attribute `path`, created if missing, and the attribute's own
+// name.
 std::pair<Module, std::string> place(Module module, const std::string& path) {
   size_t start = 0;
   for (size_t dot; (dot = path.find('.', start)) != std::string::npos; start = dot + 1) {
     const std::string name = path.substr(start, dot - start);
     if (!module.hasattr(name)) {
-      // The path in one word: "0", a layer's name, is no name for a class.
+      // The path in one word, because "0", a layer's name, is not a valid class name.
       std::string type = path.substr(0, dot);
       std::replace(type.begin(), type.end(), '.', '_');
       module.register_module(name, Module("__torch__." + type));
@@ -92,9 +92,8 @@ void trace(Module& module, const Method& method, Run run) {
 
 extern "C" {
 
-// Traces, stores floating parameters as `kind` (a c10::ScalarType) and writes
-// the file. Returns null, or an error message that the caller frees by
-// tessera_free_text.
+// Traces, stores floating-point parameters as `kind` (a c10::ScalarType) and writes the file.
+// Returns null, or an error message that the caller frees by tessera_free_text.
 char* tessera_script_write(
     const char* const* names,
     at::Tensor* const* tensors,
@@ -132,10 +131,10 @@ char* tessera_script_write(
       }
     }
     module.eval();
-    // To memory first: where a write fails, libtorch's writer ends the process. A path
-    // would leave its name inside the file, too.
+    // To memory first: libtorch's writer aborts the process if a write fails. A path would also
+    // leave its name inside the file.
     std::ostringstream bytes;
-    // Metadata in a record of their own can be read without running the module.
+    // Metadata in a separate record can be read without running the module.
     module.save(bytes, {{record, metadata}});
     std::ofstream file(path, std::ios::binary);
     file << bytes.str();

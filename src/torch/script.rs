@@ -1,7 +1,7 @@
-//! Writing networks: a forward pass in Rust becomes a TorchScript file.
+//! Writes networks: a forward pass in Rust becomes a TorchScript file.
 //!
-//! A network of any family is a set of named tensors and functions over them. Each
-//! function runs once under libtorch's tracer, which records it as a method of the file.
+//! A network of any family is a set of named tensors and functions over them. Each function runs
+//! once under libtorch's tracer, which records it as a method of the file.
 
 use super::shim::{self, RawTensor};
 use super::{TorchError, module};
@@ -13,7 +13,7 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
 use tch::{Device, Kind, Tensor};
 
-/// In which format a network's file stores its parameters.
+/// The format in which a network's file stores its parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ExportPrecision {
@@ -36,8 +36,8 @@ impl ExportPrecision {
         }
     }
 
-    /// The format's number among libtorch's scalar types (c10::ScalarType),
-    /// which tch keeps to itself.
+    /// Returns the format's number among libtorch's scalar types (c10::ScalarType), which tch
+    /// does not expose.
     fn scalar_type(self) -> c_int {
         match self {
             ExportPrecision::F32 => 6,
@@ -58,12 +58,12 @@ pub enum ScriptError {
         /// The system's error.
         source: std::io::Error,
     },
-    /// libtorch refused.
+    /// libtorch failed.
     #[error("libtorch could not write the network: {0}")]
     Torch(#[from] TorchError),
 }
 
-/// A method about to be traced.
+/// A method to trace.
 pub struct TracedMethod<'a> {
     /// Its name.
     pub name: &'static str,
@@ -71,12 +71,10 @@ pub struct TracedMethod<'a> {
     pub inputs: Vec<TensorSpec>,
     /// Its outputs, in order.
     pub outputs: Vec<TensorSpec>,
-    /// The arguments that it is traced on. Sizes that vary must not be 1 here, which
-    /// would make constants of them.
+    /// The arguments for tracing. Variable sizes must not be 1 here, or they become constants.
     pub example: Vec<Tensor>,
-    /// The method: from the parameters, in their order, and the arguments to what it
-    /// returns. It reads buffers by the very tensors that [`Script::buffers`] has, else
-    /// they end up in the file twice.
+    /// The method: maps the parameters, in order, and the arguments to its results. It must read
+    /// buffers by the exact tensors in [`Script::buffers`], or they end up in the file twice.
     pub run: Box<Run<'a>>,
 }
 
@@ -95,24 +93,23 @@ impl TracedMethod<'_> {
     }
 }
 
-/// A network about to be written.
+/// A network to write.
 pub struct Script<'a> {
-    /// Its parameters by name (a path whose parts are parted by dots), on the
-    /// CPU; they are stored in the file's precision.
+    /// Its parameters by name (a path with parts separated by dots), on the CPU; they are stored
+    /// in the file's precision.
     pub parameters: &'a [(String, Tensor)],
-    /// Its other tensors by name: they are stored as they are.
+    /// Its other tensors by name, stored unchanged.
     pub buffers: &'a [(String, Tensor)],
     /// Its methods.
     pub methods: &'a [TracedMethod<'a>],
 }
 
 impl Script<'_> {
-    /// Writes the network as one TorchScript file, all of it or nothing. The
-    /// metadata comes back with the hash filled in, as the file's `meta()` says
-    /// it.
+    /// Writes the network as one TorchScript file, atomically. Returns the metadata with the hash
+    /// filled in, as the file's `meta()` returns it.
     ///
     /// # Errors
-    /// [`ScriptError`] if libtorch or the file system refuse.
+    /// [`ScriptError`] if libtorch or the file system fail.
     pub fn write(
         &self,
         metadata: Metadata,
@@ -128,7 +125,7 @@ impl Script<'_> {
             .map(|(name, tensor)| (name.clone(), rounded(tensor)))
             .collect::<Vec<_>>();
         // Round first, so that the stored weights are traced. Each tensor gets its own memory,
-        // since a view would store everything it looks at.
+        // since a view would store all the memory that it views.
         let weights: Vec<Tensor> = stored
             .iter()
             .map(|(_, tensor)| tensor.to_kind(Kind::Float).copy())
@@ -177,8 +174,8 @@ impl Script<'_> {
         let json = module::c_string(&json)?;
         let record = module::c_string(RECORD)?;
         let path = module::c_string(&path.to_string_lossy())?;
-        // SAFETY: the arrays hold as many pointers as said and outlive the call,
-        // as do the tensors, the strings and the passes; `run` unwinds nowhere.
+        // SAFETY: the arrays hold the stated number of pointers and outlive the call, as do the
+        // tensors, the strings and the passes; `run` never unwinds.
         module::check(unsafe {
             shim::tessera_script_write(
                 name_pointers.as_ptr(),
@@ -197,7 +194,7 @@ impl Script<'_> {
     }
 }
 
-/// A method with what C++ needs of it.
+/// A method with the data that C++ needs.
 struct Pass<'a> {
     name: CString,
     /// Names of arguments, and pointers to them.
@@ -238,18 +235,18 @@ impl<'a> Pass<'a> {
     }
 }
 
-/// Runs a pass on as many arguments as its method takes.
+/// Runs a pass on its method's arguments.
 unsafe extern "C" fn run(
     context: *mut c_void,
     arguments: *const *mut RawTensor,
     outputs: *mut *mut RawTensor,
 ) -> c_int {
-    // SAFETY: `trace` hands over a `Pass` that outlives the call.
+    // SAFETY: `trace` passes a `Pass` that outlives the call.
     let pass = unsafe { &*context.cast::<Pass>() };
     let method = pass.method;
     let called = std::panic::AssertUnwindSafe(|| {
         let arguments = (0..method.inputs.len()).map(|index| {
-            // SAFETY: there are as many live tensors of the caller's; the clone is ours.
+            // SAFETY: the caller passes this many live tensors; the clone is owned here.
             unsafe { Tensor::clone_from_ptr((*arguments.add(index)).cast()) }
         });
         let arguments: Vec<Tensor> = arguments.collect();
@@ -262,8 +259,8 @@ unsafe extern "C" fn run(
         return 1;
     }
     for (index, mut tensor) in tensors.into_iter().enumerate() {
-        // SAFETY: there is room for as many pointers; the clone behind this one
-        // belongs to the caller from here on, who deletes it.
+        // SAFETY: there is room for this many pointers; the caller owns the clone behind this one
+        // from here on, and deletes it.
         unsafe {
             *outputs.add(index) = torch_sys::at_shallow_clone(tensor.as_mut_ptr()).cast();
         }

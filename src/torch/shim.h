@@ -1,6 +1,5 @@
-// The C face of our own C++: what tch does not reach of libtorch. Every
-// function returns null, or what went wrong as text to be freed by
-// tessera_free_text; no exception leaves.
+// The C interface of our C++: libtorch functions that tch lacks. Every function returns null, or
+// an error message to be freed by tessera_free_text; no exception leaves.
 #pragma once
 
 #include <cstdlib>
@@ -20,7 +19,7 @@ inline char* text(const std::string& string) {
   return copy;
 }
 
-// Runs what may throw.
+// Runs code that may throw.
 template <typename Body>
 char* guarded(Body&& body) noexcept {
   try {

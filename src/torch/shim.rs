@@ -1,4 +1,4 @@
-//! Declarations of our own C++, see the `.cpp` files beside this one.
+//! Declarations of our C++ code, see the adjacent `.cpp` files.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 // Links it.
@@ -30,8 +30,8 @@ pub(super) struct Method {
     pub context: *mut c_void,
 }
 
-/// Runs the method of a context over its inputs and puts as many new tensors as it
-/// returns into the slots; returns 0 unless it fails.
+/// Runs the method of a context over its inputs and puts its new tensors into the slots; returns
+/// 0 unless it fails.
 pub(super) type Run =
     unsafe extern "C" fn(*mut c_void, *const *mut RawTensor, *mut *mut RawTensor) -> c_int;
 
@@ -39,11 +39,11 @@ pub(super) type Run =
 #[derive(Clone, Copy, Debug)]
 #[repr(i64)]
 pub(crate) enum Way {
-    /// With gradients.
+    /// Computes with gradients.
     Learn,
-    /// Its weights for its kernel.
+    /// Packs its weights for its kernel.
     Pack,
-    /// By packed weights.
+    /// Computes with packed weights.
     Infer,
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct Call {
 
 /// A tensor that the shim reads.
 type In = *const RawTensor;
-/// Room for a tensor, or for several, that the shim makes.
+/// Room for one or several tensors that the shim creates.
 type Out = *mut *mut RawTensor;
 /// An error message for [`take_text`]; null on success.
 type Failure = *mut c_char;
@@ -193,7 +193,7 @@ unsafe extern "C" {
     pub(super) fn tessera_cpu_features(out: *mut *mut c_char) -> Failure;
 }
 
-/// Takes over text that the shim hands out; `None` for null.
+/// Takes ownership of text from the shim; `None` for null.
 ///
 /// # Safety
 /// `text` is null or came from the shim, and is not used afterwards.

@@ -1,16 +1,15 @@
-// Attention of squares to themselves on other boards, out of the joint projection of
-// queries, keys and values, and its gradient. Of a square on board t, with those of the
-// boards u:
+// Attention of squares to themselves on other boards, from the joint projection of queries, keys
+// and values, and its gradient. For a square on board t, with the other boards u:
 //
 //     y_t = sum_u a_tu v_u,   a_tu = softmax_u(q_t · k_u / sqrt(width))
 //
-// and back, of the gradient g of y, with d_tu = g_t · v_u:
+// and backward, from the gradient g of y, with d_tu = g_t · v_u:
 //
 //     v'_u = sum_t a_tu g_t,   l_tu = a_tu (d_tu - sum_w a_tw d_tw) / sqrt(width)
 //     q'_t = sum_u l_tu k_u,   k'_u = sum_t l_tu q_t
 //
-// Boards are few. Of libtorch's products, one for each square and head, most of the time
-// goes into their beginning, and as much into copies that bring squares together.
+// Boards are few. libtorch's products, one for each square and head, spend most of the time on
+// their start-up, and as much on copies that bring squares together.
 #include "kernels.h"
 #include "shim.h"
 
@@ -25,12 +24,12 @@
 namespace tessera::time_attention {
 namespace {
 
-// Sums side by side, which the compiler may not make of one by itself.
+// Parallel sums, which the compiler may not create from a single one by itself.
 constexpr int64_t kLanes = 16;
 constexpr int64_t kMostBoards = 16;
 constexpr int64_t kWidest = 128;
 constexpr int64_t kSquares = 64;
-// Squares that a thread takes at least.
+// Minimum number of squares per thread.
 constexpr int64_t kGrain = 32;
 // Smallest distinguishable logit below the largest: e^-87 is the least normal f32.
 constexpr float kLeast = -87.0f;
@@ -46,7 +45,7 @@ using Vectors = float[kMostBoards * kWidest];
 // A number for each pair of boards.
 using Pairs = float[kMostBoards * kMostBoards];
 
-// A square's token on each board. Boards of odd plies are seen from the other side.
+// A square's token on each board. Boards of odd plies are in the other side's view.
 struct Places {
   int64_t of[kMostBoards];
 
@@ -121,7 +120,7 @@ TESSERA_INLINE void weighted(const float* pairs, const float* vectors, const Siz
   }
 }
 
-// The shares of attention, of queries that are scaled.
+// The attention weights of scaled queries.
 TESSERA_INLINE void attention(const float* query, const float* key, const Sizes& sizes,
                               float* shares) {
   products(query, key, sizes, shares);
@@ -198,7 +197,7 @@ TESSERA_INLINE void back_body(const T* joint, const T* gradient, T* out,
         }
       }
       weighted<Sum::kOverLast>(passed, key, sizes, of_query);
-      // Queries are scaled already.
+      // Queries are already scaled.
       scale(root, sizes, of_query);
       weighted<Sum::kOverFirst>(passed, query, sizes, of_key);
       T* to = out + head * sizes.width;
@@ -285,8 +284,8 @@ extern "C" bool tessera_takes_time_attention(const at::Tensor* joint, int64_t he
          joint->size(3) / (3 * heads) <= kWidest;
 }
 
-// Attention of each square to itself on other boards, [B, T, 64, heads · width], each board seen
-// from the side to move.
+// Attention of each square to itself on other boards, [B, T, 64, heads · width], each board in
+// the view of the side to move.
 extern "C" char* tessera_time_attention(const at::Tensor* joint, int64_t heads,
                                         at::Tensor** out) {
   return guarded([&] {

@@ -1,4 +1,4 @@
-//! A network small enough for tests, made on the spot.
+//! A tiny network for tests, created on the fly.
 
 use super::Module;
 use crate::backend::Metadata;
@@ -11,8 +11,8 @@ const WIDTH: i64 = 16;
 /// The outputs of the network, in its order.
 pub(crate) const OUTPUTS: [&str; 5] = ["policy", "wdl", "moves_left", "q", "q_error"];
 
-/// Expands the bitboards of the current position to 768 numbers, adds the
-/// scalars, and reads everything off one hidden layer. It calls what exporters call.
+/// Expands the bitboards of the current position to 768 numbers, adds the scalars, and computes
+/// all outputs from one hidden layer. It calls what exporters call.
 pub(crate) const FORWARD: &str = "
 def forward(self, x):
     boards = torch.unsqueeze(torch.slice(x, 1, 0, 12), 2)
@@ -26,8 +26,8 @@ def forward(self, x):
     return torch.slice(y, 1, 6), torch.slice(y, 1, 0, 3), moves_left, q, error
 ";
 
-/// The tensors of the network, the same each time: multiples of 2⁻⁹ that look
-/// random and that bf16 holds exactly.
+/// Returns the tensors of the network, the same each time: multiples of 2⁻⁹ that look random and
+/// that bf16 represents exactly.
 fn tensors() -> Vec<(&'static str, Tensor)> {
     let matrix = |rows: i64, columns: i64, salt: i64| {
         let numbers = Tensor::arange(rows * columns, (Kind::Int64, Device::Cpu));
@@ -50,7 +50,7 @@ pub(crate) fn honest_metadata(search_value: &str) -> Metadata {
     metadata
 }
 
-/// The bytes of the network's file, saying `metadata` of itself.
+/// Returns the bytes of the network's file with this metadata.
 pub(crate) fn network(metadata: &Metadata) -> Vec<u8> {
     file(FORWARD, Some(metadata))
 }

@@ -1,14 +1,13 @@
-// 3 × 3 convolutions of chessboards on the CPU in f32, by Winograd's minimal
-// filtering F(4 × 4, 3 × 3) (Lavin and Gray, "Fast Algorithms for Convolutional
-// Neural Networks", 2016): a quarter of the multiplications. A board is four
-// tiles of 4 × 4 squares without remainder.
+// 3 × 3 convolutions of chessboards on the CPU in f32, by Winograd's minimal filtering F(4 × 4, 3
+// × 3) (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2016): a quarter of
+// the multiplications. A board is exactly four tiles of 4 × 4 squares.
 //
-// Of a tile with its surroundings d [6, 6] and a filter g [3, 3] it is
+// For a tile with its surroundings d [6, 6] and a filter g [3, 3] it computes
 //
 //     Aᵀ · ((G · g · Gᵀ) ∘ (Bᵀ · d · B)) · A
 //
-// where filters are transformed once, and the products of all channels at each of the 36
-// points are one product of matrices.
+// where filters are transformed once, and the products of all channels at each of the 36 points
+// are one matrix product.
 #include "winograd.h"
 #include "kernels.h"
 #include "shim.h"
@@ -30,7 +29,7 @@ constexpr int64_t kLanes = tessera::kWinogradChannels;
 constexpr int64_t kTiles = 4;    // a board
 constexpr int64_t kPoints = 36;  // a tile, transformed
 
-// Channels side by side.
+// Channels processed in parallel.
 #if defined(__GNUC__)
 typedef float Lanes __attribute__((vector_size(kLanes * sizeof(float))));
 #else
@@ -122,7 +121,7 @@ TESSERA_CLONES void take_apart(const float* boards, float* points, int64_t first
   }
 }
 
-// The way back, with biases.
+// The inverse, with biases.
 TESSERA_CLONES void put_together(const float* points, const float* bias,
                                  float* boards, int64_t first, int64_t last,
                                  int64_t tiles, int64_t channels) {
@@ -150,7 +149,7 @@ TESSERA_CLONES void put_together(const float* points, const float* bias,
   }
 }
 
-// Tiles for which waking another thread pays.
+// Number of tiles that justifies waking another thread.
 constexpr int64_t kGrain = 64;
 
 }  // namespace

@@ -16,8 +16,7 @@ pub use table::table;
 pub struct Ablation {
     /// The table's title.
     pub title: String,
-    /// Names of the validation metrics of the table. Those that end in `accuracy` are
-    /// shares.
+    /// Names of the validation metrics in the table. Those that end in `accuracy` are shares.
     pub metrics: Vec<String>,
     /// Minutes to train each variant, with the schedule fitted to its speed; without
     /// it, all train the same number of steps.
@@ -26,15 +25,15 @@ pub struct Ablation {
     pub source: Option<String>,
     /// The configuration of a run, which all variants share.
     pub base: toml::Table,
-    /// The variants; differences are to the first.
+    /// The variants; differences are relative to the first.
     pub variants: Vec<Variant>,
 }
 
-/// One of the things compared.
+/// One of the compared configurations.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Variant {
-    /// Its name, and its folder's.
+    /// The name of the variant and its folder.
     pub name: String,
     /// Keys that differ from the base, with their values; a key as in
     /// `"model.position"`.
@@ -77,13 +76,13 @@ pub struct Row {
     pub variant: String,
     /// Its network's parameters.
     pub parameters: i64,
-    /// Its network's multiply-accumulates an evaluation.
+    /// Its network's multiply–accumulates per evaluation.
     pub macs: i64,
     /// Steps taken.
     pub steps: u64,
     /// Samples seen.
     pub samples: u64,
-    /// Seconds in training.
+    /// Seconds of training.
     pub seconds: f64,
     /// Metrics of the last validation.
     pub measured: BTreeMap<String, f64>,
@@ -92,10 +91,10 @@ pub struct Row {
 }
 
 impl Ablation {
-    /// Reads the file of a comparison.
+    /// Reads an ablation file.
     ///
     /// # Errors
-    /// [`AblationError`], naming the file and what is wrong.
+    /// [`AblationError`], naming the file and the problem.
     pub fn read(path: &Path) -> Result<Ablation, AblationError> {
         let ablation: Ablation = parse(path)?;
         ablation.check()?;
@@ -124,8 +123,7 @@ impl Ablation {
         }
     }
 
-    /// The configuration of a variant: the base, changed by `sets`, changed by
-    /// the variant.
+    /// Returns a variant's configuration: the base, changed by `sets`, then by the variant.
     ///
     /// # Errors
     /// [`AblationError::Variant`], naming the key.
@@ -148,8 +146,8 @@ impl Ablation {
         Ok(config)
     }
 
-    /// The result of a variant's run, from its folder; without metrics before its
-    /// first validation.
+    /// Returns the result of a variant's run, from its folder; without metrics before its first
+    /// validation.
     #[must_use]
     pub fn row(&self, variant: &Variant, parameters: i64, macs: i64, run: &History) -> Row {
         let (train, validation) = (run.last("train"), run.last("validation"));

@@ -1,11 +1,10 @@
 //! Checkpoints: the complete state of a training run in one file.
 //!
-//! A checkpoint is a safetensors file. It holds as f32 vectors the parameters, their
-//! average, the optimizer's state and the sums of the unfinished
-//! [window](super::window). The [`State`] is JSON in a vector of bytes. A CRC-32
-//! covers everything. The file is written under another name, synced and renamed,
-//! so that a run killed at any instant finds its last whole checkpoint. A checkpoint
-//! that the disk has damaged is skipped for the one before.
+//! A checkpoint is a safetensors file. It stores as f32 vectors the parameters, their average,
+//! the optimizer's state and the sums of the unfinished [window](super::window). The [`State`] is
+//! JSON in a byte vector. A CRC-32 covers everything. The file is written under another name,
+//! synced and renamed, so a run killed at any instant finds its last complete checkpoint. A
+//! damaged checkpoint is skipped, and the previous one is used.
 
 use super::config::TrainConfig;
 use super::guard::Guard;
@@ -19,7 +18,7 @@ use tch::{Device, Kind, Tensor};
 /// Prefix of the names of the optimizer's tensors.
 const MEMORY: &str = "optimizer.";
 
-/// The part of a checkpoint besides vectors.
+/// The non-vector part of a checkpoint.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct State {
@@ -29,7 +28,7 @@ pub struct State {
     pub step: u64,
     /// Samples seen.
     pub samples: u64,
-    /// Samples that the initial weights had seen, as far as is known.
+    /// Samples that the initial weights had seen, if known.
     #[serde(default)]
     pub earlier_samples: u64,
     /// Seconds of training, without interruptions.
@@ -41,16 +40,16 @@ pub struct State {
     pub optimizer_steps: u64,
     /// Rollbacks to this checkpoint.
     pub rollbacks: u32,
-    /// Steps and samples in the unfinished window.
+    /// Steps and samples of the unfinished window.
     pub(super) window: (u64, usize),
     /// State of the guard against instability.
     pub(super) guard: Guard,
-    /// Means of the losses of groups of terms, where these are balanced.
+    /// Means of the losses of balanced term groups.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) harmony: Vec<f64>,
 }
 
-/// A training run at rest.
+/// The saved state of a training run.
 #[derive(Debug)]
 pub struct Checkpoint {
     /// Configuration, counters and cursor.
@@ -68,17 +67,17 @@ pub struct Checkpoint {
 /// Why a checkpoint cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckpointError {
-    /// The file system refused.
+    /// The file system reported an error.
     #[error("cannot {action} {path}: {source}")]
     System {
         /// The attempt.
         action: &'static str,
-        /// On what.
+        /// Its path.
         path: PathBuf,
         /// The system's error.
         source: std::io::Error,
     },
-    /// The file is not a whole checkpoint.
+    /// The file is damaged or incomplete.
     #[error("{path} is not a whole checkpoint: {reason}")]
     Broken {
         /// The file.
@@ -86,10 +85,10 @@ pub enum CheckpointError {
         /// The problem.
         reason: String,
     },
-    /// There is no checkpoint in the folder.
+    /// The folder contains no checkpoint.
     #[error("{0} holds no checkpoint")]
     None(PathBuf),
-    /// Not one checkpoint of the folder is whole.
+    /// All checkpoints in the folder are damaged.
     #[error("no checkpoint in {folder} is whole; the newest: {newest}")]
     AllBroken {
         /// The folder.
@@ -114,8 +113,8 @@ impl Checkpoint {
     /// Writes the checkpoint to `path`.
     ///
     /// # Errors
-    /// [`CheckpointError::System`] if the disk is full or the like; what was at
-    /// `path` is then untouched.
+    /// [`CheckpointError::System`], for example if the disk is full; the previous file at `path`
+    /// is then untouched.
     pub fn write(&self, path: &Path) -> Result<(), CheckpointError> {
         let json = serde_json::to_vec(&self.state).expect("plain data");
         let fixed = [
@@ -141,10 +140,10 @@ impl Checkpoint {
         write().map_err(CheckpointError::system("write", path))
     }
 
-    /// Reads a checkpoint's file onto the CPU.
+    /// Reads a checkpoint file onto the CPU.
     ///
     /// # Errors
-    /// [`CheckpointError`], naming the file and what is wrong with it.
+    /// [`CheckpointError`], naming the file and its problem.
     pub(super) fn read_file(path: &Path) -> Result<Checkpoint, CheckpointError> {
         std::fs::metadata(path).map_err(CheckpointError::system("read", path))?;
         parse(path).map_err(|reason| CheckpointError::Broken {
@@ -158,10 +157,10 @@ fn parse(path: &Path) -> Result<Checkpoint, String> {
     let mut tensors = Tensor::read_safetensors(path).map_err(|error| error.to_string())?;
     let written = take(&mut tensors, "checksum")?;
     if written.kind() != Kind::Int64 || written.numel() != 1 {
-        return Err("its checksum is no number".to_owned());
+        return Err("its checksum is not a number".to_owned());
     }
     if written.int64_value(&[0]) != i64::from(checksum(&mut tensors)) {
-        return Err("its checksum does not fit its contents".to_owned());
+        return Err("its checksum does not match its contents".to_owned());
     }
     let state = take(&mut tensors, "state")?;
     let (parameters, average, sums) = (
@@ -189,7 +188,7 @@ fn take(tensors: &mut Vec<(String, Tensor)>, name: &str) -> Result<Tensor, Strin
     Ok(tensors.swap_remove(place).1)
 }
 
-/// CRC-32 over names, types, shapes and contents, in the order of the names.
+/// Returns the CRC-32 of names, dtypes, shapes and contents, in name order.
 fn checksum(tensors: &mut [(String, Tensor)]) -> u32 {
     tensors.sort_by(|one, other| one.0.cmp(&other.0));
     let mut hasher = crc32fast::Hasher::new();
@@ -201,7 +200,7 @@ fn checksum(tensors: &mut [(String, Tensor)]) -> u32 {
     hasher.finalize()
 }
 
-/// A tensor's contents as they lie in memory.
+/// Returns a tensor's contents as laid out in memory.
 fn bytes(tensor: &Tensor) -> Vec<u8> {
     let mut bytes = vec![0u8; tensor.numel() * tensor.kind().elt_size_in_bytes()];
     tensor.copy_data_u8(&mut bytes, tensor.numel());
@@ -236,7 +235,7 @@ mod tests {
         assert_eq!(json(&before.state), json(&after.state));
     }
 
-    /// A run in progress resumes with later versions of this program.
+    /// Runs in progress can resume with later versions of this program.
     #[test]
     fn the_entries_keep_their_names() {
         let state = serde_json::to_value(tiny().checkpoint().unwrap().state).unwrap();

@@ -1,22 +1,22 @@
-//! A run's folder of checkpoints: keeps the configured ones, and finds the newest
-//! whole one.
+//! A run's checkpoint folder: keeps the configured checkpoints, and finds the newest complete
+//! one.
 
 use super::checkpoint::{Checkpoint, CheckpointError};
 use super::config::KeepConfig;
 use std::path::{Path, PathBuf};
 
-/// Name of the folder of checkpoints in a run's folder.
+/// Name of the checkpoint folder in a run's folder.
 pub(super) const CHECKPOINTS: &str = "checkpoints";
 
 const EXTENSION: &str = "safetensors";
 const PREFIX: &str = "step-";
 
 impl Checkpoint {
-    /// Reads a checkpoint onto the CPU: a file, or the newest whole one of a
-    /// folder or of a run's folder. Damaged ones are skipped with a warning.
+    /// Reads a checkpoint onto the CPU: a file, or the newest complete one in a folder or in a
+    /// run's folder. Damaged ones are skipped with a warning.
     ///
     /// # Errors
-    /// [`CheckpointError`], naming the file and what is wrong with it.
+    /// [`CheckpointError`], naming the file and its problem.
     pub fn read(path: &Path) -> Result<Checkpoint, CheckpointError> {
         if !path.is_dir() {
             return Checkpoint::read_file(path);
@@ -30,7 +30,7 @@ impl Checkpoint {
         Folder::new(run.join(CHECKPOINTS), KeepConfig::default()).place(step)
     }
 
-    /// Removes a run's checkpoints of later steps than this one.
+    /// Removes a run's checkpoints after this step.
     ///
     /// # Errors
     /// [`CheckpointError::System`] if the folder cannot be read or changed.
@@ -42,7 +42,7 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// The files of which [`Checkpoint::read`] reads one.
+    /// Returns the files among which [`Checkpoint::read`] selects one.
     ///
     /// # Errors
     /// [`CheckpointError::System`] if the folder cannot be read.
@@ -55,7 +55,7 @@ impl Checkpoint {
     }
 }
 
-/// The checkpoints' folder in a run's folder; another folder is theirs itself.
+/// Returns the checkpoint folder of a run's folder; any other folder is returned unchanged.
 fn folder_in(path: &Path) -> PathBuf {
     let inner = path.join(CHECKPOINTS);
     match inner.is_dir() {
@@ -81,8 +81,7 @@ impl Folder {
         self.path.join(format!("{PREFIX}{step:09}.{EXTENSION}"))
     }
 
-    /// Writes a checkpoint, named by its step, and removes those that are not
-    /// kept.
+    /// Writes a checkpoint, named after its step, and removes those that are no longer kept.
     ///
     /// # Errors
     /// [`CheckpointError::System`]; older checkpoints are then untouched.
@@ -92,7 +91,7 @@ impl Folder {
         let path = self.place(checkpoint.state.step);
         checkpoint.write(&path)?;
         let found = list(&self.path)?;
-        // Later ones are of a future that a damaged file or a roll-back undid.
+        // Later ones belong to a future that a damaged file or a rollback undid.
         for (_, old) in found
             .iter()
             .rev()
@@ -106,12 +105,12 @@ impl Folder {
     }
 }
 
-/// The newest whole checkpoint of a folder, if it holds any. Damaged ones are skipped
-/// with a warning.
+/// Returns the newest complete checkpoint of a folder, if any. Damaged ones are skipped with a
+/// warning.
 ///
 /// # Errors
-/// [`CheckpointError::AllBroken`] if there are checkpoints and none is whole, or
-/// what the system says where they cannot be read.
+/// [`CheckpointError::AllBroken`] if all checkpoints are damaged, or the system's error if they
+/// cannot be read.
 pub(super) fn newest(folder: &Path) -> Result<Option<Checkpoint>, CheckpointError> {
     let mut first = None;
     for (_, path) in list(folder)?.iter().rev() {
@@ -119,7 +118,7 @@ pub(super) fn newest(folder: &Path) -> Result<Option<Checkpoint>, CheckpointErro
             Ok(checkpoint) => {
                 if first.is_some() {
                     let step = checkpoint.state.step;
-                    tracing::warn!("going on from the checkpoint before, of step {step}");
+                    tracing::warn!("resuming from the previous checkpoint, of step {step}");
                 }
                 return Ok(Some(checkpoint));
             }
@@ -139,8 +138,8 @@ pub(super) fn newest(folder: &Path) -> Result<Option<Checkpoint>, CheckpointErro
     }
 }
 
-/// The checkpoints of a folder with their steps, oldest first; none if there is
-/// no folder.
+/// Returns the checkpoints of a folder with their steps, oldest first; empty if the folder does
+/// not exist.
 fn list(folder: &Path) -> Result<Vec<(u64, PathBuf)>, CheckpointError> {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,

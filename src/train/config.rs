@@ -69,8 +69,8 @@ pub struct TrainConfig {
     pub preset: Option<String>,
     /// Architecture in full.
     pub model: Option<ModelConfig>,
-    /// Architecture of any family. Where a configuration names no architecture at
-    /// all, it is that of `init`.
+    /// Architecture of any family. If a configuration specifies no architecture, it uses that of
+    /// `init`.
     pub network: Option<ArchitectureConfig>,
     /// Number of steps.
     pub steps: u64,
@@ -88,21 +88,21 @@ pub struct TrainConfig {
     /// [`crate::network::chessformer::grow`]. Without one, or with an empty path, they are
     /// random.
     pub init: Option<PathBuf>,
-    /// The type that the network computes in; parameters and optimizer stay f32.
-    /// The flat vector of parameters is cast once a step. Softmax and losses are
-    /// computed in f32, as under autocast.
+    /// The dtype that the network computes in; parameters and optimizer stay f32. The flat
+    /// parameter vector is cast once per step. Softmax and losses are computed in f32, as under
+    /// autocast.
     #[serde(default)]
     pub precision: Precision,
     /// The average of the weights, which is validated and exported.
     #[serde(default)]
     pub average: AverageConfig,
-    /// Steps between lines of the metrics.
+    /// Steps between metrics lines.
     #[serde(default = "default_log_every")]
     pub log_every: u64,
     /// Steps between validations.
     #[serde(default = "default_validate_every")]
     pub validate_every: u64,
-    /// Samples of a validation.
+    /// Number of samples per validation.
     #[serde(default = "default_validation_samples")]
     pub validation_samples: usize,
     /// Steps between checkpoints.
@@ -121,11 +121,11 @@ pub struct TrainConfig {
     pub augment: AugmentConfig,
     /// A teacher network.
     pub distillation: Option<DistillationConfig>,
-    /// Parameters that are not trained: patterns of names, in which `*` matches any
-    /// text and `?` any character, as in `embedding.*`.
+    /// Parameters to freeze: name patterns in which `*` matches any text and `?` any character,
+    /// as in `embedding.*`.
     #[serde(default)]
     pub frozen: Vec<String>,
-    /// Training settings of a denoiser of futures.
+    /// Training settings of a future denoiser.
     #[serde(default)]
     pub diffusion: DiffusionTraining,
     /// The optimizer.
@@ -140,8 +140,8 @@ pub struct TrainConfig {
     /// Settings for unrolling world models in training.
     #[serde(default, skip_serializing_if = "UnrollConfig::is_default")]
     pub unroll: UnrollConfig,
-    /// The treatment of code in the networks it names. Files cannot set it, or anyone's file
-    /// could.
+    /// The policy for code in the networks that it names. Files cannot set it, or anyone's file
+    /// could run code.
     #[serde(skip)]
     pub code: CodePolicy,
 }
@@ -166,7 +166,7 @@ fn default_checkpoint_every() -> u64 {
     1000
 }
 
-/// The type a network computes in while it trains.
+/// The dtype that a network computes in during training.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Precision {
@@ -178,7 +178,7 @@ pub enum Precision {
 }
 
 impl Precision {
-    /// libtorch's name of the type.
+    /// Returns libtorch's name of the dtype.
     pub(super) fn kind(self) -> Kind {
         match self {
             Precision::F32 => Kind::Float,
@@ -206,7 +206,7 @@ impl TrainConfig {
         }
     }
 
-    /// The same run with a network of this architecture.
+    /// Returns the same run with a network of this architecture.
     #[must_use]
     pub fn with_architecture(self, architecture: ArchitectureConfig) -> TrainConfig {
         let (model, network) = match architecture {

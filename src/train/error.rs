@@ -1,4 +1,4 @@
-//! Why training stops before its end.
+//! Why training stops early.
 
 use super::checkpoint::CheckpointError;
 use super::config::ConfigError;
@@ -19,7 +19,7 @@ pub enum TrainError {
     /// The network does not evaluate positions.
     #[error(transparent)]
     NotAnEvaluator(#[from] NotAnEvaluator),
-    /// The network reads positions in a way that is not known here.
+    /// The network reads positions in an unknown input format.
     #[error(
         "the network reads positions in input format {0}, which is not known: it cannot be \
          trained or measured here"
@@ -34,7 +34,7 @@ pub enum TrainError {
     /// The weights to start from cannot be used.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// The processes cannot train together any more.
+    /// The processes can no longer train together.
     #[error(transparent)]
     Group(#[from] GroupError),
     /// The processes cannot share a batch.
@@ -69,7 +69,7 @@ pub enum TrainError {
         /// The system's error.
         source: std::io::Error,
     },
-    /// Processes that train together were configured differently.
+    /// The processes of a run have different configurations.
     #[error("the first process was given another configuration: give all of them the same")]
     OtherConfiguration,
     /// Rolling back to the last checkpoint did not help.

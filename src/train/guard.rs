@@ -3,11 +3,11 @@
 use super::config::GuardConfig;
 use serde::{Deserialize, Serialize};
 
-/// The least standard deviation, as a share of the loss: after a constant stretch, a
-/// small change of the loss is not a spike.
+/// The minimum standard deviation, as a share of the loss: after a constant stretch, a small
+/// change of the loss is not a spike.
 const LEAST_DEVIATION: f64 = 0.01;
 
-/// Running statistics of the loss; a part of checkpoints.
+/// Running statistics of the loss; part of checkpoints.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Guard {
@@ -55,7 +55,7 @@ impl Guard {
         }
         self.high = 0;
         self.seen = self.seen.saturating_add(1);
-        // A plain mean at first, an exponential one later.
+        // A plain mean at first, an exponential mean later.
         let share = 1.0 / f64::from(self.seen.min(config.memory.max(1)));
         let difference = loss - self.mean;
         self.mean += share * difference;
@@ -80,7 +80,7 @@ impl Guard {
 mod tests {
     use super::*;
 
-    /// A falling, noisy loss.
+    /// Returns a falling, noisy loss.
     fn usual(line: u32) -> f64 {
         3.0 + 2.0 / f64::from(line + 1) + 0.05 * (f64::from(line) * 2.4).sin()
     }

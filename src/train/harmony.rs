@@ -1,11 +1,10 @@
-//! The balance of groups of losses, as HarmonyDream has it (Ma et al. 2024).
+//! Balances groups of losses, as in HarmonyDream (Ma et al. 2024).
 //!
-//! A group i of terms whose weighted losses add up to L_i counts as
-//! L_i / σ_i + log(1 + σ_i), the paper's rectified form. The paper learns the scale σ_i with
-//! the network. Here it is the one that makes the sum least, σ = (L + √(L² + 4 L)) / 2, for
-//! an exponential mean of L_i over the steps so far. So all parts of a batch share it,
-//! wherever they are computed. Checkpoints hold the means. The logarithm has no part in the
-//! gradient of the network, and is left out of the total.
+//! A group i of terms whose weighted losses add up to L_i contributes L_i / σ_i + log(1 + σ_i),
+//! the paper's rectified form. The paper learns the scale σ_i with the network. Here it is the
+//! minimizer, σ = (L + √(L² + 4 L)) / 2, for an exponential mean of L_i over the steps so far. So
+//! all parts of a batch share it, wherever they are computed. Checkpoints store the means. The
+//! logarithm does not affect the network's gradient, and is omitted from the total.
 
 use super::distributed::{GroupError, World};
 use super::objective::{Group, Term};
@@ -15,10 +14,10 @@ use tch::{Device, Kind, Tensor};
 /// The decay of a running mean per step.
 const KEPT: f64 = 0.99;
 
-/// Means at the start: of these the scale is 1, with which the paper starts.
+/// Initial means: their scale is 1, as at the start in the paper.
 const START: f64 = 0.5;
 
-/// Means below this count as this.
+/// Lower bound of the means.
 const LEAST: f64 = 1e-6;
 
 /// The scales of G groups of L terms.
@@ -29,12 +28,12 @@ pub(super) struct Harmony {
     members: Tensor,
     /// The terms' weights, f32 `[L]`.
     weights: Tensor,
-    /// Of each group the mean of its loss, f32 `[G]`.
+    /// The mean loss of each group, f32 `[G]`.
     means: Tensor,
 }
 
 impl Harmony {
-    /// Groups of these terms; `None` of none.
+    /// Returns the groups of these terms; `None` if empty.
     pub fn new(groups: &[Group], terms: &[Term], device: Device) -> Option<Harmony> {
         if groups.is_empty() {
             return None;
@@ -56,13 +55,13 @@ impl Harmony {
         })
     }
 
-    /// σ of each group, f32 `[G]`.
+    /// Returns σ of each group, f32 `[G]`.
     fn sigma(&self) -> Tensor {
         let loss = self.means.clamp_min(LEAST);
         ((loss.square() + &loss * 4.0).sqrt() + &loss) * 0.5
     }
 
-    /// σ of each group by its name, for the metrics.
+    /// Returns σ of each group by name, for the metrics.
     pub fn scales(&self) -> Map<String, Value> {
         let scales = self.names.iter().zip(numbers(&self.sigma()));
         scales
@@ -70,7 +69,7 @@ impl Harmony {
             .collect()
     }
 
-    /// The factor of each term's weight, f32 `[L]`: 1 / σ of its group, or 1 without one.
+    /// Returns the factor of each term's weight, f32 `[L]`: 1 / σ of its group, or 1 without one.
     pub fn factors(&self) -> Tensor {
         let of_groups = self.members.transpose(0, 1).mv(&self.sigma().reciprocal());
         let has_group = self
@@ -79,9 +78,9 @@ impl Harmony {
         of_groups + (1.0 - has_group)
     }
 
-    /// Takes a step's losses into the means: of each term the weighted sum over the samples
-    /// of this process, and their total weight, both f32 `[L]`. A group of which no sample
-    /// has a target keeps its mean.
+    /// Updates the means with a step's losses: each term's weighted sum over the samples of this
+    /// process, and their total weight, both f32 `[L]`. A group keeps its mean if no sample has a
+    /// target.
     ///
     /// # Errors
     /// [`GroupError`] if another process is gone.
@@ -120,7 +119,7 @@ impl Harmony {
     }
 }
 
-/// A vector's numbers.
+/// Returns a vector's elements.
 fn numbers(vector: &Tensor) -> Vec<f64> {
     let vector = vector.to_device(Device::Cpu).to_kind(Kind::Double);
     Vec::try_from(vector).expect("a vector of floats")
@@ -190,7 +189,7 @@ mod tests {
         let moved = |mean: f64, loss: f64| mean + (loss - mean) * (1.0 - KEPT);
         let expected = [moved(START, 3.0 + 0.5 * 4.0), moved(START, 0.1 * 20.0)];
         near(&harmony.means(), &expected);
-        // Of the board nothing is known.
+        // The board has no targets.
         learn(
             &mut harmony,
             [6.0, 0.0, 0.0, 0.0, 0.0],
@@ -219,7 +218,7 @@ mod tests {
         second.restore(&serde_json::from_str::<Vec<f64>>(&kept).unwrap());
         (4..9).for_each(|number| step(&mut second, number));
         assert_eq!(whole.means(), second.means());
-        // A run without one starts over.
+        // A run without means starts over.
         second.restore(&[]);
         assert_eq!(second.means(), harmony().means());
     }

@@ -1,4 +1,4 @@
-//! Reading a run's metrics and configuration from its folder.
+//! Reads a run's metrics and configuration from its folder.
 
 use super::config::{ConfigError, TrainConfig, parse};
 use super::metrics::FILE;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 pub struct History {
     /// The folder's name.
     pub name: String,
-    /// The configuration of its last session, if there is one.
+    /// The configuration of its last session, if any.
     pub config: Option<TrainConfig>,
     /// The lines of its metrics.
     pub lines: Vec<Value>,
@@ -44,7 +44,7 @@ pub enum HistoryError {
 }
 
 impl History {
-    /// The files that [`History::read`] reads: the metrics and the configuration.
+    /// Returns the files that [`History::read`] reads: the metrics and the configuration.
     #[must_use]
     pub fn files(run: &Path) -> [PathBuf; 2] {
         match run.is_dir() {
@@ -67,7 +67,7 @@ impl History {
             path: metrics.clone(),
             source,
         })?;
-        // A kill may have cut the last line.
+        // A killed process may have truncated the last line.
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         let lines = whole.lines().enumerate().map(|(number, line)| {
             serde_json::from_str(line).map_err(|source| HistoryError::Line {

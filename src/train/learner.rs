@@ -1,11 +1,11 @@
-//! From a batch to the gradient of its losses.
+//! Computes the gradient of a batch's losses.
 //!
-//! A batch becomes a [`PreparedBatch`] on the device, with each sample's weight in
-//! each term of the [`Objective`]. It goes through the network in one or several
-//! micro-batches. Every term is divided by [`PreparedBatch::target_weight`], the total
-//! weight of the samples of the whole batch that have its target. So the
-//! micro-batches' gradients add up to the gradient of the whole batch. The same holds
-//! for replicas and processes, once `target_weight` has been summed over them.
+//! A batch becomes a [`PreparedBatch`] on the device, with each sample's weight in each term of
+//! the [`Objective`]. It passes through the network in one or several micro-batches. Every term
+//! is divided by [`PreparedBatch::target_weight`], the total weight of the samples of the whole
+//! batch that have its target. So the micro-batches' gradients add up to the gradient of the
+//! whole batch. The same holds for replicas and processes, once `target_weight` has been summed
+//! over them.
 
 use super::config::TrainConfig;
 use super::distributed::Buckets;
@@ -18,14 +18,14 @@ use crate::data::loader::BatchOf;
 use crate::network::{Parameter, Weights};
 use tch::{Device, Kind, Tensor};
 
-/// An objective, and how its gradient is computed.
+/// An objective, and the settings of its gradient.
 #[derive(Debug)]
 pub(super) struct Learner<O> {
     objective: O,
-    /// The type that the network computes in.
+    /// The dtype that the network computes in.
     kind: Kind,
     weights: TermWeights,
-    /// Micro-batches of a batch.
+    /// Number of micro-batches per batch.
     accumulate: i64,
 }
 
@@ -39,17 +39,17 @@ impl<O: Objective> Learner<O> {
         }
     }
 
-    /// As [`Objective::begin`].
+    /// Forwards to [`Objective::begin`].
     pub fn begin(&mut self, steps: u64, average: &Tensor) {
         self.objective.begin(steps, average);
     }
 
-    /// From now on the weight of each term counts times its factor, f32 `[L]`.
+    /// Sets the factor of each term's weight, f32 `[L]`.
     pub fn balance(&mut self, factors: &Tensor) {
         self.weights.balance(factors);
     }
 
-    /// As [`Objective::examples`].
+    /// Forwards to [`Objective::examples`].
     pub fn examples(&self, config: &TrainConfig) -> O::Examples {
         self.objective.examples(config)
     }
@@ -71,8 +71,8 @@ impl<O: Objective> Learner<O> {
         Ok(PreparedBatch::new(samples, loss_weights))
     }
 
-    /// Adds the gradient of the batch's total loss to that of the `leaves`, which
-    /// sum it over the processes as it is completed.
+    /// Adds the gradient of the batch's total loss to that of the `leaves`, which sum it over the
+    /// processes as it is completed.
     pub fn backward(
         &self,
         leaves: &Buckets,
@@ -101,8 +101,8 @@ impl<O: Objective> Learner<O> {
         all.expect("a batch is never empty")
     }
 
-    /// The network's outputs and losses with `parameters`, f32 `[parameters]`,
-    /// without a gradient.
+    /// Returns the network's outputs and losses with `parameters`, f32 `[parameters]`, without a
+    /// gradient.
     pub fn evaluate(
         &self,
         parameters: &Tensor,
@@ -112,7 +112,7 @@ impl<O: Objective> Learner<O> {
         self.losses(&weights, batch)
     }
 
-    /// The network's outputs and their losses, through which gradients can flow.
+    /// Returns the network's outputs and losses; gradients can flow through them.
     fn losses(&self, weights: &Weights, batch: &PreparedBatch<O::Samples>) -> (O::Outputs, Losses) {
         let outputs = self.objective.forward(weights, &batch.samples);
         let values = self.objective.values(&outputs, &batch.samples);

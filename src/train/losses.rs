@@ -1,4 +1,4 @@
-//! The terms of a batch as sums and means.
+//! Sums and means of a batch's terms.
 
 use super::objective::Term;
 use super::prepared_batch::PreparedBatch;
@@ -9,15 +9,14 @@ use tch::{Device, Kind, Tensor};
 pub(super) struct Losses {
     /// The weighted sum of the averages, f32 [].
     pub total: Tensor,
-    /// Of each term, the sum over the samples of value times weight, f32 `[L]`,
-    /// without gradient.
+    /// Each term's sum over the samples of value times weight, f32 `[L]`, without gradient.
     pub sums: Tensor,
 }
 
 impl Losses {
-    /// The losses of a batch whose terms have these values, L tensors f32 `[B]`. Each
-    /// term is a weighted mean over the samples that have its target; other samples
-    /// do not dilute it.
+    /// Returns the losses of a batch whose terms have these values, L tensors f32 `[B]`. Each
+    /// term is a weighted mean over the samples that have its target; other samples do not dilute
+    /// it.
     pub fn of<S>(values: Vec<Tensor>, weights: &TermWeights, batch: &PreparedBatch<S>) -> Losses {
         // A loss of weight 0 needs no gradient.
         let values: Vec<Tensor> = values
@@ -34,7 +33,7 @@ impl Losses {
         }
     }
 
-    /// A copy without gradient.
+    /// Returns a copy without gradient.
     pub fn detached(&self) -> Losses {
         Losses {
             total: self.total.detach(),
@@ -42,7 +41,7 @@ impl Losses {
         }
     }
 
-    /// The losses of two parts of a batch together.
+    /// Returns the combined losses of two parts of a batch.
     pub fn plus(&self, other: &Losses) -> Losses {
         Losses {
             total: &self.total + &other.total,
@@ -57,7 +56,7 @@ pub(super) struct TermWeights {
     values: Vec<f64>,
     /// The same as a tensor, f32 `[L]`.
     plain: Tensor,
-    /// The balanced form, which counts.
+    /// The balanced weights, which apply.
     tensor: Tensor,
 }
 
@@ -73,7 +72,7 @@ impl TermWeights {
         }
     }
 
-    /// From now on the weight of each term counts times its factor, f32 `[L]`.
+    /// Sets the factor of each term's weight, f32 `[L]`.
     pub fn balance(&mut self, factors: &Tensor) {
         self.tensor = &self.plain * factors;
     }

@@ -1,8 +1,7 @@
 //! Metrics of a run.
 //!
-//! `metrics.jsonl` holds one JSON object a line: `split` (`train`, `validation`
-//! or `event`), `step`, and the measurements, each term under its name if a
-//! sample had its target.
+//! `metrics.jsonl` holds one JSON object per line: `split` (`train`, `validation` or `event`),
+//! `step`, and the measurements, each term under its name if a sample had its target.
 
 mod appended;
 mod events;
@@ -28,8 +27,8 @@ pub(super) struct Metrics {
 }
 
 impl Metrics {
-    /// Opens the files in `folder` and drops lines after `step`, which belong to
-    /// steps that are trained again.
+    /// Opens the files in `folder` and drops lines after `step`, which belong to steps that will
+    /// be repeated.
     pub fn open(folder: &Path, step: u64) -> std::io::Result<Metrics> {
         let path = folder.join(FILE);
         let whole = match std::fs::read_to_string(&path) {
@@ -71,7 +70,7 @@ impl Metrics {
     }
 }
 
-/// The terms by name, without those that had no target.
+/// Returns the terms by name, without those that had no target.
 pub(super) fn named(terms: &[Term], averages: &[Option<f64>]) -> Map<String, Value> {
     let pairs = terms.iter().zip(averages);
     pairs
@@ -79,7 +78,7 @@ pub(super) fn named(terms: &[Term], averages: &[Option<f64>]) -> Map<String, Val
         .collect()
 }
 
-/// Bytes of the lines up to `step`.
+/// Returns the length in bytes of the lines up to `step`.
 fn past(text: &str, step: u64) -> usize {
     let step_of = |line: &str| -> Option<u64> {
         let line: Value = serde_json::from_str(line.strip_suffix('\n')?).ok()?;
@@ -118,7 +117,7 @@ mod tests {
         let text = std::fs::read_to_string(folder.join(FILE)).unwrap();
         assert!(text.lines().next().unwrap().contains("\"policy\":1.5"));
         assert!(!text.lines().last().unwrap().contains("policy"));
-        // A line that a kill has cut in two.
+        // A line that a kill truncated.
         std::fs::write(folder.join(FILE), text + "{\"split\":\"train\",\"st").unwrap();
         Metrics::open(folder, 40).unwrap();
         assert_eq!(steps(folder), [10, 20, 20]);

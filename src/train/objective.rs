@@ -1,8 +1,8 @@
-//! The objective of a family of networks, and its examples.
+//! The objective of a network family, and its examples.
 //!
-//! An [`Objective`] draws its own kind of examples out of the games, and measures its
-//! terms, losses and accuracies, of each. All the rest of training is the same for
-//! every family, and knows terms by their names alone.
+//! An [`Objective`] samples its own kind of examples from games, and measures its terms, losses
+//! and accuracies, on each. The rest of training is the same for every family, and knows terms
+//! only by name.
 
 mod games;
 mod horizon;
@@ -30,16 +30,16 @@ use std::fmt::Debug;
 use tch::kind::Element;
 use tch::{Device, Tensor};
 
-/// A loss or an accuracy, of which training reports the mean.
+/// A loss or an accuracy; training reports its mean.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Term {
     /// Its name in the metrics. Those of accuracies end in `accuracy`.
     pub name: &'static str,
-    /// Its weight in the total loss; 0 of an accuracy.
+    /// Its weight in the total loss; 0 for an accuracy.
     pub weight: f64,
 }
 
-/// Terms whose losses together are balanced against those of other groups.
+/// Terms whose combined losses are balanced against those of other groups.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Group {
     /// Its name in the metrics.
@@ -48,57 +48,56 @@ pub(super) struct Group {
     pub terms: Vec<&'static str>,
 }
 
-/// The training loss, with the network it is computed on.
+/// A training objective and its network.
 pub(super) trait Objective: Debug + Send + Sized + 'static {
-    /// Its examples.
+    /// The type of its examples.
     type Examples: Examples;
     /// B examples on the device.
     type Samples: Narrow + Debug + Send;
     /// The network's outputs for them.
     type Outputs: Send;
-    /// Metrics of a validation besides the loss terms.
+    /// Metrics of a validation in addition to the loss terms.
     type Diagnostics: Diagnostics<Self>;
 
-    /// The terms, in the order of [`Objective::values`]. The first is the loss that
-    /// progress is shown by.
+    /// Returns the terms, in the order of [`Objective::values`]. The first is the loss that
+    /// progress reports show.
     fn terms(config: &TrainConfig) -> Vec<Term>;
 
-    /// Groups of terms whose losses are [balanced](super::harmony) while they are learned.
+    /// Returns groups of terms whose losses are [balanced](super::harmony) during training.
     fn balanced(_config: &TrainConfig) -> Vec<Group> {
         Vec::new()
     }
 
-    /// The objective of a run.
+    /// Returns the objective of a run.
     ///
     /// # Errors
-    /// [`TrainError`] if the network cannot be built, or what else it needs not be
-    /// loaded.
+    /// [`TrainError`] if the network cannot be built, or a dependency not be loaded.
     fn new(config: &TrainConfig, device: Device) -> Result<Self, TrainError>;
 
-    /// The objective of a validation: examples as they are, no teacher.
+    /// Returns the objective of a validation: unchanged examples, no teacher.
     ///
     /// # Errors
     /// [`TrainError`] if the network cannot be built.
     fn for_validation(config: &TrainConfig, device: Device) -> Result<Self, TrainError>;
 
-    /// The same objective for another thread.
+    /// Returns the same objective for another thread.
     ///
     /// # Errors
     /// [`TrainError`] if the network cannot be built.
     fn replica(&self) -> Result<Self, TrainError>;
 
-    /// Returns the averaged weights, f32 `[parameters]`, before the gradient after a number of
+    /// Receives the averaged weights, f32 `[parameters]`, before the gradient after a number of
     /// steps, or before a validation.
     fn begin(&mut self, _steps: u64, _average: &Tensor) {}
 
-    /// The examples drawn from the games, with the settings of this run.
+    /// Returns the examples sampled from games, with the settings of this run.
     fn examples(&self, config: &TrainConfig) -> Self::Examples;
 
     /// The network's parameters.
     fn parameters(&self) -> &[Parameter];
 
-    /// Moves a batch to the device with everything that the terms need. Besides, the
-    /// weight of each sample in each term, f32 [L, B]; 0 without the target.
+    /// Moves a batch to the device with everything that the terms need. Also returns the weight
+    /// of each sample in each term, f32 [L, B]; 0 without the target.
     ///
     /// # Errors
     /// [`TrainError`] if a teacher cannot be evaluated.
@@ -107,15 +106,15 @@ pub(super) trait Objective: Debug + Send + Sized + 'static {
         batch: BatchOf<Self::Examples>,
     ) -> Result<(Self::Samples, Tensor), TrainError>;
 
-    /// The network's outputs, through which gradients can flow.
+    /// Returns the network's outputs; gradients can flow through them.
     fn forward(&self, weights: &Weights, samples: &Self::Samples) -> Self::Outputs;
 
-    /// Each term of each sample, L tensors f32 `[B]`; whatever where the sample's
-    /// weight is 0.
+    /// Returns each term of each sample, L tensors f32 `[B]`; arbitrary if the sample's weight is
+    /// 0.
     fn values(&self, outputs: &Self::Outputs, samples: &Self::Samples) -> Vec<Tensor>;
 }
 
-/// The network that a configuration describes, of the family that an objective is for.
+/// Builds the network of a configuration, which must be of the objective's family.
 fn build<A: Architecture>(
     architecture: &ArchitectureConfig,
     device: Device,
@@ -124,13 +123,13 @@ fn build<A: Architecture>(
     Ok(*built.downcast().expect("the family's own objective"))
 }
 
-/// Random numbers that depend on the seed and on the batch's place in the order of
-/// samples alone.
+/// Returns a random generator that depends only on the seed and on the batch's index in the
+/// sample order.
 fn random_of<C>(seed: u64, batch: &Batch<C>) -> Xoshiro256PlusPlus {
     let next = batch.next;
     let place = [next.epoch, next.group, next.offset];
     let seed = place.into_iter().fold(seed, |seed, part| {
-        // Multiplying by an odd number loses nothing, and rotating mixes.
+        // Multiplying by an odd number is invertible, and rotating mixes.
         (seed ^ part)
             .wrapping_mul(0x9e37_79b9_7f4a_7c15)
             .rotate_left(29)
@@ -138,33 +137,33 @@ fn random_of<C>(seed: u64, batch: &Batch<C>) -> Xoshiro256PlusPlus {
     Xoshiro256PlusPlus::seed_from_u64(seed)
 }
 
-/// The values on the device, as a vector. Copies to a GPU do not wait for it.
+/// Returns the values on the device, as a vector. Copies to a GPU are asynchronous.
 fn send<T: Element>(values: &[T], device: Device) -> Tensor {
     torch::send(Tensor::from_slice(values), device)
 }
 
-/// Sums over all processes, as a vector; `doing` says what for.
+/// Sums over all processes, as a vector; `doing` describes the operation in errors.
 fn totals(sums: &Tensor, world: &World, doing: &'static str) -> Result<Vec<f32>, GroupError> {
     world.sum(sums, doing)?;
     let sums = sums.to_device(Device::Cpu).reshape([-1]);
     Ok(Vec::try_from(sums).expect("a vector of floats"))
 }
 
-/// Samples side by side, of which a micro-batch takes some.
+/// A batch of samples that can be split into micro-batches.
 pub(super) trait Narrow {
-    /// Those of `count` samples from `start` on.
+    /// Returns `count` samples from `start`.
     fn narrow(&self, start: i64, count: i64) -> Self;
 }
 
-/// Metrics of a validation besides the loss terms.
+/// Metrics of a validation in addition to the loss terms.
 pub(super) trait Diagnostics<O: Objective> {
-    /// Nothing seen so far.
+    /// Starts empty.
     fn new(device: Device) -> Self;
 
     /// Adds a part of a batch.
     fn add(&mut self, outputs: &O::Outputs, samples: &O::Samples);
 
-    /// The metrics over all processes, as fields.
+    /// Returns the metrics over all processes, as fields.
     ///
     /// # Errors
     /// [`GroupError`] if another process is gone.

@@ -1,8 +1,8 @@
 //! Optimizers over the flat vector of all parameters.
 //!
 //! An optimizer is a list of rules. The first, NAdam or plain gradient descent, computes every
-//! parameter's step. The second, if there is one, replaces the steps of the hidden matrices, which
-//! each network marks by [`ParameterGroup`](crate::network::ParameterGroup). Clipping and freezing
+//! parameter's step. The second, if any, replaces the steps of the hidden matrices, which each
+//! network marks by [`ParameterGroup`](crate::network::ParameterGroup). Clipping and freezing
 //! come before the rules, weight decay after them.
 
 mod masks;
@@ -39,13 +39,13 @@ pub(super) struct Optimizer {
     decay: Option<Tensor>,
     /// The learning-rate factor of each parameter, if they differ.
     rates: Option<Tensor>,
-    /// 1 where a parameter is learned, 0 where it is frozen, if any is.
+    /// 1 if a parameter is trained, 0 if it is frozen; `None` if none is frozen.
     learned: Option<Tensor>,
     steps: u64,
 }
 
 impl Optimizer {
-    /// An optimizer before its first step, for vectors of the type and device in
+    /// Returns an optimizer before its first step, for vectors with the dtype and device in
     /// `options`. Parameters whose names match one of `frozen` are not trained.
     pub fn new(
         config: &OptimizerConfig,
@@ -85,8 +85,8 @@ impl Optimizer {
         own.map(|(name, tensor)| (name, tensor.copy())).collect()
     }
 
-    /// Resumes after `steps` steps with the state of [`Optimizer::memory`]. Missing
-    /// tensors, from another optimizer's steps, start at zero.
+    /// Resumes after `steps` steps with the state of [`Optimizer::memory`]. Missing tensors, if
+    /// another optimizer wrote the state, start at zero.
     pub fn restore(&mut self, steps: u64, memory: &Memory) {
         self.steps = steps;
         for (name, mut own) in self.rules.iter().flat_map(|rule| rule.memory()) {
@@ -98,9 +98,8 @@ impl Optimizer {
         }
     }
 
-    /// Takes one step: updates `flat` by `gradient`, both `[parameters]`, on all
-    /// threads. Returns the gradient norm before clipping, as a tensor so that
-    /// nothing waits for the device.
+    /// Takes one step: updates `flat` by `gradient`, both `[parameters]`, on all threads. Returns
+    /// the gradient norm before clipping, as a tensor so that nothing waits for the device.
     pub fn step(
         &mut self,
         flat: &mut Tensor,
@@ -138,7 +137,7 @@ impl Optimizer {
                     direction += decay * &flat;
                 }
                 if let Some(learned) = learned {
-                    // Parameters frozen half-way still have momentum.
+                    // Parameters frozen mid-run still have momentum.
                     direction *= learned;
                 }
                 if let Some(rates) = rates {

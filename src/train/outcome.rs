@@ -1,4 +1,4 @@
-//! The network that a run has come to.
+//! The network that a run produced.
 
 use super::checkpoint::Checkpoint;
 use super::config::ConfigError;
@@ -6,7 +6,7 @@ use crate::network::{About, Architecture, Network};
 use tch::Device;
 
 impl Checkpoint {
-    /// The checkpoint's network: of the average of the weights, or of the `last` ones.
+    /// Returns the checkpoint's network: with the averaged weights, or the `last` ones.
     ///
     /// # Errors
     /// [`ConfigError`] if its architecture cannot be built.

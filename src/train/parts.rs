@@ -2,8 +2,8 @@
 
 use tch::{Device, Tensor};
 
-/// Elements of a part: the parts of five vectors in f32 fit a megabyte of cache, and
-/// an operation's overhead is still small.
+/// Elements per part: the parts of five vectors in f32 fit a megabyte of cache, and an
+/// operation's overhead is still small.
 const LENGTH: i64 = 1 << 15;
 
 /// A range of the flat vectors.
@@ -14,13 +14,13 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// This part of a vector, a view of it.
+    /// Returns this part of a vector, as a view.
     pub fn of(self, vector: &Tensor) -> Tensor {
         vector.narrow(0, self.start, self.length)
     }
 }
 
-/// The parts of vectors like this one; a single part on devices other than the CPU.
+/// Returns the parts of vectors like this one; a single part on devices other than the CPU.
 pub(super) fn parts(vector: &Tensor) -> impl Iterator<Item = Part> + use<> {
     let count = vector.size()[0];
     let length = match vector.device() {

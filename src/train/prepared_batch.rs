@@ -10,16 +10,15 @@ pub(super) struct PreparedBatch<S> {
     pub samples: S,
     /// Weight of each sample in each term, f32 [L, B]; 0 without the target.
     pub loss_weights: Tensor,
-    /// Total weight of the samples that have each term's target, f32 `[L]`: the
-    /// divisor of the term's sum. It covers this batch alone until it is summed
-    /// over replicas and processes.
+    /// Total weight of the samples that have each term's target, f32 `[L]`: the divisor of the
+    /// term's sum. It covers only this batch until it is summed over replicas and processes.
     pub target_weight: Tensor,
     /// Number of samples that have each term's target, f32 `[L]`.
     pub target_count: Tensor,
 }
 
 impl<S> PreparedBatch<S> {
-    /// A batch whose samples have these weights, f32 [L, B].
+    /// Returns a batch whose samples have these weights, f32 [L, B].
     pub fn new(samples: S, loss_weights: Tensor) -> PreparedBatch<S> {
         let sum = |weights: &Tensor| weights.sum_dim_intlist([1i64].as_slice(), false, Kind::Float);
         PreparedBatch {
@@ -30,15 +29,15 @@ impl<S> PreparedBatch<S> {
         }
     }
 
-    /// Its number of samples.
+    /// Returns its number of samples.
     pub fn len(&self) -> i64 {
         self.loss_weights.size()[1]
     }
 }
 
 impl<S: Narrow> PreparedBatch<S> {
-    /// A micro-batch, whose losses are still divided by the target weights of the
-    /// whole batch.
+    /// Returns a micro-batch, whose losses are still divided by the target weights of the whole
+    /// batch.
     pub fn narrow(&self, start: i64, count: i64) -> PreparedBatch<S> {
         PreparedBatch {
             samples: self.samples.narrow(start, count),

@@ -1,7 +1,7 @@
-//! The recorder writes a run's metrics and checkpoints.
+//! Writes a run's metrics and checkpoints.
 //!
-//! The trainer itself never accesses the disk, so that only one of several processes
-//! needs a recorder.
+//! The trainer itself never accesses the disk, so that only one of several processes needs a
+//! recorder.
 
 use super::checkpoint::{Checkpoint, CheckpointError};
 use super::checkpoint_folder::{CHECKPOINTS, Folder, newest};
@@ -28,10 +28,10 @@ pub(super) struct Recorder {
     path: PathBuf,
     /// Step of the newest checkpoint.
     newest: Option<u64>,
-    /// Number of checkpoints in a row that could not be written, and its limit.
+    /// Number of consecutive checkpoints that could not be written, and its limit.
     failures: u32,
     failures_allowed: u32,
-    /// Held as long as the recorder lives; the system releases a killed process's.
+    /// Held as long as the recorder lives; the system releases it if the process is killed.
     _lock: File,
 }
 
@@ -52,7 +52,7 @@ impl Recorder {
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(TrainError::Busy(folder.to_owned())),
-            // Some network file systems know no locks, and are trained on all the same.
+            // Some network file systems do not support locks; train there anyway.
             Err(TryLockError::Error(error)) => tracing::warn!(
                 "cannot lock {}: {error}; see that no other process trains there",
                 folder.display()
@@ -78,7 +78,7 @@ impl Recorder {
         self.metrics.write(split, step, fields);
     }
 
-    /// The newest whole checkpoint.
+    /// Returns the newest complete checkpoint.
     ///
     /// # Errors
     /// [`CheckpointError`] if the folder has none.
@@ -86,8 +86,8 @@ impl Recorder {
         newest(&self.path)?.ok_or_else(|| CheckpointError::None(self.path.clone()))
     }
 
-    /// Writes a checkpoint during the run. A failure gives a warning; the next
-    /// checkpoint tries again, as often as the configuration allows.
+    /// Writes a checkpoint during the run. A failure logs a warning; the next checkpoint retries,
+    /// as often as the configuration allows.
     ///
     /// # Errors
     /// [`CheckpointError`] of the last failure allowed.
@@ -98,7 +98,7 @@ impl Recorder {
                 self.failures += 1;
                 let last = match self.newest {
                     Some(step) => format!("the last whole one is of step {step}"),
-                    None => "there is none yet".to_owned(),
+                    None => "none exists yet".to_owned(),
                 };
                 tracing::warn!("{error}; training continues without this checkpoint, {last}");
                 Ok(())
@@ -107,7 +107,7 @@ impl Recorder {
         }
     }
 
-    /// Writes the last checkpoint, unless it is written already.
+    /// Writes the last checkpoint, unless it already exists.
     ///
     /// # Errors
     /// [`CheckpointError`] if it cannot be written.
@@ -119,8 +119,7 @@ impl Recorder {
         self.write(checkpoint)
     }
 
-    /// Rewinds to an earlier checkpoint, which is written again with the new cursor
-    /// into the data.
+    /// Rewinds to an earlier checkpoint, which is rewritten with the new data cursor.
     ///
     /// # Errors
     /// [`TrainError`] if it cannot be written.

@@ -9,8 +9,8 @@ const BODY: &str = include_str!("report/page.html");
 const STYLE: &str = include_str!("report/style.css");
 const SCRIPT: &str = include_str!("report/script.js");
 
-/// The page: curves, calibration, speed and configuration of `runs`, and statistics
-/// of their data. `data` has an entry for each run: an object with the counts of
+/// Returns the page: curves, calibration, speed and configuration of `runs`, and statistics of
+/// their data. `data` has an entry for each run: an object with the counts of
 /// [`Findings`](crate::data::statistics::Findings), or null.
 #[must_use]
 pub fn report(runs: &[History], data: &[Value]) -> String {
@@ -39,7 +39,7 @@ pub fn report(runs: &[History], data: &[Value]) -> String {
 /// Writes [`report`]'s page to `path`.
 ///
 /// # Errors
-/// What the system says.
+/// The system's error.
 pub fn write_report(path: &Path, runs: &[History], data: &[Value]) -> std::io::Result<()> {
     page::write(path, report(runs, data))
 }

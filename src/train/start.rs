@@ -32,10 +32,10 @@ pub enum StartError {
         /// Its problem.
         source: OpenError,
     },
-    /// The network is of another architecture, and cannot be grown.
+    /// The network has another architecture, and cannot be grown.
     #[error(
         "cannot start from {path}: it is another network of the family {family}, and only \
-         Chessformers grow. Leave [model] out to go on with it as it is"
+         Chessformers grow. Leave [model] out to continue with it unchanged"
     )]
     Foreign {
         /// The network to start from.
@@ -43,7 +43,7 @@ pub enum StartError {
         /// Its family.
         family: &'static str,
     },
-    /// The tensors are not those of the architecture.
+    /// The tensors do not match the architecture.
     #[error("cannot start from {path}: {source}")]
     Weights {
         /// The network to start from.
@@ -62,7 +62,7 @@ pub enum StartError {
     Grow {
         /// The file or folder.
         path: PathBuf,
-        /// Why not.
+        /// The mismatch.
         source: GrowError,
     },
 }
@@ -71,19 +71,19 @@ pub enum StartError {
 pub(super) struct Start {
     /// f32 `[parameters]` on the CPU.
     pub weights: Tensor,
-    /// Samples that they have seen, as far as is known.
+    /// Samples that they have seen, if known.
     pub samples: u64,
 }
 
 /// A network to start from.
 struct Trained {
     config: ArchitectureConfig,
-    /// By name, on the CPU.
+    /// The tensors by name, on the CPU.
     tensors: Vec<(String, Tensor)>,
     samples: u64,
 }
 
-/// The initial weights of a run of `model`: those that the configuration names, with
+/// Returns the initial weights of a run of `model`: those that the configuration names, with
 /// random values for parameters that they lack, or all random.
 ///
 /// # Errors
@@ -113,7 +113,7 @@ pub(super) fn first_weights(
     })
 }
 
-/// The weights of a trained network in those of `model`.
+/// Returns weights of `model` that start from a trained network.
 fn take_over(
     trained: Trained,
     model: &dyn Architecture,
@@ -131,7 +131,7 @@ fn take_over(
             grow(&from, &trained.tensors, &to, &fresh, parameters)
                 .map_err(|source| StartError::Grow { path, source })
         }
-        // A denoiser of futures begins as the Chessformer that it is grown from.
+        // A future denoiser starts as the Chessformer from which it is grown.
         (
             ArchitectureConfig::Chessformer { model: from },
             ArchitectureConfig::Diffusion { model: to },
@@ -153,7 +153,7 @@ fn take_over(
             world::grow(&from, &trained.tensors, to, &fresh)
                 .map_err(|source| StartError::Grow { path, source })
         }
-        // A GPT may learn where the pieces stand from some step on.
+        // A GPT may add a board head mid-training.
         (ArchitectureConfig::Gpt { model: from }, ArchitectureConfig::Gpt { model: to })
             if from
                 == (GptConfig {
@@ -174,7 +174,8 @@ fn take_over(
     }
 }
 
-/// All weights of `parameters` in a row, out of tensors of which later ones count.
+/// Returns all weights of `parameters` concatenated; of tensors with the same name, the last
+/// counts.
 fn flat(
     parameters: &[Parameter],
     tensors: impl IntoIterator<Item = (String, Tensor)>,
@@ -186,7 +187,7 @@ fn flat(
     Ok(Tensor::cat(&flat.collect::<Vec<_>>(), 0))
 }
 
-/// An exported network.
+/// Loads an exported network.
 fn network(path: &Path, policy: CodePolicy) -> Result<Trained, StartError> {
     let file = std::fs::read(path).map_err(|source| StartError::Read {
         path: path.to_owned(),
@@ -203,7 +204,7 @@ fn network(path: &Path, policy: CodePolicy) -> Result<Trained, StartError> {
     })
 }
 
-/// The averaged weights of a checkpoint.
+/// Loads the averaged weights of a checkpoint.
 fn checkpoint(path: &Path) -> Result<Trained, StartError> {
     let checkpoint = Checkpoint::read(path)?;
     let state = &checkpoint.state;

@@ -1,9 +1,8 @@
-//! The time of each phase of a training step.
+//! Times each phase of a training step.
 //!
-//! On a CPU every step is timed. A GPU computes asynchronously, and waiting for it
-//! at every mark would slow training down. So only the first step of each window is
-//! timed on a GPU, with the device synchronised at each mark, and stands for the
-//! other steps.
+//! On a CPU every step is timed. A GPU computes asynchronously, and waiting for it at every mark
+//! would slow training down, so only the first step of each window is timed on a GPU, with the
+//! device synchronised at each mark, and represents the other steps.
 
 use serde::Serialize;
 use std::time::{Duration, Instant};
@@ -16,8 +15,7 @@ pub(super) enum Phase {
     Data,
     /// Moving the batch to the device, and evaluating the teacher.
     Prepare,
-    /// The forward pass with its losses; the first replica's, where there are
-    /// several.
+    /// The forward pass with its losses; the first replica's, if there are several.
     Forward,
     /// The backward pass; the first replica's, and its wait for the others.
     Backward,
@@ -31,7 +29,7 @@ pub(super) struct Stopwatch {
     device: Device,
     last: Instant,
     is_timing: bool,
-    /// Steps timed, and the time of each phase over all of them.
+    /// Number of steps timed, and the total time of each phase.
     timed: u64,
     phases: [Duration; 5],
 }
@@ -64,7 +62,7 @@ impl Stopwatch {
         }
     }
 
-    /// A step begins.
+    /// Starts a step.
     pub fn begin(&mut self) {
         self.is_timing = !self.device.is_cuda() || self.timed == 0;
         self.wait();

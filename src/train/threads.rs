@@ -1,9 +1,9 @@
 //! The threads that compute a training step.
 //!
-//! On a CPU a step is split into tasks of one thread each, instead of several threads
-//! inside every operation: most operations are too small to split. Two replicas with
-//! a thread each trained on 1,190 positions a second, where one replica with two
-//! threads trained on 750 (tessera-xs, bf16).
+//! On a CPU a step is split into single-threaded tasks, instead of several threads inside every
+//! operation: most operations are too small to split. Two replicas with one thread each trained
+//! on 1,190 positions per second, where one replica with two threads trained on 750 (tessera-xs,
+//! bf16).
 
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
@@ -16,15 +16,15 @@ pub(super) struct Threads {
 }
 
 impl Threads {
-    /// Only the caller's thread, which does not change libtorch's own threads.
+    /// Uses only the caller's thread, and leaves libtorch's own threads unchanged.
     pub fn one() -> Threads {
         Threads { pool: None }
     }
 
-    /// Starts `count` threads, one of which is the caller's.
+    /// Starts `count` threads, including the caller's.
     ///
-    /// With several threads, libtorch computes each operation on its caller's thread
-    /// from now on, in the whole process.
+    /// With several threads, libtorch computes each operation on its caller's thread from now on,
+    /// in the whole process.
     ///
     /// # Errors
     /// [`ThreadPoolBuildError`] if a thread cannot be started.
@@ -36,7 +36,7 @@ impl Threads {
         let pool = ThreadPoolBuilder::new()
             .num_threads(count)
             .thread_name(|thread| format!("train-{thread}"))
-            // OpenMP and MKL keep their setting by thread.
+            // OpenMP and MKL store their setting per thread.
             .start_handler(|_| tch::set_num_threads(1))
             .build()?;
         Ok(Threads { pool: Some(pool) })
@@ -49,7 +49,7 @@ impl Threads {
             .map_or(1, ThreadPool::current_num_threads)
     }
 
-    /// Runs `work` on each item, on any thread; returns the results in their order.
+    /// Runs `work` on each item, on any thread; returns the results in order.
     pub fn map<T: Send, R: Send>(
         &self,
         items: Vec<T>,

@@ -1,5 +1,5 @@
-//! What a new family takes: `network/toy.rs`, its lines in `network/family.rs`, and one
-//! in `trainer/task.rs`. All the rest finds it there.
+//! A new family needs `network/toy.rs`, its lines in `network/family.rs`, and one in
+//! `trainer/task.rs`. Everything else works without changes.
 
 use super::{Checkpoint, RunOptions, TrainConfig, Trainer};
 use crate::backend::{CodePolicy, DeviceChoice, Precision};
@@ -19,7 +19,7 @@ use std::path::Path;
 use std::sync::Arc;
 use tch::{Device, Tensor};
 
-/// Four short games, many times over.
+/// Packs four short games, repeated many times.
 fn pack(shard: &Path) {
     let games = ["e4 e5 Qh5 Nc6 Bc4 Nf6 Qxf7#", "f3 e5 g4 Qh4#"];
     let results = ["1-0", "0-1"];
@@ -49,7 +49,7 @@ fn pack(shard: &Path) {
     writer.finish().unwrap();
 }
 
-/// Trains from a configuration file: the first policy loss and the last, and the run's
+/// Trains from a configuration file; returns the first and last policy losses, and the run's
 /// newest checkpoint.
 fn train(folder: &Path) -> (f64, f64, Checkpoint) {
     let shard = folder.join("games.shard");
@@ -134,7 +134,7 @@ fn a_new_family_is_trained_exported_opened_and_played() {
         assert!(off < 1e-5, "off by {off}");
     }
 
-    // It has learned from these games how one begins.
+    // It has learned the opening of these games.
     let limits = Limits {
         nodes: Some(50),
         ..Limits::default()

@@ -1,4 +1,4 @@
-//! The trainer: state of a training run, one step, checkpoints.
+//! The trainer: a run's state, training steps and checkpoints.
 
 mod rank;
 mod replicas;
@@ -30,22 +30,22 @@ use std::time::Duration;
 use task::with_objective;
 use tch::{Device, Kind, Tensor};
 
-/// Options of a run besides its configuration.
+/// Options of a run outside its configuration.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
     /// The folder for checkpoints and metrics.
     pub folder: PathBuf,
-    /// Threads that decode samples and, on the CPU, compute: a replica of the
-    /// network learns on each, see [`Trainer::run`].
+    /// Threads that decode samples and, on the CPU, compute, with one network replica each; see
+    /// [`Trainer::run`].
     pub threads: usize,
-    /// Stop (with a checkpoint) after this time; the run can be resumed.
+    /// Stops (with a checkpoint) after this time; the run can be resumed.
     pub time: Option<Duration>,
-    /// Becomes true to stop (with a checkpoint) after the current step.
+    /// Set to true to stop (with a checkpoint) after the current step.
     pub stop: Arc<AtomicBool>,
 }
 
-/// The mean of each loss and accuracy, by its name in the metrics; `None` where no
-/// sample has its target. The first is the loss that a run is watched by.
+/// The mean of each loss and accuracy, by its name in the metrics; `None` if no sample has its
+/// target. The first is the loss that progress reports show.
 pub type Measurements = Vec<(&'static str, Option<f64>)>;
 
 /// Metrics of a validation.
@@ -62,24 +62,24 @@ pub struct Evaluation {
 pub struct Progress {
     /// Steps taken.
     pub step: u64,
-    /// Steps in all.
+    /// Total steps.
     pub steps: u64,
     /// Samples seen.
     pub samples: u64,
-    /// Samples a second, averaged since the last report.
+    /// Samples per second, averaged since the last report.
     pub samples_per_second: f64,
     /// Averages since the last report.
     pub trained: Measurements,
-    /// Those of the validation that just ended, if one did.
+    /// The averages of the validation that just ended, if any.
     pub validated: Option<Measurements>,
 }
 
 /// Result of a run.
 #[derive(Clone, Debug)]
 pub struct Summary {
-    /// Steps taken since the run began.
+    /// Steps taken since the run started.
     pub step: u64,
-    /// Samples seen since the run began.
+    /// Samples seen since the run started.
     pub samples: u64,
     /// Whether all steps are done.
     pub finished: bool,
@@ -104,7 +104,7 @@ pub struct Trainer {
     world: Arc<World>,
     step: u64,
     samples: u64,
-    /// Samples that the weights it began with had seen.
+    /// Samples that the initial weights had seen.
     earlier_samples: u64,
     seconds: f64,
     cursor: Cursor,
@@ -112,16 +112,16 @@ pub struct Trainer {
     guard: Guard,
     /// Rollbacks to the last checkpoint since it was written.
     rollbacks: u32,
-    /// The configuration of the checkpoint that it was resumed from.
+    /// The configuration of the checkpoint that the run resumed from.
     resumed: Option<TrainConfig>,
 }
 
 impl Trainer {
-    /// Begins a run.
+    /// Starts a run.
     ///
     /// # Errors
-    /// [`TrainError`] if the configuration does not fit together, or names
-    /// weights to start from that cannot be used.
+    /// [`TrainError`] if the configuration is inconsistent, or names initial weights that cannot
+    /// be used.
     pub fn new(config: &TrainConfig, device: Device) -> Result<Trainer, TrainError> {
         Trainer::build(config, device, |model| first_weights(config, model))
     }
@@ -169,12 +169,11 @@ impl Trainer {
         })
     }
 
-    /// Resumes from a checkpoint with `config`, which may differ from the
-    /// checkpoint's except in the architecture.
+    /// Resumes from a checkpoint with `config`, which may differ from the checkpoint's except in
+    /// the architecture. `source` names the checkpoint in errors.
     ///
     /// # Errors
-    /// [`TrainError`] if the configuration does not fit together or is of
-    /// another network; `source` names where the checkpoint is from.
+    /// [`TrainError`] if the configuration is inconsistent or has another network.
     pub fn resume(
         config: &TrainConfig,
         checkpoint: &Checkpoint,
@@ -195,7 +194,7 @@ impl Trainer {
         Ok(trainer)
     }
 
-    /// Loads weights and state of a checkpoint.
+    /// Loads a checkpoint's weights and state.
     fn load_checkpoint(&mut self, checkpoint: &Checkpoint) {
         let _guard = tch::no_grad_guard();
         self.parameters.copy_(&checkpoint.parameters);
@@ -203,7 +202,7 @@ impl Trainer {
         self.load_state(&checkpoint.state, &checkpoint.memory, &checkpoint.sums);
     }
 
-    /// Loads everything of a checkpoint but the weights.
+    /// Loads everything from a checkpoint except the weights.
     fn load_state(&mut self, state: &State, memory: &Memory, sums: &Tensor) {
         self.optimizer.restore(state.optimizer_steps, memory);
         self.step = state.step;
@@ -214,7 +213,7 @@ impl Trainer {
         let same_samples = then.data.draws_like(&now.data);
         self.cursor = match same_samples {
             true => state.cursor,
-            // A cursor into other data means nothing: start a new epoch.
+            // A cursor into other data is meaningless: start a new epoch.
             false => Cursor {
                 epoch: state.cursor.epoch + 1,
                 ..Cursor::default()
@@ -223,7 +222,7 @@ impl Trainer {
         let same_losses = then.loss == now.loss && then.unroll == now.unroll;
         self.guard = match same_samples && same_losses {
             true => state.guard.clone(),
-            // The usual loss is another one now.
+            // The running average belongs to another loss.
             false => Guard::default(),
         };
         if let Some(harmony) = &mut self.harmony {
@@ -233,7 +232,7 @@ impl Trainer {
         self.rollbacks = state.rollbacks;
     }
 
-    /// Begins a run in `options.folder`, or resumes the one that is there.
+    /// Starts a run in `options.folder`, or resumes the existing one.
     ///
     /// # Errors
     /// As [`Trainer::new`] and [`Trainer::resume`].
@@ -249,25 +248,25 @@ impl Trainer {
         }
     }
 
-    /// The configuration of the checkpoint that this run was resumed from.
+    /// Returns the configuration of the checkpoint that this run resumed from.
     #[must_use]
     pub fn resumed(&self) -> Option<&TrainConfig> {
         self.resumed.as_ref()
     }
 
-    /// Steps taken so far.
+    /// Returns the number of steps taken so far.
     #[must_use]
     pub fn step(&self) -> u64 {
         self.step
     }
 
-    /// Steps to train in all.
+    /// Returns the total number of steps.
     #[must_use]
     pub fn steps(&self) -> u64 {
         self.config.steps
     }
 
-    /// The device that computes.
+    /// Returns the device that computes.
     #[must_use]
     pub fn device(&self) -> Device {
         self.device
@@ -279,9 +278,8 @@ impl Trainer {
         &*self.model
     }
 
-    /// The threads that compute: `wanted` on the CPU. With a GPU, or with several
-    /// processes, which sum gradients during backward, the caller's thread is the
-    /// only one.
+    /// Returns the threads that compute: `wanted` on the CPU. With a GPU, or with several
+    /// processes, which sum gradients during backward, only the caller's thread.
     fn threads(&self, wanted: usize) -> Result<Threads, TrainError> {
         let is_cpu = self.device == Device::Cpu;
         Ok(match is_cpu && self.world.is_alone() {
@@ -290,7 +288,7 @@ impl Trainer {
         })
     }
 
-    /// One training step.
+    /// Takes one training step.
     fn train_step<O: Objective>(
         &mut self,
         replicas: &mut Replicas<O>,
@@ -361,7 +359,7 @@ impl Trainer {
         }
     }
 
-    /// A checkpoint of the run. All processes must call it together.
+    /// Returns a checkpoint of the run. All processes must call it together.
     ///
     /// # Errors
     /// [`GroupError`] if another process is gone.

@@ -5,7 +5,7 @@ use super::losses::Losses;
 use std::time::{Duration, Instant};
 use tch::{Device, Kind, Tensor};
 
-/// The mean of each term; `None` where no sample has its target.
+/// The mean of each term; `None` if no sample has its target.
 pub(super) type Averages = Vec<Option<f64>>;
 
 /// Sums on the device, so that steps need not wait for it.
@@ -14,7 +14,7 @@ pub(super) struct Window {
     /// f32 [3 · L + 2], of this process: the weighted sum of each term, its target
     /// weight, its target count; then the total loss and the gradient norm.
     sums: Tensor,
-    /// L, how many terms there are.
+    /// L, the number of terms.
     terms: usize,
     steps: u64,
     samples: usize,
@@ -35,16 +35,16 @@ pub(super) struct Measured {
     pub loss: f64,
     /// Mean norm of the gradient before clipping.
     pub norm: f64,
-    /// Samples a second.
+    /// Samples per second.
     pub speed: f64,
-    /// Seconds the window was open, pauses left out.
+    /// Seconds that the window was open, without pauses.
     pub seconds: f64,
     /// Steps taken in those seconds.
     pub steps: u64,
 }
 
 impl Window {
-    /// An empty window for a number of terms.
+    /// Returns an empty window for a number of terms.
     pub fn new(terms: usize, device: Device) -> Window {
         let count = 3 * terms + 2;
         Window {
@@ -58,15 +58,15 @@ impl Window {
         }
     }
 
-    /// The window of a checkpoint, for as many terms as this one; an empty one if it
-    /// was of others.
+    /// Returns the window of a checkpoint if it has the same number of terms as this one,
+    /// otherwise an empty one.
     pub fn resume(&self, sums: &Tensor, (steps, samples): (u64, usize)) -> Window {
         let fresh = Window::new(self.terms, self.sums.device());
         if sums.size() != fresh.sums.size() {
             return fresh;
         }
         Window {
-            // A copy, for the sums grow in place.
+            // A copy, because the sums grow in place.
             sums: sums.to_device(self.sums.device()).copy(),
             steps,
             samples,
@@ -75,8 +75,8 @@ impl Window {
         }
     }
 
-    /// The window's state for a checkpoint: the sums over all processes, and
-    /// (steps, samples).
+    /// Returns the window's state for a checkpoint: the sums over all processes, and (steps,
+    /// samples).
     ///
     /// # Errors
     /// [`GroupError`] if another process is gone.
@@ -91,15 +91,15 @@ impl Window {
         Ok(sums)
     }
 
-    /// Adds a part of a batch: its losses, the weights and counts of their targets,
-    /// both f32 `[L]`, and its part of the gradient norm.
+    /// Adds a part of a batch: its losses, the weights and counts of their targets, both f32
+    /// `[L]`, and its part of the gradient norm.
     pub fn add(&mut self, losses: &Losses, (weights, counts): (&Tensor, &Tensor), norm: &Tensor) {
         let _guard = tch::no_grad_guard();
         let scalars = Tensor::stack(&[&losses.total.detach(), norm], 0).to_kind(Kind::Float);
         self.sums += Tensor::cat(&[&losses.sums, weights, counts, &scalars], 0);
     }
 
-    /// Counts a batch, of which all processes together saw `samples`.
+    /// Counts a batch; `samples` is the total over all processes.
     pub fn count(&mut self, samples: usize) {
         self.steps += 1;
         self.samples += samples;
@@ -132,7 +132,7 @@ impl Window {
         Ok(Vec::try_from(sums.to_kind(Kind::Double)).expect("a vector of floats"))
     }
 
-    /// Returns the means and begins a new window.
+    /// Returns the means and starts a new window.
     pub fn close(&mut self, world: &World) -> Result<Measured, GroupError> {
         let sums = self.fetch(world)?;
         let (loss, norm) = self.means(&sums);

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub enum DataType {
     /// 64-bit integers.
     I64,
-    /// Floating-point numbers in the precision that the network is computed in.
+    /// Floating-point numbers in the network's dtype.
     F32,
 }
 
@@ -17,14 +17,14 @@ pub enum DataType {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Dimension {
-    /// Always this.
+    /// A constant.
     Fixed(i64),
-    /// By what varies: `B` for the positions of a batch.
+    /// A variable size: `B` is the number of positions in a batch.
     Symbol(String),
 }
 
 impl Dimension {
-    /// The positions of a batch.
+    /// Returns the number of positions in a batch.
     #[must_use]
     pub fn batch() -> Dimension {
         Dimension::Symbol("B".to_owned())
@@ -52,7 +52,7 @@ pub struct TensorSpec {
 }
 
 impl TensorSpec {
-    /// A tensor of sizes that are numbers or symbols, with spaces between them.
+    /// Returns a tensor whose shape is a space-separated list of numbers or symbols.
     #[must_use]
     pub fn new(name: &str, dtype: DataType, shape: &str) -> TensorSpec {
         TensorSpec {
@@ -62,12 +62,12 @@ impl TensorSpec {
         }
     }
 
-    /// The output of this name: a policy's logits are [B, 1858], those of win, draw
-    /// and loss [B, 3], all others a number a position, `[B]`.
+    /// Returns the output with this name: policy logits are [B, 1858], those of win, draw and
+    /// loss [B, 3], all others one number per position, `[B]`.
     #[must_use]
     pub fn of_output(name: &str) -> TensorSpec {
         let columns = match name {
-            // The second is of earlier versions; no player reads it.
+            // Earlier versions wrote the second; no player reads it.
             "policy" | "policy_optimistic" => Some(POLICY_SIZE as i64),
             "wdl" => Some(3),
             _ => None,
@@ -80,7 +80,7 @@ impl TensorSpec {
         }
     }
 
-    /// Rows of the bitboards' words followed by those of `scalars` scalars.
+    /// Returns rows of the bitboards' words followed by those of `scalars` scalars.
     #[must_use]
     pub fn rows(scalars: usize) -> TensorSpec {
         TensorSpec::new("rows", DataType::I64, &format!("B {}", BOARDS + scalars))

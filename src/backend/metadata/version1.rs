@@ -1,5 +1,5 @@
-//! Network files of contract version 1: one row of words in, a tuple of named
-//! outputs, all of it read by `meta()`.
+//! Network files of contract version 1: one row of words in, a tuple of named outputs, all
+//! described by `meta()`.
 
 use super::{CONTRACT, EncoderSpec, FORWARD, Metadata, Method, PlanesSpec, TensorSpec};
 use serde::Deserialize;

@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// NVIDIA's first driver for CUDA 13, which libtorch's build is of.
+/// NVIDIA's first driver for CUDA 13, which the libtorch build uses.
 const OLDEST_DRIVER: u32 = 580;
 
 /// The result of one check.
@@ -16,7 +16,7 @@ const OLDEST_DRIVER: u32 = 580;
 pub struct Finding {
     /// The checked component.
     pub subject: &'static str,
-    /// Whether it is well.
+    /// Whether the component works.
     pub ok: bool,
     /// The finding, for people.
     pub found: String,
@@ -53,7 +53,7 @@ pub struct Evaluation {
     pub milliseconds: f64,
 }
 
-/// The libtorch in use: the one that the program was built for is well.
+/// Checks that the libtorch in use is the version that the program was built for.
 #[must_use]
 pub fn libtorch(found: &str) -> Finding {
     let subject = "libtorch";
@@ -64,13 +64,13 @@ pub fn libtorch(found: &str) -> Finding {
             format!("`{found}` in place of {LIBTORCH_VERSION}"),
             format!(
                 "`pip install torch=={LIBTORCH_VERSION}` for the wheel; from source unset LIBTORCH \
-                 and run `tools/tessera`, which fetches libtorch and builds anew"
+                 and run `tools/tessera`, which fetches libtorch and rebuilds"
             ),
         ),
     }
 }
 
-/// The formats of this processor. What it lacks is no fault of the installation.
+/// Lists this processor's formats. A missing instruction set is not a fault of the installation.
 #[must_use]
 pub fn processor(environment: &Environment) -> Finding {
     let vector = ["bf16", "vnni", "avx2", "avx512_f", "neon", "sve"];
@@ -96,8 +96,8 @@ pub fn processor(environment: &Environment) -> Finding {
     )
 }
 
-/// Returns whether the devices that are there can be used. `gpus` is what the driver says, `None`
-/// without one.
+/// Checks that the installed devices can be used. `gpus` is the driver's list, `None` without a
+/// driver.
 #[must_use]
 pub fn cuda(status: &CudaStatus, gpus: Option<&[Gpu]>) -> Finding {
     let subject = "CUDA";
@@ -125,15 +125,15 @@ pub fn cuda(status: &CudaStatus, gpus: Option<&[Gpu]>) -> Finding {
             format!("{}, but libtorch finds no device", list(gpus)),
             match gpus.iter().any(|gpu| gpu.is_outdated()) {
                 true => format!("install NVIDIA's driver {OLDEST_DRIVER} or newer"),
-                false => "unset CUDA_VISIBLE_DEVICES, or start the machine anew after an update \
-                          of the driver"
+                false => "unset CUDA_VISIBLE_DEVICES, or restart the machine after a driver \
+                          update"
                     .to_owned(),
             },
         ),
     }
 }
 
-/// A device as NVIDIA's driver describes it.
+/// A device as NVIDIA's driver reports it.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Gpu {
     driver: String,
@@ -177,8 +177,7 @@ fn parse_gpus(csv: &str) -> Vec<Gpu> {
         .collect()
 }
 
-/// Returns whether the network can be read and evaluates, or why not; `file` is `None` for the one
-/// that is built in.
+/// Checks that the network can be read and evaluates; `file` is `None` for the built-in network.
 #[must_use]
 pub fn network(
     file: Option<&Path>,

@@ -1,4 +1,4 @@
-//! World models as what a search in imagination asks.
+//! World models for search in imagination.
 
 use crate::backend::{BackendError, Imagination, Imagined, ImaginedBoard, Scene, Value};
 use crate::network::world::{FrozenWorld, Seen};
@@ -7,7 +7,7 @@ use crate::torch::{self, ComputeType, NetworkError, floats};
 use std::sync::Arc;
 use tch::{Device, Kind, Tensor};
 
-/// Scenes that are imagined at once.
+/// Scenes imagined per batch.
 const BATCH: usize = 256;
 
 /// A world model on a device.
@@ -19,8 +19,7 @@ pub(super) struct WorldImagination {
     bytes: usize,
 }
 
-/// Of the formats of a device the one that latents are kept in: never bytes, and of
-/// processors the one that has kernels.
+/// Returns the format that stores latents: never bytes, and on processors one that has kernels.
 fn chosen(formats: &[ComputeType]) -> ComputeType {
     let narrow = formats
         .iter()
@@ -31,7 +30,7 @@ fn chosen(formats: &[ComputeType]) -> ComputeType {
 }
 
 impl WorldImagination {
-    /// The imagination of a world model on a device that has these formats.
+    /// Returns the imagination of a world model on a device that has these formats.
     pub fn new(
         network: &Network<World>,
         device: Device,
@@ -48,7 +47,7 @@ impl WorldImagination {
         })
     }
 
-    /// Looks at the true positions among scenes, and steps to the others.
+    /// Encodes the true positions among scenes, and steps to the others.
     fn see(&self, scenes: &[Scene], most: usize) -> Result<Vec<Imagined>, BackendError> {
         let mut found: Vec<Option<Imagined>> = vec![None; scenes.len()];
         let is_present = |&place: &usize| matches!(scenes[place], Scene::Present { .. });
@@ -84,7 +83,7 @@ impl WorldImagination {
         let board = |path: &Vec<Arc<ImaginedBoard>>, age: usize| {
             path.get(age).filter(|board| board.has_step()).cloned()
         };
-        // Sides see the board from their own; one token is the same for both.
+        // Each side sees the board from its own view; a single token is the same for both.
         let opposite = |square: usize| match squares {
             1 => square,
             _ => square ^ 56,
@@ -99,7 +98,7 @@ impl WorldImagination {
             for boards in &boards {
                 for square in 0..squares as usize {
                     for (age, board) in boards {
-                        // They take turns.
+                        // The players alternate.
                         let seen = if age % 2 == 0 {
                             opposite(square)
                         } else {
@@ -126,7 +125,7 @@ impl WorldImagination {
         self.frozen.step(&latents, &past, &absent, &moves)
     }
 
-    /// Reads what was seen of the scenes at these places.
+    /// Predicts the outputs of the scenes at these indices.
     fn read(
         &self,
         places: &[usize],
@@ -160,7 +159,7 @@ impl WorldImagination {
             let scalars = scalars.each_ref().map(|values| Some(values.as_ref()?[row]));
             let value = Value::of_outputs(wdl, scalars);
             let first = row * most;
-            // Consider moves that are illegal rather than legal only if there are no others.
+            // Consider illegal moves only if all moves are illegal.
             let is_considered = |&at: &usize| legality[at] >= 0.0;
             let mut considered: Vec<usize> = (first..first + most).filter(is_considered).collect();
             if considered.is_empty() {
@@ -210,7 +209,7 @@ impl Imagination for WorldImagination {
     }
 }
 
-/// Rows i64 of the true positions among scenes.
+/// Returns the rows i64 of the true positions among scenes.
 fn rows(places: &[usize], scenes: &[Scene]) -> Tensor {
     let words = places.iter().filter_map(|&place| match &scenes[place] {
         Scene::Present { input, .. } => Some(bytemuck::cast_slice::<u64, i64>(input.words())),
@@ -220,7 +219,7 @@ fn rows(places: &[usize], scenes: &[Scene]) -> Tensor {
     Tensor::from_slice(&words).view([places.len() as i64, -1])
 }
 
-/// A tensor's contents as they lie in memory.
+/// Returns a tensor's contents as laid out in memory.
 fn bytes_of(tensor: &Tensor) -> Vec<u8> {
     let mut bytes = vec![0; tensor.numel() * tensor.kind().elt_size_in_bytes()];
     tensor.copy_data_u8(&mut bytes, tensor.numel());
@@ -286,7 +285,7 @@ mod tests {
             let root = imagination.imagine(&[root], 3).unwrap().remove(0);
             let words: &[i64] = bytemuck::cast_slice(input.words());
             let rows = Tensor::from_slice(words).unsqueeze(0);
-            // Lines of different lengths, whose last boards are imagined together.
+            // Lines of different lengths, whose last boards form one batch.
             let lines: [&[u16]; 2] = [&[10, 400, 1000, 1850], &[10, 77]];
             let mut boards = lines.map(|_| vec![Arc::clone(&root.board)]);
             let mut expected = lines.map(|_| {

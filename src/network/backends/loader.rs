@@ -1,4 +1,4 @@
-//! Backends, with what goes around a network.
+//! Loads backends with their cache and batching service.
 
 use super::networks::{NetworkError, Networks};
 use crate::backend::{
@@ -8,7 +8,7 @@ use crate::backend::{
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Why a backend could not be had.
+/// Why a backend could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The file cannot be read.
@@ -22,7 +22,7 @@ pub enum LoadError {
     /// No file was named and the program was built without a network.
     #[error("no network is built into this program: name the file of one (option Net, or --net)")]
     NoneBuiltIn,
-    /// The same of the network that plays like people.
+    /// The same for the human-like network.
     #[error(
         "no network that plays like people is built into this program: name the file of one \
          (option HumanNet, or --net)"
@@ -31,30 +31,30 @@ pub enum LoadError {
     /// The file can be read, but not used.
     #[error("cannot use the network {network}: {source}")]
     Network {
-        /// The file, or what else names the network.
+        /// The file, or the name of a built-in network.
         network: String,
         /// The problem and its remedy.
         source: NetworkError,
     },
 }
 
-/// Loads backends, and keeps the network of the last one in memory: what differs
-/// from it only in what goes around the network is there at once.
+/// Loads backends and keeps the last network in memory, so that a backend with the same network
+/// and other options loads immediately.
 #[derive(Debug, Default)]
 pub struct Loader {
     loaded: Option<(NetworkOptions, Networks)>,
 }
 
 impl Loader {
-    /// Loads what `options` ask for. Slow (a second) for another network than that
-    /// of the last call, whose memory is given back before.
+    /// Loads the backend that `options` describe. Loading a different network takes about a
+    /// second; the previous one is freed first.
     ///
-    /// On a single CPU each thread that asks computes for itself. Everywhere else
-    /// the threads feed a [`Service`](crate::backend::Service), which merges what they ask
-    /// and spreads it over the devices.
+    /// On a single CPU each calling thread computes for itself. Everywhere else the threads feed
+    /// a [`Service`](crate::backend::Service), which merges their requests and spreads them over
+    /// the devices.
     ///
     /// # Errors
-    /// [`LoadError`], whose message says what is wrong and how to mend it.
+    /// [`LoadError`], whose message states the problem and the fix.
     pub fn load(&mut self, options: &BackendOptions) -> Result<Arc<dyn Backend>, LoadError> {
         Ok(match options.kind {
             BackendKind::Uniform => Arc::new(Uniform::default()),
@@ -85,7 +85,7 @@ impl Loader {
     }
 }
 
-/// Loads what `options` ask for, as [`Loader::load`] does.
+/// Loads the backend that `options` describe, as [`Loader::load`] does.
 ///
 /// # Errors
 /// [`LoadError`], as for [`Loader::load`].
@@ -93,9 +93,9 @@ pub fn load(options: &BackendOptions) -> Result<Arc<dyn Backend>, LoadError> {
     Loader::default().load(options)
 }
 
-/// Loads what `options` ask for, for many players who each gather a few
-/// positions at a time: on a single CPU, too, a [`Service`](crate::backend::Service) merges
-/// what they ask, with as many servers as there are to be threads.
+/// Loads the backend that `options` describe for many players who each gather a few positions at
+/// a time. On a single CPU, too, a [`Service`](crate::backend::Service) merges their requests,
+/// with one server per configured thread.
 ///
 /// # Errors
 /// [`LoadError`], as for [`load`].

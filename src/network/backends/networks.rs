@@ -19,17 +19,16 @@ use tch::Device;
 
 pub use crate::torch::NetworkError;
 
-/// The network that the program was built with, if any: the file that
-/// nets/default names.
+/// The built-in network, if any: the file that nets/default names.
 const BUILT_IN: Option<&[u8]> = include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
 
-/// The network that plays like people, if nets/tessera-human.pt was there.
+/// The human-like network, if nets/tessera-human.pt existed at build time.
 const HUMAN: Option<&[u8]> = include!(concat!(env!("OUT_DIR"), "/embedded_human.rs"));
 
-/// Bytes of the largest network that is read: 4 GiB, a billion weights in f32.
+/// The maximum size of a network file in bytes: 4 GiB, a billion weights in f32.
 const LARGEST_FILE: u64 = 4 << 30;
 
-/// A network, loaded on each of its devices; never none.
+/// A network, loaded on each of its devices; never empty.
 #[derive(Debug)]
 pub(super) struct Networks(Vec<Loaded>);
 
@@ -126,7 +125,7 @@ impl Networks {
         loaded.map(Networks)
     }
 
-    /// The backend that `options` ask for, but for its cache.
+    /// Returns the backend that `options` describe, without its cache.
     pub(super) fn backend(&self, options: &BackendOptions) -> Arc<dyn Backend> {
         let networks = self.0.iter();
         let mut networks = networks.map(|network| network.clone().with_threads(options.threads));
@@ -138,7 +137,7 @@ impl Networks {
         Arc::new(Service::new(networks, self.largest_batch()))
     }
 
-    /// The same for many players: see [`load_for_many`](super::load_for_many).
+    /// Returns the backend for many players: see [`load_for_many`](super::load_for_many).
     pub(super) fn backend_for_many(&self, options: &BackendOptions) -> Arc<dyn Backend> {
         if !self.is_single_cpu() {
             return self.backend(options);
@@ -162,8 +161,8 @@ impl Networks {
     }
 }
 
-/// The formats that a device computes in, by [`Precision`]'s order; none where the device
-/// is not there.
+/// Returns the formats that a device computes in, in [`Precision`]'s order; empty if the device
+/// is unavailable.
 #[must_use]
 pub fn formats(device: DeviceChoice) -> Vec<Precision> {
     let all = Precision::value_variants().iter().copied();
@@ -171,7 +170,7 @@ pub fn formats(device: DeviceChoice) -> Vec<Precision> {
         .collect()
 }
 
-/// Loads a network, on the first of the devices, without anything around it.
+/// Loads a network on the first of the devices, without cache or service.
 ///
 /// # Errors
 /// [`LoadError`], as for [`load`](super::load).
@@ -185,10 +184,10 @@ pub fn load_network(options: &NetworkOptions) -> Result<TorchBackend, LoadError>
     open().map_err(|source| unusable(options.net.as_deref(), source))
 }
 
-/// The bytes of the network that `options` name.
+/// Returns the file contents of the network that `options` name.
 ///
 /// # Errors
-/// [`LoadError`] if there is no such file, or no such network.
+/// [`LoadError`] if the file or the network does not exist.
 pub fn network_file(options: &NetworkOptions) -> Result<Cow<'static, [u8]>, LoadError> {
     match (options.net.as_deref(), options.built_in) {
         (None, BuiltIn::Human) => HUMAN.map(Cow::Borrowed).ok_or(LoadError::NoHumanBuiltIn),
@@ -196,7 +195,7 @@ pub fn network_file(options: &NetworkOptions) -> Result<Cow<'static, [u8]>, Load
     }
 }
 
-/// Returns a network's metadata after checking it; `None` is the network built into the program.
+/// Returns a network's metadata after checking it; `None` is the built-in network.
 ///
 /// # Errors
 /// [`LoadError`], as for [`load`](super::load).
@@ -204,10 +203,10 @@ pub fn describe(net: Option<&Path>, code: CodePolicy) -> Result<Metadata, LoadEr
     torch::describe(&read_network(net)?, code).map_err(|source| unusable(net, source))
 }
 
-/// The bytes of a network file; `None` is the network built into the program.
+/// Returns the contents of a network file; `None` is the built-in network.
 ///
 /// # Errors
-/// [`LoadError`] if there is no such file, or no such network.
+/// [`LoadError`] if the file or the network does not exist.
 pub fn read_network(net: Option<&Path>) -> Result<Cow<'static, [u8]>, LoadError> {
     match net {
         None => BUILT_IN.map(Cow::Borrowed).ok_or(LoadError::NoneBuiltIn),
@@ -307,7 +306,7 @@ mod tests {
         assert_same(&many, &load(&options).unwrap(), &positions(70, true));
     }
 
-    /// Only the first backend is made while the file is there.
+    /// The file exists only while the first backend is built.
     #[test]
     fn a_network_is_loaded_once_for_all_that_goes_around_it() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The place of `networks.rs` in a program that is built without libtorch.
+//! Replaces `networks.rs` in a program that is built without libtorch.
 
 use super::loader::LoadError;
 use crate::backend::{Backend, BackendOptions, DeviceChoice, NetworkOptions, Precision};
@@ -14,13 +14,13 @@ pub enum NetworkError {
     NoTorch,
 }
 
-/// None: there are no networks.
+/// Returns an empty list: there are no networks.
 #[must_use]
 pub fn formats(_: DeviceChoice) -> Vec<Precision> {
     Vec::new()
 }
 
-/// There are none.
+/// An empty type: there are no networks.
 #[derive(Debug)]
 pub(super) enum Networks {}
 

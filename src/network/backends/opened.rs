@@ -1,4 +1,4 @@
-//! Network files as they are played.
+//! Network files opened for play.
 
 use crate::backend::{CodePolicy, Decoding, DeviceChoice, Metadata, Precision};
 use crate::network::{self, ArchitectureConfig, Playable};
@@ -6,19 +6,19 @@ use crate::torch::{self, ComputeType, Module, NetworkError, NetworkFile, Program
 use std::sync::Arc;
 use tch::Device;
 
-/// Makes a network file ready to play on a device; `threads` will call at once, 0 leaves
-/// their number to the backend.
+/// Makes a network file ready to play on a device; `threads` callers will run concurrently, 0
+/// leaves their number to the backend.
 ///
-/// On the CPU, and everywhere under [`CodePolicy::Ignored`], a network of a known family runs
-/// by the family's own code, and none of its file's; so do networks that predict futures, on
-/// every device. On other devices, and for unknown families, the file's TorchScript runs,
-/// subject to the code policy.
+/// On the CPU, and everywhere under [`CodePolicy::Ignored`], a network of a known family runs its
+/// family's code and none from its file; so do networks that predict futures, on every device. On
+/// other devices, and for unknown families, the file's TorchScript runs, subject to the code
+/// policy.
 ///
-/// On the CPU libtorch computes each call on its caller's thread alone, in the whole
-/// process from now on: two callers with a thread each are faster than one with two.
+/// On the CPU libtorch computes each call on its caller's thread alone, in the whole process from
+/// now on: two callers with one thread each are faster than one with two.
 ///
 /// # Errors
-/// [`NetworkError`] if the file is no network, or cannot run there.
+/// [`NetworkError`] if the file is not a network, or cannot run on the device.
 pub fn open(
     file: &[u8],
     policy: CodePolicy,
@@ -38,9 +38,9 @@ pub(crate) struct Opened {
     /// Its metadata.
     pub metadata: Metadata,
     device: Device,
-    /// The network, where our own code runs it.
+    /// The network, if our own code runs it.
     pub(super) network: Option<Playable>,
-    /// The file's code, where that evaluates positions.
+    /// The file's code, if it evaluates positions.
     script: Option<Module>,
 }
 
@@ -50,7 +50,7 @@ impl Opened {
         use ArchitectureConfig::{Diffusion, Gpt, World};
         let mut file = NetworkFile::open(file, policy)?;
         let config = network::described(&file.metadata.architecture);
-        // No file's code does what these do.
+        // No file contains code for these functions.
         let is_special = matches!(config, Ok(Gpt { .. } | World { .. }));
         let is_ours = match config {
             Err(_) => false,
@@ -88,7 +88,7 @@ impl Opened {
         decoding: Decoding,
     ) -> Result<TorchBackend, NetworkError> {
         if self.device == Device::Cpu {
-            // Threads that had been started would wait for work, and spin meanwhile.
+            // Threads started earlier would spin while they wait for work.
             tch::set_num_threads(1);
         }
         TorchBackend::require(&self.metadata)?;
@@ -104,7 +104,7 @@ impl Opened {
         }
     }
 
-    /// The network in these dtype.
+    /// Returns the network in this dtype.
     fn program(
         &self,
         dtype: ComputeType,
@@ -124,7 +124,7 @@ impl Opened {
         Ok(Arc::new(frozen))
     }
 
-    /// The same without a copy of what the file holds.
+    /// Returns the program without copying the file's tensors.
     pub fn into_program(
         self,
         dtype: ComputeType,

@@ -1,4 +1,4 @@
-//! A GPT over moves as what evaluates positions.
+//! Evaluates positions with a move-token model.
 
 use crate::backend::{
     Backend, BackendError, Batch, DeviceChoice, Evaluations, Format, Precision, Properties, Value,
@@ -11,11 +11,11 @@ use crate::torch::{self, ComputeType, NetworkError};
 use std::sync::{Arc, Mutex, PoisonError};
 use tch::{Device, Kind, Tensor};
 
-/// Games that are read at once: beyond, more of them are no faster.
+/// Games read per batch: larger batches are no faster.
 const BATCH: usize = 64;
 
-/// A GPT over moves. The policy is the next move; the value, if it tells how games end,
-/// that end.
+/// A move-token model. The policy is the distribution over next moves; the value is the predicted
+/// result, if the model has an outcome head.
 #[derive(Clone, Debug)]
 pub(super) struct SequenceBackend {
     network: Arc<Mutex<Played>>,
@@ -23,7 +23,7 @@ pub(super) struct SequenceBackend {
     device: Device,
 }
 
-/// The network as it is computed.
+/// The network in its dtype on its device.
 #[derive(Debug)]
 struct Played {
     gpt: Box<Gpt>,
@@ -34,7 +34,7 @@ impl SequenceBackend {
     /// Makes a network ready to play.
     ///
     /// # Errors
-    /// [`NetworkError`] if the device is not there.
+    /// [`NetworkError`] if the device is unavailable.
     pub fn new(
         network: Network<Gpt>,
         device: DeviceChoice,
@@ -42,7 +42,7 @@ impl SequenceBackend {
     ) -> Result<SequenceBackend, NetworkError> {
         let (device, formats) = torch::resolve(device, precision)?;
         let kind = match (precision, device) {
-            // Its layers have no kernels: f32 is the fastest format of processors.
+            // Its layers have no kernels, so f32 is the fastest format on processors.
             (Precision::Auto, Device::Cpu) => Kind::Float,
             _ => formats[0].kind,
         };
@@ -69,7 +69,7 @@ impl SequenceBackend {
         })
     }
 
-    /// The devices.
+    /// Returns the devices.
     pub fn device(&self) -> Device {
         self.device
     }
@@ -82,7 +82,7 @@ impl Backend for SequenceBackend {
 
     fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {
         let rows = Rows::of(batch);
-        // Nothing of it changes while it is computed.
+        // Computation never modifies the network.
         let network = self.network.lock().unwrap_or_else(PoisonError::into_inner);
         let mut answers = vec![Answer::default(); batch.len()];
         for games in rows.games.chunks(BATCH) {
@@ -102,21 +102,21 @@ impl Backend for SequenceBackend {
     }
 }
 
-/// The answer about a position.
+/// The evaluation of a position.
 #[derive(Clone, Debug, Default)]
 struct Answer {
     value: Value,
     logits: Vec<f32>,
 }
 
-/// Games to read: a position on the way of another is read off that one's game.
+/// Games to read. A position that is a prefix of another game is read from that game.
 #[derive(Debug, Default)]
 struct Rows {
     games: Vec<Row>,
 }
 
-/// A game, by the number of its last position, with all that are on its way: a number,
-/// and how many tokens lead there.
+/// A game, by the index of its last position, with all positions that are its prefixes: each an
+/// index and the number of tokens that lead to it.
 #[derive(Debug)]
 struct Row {
     longest: usize,
@@ -132,7 +132,7 @@ impl Rows {
         };
         let mut order: Vec<usize> = (0..batch.len()).collect();
         order.sort_by(|a, b| key(a).cmp(&key(b)));
-        // In this order, continuations of a game follow right after it.
+        // In this order, continuations of a game follow it directly.
         let mut games: Vec<Row> = Vec::new();
         for index in order.into_iter().rev() {
             let (tokens, ratings) = sequence(index);
@@ -148,14 +148,14 @@ impl Rows {
                 }),
             }
         }
-        // Games of about one length side by side need little padding.
+        // Adjacent games of similar length need little padding.
         games.sort_by_key(|row| sequence(row.longest).0.len());
         Rows { games }
     }
 }
 
 impl Played {
-    /// Returns the answers about all positions of these games.
+    /// Returns the evaluations of all positions of these games.
     fn read(&self, games: &[Row], batch: &Batch) -> Vec<(usize, Answer)> {
         let _guard = tch::no_grad_guard();
         let tokens: Vec<(&[u16], Conditions)> = games
@@ -173,7 +173,7 @@ impl Played {
         let longest = longest.unwrap_or(0);
         let features = Decoder::features(&self.gpt, &self.weights, &tokens);
         let width = features.size()[2];
-        // Padding stands before the games.
+        // Padding precedes the games.
         let positions = games.iter().zip(&tokens).enumerate();
         let positions = positions.flat_map(|(number, (row, (tokens, _)))| {
             let padding = longest - tokens.len();
@@ -194,7 +194,8 @@ impl Played {
             let of_moves = batch.moves(index);
             let logits = of_moves.iter().map(|&token| logits[usize::from(token)]);
             let value = outcomes.as_ref().map_or_else(Value::default, |outcomes| {
-                // The start has no mover before it: White moves after an odd number of tokens.
+                // The start token has no mover, so White is to move after an odd number of
+                // tokens.
                 let is_black = batch
                     .sequence(index)
                     .is_some_and(|(it, _)| it.len() % 2 == 0);
@@ -239,7 +240,7 @@ mod tests {
         SequenceBackend::new(network, DeviceChoice::Cpu, Precision::Auto).unwrap()
     }
 
-    /// The positions of a game, each with its legal moves.
+    /// Returns the positions of a game, each with its legal moves.
     fn positions(moves: &str, white: u16) -> Vec<(Game, Vec<Move>)> {
         let mut game = Game::default();
         game.set_ratings(Ratings {
@@ -273,7 +274,7 @@ mod tests {
             (batch, evaluations)
         };
         let (batch, together) = evaluate(&games);
-        // `e2e4` is on the way of two games, of which one reads it.
+        // `e2e4` is a prefix of two games, and only one reads it.
         assert_eq!(Rows::of(&batch).games.len(), 4);
         let mut values = Vec::new();
         for (index, game) in games.iter().enumerate() {
@@ -286,7 +287,7 @@ mod tests {
             }
             values.push(value.q);
         }
-        // Ratings make a difference.
+        // Ratings change the values.
         assert_ne!(values[0], values[5]);
     }
 }

@@ -1,4 +1,4 @@
-//! Self-attention along a run of tokens.
+//! Self-attention along a token sequence.
 
 use super::kv_cache::KeyValues;
 use super::rotary::{Rotations, by_head};
@@ -11,18 +11,18 @@ use tch::{Device, Kind, Tensor};
 /// The attention mask.
 #[derive(Debug)]
 pub(in crate::network) enum Mask {
-    /// Itself and those before it; there are no earlier ones in a cache.
+    /// Each token attends to itself and the earlier ones; a cache must be empty.
     Causal,
-    /// All of them.
+    /// Each token attends to all.
     Full,
-    /// Each row's new token sees itself and the cache, except the padding before its game, i64
-    /// [B].
+    /// Each row's new token attends to itself and the cache, except the padding before its game,
+    /// i64 [B].
     Cached(Option<Tensor>),
-    /// Those of S where this bool tensor, [B, 1, T, S] or less, says so.
+    /// The tokens of S that this bool tensor, [B, 1, T, S] or broadcastable, marks.
     Given(Tensor),
 }
 
-/// Multi-head attention of tokens [B, T, width] to each other.
+/// Multi-head self-attention of tokens [B, T, width].
 #[derive(Debug)]
 pub(in crate::network) struct SelfAttention {
     heads: i64,
@@ -32,8 +32,8 @@ pub(in crate::network) struct SelfAttention {
 }
 
 impl SelfAttention {
-    /// Adds the block's parameters, whose output starts smaller by `gain`. Counts are those
-    /// of a token in a full run of `context`, where it sees half of the others.
+    /// Adds the block's parameters; the initial output is scaled by `gain`. Counts are those of a
+    /// token in a full sequence of `context`, where it attends to half of the others.
     pub fn build(
         builder: &mut Builder,
         width: i64,
@@ -45,7 +45,7 @@ impl SelfAttention {
             rows: 1,
             ..Dense::per_token(width, output).without_bias()
         };
-        // Two products with each token that is seen.
+        // Two products per attended token.
         builder.count_macs(context * width);
         SelfAttention {
             heads,
@@ -54,8 +54,8 @@ impl SelfAttention {
         }
     }
 
-    /// Attends to the tokens that each one sees. `past` holds the keys and values of this layer's
-    /// earlier tokens and receives the new ones.
+    /// Attends to the tokens that the mask allows. `past` holds the keys and values of this
+    /// layer's earlier tokens and receives the new ones.
     pub fn forward(
         &self,
         weights: &Weights,
@@ -90,8 +90,8 @@ impl SelfAttention {
             .forward(weights, &learned.transpose(1, 2).flatten(2, 3))
     }
 
-    /// The attention of each token to itself and to those before it: rows that sum to 1, [B,
-    /// heads, T, T]. The cache must be empty.
+    /// Returns the causal attention weights, [B, heads, T, T], whose rows sum to 1. The cache
+    /// must be empty.
     pub fn weights(&self, weights: &Weights, x: &Tensor, rotations: Option<&Rotations>) -> Tensor {
         let [query, key, _] = self.project(weights, x, rotations);
         let (tokens, width) = (query.size()[2], query.size()[3]);
@@ -102,7 +102,7 @@ impl SelfAttention {
             .softmax(-1, None)
     }
 
-    /// Queries, keys and values [B, heads, T, head width].
+    /// Returns queries, keys and values [B, heads, T, head width].
     fn project(&self, weights: &Weights, x: &Tensor, rotations: Option<&Rotations>) -> [Tensor; 3] {
         let joint = self.projection.forward(weights, x);
         match rotations {
@@ -120,7 +120,7 @@ fn behind(padding: &Tensor, columns: i64) -> Tensor {
     places.view([1, 1, 1, -1]).ge_tensor(&first)
 }
 
-/// libtorch's fused attention of [B, heads, T, head width].
+/// Computes libtorch's fused attention of [B, heads, T, head width].
 fn attention(
     query: &Tensor,
     key: &Tensor,
@@ -131,8 +131,8 @@ fn attention(
     Tensor::scaled_dot_product_attention(query, key, value, mask, 0.0, is_causal, None, false)
 }
 
-/// Causal attention to learn by on the CPU, where the gradient of libtorch's fused one
-/// takes ten times as long in bf16 at the lengths of games: it was a third of a step.
+/// Computes causal attention for training on the CPU, where the gradient of libtorch's fused
+/// attention takes ten times as long in bf16 at game lengths: it was a third of a step.
 fn causal(query: &Tensor, key: &Tensor, value: &Tensor) -> Tensor {
     let size = query.size();
     let (length, width) = (size[2], size[3]);
@@ -163,7 +163,7 @@ mod tests {
                 let options = (Kind::Float, Device::Cpu);
                 let random = |size: [i64; 4]| Tensor::randn(size, options).to_kind(kind);
                 let query = random([3, 2, 1, width]);
-                // Part of a larger cache, as it is in use.
+                // A slice of a larger cache, as in practice.
                 let [keys, values] = [(); 2].map(|()| random([3, 2, 20, width]).narrow(2, 0, 11));
                 assert!(fused::takes_cached_attention(&query));
                 for padding in [None, Some([0, 4, 10]), Some([0, 0, 15])] {
@@ -176,7 +176,7 @@ mod tests {
                 }
             }
         }
-        // Others go to libtorch.
+        // Other dtypes and shapes fall back to libtorch.
         let options = (Kind::Float, Device::Cpu);
         for size in [[1, 2, 2, 16], [1, 2, 1, 20], [1, 2, 1, 512]] {
             let query = Tensor::zeros(size, options);

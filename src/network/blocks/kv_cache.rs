@@ -1,19 +1,20 @@
-//! Keys and values of the tokens that a network has read, so that each is computed once.
+//! The key–value cache, so that each token is computed once.
 
 use tch::{Device, Kind, Tensor};
 
-/// Keys and values of B runs of tokens in each layer. All runs are equally long: shorter
-/// ones are padded on the left, where nobody looks.
+/// Keys and values of B token sequences in each layer. All sequences are equally long: shorter
+/// ones are padded on the left, where the mask hides the padding.
 #[derive(Debug)]
 pub struct KvCache {
     /// Keys and values of a layer, [B, heads, capacity, head width] each.
     layers: Vec<[Tensor; 2]>,
-    /// Tokens that all layers hold.
+    /// The number of tokens cached in all layers.
     length: i64,
 }
 
 impl KvCache {
-    /// Room for `runs` runs of `capacity` tokens at first; it grows with them.
+    /// Returns a cache with initial room for `runs` sequences of `capacity` tokens; it grows on
+    /// demand.
     #[must_use]
     pub fn new(
         layers: usize,
@@ -29,25 +30,25 @@ impl KvCache {
         }
     }
 
-    /// Tokens of each run.
+    /// Returns the length of each sequence in tokens.
     #[must_use]
     pub fn len(&self) -> i64 {
         self.length
     }
 
-    /// Returns whether no token has been read.
+    /// Returns whether the cache holds no tokens.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
 
-    /// Keeps only the first tokens, after moves were taken back.
+    /// Keeps only the first tokens, for example after a takeback.
     pub fn truncate(&mut self, length: i64) {
         self.length = self.length.min(length.max(0));
     }
 
-    /// Puts the whole runs of `other`, which are no longer than these, in the place of the
-    /// runs of these numbers, i64 `[B]`: their last tokens stand side by side.
+    /// Replaces the sequences at these indices, i64 `[B]`, with those of `other`, which are no
+    /// longer than these and are aligned right.
     pub fn put(&mut self, runs: &Tensor, other: &KvCache) {
         let first = self.length - other.length;
         assert!(first >= 0, "room for {} tokens", other.length);
@@ -59,8 +60,8 @@ impl KvCache {
         }
     }
 
-    /// Shifts all runs right, which leaves room for padding, or left, which drops their first
-    /// tokens.
+    /// Shifts all sequences right, which leaves room for padding, or left, which drops their
+    /// first tokens.
     pub fn shift(&mut self, tokens: i64) {
         let length = (self.length + tokens).max(0);
         let kept = self.length.min(length);
@@ -75,7 +76,7 @@ impl KvCache {
         self.length = length;
     }
 
-    /// Keeps the runs of these numbers, i64 `[B]`, in this order.
+    /// Keeps the sequences at these indices, i64 `[B]`, in this order.
     pub fn select(&mut self, runs: &Tensor) {
         for tensor in self.layers.iter_mut().flatten() {
             *tensor = tensor.index_select(0, runs);
@@ -83,16 +84,16 @@ impl KvCache {
     }
 }
 
-/// Keys and values of earlier tokens, which new ones are added to.
+/// Keys and values of earlier tokens, to which new ones are appended.
 pub(in crate::network) trait KeyValues {
-    /// Tokens of each run before the new ones.
+    /// Returns the number of tokens in each sequence before the new ones.
     fn past(&self) -> i64;
 
-    /// Appends the new tokens' keys and values [B, heads, n, head width] to a layer's;
-    /// all of them. The new ones count as earlier ones once [`KeyValues::grow`] says so.
+    /// Appends the new tokens' keys and values [B, heads, n, head width] to a layer's and returns
+    /// all of them. The new ones count as earlier ones after [`KeyValues::grow`].
     fn extend(&mut self, layer: usize, key: &Tensor, value: &Tensor) -> (Tensor, Tensor);
 
-    /// So many new tokens are in all layers.
+    /// Records that all layers now hold this number of new tokens.
     fn grow(&mut self, new: i64);
 }
 

@@ -10,7 +10,7 @@ use tch::Tensor;
 pub(in crate::network) enum Mlp {
     /// One half of the hidden features gates the other (Shazeer 2020).
     SwiGlu {
-        /// The gates, then what they let through.
+        /// The gates, then the gated features.
         widen: Linear,
         narrow: Linear,
     },
@@ -19,13 +19,13 @@ pub(in crate::network) enum Mlp {
 }
 
 impl Mlp {
-    /// Adds the parameters of gated layers, whose output starts smaller by `gain`.
+    /// Adds the parameters of gated layers; the initial output is scaled by `gain`.
     pub fn swiglu(builder: &mut Builder, [width, hidden]: [i64; 2], gain: f64) -> Mlp {
         let [widen, narrow] = build(builder, [width, 2 * hidden], [hidden, width], gain);
         Mlp::SwiGlu { widen, narrow }
     }
 
-    /// The same of layers without gates.
+    /// Adds the parameters of layers without gates.
     pub fn gelu(builder: &mut Builder, [width, hidden]: [i64; 2], gain: f64) -> Mlp {
         let [widen, narrow] = build(builder, [width, hidden], [hidden, width], gain);
         Mlp::Gelu { widen, narrow }

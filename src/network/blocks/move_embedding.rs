@@ -1,14 +1,13 @@
-//! Moves as one vector each.
+//! Embedding of a move as one vector.
 
 use super::move_marks::KINDS;
 use crate::network::parameters::{Builder, Initial, Slot, Weights};
 use tch::Tensor;
 
-/// Standard deviation of each part at the start, so that a whole vector's is near 1.
+/// Initial standard deviation of each part, so that a whole vector's is near 1.
 const PART: f64 = 0.6;
 
-/// The sum of three vectors: of the square that a move leaves, of the one that it reaches,
-/// and of what a pawn becomes.
+/// The sum of three vectors: the move's origin square, its destination square and the promotion.
 #[derive(Debug)]
 pub(in crate::network) struct MoveEmbedding {
     /// [64, width].
@@ -22,7 +21,7 @@ pub(in crate::network) struct MoveEmbedding {
 }
 
 impl MoveEmbedding {
-    /// Vectors of this width; `parts` are those of [`move_parts`](super::move_parts).
+    /// Builds vectors of this width; `parts` are those of [`move_parts`](super::move_parts).
     pub fn build(builder: &mut Builder, width: i64, parts: &Tensor) -> MoveEmbedding {
         let mut table = |name, rows| builder.add(name, &[rows, width], Initial::Normal(PART));
         MoveEmbedding {
@@ -33,7 +32,7 @@ impl MoveEmbedding {
         }
     }
 
-    /// The vectors [B, width] of moves, entries of the policy i64 `[B]`.
+    /// Returns the vectors [B, width] of moves, policy indices i64 `[B]`.
     pub fn forward(&self, weights: &Weights, moves: &Tensor) -> Tensor {
         let parts = self.parts.index_select(1, moves);
         let part = |table: Slot, part| weights[table].index_select(0, &parts.select(0, part));

@@ -1,5 +1,4 @@
-//! Moves as marks on the squares that they go from and to: as bitboards, or as vectors that
-//! a network learns.
+//! Moves marked on their origin and destination squares, as bitboards or as learned vectors.
 
 use crate::encode::{POLICY_SIZE, from_square_to_square};
 use crate::network::layers::Linear;
@@ -8,19 +7,19 @@ use crate::network::size::Part;
 use shakmaty::Role;
 use tch::{Device, Kind, Tensor};
 
-/// The promotion that a move states: a knight shares the policy entry of the move without a
-/// suffix.
+/// The promotions with a policy entry of their own: a knight shares the entry of the move without
+/// a suffix.
 const PROMOTIONS: [Role; 3] = [Role::Queen, Role::Rook, Role::Bishop];
 
-/// Kinds of moves by what a pawn becomes: nothing or a knight, or one of [`PROMOTIONS`].
+/// Number of promotion kinds: none or a knight, or one of [`PROMOTIONS`].
 pub(super) const KINDS: i64 = PROMOTIONS.len() as i64 + 1;
 
-/// Bitboards of a move: the square it leaves, the square it reaches, and the latter again
-/// where a pawn becomes a queen, a rook or a bishop.
+/// Number of bitboards per move: the origin, the destination, and the destination again for each
+/// promotion to a queen, rook or bishop.
 pub(in crate::network) const MOVE_MARKS: usize = 2 + PROMOTIONS.len();
 
-/// The squares of a policy entry, and what a pawn becomes: 0 for nothing or a knight, or one
-/// more than its place in [`PROMOTIONS`].
+/// Returns the squares of a policy entry and its promotion: 0 for none or a knight, otherwise one
+/// more than its index in [`PROMOTIONS`].
 fn parts(index: usize) -> Option<[usize; 3]> {
     let (from, to, promotion) = from_square_to_square(index)?;
     let place = |role| PROMOTIONS.iter().position(|&other| other == role);
@@ -31,7 +30,7 @@ fn parts(index: usize) -> Option<[usize; 3]> {
     ])
 }
 
-/// The marks of a move by its policy index; none of an index that is no move.
+/// Returns the marks of a move by its policy index; empty for an invalid index.
 pub(in crate::network) fn move_marks(index: u16) -> [u64; MOVE_MARKS] {
     let mut marks = [0; MOVE_MARKS];
     if let Some([from, to, promotion]) = parts(index.into()) {
@@ -43,17 +42,17 @@ pub(in crate::network) fn move_marks(index: u16) -> [u64; MOVE_MARKS] {
     marks
 }
 
-/// Standard deviation of marks at the start: of the size of the latents of trained networks.
+/// Initial standard deviation of marks: the scale of latents in trained networks.
 const MARK: f64 = 0.2;
 
-/// Marks on the squares that a move leaves and reaches. The square that it reaches also
-/// learns what stood on the one that it leaves.
+/// Marks on a move's origin and destination squares. The destination square also receives the
+/// origin square's latent.
 #[derive(Debug)]
 pub(in crate::network) struct LearnedMarks {
     /// Vectors [width].
     from: Slot,
     to: Slot,
-    /// [4, width]: by what a pawn becomes.
+    /// [4, width]: by promotion.
     promotion: Slot,
     carried: Linear,
     /// i64 [3, 1858]: see [`move_parts`].
@@ -83,12 +82,12 @@ impl LearnedMarks {
         &self.parts
     }
 
-    /// Index tensors of a network file.
+    /// Returns the index tensors of a network file.
     pub fn constants(&self) -> [(&'static str, &Tensor); 2] {
         [("move_parts", &self.parts), ("squares", &self.squares)]
     }
 
-    /// Latents [B, 64, width] with the moves, entries of the policy i64 `[B]`, shown.
+    /// Adds the marks of moves, policy indices i64 `[B]`, to latents [B, 64, width].
     pub fn on(&self, weights: &Weights, latents: &Tensor, moves: &Tensor) -> Tensor {
         let parts = self.parts.index_select(1, moves);
         let is_at = |part: i64| -> Tensor {
@@ -105,8 +104,8 @@ impl LearnedMarks {
     }
 }
 
-/// The parts of all entries of the policy, i64 [3, 1858]: the square that a move leaves,
-/// the one that it reaches, what a pawn becomes.
+/// Returns the parts of all policy entries, i64 [3, 1858]: origin square, destination square,
+/// promotion.
 pub(in crate::network) fn move_parts(device: Device) -> Tensor {
     let all = (0..POLICY_SIZE).filter_map(parts);
     let rows: Vec<i64> = all.flatten().map(|part| part as i64).collect();
@@ -127,7 +126,7 @@ mod tests {
         let all: HashSet<_> = (0..POLICY_SIZE as u16).map(move_marks).collect();
         assert_eq!(all.len(), POLICY_SIZE);
         assert_eq!(move_marks(u16::MAX), [0; MOVE_MARKS]);
-        // a7a8q is the first with a suffix.
+        // a7a8q is the first entry with a suffix.
         assert_eq!(move_marks(1792), [1 << 48, 1 << 56, 1 << 56, 0, 0]);
     }
 }

@@ -1,17 +1,18 @@
-//! Rotary position embeddings (Su et al. 2021): pairs of features turn by angles that
-//! grow with the position, so that a product of two tokens knows their distance.
+//! Rotary position embeddings (Su et al. 2021): pairs of features rotate by angles proportional
+//! to the position, so that the dot product of two tokens depends on their distance.
 
 use crate::torch::fused;
 use tch::{Device, Kind, Tensor};
 
-/// The slowest pair turns by one radian in this many positions, as in the paper.
+/// Base of the rotation rates: the slowest pair turns by one radian in this many positions, as in
+/// the paper.
 const BASE: f64 = 10_000.0;
 
 /// The rotation rate of each pair of features, f32 [head width / 2].
 #[derive(Debug)]
 pub(in crate::network) struct Rotary(Tensor);
 
-/// The angles of some positions: cosines and sines [B, 1, T, head width / 2].
+/// The rotations for some positions: cosines and sines [B, 1, T, head width / 2].
 #[derive(Debug)]
 pub(in crate::network) struct Rotations {
     cos: Tensor,
@@ -19,18 +20,18 @@ pub(in crate::network) struct Rotations {
 }
 
 impl Rotary {
-    /// For heads of this width, which is even.
+    /// Returns the rotation rates for heads of this width, which must be even.
     pub fn new(head_width: i64, device: Device) -> Rotary {
         let pairs = Tensor::arange(head_width / 2, (Kind::Float, device));
         Rotary((pairs * (-2.0 * BASE.ln() / head_width as f64)).exp())
     }
 
-    /// The speeds, for a network file.
+    /// Returns the rotation rates, for a network file.
     pub fn speeds(&self) -> &Tensor {
         &self.0
     }
 
-    /// The angles of positions i64 [B, T], to turn tensors of this type.
+    /// Returns the rotations for positions i64 [B, T], in this dtype.
     pub fn at(&self, positions: &Tensor, kind: Kind) -> Rotations {
         let angles = positions.to_kind(Kind::Float).unsqueeze(-1) * &self.0;
         let angles = angles.unsqueeze(1);
@@ -42,12 +43,12 @@ impl Rotary {
 }
 
 impl Rotations {
-    /// Queries, keys and values [B, heads, T, head width] of their joint projection
-    /// [B, T, 3 · heads · head width], queries and keys turned; of weights that are frozen
-    /// or not.
+    /// Returns queries, keys and values [B, heads, T, head width] of their joint projection [B,
+    /// T, 3 · heads · head width], with queries and keys rotated. `is_frozen` states whether the
+    /// weights are.
     pub fn split(&self, joint: &Tensor, heads: i64, is_frozen: bool) -> [Tensor; 3] {
-        // Its operation is unknown to TorchScript: networks are traced without gradients,
-        // and are not frozen.
+        // TorchScript does not know this operation, and networks are traced without gradients and
+        // unfrozen.
         if is_frozen || joint.requires_grad() {
             return fused::rotated_heads(joint, heads, [&self.cos, &self.sin]);
         }
@@ -55,8 +56,8 @@ impl Rotations {
         [self.turn(&query), self.turn(&key), value]
     }
 
-    /// Queries or keys [B, heads, T, head width], turned: feature i with feature
-    /// i + head width / 2, as GPT-NeoX pairs them.
+    /// Rotates queries or keys [B, heads, T, head width]: feature i with feature i + head width /
+    /// 2, as GPT-NeoX pairs them.
     pub fn turn(&self, x: &Tensor) -> Tensor {
         let halves = x.chunk(2, -1);
         let (first, second) = (&halves[0], &halves[1]);
@@ -68,7 +69,7 @@ impl Rotations {
     }
 }
 
-/// Queries, keys and values [B, heads, T, head width] of their joint projection.
+/// Returns queries, keys and values [B, heads, T, head width] of their joint projection.
 pub(in crate::network) fn by_head(joint: &Tensor, heads: i64) -> [Tensor; 3] {
     let parts = joint
         .unflatten(-1, [3, heads, -1])

@@ -1,11 +1,10 @@
 //! Attacks between squares: features that follow from the rules, so that networks need not learn
 //! them from samples.
 //!
-//! Lc0's planes leave all of it to learning. Czech, Blüml and Kersting
-//! ("Representation Matters: The Game of Chess Poses a Challenge to Vision
-//! Transformers", 2023) measured how much is gained by telling a network what
-//! the rules say. Attacks are computed inside the network, from the planes of
-//! the pieces, so that neither a file nor its users know of them.
+//! Networks with Lc0's planes must learn them. Czech, Blüml and Kersting ("Representation
+//! Matters: The Game of Chess Poses a Challenge to Vision Transformers", 2023) measured the gain
+//! from giving a network such rule-based features. Attacks are computed inside the network, from
+//! the piece planes, so that neither the file format nor its users change.
 
 mod boards;
 
@@ -30,41 +29,40 @@ const PLANES: i64 = 12;
 /// Pawns, knights, bishops, rooks, queens, kings among the six.
 const KINDS: i64 = 6;
 
-/// Ways to attack whatever stands between: of our pawns, their pawns, knights
-/// and kings, and along straight and diagonal lines.
+/// Ways to attack, ignoring blockers: by our pawns, their pawns, knights and kings, and along
+/// straight and diagonal lines.
 const WAYS: i64 = 6;
 const KNIGHT: i64 = 2;
 const KING: i64 = 3;
 const STRAIGHT: i64 = 4;
 const DIAGONAL: i64 = 5;
 
-/// Products of pieces with tables, of which the features are sums: of every
-/// plane with every way, with each open line, and of kings with lines that one
-/// piece stands on.
+/// Products of pieces with tables that sum to the features: every plane with every way, every
+/// plane with each open line, and kings with lines blocked by one piece.
 const PRODUCTS: i64 = PLANES * WAYS + 2 * PLANES + 2 * 2;
 
-/// Multiply–accumulates that [`Attacked`] spends on a position: what stands
-/// between squares, ways, open lines, lines beyond a piece, and the features.
+/// Multiply–accumulates that [`Attacked`] spends on a position: blockers between squares, ways,
+/// open lines, lines beyond a piece, and the features.
 pub(super) const MACS: i64 = (64 + PLANES * WAYS + 2 * PLANES + 2 * 2) * PAIRS
     + 64 * PRODUCTS * ATTACKS
     + 64 * PLANES * WAYS
     + WAYS * PAIRS;
 
-/// The geometry of the board and what is made of it; buffers of a network.
+/// The board's geometry and the tables derived from it, as network buffers.
 #[derive(Debug)]
 pub(super) struct Attacks {
-    /// u8 [6, 64, 64]: which squares are attacked from the first one in each of
-    /// the ways on an empty board.
+    /// u8 [6, 64, 64]: the squares attacked from the first one in each of the ways on an empty
+    /// board.
     pub ways: Tensor,
     /// u8 [64, 4096]: whether a square lies between two others on a line.
     pub between: Tensor,
-    /// u8 [PRODUCTS, ATTACKS]: of which products a feature is the sum.
+    /// u8 [PRODUCTS, ATTACKS]: the products that each feature sums.
     pub features: Tensor,
-    /// u8 [12, 6]: in which ways the pieces of a plane attack.
+    /// u8 [12, 6]: the ways in which the pieces of a plane attack.
     pub movers: Tensor,
 }
 
-/// B boards, looked at for attacks. The tensors are in the type of the network.
+/// The attack computation for B boards. The tensors are in the network's dtype.
 #[derive(Debug)]
 pub(super) struct Attacked<'a> {
     attacks: &'a Attacks,
@@ -73,9 +71,9 @@ pub(super) struct Attacked<'a> {
     /// As in [`Attacks`].
     ways: Tensor,
     /// [B, 2, 64, 64]: 1 for a straight or diagonal line between two squares,
-    /// less the pieces that stand between them; 0 where there is no line.
+    /// less the number of pieces between them; 0 without a line.
     clear: Tensor,
-    /// The same for lines that nothing stands in, 0 for all else.
+    /// 1 for unobstructed lines, otherwise 0.
     open: Tensor,
 }
 
@@ -108,9 +106,9 @@ impl Attacks {
         }
     }
 
-    /// Boards by the planes of the pieces that stand there now, [B, 64, 12].
+    /// Returns the boards with these piece planes, [B, 64, 12].
     pub fn on(&self, pieces: Tensor) -> Attacked<'_> {
-        // In an exported network the type is that of whoever loads it.
+        // An exported network takes its dtype from its loader.
         let ways = self.ways.type_as(&pieces);
         let occupied = pieces.sum_dim_intlist([2i64].as_slice(), false, None::<Kind>);
         let blocking = occupied.matmul(&self.between.type_as(&pieces));
@@ -126,7 +124,7 @@ impl Attacks {
     }
 }
 
-/// In which ways the pieces of each plane attack, [12, 6].
+/// Returns the ways in which the pieces of each plane attack, [12, 6].
 fn movers() -> Vec<u8> {
     let mut movers = vec![0; (PLANES * WAYS) as usize];
     for plane in 0..PLANES {
@@ -145,7 +143,7 @@ fn movers() -> Vec<u8> {
     movers
 }
 
-/// Of which products each feature is the sum, [PRODUCTS, ATTACKS].
+/// Returns the products that each feature sums, [PRODUCTS, ATTACKS].
 fn features() -> Vec<u8> {
     let movers = movers();
     let way = |plane: i64, way: i64| plane * WAYS + way;
@@ -174,13 +172,13 @@ fn features() -> Vec<u8> {
 }
 
 impl Attacked<'_> {
-    /// The features of the squares, [B, 64, ATTACKS].
+    /// Returns the features of the squares, [B, 64, ATTACKS].
     pub fn squares(&self) -> Tensor {
         let planes = self.pieces.transpose(1, 2);
-        // [64, 6 · 64], so that one product serves all boards.
+        // [64, 6 · 64], so that one product covers all boards.
         let ways = self.ways.transpose(0, 1).flatten(1, 2);
         let in_ways = planes.matmul(&ways).view([-1, PLANES, WAYS, 64]);
-        // A product for each board and line, [B, 2, 12, 64].
+        // One product per board and line, [B, 2, 12, 64].
         let open = planes.unsqueeze(1).matmul(&self.open);
         let kings = |x: &Tensor| x.slice(1, KINDS - 1, PLANES, KINDS);
         let clear = kings(&planes).unsqueeze(1).matmul(&self.clear);
@@ -191,10 +189,10 @@ impl Attacked<'_> {
         products.matmul(&self.attacks.features.type_as(&products))
     }
 
-    /// Of each pair of squares whether the piece on the first attacks the
-    /// second, and the other way round, [B, 2, 4096].
+    /// Returns whether the piece on the first square of each pair attacks the second, and the
+    /// reverse, [B, 2, 4096].
     pub fn pairs(&self) -> Tensor {
-        // Squares attack what the one piece on them does: [B, 64, 6].
+        // A square attacks like the piece on it: [B, 64, 6].
         let movers = self
             .pieces
             .matmul(&self.attacks.movers.type_as(&self.pieces));
@@ -210,11 +208,11 @@ impl Attacked<'_> {
     }
 }
 
-/// The attack bias: each head adds one weight to the logits of squares that its square attacks and
-/// one for squares that attack it, the same in all layers.
+/// The attack bias: each head adds one weight to the logits of squares that its square attacks
+/// and one to those of squares that attack it, the same in all layers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AttackBias {
-    /// Each head's weights of attacks, [h, 2].
+    /// Each head's attack weights, [h, 2].
     worth: Slot,
 }
 
@@ -222,11 +220,11 @@ pub(super) struct AttackBias {
 /// all have one size.
 const ATTACK_GAIN: f64 = 8.0;
 
-/// The initial weight of an attack, in logits, for a head that looks for attacks.
+/// The initial weight of an attack, in logits, for a head that starts with attacks.
 const INITIAL_ATTACK: f32 = 2.0;
 
-/// Of four heads one starts by seeing what its square attacks, one by what
-/// attacks its square: weights [h, 2].
+/// Returns initial weights [h, 2]: of every four heads, one starts with the squares that its
+/// square attacks and one with those that attack it.
 fn initial_attacks(heads: i64) -> Vec<f32> {
     let start = INITIAL_ATTACK / ATTACK_GAIN as f32;
     let of = |head| match head % 4 {
@@ -246,13 +244,13 @@ impl AttackBias {
         }
     }
 
-    /// From boards as tensors, for any device.
+    /// Computes the bias from boards as tensors, on any device.
     pub fn forward(self, weights: &Weights, attacked: &Attacked) -> AttackLogits {
         let biases = self.worth(weights).matmul(&attacked.pairs());
         AttackLogits::Biases(biases.view([-1, PAIRS]))
     }
 
-    /// The same from [`BoardAttacks::pairs`]. `shifts` is [`bitboards::shifts`].
+    /// Computes the bias from [`BoardAttacks::pairs`]. `shifts` is [`bitboards::shifts`].
     pub fn of_bits(self, weights: &Weights, pairs: &Tensor, shifts: &Tensor) -> AttackLogits {
         let worth = self.worth(weights);
         let boards = pairs.flatten(1, 2);
@@ -261,7 +259,7 @@ impl AttackBias {
         AttackLogits::Biases(biases.view([-1, PAIRS]))
     }
 
-    /// From [`BoardAttacks::pairs`], for fused kernels.
+    /// Prepares [`BoardAttacks::pairs`] for fused kernels.
     pub fn of_pairs(self, weights: &Weights, pairs: Tensor) -> AttackLogits {
         let worth = self.worth(weights);
         AttackLogits::Pairs { pairs, worth }
@@ -282,7 +280,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
-        /// The attackers as the rules have them, along random games.
+        /// Compares attackers with the rules along random games.
         #[test]
         fn attackers_are_those_of_the_rules(choices in prop::collection::vec(any::<u32>(), 0..90)) {
             let mut game = Game::default();
@@ -312,7 +310,7 @@ mod tests {
                 let turn = game.position().turn();
                 let occupied = board.occupied();
                 for square in Square::ALL {
-                    // The mover plays upwards.
+                    // The mover plays up the board.
                     let real = turn.fold_wb(square, square.flip_vertical());
                     let mut expected = Vec::new();
                     for color in [turn, !turn] {

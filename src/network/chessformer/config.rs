@@ -1,4 +1,4 @@
-//! Every size of a network, as a configuration file states it.
+//! A network's sizes, as a configuration file states them.
 
 use crate::network::removed::only_left;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -7,10 +7,10 @@ use serde::{Deserialize, Deserializer, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NormKind {
-    /// Root mean square, without centring or bias: the paper's.
+    /// Root mean square, without centring or bias, as in the paper.
     #[default]
     Rms,
-    /// Layer norm with bias: what Lc0's native format can express.
+    /// Layer norm with bias, as Lc0's native format can express.
     Layer,
 }
 
@@ -27,17 +27,17 @@ pub enum PositionConfig {
     Shaw,
     /// A bias h × 64 × 64 generated from the whole board (GAB, smolgen).
     Gab {
-        /// Features kept of each square.
+        /// Features kept per square.
         compress: i64,
-        /// Width of the board's summary.
+        /// Width of the board summary.
         hidden: i64,
-        /// Width a head from which its 64 × 64 biases are generated, by weights
-        /// that all layers share.
+        /// Width per head from which its 64 × 64 biases are generated, by weights that all layers
+        /// share.
         generator: i64,
     },
 }
 
-/// The embedding of 112 features a square into a token.
+/// The embedding of 112 features per square into a token.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum EmbeddingConfig {
@@ -74,8 +74,8 @@ pub struct ModelConfig {
     /// The embedding of features into tokens.
     #[serde(default)]
     pub embedding: EmbeddingConfig,
-    /// Whether each square is also told what the rules say of it: how many pieces
-    /// of each kind attack it, and from where the kings can be attacked.
+    /// Whether each square also receives rule-based features: the number of attackers of each
+    /// kind, and the squares from which the kings can be attacked.
     #[serde(default)]
     pub attacks: bool,
     /// Whether attention reads attacks between squares: each head of each layer learns their
@@ -85,7 +85,7 @@ pub struct ModelConfig {
     /// Whether the network takes both players' ratings, as soft embeddings.
     #[serde(default)]
     pub elo: bool,
-    /// Features of each square that a value head reads (d_value in the paper).
+    /// Features per square that a value head reads (d_value in the paper).
     #[serde(default = "default_value_features")]
     pub value_features: i64,
     /// Width of a value head's hidden layer.
@@ -94,10 +94,10 @@ pub struct ModelConfig {
     /// Buckets of −1…1 into which the categorical value heads sort rewards.
     #[serde(default = "default_buckets")]
     pub buckets: i64,
-    /// Whether there is a head for the softened policy.
+    /// Whether the network has a soft-policy head.
     #[serde(default = "default_soft_policy")]
     pub soft_policy: bool,
-    /// `false`: earlier versions knew a head for KataGo's optimistic policy.
+    /// `false`: earlier versions had a head for KataGo's optimistic policy.
     #[serde(default, skip_serializing, deserialize_with = "optimistic_policy")]
     pub optimistic_policy: (),
 }
@@ -146,7 +146,7 @@ pub enum ConfigError {
     Preset(String),
 }
 
-/// The architectures known by name.
+/// The named architectures.
 pub const PRESETS: [&str; 6] = [
     "cf-1m-gab",
     "cf-2m-gab",
@@ -157,11 +157,11 @@ pub const PRESETS: [&str; 6] = [
 ];
 
 impl ModelConfig {
-    /// An architecture by name: the paper's two sizes with either position
-    /// encoding, and smaller ones.
+    /// Returns an architecture by name: the paper's two sizes with either position encoding, and
+    /// smaller ones.
     ///
     /// # Errors
-    /// [`ConfigError::Preset`], naming what there is.
+    /// [`ConfigError::Preset`], which lists the presets.
     pub fn preset(name: &str) -> Result<ModelConfig, ConfigError> {
         let gab = |compress, hidden, generator| PositionConfig::Gab {
             compress,
@@ -203,7 +203,7 @@ impl ModelConfig {
         })
     }
 
-    /// Width of one attention head.
+    /// Returns the width of one attention head.
     #[must_use]
     pub fn head_width(&self) -> i64 {
         self.width / self.heads

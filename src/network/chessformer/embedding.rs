@@ -1,4 +1,4 @@
-//! From rows of bitboards to tokens.
+//! Embedding of bitboard rows into tokens.
 
 use super::attacks;
 use super::config::{EmbeddingConfig, ModelConfig};
@@ -22,15 +22,15 @@ pub(super) const FEATURES: i64 = 112;
 const RULE50_PLANE: i64 = BOARDS as i64 + 5;
 const RULE50_SCALE: f64 = 0.01;
 
-/// Scale of the first projection at the start. Of a square's features a dozen
-/// are not zero: at Xavier's scale, made for dense inputs, tokens would begin so
-/// short that the first attention cannot tell pieces apart.
+/// Initial scale of the first projection. Only a dozen of a square's features are nonzero: at
+/// Xavier's scale, made for dense inputs, tokens would start too short for the first attention to
+/// tell pieces apart.
 const INITIAL_GAIN: f64 = 3.0;
 
 /// Piece planes of the current position, which the global embedding reads.
 pub(super) const PIECES: i64 = PLANES_PER_BOARD as i64 - 1;
 
-/// The 112 planes of rows i64 [B, 110 or more], as [B, 64, 112] in the weights' type.
+/// Returns the 112 planes of rows i64 [B, 110 or more], as [B, 64, 112] in the weights' dtype.
 /// `shifts` is [`bitboards::shifts`].
 pub(super) fn features(rows: &Tensor, shifts: &Tensor, like: &Tensor) -> Tensor {
     let boards = BOARDS as i64;
@@ -46,9 +46,9 @@ pub(super) fn features(rows: &Tensor, shifts: &Tensor, like: &Tensor) -> Tensor 
     Tensor::cat(&[pieces, scalars], 2)
 }
 
-/// The features [B, 64, 112] of planes [B, 112, 8, 8] as Lc0 hands them to its
-/// networks in input format 1: like those of [`features`], but for the plies of
-/// the 50-move rule, which are not scaled.
+/// Returns the features [B, 64, 112] of planes [B, 112, 8, 8] as Lc0 feeds them to its networks
+/// in input format 1: like those of [`features`], except that the plies of the 50-move rule are
+/// not scaled.
 pub(super) fn features_of_planes(planes: &Tensor) -> Tensor {
     let planes = planes.flatten(2, 3);
     let scaled = planes.narrow(1, RULE50_PLANE, 1) * RULE50_SCALE;
@@ -117,8 +117,9 @@ impl Embedding {
         })
     }
 
-    /// `attacked` are the attack features, [B, 64, ATTACKS], present if the network reads them.
-    /// `ratings` [B, 2] are the mover's and the opponent's; without them ratings are unknown.
+    /// Embeds features. `attacked` are the attack features, [B, 64, ATTACKS], present if the
+    /// network reads them. `ratings` [B, 2] are the mover's and the opponent's; without them they
+    /// are unknown.
     pub fn forward(
         &self,
         weights: &Weights,
@@ -150,8 +151,8 @@ impl Embedding {
         self.place(weights, input.linear(&weight, bias), ratings)
     }
 
-    /// Tokens from rows i64 [B, 110 or more], counts of attackers, u8 [B, 64, ATTACKS],
-    /// and ratings as above, by fused operators; `None` of an embedding that has none.
+    /// Embeds rows i64 [B, 110 or more], attacker counts u8 [B, 64, ATTACKS] and ratings as
+    /// above, by fused operators; `None` if the embedding has none.
     pub fn forward_fused(
         &self,
         weights: &Weights,
@@ -198,8 +199,8 @@ impl Embedding {
         Some(self.finish(weights, tokens))
     }
 
-    /// The weights of the projection and of attacks; where padded, with zeros up to a
-    /// width that kernels take.
+    /// Returns the weights of the projection and of attacks; if padded, with zeros up to a width
+    /// that kernels take.
     fn of_features(&self, weights: &Weights, is_padded: bool) -> Tensor {
         let project = &weights[self.project.weight];
         let [width, features] = project.size()[..] else {
@@ -219,7 +220,7 @@ impl Embedding {
         Tensor::cat(&parts, 1)
     }
 
-    /// Tokens of what is projected.
+    /// Completes the tokens of a projection.
     fn place(&self, weights: &Weights, projected: Tensor, ratings: Option<&Tensor>) -> Tensor {
         let projected = match (&self.ratings, ratings) {
             (Some(own), Some(ratings)) => projected + own.forward(weights, ratings),

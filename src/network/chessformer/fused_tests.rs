@@ -1,6 +1,6 @@
-//! Fused blocks against the same composed of libtorch's operators: in training in
-//! double precision, for which there are no kernels, and in playing without a
-//! processor's instruction sets.
+//! Compares fused blocks with the same blocks composed of libtorch's operators: training in
+//! double precision, which has no kernels, and playing with the processor's instruction sets
+//! disabled.
 
 use super::config::{EmbeddingConfig, NormKind};
 use super::{Chessformer, ModelConfig, PositionConfig};
@@ -14,8 +14,7 @@ use crate::torch::{ComputeType, Program};
 use shakmaty::Position;
 use tch::{Device, Kind, Tensor};
 
-/// Positions along a random game: more than a chunk of boards, and no multiple of
-/// one.
+/// Returns positions along a random game: more than a chunk of boards, and not a multiple of one.
 fn rows(count: usize) -> Tensor {
     let mut game = Game::default();
     let mut words: Vec<i64> = Vec::new();
@@ -29,7 +28,7 @@ fn rows(count: usize) -> Tensor {
     Tensor::from_slice(&words).view([-1, WIDTH as i64])
 }
 
-/// What differs between the networks below.
+/// The parameters that differ between the networks below.
 struct Case {
     name: &'static str,
     width: i64,
@@ -119,7 +118,7 @@ impl Case {
     }
 }
 
-/// All outputs by name, f64.
+/// Returns all outputs by name, f64.
 fn named(outputs: &Outputs) -> Vec<(&'static str, Tensor)> {
     let all = Output::ALL.into_iter();
     let all = all.filter_map(|output| Some((output.name(), outputs.get(output)?)));
@@ -127,8 +126,8 @@ fn named(outputs: &Outputs) -> Vec<(&'static str, Tensor)> {
         .collect()
 }
 
-/// The outputs, and the gradient in `flat`, f64 `[parameters]`, of a number that
-/// depends on each of them in a way of its own; computed in `kind`.
+/// Returns the outputs, and the gradient in `flat`, f64 `[parameters]`, of a scalar that depends
+/// differently on each of them; computed in `kind`.
 fn gradient(
     model: &Chessformer,
     flat: &Tensor,
@@ -148,22 +147,22 @@ fn gradient(
     (outputs, flat.grad())
 }
 
-/// How far a tensor is off, relative to the length of what was expected, or to
-/// `least` where that is more.
+/// Returns the error of a tensor relative to the norm of the expected one, or to `least` if that
+/// is larger.
 fn off(found: &Tensor, expected: &Tensor, least: f64) -> f64 {
     let length = expected.norm().double_value(&[]).max(least);
     (found - expected).norm().double_value(&[]) / length
 }
 
-/// Returns whether the processor, without a number of its fastest instruction sets, has kernels
-/// for this dtype.
+/// Returns whether the processor has kernels for this dtype without this many of its fastest
+/// instruction sets.
 fn has_kernels(kind: Kind, sets: usize) -> bool {
     let like = Tensor::zeros([1], (kind, Device::Cpu));
     fused::without_fastest(sets, || fused::is_available(&like, &[]))
 }
 
-/// Weights that bf16 holds exactly, with biases and gains that are neither zeros
-/// nor ones; f64.
+/// Returns weights that bf16 represents exactly, with biases and gains that are neither zeros nor
+/// ones; f64.
 fn weights(model: &Chessformer) -> Tensor {
     tch::manual_seed(3);
     let flat = model.initial_weights();
@@ -179,7 +178,7 @@ fn fused_blocks_have_the_outputs_and_gradients_of_composed_ones() {
         let model = case.model();
         let flat = weights(&model);
         let (expected_outputs, expected) = gradient(&model, &flat, &rows, Kind::Double);
-        // A gradient that nearly vanishes is as exact as the others.
+        // The floor keeps the tolerance of nearly vanishing gradients comparable.
         let least = expected.norm().double_value(&[]) * 0.01;
         let expected = Weights::from_flat(&expected, model.parameters());
         for (kind, tolerance) in tolerances {
@@ -217,12 +216,11 @@ fn network(case: &Case) -> Network {
     Network::new(Box::new(model), &flat, about(case))
 }
 
-/// The outputs of a network that is played in these dtype, and whether it multiplies
-/// in int8.
+/// Returns the outputs of a network that plays in this dtype, and whether it multiplies in int8.
 fn played(network: &Network, dtype: impl Into<ComputeType>, rows: &Tensor) -> (Vec<Tensor>, bool) {
     let frozen = network.freeze(dtype).unwrap();
     let outputs = frozen.forward(rows).unwrap();
-    // What was kept of the first call serves the second.
+    // The second call reuses values cached by the first.
     assert_eq!(frozen.forward(rows).unwrap(), outputs);
     (outputs, frozen.multiplies_in_int8())
 }
@@ -235,7 +233,7 @@ fn frozen_networks_are_as_exact_with_fused_blocks_as_without() {
         let evaluate =
             |kind: Kind, sets| fused::without_fastest(sets, || played(&network, kind, &rows).0);
         let exact = evaluate(Kind::Float, ALL_SETS);
-        // In f32 products are libtorch's.
+        // In f32, libtorch computes the products.
         assert_eq!(evaluate(Kind::Float, 0), exact, "{}", case.name);
         let off = |outputs: &[Tensor]| {
             let pairs = outputs.iter().zip(&exact);
@@ -257,8 +255,8 @@ fn frozen_networks_are_as_exact_with_fused_blocks_as_without() {
     }
 }
 
-/// Layers in int8 come as near as eight bits allow, seven without VNNI, by every instruction
-/// set's kernels; networks whose widths they do not take are computed as without them.
+/// Int8 layers stay within the error of eight bits, seven without VNNI, on every instruction
+/// set's kernels; networks with unsupported widths fall back to the ordinary path.
 #[test]
 fn frozen_networks_come_near_in_int8() {
     let rows = rows(40);
@@ -292,8 +290,8 @@ fn frozen_networks_come_near_in_int8() {
     }
 }
 
-/// Sums do not overflow where all weights and tokens are as large as integers get, and
-/// what is no number does not become one.
+/// Sums do not overflow when all weights and tokens are as large as integers allow, and NaN does
+/// not become a number.
 #[test]
 fn layers_in_int8_are_right_at_their_extremes() {
     let ramp = Tensor::linspace(-1, 1, 64, (Kind::Float, Device::Cpu));

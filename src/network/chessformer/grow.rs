@@ -1,25 +1,22 @@
-//! Starting a network from what another, perhaps smaller one has learned.
+//! Starts a network from a trained network that may be smaller.
 //!
-//! Of an equal architecture everything is taken over. A larger network begins as
-//! the same function wherever that can be had, with new parts that change
-//! nothing yet but can learn (in the spirit of Net2Net, Chen et al. 2016):
+//! With an equal architecture everything is copied. A larger network starts as the same function
+//! wherever possible, with new parts that initially change nothing but can learn (in the spirit
+//! of Net2Net, Chen et al. 2016):
 //!
-//! - **Layers** are added behind those they copy, with their outputs at zero. In
-//!   a post-LN encoder such a layer is two norms, and a norm of what is already
-//!   normalised does nothing: the gain of the norm beneath moves to the last
-//!   norm of the new layers. The outputs of old layers are scaled for DeepNorm's
-//!   gain, which depends on the depth. This is exact.
-//! - **Width**, with root-mean-square norms: new features of the tokens begin at
-//!   zero, as does what would write into them, while what reads them begins at
-//!   random. Gains shrink by the root of the widths' ratio, since the mean square
-//!   is over more features. This is exact. Layer norms also centre: with them the
-//!   features are copied, which is exact if the width is a multiple of the old one.
-//!   Networks of other widths begin near the old one only.
-//! - **Attacks** and **ratings** that the old network was not told of have no say at
-//!   first.
-//! - **Heads** and hidden units are added with no way out. GAB normalises over
-//!   all its heads together: it is exact where their number, its summary's width
-//!   and its generator's width are multiples of the old ones, else near.
+//! - **Layers** are added behind those they copy, with zero outputs. In a post-LN encoder such a
+//!   layer is two norms, and a norm of normalised input does nothing: the gain of the norm
+//!   beneath moves to the last norm of the new layers. The outputs of old layers are scaled for
+//!   DeepNorm's gain, which depends on the depth. This is exact.
+//! - **Width**, with root-mean-square norms: new token features start at zero, as do the weights
+//!   that write them, while the weights that read them start random. Gains shrink by the root of
+//!   the widths' ratio, since the mean square is over more features. This is exact. Layer norms
+//!   also centre: with them the features are copied, which is exact if the width is a multiple of
+//!   the old one. Other widths start only near the old network.
+//! - **Attacks** and **ratings** that the old network did not read have zero weight at first.
+//! - **Heads** and hidden units are added with zero output weights. GAB normalises over all its
+//!   heads together: it is exact if their number, its summary's width and its generator's width
+//!   are multiples of the old ones, otherwise approximate.
 
 mod fit;
 mod tokens;
@@ -34,12 +31,12 @@ pub use fit::GrowError;
 /// Substrings of the names of parameters that weigh attacks or ratings.
 const TOLD: [&str; 2] = [".attacks", ".ratings."];
 
-/// Weights for a network of architecture `to`, f32 end to end on the CPU, that
-/// begin where a network of architecture `from` with the tensors `named` stands.
-/// Its `parameters` have `fresh` values where they are new.
+/// Returns weights for a network of architecture `to`, concatenated f32 on the CPU, that start
+/// from a network of architecture `from` with the tensors `named`. New `parameters` take their
+/// `fresh` values.
 ///
 /// # Errors
-/// [`GrowError`] if the one does not contain the other.
+/// [`GrowError`] if `to` does not contain `from`.
 pub fn grow(
     from: &ModelConfig,
     named: &[(String, Tensor)],
@@ -60,7 +57,7 @@ pub fn grow(
                 Some((name, old)) => fit::fit(name, &old.to_kind(Kind::Float), fresh, from, to)?,
                 // Inputs that the other network lacks start with zero weights.
                 None if TOLD.iter().any(|part| parameter.name.contains(part)) => fresh.zeros_like(),
-                // A head that the other network has not.
+                // A head that the other network lacks.
                 None => fresh.copy(),
             };
             Ok(depth.adapt(parameter, role, fitted).reshape([-1]))
@@ -94,7 +91,7 @@ fn check(from: &ModelConfig, to: &ModelConfig) -> Result<(), GrowError> {
     Ok(())
 }
 
-/// Numbers of layers, before and after.
+/// The number of layers before and after.
 #[derive(Clone, Copy, Debug)]
 struct Depth {
     from: i64,
@@ -109,12 +106,12 @@ struct Role {
 }
 
 impl Depth {
-    /// The old layer that a new one comes from.
+    /// Returns the old layer that a new one comes from.
     fn origin(self, layer: i64) -> i64 {
         layer * self.from / self.to
     }
 
-    /// A parameter's name in the old network, and the role of its layer, if any.
+    /// Returns a parameter's name in the old network, and the role of its layer, if any.
     fn source(self, name: &str) -> (String, Option<Role>) {
         let parts = name
             .strip_prefix("encoder.")
@@ -131,7 +128,7 @@ impl Depth {
         (format!("encoder.{origin}.{rest}"), Some(role))
     }
 
-    /// Makes an added layer do nothing, and old ones what they did.
+    /// Makes an added layer the identity, and preserves the function of old ones.
     fn adapt(self, parameter: &Parameter, role: Option<Role>, tensor: Tensor) -> Tensor {
         let name = parameter.name.as_str();
         let is_output = name.contains("attention.output.") || name.contains("feed_forward.narrow.");
@@ -146,7 +143,7 @@ impl Depth {
         };
         match role {
             Some(role) if is_output && role.is_added => tensor.zeros_like(),
-            // The last norm of a group has the old layer's gain.
+            // The last norm of a group takes the old layer's gain.
             Some(role) if is_norm && (role.is_added || is_last_norm) => {
                 if is_last_norm && role.is_last {
                     tensor

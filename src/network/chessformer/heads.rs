@@ -9,20 +9,20 @@ use crate::torch::fused::{self, Block as _};
 use shakmaty::Role;
 use tch::{Kind, Tensor};
 
-/// Pieces a pawn can become besides the knight, which has no suffix.
+/// Promotions other than to a knight, which has no suffix.
 const PROMOTIONS: [Role; 3] = [Role::Queen, Role::Rook, Role::Bishop];
 
-/// Features of each square that the moves-left head reads.
+/// Features per square that the moves-left head reads.
 pub(crate) const MOVES_LEFT_FEATURES: i64 = 8;
 
 /// Plies per unit of the moves-left head's last layer.
 pub(crate) const MOVES_LEFT_SCALE: f64 = 20.0;
 
-/// The least slope of the moves-left head's softplus for the gradient: its own
-/// vanishes far below zero, from where no training would bring it back.
+/// The minimum gradient of the moves-left head's softplus: its own vanishes far below zero, where
+/// training could not recover.
 const MOVES_LEFT_LEAK: f64 = 0.05;
 
-/// The index of each of the 1858 policy entries among the 64 · 64 logits of pairs of squares
+/// Returns the index of each of the 1858 policy entries among the 64 · 64 logits of square pairs
 /// followed by the 8 · 8 · 3 of promotions.
 pub(crate) fn policy_gather() -> Vec<i64> {
     (0..POLICY_SIZE)
@@ -38,7 +38,7 @@ pub(crate) fn policy_gather() -> Vec<i64> {
         .collect()
 }
 
-/// Attention from the square a piece leaves to the square it reaches.
+/// Attention from a move's origin square to its destination square.
 #[derive(Debug)]
 pub(in crate::network) struct PolicyHead {
     width: i64,
@@ -73,7 +73,7 @@ impl PolicyHead {
         })
     }
 
-    /// Logits f32 [B, 1858] from policy embeddings [B, 64, width]; `gather` is
+    /// Returns logits f32 [B, 1858] from policy embeddings [B, 64, width]; `gather` is
     /// [`policy_gather`].
     pub fn forward(&self, weights: &Weights, x: &Tensor, gather: &Tensor) -> Tensor {
         let has_kernels = x.requires_grad() || weights.are_packed();
@@ -103,7 +103,7 @@ impl PolicyHead {
     }
 }
 
-/// One vector for the whole board, made for one head.
+/// A vector that summarises the board for one head.
 #[derive(Debug)]
 struct Summary {
     squares: Linear,
@@ -120,7 +120,7 @@ impl Summary {
         }
     }
 
-    /// [B, hidden] from mish of the squares' features, [B, 64, features].
+    /// Returns [B, hidden] from mish of the squares' features, [B, 64, features].
     fn forward(&self, weights: &Weights, squares: &Tensor) -> Tensor {
         let squares = squares.flatten(1, 2);
         self.hidden.forward(weights, &squares).mish()
@@ -147,19 +147,19 @@ impl ResultHead {
         })
     }
 
-    /// The layer of the squares' features; the head reads mish of them.
+    /// Returns the layer of the squares' features; the head reads mish of them.
     pub fn squares(&self) -> &Linear {
         &self.summary.squares
     }
 
-    /// Logits f32 [B, 3] from features of the squares.
+    /// Returns logits f32 [B, 3] from the squares' features.
     pub fn forward(&self, weights: &Weights, squares: &Tensor) -> Tensor {
         let summary = self.summary.forward(weights, squares);
         self.wdl.forward(weights, &summary).to_kind(Kind::Float)
     }
 }
 
-/// A reward as a scalar, as a distribution, and the scalar's error.
+/// A reward as a scalar, as a distribution, and the scalar's expected error.
 #[derive(Debug)]
 pub(super) struct RewardHead {
     summary: Summary,
@@ -180,13 +180,13 @@ impl RewardHead {
         })
     }
 
-    /// The layer of the squares' features; the head reads mish of them.
+    /// Returns the layer of the squares' features; the head reads mish of them.
     pub fn squares(&self) -> &Linear {
         &self.summary.squares
     }
 
-    /// The reward, f32 `[B]`, the squared error to expect of it, f32 `[B]`, and logits
-    /// of the bucket it falls into, f32 [B, buckets]: those that are `wanted`.
+    /// Returns the `wanted` of the reward, f32 `[B]`, its expected squared error, f32 `[B]`, and
+    /// the logits of its bucket, f32 [B, buckets].
     pub fn forward(
         &self,
         weights: &Weights,
@@ -208,7 +208,7 @@ impl RewardHead {
     }
 }
 
-/// The bucket of −1…1 into which each reward f32 `[B]` falls, i64 `[B]`.
+/// Returns the bucket of −1…1, i64 `[B]`, that contains each reward f32 `[B]`.
 pub fn bucket_of(reward: &Tensor, buckets: i64) -> Tensor {
     let scaled = (reward + 1.0) * (buckets as f64 / 2.0);
     scaled
@@ -233,12 +233,12 @@ impl MovesLeftHead {
         })
     }
 
-    /// The layer of the squares' features; the head reads mish of them.
+    /// Returns the layer of the squares' features; the head reads mish of them.
     pub fn squares(&self) -> &Linear {
         &self.summary.squares
     }
 
-    /// Plies f32 `[B]`, never negative.
+    /// Returns plies f32 `[B]`, never negative.
     pub fn forward(&self, weights: &Weights, squares: &Tensor) -> Tensor {
         let summary = self.summary.forward(weights, squares);
         let plies = self.plies.forward(weights, &summary).squeeze_dim(1);
@@ -247,7 +247,7 @@ impl MovesLeftHead {
         if !plies.requires_grad() {
             return positive * MOVES_LEFT_SCALE;
         }
-        // Nothing is added but to the gradient.
+        // Only the gradient changes.
         let leak = (&plies - plies.detach()) * MOVES_LEFT_LEAK;
         (positive + leak) * MOVES_LEFT_SCALE
     }

@@ -7,12 +7,12 @@ use crate::network::layers::{Activation, Norm};
 use crate::network::parameters::{Builder, Dense, Slot};
 use crate::network::size::Part;
 
-/// DeepNorm's gains for an encoder of N layers (Wang et al. 2022).
+/// DeepNorm's gains for an encoder with N layers (Wang et al. 2022).
 #[derive(Clone, Copy, Debug)]
 pub(in crate::network) struct Gains {
-    /// α = (2N)^¼ on the residual; here 1/α on the other branch, as Lc0 does.
+    /// α = (2N)^¼ on the residual; here 1/α on the other branch, as in Lc0.
     pub residual: f64,
-    /// β = (8N)^−¼: the scale at which what writes to the residual starts.
+    /// β = (8N)^−¼: the initial scale of weights that write to the residual.
     pub initial: f64,
 }
 
@@ -26,10 +26,10 @@ impl Gains {
     }
 }
 
-/// A norm of the body, as the configuration wants it.
+/// Builds a norm of the body, as configured.
 ///
-/// Lc0 adds 1e-3 in the bodies of networks with a global embedding, else 1e-6; so
-/// do we, to be able to run there.
+/// Lc0 adds 1e-3 in bodies with a global embedding, otherwise 1e-6; we match it so that Lc0 can
+/// run our networks.
 pub(in crate::network) fn norm(builder: &mut Builder, config: &ModelConfig) -> Norm {
     let epsilon = match config.embedding {
         EmbeddingConfig::Token => 1e-6,
@@ -39,7 +39,7 @@ pub(in crate::network) fn norm(builder: &mut Builder, config: &ModelConfig) -> N
     builder.norm("norm", config.width, is_centred, epsilon)
 }
 
-/// Attention of layer `layer`; `generator` as in [`position::build`].
+/// Builds the attention of layer `layer`; `generator` as in [`position::build`].
 pub(in crate::network) fn attention(
     builder: &mut Builder,
     config: &ModelConfig,
@@ -49,8 +49,8 @@ pub(in crate::network) fn attention(
 ) -> Attention {
     let width = config.width;
     let square = Dense::per_token(width, width);
-    // Xavier's deviation is meant for each projection by itself: the joint
-    // matrix is taller, so its deviation is raised to that of a square one.
+    // Xavier's deviation is meant for each projection alone: the joint matrix is taller, so its
+    // deviation is raised to that of a square one.
     let joint = Dense::per_token(width, 2 * width).with_gain((3.0f64 / 2.0).sqrt());
     let value = square.without_bias().with_gain(gains.initial);
     builder.count_macs(2 * 64 * 64 * width);
@@ -68,7 +68,7 @@ pub(in crate::network) fn attention(
     }
 }
 
-/// A feed-forward block of this width.
+/// Builds a feed-forward block of this width.
 pub(in crate::network) fn feed_forward(
     builder: &mut Builder,
     config: &ModelConfig,
@@ -102,7 +102,7 @@ mod tests {
         initial: 1.0,
     };
 
-    /// Equations 6 and 7, one number at a time.
+    /// Computes equations 6 and 7, one number at a time.
     fn by_hand(parameter: impl Fn(&str) -> Vec<f64>, x: &[f64]) -> Vec<f64> {
         let (query_key, value) = (parameter("query_key.weight"), parameter("value.weight"));
         let [q, k, v] = ["query", "key", "value"].map(|t| parameter(&format!("position.{t}")));
@@ -111,7 +111,7 @@ mod tests {
                 .map(|c| weight[row * WIDTH + c] * x[square * WIDTH + c])
                 .sum()
         };
-        // The displacement from j to i: fifteen ranks of fifteen files.
+        // The displacement from j to i: 15 ranks of 15 files.
         let pair = |i: usize, j: usize| ((i / 8 + 7 - j / 8) * 15 + i % 8 + 7 - j % 8) * WIDTH;
         let mut seen = vec![0.0; 64 * WIDTH];
         for head in 0..HEADS {
@@ -160,7 +160,7 @@ mod tests {
         let (parameters, _) = builder.finish();
         tch::manual_seed(6);
         let flat = initialise(&parameters);
-        // Position vectors as large as everything else, so that none is missed.
+        // Position vectors as large as everything else, so that a missing one shows.
         let flat = &flat + flat.randn_like() * 0.5;
         let weights = Weights::from_flat(&flat, &parameters);
         let x = Tensor::randn([2, 64, WIDTH as i64], (Kind::Float, Device::Cpu));

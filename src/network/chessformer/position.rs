@@ -8,20 +8,20 @@ use crate::network::layers::Activation;
 use crate::network::parameters::{Builder, Dense, Initial, Slot};
 use crate::network::size::Part;
 
-/// Standard deviation of position vectors and biases at the start.
+/// Initial standard deviation of position vectors and biases.
 const INITIAL_DEVIATION: f64 = 0.02;
 
 /// The initial bias of a head towards squares its piece can reach: six sevenths of a rook head's
-/// attention lie on the rook's lines.
+/// attention falls on the rook's lines.
 const INITIAL_BIAS: f32 = 3.0;
 
 /// The initial share of GAB's biases that depends on the board.
 const INITIAL_DYNAMIC_SHARE: f64 = 0.2;
 
-/// Moves that heads start from: a head sees at first what stands where one kind
-/// of piece could go from (or come from, which is the same but for pawns), so
-/// that "attacked by" and "defended by" are there from the first step and need
-/// not be found out square by square. Learning is free to change it.
+/// Initial moves of heads: a head first attends to squares from which one kind of piece could
+/// move here (or to which it could, which is the same except for pawns), so that "attacked by"
+/// and "defended by" exist from the first step and need not be learned square by square. Training
+/// is free to change it.
 const MOVES: [fn(i64, i64) -> bool; 6] = [
     |files, ranks| files == 0 || ranks == 0,
     |files, ranks| files.abs() == ranks.abs(),
@@ -31,14 +31,13 @@ const MOVES: [fn(i64, i64) -> bool; 6] = [
     |files, ranks| files.abs() == 1 && ranks == -1,
 ];
 
-/// The move that a head of a layer starts from; every seventh head starts
-/// without one.
+/// Returns the initial move of a head; every seventh head starts without one.
 fn initial_move(layer: i64, head: i64, heads: i64) -> Option<usize> {
     let number = (layer * heads + head) as usize % (MOVES.len() + 1);
     (number < MOVES.len()).then_some(number)
 }
 
-/// Biases by displacement and head, [225 · h], as a layer starts.
+/// Returns the initial biases of a layer by displacement and head, [225 · h].
 fn initial_table(layer: i64, heads: i64) -> Vec<f32> {
     (0..DISPLACEMENTS)
         .flat_map(|displacement| (0..heads).map(move |head| (steps(displacement), head)))
@@ -51,8 +50,8 @@ fn initial_table(layer: i64, heads: i64) -> Vec<f32> {
         .collect()
 }
 
-/// The encoding of layer `layer`; `generator` holds the weights that all
-/// layers with GAB share.
+/// Builds the encoding of layer `layer`; `generator` holds the weights that all layers with GAB
+/// share.
 pub(super) fn build(
     builder: &mut Builder,
     config: &ModelConfig,
@@ -116,8 +115,8 @@ pub(super) fn build(
     })
 }
 
-/// The weights that generate biases, shared by all layers. The first
-/// columns start as the [`MOVES`], the others at random.
+/// Builds the weights that generate biases, shared by all layers. The first columns start as the
+/// [`MOVES`], the others random.
 pub(super) fn build_generator(builder: &mut Builder, wide: i64) -> Slot {
     let deviation = (2.0 / (wide + 64 * 64) as f64).sqrt();
     let mut values = vec![0.0; (64 * 64 * wide) as usize];
@@ -133,8 +132,8 @@ pub(super) fn build_generator(builder: &mut Builder, wide: i64) -> Slot {
     builder.add_matrix("gab_generator.weight", &[64 * 64, wide], initial, true)
 }
 
-/// The initial queries of a layer's heads to the generator, the same on every board: each asks for
-/// one kind of move.
+/// Returns the initial queries of a layer's heads to the generator, the same on every board: each
+/// selects one kind of move.
 fn initial_heads(layer: i64, heads: i64, wide: i64) -> Vec<f32> {
     let mut values = vec![0.0; (heads * wide) as usize];
     for head in 0..heads {
@@ -179,7 +178,7 @@ mod tests {
                 .map(|head| numbers.contains(&head))
                 .collect::<Vec<_>>()
         };
-        // The eighth head begins again with the rook.
+        // The eighth head starts over with the rook.
         assert_eq!(reached(a8), heads(&[0, 7]));
         assert_eq!(reached(b3), heads(&[2]));
         assert_eq!(reached(c3), heads(&[1]));

@@ -1,19 +1,18 @@
 //! The players' ratings as soft embeddings, as in Maia-3.
 //!
-//! Each of the two players has a learned vector for a weak and one for a strong
-//! player. A rating blends them linearly: a rating in between is understood from
-//! the games of players below and above it. Maia-3 concatenates the blended vectors
-//! to the features of every square before the projection; adding vectors of the
-//! token's width to the projection is the same function.
+//! Each of the two players has a learned vector for a weak and one for a strong player. A rating
+//! interpolates between them linearly: a rating in between generalises from games of players
+//! below and above it. Maia-3 concatenates the interpolated vectors to the features of every
+//! square before the projection; adding vectors of the token's width to the projection is the
+//! same function.
 //!
-//! Maia-3 has no word for an unknown rating. Here each player has a third vector
-//! for it, so that games without ratings and variations can be learned too.
+//! Maia-3 has no vector for an unknown rating. Here each player has a third vector for it, so
+//! that games without ratings and variations can be trained on too.
 
 use crate::network::parameters::{Builder, Initial, Slot, Weights};
 use tch::Tensor;
 
-/// The rating of the strong vector; 0 is that of the weak one. Ratings above it are
-/// clamped.
+/// The rating of the strong vector; the weak vector's is 0. Higher ratings are clamped.
 const STRONGEST: i64 = 5000;
 
 /// The embedding of both players' ratings.
@@ -32,8 +31,8 @@ struct PlayerEmbedding {
 }
 
 impl RatingEmbedding {
-    /// Vectors that start at zero: a network that is grown by them computes at
-    /// first what it computed before.
+    /// Builds vectors that start at zero, so that a network grown by them starts as the same
+    /// function.
     pub fn build(builder: &mut Builder, width: i64) -> RatingEmbedding {
         builder.scope("ratings", |builder| RatingEmbedding {
             players: ["mover", "opponent"].map(|player| {
@@ -59,7 +58,7 @@ impl RatingEmbedding {
         (mover + opponent).unsqueeze(1)
     }
 
-    /// The vector added to every token for unknown ratings, `[width]`.
+    /// Returns the vector added to every token for unknown ratings, `[width]`.
     pub fn unknown(&self, weights: &Weights) -> Tensor {
         let [mover, opponent] = &self.players;
         &weights[mover.unknown] + &weights[opponent.unknown]
@@ -67,7 +66,7 @@ impl RatingEmbedding {
 }
 
 impl PlayerEmbedding {
-    /// The vectors [B, width] of ratings [B, 1], of which 0 is unknown.
+    /// Returns the vectors [B, width] of ratings [B, 1]; a rating of 0 is unknown.
     fn forward(&self, weights: &Weights, rating: &Tensor) -> Tensor {
         let weak = &weights[self.weak];
         // bf16 rounds ratings to multiples of 8 up to 2048, and of 16 above.
@@ -86,8 +85,8 @@ mod tests {
     const STRONG: f64 = 4.0;
     const UNKNOWN: f64 = 7.0;
 
-    /// The vector that both ratings add to a token of width 1. The opponent's vectors are a
-    /// hundred times the mover's.
+    /// Returns the vector that both ratings add to a token of width 1. The opponent's vectors are
+    /// 100 times the mover's.
     fn embed(ratings: &[[i64; 2]]) -> Vec<f64> {
         let mut builder = Builder::default();
         let embedding = RatingEmbedding::build(&mut builder, 1);

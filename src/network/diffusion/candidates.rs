@@ -1,11 +1,11 @@
-//! Candidates: first moves are told, and what they lead to is predicted.
+//! Candidate search: first moves are given, and their consequences are predicted.
 //!
-//! The first evaluation knows nothing of the future; it gives a policy and a value. Each of
-//! the others tells one of the likeliest legal moves to a copy of the position, of whose
-//! future nothing else is known. All boards of it then say what the move is worth: the
-//! present, in which it is played, and those to come, each for its mover. Their mean is the
-//! value of the move. Policies are improved by these values as in Gumbel MuZero (Danihelka
-//! et al. 2022): to a candidate's logit comes what its value is above that of the position.
+//! The first evaluation has a fully masked future; it returns a policy and a value. Each further
+//! one gives one of the likeliest legal moves to a copy of the position, with the rest of its
+//! future masked. All boards of the copy then estimate the move's value: the present, in which it
+//! is played, and the future ones, each for its mover. Their mean is the value of the move. These
+//! values improve the policy as in Gumbel MuZero (Danihelka et al. 2022): a candidate's logit
+//! increases with its value's lead over the position's.
 //!
 //! So a network looks ahead knowing no rules but the legal moves.
 
@@ -20,7 +20,7 @@ use crate::torch::floats;
 use shakmaty::Position;
 use tch::{Device, Kind, Tensor};
 
-/// A first move of the position of this number.
+/// A first move of the position with this index.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     position: usize,
@@ -28,7 +28,7 @@ struct Candidate {
 }
 
 impl Diffusion {
-    /// As [`Diffusion::decode`]: an evaluation of which nothing is known, and one for each
+    /// Decodes like [`Diffusion::decode`]: one evaluation with a fully masked future, and one per
     /// candidate.
     pub(super) fn weigh(
         &self,
@@ -75,8 +75,8 @@ fn on(numbers: &[i64], device: Device) -> Tensor {
     Tensor::from_slice(numbers).to_device(device)
 }
 
-/// Returns the likeliest legal moves of positions, by their rows i64 [B, words], up to a limit for
-/// each. A row that describes no position has none.
+/// Returns the likeliest legal moves of positions, by their rows i64 [B, words], up to a limit
+/// for each. A row that does not describe a position has none.
 fn candidates(rows: &Tensor, logits: &[f32], count: usize) -> Vec<Candidate> {
     let width = rows.size()[1] as usize;
     let words = rows.to_device(Device::Cpu).reshape([-1]);
@@ -100,14 +100,14 @@ fn candidates(rows: &Tensor, logits: &[f32], count: usize) -> Vec<Candidate> {
     found
 }
 
-/// The value W − L in −1…1 of each position, f32 `[B]`.
+/// Returns the value W − L in −1…1 of each position, f32 `[B]`.
 fn value(outputs: &Outputs) -> Tensor {
     let q = outputs.get(Output::Q).expect("a grid has a value");
     q.to_kind(Kind::Float).reshape([-1])
 }
 
-/// The mean over all boards of the value for the present's mover, f32 `[B]`, by that of the
-/// present and those f32 [B, H] of the future boards for their movers.
+/// Returns the mean over all boards of the value for the present's mover, f32 `[B]`, from the
+/// present's outputs and the values f32 [B, H] of future boards for their movers.
 fn mean_value(present: &Outputs, later: Option<&Tensor>) -> Tensor {
     let present = value(present).unsqueeze(1);
     let Some(later) = later else {
@@ -117,7 +117,7 @@ fn mean_value(present: &Outputs, later: Option<&Tensor>) -> Tensor {
     Tensor::cat(&[present, later], 1).mean_dim([1i64].as_slice(), false, Kind::Float)
 }
 
-/// By position: the number of the candidate to play.
+/// Returns, by position, the index of the candidate to play.
 fn best(candidates: &[Candidate], gains: &[f32], logits: &[f32]) -> Vec<(usize, usize)> {
     let score = |number: usize| {
         let Candidate { position, played } = candidates[number];
@@ -137,7 +137,7 @@ fn best(candidates: &[Candidate], gains: &[f32], logits: &[f32]) -> Vec<(usize, 
     best
 }
 
-/// Adds to the policy's logits what candidates gain.
+/// Adds the candidates' gains to the policy logits.
 fn improve(outputs: &mut Outputs, candidates: &[Candidate], gains: &[f32]) {
     let policy = outputs.policy();
     let place = |it: &Candidate| it.position * POLICY_SIZE + usize::from(it.played);
@@ -151,7 +151,7 @@ fn improve(outputs: &mut Outputs, candidates: &[Candidate], gains: &[f32]) {
     outputs.set(Output::Policy, improved);
 }
 
-/// Takes the values of positions from those of their best candidates.
+/// Replaces the values of positions with those of their best candidates.
 fn take_values(outputs: &mut Outputs, found: &Outputs, best: &[(usize, usize)]) {
     let positions: Vec<i64> = best.iter().map(|it| it.0 as i64).collect();
     let numbers: Vec<i64> = best.iter().map(|it| it.1 as i64).collect();

@@ -1,17 +1,17 @@
-//! The sizes of a denoiser of futures.
+//! The sizes of a future denoiser.
 
 use crate::network::chessformer::{ConfigError, ModelConfig};
 use crate::network::removed::only_left;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// Most plies that a network looks ahead.
+/// Maximum number of plies that a network looks ahead.
 pub const LONGEST_HORIZON: i64 = 7;
 
-/// The sizes of a denoiser of futures.
+/// The sizes of a future denoiser.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DiffusionConfig {
-    /// Plies that it looks ahead, up to [`LONGEST_HORIZON`]. With 0 it is its trunk.
+    /// Plies that it looks ahead, up to [`LONGEST_HORIZON`]. With 0 only the trunk remains.
     #[serde(default = "default_horizon")]
     pub horizon: i64,
     /// The weight in training of a square that changes, relative to one that stays the same, at
@@ -22,15 +22,15 @@ pub struct DiffusionConfig {
     /// consequences after the first evaluation.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub weighs: bool,
-    /// The Chessformer that every board goes through.
+    /// The Chessformer that every board passes through.
     pub trunk: ModelConfig,
-    /// `grid`: earlier versions knew `sequence` too.
+    /// `grid`: earlier versions also had `sequence`.
     #[serde(default, skip_serializing, deserialize_with = "kind")]
     pub(super) kind: (),
-    /// `absorbing`: earlier versions knew `uniform` too.
+    /// `absorbing`: earlier versions also had `uniform`.
     #[serde(default, skip_serializing, deserialize_with = "noise")]
     pub(super) noise: (),
-    /// `states+moves`: earlier versions knew `states` and `moves` too.
+    /// `states+moves`: earlier versions also had `states` and `moves`.
     #[serde(default, skip_serializing, deserialize_with = "futures")]
     pub(super) futures: (),
 }
@@ -55,13 +55,13 @@ fn futures<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
     only_left(deserializer, "futures", "states+moves".to_owned())
 }
 
-/// Why sizes make no denoiser.
+/// Why a denoiser cannot have these sizes.
 #[derive(Debug, thiserror::Error)]
 pub enum DiffusionConfigError {
-    /// It would look too far ahead.
+    /// The horizon is out of range.
     #[error("its horizon is {0}, but must be in 0…{LONGEST_HORIZON}")]
     Horizon(i64),
-    /// A weight is no weight.
+    /// The weight of changed squares is out of range.
     #[error("its weight of changed squares, `changed`, is {0}, but must be at least 1")]
     Changed(i64),
     /// The sizes of the trunk do not fit each other.
@@ -70,7 +70,7 @@ pub enum DiffusionConfigError {
 }
 
 impl DiffusionConfig {
-    /// Checks what the trunk does not check.
+    /// Checks the sizes outside the trunk.
     pub(super) fn check(&self) -> Result<(), DiffusionConfigError> {
         if !(0..=LONGEST_HORIZON).contains(&self.horizon) {
             return Err(DiffusionConfigError::Horizon(self.horizon));

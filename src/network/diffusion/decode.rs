@@ -1,9 +1,10 @@
-//! Decoding: futures are revealed step by step, and the present is read off them last.
+//! Decoding: futures are revealed step by step, and the present is evaluated last.
 //!
-//! A step evaluates the known part. Then it reveals all squares and moves that the network is sure
-//! of, and an equal share of the others: those with the largest margin between the two likeliest
+//! A step evaluates the known part. Then it reveals all squares and moves with a lead above 0.9,
+//! and an equal share of the others: those with the largest margin between the two likeliest
 //! classes (Kim et al. 2025). So the last step knows a whole future; the move to play is masked
-//! until then. A network that weighs [candidates](super::candidates) gets first moves instead.
+//! until then. A network that weighs [candidates](super::candidates) receives first moves
+//! instead.
 
 use super::futures::{self, Futures, marks_of};
 use super::{DenoisedFuture, Diffusion};
@@ -13,7 +14,7 @@ use crate::network::outputs::{OutputSet, Outputs};
 use crate::network::parameters::Weights;
 use tch::{Device, Kind, Tensor};
 
-/// Lead of the likeliest class from which on a variable is revealed at once.
+/// Lead of the likeliest class above which a variable is revealed immediately.
 const SURE: f32 = 0.9;
 
 /// A partly revealed future of a position.
@@ -21,18 +22,18 @@ const SURE: f32 = 0.9;
 pub struct Revealed {
     /// By ply: the board, as its mover sees it.
     pub boards: Vec<RevealedBoard>,
-    /// The moves behind the first.
+    /// The moves after the first.
     pub moves: Vec<RevealedMove>,
 }
 
-/// A future board of which some squares are known.
+/// A future board, partly revealed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RevealedBoard {
-    /// The likeliest class of each square; of known ones what was revealed.
+    /// The likeliest class of each square, or the revealed class if it is known.
     pub squares: Squares,
-    /// Squares that are not known.
+    /// Unknown squares.
     pub unknown: u64,
-    /// The probability of each square's class by the network.
+    /// The network's probability of each square's class.
     pub probabilities: [f32; 64],
 }
 
@@ -41,7 +42,7 @@ pub struct RevealedBoard {
 pub struct RevealedMove {
     /// The likeliest policy index, or what was revealed.
     pub played: u16,
-    /// Its probability by the network.
+    /// The network's probability of this move.
     pub probability: f32,
     /// Whether it is known.
     pub is_known: bool,
@@ -65,7 +66,7 @@ impl Revealed {
         }
     }
 
-    /// Share of the squares that is not known.
+    /// Returns the share of unknown squares.
     fn unknown_share(&self) -> f32 {
         let unknown: u32 = self.boards.iter().map(|it| it.unknown.count_ones()).sum();
         unknown as f32 / (64 * self.boards.len().max(1)) as f32
@@ -98,7 +99,7 @@ struct Reading {
 #[derive(Default)]
 struct Likeliest {
     classes: Vec<i64>,
-    /// Two each.
+    /// Two per variable.
     probabilities: Vec<f32>,
 }
 
@@ -112,33 +113,33 @@ impl Likeliest {
         }
     }
 
-    /// The likeliest class of a variable, its probability, and by how much it leads.
+    /// Returns the likeliest class of a variable, its probability, and its lead.
     fn read(&self, place: usize) -> (usize, f32, f32) {
         let [first, second] = [0, 1].map(|rank| self.probabilities[2 * place + rank]);
         (self.classes[place] as usize, first, first - second)
     }
 }
 
-/// The futures of B positions on the way.
+/// The partly decoded futures of B positions.
 pub(super) struct Unfolding<'a> {
     network: &'a Diffusion,
-    /// Steps that have been taken, and that are to come.
+    /// Steps done, and total steps.
     taken: usize,
     pub left: usize,
     pub states: Vec<Revealed>,
-    /// The given first move of each position; empty if there are none.
+    /// The given first move of each position; empty without given moves.
     told: &'a [Option<u16>],
-    /// The values of the future boards by the latest evaluation: see [`DenoisedFuture::q`].
+    /// The values of the future boards from the latest evaluation: see [`DenoisedFuture::q`].
     pub q: Option<Tensor>,
     presents: Vec<Squares>,
-    /// Of the squares' logits; nothing with a horizon of 0.
+    /// The correction of the squares' logits; `None` with a horizon of 0.
     calibration: Option<Tensor>,
     device: Device,
 }
 
 impl Diffusion {
-    /// The `wanted` outputs of positions, by their rows i64 [B, 104 + scalars], and what is
-    /// predicted of each. `seen` is shown what is known after each step, counted from 1.
+    /// Returns the `wanted` outputs of positions, by their rows i64 [B, 104 + scalars], and the
+    /// predicted future of each. `seen` receives the known part after each step, counted from 1.
     pub fn decode(
         &self,
         weights: &Weights,
@@ -174,7 +175,7 @@ impl Diffusion {
 }
 
 impl<'a> Unfolding<'a> {
-    /// Nothing is known yet.
+    /// Starts with fully masked futures.
     pub fn new(
         network: &'a Diffusion,
         rows: &Tensor,
@@ -204,7 +205,7 @@ impl<'a> Unfolding<'a> {
         }
     }
 
-    /// Evaluates what is known, and reveals more. The wanted outputs of the present.
+    /// Evaluates the known part, reveals more, and returns the wanted outputs of the present.
     pub fn step(&mut self, weights: &Weights, rows: &Tensor, wanted: OutputSet) -> Outputs {
         let imagined =
             self.network
@@ -251,7 +252,7 @@ impl<'a> Unfolding<'a> {
         }
     }
 
-    /// Reveals what is to be known after a step, by what it found.
+    /// Reveals the variables due after a step, from its predictions.
     fn reveal(&mut self, found: Option<&DenoisedFuture>) {
         let (Some(found), Some(calibration)) = (found, &self.calibration) else {
             return;
@@ -301,7 +302,7 @@ impl<'a> Unfolding<'a> {
     }
 }
 
-/// The present boards of rows.
+/// Returns the present boards of rows.
 fn presents(rows: &Tensor) -> Vec<Squares> {
     let words = rows.narrow(1, 0, futures::PIECES).to_device(Device::Cpu);
     let words: Vec<i64> = Vec::try_from(words.reshape([-1])).expect("a vector of words");

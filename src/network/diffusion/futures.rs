@@ -5,12 +5,12 @@ use crate::network::bitboards;
 use crate::network::blocks::{MOVE_MARKS, move_marks};
 use tch::{Device, Kind, Tensor};
 
-/// Planes of the pieces of a board.
+/// Piece planes of a board.
 pub(super) const PIECES: i64 = 12;
-/// Bitboards that say what is known of a board besides its pieces: the squares that are
-/// masked, then the marks of the move that is played from it.
+/// Bitboards about a board other than its pieces: the masked squares, then the marks of the move
+/// played from it.
 pub(super) const MARKS: i64 = 1 + MOVE_MARKS as i64;
-/// Castling rights of a row, the side to move and the plies of the 50-move rule.
+/// Scalars of a row: castling rights, the side to move and the plies of the 50-move rule.
 const SCALARS: i64 = 6;
 /// Castling rights of a row.
 const RIGHTS: i64 = 4;
@@ -19,17 +19,17 @@ const RIGHTS: i64 = 4;
 /// ply, each from its own mover's side.
 #[derive(Debug)]
 pub struct Futures {
-    /// Bitboards i64 [B, H, 12] of the pieces on the future boards: ours, theirs. On
-    /// squares that are masked, those of the present.
+    /// Bitboards i64 [B, H, 12] of the pieces on the future boards: ours, theirs. Masked squares
+    /// show the present.
     pub pieces: Tensor,
     /// Bitboards i64 [B, T, 6]: see [`marks_of`].
     pub marks: Tensor,
-    /// Share of what is unknown, f32 `[B]`.
+    /// Share of unknown variables, f32 `[B]`.
     pub noise: Tensor,
 }
 
-/// Known facts about a board besides its pieces: the masked squares as a bitboard, then the policy
-/// index of the move played from it, if known.
+/// Returns the marks of a board: the masked squares as a bitboard, then the policy index of the
+/// move played from it, if known.
 #[must_use]
 pub fn marks_of(masked: u64, played: Option<u16>) -> [u64; MARKS as usize] {
     let mut marks = [masked; MARKS as usize];
@@ -37,7 +37,7 @@ pub fn marks_of(masked: u64, played: Option<u16>) -> [u64; MARKS as usize] {
     marks
 }
 
-/// The tensors from which rows of future boards are made; no parameters.
+/// The tensors from which rows of future boards are made; not parameters.
 #[derive(Debug)]
 pub(super) struct Constants {
     /// u8 0…7.
@@ -59,7 +59,7 @@ impl Constants {
         }
     }
 
-    /// Futures of which nothing is known, of positions by their rows.
+    /// Returns fully masked futures of positions by their rows.
     pub fn unknown(&self, rows: &Tensor, horizon: i64) -> Futures {
         let present = rows.narrow(1, 0, PIECES);
         let turned = bitboards::reversed(&present, &self.shifts).index_select(1, &self.other_side);
@@ -80,7 +80,8 @@ impl Constants {
         }
     }
 
-    /// The classes of the present squares as each ply's mover sees them, i64 [B, plies, 64].
+    /// Returns the classes of the present squares as each ply's mover sees them, i64 [B, plies,
+    /// 64].
     pub fn present_classes(&self, rows: &Tensor, plies: i64) -> Tensor {
         let present = rows.narrow(1, 0, PIECES);
         let turned = bitboards::reversed(&present, &self.shifts).index_select(1, &self.other_side);
@@ -94,7 +95,7 @@ impl Constants {
         Tensor::stack(&boards.collect::<Vec<_>>(), 1)
     }
 
-    /// Marks and noise where nothing is known, of B positions; `words` is i64 [B, 1].
+    /// Returns the marks and noise of fully masked futures of B positions; `words` is i64 [B, 1].
     pub fn unknown_marks(&self, words: &Tensor, horizon: i64) -> (Tensor, Tensor) {
         let none = words.zeros_like();
         let masked = &none - 1;
@@ -112,8 +113,8 @@ impl Constants {
         (marks, none.squeeze_dim(1).to_kind(Kind::Float) + 1.0)
     }
 
-    /// The same marks of squares, [B, T, 64, 6] in the type of positions as planes
-    /// [B, 112, 8, 8]; no bitboards are looked at, which ONNX cannot.
+    /// Returns the same marks per square, [B, T, 64, 6], in the dtype of positions as planes [B,
+    /// 112, 8, 8]. It uses no bitboards, which ONNX cannot read.
     pub fn unknown_squares(&self, planes: &[Tensor], horizon: i64) -> (Tensor, Tensor) {
         let none = planes[0].narrow(1, 0, 1).zeros_like();
         let none = none.flatten(2, 3).transpose(1, 2);
@@ -128,7 +129,7 @@ impl Constants {
         (marks, none.select(2, 0).select(1, 0) + 1.0)
     }
 
-    /// The tensors by name.
+    /// Returns the tensors by name.
     pub fn named(&self) -> [(&str, &Tensor); 3] {
         [
             ("board_shifts", &self.shifts),
@@ -137,8 +138,8 @@ impl Constants {
         ]
     }
 
-    /// Rows i64 [B · T, words] of all boards. Future ones are those of games that begin
-    /// there, with the present's castling rights and plies of the 50-move rule.
+    /// Returns the rows i64 [B · T, words] of all boards. Future boards have no history and keep
+    /// the present's castling rights and plies of the 50-move rule.
     pub fn rows(&self, present: &Tensor, pieces: &Tensor, words: i64) -> Tensor {
         let horizon = pieces.size()[1];
         let boards = BOARDS as i64;
@@ -157,7 +158,7 @@ impl Constants {
             _ => &scalars,
         });
         let scalars = Tensor::stack(&scalars.collect::<Vec<_>>(), 1);
-        // No repetitions are known.
+        // Repetitions are unknown.
         let board = Tensor::cat(&[pieces, &pieces.narrow(2, 0, 1).zeros_like()], 2);
         let history = Tensor::cat(&[&board; HISTORY], 2);
         let mut parts = vec![history, scalars];
@@ -170,12 +171,12 @@ impl Constants {
     }
 }
 
-/// Planes of a row's history, of the repetition marks too.
+/// Number of history planes of a row, including repetition marks.
 const HISTORY_PLANES: i64 = BOARDS as i64;
 
 impl Constants {
-    /// As [`Constants::rows`], from positions as planes f32 [B, 112, 8, 8] and optional ratings
-    /// f32 `[B]`, with unknown futures.
+    /// Returns planes like [`Constants::rows`], from positions as planes f32 [B, 112, 8, 8] and
+    /// optional ratings f32 `[B]`, with unknown futures.
     pub fn planes(&self, present: &[Tensor], horizon: i64) -> Vec<Tensor> {
         let planes = &present[0];
         let pieces = planes.narrow(1, 0, PIECES);
@@ -209,7 +210,7 @@ impl Constants {
 }
 
 impl Futures {
-    /// Those of `count` positions from `start` on.
+    /// Returns the futures of `count` positions from `start`.
     #[must_use]
     pub fn narrow(&self, start: i64, count: i64) -> Futures {
         let part = |tensor: &Tensor| tensor.narrow(0, start, count);
@@ -220,7 +221,8 @@ impl Futures {
         }
     }
 
-    /// These, but at some positions, i64 by their numbers, what others have there.
+    /// Returns these futures with those of the positions at these indices, i64, replaced by
+    /// `others`.
     #[must_use]
     pub fn with(&self, positions: &Tensor, others: &Futures) -> Futures {
         let put = |ours: &Tensor, theirs: &Tensor| ours.index_copy(0, positions, theirs);

@@ -1,14 +1,14 @@
-//! The space–time denoiser: boards go through a Chessformer, and squares attend to
-//! themselves on other boards.
+//! The space–time denoiser: boards pass through a Chessformer, and squares attend to themselves
+//! on other boards.
 //!
-//! The present and the future boards all go through the layers of one Chessformer, each as
-//! its own mover sees it, which is how that network knows boards. Before each layer a
-//! square attends to the same square of the other boards. A square that is unknown shows
-//! what stands there now, with a mark that says so. A known move marks the squares it goes
-//! from and to; an unknown one is read off its board by the Chessformer's policy head.
+//! The present and the future boards all pass through the layers of one Chessformer, each in its
+//! own mover's view, as that network was trained. Before each layer a square attends to the same
+//! square of the other boards. An unknown square shows the present's piece, with a mark. A known
+//! move marks its origin and destination squares; an unknown one is predicted from its board by
+//! the Chessformer's policy head.
 //!
-//! All that the Chessformer lacks starts as nothing: grown from it, the network begins by
-//! playing as it.
+//! All parts that the Chessformer lacks start at zero, so the grown network initially plays like
+//! it.
 
 use super::config::DiffusionConfig;
 use super::futures::{Constants, Futures, MARKS};
@@ -27,36 +27,36 @@ use tch::{Device, Kind, Tensor};
 
 /// Width of the layers' conditioning on the noise and a board's ply.
 const CONDITION: i64 = 128;
-/// Sinusoids that encode the noise level.
+/// Number of sinusoids that encode the noise level.
 const WAVES: i64 = 32;
 /// The fastest wave's angle at full noise.
 const FASTEST: f64 = 1000.0;
-/// Standard deviation of the vectors of plies at the start.
+/// Initial standard deviation of the ply vectors.
 const PLY_DEVIATION: f64 = 0.5;
 
 /// A network's outputs for positions and their futures.
 #[derive(Debug)]
 pub struct Denoised {
-    /// Of the present.
+    /// The present.
     pub present: Outputs,
-    /// Of the future; not with a horizon of 0.
+    /// The future; `None` with a horizon of 0.
     pub future: Option<DenoisedFuture>,
 }
 
 /// The predicted future of B positions.
 #[derive(Debug)]
 pub struct DenoisedFuture {
-    /// Logits of the classes of squares, f32 [B, H, 64, 13], of boards as their movers see
-    /// them; see [`Diffusion::calibration`](super::Diffusion::calibration).
+    /// Logits of the squares' classes, f32 [B, H, 64, 13], on boards as their movers see them;
+    /// see [`Diffusion::calibration`](super::Diffusion::calibration).
     pub squares: Tensor,
     /// Logits f32 [B, H − 1, 1858] of the moves played from all future boards but the last.
     pub moves: Option<Tensor>,
-    /// The values W − L in −1…1 of the future boards for their movers, f32 [B, H], read as
-    /// that of the present is, if they are wanted.
+    /// The values W − L in −1…1 of the future boards for their movers, f32 [B, H], computed like
+    /// the present's, if wanted.
     pub q: Option<Tensor>,
 }
 
-/// A Chessformer, and what it lacks for future_parts; nothing with a horizon of 0.
+/// A Chessformer and its future parts, which a horizon of 0 lacks.
 #[derive(Debug)]
 pub(super) struct Grid {
     pub trunk: Chessformer,
@@ -66,9 +66,9 @@ pub(super) struct Grid {
 /// Parts that the trunk lacks.
 #[derive(Debug)]
 struct FutureParts {
-    /// [width, 6]: what marks add to the tokens of their squares.
+    /// [width, 6]: the vectors that marks add to the tokens of their squares.
     marks: Slot,
-    /// [T, width]: what a board's ply adds to its tokens.
+    /// [T, width]: the vector that a board's ply adds to its tokens.
     ply: Slot,
     noise: Linear,
     /// [T, CONDITION]
@@ -77,7 +77,7 @@ struct FutureParts {
     time: Vec<TimeLayer>,
     /// Classes of squares.
     squares: Linear,
-    /// Speeds of the waves, f32 `[WAVES]`.
+    /// Frequencies of the waves, f32 `[WAVES]`.
     waves: Tensor,
 }
 
@@ -88,7 +88,7 @@ struct TimeLayer {
 }
 
 impl Grid {
-    /// With what collected its parameters.
+    /// Returns the grid and the builder that collected its parameters.
     pub fn build(config: &DiffusionConfig, device: Device) -> Result<(Grid, Builder), ConfigError> {
         let trunk = Chessformer::new(&config.trunk, device)?;
         let boards = 1 + config.horizon;
@@ -114,7 +114,7 @@ impl Grid {
         ))
     }
 
-    /// As [`super::Diffusion::denoise`].
+    /// Implements [`super::Diffusion::denoise`].
     pub fn denoise(
         &self,
         weights: &Weights,
@@ -164,7 +164,7 @@ impl Grid {
         Denoised { present, future }
     }
 
-    /// The wanted outputs of positions as planes whose future is unknown.
+    /// Returns the wanted outputs of positions as planes, with unknown futures.
     pub fn of_planes(
         &self,
         weights: &Weights,
@@ -186,7 +186,7 @@ impl Grid {
         self.present(weights, &x, positions, wanted)
     }
 
-    /// Tokens [B, T, 64, width] after the last layer, of all boards, with the marks
+    /// Returns the tokens [B, T, 64, width] of all boards after the last layer, with the marks
     /// [B, T, 64, 6] of their squares and noise as in [`Futures`].
     fn trunk(
         &self,
@@ -218,7 +218,7 @@ impl Grid {
         wanted: OutputSet,
     ) -> Outputs {
         let x = x.select(1, 0);
-        // Kernels with packed weights read their input as it lies in memory.
+        // Kernels with packed weights require contiguous input.
         let x = if weights.are_packed() {
             x.contiguous()
         } else {
@@ -227,7 +227,7 @@ impl Grid {
         self.trunk.read(weights, &x, positions, wanted)
     }
 
-    /// The tensors besides the parameters that it reads, but for those shared with others.
+    /// Returns the tensors that it reads other than parameters and shared constants.
     pub fn constants(&self) -> Vec<(&str, &Tensor)> {
         let mut constants = self.trunk.constants();
         let future_parts = self.future_parts.iter();
@@ -235,7 +235,7 @@ impl Grid {
         constants
     }
 
-    /// Returns whether it predicts anything.
+    /// Returns whether it predicts futures.
     pub fn predicts_futures(&self) -> bool {
         self.future_parts.is_some()
     }
@@ -278,7 +278,7 @@ impl FutureParts {
         }
     }
 
-    /// Tokens [B · T, 64, width] with what is known of their boards besides the pieces.
+    /// Adds the marks of their boards to tokens [B · T, 64, width].
     fn marked(&self, weights: &Weights, x: Tensor, marks: &Tensor) -> Tensor {
         let boards = marks.size()[1];
         let marks = marks.matmul(&weights[self.marks].transpose(0, 1));
@@ -295,7 +295,7 @@ impl FutureParts {
         (noise + plies).silu().unsqueeze(2)
     }
 
-    /// Tokens [B · T, 64, width] after squares saw the same squares of other boards.
+    /// Attends from the squares of tokens [B · T, 64, width] to the same squares of other boards.
     fn look_around(
         &self,
         weights: &Weights,

@@ -34,7 +34,7 @@ fn build(config: &DiffusionConfig) -> Diffusion {
     Diffusion::new(config, Device::Cpu).unwrap()
 }
 
-/// Fresh parameters, and such as tell everything apart.
+/// Returns fresh parameters, and random ones that distinguish all inputs.
 fn parameters(model: &Diffusion) -> [Tensor; 2] {
     tch::manual_seed(4);
     let flat = model.initial_weights();
@@ -97,7 +97,7 @@ fn it_begins_as_the_chessformer_that_it_is_grown_from() {
         let [found, expected] = [&found, &expected].map(|it| it.get(output).unwrap());
         assert!(off(found, expected) < 1e-5, "{output:?}");
     }
-    // An unknown board looks to its mover as the present: so do the replies, at first.
+    // An unknown board looks to its mover like the present, so the initial replies do too.
     let futures = model.unknown(&rows);
     let future = model
         .denoise(&grown, &rows, &futures, all(), false)
@@ -107,7 +107,7 @@ fn it_begins_as_the_chessformer_that_it_is_grown_from() {
     assert_eq!(future.moves.unwrap().size(), [7, 2, 1858]);
 }
 
-/// Of keys that are gone, files state the value that is left.
+/// Files still state the remaining value of removed keys.
 #[test]
 fn values_that_were_removed_are_named() {
     let written = serde_json::to_value(config()).unwrap();
@@ -180,13 +180,13 @@ fn unknown_boards_are_the_present_as_their_movers_see_it() {
             let board = Squares::of_planes(bytemuck::cast_slice(&words));
             let expected = if ply % 2 == 1 { turned } else { present };
             assert_eq!(board, expected, "{ply}");
-            // The whole past is this board, and nothing was repeated.
+            // The whole history is this board, without repetitions.
             assert!(words[..104].chunks(13).all(|it| it == &words[..13]));
             assert_eq!(words[12], 0);
             let black = u64::from(input.turn().is_black()) as i64;
             assert_eq!(words[108], (black + ply) % 2);
         }
-        // Castling rights are those of who has them.
+        // Castling rights swap with the side to move.
         let rights = |ply: i64| words(ply)[104..108].to_vec();
         let flip = |word: i64| word.swap_bytes();
         let (now, next) = (rights(0), rights(1));
@@ -207,8 +207,8 @@ fn everything_learns() {
     let weights = weights(&model, &flat);
     let rows = rows();
     let mut futures = model.unknown(&rows);
-    // A move is known on a1, which promotes to every piece; no future square but a1 is
-    // masked, and the last board's move is not.
+    // The move known on a1 has every promotion mark; a1 is the only masked future square, and the
+    // last board's move is not masked.
     let known = futures.marks.ones_like();
     let _ = known.narrow(1, 2, 1).narrow(2, 1, 5).zero_();
     futures.marks = known;
@@ -338,9 +338,9 @@ fn futures_are_revealed_step_by_step() {
         assert_eq!(unknown.len(), steps);
         assert_eq!(unknown[steps - 2..], [0; 2]);
         assert!(unknown.is_sorted_by(|a, b| a >= b), "{unknown:?}");
-        // What was imagined is heard by the move.
+        // The imagined future changes the move.
         assert!(off(last.policy(), plain.policy()) > 1e-5);
-        // Nobody is disturbed by others in the batch.
+        // Other positions in the batch do not change a result.
         let (alone, of_one) = model.decode(
             &weights,
             &rows.narrow(0, 4, 1),
@@ -353,7 +353,8 @@ fn futures_are_revealed_step_by_step() {
     }
 }
 
-/// The given move decides the prediction and its value, and the value decides the move played.
+/// The given move determines the prediction and its value, and the value determines the move
+/// played.
 #[test]
 fn candidates_are_weighed_by_what_they_lead_to() {
     let _guard = tch::no_grad_guard();
@@ -379,7 +380,7 @@ fn candidates_are_weighed_by_what_they_lead_to() {
     for steps in [2, 5, 40] {
         let (outputs, predicted) = decode(steps, 50);
         assert_eq!((predicted.len(), predicted[0].boards.len()), (7, 2));
-        // A value is the candidate's, not the position's.
+        // The value is the candidate's, not the position's.
         assert!(off(&q(&outputs), &q(&unaided)) > 1e-6);
         let after = logits(&outputs);
         for (row, game) in games().iter().enumerate() {
@@ -397,7 +398,7 @@ fn candidates_are_weighed_by_what_they_lead_to() {
             assert!(changed.iter().all(|it| likeliest.contains(it)));
             assert!(!changed.is_empty());
         }
-        // A value that counts twice as much moves logits twice as far.
+        // Twice the trust in values moves logits twice as far.
         let twice = logits(&decode(steps, 100).0);
         let moved =
             |after: &[f32]| -> Vec<f32> { after.iter().zip(&before).map(|(a, b)| a - b).collect() };
@@ -407,15 +408,15 @@ fn candidates_are_weighed_by_what_they_lead_to() {
                 .into_iter()
                 .all(|(two, one)| (two - 2.0 * one).abs() < 1e-3)
         );
-        // Nobody is disturbed by others in the batch.
+        // Other positions in the batch do not change a result.
         let (alone, of_one) = decode_rows(&rows.narrow(0, 4, 1), steps, 50);
         assert!(off(alone.policy(), &outputs.policy().narrow(0, 4, 1)) < 1e-4);
         assert_eq!(of_one[0].boards, predicted[4].boards);
     }
-    // Without trust futures are revealed step by step.
+    // Without trust, futures are revealed step by step.
     let (revealed, _) = decode(5, 0);
     assert!(off(&q(&revealed), &q(&decode(5, 50).0)) > 1e-6);
-    // A row that is no position has no candidates.
+    // A row that does not encode a position has no candidates.
     let padded = Tensor::cat(&[&rows, &rows.narrow(0, 0, 1).zeros_like()], 0);
     let (outputs, predicted) = decode_rows(&padded, 5, 50);
     assert_eq!((outputs.policy().size()[0], predicted.len()), (8, 8));
@@ -485,7 +486,7 @@ fn what_stays_is_likelier_than_training_has_it() {
         let found = calibration.double_value(&[0, ply - 1, square, class]);
         (found - 8f64.ln()).abs() < 1e-6
     };
-    // After 1. e4 White sees Black's pawn on e7; Black, turned, nothing.
+    // After 1. e4 White sees Black's pawn on e7; Black, flipped, sees an empty square.
     let (e1, e7, e8, king, other_king, other_pawn) = (4, 52, 60, 6, 12, 7);
     assert!(at(1, e1, king) && at(1, e8, other_king) && at(1, e7, other_pawn));
     assert!(at(2, e1, king) && at(2, e8, other_king) && at(2, e7, 0));

@@ -12,7 +12,7 @@ use tch::{Device, Kind, Tensor};
 pub(in crate::network) struct Attention {
     pub heads: i64,
     pub head_width: i64,
-    /// Scale of what the block adds to its input.
+    /// Scale of the block's output before the residual.
     pub residual_gain: f64,
     pub projection: Projection,
     pub output: Linear,
@@ -23,19 +23,19 @@ pub(in crate::network) struct Attention {
 /// The projection of tokens to queries, keys and values.
 #[derive(Debug)]
 pub(in crate::network) enum Projection {
-    /// Queries and keys by one matrix, values by another.
+    /// One matrix for queries and keys, another for values.
     QueryKey { query_key: Linear, value: Linear },
-    /// Each by a matrix of its own: queries, keys, values.
+    /// A separate matrix each for queries, keys and values.
     Separate([Linear; 3]),
-    /// All by one matrix.
+    /// One matrix for all.
     Joint(Linear),
 }
 
-/// Attention's input about boards besides their tokens.
+/// Attention's inputs about boards other than their tokens.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::network) struct Board<'a> {
     /// i64 [4096]: the pairs' indices into position tables, see
-    /// [`displacements`](super::displacements); where tables are used.
+    /// [`displacements`](super::displacements), if tables are used.
     pub displacements: Option<&'a Tensor>,
     /// Present if the network reads attacks; as pairs if the block
     /// [`is_fused`](Attention::is_fused).
@@ -47,21 +47,19 @@ pub(in crate::network) struct Board<'a> {
 pub(in crate::network) enum AttackLogits {
     /// Biases [B · h, 4096].
     Biases(Tensor),
-    /// For fused kernels: bitboards i64 [B, 2, 64] of the squares that each square's
-    /// piece attacks and of those that attack it, and what they are worth to each
-    /// head, [h, 2].
+    /// For fused kernels: bitboards i64 [B, 2, 64] of the squares that each square's piece
+    /// attacks and of those that attack it, and each head's weights of the two, [h, 2].
     Pairs { pairs: Tensor, worth: Tensor },
 }
 
 impl Projection {
-    /// Queries, keys and values, [B, h, 64, head width] each, of tokens
-    /// [B, 64, width].
+    /// Projects tokens [B, 64, width] to queries, keys and values, [B, h, 64, head width] each.
     fn forward(&self, weights: &Weights, x: &Tensor, heads: i64, head_width: i64) -> [Tensor; 3] {
         let single = |layer: &Linear| {
             let projected = layer.forward(weights, x);
             projected.view([-1, 64, heads, head_width]).transpose(1, 2)
         };
-        // Unbinding has the cheapest gradient of all ways to part them.
+        // Unbinding has the cheapest gradient of all ways to split them.
         let joined = |layer: &Linear, count: i64| {
             let projected = layer.forward(weights, x);
             projected
@@ -81,7 +79,7 @@ impl Projection {
 }
 
 impl Attention {
-    /// Tokens [B, 64, width] to tokens.
+    /// Applies the block to tokens [B, 64, width].
     pub fn forward(&self, weights: &Weights, x: &Tensor, board: Board, tap: &Tap) -> Tensor {
         if !tap.is_open() && self.is_fused(weights) {
             return self.forward_fused(weights, x, board.attacks);
@@ -130,7 +128,7 @@ impl Attention {
         self.norm.forward(weights, &(x + y))
     }
 
-    /// Returns whether these weights go through a fused kernel.
+    /// Returns whether these weights use a fused kernel.
     pub fn is_fused(&self, weights: &Weights) -> bool {
         let (PositionEncoding::Gab(gab), Projection::QueryKey { value, .. }) =
             (&self.position, &self.projection)
@@ -186,7 +184,7 @@ impl Attention {
         block.infer(x, &packed.weights, packed.int8)
     }
 
-    /// The bias of the position encoding and the attacks.
+    /// Returns the bias of the position encoding and the attacks.
     fn bias(
         &self,
         weights: &Weights,
@@ -229,7 +227,7 @@ impl Attention {
         }
     }
 
-    /// A table of position vectors as [h, 64 (i), 64 (j), head width].
+    /// Returns a table of position vectors as [h, 64 (i), 64 (j), head width].
     fn table(&self, weights: &Weights, slot: Slot, displacements: &Tensor) -> Tensor {
         weights.made("table", slot, || {
             weights[slot]
@@ -254,7 +252,7 @@ impl Logits<'_> {
     /// Attends to the values [B, h, 64, head width]; returns their shape.
     fn attend(&self, value: &Tensor) -> Tensor {
         let bias = self.bias.as_ref();
-        // On a processor, libtorch's fused kernel has no gradient of biases.
+        // On a processor, libtorch's fused kernel has no gradient for biases.
         if bias.is_some_and(|b| b.requires_grad() && b.device() == Device::Cpu) {
             return self.softmax().matmul(value);
         }
@@ -263,7 +261,7 @@ impl Logits<'_> {
         )
     }
 
-    /// Hands over the products, the bias and the weights.
+    /// Passes the products, the bias and the weights to the tap.
     fn report(&self, tap: &Tap) {
         let products = self.query.matmul(&self.key.transpose(2, 3)) * scale(self.query);
         tap.give("products", &products);
@@ -273,7 +271,7 @@ impl Logits<'_> {
         tap.give("weights", &self.softmax());
     }
 
-    /// The weights of the squares, [B, h, 64, 64].
+    /// Returns the attention weights, [B, h, 64, 64].
     fn softmax(&self) -> Tensor {
         let (heads, head_width) = (self.query.size()[1], self.query.size()[3]);
         let flat = |x: &Tensor| x.reshape([-1, 64, head_width]);
@@ -283,7 +281,7 @@ impl Logits<'_> {
         let logits = match &self.bias {
             // The same for all boards.
             Some(bias) if bias.size()[0] == 1 => unflat(query.bmm(&key) * scale) + bias,
-            // One pass over the memory adds, scales and multiplies.
+            // A single memory pass adds, scales and multiplies.
             Some(bias) => unflat(bias.reshape([-1, 64, 64]).baddbmm(&query, &key, 1.0, scale)),
             None => unflat(query.bmm(&key) * scale),
         };
@@ -291,7 +289,7 @@ impl Logits<'_> {
     }
 }
 
-/// The scale of the products of queries [B, h, 64, head width] with keys.
+/// Returns the scale of the products of queries [B, h, 64, head width] with keys.
 fn scale(query: &Tensor) -> f64 {
     1.0 / (query.size()[3] as f64).sqrt()
 }

@@ -13,7 +13,7 @@ pub(in crate::network) struct FeedForward {
     pub activation: Activation,
     pub narrow: Linear,
     pub norm: Norm,
-    /// Scale of what the block adds to its input.
+    /// Scale of the block's output before the residual.
     pub residual_gain: f64,
 }
 
@@ -33,7 +33,7 @@ impl FeedForward {
         self.norm.forward(weights, &(x + y))
     }
 
-    /// Returns whether the block with these weights is one operator.
+    /// Returns whether one operator computes the block with these weights.
     fn has_kernel(&self, weights: &Weights) -> bool {
         let widen = &weights[self.widen.weight];
         self.activation == Activation::Mish

@@ -8,11 +8,11 @@ use tch::{Kind, Tensor};
 /// Displacements between two squares: 15 files times 15 ranks.
 pub(in crate::network) const DISPLACEMENTS: i64 = 225;
 
-/// Epsilon of GAB's norms; fixed in Lc0's smolgen.
+/// Epsilon of GAB's norms, fixed in Lc0's smolgen.
 pub(in crate::network) const GAB_EPSILON: f64 = 1e-3;
 
-/// The displacement of each pair of squares (i, j), row by row: 64 · 64 indices
-/// into tables of 225.
+/// Returns the displacement of each pair of squares (i, j), row by row: 64 · 64 indices into
+/// tables of 225.
 pub(in crate::network) fn displacements() -> Vec<i64> {
     let pairs = (0..64i64).flat_map(|i| (0..64i64).map(move |j| (i, j)));
     pairs
@@ -20,7 +20,7 @@ pub(in crate::network) fn displacements() -> Vec<i64> {
         .collect()
 }
 
-/// Files and ranks from square j to square i, by the displacement's index.
+/// Returns the files and ranks from square j to square i, by the displacement's index.
 pub(in crate::network) fn steps(displacement: i64) -> (i64, i64) {
     (displacement % 15 - 7, displacement / 15 - 7)
 }
@@ -28,7 +28,7 @@ pub(in crate::network) fn steps(displacement: i64) -> (i64, i64) {
 /// One layer's position encoding.
 #[derive(Debug)]
 pub(in crate::network) enum PositionEncoding {
-    /// None: tokens alone tell where they stand.
+    /// None: only the tokens encode positions.
     None,
     /// A vector added to each token, [64, width].
     Absolute {
@@ -47,15 +47,14 @@ pub(in crate::network) enum PositionEncoding {
     Gab(Gab),
 }
 
-/// Geometric attention bias: the board, compressed, generates h × 64 × 64
-/// biases for the attention logits. Centred norms and SiLU are what Lc0's
-/// smolgen can express.
+/// Geometric attention bias: the compressed board generates h × 64 × 64 biases for the attention
+/// logits. Lc0's smolgen can express centred norms and SiLU.
 #[derive(Debug)]
 pub(in crate::network) struct Gab {
-    /// Numbers a head from which its biases are generated.
+    /// Width per head from which its biases are generated.
     pub wide: i64,
     pub activation: Activation,
-    /// Features kept of each square; without it, the mean of all squares is read.
+    /// Features kept per square; without it, the mean of all squares is read.
     pub squares: Option<Linear>,
     pub summary: Linear,
     pub summary_norm: Norm,
@@ -66,8 +65,8 @@ pub(in crate::network) struct Gab {
 }
 
 impl Gab {
-    /// Biases [B · h, 64, 64] from tokens [B, 64, width], added to others
-    /// [B · h, 4096] if there are.
+    /// Returns biases [B · h, 64, 64] from tokens [B, 64, width], added to `others` [B · h, 4096]
+    /// if given.
     pub fn biases(&self, weights: &Weights, x: &Tensor, others: Option<&Tensor>) -> Tensor {
         let squares = match &self.squares {
             Some(squares) => squares.forward(weights, x).flatten(1, 2),
@@ -81,25 +80,25 @@ impl Gab {
         let heads = heads.view([-1, self.wide]);
         let generator = &weights[self.generator];
         let biases = match others {
-            // In one pass over the memory.
+            // In a single memory pass.
             Some(others) => others.addmm(&heads, &generator.tr()),
             None => heads.linear(generator, None::<&Tensor>),
         };
         biases.view([-1, 64, 64])
     }
 
-    /// Numbers a head from which its biases are generated, and those of the
-    /// board's summary.
+    /// Returns the width per head from which its biases are generated, and the width of the board
+    /// summary.
     pub fn widths(&self, weights: &Weights) -> [i64; 2] {
         [self.wide, weights[self.summary.weight].size()[0]]
     }
 
-    /// Returns whether a fused block computes it: with SiLU, and features of the squares.
+    /// Returns whether a fused block can compute it: with SiLU, and features of the squares.
     pub fn is_fusible(&self) -> bool {
         self.activation == Activation::Swish && self.squares.is_some()
     }
 
-    /// The same for a fused block, if it [`is_fusible`](Gab::is_fusible).
+    /// Returns the layers for a fused block, if it [`is_fusible`](Gab::is_fusible).
     pub fn fused<'a>(&self, weights: &'a Weights) -> fused::Gab<'a> {
         let squares = self.squares.expect("fused blocks read squares");
         fused::Gab {

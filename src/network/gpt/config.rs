@@ -1,13 +1,13 @@
-//! The sizes of a GPT over moves.
+//! The sizes of a move-token GPT.
 
 use crate::encode::Vocabulary;
 use serde::{Deserialize, Serialize};
 
-/// Sizes beyond which no network goes, so that products of sizes fit.
+/// Upper bound of every size, so that products of sizes do not overflow.
 const LARGEST: i64 = 1 << 16;
 const DEEPEST: i64 = 1 << 10;
 
-/// The sizes of a GPT over moves.
+/// The sizes of a move-token GPT.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GptConfig {
@@ -22,7 +22,7 @@ pub struct GptConfig {
     pub heads: i64,
     /// Hidden features of a layer's feed-forward network.
     pub feed_forward: i64,
-    /// Most tokens that it reads, the start of the game included.
+    /// Maximum number of tokens that it reads, including the start token.
     #[serde(default = "default_context")]
     pub context: i64,
     /// The norm before each block.
@@ -34,15 +34,14 @@ pub struct GptConfig {
     /// The feed-forward network.
     #[serde(default)]
     pub mlp: MlpKind,
-    /// Whether moves are told apart by what they are embedded as, in place of a layer of
-    /// its own.
+    /// Whether the token embedding also serves as the output layer.
     #[serde(default)]
     pub tied: bool,
-    /// Whether it tells at each ply how the game will end.
+    /// Whether it predicts the result at each ply.
     #[serde(default = "default_outcome")]
     pub outcome: bool,
-    /// Whether it tells at each ply where the pieces stand. This helps to learn the rules,
-    /// and shows what the network knows of the board; play does without it.
+    /// Whether it predicts the board at each ply. This helps to learn the rules, and shows the
+    /// network's knowledge of the board; play does not use it.
     #[serde(default)]
     pub board: bool,
 }
@@ -59,8 +58,8 @@ fn default_outcome() -> bool {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum VocabularyConfig {
-    /// The moves that UCI can write: a token is embedded as the sum of the squares it goes
-    /// from and to, and of what a pawn becomes.
+    /// The moves that UCI can express: a token is embedded as the sum of its origin square,
+    /// destination square and promotion.
     #[default]
     Uci,
     /// These moves in standard algebraic notation.
@@ -74,7 +73,7 @@ pub enum NormKind {
     /// Root mean square, without bias.
     #[default]
     Rms,
-    /// Centred, with a bias, as GPT-2.
+    /// Centred, with a bias, as in GPT-2.
     Layer,
 }
 
@@ -85,7 +84,7 @@ pub enum PositionKind {
     /// By rotation of queries and keys.
     #[default]
     Rotary,
-    /// By an embedding of each position, as GPT-2.
+    /// By an embedding of each position, as in GPT-2.
     Learned,
 }
 
@@ -96,11 +95,11 @@ pub enum MlpKind {
     /// Gated.
     #[default]
     SwiGlu,
-    /// As GPT-2.
+    /// As in GPT-2.
     Gelu,
 }
 
-/// Why sizes make no GPT.
+/// Why a GPT cannot have these sizes.
 #[derive(Debug, thiserror::Error)]
 pub enum GptConfigError {
     /// A size is out of range.
@@ -110,26 +109,26 @@ pub enum GptConfigError {
         field: &'static str,
         /// Its value.
         value: i64,
-        /// The least it may be.
+        /// The minimum.
         least: i64,
-        /// The most it may be.
+        /// The maximum.
         most: i64,
     },
-    /// Heads do not share the width evenly.
-    #[error("its width ({width}) is no even multiple of its heads ({heads})")]
+    /// The heads do not divide the width.
+    #[error("its width ({width}) is not an even multiple of its heads ({heads})")]
     Heads {
         /// Width of a token.
         width: i64,
         /// Attention heads.
         heads: i64,
     },
-    /// The moves are no vocabulary.
+    /// The moves do not form a vocabulary.
     #[error(transparent)]
     Vocabulary(#[from] crate::encode::VocabularyError),
 }
 
 impl GptConfig {
-    /// Checks that there can be a network of these sizes; its vocabulary.
+    /// Checks the sizes and returns the vocabulary.
     ///
     /// # Errors
     /// [`GptConfigError`] naming the field.
@@ -151,7 +150,7 @@ impl GptConfig {
                 });
             }
         }
-        // Rotation turns features in pairs.
+        // Rotation pairs features.
         if self.width % (2 * self.heads) != 0 {
             return Err(GptConfigError::Heads {
                 width: self.width,

@@ -1,4 +1,4 @@
-//! Games that are read side by side, move by move.
+//! Batched decoding of games, move by move.
 
 use super::{Gpt, Next, Sequences};
 use crate::chess::Ratings;
@@ -7,23 +7,23 @@ use crate::network::parameters::Weights;
 use shakmaty::{Color, KnownOutcome};
 use tch::{Kind, Tensor};
 
-/// Tokens that a cache has room for at first.
+/// Initial room of a cache, in tokens.
 const ROOM: i64 = 128;
 
-/// Unused columns are dropped once they reach this share.
+/// Unused columns are dropped when they reach this share.
 const UNUSED_PART: i64 = 4;
 
-/// Known or requested facts about a game besides its moves.
+/// A game's known or requested facts other than its moves.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Conditions {
     /// The players' ratings.
     pub ratings: Ratings,
-    /// The result that it is to have.
+    /// The requested result.
     pub result: Option<KnownOutcome>,
 }
 
 impl Conditions {
-    /// The ratings of B games as a network reads them, f32 [B, 1, 2].
+    /// Returns the ratings of B games as a network reads them, f32 [B, 1, 2].
     pub fn ratings(games: &[Conditions]) -> Tensor {
         let ratings = games.iter().flat_map(|game| {
             let Ratings { white, black } = game.ratings;
@@ -32,7 +32,7 @@ impl Conditions {
         Tensor::from_slice(&ratings.collect::<Vec<f32>>()).view([-1, 1, 2])
     }
 
-    /// The results of B games as a network reads them, i64 [B, 1].
+    /// Returns the results of B games as a network reads them, i64 [B, 1].
     pub fn results(games: &[Conditions]) -> Tensor {
         let results = games.iter().map(|game| match game.result {
             None => 0i64,
@@ -46,8 +46,8 @@ impl Conditions {
     }
 }
 
-/// Games that a network reads side by side. Each move costs one token, however long the
-/// game is. Shorter games are padded on the left, where nobody looks.
+/// A batch of games that a network reads. Each move costs one token, whatever the game's length.
+/// Shorter games are padded on the left, where the mask hides the padding.
 #[derive(Debug)]
 pub struct Decoder<'a> {
     gpt: &'a Gpt,
@@ -62,8 +62,8 @@ pub struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    /// Reads the tokens of each game so far, of at least one each, with its conditions;
-    /// what follows them, [B, 1, …].
+    /// Reads each game's tokens so far, at least one, with its conditions, and returns the
+    /// predictions that follow, [B, 1, …].
     #[must_use]
     pub fn start(
         gpt: &'a Gpt,
@@ -76,14 +76,14 @@ impl<'a> Decoder<'a> {
         (decoder, gpt.next(weights, &last))
     }
 
-    /// Features [B, T, width] of the tokens of each game, of at least one each: the last
-    /// ones of each row, where T is the length of the longest game.
+    /// Returns the features [B, T, width] of each game's tokens, at least one: they are
+    /// right-aligned in rows of length T, that of the longest game.
     pub fn features(gpt: &'a Gpt, weights: &'a Weights, games: &[(&[u16], Conditions)]) -> Tensor {
         let (decoder, tokens) = Decoder::new(gpt, weights, games);
         gpt.read(weights, &decoder.table, &decoder.sequences(&tokens), None)
     }
 
-    /// A decoder that has read nothing, and the games' tokens with their padding.
+    /// Returns a decoder that has read nothing, and the games' padded tokens.
     fn new(
         gpt: &'a Gpt,
         weights: &'a Weights,
@@ -119,7 +119,7 @@ impl<'a> Decoder<'a> {
         (decoder, tokens.to_device(device))
     }
 
-    /// Reads one more token of each game; what follows it, [B, 1, …].
+    /// Reads one more token of each game and returns the predictions that follow, [B, 1, …].
     pub fn step(&mut self, tokens: &[u16]) -> Next {
         let tokens: Vec<i64> = tokens.iter().map(|&token| i64::from(token)).collect();
         let tokens = Tensor::from_slice(&tokens).unsqueeze(1);
@@ -127,8 +127,8 @@ impl<'a> Decoder<'a> {
         self.gpt.next(self.weights, &features)
     }
 
-    /// Begins these games in the place of those of these numbers, with their tokens so far,
-    /// of at least one each; what follows them, [new games, 1, …].
+    /// Replaces the games at these indices by new ones with their tokens so far, at least one
+    /// each, and returns the predictions that follow, [new games, 1, …].
     pub fn replace(&mut self, numbers: &[usize], games: &[(&[u16], Conditions)]) -> Next {
         let (mut newcomers, tokens) = Decoder::new(self.gpt, self.weights, games);
         let features = newcomers.read(&tokens);
@@ -136,7 +136,7 @@ impl<'a> Decoder<'a> {
         for (&number, padding) in numbers.iter().zip(&newcomers.padding) {
             self.padding[number] = self.cache.len() - (length - padding);
         }
-        // Columns that are padding in every game cost time; a copy of all others does too.
+        // Columns that are padding in every game cost time, but so does copying all others.
         let unused = self.padding.iter().copied().min().unwrap_or(0);
         if unused < 0 || unused > self.cache.len() / UNUSED_PART {
             self.cache.shift(-unused);
@@ -151,7 +151,7 @@ impl<'a> Decoder<'a> {
         self.gpt.next(self.weights, &last)
     }
 
-    /// Goes on with the games of these numbers alone, in this order.
+    /// Keeps only the games at these indices, in this order.
     pub fn keep(&mut self, games: &[usize]) {
         let numbers: Vec<i64> = games.iter().map(|&game| game as i64).collect();
         let numbers = Tensor::from_slice(&numbers).to_device(self.ratings.device());
@@ -161,14 +161,14 @@ impl<'a> Decoder<'a> {
         self.padding = games.iter().map(|&game| self.padding[game]).collect();
     }
 
-    /// Reads tokens i64 [B, T] behind those in the cache.
+    /// Reads tokens i64 [B, T] after those in the cache.
     fn read(&mut self, tokens: &Tensor) -> Tensor {
         let sequences = self.sequences(tokens);
         let past = Some(&mut self.cache as _);
         self.gpt.read(self.weights, &self.table, &sequences, past)
     }
 
-    /// Tokens i64 [B, T] behind those in the cache, as the network reads them.
+    /// Returns tokens i64 [B, T] after those in the cache as the network's input.
     fn sequences(&self, tokens: &Tensor) -> Sequences {
         let (past, new) = (self.cache.len(), tokens.size()[1]);
         let device = tokens.device();

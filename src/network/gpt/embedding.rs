@@ -4,9 +4,9 @@ use crate::encode::{GameEnd, UCI_MOVES, Vocabulary, uci_parts};
 use crate::network::parameters::{Builder, Initial, Slot, Weights};
 use tch::{Device, Kind, Tensor};
 
-/// Standard deviation of embeddings at the start, as in GPT-2.
+/// Initial standard deviation of embeddings, as in GPT-2.
 const DEVIATION: f64 = 0.02;
-/// Tokens that are no moves.
+/// Number of tokens that are not moves.
 const OTHERS: i64 = 2 + GameEnd::ALL.len() as i64;
 /// Ratings between which players are told apart; those beyond count as these.
 const RATINGS: [f64; 2] = [500.0, 3000.0];
@@ -14,9 +14,9 @@ const RATINGS: [f64; 2] = [500.0, 3000.0];
 /// The embedding of tokens.
 #[derive(Debug)]
 pub(super) enum TokenEmbedding {
-    /// Each has a vector of its own.
+    /// A separate vector for each token.
     Whole(Slot),
-    /// A move is the sum of its squares and of what a pawn becomes.
+    /// A move is the sum of its squares and promotion.
     Parts {
         from: Slot,
         to: Slot,
@@ -52,7 +52,7 @@ impl TokenEmbedding {
         })
     }
 
-    /// The vectors of all tokens, [vocabulary, width].
+    /// Returns the vectors of all tokens, [vocabulary, width].
     pub fn table(&self, weights: &Weights) -> Tensor {
         match self {
             TokenEmbedding::Whole(slot) => weights[*slot].shallow_clone(),
@@ -70,7 +70,7 @@ impl TokenEmbedding {
         }
     }
 
-    /// The parts of moves, for a network file.
+    /// Returns the parts of moves, for a network file.
     pub fn parts(&self) -> Option<&Tensor> {
         match self {
             TokenEmbedding::Whole(_) => None,
@@ -90,11 +90,10 @@ fn uci_table() -> Tensor {
         .contiguous()
 }
 
-/// The embedding of facts about a game besides its moves, added to every token.
+/// The embedding of a game's conditions, added to every token.
 #[derive(Debug)]
 pub(super) struct ConditionEmbedding {
-    /// Of White and of Black: vectors [3, width] of a low rating, of a high one, and of
-    /// an unknown one.
+    /// White's and Black's vectors [3, width]: a low rating, a high one, and an unknown one.
     ratings: [Slot; 2],
     /// [4, width]: the result is unknown, White wins, a draw, Black wins.
     result: Slot,
@@ -112,8 +111,8 @@ impl ConditionEmbedding {
         })
     }
 
-    /// The vectors [B, T, width] of players rated f32 [B, T, 2], 0 where that is unknown,
-    /// and of results i64 [B, T]. T may be 1 for all tokens.
+    /// Returns the vectors [B, T, width] of players rated f32 [B, T, 2], 0 if unknown, and of
+    /// results i64 [B, T]. T may be 1 for all tokens.
     pub fn of(&self, weights: &Weights, ratings: &Tensor, results: &Tensor) -> Tensor {
         let [low, high] = RATINGS;
         let kind = weights.kind();

@@ -1,8 +1,8 @@
 //! The exported program of a move-token GPT.
 //!
-//! `forward` reads whole games. `step` reads one more token of each, with the keys and
-//! values of those before it, [layers, B, heads, S, head width], and returns those with
-//! its own: a first step takes S = 0.
+//! `forward` reads whole games. `step` reads one more token of each, with the keys and values of
+//! earlier tokens, [layers, B, heads, S, head width], and returns them with its own appended; a
+//! first step takes S = 0.
 
 use super::{Gpt, Next, Positions, Sequences};
 use crate::backend::metadata::{DataType, EncoderSpec, FORWARD, STEP, TensorSpec};
@@ -13,7 +13,7 @@ use crate::network::parameters::Weights;
 use crate::torch::TracedMethod;
 use tch::{Device, Kind, Tensor};
 
-/// Games, tokens and earlier tokens of the traces.
+/// Games, tokens and earlier tokens in the traces.
 const EXAMPLE: [i64; 3] = [2, 5, 3];
 
 impl Architecture for Gpt {
@@ -125,16 +125,16 @@ fn step(gpt: &Gpt) -> TracedMethod<'_> {
     }
 }
 
-/// Keys and values that are handed in and out.
+/// Keys and values as the program's inputs and outputs.
 struct Concatenated {
     /// Keys and values of each layer, [B, heads, S, head width].
     earlier: [Vec<Tensor>; 2],
-    /// The same with those of the new token.
+    /// The same including the new token.
     all: [Vec<Tensor>; 2],
 }
 
 impl KeyValues for Concatenated {
-    /// A first step sees all too: itself.
+    /// A first step attends to all as well: itself.
     fn past(&self) -> i64 {
         1
     }
@@ -151,7 +151,7 @@ impl KeyValues for Concatenated {
     fn grow(&mut self, _new: i64) {}
 }
 
-/// Inputs about games besides their tokens, with examples.
+/// Returns inputs about games other than their tokens, with examples.
 fn conditions() -> ([TensorSpec; 2], [Tensor; 2]) {
     let games = EXAMPLE[0];
     let specs = [
@@ -162,7 +162,7 @@ fn conditions() -> ([TensorSpec; 2], [Tensor; 2]) {
     (specs, [ratings, integers([games, 1])])
 }
 
-/// The next-token outputs at each token.
+/// Returns the specs of the next-token outputs.
 fn next(gpt: &Gpt, tokens: &str) -> Vec<TensorSpec> {
     let logits = |name: &str, classes: usize| {
         TensorSpec::new(name, DataType::F32, &format!("B {tokens} {classes}"))

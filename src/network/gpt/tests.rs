@@ -23,7 +23,7 @@ fn config() -> GptConfig {
     }
 }
 
-/// As GPT-2 has it, over the moves of one opening.
+/// GPT-2's options, over the moves of one opening.
 fn published() -> GptConfig {
     GptConfig {
         vocabulary: VocabularyConfig::San(["e4", "e5", "Nf3"].map(str::to_owned).into()),
@@ -36,7 +36,7 @@ fn published() -> GptConfig {
     }
 }
 
-/// The structure with weights that are large enough to tell everything apart.
+/// Returns the structure with weights large enough to distinguish all inputs.
 fn build(config: &GptConfig) -> (Gpt, Weights) {
     tch::manual_seed(4);
     let gpt = Gpt::new(config, Device::Cpu).unwrap();
@@ -46,7 +46,7 @@ fn build(config: &GptConfig) -> (Gpt, Weights) {
     (gpt, weights)
 }
 
-/// Rows of tokens, the same ones every time.
+/// Returns token rows, the same at every call.
 fn tokens(gpt: &Gpt, rows: i64, columns: i64) -> Tensor {
     let vocabulary = gpt.vocabulary();
     let tokens = Tensor::arange(rows * columns, (Kind::Int64, Device::Cpu))
@@ -76,7 +76,7 @@ fn what_is_cached_says_the_same_as_all_anew() {
         let games = Sequences::of_tokens(tokens(&gpt, 2, 12));
         let whole = logits(&gpt, &weights, &games);
         let mut cache = gpt.cache(&weights, 2, 8);
-        // Tokens from..to of the games, after those in the cache.
+        // Reads tokens from..to of the games, after those in the cache.
         let go_on = |cache: &mut KvCache, from: i64, to: i64| {
             let count = to - from;
             let part = Sequences {
@@ -94,12 +94,12 @@ fn what_is_cached_says_the_same_as_all_anew() {
             go_on(&mut cache, from, from + 1);
         }
         assert_eq!(cache.len(), 12);
-        // Moves are taken back, and played again.
+        // Moves are taken back and replayed.
         cache.truncate(3);
         go_on(&mut cache, 3, 9);
         cache.truncate(8);
         go_on(&mut cache, 8, 9);
-        // Sequences leave.
+        // Some games leave the batch.
         cache.truncate(0);
         assert!(cache.is_empty());
         cache.select(&Tensor::from_slice(&[1i64]));
@@ -147,7 +147,7 @@ fn players_and_the_wanted_result_count_and_what_is_unknown_does_not_move() {
     ] {
         assert!(differs(said(ratings, result)), "{ratings:?} {result}");
     }
-    // Between two ratings lies what is between their vectors; beyond the last nothing.
+    // Ratings interpolate between the two vectors and are clamped beyond them.
     assert_close(&said([3000.0, 500.0], 0), &said([3900.0, 100.0], 0));
 }
 
@@ -160,7 +160,7 @@ fn one_move_is_embedded_by_its_parts() {
         let token = (0..1968).find(|&token| gpt.vocabulary().text(token).as_deref() == Some(mv));
         table.get(i64::from(token.unwrap()))
     };
-    // What two moves share stands in both.
+    // Moves share the vectors of their common parts.
     let [one, other] = ["b1", "f1"].map(|from| vector(&format!("{from}d2")));
     let [three, four] = ["b1", "f1"].map(|from| vector(&format!("{from}e1")));
     assert_close(&(one - other), &(three - four));
@@ -200,11 +200,11 @@ fn its_size_is_counted() {
     let (gpt, _) = build(&config());
     let counted: i64 = gpt.parameters().iter().map(Parameter::count).sum();
     assert_eq!(gpt.size().parameters, counted);
-    // A token: four square matrices, three of the gated network, in each of three
-    // layers, and the head.
+    // Per token: four square matrices and the gated network's three, in each of three layers, and
+    // the head.
     let macs = 3 * (4 * 32 * 32 + 3 * 32 * 48) + 32 * gpt.vocabulary().size() as i64;
     assert_eq!(gpt.size().macs, macs);
-    // Besides, attention over half of a full context, and the outcome.
+    // In addition, attention over half of a full context, and the outcome.
     assert_eq!(gpt.size().macs_total, macs + 3 * 64 * 32 + 32 * 3);
 }
 
@@ -247,7 +247,7 @@ fn games_of_any_length_are_read_side_by_side() {
             .iter()
             .map(|row| row.iter().map(|&token| token as u16).collect())
             .collect();
-        // Each game alone, all of it at once.
+        // Each game alone, read in one call.
         let alone = |game: usize, tokens: usize| {
             let (_, conditions) = games[game];
             let sequences = Sequences {
@@ -266,7 +266,7 @@ fn games_of_any_length_are_read_side_by_side() {
         for (game, (count, _)) in games.iter().enumerate() {
             assert_close(&next.tokens.narrow(0, game as i64, 1), &alone(game, *count));
         }
-        // One more token of each, then two of them in another order.
+        // One more token of each, then two of them in reverse order.
         let mut order = vec![0, 1, 2];
         for step in 0..2 {
             let following: Vec<u16> = order
@@ -306,8 +306,8 @@ fn a_game_begins_in_the_place_of_another() {
         let begun = begun.each_ref().map(|row| (&**row, Conditions::default()));
         let (mut decoder, _) = Decoder::start(&gpt, &weights, &begun);
         let mut read = [(0, 3), (1, 5)];
-        // Shorter ones, one that is longer than all, and one so short that the room before
-        // it is dropped.
+        // Shorter games, one that is longer than all, and one so short that the padding before it
+        // is dropped.
         for (place, game, count) in [(1, 2, 2), (0, 3, 12), (1, 4, 1), (0, 1, 1)] {
             let newcomer = row(game, count);
             let next = decoder.replace(&[place], &[(&*newcomer, Conditions::default())]);

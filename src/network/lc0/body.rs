@@ -12,7 +12,7 @@ use crate::network::size::Part;
 use crate::network::taps::Tap;
 use tch::Tensor;
 
-/// Epsilon of the norms of dense embeddings and of the layers after them.
+/// Epsilon of the norms of dense embeddings and of subsequent layers.
 const EPSILON: f64 = 1e-3;
 /// Epsilon of all other norms.
 const SMALL_EPSILON: f64 = 1e-6;
@@ -28,14 +28,14 @@ pub(super) struct Body {
     layers: Vec<EncoderLayer>,
 }
 
-/// Tokens from what is known of the squares.
+/// Embeds the squares' features into tokens.
 #[derive(Debug)]
 struct Embedding {
     activation: Activation,
     project: Linear,
     /// The scale and shift of each feature of each square, [width, 64].
     gates: Option<[Slot; 2]>,
-    /// Features of the whole board, and what follows where there are some.
+    /// Features of the whole board and the layers after them, in dense embeddings.
     dense: Option<DenseEmbedding>,
 }
 
@@ -47,10 +47,10 @@ struct DenseEmbedding {
     feed_forward: FeedForward,
 }
 
-/// Settings that all encoder layers of a stack share.
+/// Settings common to all encoder layers of a stack.
 #[derive(Clone, Copy)]
 pub(super) struct Style {
-    /// Scale of what a layer adds to its input.
+    /// Scale of a layer's output before the residual.
     pub gain: f64,
     /// Epsilon of the norms.
     pub epsilon: f64,
@@ -62,8 +62,7 @@ pub(super) struct Style {
 }
 
 impl Style {
-    /// The style of the encoder layers of a policy, which came before those of
-    /// bodies.
+    /// Returns the style of a policy's encoder layers, which predate those of bodies.
     pub fn of_policy(config: &Lc0Config, generator: Option<Slot>, part: Part) -> Style {
         let (_, feed_forward_activation) = config.policy_activations();
         let body = config.attention.as_ref();
@@ -83,7 +82,7 @@ impl Body {
         let encoder = &body.encoder;
         let is_dense = matches!(body.embedding, SquareEmbedding::Dense { .. });
         let mut style = Style {
-            // DeepNorm's, on the branch instead of the residual.
+            // DeepNorm's gain, on the branch instead of the residual.
             gain: (2.0 * encoder.layers as f64).powf(-0.25),
             epsilon: if is_dense { EPSILON } else { SMALL_EPSILON },
             smolgen_activation: body.smolgen_activation,
@@ -109,18 +108,18 @@ impl Body {
         }
     }
 
-    /// The weights that all smolgens share.
+    /// Returns the weights that all smolgens share.
     pub fn generator(&self) -> Option<Slot> {
         self.generator
     }
 
-    /// Its encoder layers.
+    /// Returns its encoder layers.
     pub fn layers(&self) -> &[EncoderLayer] {
         &self.layers
     }
 
-    /// Tokens [B, 64, width] from planes or from what a tower made of them; `reach`
-    /// is there for embeddings of the kind `map`.
+    /// Returns tokens [B, 64, width] from planes or from a tower's output; embeddings of the kind
+    /// `map` require `reach`.
     pub fn forward(
         &self,
         weights: &Weights,
@@ -182,7 +181,7 @@ impl Embedding {
                 Tensor::cat(&[x, &seen.view([-1, 64, dense.features])], 2)
             }
             (None, Some(reach)) => {
-                // Spread by adding: a size of the batch would be traced as a constant.
+                // Expanded by addition, because a batch size would be traced as a constant.
                 let zeros = x.narrow(1, 0, 1).narrow(2, 0, 1).zeros_like();
                 let reach = weights.made("reach", self.project.weight, || reach.type_as(x));
                 Tensor::cat(&[x, &(zeros + reach)], 2)
@@ -207,7 +206,7 @@ impl Embedding {
     }
 }
 
-/// A stack of encoder layers over tokens of this width.
+/// Builds a stack of encoder layers over tokens of this width.
 pub(super) fn build_encoder(
     builder: &mut Builder,
     config: &EncoderConfig,

@@ -1,10 +1,10 @@
-//! Every size of a network of Lc0's, and what it is made of.
+//! The sizes and parts of an Lc0 network.
 
 use crate::network::layers::Activation;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Channels of a policy by convolution that are moves.
+/// Number of move channels in a convolutional policy.
 const MOVE_CHANNELS: i64 = 73;
 
 /// A residual tower of 3 × 3 convolutions.
@@ -15,7 +15,7 @@ pub struct Tower {
     pub blocks: i64,
     /// Channels of each.
     pub filters: i64,
-    /// Width of the squeeze-and-excitation units, where blocks have them.
+    /// Width of the squeeze-and-excitation units, if blocks have them.
     pub squeeze: Option<i64>,
 }
 
@@ -23,12 +23,12 @@ pub struct Tower {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SmolgenConfig {
-    /// Features kept of each square.
+    /// Features kept per square.
     pub compress: i64,
-    /// Width of the board's summary.
+    /// Width of the board summary.
     pub hidden: i64,
-    /// Width a head from which its 64 × 64 biases are generated, by weights
-    /// that all layers share.
+    /// Width per head from which its 64 × 64 biases are generated, by weights that all layers
+    /// share.
     pub generator: i64,
 }
 
@@ -44,7 +44,7 @@ pub struct EncoderConfig {
     pub attention: i64,
     /// Width of the feed-forward blocks.
     pub feed_forward: i64,
-    /// The generator of attention biases, if there is one.
+    /// The generator of attention biases, if any.
     pub smolgen: Option<SmolgenConfig>,
 }
 
@@ -52,14 +52,13 @@ pub struct EncoderConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum SquareEmbedding {
-    /// The output of the tower before it.
+    /// The output of the preceding tower.
     Tower,
-    /// The planes, and which squares a queen or a knight reaches from here.
+    /// The planes, and the squares that a queen or a knight reaches from here.
     Map,
-    /// The planes, and features made of all pieces on the board; a feed-forward
-    /// block follows.
+    /// The planes, and features of all pieces on the board; a feed-forward block follows.
     Dense {
-        /// Those features.
+        /// The number of those features.
         board: i64,
         /// Width of the feed-forward block.
         feed_forward: i64,
@@ -74,7 +73,7 @@ pub struct AttentionBody {
     pub width: i64,
     /// The unit that becomes a token.
     pub embedding: SquareEmbedding,
-    /// Whether each feature of each square is then multiplied and shifted.
+    /// Whether each feature of each square is then scaled and shifted.
     pub gates: bool,
     /// The layers.
     pub encoder: EncoderConfig,
@@ -84,7 +83,7 @@ pub struct AttentionBody {
     pub feed_forward_activation: Activation,
 }
 
-/// The policy that is played.
+/// The policy used in play.
 #[derive(
     Clone,
     Copy,
@@ -103,7 +102,7 @@ pub enum PolicyHead {
     /// The search's policy.
     #[default]
     Vanilla,
-    /// The moves of positions that turned out better than they looked.
+    /// Moves that turned out better than expected.
     Optimistic,
     /// The search's policy, flattened.
     Soft,
@@ -112,7 +111,7 @@ pub enum PolicyHead {
 }
 
 impl PolicyHead {
-    /// All there are.
+    /// All policy heads.
     pub const ALL: [PolicyHead; 4] = [
         PolicyHead::Vanilla,
         PolicyHead::Optimistic,
@@ -120,7 +119,7 @@ impl PolicyHead {
         PolicyHead::Opponent,
     ];
 
-    /// Its name, as options and tensors have it.
+    /// Returns its name in options and tensors.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -153,15 +152,15 @@ pub enum ValueHead {
     Winner,
     /// The search's value.
     Q,
-    /// The value a few moves on.
+    /// The value a few moves later.
     St,
 }
 
 impl ValueHead {
-    /// All there are.
+    /// All value heads.
     pub const ALL: [ValueHead; 3] = [ValueHead::Winner, ValueHead::Q, ValueHead::St];
 
-    /// Its name, as options and tensors have it.
+    /// Returns its name in options and tensors.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -178,19 +177,19 @@ impl ValueHead {
 pub enum PolicyHeadConfig {
     /// A few channels, and one dense layer over the board.
     Classical {
-        /// Those channels.
+        /// The number of channels.
         channels: i64,
     },
-    /// Two convolutions: a channel for each way of moving.
+    /// Two convolutions, with a channel for each direction and distance.
     Convolutional {
         /// Channels of the second one; the first 73 are moves.
         channels: i64,
     },
-    /// Attention from the square a piece leaves to the square it reaches.
+    /// Attention from a move's origin square to its destination square.
     Attention {
-        /// Width of its own embedding, where it does not use the shared one.
+        /// Width of its own embedding, if it does not use the shared one.
         embedding: Option<i64>,
-        /// Encoder layers of its own.
+        /// Its own encoder layers.
         encoder: Option<EncoderConfig>,
         /// Width of queries and keys.
         width: i64,
@@ -208,7 +207,7 @@ pub struct PolicyConfig {
 }
 
 impl PolicyConfig {
-    /// Encoders that the heads have of their own.
+    /// Returns the heads' own encoders.
     pub(crate) fn encoders(&self) -> impl Iterator<Item = (PolicyHead, EncoderConfig)> {
         self.heads.iter().filter_map(|(&name, head)| match head {
             PolicyHeadConfig::Attention { encoder, .. } => Some((name, (*encoder)?)),
@@ -221,15 +220,15 @@ impl PolicyConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ValueHeadConfig {
-    /// Features of each square that it reads.
+    /// Features per square that it reads.
     pub features: i64,
     /// Width of its hidden layer.
     pub hidden: i64,
-    /// Whether it says win, draw and loss, or the value alone.
+    /// Whether it outputs win, draw and loss, or only the value.
     pub wdl: bool,
-    /// Whether it also says which squared error to expect.
+    /// Whether it also predicts the squared error.
     pub error: bool,
-    /// Into how many buckets it also sorts the value.
+    /// Number of buckets of its categorical value, if any.
     pub buckets: Option<i64>,
 }
 
@@ -237,19 +236,19 @@ pub struct ValueHeadConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MovesLeftConfig {
-    /// Features of each square that the head reads.
+    /// Features per square that the head reads.
     pub features: i64,
     /// Width of its hidden layer.
     pub hidden: i64,
 }
 
-/// Why an architecture is none that Lc0 has.
+/// Why an architecture is not a valid Lc0 network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Lc0ConfigError {
-    /// Parts that do not go together, or that we do not evaluate.
+    /// An invalid combination of parts, or one that we do not evaluate.
     #[error("Lc0 networks with {0} are not supported")]
     Unsupported(String),
-    /// A head that the network does not have.
+    /// The network lacks this head.
     #[error("the network has no {kind} head `{name}`; it has: {known}")]
     NoHead {
         /// `policy` or `value`.
@@ -261,29 +260,28 @@ pub enum Lc0ConfigError {
     },
 }
 
-/// The architecture of a network of Lc0's.
+/// The architecture of an Lc0 network.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lc0Config {
-    /// The encoding of positions: Lc0's number of the format.
+    /// The encoding of positions: Lc0's format number.
     pub input_format: u32,
-    /// Activation wherever nothing else is said.
+    /// The default activation.
     pub activation: Activation,
-    /// The residual tower, where it has one.
+    /// The residual tower, if any.
     pub tower: Option<Tower>,
-    /// The encoder, where it has one. A network has a tower, an encoder or,
-    /// one after the other, both.
+    /// The encoder, if any. A network has a tower, an encoder or, in that order, both.
     pub attention: Option<AttentionBody>,
     /// The policies.
     pub policy: PolicyConfig,
     /// The values.
     pub value: BTreeMap<ValueHead, ValueHeadConfig>,
-    /// Plies to the end of the game, where the network says them.
+    /// The moves-left head, if any.
     pub moves_left: Option<MovesLeftConfig>,
 }
 
 impl Lc0Config {
-    /// Features of each square that the heads read.
+    /// Returns the number of features per square that the heads read.
     #[must_use]
     pub fn width(&self) -> i64 {
         match (&self.attention, &self.tower) {
@@ -293,7 +291,7 @@ impl Lc0Config {
         }
     }
 
-    /// Layers of its body and of its policies' encoders.
+    /// Returns the number of layers of its body and of its policies' encoders.
     pub(crate) fn layers(&self) -> i64 {
         let tower = self.tower.map_or(0, |tower| tower.blocks);
         let body = self.attention.map_or(0, |body| body.encoder.layers);
@@ -301,10 +299,10 @@ impl Lc0Config {
         tower + body + policies.sum::<i64>()
     }
 
-    /// Returns whether its parts fit each other, as far as their shapes do not tell.
+    /// Checks that its parts fit each other, except for shapes.
     ///
     /// # Errors
-    /// [`Lc0ConfigError::Unsupported`], naming what does not.
+    /// [`Lc0ConfigError::Unsupported`], naming the part that does not.
     pub(crate) fn check(&self) -> Result<(), Lc0ConfigError> {
         let body = self.attention.as_ref();
         let reads_tower = body.is_some_and(|body| body.embedding == SquareEmbedding::Tower);
@@ -357,8 +355,8 @@ impl Lc0Config {
             .map_err(|what| Lc0ConfigError::Unsupported(what.to_owned()))
     }
 
-    /// Activation of the attention policy's embedding and of its encoder's
-    /// feed-forward blocks: policies by attention came first to towers, with SELU.
+    /// Returns the activations of the attention policy's embedding and of its encoder's
+    /// feed-forward blocks: attention policies were first added to towers, with SELU.
     pub(crate) fn policy_activations(&self) -> (Activation, Activation) {
         match &self.attention {
             Some(body) => (self.activation, body.feed_forward_activation),

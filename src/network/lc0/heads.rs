@@ -1,4 +1,4 @@
-//! Policies, values, and the plies to the end of the game.
+//! Policy, value and moves-left heads.
 
 use super::body::{Style, build_encoder};
 use super::choice::HeadChoice;
@@ -16,13 +16,12 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use tch::{Kind, Tensor};
 
-/// The logit of a draw where a value tells none: no probability is left of it.
+/// The draw logit of values without draws: its probability is 0.
 const NO_DRAW: f64 = -1e4;
 
-/// Channels of convolutional policies: 56 for queens (eight directions, clockwise
-/// from the front, of seven distances), 8 for knights (likewise), 9 for
-/// promotions other than to knights (to the left, straight, to the right; each
-/// to rook, bishop and queen).
+/// Returns the channel of a convolutional policy: 56 for queen moves (eight directions, clockwise
+/// from the front, of seven distances), 8 for knights (likewise), 9 for promotions other than to
+/// knights (to the left, straight, to the right; each to rook, bishop and queen).
 fn channel(from: usize, to: usize, promotion: Option<Role>) -> usize {
     const DIRECTIONS: [(i32, i32); 8] = [
         (0, 1),
@@ -64,8 +63,8 @@ fn channel(from: usize, to: usize, promotion: Option<Role>) -> usize {
     7 * direction.expect("a queen's move") + distance - 1
 }
 
-/// The index of each of the 1858 policy entries among the logits [64, channels] of a convolutional
-/// policy: its channel on the from-square.
+/// Returns the index of each of the 1858 policy entries among the logits [64, channels] of a
+/// convolutional policy: its channel on the origin square.
 pub(super) fn convolutional_gather(channels: i64) -> Vec<i64> {
     (0..POLICY_SIZE)
         .filter_map(from_square_to_square)
@@ -81,7 +80,7 @@ pub(super) struct Heads {
     moves_left: Option<(Summary, Linear)>,
 }
 
-/// One policy.
+/// A policy head.
 #[derive(Debug)]
 enum Policy {
     Classical {
@@ -103,18 +102,18 @@ enum Policy {
     },
 }
 
-/// One value.
+/// A value head.
 #[derive(Debug)]
 struct Value {
     summary: Summary,
     output: Linear,
-    /// Whether the output is win, draw and loss, or the value alone.
+    /// Whether the output is win, draw and loss, or only the value.
     wdl: bool,
     error: Option<Linear>,
     categorical: Option<Linear>,
 }
 
-/// One vector for the whole board, made for one head.
+/// A vector that summarises the board for one head.
 #[derive(Debug)]
 struct Summary {
     activation: Activation,
@@ -125,7 +124,7 @@ struct Summary {
 }
 
 impl Heads {
-    /// `generator` are the weights that the body's smolgens share.
+    /// Builds the heads. `generator` holds the weights that the body's smolgens share.
     pub fn build(builder: &mut Builder, config: &Lc0Config, generator: Option<Slot>) -> Heads {
         let policies = |builder: &mut Builder| {
             let shared = config.policy.embedding.map(|embedding| {
@@ -134,7 +133,7 @@ impl Heads {
             });
             let heads = config.policy.heads.iter().enumerate();
             let build = |(number, (&name, head)): (usize, (&PolicyHead, &PolicyHeadConfig))| {
-                // The first policy is what the network's cost is counted with.
+                // The network's cost includes only the first policy.
                 let part = if number == 0 { Part::Main } else { Part::Other };
                 let style = Style::of_policy(config, generator, part);
                 let policy = builder.scope(name.name(), |builder| {
@@ -251,7 +250,7 @@ impl Policy {
         }
     }
 
-    /// Logits [B, 1858].
+    /// Returns logits [B, 1858].
     fn forward(&self, reading: &Reading) -> Tensor {
         let (weights, x) = (reading.weights, reading.tokens);
         let logits = match self {
@@ -290,7 +289,7 @@ impl Policy {
     }
 }
 
-/// Logits of the 64 · 64 pairs of squares, then of 8 · 8 · 3 promotions.
+/// Returns logits of the 64 · 64 pairs of squares, then of 8 · 8 · 3 promotions.
 fn pairs_and_promotions(
     weights: &Weights,
     query: &Tensor,
@@ -300,7 +299,7 @@ fn pairs_and_promotions(
     let scale = 1.0 / (key.size()[2] as f64).sqrt();
     let pairs = query.bmm(&key.transpose(1, 2)) * scale;
     let offsets = promotion.forward(weights, &key.narrow(1, 56, 8));
-    // Queen, rook and bishop, each on top of what the knight has.
+    // Queen, rook and bishop, each added to the knight's.
     let offsets = (offsets.narrow(2, 0, 3) + offsets.narrow(2, 3, 1)).unsqueeze(1);
     let promotions = pairs.narrow(1, 48, 8).narrow(2, 56, 8).unsqueeze(3) + offsets;
     Tensor::cat(&[pairs.flatten(1, 2), promotions.flatten(1, 3)], 1)
@@ -323,7 +322,7 @@ impl Value {
         }
     }
 
-    /// Logits [B, 3] of win, draw and loss; of a value without draws such that
+    /// Returns logits [B, 3] of win, draw and loss; for a value without draws they are such that
     /// W − L is that value.
     fn result(&self, reading: &Reading) -> Tensor {
         let output = self.forward(reading, &self.output);
@@ -334,7 +333,7 @@ impl Value {
         Tensor::cat(&[&output, &(output.zeros_like() + NO_DRAW), &-&output], 1)
     }
 
-    /// W − L, `[B]`.
+    /// Returns W − L, `[B]`.
     fn expectation(&self, reading: &Reading) -> Tensor {
         let output = self.forward(reading, &self.output);
         if !self.wdl {
@@ -344,13 +343,13 @@ impl Value {
         wdl.select(1, 0) - wdl.select(1, 2)
     }
 
-    /// The squared error to expect, `[B]`, where the head says it.
+    /// Returns the expected squared error, `[B]`, if the head predicts it.
     fn expected_error(&self, reading: &Reading) -> Option<Tensor> {
         let error = self.error.as_ref()?;
         Some(self.forward(reading, error).squeeze_dim(1).sigmoid())
     }
 
-    /// Logits of the value's bucket, where the head has them.
+    /// Returns the logits of the value's bucket, if the head has them.
     fn bucket(&self, reading: &Reading) -> Option<Tensor> {
         let categorical = self.categorical.as_ref()?;
         Some(self.forward(reading, categorical))
@@ -388,21 +387,21 @@ impl Summary {
     }
 }
 
-/// Heads being read off tokens.
+/// The evaluation of heads on tokens.
 pub(super) struct Reading<'a> {
     pub heads: &'a Heads,
     pub choice: HeadChoice,
     pub weights: &'a Weights,
     /// [B, 64, width].
     pub tokens: &'a Tensor,
-    /// i64 [1858]: where policies by convolution or attention have their entries.
+    /// i64 [1858]: the indices of entries in convolutional or attention policies.
     pub gather: Option<&'a Tensor>,
     /// Shared inputs of several outputs, by the layer that computed them.
     pub known: RefCell<HashMap<Slot, Tensor>>,
 }
 
 impl Reading<'_> {
-    /// An output, f32, if the network has it.
+    /// Returns an output, f32, if the network has it.
     pub fn output(&self, output: Output) -> Option<Tensor> {
         let value = |head| self.heads.values.get(&head);
         let winner = value(ValueHead::Winner);
@@ -411,7 +410,7 @@ impl Reading<'_> {
             Output::Policy => self.policy(self.choice.policy),
             Output::PolicySoft => self.policy(PolicyHead::Soft),
             Output::Wdl => value(self.choice.value).map(|head| head.result(self)),
-            // A value without draws says what the head q would.
+            // A value without draws is the same as the head q.
             Output::Q => q
                 .or(winner.filter(|head| !head.wdl))
                 .map(|head| head.expectation(self)),
@@ -438,7 +437,7 @@ impl Reading<'_> {
         Some(policy.forward(self))
     }
 
-    /// A layer's output, computed once.
+    /// Returns a layer's output, computed once.
     fn once(&self, layer: &Linear, compute: impl FnOnce() -> Tensor) -> Tensor {
         if let Some(known) = self.known.borrow().get(&layer.weight) {
             return known.shallow_clone();
@@ -450,8 +449,7 @@ impl Reading<'_> {
     }
 }
 
-/// [B, 64, channels] channel by channel, as dense layers after convolutions
-/// expect it.
+/// Reorders [B, 64, channels] channel by channel, as dense layers after convolutions expect.
 fn channels_first(x: &Tensor) -> Tensor {
     x.transpose(1, 2).flatten(1, 2)
 }

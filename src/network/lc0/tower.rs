@@ -1,5 +1,5 @@
-//! Residual towers. Between convolutions all is [B, 64, channels]: to libtorch
-//! those are images whose channels come last, which its CPU kernels like best.
+//! Residual towers. Between convolutions tensors are [B, 64, channels]: to libtorch these are
+//! channels-last images, the preferred layout of its CPU kernels.
 
 use super::config::Tower;
 use crate::network::layers::{Activation, Linear};
@@ -50,7 +50,7 @@ impl ResidualTower {
         }
     }
 
-    /// From planes [B, 64, 112] to [B, 64, filters].
+    /// Maps planes [B, 64, 112] to [B, 64, filters].
     pub fn forward(&self, weights: &Weights, planes: &Tensor, tap: &Tap) -> Tensor {
         let activation = self.activation;
         let mut x = activation.forward(&convolve(weights, &self.input, planes));
@@ -72,8 +72,8 @@ impl ResidualTower {
         x
     }
 
-    /// Squeeze and excitation (Hu et al., 2018) with a shift besides the gain:
-    /// both [B, 1, filters].
+    /// Returns the gain and shift of squeeze and excitation (Hu et al., 2018), both [B, 1,
+    /// filters].
     fn excite(
         &self,
         weights: &Weights,
@@ -92,7 +92,7 @@ impl ResidualTower {
     }
 }
 
-/// A 3 × 3 convolution that keeps the board's size.
+/// Applies a 3 × 3 convolution that keeps the board's size.
 pub(super) fn convolve(weights: &Weights, layer: &Linear, x: &Tensor) -> Tensor {
     let weight = &weights[layer.weight];
     let [output, input] = [0, 1].map(|dimension| weight.size()[dimension]);

@@ -3,15 +3,15 @@
 use crate::encode::HISTORY;
 use serde::{Deserialize, Serialize};
 
-/// Kinds of pieces, ours and theirs, as the encoding of a square.
+/// Piece kinds, ours and theirs, in the encoding of a square.
 pub(crate) const PIECES: i64 = 12;
-/// Kinds of pieces a pawn can become.
+/// Promotion pieces.
 pub(super) const PROMOTIONS: i64 = 4;
-/// Sizes beyond which no network goes, so that products of sizes fit.
+/// Upper bound of every size, so that products of sizes do not overflow.
 const LARGEST: i64 = 1 << 16;
 const DEEPEST: i64 = 1 << 10;
 
-/// The published networks by the names of their files.
+/// The published networks by file name.
 pub const PRESETS: [&str; 4] = ["maia3-3m", "maia3-5m", "maia3-23m", "maia3-79m"];
 
 /// The sizes of a Maia-3 network.
@@ -26,12 +26,12 @@ pub struct Maia3Config {
     pub heads: i64,
     /// Width of the feed-forward blocks.
     pub feed_forward: i64,
-    /// Positions it reads, the current one included: 1…8.
+    /// Positions that it reads, including the current one: 1…8.
     pub history: i64,
-    /// Width of the embedding of a rating.
+    /// Width of the rating embedding.
     pub rating: i64,
-    /// Width of the heads' hidden layers, and of the squares that a move goes
-    /// from and to.
+    /// Width of the heads' hidden layers, and of the embeddings of a move's origin and
+    /// destination squares.
     pub hidden: i64,
     /// The position encoding of attention.
     pub gab: GabConfig,
@@ -41,16 +41,15 @@ pub struct Maia3Config {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GabConfig {
-    /// Features of each square it reads; where there are none it reads the mean
-    /// of all squares.
+    /// Features per square that it reads; if absent, it reads the mean of all squares.
     pub compress: Option<i64>,
-    /// Width of the summary of the board.
+    /// Width of the board summary.
     pub hidden: i64,
-    /// Width of what generates each head's biases.
+    /// Width of the vector that generates each head's biases.
     pub generator: i64,
 }
 
-/// Why sizes make no Maia-3 network.
+/// Why a Maia-3 network cannot have these sizes.
 #[derive(Debug, thiserror::Error)]
 pub enum Maia3ConfigError {
     /// A size is out of range.
@@ -60,7 +59,7 @@ pub enum Maia3ConfigError {
         field: &'static str,
         /// Its value.
         value: i64,
-        /// The most it may be.
+        /// The maximum.
         most: i64,
     },
     /// The heads do not divide the width.
@@ -74,7 +73,7 @@ pub enum Maia3ConfigError {
 }
 
 impl Maia3Config {
-    /// A published network's sizes, by its name.
+    /// Returns a published network's sizes, by its name.
     #[must_use]
     pub fn preset(name: &str) -> Option<Maia3Config> {
         let preset = |width, compress, hidden, generator| Maia3Config {
@@ -100,7 +99,7 @@ impl Maia3Config {
         })
     }
 
-    /// The name of the published network that has these sizes.
+    /// Returns the name of the published network with these sizes.
     #[must_use]
     pub fn preset_name(&self) -> Option<&'static str> {
         PRESETS
@@ -108,7 +107,7 @@ impl Maia3Config {
             .find(|name| Maia3Config::preset(name).as_ref() == Some(self))
     }
 
-    /// Checks that there can be a network of these sizes.
+    /// Checks that a network can have these sizes.
     ///
     /// # Errors
     /// [`Maia3ConfigError`] naming the field.
@@ -141,7 +140,7 @@ impl Maia3Config {
         Ok(())
     }
 
-    /// Features of a square that are not the players' ratings.
+    /// Returns the number of features of a square other than the players' ratings.
     pub(super) fn planes(&self) -> i64 {
         PIECES * self.history
     }
@@ -171,7 +170,7 @@ mod tests {
         assert!(Maia3Config::preset("maia3-4m").is_none());
     }
 
-    /// Of the body, every parameter of a matrix is used once a square.
+    /// In the body, every matrix parameter is used once per square.
     #[test]
     fn the_cost_is_what_the_parameters_say() {
         let config = Maia3Config::preset("maia3-23m").unwrap();

@@ -1,11 +1,9 @@
-//! From Maia-3's moves to the 1858 of [`crate::encode`].
+//! Translation of Maia-3's moves to the 1858 policy entries of [`crate::encode`].
 //!
-//! Maia-3 knows a move as it is written: 64 · 64 pairs of squares and, from
-//! each file of the seventh rank to each of the eighth, four promotions in the
-//! order queen, rook, bishop, knight. Two things are written otherwise in the
-//! 1858: a knight promotion has no suffix, and castling is the king taking its
-//! rook. Where a pair without a suffix stands for those depends on what stands
-//! on the board.
+//! Maia-3 encodes a move as it is written: 64 · 64 pairs of squares and, from each file of the
+//! seventh rank to each of the eighth, four promotions in the order queen, rook, bishop, knight.
+//! The 1858 differ in two ways: a knight promotion has no suffix, and castling is the king taking
+//! its rook. Whether a pair without a suffix stands for one of these depends on the board.
 
 use super::config::PROMOTIONS;
 use crate::encode::{POLICY_SIZE, from_square_to_square};
@@ -17,10 +15,10 @@ const ORDER: [Role; PROMOTIONS as usize] = [Role::Queen, Role::Rook, Role::Bisho
 
 /// The index of the first promotion among Maia-3's moves.
 const PAIRS: usize = 64 * 64;
-/// Moves that Maia-3 knows.
+/// Number of Maia-3's moves.
 pub(super) const MOVES: usize = PAIRS + 64 * PROMOTIONS as usize;
 
-/// An entry of the 1858 that is one move of Maia-3's or another.
+/// A policy entry that stands for one of two Maia-3 moves, depending on the board.
 struct Choice {
     entry: usize,
     /// The piece's role …
@@ -34,12 +32,12 @@ struct Choice {
 /// Index tensors of the translation, i64.
 #[derive(Debug)]
 pub(super) struct Translation {
-    /// [1858]: from the moves, followed by the choices.
+    /// [1858]: indices into the moves, followed by the choices.
     pub gather: Tensor,
-    /// [4, choices]: of each the word of the rows that decides, the bit of it,
-    /// and the moves where it is one and where it is zero.
+    /// [4, choices]: the deciding row word, its bit,
+    /// and the moves for a set and for a clear bit.
     pub choices: Tensor,
-    /// [choices]: the bit of each among the 64 of the first word, the 64 of the
+    /// [choices]: the index of each bit among the 64 of the first word, the 64 of the
     /// second, and so on.
     places: Tensor,
 }
@@ -56,7 +54,7 @@ impl Translation {
         let row = |value: fn(&Choice) -> usize| choices.iter().map(move |c| value(c) as i64);
         let place = |choice: &Choice| (choice.role as i64 - 1) * 64 + choice.square as i64;
         let places: Vec<i64> = choices.iter().map(place).collect();
-        // Planes begin with our pieces, in the order of the roles.
+        // Planes start with our pieces, in role order.
         let numbers: Vec<i64> = row(|choice| choice.role as usize - 1)
             .chain(row(|choice| choice.square))
             .chain(row(|choice| choice.there))
@@ -69,7 +67,7 @@ impl Translation {
         }
     }
 
-    /// Of each choice whether its bit is set, [B, choices], in `rows`.
+    /// Returns whether each choice's bit is set in `rows`, [B, choices].
     pub fn seen(&self, rows: &Tensor) -> Tensor {
         let row = |index| self.choices.get(index);
         rows.index_select(1, &row(0))
@@ -78,12 +76,12 @@ impl Translation {
             .ne(0)
     }
 
-    /// The same in the bits of the rows' bitboards, [B, 104, 64].
+    /// Returns the same from the bits of the rows' bitboards, [B, 104, 64].
     pub fn seen_in_planes(&self, boards: &Tensor) -> Tensor {
         boards.flatten(1, 2).index_select(1, &self.places).gt(0)
     }
 
-    /// Logits [B, 1858] from those of Maia-3's moves [B, 4352], with what was
+    /// Returns logits [B, 1858] from those of Maia-3's moves [B, 4352], with
     /// [`Translation::seen`] of the positions.
     pub fn policy(&self, moves: &Tensor, seen: &Tensor) -> Tensor {
         let row = |index| self.choices.get(index);
@@ -93,7 +91,7 @@ impl Translation {
     }
 }
 
-/// The move that is written as an entry of the 1858 is.
+/// Returns the Maia-3 move written like a policy entry.
 fn written(entry: usize) -> usize {
     let (from, to, promotion) = from_square_to_square(entry).expect("an entry");
     promotion.map_or(from * 64 + to, |role| promoting(from, to, role))
@@ -124,14 +122,14 @@ fn choices() -> Vec<Choice> {
                 let there = promoting(from, to, Role::Knight);
                 return Some(choice(Role::Pawn, from, there));
             }
-            // Nothing but castling goes to where one's own rook stands.
+            // Only castling moves to the square of one's own rook.
             let there = castling(from, to)?;
             (there != otherwise).then(|| choice(Role::Rook, to, there))
         })
         .collect()
 }
 
-/// Returns whether a pawn that moves so is promoted.
+/// Returns whether a pawn with these squares promotes.
 fn is_promotion(from: usize, to: usize) -> bool {
     let [from, to] = [from, to].map(|square| Square::new(square as u32));
     from.rank() == Rank::Seventh
@@ -139,9 +137,9 @@ fn is_promotion(from: usize, to: usize) -> bool {
         && from.file().distance(to.file()) <= 1
 }
 
-/// The move as which Maia-3 knows that a king on `from` castles with the rook on
-/// `to`: its two steps. It has only ever seen kings castle from e1, so that in
-/// Chess960 castling from elsewhere has no better logit than its own pair's.
+/// Returns Maia-3's move for castling by a king on `from` with the rook on `to`: the king's two
+/// steps. It has only seen kings castle from e1, so in Chess960 castling from elsewhere takes the
+/// logit of its own pair.
 fn castling(from: usize, to: usize) -> Option<usize> {
     let [king, rook] = [from, to].map(|square| Square::new(square as u32));
     let file = if rook > king { File::G } else { File::C };
@@ -160,7 +158,7 @@ mod tests {
     use shakmaty::{CastlingMode, Position};
     use tch::{Device, Kind};
 
-    /// Maia-3's moves as its own program lists them.
+    /// Returns Maia-3's moves as its own program lists them.
     fn listed() -> Vec<String> {
         let mut names = Vec::new();
         for from in Square::ALL {
@@ -174,7 +172,7 @@ mod tests {
         names
     }
 
-    /// The logit that each legal move has where that of move m is m.
+    /// Returns the logit of each legal move if that of move m is m.
     fn moves_of(game: &Game) -> Vec<(shakmaty::Move, usize)> {
         let words = *Input::encode(game).words();
         let rows = Tensor::from_slice(bytemuck::cast_slice::<u64, i64>(&words));
@@ -208,7 +206,7 @@ mod tests {
                 for _ in 0..12 {
                     let moves = moves_of(&game);
                     for &(mv, place) in &moves {
-                        // UCI, but from the mover's view.
+                        // UCI notation, but from the mover's view.
                         let written = game.format_move(mv);
                         let mirrored = |letter: char| match letter.to_digit(10) {
                             Some(rank) if game.position().turn().is_black() => {
@@ -254,7 +252,7 @@ mod tests {
         assert_eq!(castling("4k3/8/8/8/8/8/8/1R2K1R1 w GB - 0 1"), "e1c1 e1g1");
         assert_eq!(castling("4k3/8/8/8/8/8/8/3RKR2 w FD - 0 1"), "e1c1 e1g1");
         assert_eq!(castling("3rkr2/8/8/8/8/8/8/4K3 b fd - 0 1"), "e1c1 e1g1");
-        // Never seen by Maia-3: the king takes its rook.
+        // Not in Maia-3's training data: the king takes its rook.
         assert_eq!(castling("1k6/8/8/8/8/8/8/R4KR1 w GA - 0 1"), "f1a1 f1g1");
     }
 }

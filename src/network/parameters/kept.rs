@@ -1,4 +1,4 @@
-//! Frozen weights, and values derived from them once.
+//! Frozen weights, and cached values derived from them.
 
 use crate::torch::{ComputeType, fused};
 use std::collections::HashMap;
@@ -6,17 +6,17 @@ use std::sync::RwLock;
 use std::sync::atomic::AtomicBool;
 use tch::Tensor;
 
-/// A parameter's place among a network's parameters.
+/// The index of a parameter in its network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in crate::network) struct Slot(pub usize);
 
 /// Values derived from frozen weights.
 #[derive(Debug)]
 pub(in crate::network) struct Frozen {
-    /// Whether blocks go through kernels with packed weights; in f32 alone libtorch's
-    /// products are as fast.
+    /// Whether blocks use kernels with packed weights; in f32 alone libtorch's products are as
+    /// fast.
     pub has_kernels: bool,
-    /// Whether their layers multiply in int8, where widths allow it.
+    /// Whether their layers multiply in int8, if widths allow it.
     pub int8: bool,
     /// Whether any of them does.
     pub multiplies_in_int8: AtomicBool,
@@ -47,10 +47,10 @@ impl Frozen {
     }
 }
 
-/// The weights of a block as its kernel wants them.
+/// The weights of a block in its kernel's layout.
 #[derive(Debug)]
 pub(in crate::network) struct Packed {
     pub weights: Tensor,
-    /// Whether it is to multiply in int8, where widths allow it.
+    /// Whether it should multiply in int8, if widths allow it.
     pub int8: bool,
 }

@@ -1,12 +1,12 @@
-//! Every size of a world model, as a configuration file states it.
+//! The sizes of a world model, as a configuration file states them.
 
 use crate::network::chessformer::{ConfigError, ModelConfig};
 use serde::{Deserialize, Serialize};
 
-/// Most blocks of a step, and most steps that it looks back on.
+/// Maximum number of blocks per step, and of steps that it attends to.
 const MOST: i64 = 1024;
 
-/// Width of the one token of a board, as a multiple of the encoder's.
+/// Width of a board's single token, as a multiple of the encoder's.
 const TOKEN: i64 = 4;
 
 /// The inputs of steps.
@@ -16,7 +16,7 @@ pub enum WorldState {
     /// The encoder's 64 tokens; a step is layers of the encoder's kind.
     #[default]
     Squares,
-    /// One token that they are fused into; a step is a transformer along time, as in STORM
+    /// One token into which they are fused; a step is a transformer along time, as in STORM
     /// (Zhang et al. 2023) and UniZero (Pu et al. 2024).
     Token,
     /// The encoder's 64 tokens; a step is a diffusion transformer (Peebles and Xie 2023)
@@ -25,7 +25,7 @@ pub enum WorldState {
 }
 
 impl WorldState {
-    /// Returns whether it is what it is where a configuration says nothing.
+    /// Returns whether it is the default, used if a configuration does not state it.
     fn is_default(&self) -> bool {
         *self == WorldState::default()
     }
@@ -35,16 +35,15 @@ impl WorldState {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorldConfig {
-    /// The Chessformer that represents positions, and whose heads are read off every
-    /// latent board.
+    /// The Chessformer that represents positions, and whose heads read every latent board.
     pub encoder: ModelConfig,
     /// The inputs of steps.
     #[serde(default, skip_serializing_if = "WorldState::is_default")]
     pub state: WorldState,
-    /// Blocks of a step.
+    /// Number of blocks per step.
     #[serde(default = "default_blocks")]
     pub blocks: i64,
-    /// Most steps, the new one included, that attention over time sees.
+    /// Maximum number of steps, including the new one, that attention over time sees.
     #[serde(default = "default_context")]
     pub context: i64,
 }
@@ -57,10 +56,10 @@ fn default_context() -> i64 {
     8
 }
 
-/// Why sizes make no world model.
+/// Why a world model cannot have these sizes.
 #[derive(Debug, thiserror::Error)]
 pub enum WorldConfigError {
-    /// Those of the encoder do not fit each other.
+    /// The encoder's sizes do not fit each other.
     #[error("its encoder: {0}")]
     Encoder(#[from] ConfigError),
     /// A size is out of range.
@@ -71,8 +70,8 @@ pub enum WorldConfigError {
         /// Its value.
         value: i64,
     },
-    /// Attention over time turns features of heads in pairs.
-    #[error("its encoder's width ({width}) is no even multiple of its heads ({heads})")]
+    /// Attention over time rotates pairs of head features, so the head width must be even.
+    #[error("its encoder's width ({width}) is not an even multiple of its heads ({heads})")]
     Heads {
         /// Width of a token.
         width: i64,
@@ -82,8 +81,8 @@ pub enum WorldConfigError {
 }
 
 impl WorldConfig {
-    /// Squares and width of latents: 64 as wide as the encoder, or one that is four times
-    /// as wide.
+    /// Returns the squares and width of latents: 64 as wide as the encoder, or one four times as
+    /// wide.
     #[must_use]
     pub fn latents(&self) -> [i64; 2] {
         let width = self.encoder.width;
@@ -93,12 +92,12 @@ impl WorldConfig {
         }
     }
 
-    /// Layers of the encoder and blocks of a step.
+    /// Returns the number of encoder layers and step blocks.
     pub(in crate::network) fn layers(&self) -> i64 {
         self.encoder.layers.saturating_add(self.blocks)
     }
 
-    /// Checks that there can be a network of these sizes.
+    /// Checks that a network can have these sizes.
     ///
     /// # Errors
     /// [`WorldConfigError`] naming the field.

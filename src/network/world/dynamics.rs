@@ -1,4 +1,4 @@
-//! A step in imagination: what a move makes of a latent board.
+//! The dynamics: steps that apply a move to a latent board.
 
 mod dit;
 mod squares;
@@ -14,7 +14,7 @@ use squares::Squares;
 use tch::{Device, Tensor};
 use token::Token;
 
-/// The dynamics, by the state that they work on.
+/// The dynamics, by latent form.
 #[derive(Debug)]
 pub(super) enum Dynamics {
     Squares(Squares),
@@ -38,7 +38,7 @@ impl Dynamics {
         }
     }
 
-    /// Tensors of a network file besides parameters.
+    /// Returns the tensors of a network file other than parameters.
     pub fn constants(&self) -> Vec<(&'static str, &Tensor)> {
         match self {
             Dynamics::Squares(squares) => squares.constants().to_vec(),
@@ -47,8 +47,8 @@ impl Dynamics {
         }
     }
 
-    /// Latents [B, squares, width] after the moves, entries of the policy i64 `[B]`, as the
-    /// side sees them that is to move then.
+    /// Returns the latents [B, squares, width] after the moves, policy indices i64 `[B]`, in the
+    /// view of the next side to move.
     pub fn step(
         &self,
         weights: &Weights,

@@ -1,11 +1,11 @@
 //! The exported program of a world model.
 //!
-//! `forward` evaluates positions, as for every network that does. `represent` gives their
-//! latents, `step` those after moves, and `predict` what is read off them. `step` takes the
-//! keys and values of the steps before, [blocks, B, squares, S, heads, head width], as the
-//! side sees the squares that plays the move, and returns them with its own, as the other
-//! side does: a first step takes S = 0. A caller keeps no more than context − 1 of them.
-//! Where latents are one token, there is one square, which is the same for both sides.
+//! `forward` evaluates positions, as in every evaluating network. `represent` returns their
+//! latents, `step` the latents after moves, and `predict` the outputs for latents. `step` takes
+//! the keys and values of earlier steps, [blocks, B, squares, S, heads, head width], in the
+//! mover's view of the squares, and returns them with its own appended, in the other side's view;
+//! a first step takes S = 0. Callers keep no more than context − 1 of them. If latents are one
+//! token, there is one square, which is the same for both sides.
 
 use super::{Past, World};
 use crate::backend::metadata::{DataType, EncoderSpec, STEP, TensorSpec};
@@ -18,10 +18,10 @@ use crate::network::parameters::Weights;
 use crate::torch::TracedMethod;
 use tch::{Device, Kind, Tensor};
 
-/// Positions and earlier steps of the traces.
+/// Positions and earlier steps in the traces.
 const EXAMPLE: [i64; 2] = [2, 3];
 
-/// The methods' names besides the field's.
+/// Names of the methods other than `step` and `predict`.
 const REPRESENT: &str = "represent";
 const PREDICT: &str = "predict";
 
@@ -147,7 +147,7 @@ fn predict(world: &World) -> TracedMethod<'_> {
 }
 
 impl World {
-    /// The form of latents.
+    /// Returns the spec of latents.
     fn latents(&self, name: &str) -> TensorSpec {
         let [squares, width] = self.config.latents();
         TensorSpec::new(name, DataType::F32, &format!("B {squares} {width}"))

@@ -1,4 +1,4 @@
-//! World models that are played: their weights no longer change.
+//! World models frozen for play.
 
 use super::{Past, RuleLogits, World};
 use crate::network::family::ArchitectureError;
@@ -17,9 +17,9 @@ const READ: [Output; 5] = [
     Output::MovesLeft,
 ];
 
-/// A world model on a device, to be played. It keeps of each board its latents and, of
-/// those that a step led to, the step's keys and values: as one tensor [1 + 2 · blocks,
-/// squares, width], latents first, then key and value of each block.
+/// A world model on a device, frozen for play. For each board it stores the latents and, after a
+/// step, the step's keys and values: as one tensor [1 + 2 · blocks, squares, width], latents
+/// first, then key and value of each block.
 #[derive(Debug)]
 pub struct FrozenWorld {
     world: World,
@@ -27,8 +27,8 @@ pub struct FrozenWorld {
     device: Device,
 }
 
-// SAFETY: several threads only read its tensors, whose reference counts are atomic; what
-// is made of them lies behind a lock.
+// SAFETY: threads only read its tensors, whose reference counts are atomic; derived values are
+// behind a lock.
 unsafe impl Sync for FrozenWorld {}
 
 /// Observations of B boards.
@@ -43,7 +43,7 @@ pub struct Seen {
 }
 
 impl Network<World> {
-    /// The network in these dtype on a device, ready to be played.
+    /// Freezes the network in this dtype on a device, ready to play.
     ///
     /// # Errors
     /// [`ArchitectureError`] if its sizes do not fit each other.
@@ -66,19 +66,19 @@ impl Network<World> {
 }
 
 impl FrozenWorld {
-    /// Its structure.
+    /// Returns its structure.
     #[must_use]
     pub fn world(&self) -> &World {
         &self.world
     }
 
-    /// The type of what is kept.
+    /// Returns the dtype of stored boards.
     #[must_use]
     pub fn kind(&self) -> Kind {
         self.weights.kind()
     }
 
-    /// The shape of a stored board.
+    /// Returns the shape of a stored board.
     #[must_use]
     pub fn shape(&self) -> [i64; 3] {
         let config = self.world.model();
@@ -86,7 +86,7 @@ impl FrozenWorld {
         [1 + 2 * config.blocks, squares, width]
     }
 
-    /// Looks at true positions, rows i64 [B, words].
+    /// Encodes true positions, rows i64 [B, words].
     #[must_use]
     pub fn look(&self, rows: &Tensor) -> Seen {
         let _inference = Inference::begin();

@@ -1,5 +1,4 @@
-//! One token for a whole board: what the encoder's 64 are fused into, and what they are
-//! read off again.
+//! Fusion of the encoder's 64 tokens into one for the whole board, and expansion back to 64.
 
 use super::config::WorldConfig;
 use crate::network::chessformer::layers;
@@ -8,17 +7,17 @@ use crate::network::parameters::{Builder, Dense, Initial, Slot, Weights};
 use crate::network::size::Part;
 use tch::Tensor;
 
-/// Features of each square that the token is made of, and that it is read as.
+/// Features per square that form the token, and that it expands to.
 const FEATURES: i64 = 16;
 
 /// Epsilon of the token's norm.
 const EPSILON: f64 = 1e-5;
 
-/// Standard deviation at the start of what tells squares apart.
+/// Initial standard deviation of the square embedding.
 const PLACE: f64 = 0.1;
 
-/// From tokens to one token and back. Its parameters all count as the encoder's: what
-/// represents positions.
+/// Fuses tokens into one and expands it. Its parameters all count as part of the representation,
+/// like the encoder's.
 #[derive(Debug)]
 pub(super) struct Fusion {
     squares: Linear,
@@ -28,7 +27,7 @@ pub(super) struct Fusion {
     widen: Linear,
     /// [64, width].
     place: Slot,
-    /// Of the encoder's kind, whose heads read what comes out.
+    /// The same norm as the encoder's, whose heads read the output.
     end: Norm,
 }
 
@@ -60,14 +59,14 @@ impl Fusion {
         })
     }
 
-    /// The token [B, 1, token width] of tokens [B, 64, width].
+    /// Returns the token [B, 1, token width] of tokens [B, 64, width].
     pub fn fuse(&self, weights: &Weights, tokens: &Tensor) -> Tensor {
         let squares = self.squares.forward(weights, tokens).mish().flatten(1, 2);
         let token = self.token.forward(weights, &squares);
         self.norm.forward(weights, &token).unsqueeze(1)
     }
 
-    /// The reverse, as far as the token knows.
+    /// Expands the token to the 64 tokens that it encodes.
     pub fn expand(&self, weights: &Weights, token: &Tensor) -> Tensor {
         let features = self.features.forward(weights, &token.squeeze_dim(1)).mish();
         let features = features.unflatten(1, [64, FEATURES]);

@@ -1,4 +1,4 @@
-//! Starting a world model from a Chessformer.
+//! Starts a world model from a Chessformer.
 
 use super::{World, WorldState};
 use crate::network::architecture::Architecture;
@@ -6,10 +6,10 @@ use crate::network::chessformer::{self, GrowError, ModelConfig};
 use crate::network::parameters::Weights;
 use tch::Tensor;
 
-/// Weights for a world model, f32 end to end on the CPU, that sees positions as a
-/// Chessformer `from` with the tensors `named` does: it plays the same. What it has
-/// besides has `fresh` values; but what heads read after a step ends with the norm that the
-/// encoder ends with.
+/// Returns weights for a world model, concatenated f32 on the CPU, that encodes positions like a
+/// Chessformer `from` with the tensors `named`, and plays the same. Its other parameters take
+/// their `fresh` values, except that the norm at the end of a step copies the one at the end of
+/// the encoder.
 ///
 /// # Errors
 /// [`GrowError`] if the encoder does not contain the network.

@@ -1,4 +1,4 @@
-//! Heads on latent boards, as tokens, that predict the rules: legality, checks and endings.
+//! Heads that predict the rules on latent boards, as tokens: legality, checks and endings.
 
 use crate::encode::SQUARE_CLASSES;
 use crate::network::chessformer::ModelConfig;
@@ -8,10 +8,10 @@ use crate::network::parameters::{Builder, Dense, Initial, Slot, Weights};
 use crate::network::size::Part;
 use tch::{Kind, Tensor};
 
-/// Features of each square that the end of the game is read off, and those of the board.
+/// Widths of the end-of-game head: features per square, and of the board.
 const END_FEATURES: [i64; 2] = [8, 64];
 
-/// At the start few moves are held for legal, as of 1,858 few are.
+/// Initial legality bias: few of the 1,858 moves are legal.
 const LEGALITY_START: f32 = -4.0;
 
 /// Predicted rules for B latent boards.
@@ -81,7 +81,7 @@ impl RuleHeads {
         }
     }
 
-    /// Of tokens [B, 64, width]; `places` as the policy gathers its entries.
+    /// Predicts the rules from tokens [B, 64, width]; `places` are the policy's gather indices.
     pub fn forward(&self, weights: &Weights, latents: &Tensor, places: &Tensor) -> RuleLogits {
         let dense = |layer: &Linear, x: &Tensor| layer.forward(weights, x);
         let squares = dense(&self.end_squares, latents).mish().flatten(1, 2);

@@ -2,8 +2,8 @@
 
 use tch::Tensor;
 
-/// Latents or what else is by the squares, [B, 64, …], as the other side sees the board.
-/// What is of the board as a whole, [B, 1, …], stays as it is.
+/// Flips tensors by square, [B, 64, …], to the other side's view. Tensors of the whole board, [B,
+/// 1, …], stay as they are.
 pub(super) fn flipped(by_square: &Tensor) -> Tensor {
     match by_square.size()[1] {
         1 => by_square.shallow_clone(),
@@ -11,24 +11,24 @@ pub(super) fn flipped(by_square: &Tensor) -> Tensor {
     }
 }
 
-/// Keys and values of earlier steps in each block. A side sees the board from its own
-/// side of it, so those of earlier steps are turned round with every step: all are by the
-/// squares as the side to move after the latest step sees them.
+/// Keys and values of earlier steps in each block. Each side has its own view of the board, so
+/// those of earlier steps are flipped with every step: all are in the view of the side to move
+/// after the latest step.
 #[derive(Debug)]
 pub struct Past {
-    /// Keys and values of a block, [B, squares, T, heads, head width] each; none before the
+    /// Keys and values of a block, [B, squares, T, heads, head width] each; `None` before the
     /// first step.
     blocks: Vec<Option<[Tensor; 2]>>,
-    /// Most earlier steps that are kept.
+    /// Maximum number of earlier steps kept.
     most: i64,
     /// Marks the missing steps before the first new one, bool [B, 1, T, 1].
     absent: Option<Tensor>,
-    /// Whether they are by the squares as the side to move after that one sees them.
+    /// Whether they are already in the view of the side to move after that step.
     is_turned: bool,
 }
 
 impl Past {
-    /// An empty cache for a number of blocks; `context` includes the new step.
+    /// Returns an empty cache for a number of blocks; `context` includes the new step.
     pub(super) fn new(blocks: i64, context: i64) -> Past {
         Past {
             blocks: (0..blocks).map(|_| None).collect(),
@@ -38,8 +38,8 @@ impl Past {
         }
     }
 
-    /// The same from keys and values [blocks, B, squares, T, heads, head width] of T steps,
-    /// which may be none.
+    /// Returns a cache of keys and values [blocks, B, squares, T, heads, head width] of T steps;
+    /// T may be 0.
     pub(super) fn of(keys: &Tensor, values: &Tensor, context: i64) -> Past {
         let blocks = keys.unbind(0).into_iter().zip(values.unbind(0));
         Past {
@@ -48,9 +48,9 @@ impl Past {
         }
     }
 
-    /// The same from key and value of each block, [2 · blocks, B, squares, T, width], the
-    /// oldest step first, by the squares as the side sees them that is to move after the
-    /// next step. `absent` bool [B, T] says which are none. It is for one step.
+    /// Returns a cache for one step from the key and value of each block, [2 · blocks, B,
+    /// squares, T, width], oldest step first, in the view of the side to move after the next
+    /// step. `absent` bool [B, T] marks missing steps.
     pub(super) fn of_kept(kept: &Tensor, absent: &Tensor, heads: i64) -> Past {
         let mut parts = kept.unflatten(-1, [heads, -1]).unbind(0).into_iter();
         let mut blocks = Vec::new();
@@ -65,8 +65,8 @@ impl Past {
         }
     }
 
-    /// Keys and values [blocks, B, squares, T, heads, head width] of all steps that are kept;
-    /// there is one at least.
+    /// Returns the keys and values [blocks, B, squares, T, heads, head width] of all kept steps,
+    /// at least one.
     pub(super) fn stacked(&self) -> [Tensor; 2] {
         [0, 1].map(|part| {
             let of_block = |block: &Option<[Tensor; 2]>| {
@@ -78,22 +78,23 @@ impl Past {
         })
     }
 
-    /// Key and value of the latest step in each block, [B, 2 · blocks, squares, width].
+    /// Returns the key and value of the latest step in each block, [B, 2 · blocks, squares,
+    /// width].
     pub(super) fn newest(&self) -> Tensor {
         let latest = |tensor: &Tensor| tensor.select(2, -1).flatten(2, 3);
         let parts = self.blocks.iter().flatten().flatten().map(latest);
         Tensor::stack(&parts.collect::<Vec<_>>(), 1)
     }
 
-    /// Marks the missing steps that a block sees with a new one, bool [B, 1, T, 1].
+    /// Returns the mask of missing steps that a block sees with a new one, bool [B, 1, T, 1].
     pub(super) fn absent(&self) -> Option<Tensor> {
         let absent = self.absent.as_ref()?;
         let newest = absent.narrow(2, 0, 1).zeros_like();
         Some(Tensor::cat(&[absent, &newest], 2))
     }
 
-    /// Appends a step's key and value, [B, squares, 1, heads, head width], to those of a
-    /// block; all of them.
+    /// Appends a step's key and value, [B, squares, 1, heads, head width], to a block's and
+    /// returns all of them.
     pub(super) fn extend(&mut self, block: usize, new: [Tensor; 2]) -> &[Tensor; 2] {
         let all = match self.blocks[block].take() {
             None => new,

@@ -1,5 +1,5 @@
-//! Attention to the past: what a square, or the one token of a board, learns of itself in
-//! earlier steps.
+//! Attention to the past: a square, or a board's single token, attends to itself in earlier
+//! steps.
 
 use super::past::Past;
 use crate::network::layers::{Linear, Norm};
@@ -10,21 +10,21 @@ use tch::{Kind, Tensor};
 /// Epsilon of the norm.
 const EPSILON: f64 = 1e-5;
 
-/// Attention of each square to itself now and in earlier steps. There are few steps, so
-/// that plain products cost least.
+/// Attention of each square to itself now and in earlier steps. Because steps are few, plain
+/// products are cheapest.
 #[derive(Debug)]
 pub(super) struct PastAttention {
     heads: i64,
     norm: Norm,
     /// Queries, keys and values.
     projection: Linear,
-    /// [context, heads]: what a step of each age is worth, the new one first.
+    /// [context, heads]: the bias of each step by age, the new one first.
     age: Slot,
     output: Linear,
 }
 
 impl PastAttention {
-    /// Adds the block's parameters. It adds nothing at the start.
+    /// Adds the block's parameters; the block starts as the identity.
     pub fn build(builder: &mut Builder, width: i64, heads: i64, context: i64) -> PastAttention {
         let dense = |output| Dense::per_token(width, output).without_bias();
         PastAttention {
@@ -52,7 +52,7 @@ impl PastAttention {
             tensor.sum_dim_intlist([axis].as_slice(), false, None::<Kind>)
         };
         let products = sum(query.unsqueeze(2) * keys, -1) * scale;
-        // Counted, so that a trace does so for any number of steps.
+        // Computed, not a constant, so that a trace works for any number of steps.
         let count = keys.select(4, 0).select(3, 0).select(1, 0).select(0, 0);
         let age = (count.ones_like().cumsum(0, Kind::Int64) - 1).flip([0]);
         let worth = weights[self.age].index_select(0, &age);

@@ -9,7 +9,7 @@ use crate::torch::ExportPrecision;
 use shakmaty::{CastlingMode, Position as _};
 use tch::Kind;
 
-/// tessera-xs, whatever it is called.
+/// The shipped tessera-xs network.
 const SHIPPED: &[u8] = include_bytes!("../../../nets/tessera-xs.pt");
 
 const STATES: [WorldState; 3] = [WorldState::Squares, WorldState::Token, WorldState::Dit];
@@ -30,7 +30,7 @@ fn config(state: WorldState) -> WorldConfig {
     }
 }
 
-/// The structure with weights that are large enough to tell everything apart.
+/// Returns the structure with weights large enough to distinguish all inputs.
 fn build(state: WorldState) -> (World, Weights) {
     tch::manual_seed(4);
     let world = World::new(&config(state), Device::Cpu).unwrap();
@@ -40,13 +40,13 @@ fn build(state: WorldState) -> (World, Weights) {
     (world, weights)
 }
 
-/// All weights, end to end.
+/// Returns all weights, concatenated.
 fn flat(weights: &Weights) -> Tensor {
     let all = weights.tensors().iter().map(|it| it.reshape([-1]));
     Tensor::cat(&all.collect::<Vec<Tensor>>(), 0)
 }
 
-/// The same network as a file would hold it.
+/// Returns the same network as a file would store it.
 fn network(state: WorldState) -> Network<World> {
     let (world, weights) = build(state);
     let about = About {
@@ -73,7 +73,7 @@ fn close(one: &Tensor, other: &Tensor) {
     assert!(off < 1e-4, "off by {off}");
 }
 
-/// The game after moves in UCI notation, and the moves as entries of the policy.
+/// Returns the game after moves in UCI notation, and the moves as policy indices.
 fn play(fen: &str, moves: &str) -> (Game, Vec<i64>) {
     let mut game = Game::from_fen(fen, CastlingMode::Standard).unwrap();
     let mut entries = Vec::new();
@@ -117,7 +117,7 @@ fn at_the_start_it_plays_as_the_network_that_it_grew_from() {
         for (output, expected) in xs.architecture.interface().outputs.iter().zip(expected) {
             assert_eq!(found.take(*output).unwrap(), expected, "{output:?}");
         }
-        // Both end with the same norm, so that the heads see what they know.
+        // Both end with the same norm, so that the heads see familiar tokens.
         let named = |name: &str| {
             let place = world.parameters().iter().position(|it| it.name == name);
             weights.tensors()[place.unwrap()].shallow_clone()
@@ -151,7 +151,7 @@ fn a_step_is_the_same_for_either_side() {
         let unroll = |fen: &str, moves: &[i64]| -> Vec<Tensor> {
             let (game, _) = play(fen, "");
             let mut rows = rows([&game]);
-            // Who is to move is the one thing that a row tells apart.
+            // The side to move is the only thing that distinguishes these rows.
             let _ = rows.narrow(1, crate::encode::BOARDS as i64 + 4, 1).zero_();
             rows = rows.contiguous();
             let mut latents = world.represent(&weights, &rows);
@@ -213,7 +213,7 @@ fn time_goes_one_way_and_the_past_is_remembered() {
         };
         let whole = unroll(&[10, 20, 30, 40, 50]);
         let other = unroll(&[10, 20, 31, 41, 51]);
-        // What is played later changes nothing earlier.
+        // Later moves change nothing earlier.
         for ply in 0..2 {
             assert_eq!(whole[ply], other[ply]);
         }
@@ -228,7 +228,7 @@ fn time_goes_one_way_and_the_past_is_remembered() {
         );
         let off = (&alone - &whole[2]).abs().max().double_value(&[]);
         assert!(off > 1e-3, "{off}");
-        // Boards side by side do not see each other.
+        // Boards in a batch do not affect each other.
         let both = Tensor::cat(&[&start, &start.flip([1])], 0);
         let mut past = world.past();
         let mut latents = both;
@@ -248,11 +248,11 @@ fn everything_is_learned() {
         let weights = Weights::from_flat(&flat, world.parameters());
         let mut past = world.past();
         let mut latents = world.represent(&weights, &rows([&Game::default()]));
-        // A pawn captures and becomes a queen, or moves ahead.
+        // A pawn captures and promotes to a queen, or advances.
         for mv in [1798i64, 300] {
             latents = world.step(&weights, &latents, &Tensor::from_slice(&[mv]), &mut past);
         }
-        // So small that no head is where it is flat.
+        // So small that no head saturates.
         let tokens = world.expand(&weights, &latents) * 0.1;
         let outputs = world.evaluate(&weights, &tokens, OutputSet::all());
         let rules = world.rules(&weights, &tokens);
@@ -283,7 +283,7 @@ fn its_file_does_what_it_does() {
         let methods: Vec<&String> = metadata.methods.keys().collect();
         assert_eq!(methods, ["forward", "predict", "represent", "step"]);
         let file = std::fs::read(&path).unwrap();
-        // It evaluates positions as every network does.
+        // It evaluates positions like every network.
         let (start, rows) = (Game::default(), rows([&Game::default()]));
         assert!(start.position().turn().is_white());
         let evaluator = open(&file, CodePolicy::Checked).unwrap();
@@ -298,7 +298,7 @@ fn its_file_does_what_it_does() {
         let opened = open_any(&file, CodePolicy::Checked).unwrap();
         let opened = opened.downcast::<World>().unwrap();
         assert_eq!(*opened.architecture.model(), config(state));
-        // And steps as Python would have it step.
+        // It also steps from Python's interface.
         let module = tch::CModule::load(&path).unwrap();
         let run = |method: &str, inputs: &[Tensor]| -> Vec<Tensor> {
             let inputs: Vec<tch::IValue> = inputs
@@ -347,8 +347,8 @@ fn its_file_does_what_it_does() {
     }
 }
 
-/// What is kept of boards stands for what they were made of, for every prefix of a line
-/// and after going back.
+/// Stored boards reproduce their original computation, for every prefix of a line and after
+/// takebacks.
 #[test]
 fn boards_that_are_kept_go_on_as_if_all_were_computed_again() {
     for state in STATES {
@@ -361,7 +361,7 @@ fn boards_that_are_kept_go_on_as_if_all_were_computed_again() {
         let rows = rows([&Game::default()]);
         let lines: [&[i64]; 3] = [&[10, 400, 1000, 1850, 3], &[10, 400, 77], &[10, 1200]];
         let root = frozen.look(&rows).kept;
-        // Boards by the moves that led there, as a tree keeps them.
+        // Boards by the moves that led there, as in a tree.
         let mut known: Vec<(Vec<i64>, Tensor)> = vec![(Vec::new(), root)];
         for line in lines {
             let mut latents = world.represent(weights, &rows);
@@ -378,8 +378,8 @@ fn boards_that_are_kept_go_on_as_if_all_were_computed_again() {
                     let found = known.iter().find(|(moves, _)| moves == before);
                     found.unwrap().1.shallow_clone()
                 };
-                // The oldest first, no more than the context, 3, without the new one; another
-                // row looks back on nothing.
+                // The oldest first, no more than the context, 3, without the new one; another row
+                // has no past.
                 let ages: Vec<usize> = (0..=ply.min(1)).rev().collect();
                 let of_age = |&age: &usize| {
                     let kept = board(ply - age).select(0, 0).narrow(0, 1, 4).unsqueeze(1);

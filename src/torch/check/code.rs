@@ -1,8 +1,8 @@
-//! The code of a network file: classes of tensors, and methods without branches and
-//! loops that call operators of libtorch.
+//! The code of a network file: classes of tensors, and methods without branches and loops that
+//! call libtorch's operators.
 //!
-//! Exporters trace a forward pass, so that each line of it assigns what one operator
-//! makes. The grammar here is that of those lines and no more:
+//! Exporters trace a forward pass, so each line assigns the result of one operator. The grammar
+//! here covers exactly those lines:
 //!
 //! ```text
 //! class Network(Module):
@@ -22,16 +22,15 @@ use super::tokens::{Line, Lines, Token};
 use super::{Refusal, excerpt};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Methods that networks have: the evaluation, the metadata, that of one more token or
-/// move, and what world models have besides.
+/// The allowed methods: evaluation, metadata, the step of one token or move, and those of world
+/// models.
 const METHODS: [&str; 5] = ["forward", "meta", "predict", "represent", "step"];
 
-/// Calls and lists that code may have: three times those of 11 layers. libtorch
-/// recurses along chains of operators, and some 2,500 fill the stack of a thread.
+/// Maximum number of calls and lists: three times those of 11 layers. libtorch recurses along
+/// chains of operators, and some 2,500 overflow a thread's stack.
 const MOST_CALLS: usize = 2000;
 
-/// Names that are more than names where code is read: keywords, and what
-/// TorchScript's reader knows without an assignment.
+/// Reserved names: keywords, and names that TorchScript's reader knows without an assignment.
 const RESERVED: [&str; 45] = [
     "CONSTANTS",
     "__torch__",
@@ -80,7 +79,7 @@ const RESERVED: [&str; 45] = [
     "yield",
 ];
 
-/// Of which type an attribute is.
+/// The type of an attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Type {
     Tensor,
@@ -98,7 +97,7 @@ pub(super) type Classes = BTreeMap<String, Class>;
 /// Reads the classes that a source defines.
 ///
 /// # Errors
-/// [`Refusal`] for the first line that no exporter of ours writes.
+/// [`Refusal`] for the first line that our exporters do not write.
 pub(super) fn read(source: &[u8]) -> Result<Classes, Refusal> {
     let mut lines = Lines::new(source)?;
     let mut classes = Classes::new();
@@ -143,8 +142,8 @@ pub(super) fn read(source: &[u8]) -> Result<Classes, Refusal> {
     Ok(classes)
 }
 
-/// Names of a method's lists and tuples. They are no parts of others: types nest as
-/// deep as they do, and libtorch recurses through types.
+/// Names of a method's lists and tuples. They cannot be elements of others, because types would
+/// nest as deep as they do, and libtorch recurses through types.
 type Compounds<'a> = BTreeSet<&'a str>;
 
 /// Reads a line, token by token.
@@ -201,7 +200,7 @@ impl<'l, 'a> Reader<'l, 'a> {
         }
     }
 
-    /// `class Network(Module):`, and its name.
+    /// Reads `class Network(Module):` and returns the name.
     fn class(&mut self) -> Result<&'a str, Refusal> {
         let is_class = self.is_next(Token::Name("class"));
         let name = self.name()?;
@@ -217,8 +216,8 @@ impl<'l, 'a> Reader<'l, 'a> {
         }
     }
 
-    /// A line of a class that is not of a method: the attribute that it declares, if
-    /// it declares one.
+    /// Reads a line of a class outside methods and returns the attribute that it declares, if
+    /// any.
     fn attribute(&mut self) -> Result<Option<(&'a str, Type)>, Refusal> {
         let name = self.name()?;
         if name == "__annotations__" && self.is_next(Token::Symbol(b'[')) {
@@ -259,7 +258,7 @@ impl<'l, 'a> Reader<'l, 'a> {
         }
     }
 
-    /// The type of what a method returns.
+    /// Reads the return type of a method.
     fn returned_type(&mut self) -> Result<(), Refusal> {
         if !self.is_next(Token::Name("Tuple")) {
             return self.attribute_type().map(|_| ());
@@ -274,7 +273,7 @@ impl<'l, 'a> Reader<'l, 'a> {
         }
     }
 
-    /// `def` is read: the rest of the line.
+    /// Reads the rest of a method's first line, after `def`.
     fn method(&mut self) -> Result<(), Refusal> {
         let name = self.name()?;
         if !METHODS.contains(&name) {
@@ -297,14 +296,14 @@ impl<'l, 'a> Reader<'l, 'a> {
         self.expect(b':')
     }
 
-    /// A line of a method: it assigns or returns.
+    /// Reads a line of a method, an assignment or a return.
     fn statement(&mut self, compounds: &mut Compounds<'a>) -> Result<(), Refusal> {
         let after = self.line.tokens.get(1);
         if self.is_next(Token::Name("return")) {
             return self.expression(compounds).map(|_| ());
         }
         if !matches!(after, Some(Token::Symbol(b'=' | b','))) {
-            // For the sake of a message that says what it calls.
+            // This makes the error message name the call.
             self.expression(compounds)?;
             return Err(self.refusal());
         }
@@ -326,7 +325,7 @@ impl<'l, 'a> Reader<'l, 'a> {
         Ok(())
     }
 
-    /// A name that code gives.
+    /// Reads a name that the code defines.
     fn own_name(&mut self) -> Result<&'a str, Refusal> {
         let name = self.name()?;
         match RESERVED.contains(&name) {
@@ -335,7 +334,8 @@ impl<'l, 'a> Reader<'l, 'a> {
         }
     }
 
-    /// Returns whether it is a list or a tuple. It recurses no deeper than brackets nest.
+    /// Reads an expression and returns whether it is a list or a tuple. Recursion is limited by
+    /// bracket nesting.
     fn expression(&mut self, compounds: &Compounds) -> Result<bool, Refusal> {
         match self.next()? {
             Token::Number | Token::Text(_) => Ok(false),
@@ -348,7 +348,7 @@ impl<'l, 'a> Reader<'l, 'a> {
         }
     }
 
-    /// The parts of a list or a tuple, with or without a last comma.
+    /// Reads the elements of a list or a tuple, with or without a trailing comma.
     fn parts(&mut self, close: u8, compounds: &Compounds) -> Result<bool, Refusal> {
         while !self.is_next(Token::Symbol(close)) {
             if self.expression(compounds)? {
@@ -362,7 +362,7 @@ impl<'l, 'a> Reader<'l, 'a> {
         Ok(true)
     }
 
-    /// Arguments, by position or by name.
+    /// Reads positional or named arguments.
     fn arguments(&mut self, compounds: &Compounds) -> Result<(), Refusal> {
         while !self.is_next(Token::Symbol(b')')) {
             if let [Token::Name(name), Token::Symbol(b'='), ..] = self.line.tokens[self.at..] {
@@ -410,7 +410,7 @@ impl<'l, 'a> Reader<'l, 'a> {
         Ok(false)
     }
 
-    /// `getattr(` is read: the rest of `getattr(encoder, "3")`.
+    /// Reads the rest of `getattr(encoder, "3")` after `getattr(`.
     fn attribute_by_text(&mut self) -> Result<(), Refusal> {
         self.own_name()?;
         self.expect(b',')?;

@@ -1,8 +1,8 @@
 //! The operators that code may call, and the names of their arguments.
 
-/// Functions of `torch` that our exporters write, in alphabetical order. All are of
-/// libtorch. With [`ARGUMENTS`] alone they make new tensors, and read nothing else. A test
-/// derives both lists from the networks that exporters and importers write.
+/// Functions of `torch` that our exporters write, in alphabetical order. All belong to libtorch.
+/// With [`ARGUMENTS`] alone they create new tensors, and read nothing else. A test derives both
+/// lists from the networks that exporters and importers write.
 pub const OPERATORS: [&str; 65] = [
     "_convolution",
     "abs",
@@ -71,7 +71,7 @@ pub const OPERATORS: [&str; 65] = [
     "zeros_like",
 ];
 
-/// Arguments that our exporters name. `out` is none of them: operators write to it.
+/// Arguments that our exporters name. `out` is excluded because operators write to it.
 pub const ARGUMENTS: [&str; 5] = ["alpha", "beta", "device", "dtype", "layout"];
 
 #[cfg(test)]

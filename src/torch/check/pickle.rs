@@ -1,22 +1,22 @@
-//! The pickle of a network file: one object of the code's classes, made of tensors,
-//! text and further objects.
+//! The pickle of a network file: one object of the code's classes, made of tensors, text and
+//! other objects.
 
 use super::code::{Class, Classes, Type};
 use super::{Refusal, excerpt};
 use crate::torch::pickle::{Callable, Id, Object, Pickle, PickleError};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Deepest nesting of objects: libtorch recurses into them.
+/// Maximum nesting of objects: libtorch recurses into them.
 const MOST_NESTED: usize = 32;
 
-/// Bytes of each storage that the tensors lie in, by its record's name in `data/`.
+/// Size in bytes of each storage that contains tensors, by its record's name in `data/`.
 pub(super) type Storages<'a> = BTreeMap<&'a str, usize>;
 
-/// Reads the pickle of a network whose code has these classes: the storages of its
-/// tensors, each of which lies within its own.
+/// Reads the pickle of a network whose code has these classes. Returns its tensors' storages;
+/// each tensor lies within its storage.
 ///
 /// # Errors
-/// [`Refusal`] for the first operation that no exporter of ours writes.
+/// [`Refusal`] for the first operation that our exporters do not write.
 pub(super) fn read<'a>(bytes: &'a [u8], classes: &Classes) -> Result<Storages<'a>, Refusal> {
     let pickle = Pickle::read_script(bytes).map_err(|error| match error {
         PickleError::Operation(operation) => Refusal::Operation(operation),
@@ -47,7 +47,7 @@ pub(super) fn read<'a>(bytes: &'a [u8], classes: &Classes) -> Result<Storages<'a
     }
 }
 
-/// Returns whether an object and those in it have exactly the attributes of their classes.
+/// Checks that an object and its children have exactly the attributes of their classes.
 fn check(
     pickle: &Pickle,
     classes: &Classes,

@@ -2,8 +2,8 @@
 
 use super::Refusal;
 
-/// Deepest nesting of brackets. Exporters put deeper expressions on lines of their own; the code
-/// readers, ours and libtorch's, recurse this deep.
+/// Maximum bracket nesting. Exporters put deeper expressions on separate lines; the code readers,
+/// ours and libtorch's, recurse this deep.
 const MOST_NESTED: usize = 16;
 
 /// A token of a line.
@@ -21,18 +21,18 @@ pub(super) enum Token<'a> {
     Symbol(u8),
 }
 
-/// A line, joined with those over which its brackets stretch.
+/// A line, joined with the continuation lines of its brackets.
 #[derive(Debug)]
 pub(super) struct Line<'a> {
-    /// Spaces before it.
+    /// Leading spaces.
     pub indent: usize,
     pub tokens: Vec<Token<'a>>,
-    /// For messages.
+    /// The source text, for messages.
     pub source: &'a str,
 }
 
 impl Line<'_> {
-    /// Calls of operators, lists and tuples.
+    /// Counts operator calls, lists and tuples.
     pub fn calls(&self) -> usize {
         let brackets = [Token::Symbol(b'('), Token::Symbol(b'[')];
         let is_call = |(at, token): &(usize, &Token)| {
@@ -43,15 +43,17 @@ impl Line<'_> {
     }
 }
 
-/// The lines of a source, but for those that are empty.
+/// The nonempty lines of a source.
 pub(super) struct Lines<'a> {
     source: &'a str,
     at: usize,
 }
 
 impl<'a> Lines<'a> {
+    /// Reads the lines of a source.
+    ///
     /// # Errors
-    /// [`Refusal::Character`] unless all of it is printable ASCII.
+    /// [`Refusal::Character`] unless all bytes are printable ASCII.
     pub fn new(source: &'a [u8]) -> Result<Lines<'a>, Refusal> {
         let odd = |byte: &&u8| !matches!(**byte, b'\n' | b' '..=b'~');
         match (source.iter().find(odd), std::str::from_utf8(source)) {
@@ -60,7 +62,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// The next line; `None` at the end.
+    /// Returns the next line; `None` at the end.
     pub fn next_line(&mut self) -> Result<Option<Line<'a>>, Refusal> {
         let bytes = self.source.as_bytes();
         let (indent, start) = loop {
@@ -107,7 +109,7 @@ impl<'a> Lines<'a> {
         }))
     }
 
-    /// The token that begins with `byte`, and its length.
+    /// Returns the token that begins with `byte`, and its length.
     fn token(&self, byte: u8) -> Result<(Token<'a>, usize), Refusal> {
         let bytes = &self.source.as_bytes()[self.at..];
         let text = |length: usize| &self.source[self.at..self.at + length];
@@ -129,7 +131,7 @@ impl<'a> Lines<'a> {
         })
     }
 
-    /// Bytes of the number that begins here: digits, fraction, exponent.
+    /// Returns the length in bytes of the number that begins here: digits, fraction, exponent.
     fn number(&self) -> usize {
         let digits = |from| self.count(from, |byte| byte.is_ascii_digit());
         let byte = |at| self.source.as_bytes().get(at).copied().unwrap_or_default();
@@ -144,8 +146,8 @@ impl<'a> Lines<'a> {
         end - self.at
     }
 
-    /// Bytes of the text that begins here, marks included; `None` if it does not end
-    /// on its line, or is empty, as the marks of texts of several lines begin.
+    /// Returns the length in bytes of the text that begins here, including quotes; `None` if it
+    /// does not end on its line, or is empty, like the start of a multi-line string.
     fn text(&self) -> Option<usize> {
         let bytes = &self.source.as_bytes()[self.at..];
         let mut length = 1;

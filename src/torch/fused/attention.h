@@ -31,7 +31,7 @@ using fused::kPairs;
 // The next multiple of sixteen.
 TESSERA_INLINE int64_t round_up_16(int64_t rows) { return (rows + 15) / 16 * 16; }
 
-// Vectors that a square's logits take.
+// Vectors of a square's logits.
 constexpr int64_t kParts = kSquares / kLanes;
 
 // Some columns of a row of attacks.
@@ -87,7 +87,7 @@ TESSERA_INLINE void join_projections(const Attention& block, T* out) {
   copy(block.gab.squares, block.gab.compress * block.width, 3 * square);
 }
 
-// In parts of as many outputs as there are inputs, which stay in the first cache.
+// In parts as wide as the input, which stay in the first-level cache.
 TESSERA_INLINE int64_t part_width(const Attention& block, int64_t start) {
   return block.joint - start < block.width ? block.joint - start : block.width;
 }
@@ -131,7 +131,7 @@ void attention(const Attention& block, int64_t first, int64_t last) {
   const int64_t width = block.width, heads = block.heads, head_width = block.head_width;
   const int64_t generated = block.gab.generated, joint = block.joint;
   const int64_t most_rows = round_up_16(kChunk * heads);
-  // The next chunk, or head, overwrites what backward does not need.
+  // The next chunk, or head, overwrites buffers that backward does not need.
   constexpr int64_t most = kChunk * kSquares;
   const bool keeps = block.projected != nullptr;
   thread_local Scratch scratch;
@@ -208,8 +208,8 @@ void attention(const Attention& block, int64_t first, int64_t last) {
   }
 }
 
-// One board and head: the gradient of the logits, dS = P ∘ (dP − Σ P ∘ dP), from
-// that of P. To the sums are added what attacks would have been worth.
+// One board and head: the gradient of the logits, dS = P ∘ (dP − Σ P ∘ dP), from that of P. The
+// gradients of the attack weights are added to their sums.
 template <typename T>
 TESSERA_INLINE void logits_backward(const float* gradient, const T* weights,
                                     const uint64_t* attacks, float* worth, T* out) {
@@ -343,7 +343,7 @@ void attention_backward(const Attention& block, const AttentionGradients& gradie
       for_rows(back, small_transposed, kSquares, small_panel, buffer, store_to(of_key, scale));
     }
 
-    // The generator and what it read.
+    // The generator and its input.
     const int64_t rows = boards * heads, padded = (rows + 31) / 32 * 32;
     std::memset(slopes + rows * kPairs, 0,
                 static_cast<size_t>((padded - rows) * kPairs) * sizeof(T));

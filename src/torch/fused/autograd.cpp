@@ -23,19 +23,19 @@ Kernels avx2_int8();
 
 namespace {
 
-// The kernels of an instruction set for f32, for bf16 where it has any, and with dense
-// layers in int8, whose other numbers are bf16 where it has any.
+// The kernels of an instruction set for f32, for bf16 if it has any, and with dense layers in
+// int8, whose other layers are in bf16 if available.
 struct InstructionSet {
   Kernels f32;
   std::optional<Kernels> bf16;
   Kernels int8;
-  // Whether these are faster than the others.
+  // Whether the int8 kernels are the fastest.
   bool prefers_int8 = true;
 
   at::ScalarType int8_type() const { return bf16 ? at::kBFloat16 : at::kFloat; }
 };
 
-// Those of this processor, the fastest first.
+// The kernels of this processor, the fastest first.
 std::vector<InstructionSet> look() {
   std::vector<InstructionSet> sets;
 #ifdef TESSERA_FUSED
@@ -67,7 +67,7 @@ std::vector<InstructionSet> look() {
 // The number of kernel sets that this thread skips, so that tests reach the others.
 thread_local size_t passed_over = 0;
 
-// The fastest of this processor that is not passed over, null if there is none.
+// The fastest of this processor that is not skipped, null if none.
 const InstructionSet* instruction_set() {
   static const std::vector<InstructionSet> sets = look();
   return passed_over < sets.size() ? &sets[passed_over] : nullptr;
@@ -123,13 +123,13 @@ std::vector<at::Tensor> Sums::joined() const {
 
 extern "C" {
 
-// Whether there are kernels for the type of these numbers.
+// Whether kernels exist for this dtype.
 bool tessera_fused_available(const at::Tensor* like) {
   return tessera::fused::kernels(like->scalar_type()) != nullptr;
 }
 
 // Whether dense layers can multiply in int8, whether that is this processor's fastest, and
-// whether the other numbers are bf16, not f32, then.
+// whether the other layers are then in bf16 instead of f32.
 bool tessera_fused_int8(bool* fastest, bool* bf16) {
   const auto* set = tessera::fused::instruction_set();
   if (set == nullptr) {
@@ -140,7 +140,7 @@ bool tessera_fused_int8(bool* fastest, bool* bf16) {
   return true;
 }
 
-// Whether layers with so many inputs can multiply in int8.
+// Whether layers with this many inputs can multiply in int8.
 bool tessera_fused_fits_int8(int64_t inputs) { return tessera::fused::fit_int8({inputs}); }
 
 // Makes this thread skip a number of the processor's instruction sets, the fastest first.

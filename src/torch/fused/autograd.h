@@ -15,11 +15,11 @@
 
 namespace tessera::fused {
 
-// The kernels of this processor, null if it has none for the type; `int8` asks for those
-// whose dense layers of tokens multiply in it.
+// The kernels of this processor, null if it has none for the dtype; `int8` requests those with
+// dense layers in int8.
 const Kernels* kernels(at::ScalarType type, bool int8 = false);
 
-// The same for who cannot do without.
+// The same for callers that require kernels.
 inline const Kernels& kernels_for(at::ScalarType type, bool int8 = false) {
   const Kernels* run = kernels(type, int8);
   TORCH_CHECK(run != nullptr, "no kernels for tokens of ", type);
@@ -29,8 +29,7 @@ inline const Kernels& kernels_for(at::ScalarType type, bool int8 = false) {
 // Returns the number of threads for a number of boards.
 int64_t workers_for(int64_t boards);
 
-// Runs work(worker, first, last) on chunks of boards, in order where there is one
-// worker.
+// Runs work(worker, first, last) on chunks of boards, in order with a single worker.
 template <typename Work>
 void share(int64_t boards, int64_t workers, const Work& work) {
   const int64_t chunks = (boards + kChunk - 1) / kChunk;
@@ -82,9 +81,8 @@ inline at::Tensor like(const at::Tensor& tensor, at::IntArrayRef sizes) {
   return at::empty(sizes, tensor.options());
 }
 
-// The generator of biases from its ten weights: of the squares' compression; of the
-// summary, its bias and its norm; of what the heads ask for likewise; of the
-// generator itself [4096, generated].
+// The bias generator from its ten weights: the squares' compression; the summary, its bias and
+// its norm; the heads' projection likewise; and the generator itself [4096, generated].
 inline Gab gab_of(const at::Tensor* weights, double epsilon) {
   const at::Tensor &compress = weights[0], &summary = weights[1], &generator = weights[9];
   const auto norm = [&](int weight) {

@@ -1,11 +1,11 @@
-// What the generator of biases reads (GAB, Lc0's smolgen), by Lc0's names. Of a board whose
-// compressed squares end to end are c [64 · compress],
+// The input of the bias generator (GAB, Lc0's smolgen), with Lc0's names. For a board whose
+// concatenated compressed squares are c [64 · compress],
 //
 //     d = norm(silu(c · dense1ᵀ + b₁))          [hidden]
 //     gen_from = norm(silu(d · dense2ᵀ + b₂))   [heads · generated]
 //
-// where norm(x) = (x − mean) / √(variance + ε) · weight + bias and silu(x) = x · σ(x).
-// Parameters call dense1 `summary` and dense2 `heads`.
+// where norm(x) = (x − mean) / √(variance + ε) · weight + bias and silu(x) = x · σ(x). Parameters
+// call dense1 `summary` and dense2 `heads`.
 #pragma once
 
 #include "feed_forward.h"
@@ -88,7 +88,7 @@ TESSERA_INLINE void silu_norm_backward(const GabNorm& norm, int64_t width, const
   }
 }
 
-// The weights of both as products read them; `gen_width` is heads · generated.
+// The weights of both layers in the layout of products; `gen_width` is heads · generated.
 template <typename T>
 struct GabWeights {
   uint32_t *dense1, *dense2;
@@ -135,7 +135,7 @@ class GenFrom {
     }
   }
 
-  // Of boards whose compressed squares are rows `stride` apart, [boards, gen_width].
+  // For boards whose compressed squares are rows `stride` apart, [boards, gen_width].
   void forward(const T* compressed, int64_t stride, int64_t boards, T* out) {
     dense1(compressed, stride, boards);
     dense2(boards);
@@ -146,7 +146,7 @@ class GenFrom {
   }
 
   // The gradient of the compressed squares goes to `of_compressed`, with the same stride. Forward
-  // is recomputed: compared with everything else it costs nothing.
+  // is recomputed, at negligible cost.
   void backward(const T* compressed, int64_t stride, int64_t boards, const float* gradient,
                 const GabSums& sums, T* of_compressed) {
     const int64_t hidden = gab_.hidden;
@@ -196,7 +196,7 @@ class GenFrom {
     add_bias(static_cast<const T*>(gab_.summary_bias), gab_.hidden, boards);
   }
 
-  // From there d · dense2ᵀ + b2, in `products_`.
+  // From the result, d · dense2ᵀ + b2, in `products_`.
   void dense2(int64_t boards) {
     const int64_t hidden = gab_.hidden;
     std::memset(normed_, 0, static_cast<size_t>(kBoardRows * hidden) * sizeof(T));
@@ -223,7 +223,7 @@ class GenFrom {
   const uint32_t *dense1_, *dense2_;
   T *squares_, *normed_;
   float* products_;
-  // For backward alone.
+  // Only for backward.
   uint32_t *dense1_back_ = nullptr, *dense2_back_ = nullptr, *packed_ = nullptr;
   T *of_squares_ = nullptr, *of_dense1_ = nullptr, *of_gen_from_ = nullptr;
   T* transposed_ = nullptr;

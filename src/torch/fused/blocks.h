@@ -1,7 +1,6 @@
-// The blocks of a network on the CPU, forward and backward, as kernels
-// over chunks of boards whose activations stay in a core's cache. They are
-// compiled for several instruction sets; tensors are plain memory here, of f32
-// or of bf16, in both cases with sums in f32.
+// The blocks of a network on the CPU, forward and backward, as kernels over chunks of boards
+// whose activations stay in a core's cache. They are compiled for several instruction sets;
+// tensors are plain memory here, in f32 or bf16, in both cases with sums in f32.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +10,7 @@ namespace tessera::fused {
 constexpr int64_t kSquares = 64;
 constexpr int64_t kPairs = kSquares * kSquares;
 
-// Boards that are worked on together. Those of tessera-xs fill a megabyte with
-// all that a chunk needs.
+// Boards processed together. For tessera-xs, the buffers of a chunk fill a megabyte.
 constexpr int64_t kChunk = 8;
 
 // Inputs of layers in int8 are a multiple of the first, so that vectors of all instruction
@@ -23,7 +21,7 @@ constexpr int64_t kQuantisedMost = 1 << 17;
 // The norm at a block's end: y = norm(x + gain · f(x)).
 struct NormEnd {
   float gain, epsilon;
-  // Whether the mean is taken off and a bias added.
+  // Whether the mean is subtracted and a bias added.
   bool centred;
   const void* weight;
   // Null unless centred.
@@ -51,8 +49,7 @@ struct GabNorm {
 
 // The generator of a layer's attention biases from the board.
 struct Gab {
-  // Numbers kept of a square, of the board, and those a head that the generator
-  // reads.
+  // Features kept per square and per board, and the width per head that the generator reads.
   int64_t compress, hidden, generated;
   // [compress, width].
   const void* squares;
@@ -66,8 +63,8 @@ struct Gab {
   const void* generator;
 };
 
-// To which gradients are added, as the parameters; but [generated, 4096] of the
-// generator, and those of the squares lie with the projections.
+// Accumulated gradients, shaped like the parameters, except [generated, 4096] for the generator;
+// the squares' gradients are with the projections.
 struct GabSums {
   float *summary, *summary_bias, *heads, *heads_bias, *generator;
   NormSums summary_norm, heads_norm;
@@ -76,7 +73,7 @@ struct GabSums {
 // x + gain · attention(x), normalised.
 struct Attention {
   int64_t boards, width, heads, head_width;
-  // Columns of all projections: 3 · width and, to a multiple of 32, `compress`.
+  // Columns of all projections: 3 · width, plus `compress` padded to a multiple of 32.
   int64_t joint;
   NormEnd norm;
   Gab gab;
@@ -85,8 +82,8 @@ struct Attention {
   const void* x;
   // [2 · width, width], then three times [width, width] and [width].
   const void *query_key, *value, *output, *output_bias;
-  // Squares that each square attacks, then those that attack it, [boards, 2, 64],
-  // and what both are worth to each head, [heads, 2]; null without attacks.
+  // The squares that each square attacks, then those that attack it, [boards, 2, 64], and each
+  // head's weights of both, [heads, 2]; null without attacks.
   const uint64_t* attacks;
   const float* worth;
 
@@ -96,7 +93,7 @@ struct Attention {
   // [boards · 64, width]; null in inference.
   void *projected, *probabilities, *attended;
   NormSaved saved;
-  // Its weights as kernels of its kind pack them; null where they do so at each call.
+  // Its weights packed for kernels of its kind; null if they pack at each call.
   const void* packed;
 };
 
@@ -106,7 +103,7 @@ struct AttentionGradients {
   void* x;
 };
 
-// To which the gradients of the parameters are added.
+// Accumulated gradients of the parameters.
 struct AttentionSums {
   // [joint, width], [width, width], [width].
   float *projection, *output, *output_bias;
@@ -131,7 +128,7 @@ struct FeedForward {
   // Before mish, for backward: [boards · 64, hidden]; null in inference.
   void* widened;
   NormSaved saved;
-  // Its weights as kernels of its kind pack them; null where they do so at each call.
+  // Its weights packed for kernels of its kind; null if they pack at each call.
   const void* packed;
 };
 
@@ -142,16 +139,16 @@ struct FeedForwardGradients {
 };
 
 struct FeedForwardSums {
-  // As the parameters.
+  // Shaped like the parameters.
   float *widen, *widen_bias, *narrow, *narrow_bias;
   NormSums norm;
 };
 
-// Dense layers that read the same tokens, each followed by mish.
+// Dense layers with the same input tokens, each followed by mish.
 constexpr int64_t kMostLayers = 8;
 struct DenseLayers {
   int64_t boards, width, count;
-  // Outputs of each layer, and of all to a multiple of 32.
+  // Outputs of each layer, and of all, padded to a multiple of 32.
   int64_t outputs[kMostLayers], joint;
 
   // [boards · 64, width].
@@ -162,12 +159,12 @@ struct DenseLayers {
   void* y[kMostLayers];
   // Before mish, for backward: [boards · 64, joint]; null in inference.
   void* kept;
-  // Its weights as kernels of its kind pack them; null where they do so at each call.
+  // Its weights packed for kernels of its kind; null if they pack at each call.
   const void* packed;
 };
 
 struct DenseGradients {
-  // As those of DenseLayers.
+  // As in DenseLayers.
   const void* y[kMostLayers];
   void* x;
 };
@@ -177,13 +174,13 @@ struct DenseSums {
   float *weights, *biases;
 };
 
-// Moves of the policy, and pieces besides the knight that a pawn can become.
+// Number of policy moves, and of promotion pieces other than the knight.
 constexpr int64_t kPolicy = 1858;
 constexpr int64_t kPromotions = 3;
 // Slots of move logits: pairs of squares, then promotions.
 constexpr int64_t kPlaces = kPairs + 8 * 8 * kPromotions;
 
-// Logits of moves by attention from squares to squares.
+// Move logits by attention between squares.
 struct Policy {
   int64_t boards, width;
 
@@ -198,7 +195,7 @@ struct Policy {
   float* logits;
   // For backward: queries and keys, [boards · 64, 2 · width]; null in inference.
   void* projected;
-  // Its weights as kernels of its kind pack them; null where they do so at each call.
+  // Its weights packed for kernels of its kind; null if they pack at each call.
   const void* packed;
 };
 
@@ -210,20 +207,20 @@ struct PolicyGradients {
 };
 
 struct PolicySums {
-  // [2 · width, width], then as the parameters.
+  // [2 · width, width], then shaped like the parameters.
   float *projection, *query_bias, *key_bias, *promotion;
 };
 
-// Words of a row that are bitboards; six scalars follow: castling rights (4), who
-// moves, and plies since the last capture or pawn move, which are scaled.
+// Words of a row that are bitboards; six scalars follow: castling rights (4), the side to move,
+// and plies since the last capture or pawn move, which are scaled.
 constexpr int64_t kBoards = 104;
 constexpr int64_t kScalars = 6;
 constexpr float kRule50Scale = 0.01f;
 
-// The features of squares: bitboards, scalars, a zero and a one (112 in all, as
-// Lc0 has them), counts of attackers, and zeros.
+// The features of squares: bitboards, scalars, a zero and a one (112 in all, as in Lc0), attacker
+// counts, and zero padding.
 struct Inputs {
-  // Words of a row, and features of a square with the zeros.
+  // Words of a row, and features of a square including padding.
   int64_t row_width, width;
   // [boards, row_width].
   const uint64_t* rows;
@@ -245,7 +242,7 @@ struct Embedding {
   void* y;
   // Before `multiply`, for backward: [boards · 64, width]; null in inference.
   void* projected;
-  // Its weights as kernels of its kind pack them; null where they do so at each call.
+  // Its weights packed for kernels of its kind; null if they pack at each call.
   const void* packed;
 };
 
@@ -255,7 +252,7 @@ struct EmbeddingGradients {
 };
 
 struct EmbeddingSums {
-  // As the parameters.
+  // Shaped like the parameters.
   float *weight, *bias, *multiply, *add;
 };
 
@@ -263,17 +260,17 @@ struct EmbeddingSums {
 struct Nadam {
   int64_t count;
   const float* gradient;
-  // The averages, and where the step goes.
+  // The averages, and the output of the step.
   float *mean, *square, *direction;
-  // 1 − β₁, β₂ and 1 − β₂: in f32 one does not follow from the other.
+  // 1 − β₁, β₂ and 1 − β₂: in f32 one cannot be derived from the other.
   float mean_share, beta2, square_share, epsilon;
   // The factor of the mean square; the shares of gradient and mean.
   float correction, fresh, kept;
 };
 
-// Kernels of one instruction set and one type of numbers; each of those of
-// boards works on the boards from `first` to before `last`. Those that pack weights
-// write to memory of as many bytes as they return, unless it is null.
+// Kernels of one instruction set and one dtype; kernels over boards process the boards from
+// `first` to before `last`. Functions that pack weights return their size in bytes and write to
+// memory unless it is null.
 struct Kernels {
   void (*attention)(const Attention&, int64_t first, int64_t last);
   int64_t (*pack_attention)(const Attention&, void* out);

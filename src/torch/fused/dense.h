@@ -1,8 +1,8 @@
-// Dense layers that read the same tokens, each followed by mish: mish(x · weightᵀ + bias).
-// They are computed as one layer, whose weights are theirs end to end.
+// Dense layers with the same input tokens, each followed by mish: mish(x · weightᵀ + bias). They
+// are computed as one layer with concatenated weights.
 //
-// Backward, with h = x · weightᵀ + bias: dh = dy ∘ mish'(h), dx = dh · weight and
-// dweight = dhᵀ · x.
+// Backward, with h = x · weightᵀ + bias: dh = dy ∘ mish'(h), dx = dh · weight and dweight = dhᵀ ·
+// x.
 #pragma once
 
 #include "feed_forward.h"
@@ -13,7 +13,7 @@ using fused::DenseGradients;
 using fused::DenseLayers;
 using fused::DenseSums;
 
-// The layers' rows end to end as one layer, with zeros to a multiple of 32.
+// The layers' rows concatenated as one layer, zero-padded to a multiple of 32.
 template <typename T>
 TESSERA_INLINE void join_rows(const DenseLayers& layers, T* weights, float* biases) {
   std::memset(weights, 0, static_cast<size_t>(layers.joint * layers.width) * sizeof(T));

@@ -1,8 +1,8 @@
-// From bitboards to tokens: y = h ∘ multiply + add with h = features · weightᵀ + bias, where
+// Embeds bitboards into tokens: y = h ∘ multiply + add with h = features · weightᵀ + bias, where
 // each square has its own rows of `multiply` and `add`.
 //
-// Backward: dh = dy ∘ multiply, dmultiply = Σ dy ∘ h and dadd = Σ dy over boards,
-// dbias = Σ dh over tokens and dweight = dhᵀ · features. Features have no gradient.
+// Backward: dh = dy ∘ multiply, dmultiply = Σ dy ∘ h and dadd = Σ dy over boards, dbias = Σ dh
+// over tokens and dweight = dhᵀ · features. Features have no gradient.
 #pragma once
 
 #include "feed_forward.h"

@@ -1,5 +1,5 @@
-// The embedding, for training and for playing, see operator.h, and the
-// features that it reads, which have no gradient.
+// The embedding, for training and play, see operator.h, and its input features, which have no
+// gradient.
 #include "operator.h"
 
 using at::Tensor;
@@ -58,7 +58,7 @@ struct EmbeddingBlock {
     return features.scalar_type();
   }
 
-  // It has none.
+  // It has no int8 layers.
   static std::vector<int64_t> widths(const Embedding&) { return {}; }
 
   static std::vector<int64_t> sums(const Embedding& work) {
@@ -73,7 +73,7 @@ struct EmbeddingBlock {
                           last);
   }
 
-  // Features have none.
+  // Features have no gradient.
   static variable_list gradients(const Embedding&, const Tensor& of_x,
                                  const variable_list& sums, const variable_list& saved) {
     variable_list all = {Tensor()};
@@ -89,8 +89,8 @@ struct EmbeddingBlock {
 
 extern "C" {
 
-// The features of rows i64 [B, 110 or more] and of attackers u8 [B, 64, n], null
-// for none, as [B, 64, width] in the type of `like`.
+// The features of rows i64 [B, 110 or more] and of attackers u8 [B, 64, n], or null, as [B, 64,
+// width] in the dtype of `like`.
 char* tessera_fused_inputs(const Tensor* rows, const Tensor* attacks, int64_t width,
                            const Tensor* like, Tensor** out) {
   return guarded([&] {

@@ -1,6 +1,5 @@
-// The blocks of an encoder layer, each one operator in place of dozens, on a
-// processor. Elsewhere and in exported networks the same is composed of libtorch's
-// operators.
+// The blocks of an encoder layer, each one operator instead of dozens, on a processor. Elsewhere
+// and in exported networks the same is composed of libtorch's operators.
 #include "operator.h"
 
 namespace tessera::fused {
@@ -24,7 +23,7 @@ NormSaved saved_norm(const Tensor& normal, const Tensor& inverse) {
   return {normal.mutable_data_ptr(), inverse.mutable_data_ptr<float>()};
 }
 
-// A sum as the gradient of an input, if that is there.
+// A sum as the gradient of an input, if present.
 Tensor as_input(const Tensor& sum, const Tensor& input, at::ScalarType type) {
   return input.defined() ? sum.to(type).view(input.sizes()) : Tensor();
 }
@@ -49,7 +48,7 @@ struct AttentionBlock {
     kHeadsNormWeight,
     kHeadsNormBias,
     kGenerator,
-    // Those from here on may be absent.
+    // Inputs from here on may be absent.
     kNormBias,
     kAttacks,
     kWorth,
@@ -59,7 +58,7 @@ struct AttentionBlock {
 
   enum Kept { kProjected, kProbabilities, kAttended, kNormal, kInverse, kKept };
 
-  // Whose gradients are summed.
+  // The inputs whose gradients are summed.
   enum Sum {
     kOfProjection,
     kOfOutput,
@@ -215,7 +214,7 @@ struct FeedForwardBlock {
 
   enum Kept { kWidened, kNormal, kInverse, kKept };
 
-  // Those of the weights, in the order of the inputs.
+  // The gradients of the weights, in input order.
   enum Sum { kOfNarrow = kNarrow - kWiden };
 
   static constexpr auto kRun = &Kernels::feed_forward;

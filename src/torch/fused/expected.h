@@ -1,4 +1,4 @@
-// Checks of operators' tensors before kernels read them.
+// Checks operators' tensors before kernels read them.
 #pragma once
 
 #include "blocks.h"
@@ -9,26 +9,26 @@
 
 namespace tessera::fused {
 
-// Whether kernels take these widths.
+// Whether kernels support these widths.
 inline bool whole(std::initializer_list<int64_t> widths) {
   return std::all_of(widths.begin(), widths.end(),
                      [](int64_t width) { return width > 0 && width % 32 == 0; });
 }
 
-// Whether heads share a width evenly. Sizes of the weights bound what a file says: a product
-// of its own numbers could wrap.
+// Whether the heads divide the width evenly. The sizes of the weights bound a file's numbers,
+// whose product could overflow.
 inline bool are_heads(int64_t heads, int64_t head_width, int64_t width) {
   return heads > 0 && width % heads == 0 && head_width == width / heads;
 }
 
-// Kernels walk through memory by the sizes that they are told.
+// Kernels trust the sizes that they are given.
 inline void expect(const at::Tensor& tensor, at::ScalarType type, at::IntArrayRef sizes) {
   TORCH_CHECK(tensor.defined() && tensor.is_cpu() && tensor.scalar_type() == type &&
                   tensor.sizes() == sizes,
               "a tensor of ", tensor.sizes(), " in place of ", sizes);
 }
 
-// The same of the tokens of boards, of which there may be any number.
+// The same for the tokens of any number of boards.
 inline void expect_tokens(const at::Tensor& tokens, at::ScalarType type, int64_t width) {
   TORCH_CHECK(tokens.is_cpu() && tokens.scalar_type() == type && tokens.dim() > 0 &&
                   tokens.size(-1) == width && tokens.numel() % (kSquares * width) == 0,
@@ -57,7 +57,7 @@ inline void expect_gab(const at::Tensor* weights, at::ScalarType type, int64_t w
   expect(generator, type, {kPairs, generated});
 }
 
-// The same of bitboards of attacks, and of what they are worth to each head.
+// The same for attack bitboards, and each head's attack weights.
 inline void expect_attacks(const at::Tensor& attacks, const at::Tensor& worth,
                            at::ScalarType type, int64_t boards, int64_t heads) {
   TORCH_CHECK(attacks.defined() && worth.defined() && attacks.is_cpu() &&
@@ -67,7 +67,7 @@ inline void expect_attacks(const at::Tensor& attacks, const at::Tensor& worth,
               "attacks of other boards");
 }
 
-// Whether these are where the moves' logits stand.
+// Whether these are valid indices of the moves' logits.
 inline bool are_places(const at::Tensor& places) {
   if (!places.is_cpu() || places.scalar_type() != at::kLong ||
       places.sizes() != at::IntArrayRef{kPolicy}) {

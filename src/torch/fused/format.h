@@ -1,21 +1,21 @@
-// Number formats of dense layers over tokens: as they are, or as bytes.
+// Number formats of dense layers over tokens: unchanged, or quantised to bytes.
 //
-// As bytes, each token and the weights of each output have a scale of their own: dynamic
-// quantisation by row, as PyTorch and llama.cpp have it. Sums are exact in 32 bits. With
-// s = max |x| of a token / its largest integer, t likewise of an output's weights w, and
-// integers X = round(x / s) + zero point and W = round(w / t),
+// In bytes, each token and the weights of each output have their own scale: dynamic quantisation
+// by row, as in PyTorch and llama.cpp. Sums are exact in 32 bits. With s = max |x| of a token /
+// its largest integer, t likewise of an output's weights w, and integers X = round(x / s) + zero
+// point and W = round(w / t),
 //
 //     x · w ≈ s · t · (Σ X · W − zero point · Σ W)
 //
-// where the last sum is known beforehand.
-// Processors multiply bytes at up to four times the rate of f32 and twice that of bf16.
+// where the last sum is precomputed. Processors multiply bytes at up to four times the rate of
+// f32 and twice that of bf16.
 #pragma once
 
 #include "product.h"
 
 namespace tessera::TESSERA_ISA {
 
-// Numbers as they are.
+// Unquantised numbers.
 template <typename T>
 struct Exact {
   using Number = T;
@@ -33,7 +33,7 @@ struct Exact {
     int64_t stride;
   };
 
-  // The tokens as products read them; here they stay in place.
+  // The tokens in the layout of products; here they stay in place.
   struct TokenBuffer {
     Tokens read(const T* rows, int64_t stride, int64_t) const { return {rows, stride}; }
   };
@@ -60,9 +60,9 @@ using fused::kQuantisedMost;
 using fused::kQuantisedMultiple;
 static_assert(kQuantisedMultiple % (4 * kLanes) == 0);
 
-// The integers of tokens are unsigned, as the instructions want it: what stands for zero,
-// and how far they go from there. In AVX2, sixteen bits hold the sum of two products,
-// which leaves seven bits for one factor.
+// The integers of tokens are unsigned, as the instructions require: the zero point, and the range
+// around it. In AVX2, sixteen bits hold the sum of two products, which leaves seven bits for one
+// factor.
 #ifdef __AVX512VNNI__
 constexpr int32_t kZeroPoint = 128;
 constexpr float kLargest = 127.0f;
@@ -132,7 +132,7 @@ TESSERA_INLINE Integers multiply_add(const uint8_t* a, Words b, Integers sum) {
 #endif
 }
 
-// As bytes.
+// Quantised to bytes.
 template <typename T>
 struct Quantised {
   using Number = T;
@@ -140,9 +140,9 @@ struct Quantised {
   struct Weights {
     // The panel of the transpose of the integers [outputs, inputs].
     uint32_t* panel;
-    // Of each output.
+    // The scale of each output.
     float* scales;
-    // Initial values of each output's sum, since `kZeroPoint` is multiplied with every weight.
+    // Initial values of each output's sum, since `kZeroPoint` is multiplied by every weight.
     int32_t* corrections;
     int64_t inputs;
 

@@ -1,4 +1,4 @@
-// The layers of the heads, for training and for playing, see operator.h.
+// The layers of the heads, for training and play, see operator.h.
 #include "operator.h"
 
 namespace tessera::fused {

@@ -1,10 +1,10 @@
-//! Operators without gradients, for networks that are played.
+//! Operators without gradients, for play.
 
 use super::super::shim;
 use super::{Dense, outputs, raw};
 use tch::Tensor;
 
-/// The root mean square norm over the last dimension, without a gradient.
+/// Computes the root-mean-square norm over the last dimension, without a gradient.
 pub(crate) fn rms_norm(x: &Tensor, weight: &Tensor, epsilon: f64) -> Tensor {
     let [x, weight] = raw([Some(x), Some(weight)]);
     // SAFETY: the tensors are valid for the call.
@@ -12,15 +12,15 @@ pub(crate) fn rms_norm(x: &Tensor, weight: &Tensor, epsilon: f64) -> Tensor {
     y
 }
 
-/// Returns whether [`cached_attention`] takes queries like these.
+/// Returns whether [`cached_attention`] accepts queries like these.
 pub(crate) fn takes_cached_attention(query: &Tensor) -> bool {
     let [query] = raw([Some(query)]);
     // SAFETY: the tensor is valid for the call.
     unsafe { shim::tessera_takes_cached_attention(query) }
 }
 
-/// Attention of one new token of each game, by its queries [B, heads, 1, width], to keys and
-/// values [B, heads, S, width], from column `first`, i64 `[B]`, on or to all of them; [B, heads,
+/// Computes the attention of one new token per game, by its queries [B, heads, 1, width], to keys
+/// and values [B, heads, S, width], from column `first`, i64 `[B]`, or to all of them; [B, heads,
 /// 1, width].
 ///
 /// # Panics
@@ -37,15 +37,15 @@ pub(crate) fn cached_attention(
     learned
 }
 
-/// Returns whether [`convolution`] computes a layer of kernels [outputs, inputs, 3, 3] in these
-/// numbers.
+/// Returns whether [`convolution`] supports a layer with kernels [outputs, inputs, 3, 3] in this
+/// dtype.
 pub(crate) fn takes_convolution(layer: Dense) -> bool {
     let [weight, bias] = raw([Some(layer.weight), Some(layer.bias)]);
     // SAFETY: the tensors are valid for the call.
     unsafe { shim::tessera_winograd_takes(weight, bias) }
 }
 
-/// The kernels of a layer as [`convolution`] wants them.
+/// Transforms the kernels of a layer for [`convolution`].
 pub(crate) fn convolution_kernel(layer: Dense) -> Tensor {
     let [weight] = raw([Some(layer.weight)]);
     // SAFETY: the tensor is valid for the call.
@@ -53,7 +53,7 @@ pub(crate) fn convolution_kernel(layer: Dense) -> Tensor {
     kernel
 }
 
-/// A 3 × 3 convolution that keeps the size of boards f32 [B, inputs, 8, 8], without a
+/// Computes a 3 × 3 convolution that keeps the size of boards f32 [B, inputs, 8, 8], without a
 /// gradient.
 pub(crate) fn convolution(boards: &Tensor, layer: Dense, kernel: &Tensor) -> Tensor {
     let [boards, weight, bias, kernel] = raw([

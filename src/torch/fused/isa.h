@@ -10,8 +10,8 @@
 
 namespace tessera::TESSERA_ISA {
 
-// `Format` is how dense layers of tokens multiply. Backward, and everything else, takes
-// numbers as they are.
+// `Format` is the number format of dense layers over tokens. Backward, and everything else, uses
+// unquantised numbers.
 template <typename Format>
 fused::Kernels kernels() {
   using T = typename Format::Number;

@@ -4,7 +4,7 @@
 //     square ← β₂ · square + (1 − β₂) · g²
 //     direction = (fresh · g + kept · mean) / (√(correction · square) + ε)
 //
-// where the caller makes the last three factors of β₁, β₂, and the count of steps.
+// where the caller computes the last three factors from β₁, β₂ and the step count.
 #pragma once
 
 #include "blocks.h"

@@ -3,10 +3,10 @@
 //     n = (z − mean) / √(variance + ε)
 //     y = n ∘ weight + shift
 //
-// over a token's numbers; RMSNorm where it is not centred: without mean and shift.
+// over a token's features; RMSNorm, without mean and shift, unless centred.
 //
 // Backward, with w = dy ∘ weight: dz = (w − mean(w) − n · mean(w ∘ n)) / √(variance + ε), the
-// first mean only where it is centred.
+// first mean only if centred.
 #pragma once
 
 #include "blocks.h"
@@ -58,8 +58,8 @@ TESSERA_INLINE T* kept_at(void* kept, int64_t place) {
   return kept != nullptr ? static_cast<T*>(kept) + place : nullptr;
 }
 
-// The gradient of z from that of y; to the sums are added the gradients of the
-// norm's parameters and, times gain, that of the bias inside.
+// The gradient of z from that of y; the gradients of the norm's parameters and, times gain, that
+// of the inner bias are added to the sums.
 template <typename T>
 TESSERA_INLINE void norm_backward(const NormEnd& norm, int64_t width, const T* gradient,
                                   const T* normal, float inverse, T* out,

@@ -1,20 +1,20 @@
-// A block of a network as one operator on a processor: as a function that autograd knows,
-// for training, and without a gradient by packed weights, for playing.
+// A block of a network as one operator on a processor: an autograd function for training, and a
+// function without a gradient on packed weights for play.
 //
-// A struct of these parts describes a block. Inputs have the order of the Rust side: tokens,
-// weights, then optional ones.
+// A struct with these members describes a block. Inputs are in the order of the Rust side:
+// tokens, weights, then optional ones.
 //
-//   Work               what its kernels work on
+//   Work               the work description of its kernels
 //   kOptional, kKept   inputs that may be absent, tensors that forward keeps for backward
-//   kShape             the place of a weight [outputs, inputs of tokens]
-//   kRun, kPack        its kernels forward, and that which packs weights
-//   check              that the inputs fit together; it may change their types
-//   work               the inputs as kernels take them
-//   kept, attach       new tensors for what backward needs, and their places in the work
-//   outputs            new tensors for what the block makes, with their places
+//   kShape             the index of a weight [outputs, inputs of tokens]
+//   kRun, kPack        its forward kernels, and the one that packs weights
+//   check              checks that the inputs fit together; it may change their dtypes
+//   work               the inputs in the form that kernels take
+//   kept, attach       new tensors that backward needs, and their places in the work
+//   outputs            new tensors for the block's outputs, with their places
 //   widths             inputs of layers that multiply in int8
-//   sums, run_backward sizes of the gradients of parameters, and the kernels backward
-//   gradients          those of all inputs, by those of tokens and the joined sums
+//   sums, run_backward sizes of the parameters' gradients, and the backward kernels
+//   gradients          the gradients of all inputs, from those of tokens and the joined sums
 #pragma once
 
 #include "../shim.h"
@@ -38,12 +38,12 @@ struct Settings {
 // A call of a block; as in shim.rs.
 struct Call {
   enum Way : int64_t { kLearn, kPack, kInfer } way;
-  // Null where absent.
+  // Null if absent.
   const Tensor* const* inputs;
   int64_t count;
-  // To infer by.
+  // Packed weights for inference.
   const Tensor* packed;
-  // For which there is room.
+  // Number of outputs with room.
   int64_t outputs;
   Settings settings;
 };
@@ -110,7 +110,7 @@ struct Operator : torch::autograd::Function<Operator<Block>> {
       Block::run_backward(by, work, outputs, of_x, sums.of(worker), first, last);
     });
     variable_list gradients = Block::gradients(work, of_x, sums.joined(), saved);
-    // There is none of the settings, nor of what the block has no input for.
+    // Settings and absent inputs have no gradient.
     gradients.resize(inputs - Block::kOptional + 4);
     return gradients;
   }
@@ -138,7 +138,7 @@ struct Operator : torch::autograd::Function<Operator<Block>> {
   }
 };
 
-// Puts what a block makes into as many places as it has outputs.
+// Writes a block's outputs to the given places.
 template <typename Block>
 char* compute(const Call& call, Tensor** out) {
   return guarded([&] {

@@ -1,4 +1,4 @@
-// Weights as kernels want them, packed once for many calls.
+// Weights packed for kernels once for many calls.
 #pragma once
 
 #include "autograd.h"
@@ -12,8 +12,8 @@ inline bool fit_int8(at::IntArrayRef inputs) {
   });
 }
 
-// The kernels for tokens of this type; with layers in int8 where wanted, if their `inputs`
-// allow it.
+// The kernels for tokens of this dtype; with layers in int8 if requested and their `inputs` allow
+// it.
 inline const Kernels& kernels_for(at::ScalarType type, bool int8, at::IntArrayRef inputs) {
   return kernels_for(type, int8 && fit_int8(inputs));
 }
@@ -36,7 +36,7 @@ const void* packed(int64_t (*by)(const Block&, void*), const Block& block,
   return weights.const_data_ptr();
 }
 
-// So many inputs of a function; absent ones stay undefined.
+// This many inputs of a function; absent ones stay undefined.
 inline std::vector<at::Tensor> all_of(const at::Tensor* const* inputs, int64_t count) {
   std::vector<at::Tensor> all;
   for (int64_t place = 0; place < count; ++place) {

@@ -1,14 +1,14 @@
-// The policy head: attention from the square that a piece leaves to the square
-// that it reaches. With q and k the queries and keys of a board's squares,
+// The policy head: attention from a move's origin square to its destination square. With q and k
+// the queries and keys of a board's squares,
 //
 //     S = q · kᵀ / √width                                            [64, 64]
 //     promotion from f to t and piece p: S[f, t] + k[t] · promotion[p]
 //
-// and a move's logit is the one of them that stands at its place.
+// and a move's logit is the one at its index.
 //
-// Backward: dS takes in the gradients of the promotions from f to t; dq = dS · k / √width,
-// dk = dSᵀ · q / √width, and to dk[t] and dpromotion[p] goes the sum over f of the gradient of
-// p times the other.
+// Backward: dS includes the gradients of the promotions from f to t; dq = dS · k / √width, dk =
+// dSᵀ · q / √width, and the sum over f of p's gradient times the other factor is added to dk[t]
+// and dpromotion[p].
 #pragma once
 
 #include "feed_forward.h"
@@ -23,8 +23,8 @@ using fused::Policy;
 using fused::PolicyGradients;
 using fused::PolicySums;
 
-// The pairs of squares from the seventh rank to the eighth, and the logits of
-// promotions that follow those of pairs: a pair's with what each piece adds.
+// The pairs of squares from the seventh rank to the eighth, and the logits of promotions that
+// follow those of pairs: a pair's logit plus each piece's term.
 constexpr int64_t kFiles = 8;
 TESSERA_INLINE int64_t last_pair(int64_t from, int64_t to) {
   return (48 + from) * kSquares + 56 + to;
@@ -138,7 +138,7 @@ void policy_backward(const Policy& head, const PolicyGradients& gradients,
     const int64_t boards = last_board - begin < kChunk ? last_board - begin : kChunk;
     const int64_t tokens = boards * kSquares, token = begin * kSquares;
     for (int64_t board = 0; board < boards; ++board) {
-      // Places are all different, and those without a move stay zero.
+      // Indices are distinct, and those without a move stay zero.
       const float* of_moves = gradients.logits + (begin + board) * kPolicy;
       for (int64_t move = 0; move < kPolicy; ++move) {
         logits[head.places[move]] = of_moves[move];

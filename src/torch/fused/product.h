@@ -1,8 +1,8 @@
-// Products of matrices that lie in a cache: f32 or bf16 in, f32 out.
+// Products of matrices that fit a cache: f32 or bf16 in, f32 out.
 //
-// A product C = A·B takes A by rows. Of B it takes a panel of 32-bit words: a word
-// holds one number of f32, or the numbers of two rows of bf16 one above the
-// other, which is the layout of AMX and of AVX512-BF16 (VNNI).
+// A product C = A·B takes A by rows, and B as a panel of 32-bit words: a word holds one f32
+// element, or the elements of two adjacent rows in bf16, which is the layout of AMX and of
+// AVX512-BF16 (VNNI).
 #pragma once
 
 #include "simd.h"
@@ -13,7 +13,7 @@ namespace tessera::TESSERA_ISA {
 template <typename T>
 constexpr int64_t kPair = static_cast<int64_t>(sizeof(uint32_t) / sizeof(T));
 
-// As many rows of words as a row has, turned about their diagonal.
+// Transposes a square block of words.
 TESSERA_INLINE void transpose_block(Words (&rows)[kLanes]) {
 #ifdef __AVX512F__
   __m512i a[16], b[16];
@@ -201,13 +201,12 @@ TESSERA_INLINE void product(Sizes sizes, const T* a, int64_t a_stride, const uin
 
 #ifdef __AMX_BF16__
 
-// Has the compiler write to memory what it holds back: GCC's intrinsics do not say
-// that tiles read it.
+// Forces pending writes to memory: GCC's intrinsics do not declare that tiles read it.
 TESSERA_INLINE void commit(const void* memory) {
   __asm__ volatile("" : : "r"(memory) : "memory");
 }
 
-// Eight tiles of sixteen rows of sixteen words, for as long as it lives.
+// Eight tiles of sixteen rows of sixteen words, configured for its lifetime.
 class Tiles {
  public:
   Tiles() {
@@ -299,8 +298,8 @@ struct Tiles {
 
 #endif
 
-// Rows of A that are multiplied at a time: their products stay in the first
-// cache until `use` has read them.
+// Rows of A multiplied at a time: their products stay in the first-level cache until `use` has
+// read them.
 constexpr int64_t kRows = 32;
 
 // Calls use(row, products) for every row of A·B, 32 rows at a time. `buffer` has

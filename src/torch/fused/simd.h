@@ -1,6 +1,6 @@
-// As many numbers at a time as a register holds, for kernels that are compiled once for each
-// instruction set (see isa_*.cpp). Everything lies in that instruction set's own
-// namespace, so that the linker never takes one's code for another's.
+// SIMD vectors for kernels that are compiled once per instruction set (see isa_*.cpp). Everything
+// is in the instruction set's own namespace, so that the linker never substitutes code of
+// another.
 #pragma once
 
 #include <immintrin.h>
@@ -41,8 +41,8 @@ TESSERA_INLINE float first(const float* in) { return *in; }
 
 #ifdef __AVX512BF16__
 
-// bf16, as its bits, is the upper half of an f32. Only processors that multiply it
-// have kernels for it.
+// bf16, as bits, is the upper half of an f32. Only processors that multiply bf16 have kernels for
+// it.
 TESSERA_INLINE Words widen(const uint16_t* in) {
   return (Words)_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i*)in));
 }
@@ -115,13 +115,12 @@ TESSERA_INLINE Vector where(uint16_t bits, Vector value) {
 #endif
 }
 
-// e^x for x ≤ 20, to 3e-7; zero to any that counts beneath -87. 2^k by its
-// exponent bits times 2^f by a polynomial on -1/2…1/2 (Cephes' coefficients for
-// exp2f).
+// e^x for x ≤ 20, to 3e-7; effectively zero below -87. 2^k by its exponent bits times 2^f by a
+// polynomial on -1/2…1/2 (Cephes' coefficients for exp2f).
 TESSERA_INLINE Vector exponential(Vector x) {
   // In this order a NaN stays one.
   const Vector scaled = larger(splat(-87.0f), x) * 1.44269504f;
-  // Adding and taking away 3·2^22 leaves the nearest integer.
+  // Adding and subtracting 3·2^22 leaves the nearest integer.
   const Vector whole = (scaled + 12582912.0f) - 12582912.0f;
   const Vector f = scaled - whole;
   Vector power = splat(1.535336188319500e-4f);
@@ -135,15 +134,14 @@ TESSERA_INLINE Vector exponential(Vector x) {
   return power * (Vector)(exponent << 23);
 }
 
-// Mish and its slope, both from one exponential.
+// Mish and its derivative, both from one exponential.
 struct Mish {
   Vector value;
   Vector slope;
 };
 
 TESSERA_INLINE Mish mish(Vector x) {
-  // x·tanh(ln(1 + e^x)) = x·t / (t + 2) with t = e^x·(e^x + 2); beyond 20 that
-  // is x to the last bit.
+  // x·tanh(ln(1 + e^x)) = x·t / (t + 2) with t = e^x·(e^x + 2); beyond 20 that is x bit for bit.
   const Vector e = exponential(smaller(x, splat(20.0f)));
   const Vector t = e * (e + 2.0f);
   const Vector inverse = 1.0f / (t + 2.0f);
@@ -151,10 +149,10 @@ TESSERA_INLINE Mish mish(Vector x) {
   return {x * (t * inverse), t * inverse + x * bend};
 }
 
-// Memory that is taken piece by piece, each at a multiple of 64 bytes.
+// Memory allocated in pieces, each aligned to 64 bytes.
 class Arena {
  public:
-  // Counts what would be taken: nothing can be read or written there.
+  // Only counts allocations: nothing can be read or written there.
   Arena() : Arena(nullptr, SIZE_MAX) {}
 
   Arena(void* memory, size_t size)
@@ -181,8 +179,8 @@ class Arena {
   size_t size_, taken_ = 0;
 };
 
-// Memory that lasts as long as the thread, and grows with what is taken of it: nobody
-// states sizes twice.
+// Memory that lasts as long as the thread and grows on demand, so that sizes are not stated
+// twice.
 class Scratch : public Arena {
  public:
   Scratch() : Arena(nullptr, 0) {}
@@ -194,11 +192,11 @@ class Scratch : public Arena {
   void begin() {
     taken_ = 0;
 #ifdef __SANITIZE_ADDRESS__
-    // Every piece by itself, so that writing beyond one is seen.
+    // Separate allocations, so that writes beyond one are detected.
     release();
 #else
     if (latest_ != nullptr && latest_->before != nullptr) {
-      // In one block the next time.
+      // In one block next time.
       const size_t all = all_;
       release();
       grow(all);
@@ -207,7 +205,7 @@ class Scratch : public Arena {
   }
 
  private:
-  // Stands before the memory of each block.
+  // Header of each block of memory.
   struct alignas(64) Block {
     Block* before;
   };
@@ -237,7 +235,7 @@ class Scratch : public Arena {
   size_t all_ = 0;
 };
 
-// Bytes of the weights of a block as its products read them.
+// Size in bytes of a block's weights in the layout of its products.
 template <typename Weights, typename Block>
 TESSERA_INLINE size_t packed_bytes(const Block& block) {
   Arena counted;
@@ -245,7 +243,7 @@ TESSERA_INLINE size_t packed_bytes(const Block& block) {
   return counted.taken();
 }
 
-// These weights: packed beforehand, or here.
+// The weights: packed in advance, or here.
 template <typename Weights, typename Block>
 TESSERA_INLINE Weights weights_of(const Block& block, Scratch& scratch) {
   if (block.packed != nullptr) {
@@ -257,7 +255,7 @@ TESSERA_INLINE Weights weights_of(const Block& block, Scratch& scratch) {
   return weights;
 }
 
-// Packs the weights of a block into `out` unless that is null; the bytes that it takes.
+// Packs the weights of a block into `out` unless it is null; returns the size in bytes.
 template <typename Weights, typename Block>
 int64_t pack(const Block& block, void* out) {
   const size_t bytes = packed_bytes<Weights>(block);

@@ -1,5 +1,4 @@
-//! Operators refuse tensors that do not fit together: kernels would walk through other
-//! memory.
+//! Operators reject inconsistent tensors, because kernels would access other memory.
 
 use super::*;
 use crate::encode::{POLICY_SIZE, WIDTH};
@@ -25,7 +24,7 @@ fn all_zeros(shapes: &[&[i64]]) -> Vec<Tensor> {
     shapes.iter().map(|shape| zeros(shape)).collect()
 }
 
-/// The same tensor with another size along each dimension, and of another type.
+/// Returns the same tensor with another size along each dimension, and in another dtype.
 fn misfits(tensor: &Tensor) -> Vec<Tensor> {
     let mut misfits = Vec::new();
     for (axis, &size) in tensor.size().iter().enumerate() {
@@ -41,8 +40,8 @@ fn misfits(tensor: &Tensor) -> Vec<Tensor> {
     misfits
 }
 
-/// Runs an operator on inputs that fit, then with each of them in turn replaced by one
-/// that does not; but as `is_fit` says, which gets its number and the replacement.
+/// Runs an operator on valid inputs, then with each of them in turn replaced by an invalid one;
+/// `is_fit` gets the index and the replacement, and exempts valid ones.
 fn refuses_misfits(
     operator: &dyn Fn(&[Tensor]),
     inputs: &[Tensor],
@@ -63,7 +62,7 @@ fn refuses_misfits(
     }
 }
 
-/// Returns whether the tokens are of another number of boards.
+/// Returns whether the tokens have another number of boards.
 fn of_other_boards(number: usize, misfit: &Tensor) -> bool {
     number == 0 && misfit.kind() == Kind::Float && misfit.size()[1..] == [64, WIDE]
 }
@@ -166,7 +165,7 @@ fn dense_layers_refuse_what_does_not_fit() {
     };
     let inputs = all_zeros(&[&[BOARDS, 64, WIDE], &[5, WIDE], &[5], &[32, WIDE], &[32]]);
     refuses_misfits(&operator, &inputs, of_other_boards);
-    // More than there is room for.
+    // More layers than supported.
     let run = || DenseLayers([dense(&inputs, 1); 9]).mish(&inputs[0]);
     assert!(catch_unwind(AssertUnwindSafe(run)).is_err());
 }

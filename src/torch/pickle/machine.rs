@@ -1,10 +1,10 @@
-//! The stack machine that pickles are programs for.
+//! The stack machine that runs pickles.
 
 use super::tensor::{MOST_DIMENSIONS, Storage, View};
 use super::{Callable, Id, Object, PickleError};
 use std::collections::{HashMap, HashSet};
 
-/// Characters of a storage's name.
+/// Maximum length of a storage's name.
 const LONGEST_KEY: usize = 32;
 
 /// The first bytes of the pickle of a file with code: the version that libtorch writes.
@@ -13,7 +13,7 @@ const BEGINNING: [u8; 2] = [0x80, 2];
 /// The operations of a file with code, after those two bytes.
 const OF_SCRIPTS: &[u8] = b".(KMJXcqrhj)t}uQRb\x81\x88\x89\x8a";
 
-/// The stack machine in the middle of a pickle.
+/// The stack machine while it runs a pickle.
 pub(super) struct Machine<'a> {
     bytes: &'a [u8],
     /// Whether the file has code, so that there may be objects of its classes.
@@ -22,7 +22,7 @@ pub(super) struct Machine<'a> {
     at: usize,
     objects: Vec<Object<'a>>,
     stack: Vec<Id>,
-    /// Heights of the stack that were marked.
+    /// Marked heights of the stack.
     marks: Vec<usize>,
     memory: HashMap<u32, Id>,
     /// The storages of a file with code.
@@ -43,7 +43,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Runs to the end, which leaves all objects and the last of the stack.
+    /// Runs to the end; returns all objects and the top of the stack.
     pub fn run(mut self) -> Result<(Vec<Object<'a>>, Id), PickleError> {
         if self.has_code && self.array()? != BEGINNING {
             return Err(self.senseless());
@@ -55,14 +55,14 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Runs one operation; the last one's is the result.
+    /// Runs one operation; returns the result after the last.
     fn step(&mut self) -> Result<Option<Id>, PickleError> {
         let [operation] = self.array()?;
         if self.has_code && !OF_SCRIPTS.contains(&operation) {
             return Err(PickleError::Operation(operation));
         }
         match operation {
-            // PROTO, FRAME: versions and lengths say nothing that is needed.
+            // PROTO, FRAME: versions and lengths are not needed.
             0x80 => drop(self.array::<1>()?),
             0x95 => drop(self.array::<8>()?),
             // STOP
@@ -198,7 +198,7 @@ impl<'a> Machine<'a> {
         PickleError::Senseless(self.at)
     }
 
-    /// Checks a rule that holds for files with code.
+    /// Checks a rule for files with code.
     fn expect(&self, is_so: bool) -> Result<(), PickleError> {
         match is_so || !self.has_code {
             true => Ok(()),
@@ -206,14 +206,14 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Returns whether tuples of files with code may hold an object: they nest no deeper than the
-    /// arguments of tensors.
+    /// Returns whether tuples of files with code may contain an object: they nest no deeper than
+    /// the arguments of tensors.
     fn is_plain_or_flat(&self, id: Id) -> bool {
         let is_number = |&id: &Id| matches!(self.get(id), Object::Int(_));
         match self.get(id) {
             Object::Tuple(items) => items.iter().all(is_number),
             Object::Tensor(_) | Object::Instance(..) => false,
-            // Those of the hooks that a tensor has not.
+            // The empty dictionary of a tensor's hooks.
             Object::Dict(entries) => entries.is_empty(),
             _ => true,
         }
@@ -248,8 +248,8 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// A number of up to eight bytes, lowest first, in two's complement. Nothing
-    /// of a tensor is measured by longer ones.
+    /// Pushes an integer of up to eight little-endian bytes, in two's complement. Tensors never
+    /// use longer ones.
     fn long(&mut self) -> Result<(), PickleError> {
         let [len] = self.array()?;
         let bytes = self.take(len.into())?;
@@ -264,7 +264,7 @@ impl<'a> Machine<'a> {
     }
 
     fn push(&mut self, object: Object<'a>) {
-        // There are fewer objects than bytes, and those fit 32 bits.
+        // There are fewer objects than bytes, which fit 32 bits.
         self.stack.push(Id(self.objects.len() as u32));
         self.objects.push(object);
     }
@@ -278,7 +278,7 @@ impl<'a> Machine<'a> {
         self.marks.last().copied().unwrap_or(0)
     }
 
-    /// The last `count` objects of the stack, taken off it.
+    /// Pops the last `count` objects of the stack.
     fn last(&mut self, count: usize) -> Result<Vec<Id>, PickleError> {
         match self.stack.len().checked_sub(count) {
             Some(height) if height >= self.floor() => Ok(self.stack.drain(height..).collect()),
@@ -286,7 +286,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// All objects since the last mark, taken off the stack with it.
+    /// Pops all objects since the last mark, with the mark.
     fn marked(&mut self) -> Result<Vec<Id>, PickleError> {
         let height = self.marks.pop().ok_or_else(|| self.senseless())?;
         Ok(self.stack.drain(height..).collect())
@@ -349,8 +349,8 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// A persistent id, as `torch.save` gives them to storages: the word
-    /// "storage", the class, the entry's name, the device, the length.
+    /// Resolves a persistent id, as `torch.save` gives it to storages: the word "storage", the
+    /// class, the entry's name, the device, the length.
     fn persistent(&mut self) -> Result<(), PickleError> {
         let id = self.pop()?;
         let storage = match self.get(id) {
@@ -378,7 +378,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// Stands in for calling what the pickle named.
+    /// Returns the result of calling a known callable.
     fn call(&mut self) -> Result<(), PickleError> {
         let arguments = self.pop()?;
         let callable = self.pop()?;
@@ -435,7 +435,7 @@ impl<'a> Machine<'a> {
         shape: &[Id],
         strides: &[Id],
     ) -> Option<View<'a>> {
-        // A tuple may be as long as the pickle, and be named again and again.
+        // A tuple may be as long as the pickle, and referred to repeatedly.
         if shape.len().max(strides.len()) > MOST_DIMENSIONS {
             return None;
         }
@@ -460,7 +460,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// An object without attributes.
+    /// Pushes an object without attributes.
     fn instance(&mut self) -> Result<(), PickleError> {
         let made = self.last(2)?;
         match (self.get(made[0]), self.get(made[1])) {
@@ -472,8 +472,8 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Attributes for the object on top of the stack, or for a dictionary, which
-    /// `Module.state_dict` gives one; nothing needs the latter.
+    /// Sets the attributes of the object on top of the stack, or of a dictionary, as
+    /// `Module.state_dict` does; the latter are not needed.
     fn build(&mut self) -> Result<(), PickleError> {
         let state = self.pop()?;
         let top = self.top()?;
@@ -488,7 +488,7 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// Returns whether a storage may be called so; `torch.save` numbers them.
+/// Returns whether a storage name is valid; `torch.save` numbers them.
 fn is_key(key: &str) -> bool {
     key.len() <= LONGEST_KEY && key.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }

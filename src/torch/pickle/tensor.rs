@@ -1,14 +1,14 @@
-//! Tensors of an archive: views of numbers that lie in it.
+//! Tensors of an archive: views of its storages.
 
 use tch::{Kind, Tensor};
 
-/// Numbers of one type, an entry of the archive.
+/// Elements of one dtype, an entry of the archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Storage<'a> {
     pub kind: Kind,
     /// The entry's name in the folder `data`.
     pub key: &'a str,
-    /// Numbers in it.
+    /// Number of elements.
     pub len: usize,
 }
 
@@ -19,10 +19,10 @@ impl Storage<'_> {
     }
 }
 
-/// Dimensions a tensor may have.
+/// Maximum number of dimensions.
 pub(super) const MOST_DIMENSIONS: usize = 8;
 
-/// A tensor: which numbers of its storage it shows, and in which shape.
+/// A tensor: a view of its storage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct View<'a> {
     pub storage: Storage<'a>,
@@ -34,8 +34,8 @@ pub(crate) struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// `None` unless all its numbers lie in the storage and there are no more
-    /// of them than there: broadcast tensors are small in a file alone.
+    /// Returns `None` unless all elements lie in the storage and do not outnumber its elements: a
+    /// broadcast tensor is small only in the file.
     pub(super) fn new(
         storage: Storage<'a>,
         offset: usize,
@@ -63,12 +63,12 @@ impl<'a> View<'a> {
         })
     }
 
-    /// The type of its numbers.
+    /// Returns the dtype of its elements.
     pub fn kind(&self) -> Kind {
         self.storage.kind
     }
 
-    /// Its shape.
+    /// Returns its shape.
     pub fn shape(&self) -> &[i64] {
         &self.shape
     }
@@ -78,14 +78,14 @@ impl<'a> View<'a> {
         self.count
     }
 
-    /// The place in the storage of its last number, or where that of an empty tensor would
-    /// be.
+    /// Returns the index of its last element in the storage, or for an empty tensor where it
+    /// would be.
     pub(super) fn last(&self) -> usize {
         self.last
     }
 
-    /// The tensor, from the bytes of its storage; `None` if they are fewer than
-    /// promised or libtorch refuses.
+    /// Returns the tensor, from the bytes of its storage; `None` if they are fewer than stated or
+    /// libtorch fails.
     pub fn tensor(&self, bytes: &[u8]) -> Option<Tensor> {
         let width = self.kind().elt_size_in_bytes();
         if bytes.len() != self.storage.bytes()? {
@@ -102,7 +102,7 @@ impl<'a> View<'a> {
         Tensor::f_from_data_size(data, &self.shape, self.kind()).ok()
     }
 
-    /// Returns whether its numbers lie one behind the other.
+    /// Returns whether its elements are contiguous.
     fn is_contiguous(&self) -> bool {
         if self.count == 0 {
             return true;
@@ -116,7 +116,7 @@ impl<'a> View<'a> {
         })
     }
 
-    /// Its numbers of `width` bytes, in the order of its last dimension first.
+    /// Copies its elements of `width` bytes, in row-major order.
     fn gather(&self, bytes: &[u8], width: usize) -> Vec<u8> {
         let mut data = Vec::with_capacity(self.count * width);
         let mut index = vec![0; self.shape.len()];
@@ -187,7 +187,7 @@ mod tests {
         assert!(view(0, &[2], &[usize::MAX]).is_none());
         assert!(view(0, &[-1], &[1]).is_none());
         assert!(view(0, &[2], &[1, 1]).is_none());
-        // Broadcast: a hundred numbers out of one.
+        // Broadcast: one element seen as a hundred.
         assert!(view(0, &[100], &[0]).is_none());
         assert!(view(12, &[], &[]).is_none());
         let short = view(0, &[12], &[1]).unwrap().tensor(&[0; 47]);

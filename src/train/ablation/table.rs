@@ -1,10 +1,9 @@
-//! A comparison as a table.
+//! Formats an ablation as a table.
 
 use super::Row;
 
-/// The rows as a Markdown table, its columns aligned for reading as it stands:
-/// for each metric what was measured and, where there is one, the reference, in
-/// parentheses the difference to the first row.
+/// Returns the rows as a Markdown table with aligned columns. Each metric has its measured value,
+/// the reference value if available, and the difference to the first row in parentheses.
 #[must_use]
 pub fn table(metrics: &[String], rows: &[Row]) -> String {
     let mut columns = vec![

@@ -9,13 +9,13 @@ pub struct AugmentConfig {
     /// Share of the positions without castling rights to mirror left to right, with
     /// their moves. Without castling the mirrored game has the same rules. In 0…1.
     pub mirror: f64,
-    /// Of networks that read whole games: the share of games whose ratings are hidden, so
-    /// that the network also plays without them. In 0…1.
+    /// For networks that read whole games: the share of games with hidden ratings, so that the
+    /// network also plays without them. In 0…1.
     pub hide_ratings: f64,
-    /// The same of results, which a game can be asked for. In 0…1.
+    /// The same for results, which callers can request. In 0…1.
     pub hide_result: f64,
-    /// For networks that read whole games: the share of games that continue by random legal moves
-    /// from a random ply on, in 0…1. Rules are learned from variety.
+    /// For networks that read whole games: the share of games continued with random legal moves
+    /// from a random ply, in 0…1. Variety teaches the rules.
     pub random_moves: f64,
     /// Seed of the random choices.
     pub seed: u64,

@@ -1,4 +1,4 @@
-//! Configuration of the average of the weights.
+//! Configuration of weight averaging.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,19 +8,19 @@ use serde::{Deserialize, Serialize};
 pub enum AverageConfig {
     /// An exponential moving average over all steps.
     Exponential {
-        /// Share of the average kept at each step, in 0…1; less in the first steps,
-        /// so that the random start fades soon.
+        /// Share of the average kept at each step, in 0…1; less in the first steps, so that the
+        /// random initialization fades quickly.
         #[serde(default = "default_decay")]
         decay: f64,
     },
-    /// Stochastic weight averaging as in Lc0: the mean of the weights at regular
-    /// steps, in which older ones fade beyond a number of them.
+    /// Stochastic weight averaging as in Lc0: the mean of the weights at regular steps; beyond a
+    /// maximum count, older weights fade.
     Stochastic {
-        /// Steps between two weights of the mean.
+        /// Steps between two weights in the mean.
         #[serde(default = "default_every")]
         every: u64,
-        /// Number of weights beyond which older ones fade: the newest has a share of at
-        /// least 1 in this.
+        /// Number of weights beyond which older ones fade: the newest has a share of at least 1 /
+        /// this.
         #[serde(default = "default_most")]
         most: u64,
     },
@@ -47,18 +47,18 @@ impl Default for AverageConfig {
 }
 
 impl AverageConfig {
-    /// The share of the newest weights in the average after `step` steps (from 1); 0
+    /// Returns the share of the newest weights in the average after `step` steps (from 1); 0
     /// leaves the average unchanged.
     #[must_use]
     pub fn share(&self, step: u64) -> f64 {
         match *self {
             AverageConfig::Exponential { decay } => {
-                // A young average would remember the random start for
-                // 1/(1 − decay) steps.
+                // A plain average would remember the random initialization for 1/(1 − decay)
+                // steps.
                 let young = step as f64 / (step as f64 + 9.0);
                 1.0 - decay.min(young)
             }
-            // Until the first is taken in, the average goes along.
+            // Until the first sample, the average follows the weights.
             AverageConfig::Stochastic { every, .. } if step <= every => 1.0,
             AverageConfig::Stochastic { every, .. } if !step.is_multiple_of(every) => 0.0,
             AverageConfig::Stochastic { every, most } => 1.0 / (step / every).min(most) as f64,
@@ -70,7 +70,7 @@ impl AverageConfig {
 mod tests {
     use super::*;
 
-    /// The average of weights that are the step's number.
+    /// Returns the averages if the weights at each step equal the step number.
     fn averages(config: &AverageConfig, steps: u64) -> Vec<f64> {
         let mut average = 0.0;
         (1..=steps)
@@ -89,7 +89,7 @@ mod tests {
         assert_eq!(averages[15], 10.0);
         assert_eq!(averages[19], 15.0);
         assert_eq!(averages[29], 20.0);
-        // From the fourth on the newest counts a third.
+        // From the fourth on, the newest counts a third.
         assert!((averages[44] - (20.0 * 2.0 + 40.0) / 3.0).abs() < 1e-9);
     }
 

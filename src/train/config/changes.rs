@@ -3,7 +3,7 @@
 use super::TrainConfig;
 use serde_json::Value;
 
-/// Keys that only the start of a run reads.
+/// Keys that are read only at the start of a run.
 const ONLY_AT_THE_START: [&str; 2] = ["seed", "init"];
 /// Maximum number of changes to list.
 const MOST: usize = 6;

@@ -33,7 +33,7 @@ pub enum ConfigError {
     /// The file with its overrides is not a valid configuration.
     #[error("{key}: {reason}{}", nearest::hint(.reason))]
     Key {
-        /// Where it appears.
+        /// The key.
         key: String,
         /// The problem.
         reason: String,
@@ -41,7 +41,7 @@ pub enum ConfigError {
     /// Several or none of `preset`, `model` and `network` are set.
     #[error(
         "a run needs either `preset = \"cf-6m-gab\"`, a [model] or a [network] table, or the `init` \
-         of a network that it goes on with, and not several"
+         of a network to continue from, and not several"
     )]
     Architecture,
     /// The architecture cannot be taken from `init`.
@@ -79,8 +79,7 @@ pub enum ConfigError {
     Pattern(String),
 }
 
-/// Refuses NaN and infinite numbers: files of JSON, as checkpoints have, hold
-/// neither infinity nor NaN.
+/// Rejects NaN and infinite numbers: JSON, used in checkpoints, supports neither.
 pub(super) fn refuse_infinite(table: &toml::Table) -> Result<(), ConfigError> {
     fn infinite(key: String, value: &toml::Value) -> Option<(String, f64)> {
         match value {
@@ -102,7 +101,7 @@ pub(super) fn refuse_infinite(table: &toml::Table) -> Result<(), ConfigError> {
         None => Ok(()),
         Some((key, number)) => Err(ConfigError::Key {
             key,
-            reason: format!("is {number}, which is no finite number"),
+            reason: format!("is {number}, which is not a finite number"),
         }),
     }
 }
@@ -133,7 +132,7 @@ impl TrainConfig {
         }
     }
 
-    /// Checks that some loss has a weight.
+    /// Checks that at least one loss has a weight.
     fn check_losses(&self) -> Result<(), ConfigError> {
         let numbers = numbers_of(&self.loss);
         let mut weights = numbers.iter().filter(|(key, _)| key != "label_smoothing");
@@ -175,7 +174,7 @@ impl TrainConfig {
 /// The constraint on a number.
 #[derive(Clone, Copy)]
 enum Rule {
-    /// At least 1, of whole numbers.
+    /// At least 1, for integers.
     Count,
     Share,
     BelowOne,
@@ -186,7 +185,7 @@ enum Rule {
 
 use Rule::{BelowOne, Count, Plies, Positive, Share, Weight};
 
-/// The rules by keys, of which the first that fits holds.
+/// The rules by key; the first match applies.
 const RULES: [(&str, Rule); 34] = [
     ("steps", Count),
     ("batch", Count),
@@ -236,7 +235,7 @@ impl Rule {
         }
     }
 
-    /// The range to state when a value breaks it; `None` for counts.
+    /// Returns the range to report when a value violates it; `None` for counts.
     fn expected(self) -> Option<&'static str> {
         match self {
             Count => None,
@@ -249,7 +248,7 @@ impl Rule {
     }
 }
 
-/// All numbers of a configuration by their keys, those of a list by its own key.
+/// Returns all numbers of a configuration by key; list elements share the key of the list.
 fn numbers_of(config: &impl Serialize) -> Vec<(String, f64)> {
     fn add(key: &str, value: &Value, found: &mut Vec<(String, f64)>) {
         match value {
@@ -261,7 +260,7 @@ fn numbers_of(config: &impl Serialize) -> Vec<(String, f64)> {
             Value::Number(number) => {
                 found.push((key.to_owned(), number.as_f64().unwrap_or(f64::NAN)));
             }
-            // JSON has no other way to say that a number is none.
+            // JSON encodes NaN as null.
             Value::Null => found.push((key.to_owned(), f64::NAN)),
             Value::Bool(_) | Value::String(_) => {}
         }

@@ -1,9 +1,9 @@
-//! Configuration of the training of a denoiser of futures.
+//! Configuration of a future denoiser's training.
 
 use crate::network::only_left;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// Training settings of a denoiser of futures.
+/// Training settings of a future denoiser.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[expect(
@@ -11,28 +11,28 @@ use serde::{Deserialize, Deserializer, Serialize};
     reason = "`schedule` is read, and means nothing"
 )]
 pub struct DiffusionTraining {
-    /// `cosine`: earlier versions knew `linear` too.
+    /// `cosine`: earlier versions also had `linear`.
     #[serde(skip_serializing, deserialize_with = "schedule")]
     schedule: (),
-    /// The share of samples of whose future nothing is known, as at the first step of
-    /// decoding; besides those that the schedule leaves without. In 0…1.
+    /// The share of samples with a fully masked future, as at the first step of decoding, in
+    /// addition to those that the schedule masks fully. In 0…1.
     pub unknown: f64,
-    /// The share of samples that know the future that the network itself imagines for
-    /// them, in 0…1. They learn what to play in spite of it, as it is played; what is
-    /// imagined is not learned from them.
+    /// The share of samples that see the future that the network itself predicts for them, in
+    /// 0…1. They learn to play despite its errors, as in play; the predicted future is not a
+    /// target.
     pub own: f64,
-    /// Evaluations in which it imagines that future and sees it, at least 2.
+    /// Evaluations to predict that future, including the one that sees it, at least 2.
     pub own_steps: usize,
-    /// The share of the others that know their first move, in 0…1: the target, or as often
-    /// the move that was played in its place. They learn what comes of it and how it will
-    /// end, not what to play: so candidates are weighed ([`crate::backend::Decoding`]).
+    /// The share of the others that know their first move, in 0…1: the target, or equally often
+    /// the move played instead. They learn the consequences and the result, not the policy; this
+    /// trains candidate search ([`crate::backend::Decoding`]).
     pub told: f64,
     /// Weight of the cross-entropy of squares in the total loss.
     pub board: f64,
-    /// Weight of the cross-entropy of moves behind the first in the total loss.
+    /// Weight of the cross-entropy of moves after the first in the total loss.
     pub future_move: f64,
-    /// Weight of the squared error of the values of future boards, read as that of
-    /// the present, in the total loss.
+    /// Weight of the squared error of the future boards' values, predicted like the present's, in
+    /// the total loss.
     pub future_q: f64,
 }
 

@@ -4,11 +4,11 @@ use serde::{Deserialize, Serialize};
 
 /// When a run rolls back to its last checkpoint, and how often.
 ///
-/// A NaN or infinite loss or gradient always causes a rollback; these settings
-/// define a spike, which causes one too. Training continues from the last checkpoint
-/// with the batches that follow the bad ones, as in PaLM (Chowdhery et al. 2022,
-/// 5.1): a spike needs certain batches together with certain weights. The loss is
-/// checked once a line of the metrics, so that steps do not wait for the device.
+/// A NaN or infinite loss or gradient always causes a rollback; these settings define a spike,
+/// which also does. Training resumes from the last checkpoint with the batches after the bad
+/// ones, as in PaLM (Chowdhery et al. 2022, 5.1), because a spike needs certain batches together
+/// with certain weights. The loss is checked once per metrics line, so that steps do not wait for
+/// the device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GuardConfig {

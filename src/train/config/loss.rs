@@ -27,15 +27,15 @@ pub struct LossWeights {
     pub short_term_error: f64,
     /// Huber loss of the moves left (Lc0's head).
     pub moves_left: f64,
-    /// Of networks that read whole games: the logarithm of the probability of what is
-    /// legal. It tells all legal moves, where the policy tells the one that was played.
+    /// For networks that read whole games: the negative log-probability of the legal moves. It
+    /// trains on all legal moves, while the policy trains on the one played.
     pub legality: f64,
-    /// The same: cross-entropy of the squares' pieces, the mean over the board.
+    /// Likewise: cross-entropy of the squares' pieces, the mean over the board.
     pub board: f64,
     /// Share of the policy's target that is spread evenly over all legal moves,
     /// at least 0 and below 1.
     pub label_smoothing: f64,
-    /// 0: earlier versions knew KataGo's optimistic policy.
+    /// 0: earlier versions had KataGo's optimistic policy.
     #[serde(skip_serializing, deserialize_with = "policy_optimistic")]
     pub policy_optimistic: (),
 }

@@ -1,11 +1,10 @@
 //! Suggestions for mistyped names.
 
-/// Likeness below which a name is no suggestion, by Jaro and Winkler's measure.
+/// Minimum Jaro–Winkler similarity of a suggestion.
 const LEAST_LIKENESS: f64 = 0.7;
 
-/// A hint for serde's error about an unknown name, "unknown field `a`, expected one
-/// of `b`, `c`": the nearest known name, as the end of a sentence. Empty for other
-/// errors.
+/// Returns a hint for serde's error about an unknown name, "unknown field `a`, expected one of
+/// `b`, `c`": the nearest known name, as the end of a sentence. Empty for other errors.
 pub(super) fn hint(complaint: &str) -> String {
     if !complaint.contains("unknown field") && !complaint.contains("unknown variant") {
         return String::new();
@@ -16,7 +15,7 @@ pub(super) fn hint(complaint: &str) -> String {
     };
     let likeness = |known: &str| strsim::jaro_winkler(unknown, known);
     let known: Vec<&str> = quoted.collect();
-    // Of equals the first: the maximum is the last.
+    // For ties the first: `max_by` returns the last.
     let nearest = known.into_iter().rev();
     let nearest = nearest.max_by(|one, other| likeness(one).total_cmp(&likeness(other)));
     match nearest.filter(|known| likeness(known) >= LEAST_LIKENESS) {

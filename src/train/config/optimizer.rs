@@ -6,18 +6,17 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OptimizerKind {
-    /// Adam with Nesterov momentum (Dozat 2016), as PyTorch computes it: the
-    /// paper's.
+    /// Adam with Nesterov momentum (Dozat 2016), as PyTorch computes it and the paper uses.
     #[default]
     Nadam,
-    /// Orthogonalised momentum (Jordan et al. 2024) for the matrices between hidden
-    /// features, NAdam for the rest; matrices' steps are scaled to Adam's size (Liu et
-    /// al. 2025), so that one learning rate serves both.
+    /// Orthogonalised momentum (Jordan et al. 2024) for the matrices between hidden features,
+    /// NAdam for the rest; matrix steps are scaled to Adam's size (Liu et al. 2025), so that one
+    /// learning rate serves both.
     Muon,
-    /// Adam in the eigenbasis of Shampoo's preconditioner (Vyas et al. 2024) for
-    /// the same matrices, NAdam for the rest. Its steps are of Adam's size.
+    /// Adam in the eigenbasis of Shampoo's preconditioner (Vyas et al. 2024) for the same
+    /// matrices, NAdam for the rest. Its steps have Adam's size.
     Soap,
-    /// The gradient itself, for comparisons.
+    /// Plain gradient descent, for comparisons.
     Sgd,
 }
 
@@ -60,14 +59,14 @@ pub struct OptimizerConfig {
     /// Share of each matrix (not of biases, norms and position tables) subtracted
     /// each step, times the learning rate.
     pub weight_decay: f64,
-    /// Other weight decays. The first rule that matches a parameter applies, else
+    /// Other weight decays. The first rule that matches a parameter applies, otherwise
     /// `weight_decay`.
     pub decay: Vec<DecayRule>,
-    /// Other learning rates. The first rule that matches a parameter applies, else it
-    /// learns at the rate of the schedule.
+    /// Other learning rates. The first rule that matches a parameter applies, otherwise the
+    /// schedule's rate.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rates: Vec<RateRule>,
-    /// Norm to which longer gradients are clipped; 0 does not clip.
+    /// Norm to which longer gradients are clipped; 0 disables clipping.
     pub clip_norm: f64,
 }
 

@@ -20,16 +20,16 @@ pub enum OverrideError {
     /// It is not an assignment.
     #[error("`{0}` sets nothing: write KEY=VALUE, as in optimizer.beta1=0.95")]
     Form(String),
-    /// A part of the key has nothing below it.
+    /// A part of the key cannot contain others.
     #[error("{key}: `{parent}` is a single value")]
     Leaf {
         /// The whole key.
         key: String,
-        /// The part of it that ends too early.
+        /// The part that ends too early.
         parent: String,
     },
-    /// An array has no such index.
-    #[error("{key}: `{parent}` has {count} entries, and `{index}` is none of 0, 1, …")]
+    /// The index is out of range.
+    #[error("{key}: `{parent}` has {count} entries, and `{index}` is not one of 0, 1, …")]
     Index {
         /// The whole key.
         key: String,
@@ -37,7 +37,7 @@ pub enum OverrideError {
         parent: String,
         /// Its length.
         count: usize,
-        /// The requested one.
+        /// The requested index.
         index: String,
     },
 }
@@ -45,8 +45,8 @@ pub enum OverrideError {
 impl FromStr for Override {
     type Err = OverrideError;
 
-    /// Reads KEY=VALUE. The value is TOML; anything else is a string, so that words
-    /// need no quotes.
+    /// Reads KEY=VALUE. The value is TOML; anything else is a string, so plain words need no
+    /// quotes.
     fn from_str(text: &str) -> Result<Override, OverrideError> {
         let form = || OverrideError::Form(text.to_owned());
         let (key, value) = text.split_once('=').ok_or_else(form)?;
@@ -65,12 +65,11 @@ impl FromStr for Override {
 }
 
 impl Override {
-    /// Sets the key in a table, which gets the tables above it where they are
-    /// missing.
+    /// Sets the key in a table, creating missing parent tables.
     ///
     /// # Errors
-    /// [`OverrideError`] if a part of the key's path is a single value, or an index
-    /// is past the end of an array.
+    /// [`OverrideError`] if part of the key's path is a single value, or an index is past the end
+    /// of an array.
     pub fn apply(&self, table: &mut Table) -> Result<(), OverrideError> {
         let mut parts = self.key.split('.');
         let mut walked = parts.next().unwrap_or_default().to_owned();
@@ -86,7 +85,7 @@ impl Override {
         Ok(())
     }
 
-    /// The entry of an array.
+    /// Returns the entry of an array.
     fn indexed<'a>(
         &self,
         value: &'a mut Value,

@@ -1,5 +1,4 @@
-//! Reading a configuration: overrides, and the architecture that it takes from
-//! `init` where it names none.
+//! Reads a configuration: overrides, and the architecture, taken from `init` if not specified.
 
 use super::check::refuse_infinite;
 use super::{ConfigError, Override, TrainConfig};
@@ -8,8 +7,8 @@ use crate::train::checkpoint::Checkpoint;
 use std::path::Path;
 
 impl TrainConfig {
-    /// Reads a configuration file. Relative paths of its data are relative to
-    /// the folder that the program runs in.
+    /// Reads a configuration file. Relative paths of its data are relative to the current
+    /// directory.
     ///
     /// # Errors
     /// [`ConfigError`], naming the file, the line and the field.
@@ -24,7 +23,7 @@ impl TrainConfig {
     /// [`ConfigError`], naming the key.
     pub fn read_with(path: &Path, overrides: &[Override]) -> Result<TrainConfig, ConfigError> {
         if overrides.is_empty() {
-            // Straight from the file, errors know their line.
+            // Parsing the file directly preserves line numbers in errors.
             return TrainConfig::read(path);
         }
         TrainConfig::from_table(parse(path)?, overrides)
@@ -50,8 +49,8 @@ impl TrainConfig {
         config.complete()
     }
 
-    /// Checks a configuration that was read, after it took its architecture from
-    /// `init` if it names none. An empty `init` is none.
+    /// Checks a parsed configuration, after taking the architecture from `init` if it specifies
+    /// none. An empty `init` counts as absent.
     fn complete(mut self) -> Result<TrainConfig, ConfigError> {
         self.init.take_if(|init| init.as_os_str().is_empty());
         let names_none = self.preset.is_none() && self.model.is_none() && self.network.is_none();
@@ -102,7 +101,7 @@ mod tests {
     fn weights_to_start_from_can_be_left_out() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("small.toml");
-        // As Windows' editor saves it.
+        // With the byte-order mark that Windows' editor writes.
         let text = "\u{feff}name = \"small\"\npreset = \"cf-1m-gab\"\ninit = \"some.pt\"\nsteps = 9\n\
             batch = 4\n[data]\nshards = [{ path = \"games.shard\" }]\n";
         std::fs::write(&file, text).unwrap();

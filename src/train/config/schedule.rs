@@ -6,10 +6,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum ScheduleShape {
-    /// Constant, then linear to zero over the last part of the run (warm-up, stable,
-    /// decay).
+    /// Constant, then linear to zero over the last part of the run (warm-up, stable, decay).
     Stable {
-        /// The share of all steps in the last part, in 0…1.
+        /// The share of steps in the last part, in 0…1.
         decay: f64,
     },
     /// Half a cosine.

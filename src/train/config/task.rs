@@ -6,18 +6,18 @@ use crate::network::ArchitectureConfig;
 /// A network's objective, by family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::train) enum Task {
-    /// To evaluate positions.
+    /// Evaluate positions.
     Positions,
-    /// To continue games.
+    /// Continue games.
     Games,
-    /// To imagine the future.
+    /// Predict the future.
     Horizon,
-    /// To step through games in imagination.
+    /// Unroll games in imagination.
     Unroll,
 }
 
 impl Task {
-    /// The task of a family: here it is chosen, once.
+    /// Returns the task of a family; the only place that selects it.
     pub fn of(architecture: &ArchitectureConfig) -> Task {
         match architecture {
             ArchitectureConfig::Gpt { .. } => Task::Games,
@@ -33,8 +33,7 @@ impl Task {
 }
 
 impl TrainConfig {
-    /// Refuses keys that mean nothing to the network that is trained. A validation reads
-    /// none of them.
+    /// Rejects keys that do not apply to the trained network. Validation reads none of them.
     ///
     /// # Errors
     /// [`ConfigError`], naming the key.

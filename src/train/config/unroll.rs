@@ -1,4 +1,4 @@
-//! Configuration of what world models learn.
+//! Configuration of world-model training.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,34 +7,33 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct UnrollConfig {
-    /// Moves of the game that a network follows from a position, at most 16.
+    /// Moves of the game to unroll from a position, at most 16.
     pub plies: usize,
-    /// Steps of training after which it follows one more, from one on; at 0 it follows
-    /// all from the start.
+    /// Training steps after which it unrolls one more move, starting from one; 0 unrolls all
+    /// moves from the start.
     pub every: u64,
-    /// Weight of the logarithm of what is left to legal moves of the policy times the
-    /// moves' legality.
+    /// Weight of the negative log-probability of legal moves under the policy times legality.
     pub illegal: f64,
-    /// Of the cross-entropy of the game's end.
+    /// Weight of the cross-entropy of the game's end.
     pub end: f64,
-    /// Of the cross-entropy of which moves are legal, summed over the moves.
+    /// Weight of the cross-entropy of move legality, summed over the moves.
     pub legality: f64,
-    /// Of the cross-entropy of the squares' pieces, summed over the board.
+    /// Weight of the cross-entropy of the squares' pieces, summed over the board.
     pub board: f64,
-    /// Of the mean squared difference of latents, normalised, from those that the averaged
-    /// weights make of the true position.
+    /// Weight of the mean squared difference between normalised latents and those that the
+    /// averaged weights compute for the true position.
     pub latent: f64,
-    /// Whether what the encoder's heads learn, what the rules say and the latents are
-    /// balanced against each other, so that the weights hold within these groups alone.
+    /// Whether the losses of the encoder's heads, the rules and the latents are balanced against
+    /// each other, so that weights apply only within each group.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub harmony: bool,
 }
 
 impl UnrollConfig {
-    /// Most moves.
+    /// Maximum number of moves.
     pub(in crate::train) const MOST: usize = 16;
 
-    /// Returns whether it is what it is where a configuration says nothing.
+    /// Returns whether it is the default, used if a configuration does not state it.
     pub(super) fn is_default(&self) -> bool {
         *self == UnrollConfig::default()
     }

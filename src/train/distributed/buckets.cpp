@@ -1,5 +1,5 @@
-// Gradients summed over the processes of a run while backward computes, as the
-// reducer of PyTorch's DistributedDataParallel does (Li et al. 2020).
+// Sums gradients over the processes of a run while backward computes, like the reducer of
+// PyTorch's DistributedDataParallel (Li et al. 2020).
 #include "../../torch/shim.h"
 
 #include <ATen/core/Tensor.h>
@@ -18,7 +18,7 @@ using tessera::guarded;
 
 namespace {
 
-// The sums of one step. Autograd calls from a thread of its own on CUDA.
+// The sums of one step. On CUDA, autograd calls from its own thread.
 class Sums {
  public:
   Sums(intrusive_ptr<c10d::Backend> group, std::vector<at::Tensor> gradients)
@@ -26,11 +26,11 @@ class Sums {
         gradients_(std::move(gradients)),
         order_(gradients_.size()),
         ready_(gradients_.size(), false) {
-    // The last layers' gradients are there first.
+    // The last layers' gradients are ready first.
     std::iota(order_.rbegin(), order_.rend(), size_t{0});
   }
 
-  // From here on gradients are complete when autograd has added to them.
+  // From here on, gradients are complete once autograd has added to them.
   void arm() {
     const std::lock_guard lock(mutex_);
     armed_ = true;
@@ -43,7 +43,7 @@ class Sums {
       return;
     }
     ready_[bucket] = true;
-    // An exception would end as autograd's; finish() reports it.
+    // An exception would appear to be autograd's; finish() reports it instead.
     try {
       seen_.push_back(bucket);
       launch();
@@ -52,8 +52,7 @@ class Sums {
     }
   }
 
-  // Starts what has not been started: buckets that got no gradient. Then waits
-  // for all.
+  // Starts pending buckets, which got no gradient, then waits for all.
   void finish() {
     const std::lock_guard lock(mutex_);
     ready_.assign(ready_.size(), true);
@@ -79,8 +78,8 @@ class Sums {
     reset();
   }
 
-  // The order in which the last step's gradients were complete, those that got
-  // none at the end.
+  // The order in which the last step's gradients were complete, with those that got none at the
+  // end.
   void seen(int64_t* order) {
     const std::lock_guard lock(mutex_);
     std::vector<size_t> all = seen_;
@@ -98,8 +97,8 @@ class Sums {
   }
 
  private:
-  // Every process must start its sums in the same order, so one that is ready
-  // early waits for those before it.
+  // Every process must start its sums in the same order, so a bucket that is ready early waits
+  // for those before it.
   void launch() {
     for (; next_ < order_.size() && ready_[order_[next_]]; ++next_) {
       std::vector<at::Tensor> tensors{gradients_[order_[next_]]};

@@ -1,12 +1,11 @@
-//! The parameters as autograd's leaves, whose gradients are summed over the
-//! processes during backward.
+//! The parameters as autograd's leaves, whose gradients are summed over the processes during
+//! backward.
 //!
-//! A process that trains alone has a single leaf for each replica, the flat vector of
-//! all parameters. Several processes cut it between parameters into buckets. The sum
-//! of a bucket's gradient begins when backward reaches its first layer, and overlaps
-//! with the rest of backward, as in PyTorch's DistributedDataParallel (Li et al.
-//! 2020, arXiv:2006.15704). All gradients are end to end in one vector, which is
-//! summed and which the optimizer reads without a copy.
+//! A process that trains alone has a single leaf per replica, the flat vector of all parameters.
+//! With several processes it is split between parameters into buckets. The sum of a bucket's
+//! gradient starts when backward reaches its first layer, and overlaps with the rest of backward,
+//! as in PyTorch's DistributedDataParallel (Li et al. 2020, arXiv:2006.15704). All gradients are
+//! concatenated in one vector, which is summed and which the optimizer reads without a copy.
 
 use super::group::{Group, GroupError};
 use super::shim::{self, RawSums};
@@ -17,9 +16,8 @@ use std::ops::Range;
 use std::ptr::{self, NonNull};
 use tch::{Kind, Tensor};
 
-/// Least size of a bucket in numbers: 4 MB of f32. Smaller buckets are bound by the
-/// network's latency, larger ones begin late. PyTorch's have 25 MB, for networks of a
-/// gigabyte.
+/// Minimum bucket size in elements: 4 MB of f32. Smaller buckets are bound by the network's
+/// latency, larger ones start late. PyTorch's have 25 MB, for networks of a gigabyte.
 const BUCKET: i64 = 1 << 20;
 
 /// Buckets of the parameters, and the vector of their gradients.
@@ -33,10 +31,10 @@ pub(crate) struct Buckets {
 }
 
 impl Buckets {
-    /// Leaves over `flat`, f32 `[parameters]`, whose memory they share.
+    /// Creates leaves that share the memory of `flat`, f32 `[parameters]`.
     ///
     /// # Errors
-    /// [`GroupError`] if libtorch refuses.
+    /// [`GroupError`] if libtorch fails.
     pub fn new(
         flat: &Tensor,
         parameters: &[Parameter],
@@ -55,8 +53,7 @@ impl Buckets {
             let leaf = flat.detach().narrow(0, offset, count);
             let leaf = leaf.detach().set_requires_grad(true);
             let place = gradient.narrow(0, offset, count);
-            // SAFETY: both tensors are valid; the leaf takes a reference of its
-            // own to its gradient.
+            // SAFETY: both tensors are valid; the leaf takes its own reference to its gradient.
             let failure = unsafe {
                 take_text(shim::tessera_leaf_gradient(
                     leaf.as_ptr().cast(),
@@ -78,7 +75,7 @@ impl Buckets {
         })
     }
 
-    /// The network's tensors in `kind`, through which gradients flow back.
+    /// Returns the network's tensors in `kind`, through which gradients flow back.
     pub fn weights(&self, kind: Kind, parameters: &[Parameter]) -> Weights {
         let mut tensors = Vec::with_capacity(parameters.len());
         for (leaf, range) in self.leaves.iter().zip(&self.parameters) {
@@ -96,7 +93,7 @@ impl Buckets {
         }
     }
 
-    /// The gradient, f32 `[parameters]`, summed over all processes.
+    /// Returns the gradient, f32 `[parameters]`, summed over all processes.
     ///
     /// # Errors
     /// [`GroupError`] if another process is gone.
@@ -116,8 +113,8 @@ impl Buckets {
     }
 }
 
-/// Cuts parameters into runs of at least `least` numbers, except for the first:
-/// backward comes to it last, so its sum is the one that nothing hides.
+/// Splits parameters into ranges of at least `least` elements, except for the first: backward
+/// reaches it last, so its sum is the one that cannot be hidden.
 fn cut(parameters: &[Parameter], least: i64) -> Vec<Range<usize>> {
     let mut ranges = Vec::new();
     let mut end = parameters.len();
@@ -135,11 +132,11 @@ fn cut(parameters: &[Parameter], least: i64) -> Vec<Range<usize>> {
 
 const SUMMING: &str = "summing gradients";
 
-/// The sums under way.
+/// The pending sums.
 #[derive(Debug)]
 struct Sums {
     raw: NonNull<RawSums>,
-    /// Whether the buckets' order is the one in which backward completes them.
+    /// Whether the buckets are in the order in which backward completes them.
     is_ordered: bool,
 }
 
@@ -148,8 +145,8 @@ unsafe impl Send for Sums {}
 
 impl Drop for Sums {
     fn drop(&mut self) {
-        // SAFETY: the pointer came from the shim and is dropped once; the
-        // leaves' hooks hold references of their own.
+        // SAFETY: the pointer came from the shim and is freed once; the leaves' hooks hold their
+        // own references.
         unsafe { shim::tessera_sums_free(self.raw.as_ptr()) }
     }
 }
@@ -159,8 +156,8 @@ impl Sums {
         let pointers: Vec<*const RawTensor> =
             leaves.iter().map(|leaf| leaf.as_ptr() as _).collect();
         let mut raw = ptr::null_mut();
-        // SAFETY: all pointers are valid for the call; group and gradients are
-        // counted, and the sums take references of their own.
+        // SAFETY: all pointers are valid for the call; group and gradients are counted, and the
+        // sums take their own references.
         let failure = unsafe {
             take_text(shim::tessera_sums_create(
                 group.raw(),
@@ -184,9 +181,9 @@ impl Sums {
         failure.map_or(Ok(()), |text| Err(group.failure(&text, SUMMING)))
     }
 
-    /// Takes the order of process 0's first backward for all steps to come: what
-    /// is ready first is sent first, and on all processes alike. (A table that
-    /// every layer uses is ready last, wherever it lies.)
+    /// Adopts the order of process 0's first backward for all later steps: the first ready is the
+    /// first sent, on all processes alike. (A table that every layer uses is ready last, wherever
+    /// it is.)
     fn order(&mut self, count: usize, group: &Group, world: &World) -> Result<(), GroupError> {
         let told = |failure: Option<String>| {
             failure.map_or(Ok(()), |text| Err(group.failure(&text, SUMMING)))
@@ -202,7 +199,7 @@ impl Sums {
         let shared = Tensor::from_slice(&order);
         world.broadcast(&shared, "agreeing on an order")?;
         shared.copy_data(&mut order, count);
-        // SAFETY: it is a whole order of the buckets, as process 0 saw it.
+        // SAFETY: it is a complete order of the buckets, as process 0 saw it.
         told(unsafe {
             take_text(shim::tessera_sums_reorder(
                 self.raw.as_ptr(),
@@ -251,7 +248,7 @@ mod tests {
             (a.square().sum(Kind::Float) + b.sum(Kind::Float)).backward();
             let gradient = buckets.gradient(&World::alone()).unwrap();
             let gradient: Vec<f32> = gradient.shallow_clone().try_into().unwrap();
-            // Gradients of several backwards add up.
+            // Gradients of several backward passes accumulate.
             let expected = [2.0, 4.0, 1.0, 1.0, 1.0].map(|x| x * pass as f32);
             assert_eq!(gradient, expected);
         }

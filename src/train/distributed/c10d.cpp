@@ -1,5 +1,5 @@
-// libtorch's c10d for Rust: the store where the processes of a run meet, groups
-// of them (Gloo on the CPU, NCCL on CUDA), and operations under way.
+// libtorch's c10d for Rust: the store where the processes of a run meet, process groups (Gloo on
+// the CPU, NCCL on CUDA), and pending operations.
 #include "../../torch/shim.h"
 
 #include <ATen/core/Tensor.h>
@@ -20,15 +20,15 @@ using c10d::Work;
 using tessera::guarded;
 using std::chrono::milliseconds;
 
-// Both backends are in libtorch, but their headers include Gloo's, NCCL's and
-// CUDA's, which its wheels leave out. These are the parts that make a backend;
-// from then on it is a c10d::Backend, whose header is there.
+// Both backends are in libtorch, but their headers include Gloo's, NCCL's and CUDA's, which its
+// wheels omit. These declarations suffice to create a backend; after that it is a c10d::Backend,
+// whose header is included.
 namespace c10d {
 
 class ProcessGroupGloo : public Backend {
  public:
   struct Options : Backend::Options {
-    // With the network interfaces that GLOO_SOCKET_IFNAME names.
+    // Uses the network interfaces that GLOO_SOCKET_IFNAME names.
     static intrusive_ptr<Options> create_default(milliseconds timeout);
   };
   ProcessGroupGloo(const intrusive_ptr<Store>& store, int rank, int size,
@@ -39,11 +39,10 @@ class ProcessGroupGloo : public Backend {
 
 namespace {
 
-// Memory for an object whose size only libtorch knows; the largest, NCCL's
-// group, takes 1112 bytes in libtorch 2.11.0. The object's own destructor, which
-// is virtual, gives it back. It tells operator delete the object's size and not this
-// one: glibc's allocator and mimalloc do not look at it, one that does must not be
-// preloaded.
+// Memory for an object whose size only libtorch knows; the largest, NCCL's group, takes 1112
+// bytes in libtorch 2.11.0. The object's own virtual destructor frees it. It passes operator
+// delete the object's size and not this one: glibc's allocator and mimalloc ignore the size, so
+// do not preload an allocator that checks it.
 constexpr size_t kRoom = 16 << 10;
 
 template <typename Base, typename Construct>
@@ -68,8 +67,8 @@ intrusive_ptr<Backend> gloo(const intrusive_ptr<Store>& store, int rank,
       [&](void* room) { new (room) Group(store, rank, size, options); });
 }
 
-// A function of libtorch_cuda, which is loaded where it is installed and never
-// linked, so that one program also runs where it is not.
+// A function of libtorch_cuda, which is loaded if installed and never linked, so that the same
+// program also runs without it.
 template <typename Function>
 Function* of_cuda(const char* name) {
   void* found = dlsym(RTLD_DEFAULT, name);
@@ -117,8 +116,8 @@ intrusive_ptr<Backend> nccl(const intrusive_ptr<Store>&, int, int, int,
 
 extern "C" {
 
-// Meets the other processes at host:port, where one of them (or torchrun's agent) hosts the store.
-// With `workers` above zero the host waits for that many.
+// Meets the other processes at host:port, where one of them (or torchrun's agent) hosts the
+// store. With `workers` above zero the host waits for that many.
 char* tessera_store_open(const char* host, uint16_t port, bool hosts,
                          size_t workers, const char* prefix, int64_t timeout,
                          intrusive_ptr<Store>** out) {
@@ -139,8 +138,8 @@ char* tessera_store_open(const char* host, uint16_t port, bool hosts,
 
 void tessera_store_free(intrusive_ptr<Store>* store) { delete store; }
 
-// A group of all processes: of NCCL's on a CUDA device, of Gloo's if `device`
-// is negative. `name` is the group's own in the store.
+// A group of all processes: NCCL on a CUDA device, Gloo if `device` is negative. `name` is unique
+// in the store.
 char* tessera_group_create(const intrusive_ptr<Store>* store, const char* name,
                            int rank, int size, int device, int64_t timeout,
                            intrusive_ptr<Backend>** out) {
@@ -155,7 +154,7 @@ char* tessera_group_create(const intrusive_ptr<Store>* store, const char* name,
 
 void tessera_group_free(intrusive_ptr<Backend>* group) { delete group; }
 
-// Ends what is under way, without waiting for the others.
+// Aborts pending operations, without waiting for the others.
 char* tessera_group_abort(const intrusive_ptr<Backend>* group) {
   return guarded([&] { (*group)->abort(); });
 }
@@ -177,8 +176,7 @@ char* tessera_group_broadcast(const intrusive_ptr<Backend>* group,
   });
 }
 
-// On the CPU waits until the operation is done; on CUDA makes the device's
-// current stream wait.
+// On the CPU, waits until the operation is done; on CUDA, makes the device's current stream wait.
 char* tessera_work_wait(const intrusive_ptr<Work>* work) {
   return guarded([&] { (*work)->wait(); });
 }

@@ -1,4 +1,4 @@
-//! Groups of processes that compute sums together: libtorch's c10d.
+//! Process groups that compute sums together: libtorch's c10d.
 
 use super::launch::Launch;
 use super::shim::{self, RawGroup, RawStore, RawWork};
@@ -8,7 +8,7 @@ use std::ptr::{self, NonNull};
 use std::time::Duration;
 use tch::{Device, Tensor};
 
-/// Why processes cannot work together, or no longer.
+/// Why processes cannot work together.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GroupError {
     /// The processes did not find each other.
@@ -20,7 +20,7 @@ pub enum GroupError {
     Meeting {
         /// This process.
         rank: usize,
-        /// The expected number.
+        /// The expected number of processes.
         size: usize,
         /// The meeting place, as host:port.
         address: String,
@@ -32,7 +32,7 @@ pub enum GroupError {
     Joining {
         /// This process.
         rank: usize,
-        /// Their number.
+        /// The number of processes.
         size: usize,
         /// Gloo or NCCL.
         backend: &'static str,
@@ -42,14 +42,14 @@ pub enum GroupError {
     /// Another process has ended, or its machine cannot be reached.
     #[error(
         "process {rank} of {size} lost another one while {doing} ({reason}): the first to stop \
-         says why; start all again to go on from the last checkpoint"
+         reports why; restart all to resume from the last checkpoint"
     )]
     Lost {
         /// This process.
         rank: usize,
-        /// The actual number.
+        /// The number of processes.
         size: usize,
-        /// Their subject.
+        /// The operation in progress.
         doing: &'static str,
         /// Libtorch's message.
         reason: String,
@@ -57,15 +57,15 @@ pub enum GroupError {
     /// Another process does not answer.
     #[error(
         "process {rank} of {size} waited {} s for the others while {doing}: one of them hangs \
-         or is far slower; start all again to go on from the last checkpoint",
+         or is far slower; restart all to resume from the last checkpoint",
         timeout.as_secs()
     )]
     TimedOut {
         /// This process.
         rank: usize,
-        /// Their number.
+        /// The number of processes.
         size: usize,
-        /// Their subject.
+        /// The operation in progress.
         doing: &'static str,
         /// The time waited.
         timeout: Duration,
@@ -82,12 +82,12 @@ fn reason(text: &str) -> String {
     line.trim_end_matches('.').to_owned()
 }
 
-/// Takes over what the shim says went wrong.
+/// Takes ownership of the shim's error message.
 ///
 /// # Safety
 /// `text` is null or came from the shim, and is not used afterwards.
 unsafe fn check(text: *mut c_char) -> Result<(), String> {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe { take_text(text) }.map_or(Ok(()), Err)
 }
 
@@ -126,8 +126,7 @@ impl Store {
             reason,
         };
         let host = CString::new(launch.host.as_str()).map_err(|error| failed(error.to_string()))?;
-        // torchrun's agent keeps its store over restarts, with what the last
-        // attempt left there.
+        // torchrun's agent keeps its store across restarts, with entries of the last attempt.
         let (hosts, workers, prefix) = match launch.agent_restarts {
             Some(restarts) => (false, 0, format!("worker/attempt_{restarts}")),
             None => (launch.rank == 0, launch.size, "tessera".to_owned()),
@@ -156,8 +155,8 @@ impl Store {
     }
 }
 
-/// All processes of a run, as a group that works on tensors of one device.
-/// Every process must call the same functions in the same order.
+/// All processes of a run, as a group for tensors of one device. Every process must call the same
+/// functions in the same order.
 #[derive(Debug)]
 pub(super) struct Group {
     raw: NonNull<RawGroup>,
@@ -179,8 +178,8 @@ impl Drop for Group {
 }
 
 impl Group {
-    /// Forms a group for `device` (Gloo's for the CPU, NCCL's for CUDA) that
-    /// all processes call by the same name.
+    /// Forms a group for `device` (Gloo for the CPU, NCCL for CUDA). All processes use the same
+    /// name.
     pub fn new(store: &Store, name: &str, device: Device) -> Result<Group, GroupError> {
         let (backend, number) = match device {
             Device::Cuda(number) => ("NCCL", number as c_int),
@@ -220,12 +219,12 @@ impl Group {
         self.raw.as_ptr()
     }
 
-    /// Starts to replace `tensor` by the sum of all processes' tensors.
+    /// Starts replacing `tensor` with the sum of all processes' tensors.
     pub fn sum(&self, tensor: &Tensor, doing: &'static str) -> Result<Operation<'_>, GroupError> {
         self.start(shim::tessera_group_sum, tensor, doing)
     }
 
-    /// Starts to replace `tensor` by that of process 0.
+    /// Starts replacing `tensor` with process 0's.
     pub fn broadcast(
         &self,
         tensor: &Tensor,
@@ -234,9 +233,9 @@ impl Group {
         self.start(shim::tessera_group_broadcast, tensor, doing)
     }
 
-    /// Ends what is under way without waiting for the others.
+    /// Aborts pending operations without waiting for the others.
     pub fn abort(&self) {
-        // SAFETY: the group is valid. That aborting fails changes nothing.
+        // SAFETY: the group is valid. A failed abort has no consequences.
         let _ = unsafe { check(shim::tessera_group_abort(self.raw.as_ptr())) };
     }
 
@@ -251,8 +250,8 @@ impl Group {
         doing: &'static str,
     ) -> Result<Operation<'_>, GroupError> {
         let mut raw = ptr::null_mut();
-        // SAFETY: group and tensor are valid; the operation takes a reference of
-        // its own to the tensor.
+        // SAFETY: group and tensor are valid; the operation takes its own reference to the
+        // tensor.
         let started = unsafe {
             check(function(
                 self.raw.as_ptr(),
@@ -289,9 +288,9 @@ impl Group {
     }
 }
 
-/// An operation of a group, under way.
+/// A pending group operation.
 #[derive(Debug)]
-#[must_use = "the result is there only after waiting"]
+#[must_use = "the result is available only after waiting"]
 pub(super) struct Operation<'a> {
     raw: NonNull<RawWork>,
     group: &'a Group,
@@ -306,7 +305,7 @@ impl Drop for Operation<'_> {
 }
 
 impl Operation<'_> {
-    /// Waits for the result; on CUDA, lets later work on the device wait.
+    /// Waits for the result; on CUDA, makes later work on the device wait.
     pub fn wait(self) -> Result<(), GroupError> {
         // SAFETY: the operation is valid.
         let waited = unsafe { check(shim::tessera_work_wait(self.raw.as_ptr())) };

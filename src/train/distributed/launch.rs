@@ -3,29 +3,29 @@
 use super::nodes::first_node;
 use std::num::NonZeroUsize;
 
-/// Default port of the meeting place: PyTorch's.
+/// Default port of the meeting place, as in PyTorch.
 const DEFAULT_PORT: u16 = 29500;
 
-/// Jobs of Slurm that share a node meet at different ports, from here on.
+/// First port for Slurm jobs: jobs that share a node meet at different ports.
 const FIRST_SLURM_PORT: u16 = 20_000;
 
-/// As many ports as jobs are spread over.
+/// Number of ports over which jobs are spread.
 const SLURM_PORTS: u64 = 20_000;
 
-/// One process of a run of several.
+/// One process of a multi-process run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launch {
-    /// Its number among all, from 0.
+    /// Its rank among all, from 0.
     pub rank: usize,
     /// Number of processes.
     pub size: usize,
-    /// Its number among those on the same machine, from 0: that of its GPU.
+    /// Its rank among those on the same machine, from 0: the index of its GPU.
     pub local_rank: usize,
     /// Number of processes on this machine, if known.
     pub local_size: Option<NonZeroUsize>,
     /// The machine where they meet.
     pub host: String,
-    /// The port there.
+    /// Its port.
     pub port: u16,
     /// The number of restarts by torchrun, if torchrun's agent hosts the rendezvous; otherwise
     /// rank 0 hosts it.
@@ -35,12 +35,12 @@ pub struct Launch {
 /// Why the environment variables are invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LaunchError {
-    /// A variable is missing beside another.
+    /// A required variable is missing.
     #[error("{present} is set but {missing} is not: set both, or neither to train in one process")]
     Missing {
-        /// The variable that is there.
+        /// The variable that is set.
         present: &'static str,
-        /// The one that is not.
+        /// The missing variable.
         missing: &'static str,
     },
     /// A variable is not a number, or too large.
@@ -68,9 +68,9 @@ pub enum LaunchError {
 }
 
 impl Launch {
-    /// Reads PyTorch's variables (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR,
-    /// MASTER_PORT; torchrun and Kubernetes' PyTorchJob set them), and Slurm's
-    /// in place of those that are missing. `None` if this is the only process.
+    /// Reads PyTorch's variables (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT;
+    /// torchrun and Kubernetes' PyTorchJob set them), and Slurm's for those that are missing.
+    /// `None` if this is the only process.
     ///
     /// # Errors
     /// [`LaunchError`] if the variables do not fit together.
@@ -127,7 +127,7 @@ impl Launch {
         }
         let local_rank = match variables.count("LOCAL_RANK")? {
             Some(local_rank) => local_rank,
-            // If each process has its own machine (or pod), nothing numbers them.
+            // If each process has its own machine (or pod), no variable numbers them.
             None => variables.count(local_name)?.unwrap_or(0),
         };
         below(local_name, local_rank, size_name, size)?;
@@ -152,7 +152,7 @@ fn missing(present: &'static str, missing: &'static str) -> LaunchError {
     LaunchError::Missing { present, missing }
 }
 
-/// The environment; variables that are empty count as missing.
+/// The environment; empty variables count as missing.
 struct Variables<F>(F);
 
 impl<F: Fn(&str) -> Option<String>> Variables<F> {
@@ -179,7 +179,7 @@ impl<F: Fn(&str) -> Option<String>> Variables<F> {
         }
     }
 
-    /// A number of processes, or one of their numbers.
+    /// Returns a process count or rank.
     fn count(&self, name: &'static str) -> Result<Option<usize>, LaunchError> {
         let number: Option<u32> = self.number(name, "a whole number")?;
         Ok(number.map(|number| number as usize))
@@ -254,7 +254,7 @@ mod tests {
             ("LOCAL_WORLD_SIZE", "4"),
             ("TORCHELASTIC_USE_AGENT_STORE", "True"),
             ("TORCHELASTIC_RESTART_COUNT", "2"),
-            // torchrun started by srun: one task a machine.
+            // torchrun started by srun: one task per machine.
             ("SLURM_PROCID", "1"),
             ("SLURM_NTASKS", "2"),
         ];

@@ -1,7 +1,7 @@
 //! Slurm's lists of nodes.
 
-/// The first node of a list such as `gpu[007-012,20],login` or
-/// `rack[1-2]node[3-4]`; `None` if it is no such list.
+/// Returns the first node of a list such as `gpu[007-012,20],login` or `rack[1-2]node[3-4]`;
+/// `None` if it is not such a list.
 pub(super) fn first_node(list: &str) -> Option<String> {
     let mut first = String::new();
     let mut rest = list.trim();

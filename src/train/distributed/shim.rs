@@ -1,4 +1,4 @@
-//! Declarations of our own C++, see the `.cpp` files beside this one.
+//! Declarations of our C++ code, see the adjacent `.cpp` files.
 
 use crate::torch::shim::RawTensor;
 use std::ffi::{c_char, c_int};

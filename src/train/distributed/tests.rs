@@ -1,4 +1,4 @@
-//! Processes that are threads, over loopback.
+//! Tests with threads as processes, over loopback.
 
 use super::{Agreement, Buckets, GroupError, Launch, World};
 use crate::network::{Initial, Parameter, ParameterGroup};
@@ -10,7 +10,7 @@ use tch::{Device, Kind, Tensor};
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Runs `work` in as many processes, which are threads of this one.
+/// Runs `work` in this many processes, which are threads of this one.
 pub(crate) fn together<T: Send + 'static>(
     size: usize,
     timeout: Duration,
@@ -146,7 +146,7 @@ fn processes_that_do_not_come_are_waited_for_no_longer_than_agreed() {
     );
 }
 
-/// Parameters of several buckets.
+/// Returns parameters of several buckets.
 fn parameters() -> Vec<Parameter> {
     [1 << 20, 3, 1 << 20, 1 << 20, 7]
         .map(|count| Parameter {
@@ -166,8 +166,8 @@ fn gradients_are_summed_in_every_order() {
         let flat = Tensor::ones([count], (Kind::Float, Device::Cpu));
         let mut buckets = Buckets::new(&flat, &parameters, &world).unwrap();
         let mut firsts = Vec::new();
-        // The first step finds the order, the others follow it; in the last one
-        // some parameters get no gradient.
+        // The first step determines the order, the others follow it; in the last one some
+        // parameters get no gradient.
         for step in 0..3 {
             let weights = buckets.weights(Kind::Float, &parameters);
             let used = if step == 2 { 2 } else { 5 };

@@ -18,14 +18,14 @@ pub struct World {
 struct Members {
     /// Sums tensors on the training device.
     gradients: Group,
-    /// Sums and broadcasts tensors on the CPU. A group of its own even if the other
-    /// is on the CPU too, because each has its own order of operations.
+    /// Sums and broadcasts tensors on the CPU. A separate group even if `gradients` is on the CPU
+    /// too, because each has its own order of operations.
     control: Group,
     _store: Store,
 }
 
 impl World {
-    /// This process alone.
+    /// Returns a world with only this process.
     #[must_use]
     pub fn alone() -> World {
         World {
@@ -35,11 +35,11 @@ impl World {
         }
     }
 
-    /// Meets the other processes, to compute on `device`. Here and later none
-    /// waits for another longer than `timeout`.
+    /// Meets the other processes, to compute on `device`. From here on, none waits for another
+    /// longer than `timeout`.
     ///
     /// # Errors
-    /// [`GroupError`] if the others do not come, or cannot work together.
+    /// [`GroupError`] if the others do not arrive, or cannot work together.
     pub fn join(launch: &Launch, device: Device, timeout: Duration) -> Result<World, GroupError> {
         let store = Store::open(launch, timeout)?;
         let control = Group::new(&store, "control", Device::Cpu)?;
@@ -89,10 +89,10 @@ impl World {
         })
     }
 
-    /// Replaces `tensor` by the sum of all processes' tensors.
+    /// Replaces `tensor` with the sum of all processes' tensors.
     ///
     /// # Errors
-    /// [`GroupError`] if another process is gone or hangs; so for all below.
+    /// [`GroupError`] if another process is gone or hangs; likewise for the methods below.
     pub(crate) fn sum(&self, tensor: &Tensor, doing: &'static str) -> Result<(), GroupError> {
         match self.group_of(tensor) {
             Some(group) => group.sum(tensor, doing)?.wait(),
@@ -100,7 +100,7 @@ impl World {
         }
     }
 
-    /// Replaces `tensor` by that of the first process.
+    /// Replaces `tensor` with the first process's.
     pub(crate) fn broadcast(&self, tensor: &Tensor, doing: &'static str) -> Result<(), GroupError> {
         match self.group_of(tensor) {
             Some(group) => group.broadcast(tensor, doing)?.wait(),
@@ -108,7 +108,7 @@ impl World {
         }
     }
 
-    /// The first process's text, on all.
+    /// Returns the first process's text, on all processes.
     pub(crate) fn share(&self, text: &str, doing: &'static str) -> Result<String, GroupError> {
         if self.members.is_none() {
             return Ok(text.to_owned());
@@ -124,12 +124,12 @@ impl World {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Waits until all processes have come here.
+    /// Waits until all processes arrive.
     pub(crate) fn barrier(&self, doing: &'static str) -> Result<(), GroupError> {
         self.sum(&Tensor::zeros([1], (Kind::Int64, Device::Cpu)), doing)
     }
 
-    /// Lets the others know soon that this process ends early.
+    /// Informs the others promptly that this process ends early.
     pub(crate) fn abort(&self) {
         if let Some(members) = &self.members {
             members.gradients.abort();
@@ -138,10 +138,9 @@ impl World {
     }
 }
 
-/// Decisions that all processes take in the same step, such as to stop.
+/// Decisions that all processes make in the same step, such as to stop.
 ///
-/// A request of one step is decided in the next one, so that no process waits for the
-/// answer.
+/// A request of one step is decided in the next, so that no process waits for the answer.
 #[derive(Debug)]
 pub(crate) struct Agreement<'a> {
     world: &'a World,
@@ -149,13 +148,13 @@ pub(crate) struct Agreement<'a> {
 }
 
 impl<'a> Agreement<'a> {
-    /// Nothing has been asked yet.
+    /// Starts without requests.
     pub fn new(world: &'a World) -> Agreement<'a> {
         Agreement { world, asked: None }
     }
 
-    /// Tells the others this process's wish; true if some process had it when
-    /// they last asked. A process that is alone gets its wish at once.
+    /// Sends this process's request to the others; returns true if any process had one at the
+    /// previous call. A process that is alone gets its request immediately.
     pub fn ask(&mut self, wish: bool) -> Result<bool, GroupError> {
         let Some(members) = &self.world.members else {
             return Ok(wish);

@@ -1,21 +1,21 @@
-//! An append-only file of whole pieces.
+//! An append-only file of complete records.
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
 
-/// Appends pieces to a file. A piece that cannot be written, for example on a full
-/// disk, leaves nothing behind and is written with the next one.
+/// Appends records to a file. A record that cannot be written, for example on a full disk, leaves
+/// nothing behind and is written with the next one.
 #[derive(Debug)]
 pub(super) struct Appended {
     file: File,
-    /// Bytes of whole pieces.
+    /// Bytes of complete records.
     whole: u64,
     pending: Vec<u8>,
 }
 
 impl Appended {
-    /// Opens or creates the file and cuts it to its first `whole` bytes.
+    /// Opens or creates the file and truncates it to its first `whole` bytes.
     pub fn open(path: &Path, whole: u64) -> std::io::Result<Appended> {
         let mut options = File::options();
         let file = options

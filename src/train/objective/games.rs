@@ -1,7 +1,7 @@
-//! The objective of networks that read whole games: the next token, and how the game ends.
+//! The objective of networks that read whole games: the next token, and the result.
 //!
-//! Games of a batch are laid out from the longest to the shortest and padded to the
-//! longest of each micro-batch: little filling is computed, and no game sees another.
+//! Games of a batch are sorted from the longest to the shortest and padded to the longest of each
+//! micro-batch: little padding is computed, and no game sees another.
 
 mod legality;
 mod random_moves;
@@ -24,7 +24,7 @@ use rules::{Rules, Told};
 use std::sync::Arc;
 use tch::{Device, Kind, Reduction, Tensor};
 
-/// The settings that are not learned: libtorch's defaults.
+/// The target class that cross-entropy ignores: libtorch's default.
 const IGNORED: i64 = -100;
 
 /// The objective of networks that read whole games.
@@ -36,24 +36,23 @@ pub(in crate::train) struct Games {
     told: Told,
 }
 
-/// B games on the device, from the longest to the shortest. T is the number of tokens
-/// that are read of the longest.
+/// B games on the device, from the longest to the shortest. T is the number of tokens read from
+/// the longest.
 #[derive(Debug)]
 pub(in crate::train) struct GameSamples {
     /// The input tokens, i64 [B, T], padded.
     tokens: Tensor,
     /// The next token of each, i64 [B, T]; [`IGNORED`] in the padding.
     next: Tensor,
-    /// The result, i64 `[B]`: 0 White wins, 1 a draw, 2 Black wins; [`IGNORED`] where it
-    /// is unknown.
+    /// The result, i64 `[B]`: 0 White wins, 1 a draw, 2 Black wins; [`IGNORED`] if unknown.
     result: Tensor,
     /// Ratings of White and Black, f32 [B, 1, 2]; 0 where unknown or hidden.
     ratings: Tensor,
-    /// The result that is asked for, i64 [B, 1], as [`gpt::Sequences::results`].
+    /// The requested result, i64 [B, 1], as [`gpt::Sequences::results`].
     wanted: Tensor,
     /// Additional losses on the rules.
     rules: Rules,
-    /// Tokens that are read of each game.
+    /// Number of tokens read from each game.
     lengths: Vec<i64>,
     /// The vocabulary of tokens.
     vocabulary: Arc<Vocabulary>,
@@ -82,7 +81,7 @@ impl Narrow for GameSamples {
 struct Chance {
     hides_ratings: bool,
     hides_result: bool,
-    /// Seed of the random moves that continue the game from some ply on.
+    /// Seed of the random moves that continue the game from some ply.
     random_moves: Option<u64>,
 }
 
@@ -105,24 +104,24 @@ impl Chance {
 #[derive(Debug)]
 pub(in crate::train) struct GameOutputs {
     next: Next,
-    /// Logits of what stands where, [B, T, 64, classes].
+    /// Logits of the squares' classes, [B, T, 64, classes].
     board: Option<Tensor>,
 }
 
 impl Games {
-    /// The random choices for each game. They depend only on the seed and the game's place in the
-    /// sample order.
+    /// Returns the random choices for each game. They depend only on the seed and the game's
+    /// index in the sample order.
     fn chances(&self, batch: &Batch<GameColumns>) -> Vec<Chance> {
         let mut random = random_of(self.augment.seed, batch);
         let mut draw = || Chance::draw(&self.augment, &mut random);
-        // The draws of the games of other ranks and replicas.
+        // Skip the random numbers of the games of other ranks and replicas.
         for _ in 0..batch.first {
             draw();
         }
         (0..batch.len()).map(|_| draw()).collect()
     }
 
-    /// The games as they are learned.
+    /// Returns the games as augmented for training.
     fn changed(&self, batch: Batch<GameColumns>) -> Vec<(GameTokens, Chance)> {
         let chances = self.chances(&batch);
         let vocabulary = self.model.vocabulary();
@@ -139,7 +138,7 @@ impl Games {
         changed.collect()
     }
 
-    /// The games on the device, with what is known of them but for what is hidden.
+    /// Uploads the games, with all known conditions that are not hidden.
     fn upload(&self, mut games: Vec<(GameTokens, Chance)>) -> GameSamples {
         games.sort_by_key(|(game, _)| std::cmp::Reverse(game.tokens.len()));
         let count = games.len() as i64;
@@ -262,13 +261,13 @@ impl Objective for Games {
         self.model.parameters()
     }
 
-    /// A term's weight is the number of tokens that have its target: means are those of
-    /// tokens, whatever the games' lengths.
+    /// A term's weight is the number of tokens that have its target: means are over tokens,
+    /// regardless of the games' lengths.
     fn prepare(&self, batch: Batch<GameColumns>) -> Result<(GameSamples, Tensor), TrainError> {
         let samples = self.upload(self.changed(batch));
         let lengths: Vec<f32> = samples.lengths.iter().map(|&it| it as f32).collect();
         let lengths = send(&lengths, self.device);
-        // If the result is given, there is nothing to predict.
+        // A given result is not a target.
         let open = samples.result.ge(0) * samples.wanted.squeeze_dim(1).eq(0);
         let results = match self.model.model().outcome {
             true => &lengths * open,
@@ -332,7 +331,7 @@ impl Objective for Games {
 }
 
 impl Told {
-    /// The losses on the rules.
+    /// Returns the losses on the rules.
     fn by(config: &TrainConfig) -> Told {
         let architecture = config.architecture();
         Told {
@@ -341,23 +340,23 @@ impl Told {
         }
     }
 
-    /// The number of terms it sums.
+    /// Returns the number of enabled terms.
     fn terms(self) -> usize {
         usize::from(self.legal) + 2 * usize::from(self.board)
     }
 }
 
-/// The negative logarithm of the probability of what is legal, [B, T], by logits and by
-/// which are legal, [B, T, vocabulary].
+/// Returns the negative log-probability of the legal tokens, [B, T], from logits and legality,
+/// [B, T, vocabulary].
 fn improbability(logits: &Tensor, legal: &Tensor) -> Tensor {
     let illegal = legal.logical_not();
     let of_legal = logits.masked_fill(&illegal, f64::NEG_INFINITY);
     logits.logsumexp([-1i64].as_slice(), false) - of_legal.logsumexp([-1i64].as_slice(), false)
 }
 
-/// Cross-entropy [B, T] of logits [B, T, classes]; 0 where nothing is to be learned.
+/// Returns the cross-entropy [B, T] of logits [B, T, classes]; 0 for ignored targets.
 fn classification(logits: &Tensor, class: &Tensor) -> Tensor {
-    // One long list of tokens: classes stay side by side in memory.
+    // One long list of tokens keeps classes adjacent in memory.
     logits
         .flatten(0, 1)
         .cross_entropy_loss::<Tensor>(&class.flatten(0, 1), None, Reduction::None, IGNORED, 0.0)

@@ -1,19 +1,18 @@
-//! The objective of denoisers of futures: what positions teach every network, and the
-//! boards and moves that follow, of which some are unknown.
+//! The objective of future denoisers: the terms of positions, plus the boards and moves that
+//! follow, some of which are masked.
 //!
-//! Of each sample a share of the squares and moves of its future is made unknown, and
-//! learned: by cross-entropy, as a mean over all that there is to learn of its future,
-//! weighted by the time. The first move is unknown and learned as policy. What an absent
-//! ply would hold is unknown too, but not learned.
+//! A share of the squares and moves of each sample's future is masked and predicted: by
+//! cross-entropy, as a mean over all masked targets of its future, weighted by the diffusion
+//! time. The first move is masked and trained as policy. Absent plies are masked too, but are not
+//! targets.
 //!
-//! Some samples know their first move, which may be another than the target. They have no
-//! policy to learn, but the value that the move leads to.
+//! Some samples know their first move, which may differ from the target. They have no policy
+//! target, but the value that the move leads to.
 //!
-//! Some samples may know the future that the network itself imagines for them, as at play:
-//! what to play is then learned in spite of an imagined future that is often wrong.
+//! Some samples may see the future that the network itself predicts for them, as in play: they
+//! learn to play despite a predicted future that is often wrong.
 //!
-//! A validation reads policy and values off positions whose future is unknown, as they are
-//! played in one step.
+//! A validation evaluates policy and values with a fully masked future, as in single-step play.
 
 mod by_ply;
 mod noise;
@@ -33,7 +32,7 @@ use by_ply::ByPly;
 use noise::{IGNORED, Noise, Noised, Told};
 use tch::{Device, Kind, Reduction, Tensor};
 
-/// The terms behind those of positions, in their order.
+/// The terms after those of positions, in order.
 const TERMS: [&str; 6] = [
     "board",
     "future_move",
@@ -46,7 +45,7 @@ const TERMS: [&str; 6] = [
 /// The weights of the bits of a square's class: see [`crate::encode::Squares::words`].
 const BITS: [f32; 4] = [1.0, 2.0, 4.0, 6.0];
 
-/// The objective of a denoiser of futures.
+/// The objective of a future denoiser.
 #[derive(Debug)]
 pub(in crate::train) struct Horizon {
     model: Diffusion,
@@ -57,7 +56,7 @@ pub(in crate::train) struct Horizon {
     own: Decoding,
     device: Device,
     is_validation: bool,
-    /// Whether future boards have values to learn.
+    /// Whether future boards have value targets.
     learns_values: bool,
     /// The constants of [`bitboards::squares`] and of classes, on the device.
     shifts: Tensor,
@@ -79,19 +78,19 @@ struct FutureSamples {
     squares: Tensor,
     /// Weight of each square in its sample's loss, f32 [B, H, 64].
     weight: Tensor,
-    /// Whether a square is learned, f32 [B, H, 64].
+    /// Whether a square is a target, f32 [B, H, 64].
     learned: Tensor,
-    /// Whether it is not as in the present, f32 [B, H, 64].
+    /// Whether it differs from the present, f32 [B, H, 64].
     changed: Tensor,
-    /// Moves behind the first, i64 [B, H − 1]; [`IGNORED`] where they are not learned.
+    /// Moves after the first, i64 [B, H − 1]; [`IGNORED`] if they are not targets.
     moves: Tensor,
-    /// Weight of each of them in its sample's loss, f32 [B, 1].
+    /// Weight of each move in its sample's loss, f32 [B, 1].
     move_weight: Tensor,
-    /// Whether there is a board at each ply, f32 [B, H].
+    /// Whether a board exists at each ply, f32 [B, H].
     exists: Tensor,
-    /// Its value W − L for its mover, f32 [B, H]; 0 where it is not known.
+    /// Its value W − L for its mover, f32 [B, H]; 0 if unknown.
     q: Tensor,
-    /// Whether a sample will know what the network imagines, bool `[B]`; nothing if none
+    /// Whether a sample sees the network's predicted future, bool `[B]`; `None` if no sample
     /// does.
     own: Option<Tensor>,
 }
@@ -122,17 +121,17 @@ impl Narrow for HorizonSamples {
 #[derive(Debug)]
 pub(in crate::train) struct HorizonOutputs {
     present: Outputs,
-    /// The future as it is learned, some of which is known.
+    /// The partly masked future used for training.
     future: Option<DenoisedFuture>,
-    /// In a validation: the same when nothing is known, calibrated.
+    /// In a validation: the calibrated prediction from a fully masked future.
     unaided: Option<DenoisedFuture>,
 }
 
 impl Horizon {
-    /// Inputs and targets about the futures of a batch, on the device.
+    /// Uploads inputs and targets about the futures of a batch.
     fn upload(&self, noised: &Noised, q: &[f32]) -> FutureSamples {
         let horizon = self.model.model().horizon;
-        // Of no moves the number of rows cannot be told.
+        // With zero moves, the number of rows cannot be inferred.
         let rows = noised.noise.len() as i64;
         let integers = |values: &[i64], shape: &[i64]| send(values, self.device).view(shape);
         let floats = |values: &[f32]| send(values, self.device);
@@ -179,7 +178,7 @@ impl Horizon {
         }
     }
 
-    /// The known futures, with the network's own predictions where requested.
+    /// Returns the known futures, with the network's own predictions where requested.
     fn with_own(&self, weights: &Weights, rows: &Tensor, future: &FutureSamples) -> Futures {
         let known = future.known.narrow(0, rows.size()[0]);
         let own = future.own.as_ref().map(|own| own.nonzero().squeeze_dim(1));
@@ -192,8 +191,8 @@ impl Horizon {
     }
 }
 
-/// Takes from samples that know their first move what they would learn of it, and gives
-/// those whose move is not the target its value.
+/// Removes the policy target of samples that know their first move, and replaces the value target
+/// if the move is not the target.
 fn tell(columns: &mut PositionColumns, told: &[Told]) {
     if told.is_empty() {
         return;
@@ -220,10 +219,10 @@ fn tell(columns: &mut PositionColumns, told: &[Told]) {
     }
 }
 
-/// Sums all but the first dimension, f32 `[B]`.
+/// Sums all dimensions except the first, f32 `[B]`.
 fn sum(tensor: &Tensor) -> Tensor {
     match tensor.size()[1..].iter().product::<i64>() {
-        // Of no moves there is no sum.
+        // A sum over zero moves is undefined here.
         0 => Tensor::zeros([tensor.size()[0]], (Kind::Float, tensor.device())),
         _ => tensor
             .flatten(1, -1)
@@ -304,8 +303,8 @@ impl Objective for Horizon {
         self.model.parameters()
     }
 
-    /// Of accuracies a sample's weight is the number of squares or moves that have the
-    /// target: means are those of squares and moves.
+    /// For accuracies, a sample's weight is the number of its target squares or moves, so means
+    /// are over squares and moves.
     fn prepare(
         &self,
         batch: Batch<HorizonColumns>,
@@ -417,7 +416,7 @@ impl Objective for Horizon {
         };
         values.extend([
             sum(&(squares * &future.weight)),
-            // Each is weighed by the time as squares are.
+            // Moves are weighted by the diffusion time like squares.
             moves,
             match &imagined.q {
                 Some(q) => mean(&(q - &future.q).square(), &future.exists),
@@ -431,7 +430,7 @@ impl Objective for Horizon {
     }
 }
 
-/// Cross-entropy f32 [..] of logits [.., classes]; 0 where nothing is to be learned.
+/// Returns the cross-entropy f32 [..] of logits [.., classes]; 0 for ignored targets.
 fn classification(logits: &Tensor, class: &Tensor) -> Tensor {
     let classes = logits.size()[logits.dim() - 1];
     let flat = logits.reshape([-1, classes]);
@@ -445,7 +444,7 @@ fn classification(logits: &Tensor, class: &Tensor) -> Tensor {
     loss.view_as(class)
 }
 
-/// 1 where the largest logit is that of the class, else 0; f32 [..].
+/// Returns 1 where the largest logit is that of the class, otherwise 0; f32 [..].
 fn hits(logits: &Tensor, class: &Tensor) -> Tensor {
     logits
         .argmax(-1, false)

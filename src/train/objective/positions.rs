@@ -1,7 +1,7 @@
 //! The objective of networks that evaluate positions: policy, values and moves left.
 //!
-//! A batch is augmented by mirroring and evaluated by the teacher if there is one. Its
-//! rows are in the input format of the network, which the teacher must share.
+//! A batch is augmented by mirroring and evaluated by the teacher, if any. Its rows are in the
+//! network's input format, which the teacher must share.
 
 mod augment;
 mod calibration;
@@ -36,17 +36,16 @@ pub(in crate::train) struct Positions {
     device: Device,
     /// The encoding of positions.
     format: InputFormat,
-    /// Indices of the words of a row that the network reads, i64; `None` if they are
-    /// the first ones.
+    /// Indices of the row words that the network reads, i64; `None` if they are the first ones.
     words: Option<Tensor>,
-    /// The outputs that the network is to compute.
+    /// The outputs that the network should compute.
     wanted: OutputSet,
     softening: Softening,
     augment: AugmentConfig,
     teacher: Option<Teacher>,
 }
 
-/// The network's structure, for weights on `device`.
+/// Builds the network's structure, for weights on `device`.
 fn build(
     architecture: &ArchitectureConfig,
     device: Device,
@@ -55,7 +54,7 @@ fn build(
     Ok(architecture.into_evaluator()?)
 }
 
-/// The outputs that a network is to compute while it learns.
+/// Returns the outputs that a network computes during training.
 pub(super) fn learned_outputs(model: &dyn Evaluator, loss: &LossWeights) -> OutputSet {
     let is_learned = |output: &Output| match output {
         Output::PolicySoft => model.has(*output) && loss.policy_soft > 0.0,
@@ -64,8 +63,8 @@ pub(super) fn learned_outputs(model: &dyn Evaluator, loss: &LossWeights) -> Outp
     Output::ALL.into_iter().filter(is_learned).collect()
 }
 
-/// The words of a row behind the bitboards and these scalars; `None` if they are the
-/// first ones, for a network does not look beyond its own.
+/// Returns the indices of the bitboards and these scalars in a row; `None` if they are the first
+/// words, because a network ignores words beyond its own.
 fn words_of(scalars: &[&str]) -> Option<Vec<i64>> {
     torch::words(scalars).filter(|_| !SCALARS.starts_with(scalars))
 }
@@ -73,33 +72,33 @@ fn words_of(scalars: &[&str]) -> Option<Vec<i64>> {
 /// B positions on the device.
 #[derive(Debug)]
 pub(in crate::train) struct PositionSamples {
-    /// The network's input for them, i64 [B, words].
+    /// The network's input rows, i64 [B, words].
     rows: Tensor,
     targets: Targets,
     teacher: Option<TeacherOutputs>,
 }
 
 impl PositionSamples {
-    /// Rows i64 [B, words] as the network reads them.
+    /// Returns rows i64 [B, words] as the network reads them.
     pub(super) fn rows(&self) -> &Tensor {
         &self.rows
     }
 
-    /// The weight of each sample, f32 `[B]`.
+    /// Returns the weight of each sample, f32 `[B]`.
     pub(super) fn weight(&self) -> &Tensor {
         &self.targets.weight
     }
 }
 
 impl Positions {
-    /// The outputs of positions by their rows, through which gradients can flow.
+    /// Returns the outputs of positions by their rows; gradients can flow through them.
     pub(super) fn forward_rows(&self, weights: &Weights, rows: &Tensor) -> Outputs {
         let positions = crate::network::Positions::Rows(rows);
         self.model
             .forward(weights, positions, self.wanted, &Tap::default())
     }
 
-    /// The outputs that the network is to compute.
+    /// Returns the outputs that the network should compute.
     pub(super) fn wanted(&self) -> OutputSet {
         self.wanted
     }
@@ -133,7 +132,7 @@ impl Objective for Positions {
         let teacher = config.distillation.as_ref().map(load).transpose()?;
         Ok(Positions {
             augment: match plain.format.is_canonical() {
-                // Mirror images have the same row.
+                // Canonical formats give mirror images the same row.
                 true => AugmentConfig::default(),
                 false => config.augment.clone(),
             },

@@ -1,10 +1,10 @@
-//! The objective of world models: to see what a position is, and what moves make of it.
+//! The objective of world models: representing positions and predicting the effects of moves.
 //!
-//! From a position the network steps along the moves that were played, in its latents
-//! alone. After every move the encoder's heads are to say what they would of the true
-//! position, and others what the rules would. The latents are to be those that the averaged
-//! weights make of the true position, as in UniZero and EfficientZero. A step passes on
-//! half of its gradient, as in MuZero.
+//! From a position the network steps along the moves played, using only its latents. After every
+//! move the encoder's heads are trained on the targets of the true position, and the rule heads
+//! on the rules. The target latents are those that the averaged weights compute for the true
+//! position, as in UniZero and EfficientZero. Half of the gradient passes through a step, as in
+//! MuZero.
 
 mod depths;
 mod samples;
@@ -25,7 +25,7 @@ use depths::Depths;
 use samples::{Boards, UnrollSamples};
 use tch::{Device, Kind, Reduction, Tensor};
 
-/// The terms besides those of the encoder's heads, in their order.
+/// The terms after those of the encoder's heads, in order.
 const OWN: [&str; 7] = [
     "illegal",
     "end",
@@ -41,25 +41,25 @@ const OWN: [&str; 7] = [
 pub(in crate::train) struct Unroll {
     model: World,
     device: Device,
-    /// The type that the network computes in.
+    /// The dtype that the network computes in.
     kind: Kind,
     unroll: UnrollConfig,
     softening: Softening,
-    /// The outputs of the encoder's heads that are learned.
+    /// The trained outputs of the encoder's heads.
     wanted: OutputSet,
     boards: Boards,
     /// The averaged weights that represent positions.
     target: Option<Weights>,
-    /// Moves that are followed now.
+    /// Number of moves currently unrolled.
     plies: usize,
-    /// Whether it also evaluates the true positions, to compare.
+    /// Whether it also evaluates the true positions, for comparison.
     compares: bool,
 }
 
 /// A network's outputs for B examples of D moves, N = B · (D + 1) latent boards.
 #[derive(Debug)]
 pub(in crate::train) struct UnrollOutputs {
-    /// Of the encoder's heads.
+    /// The encoder heads' outputs.
     outputs: Outputs,
     rules: RuleLogits,
     /// Mean squared difference of the normalised latents from their targets, f32 `[N]`; 0
@@ -67,12 +67,12 @@ pub(in crate::train) struct UnrollOutputs {
     latent: Tensor,
     /// The latents [N, squares, width].
     latents: Tensor,
-    /// The encoder heads' outputs for the true positions, if they are compared.
+    /// The encoder heads' outputs for the true positions, if compared.
     truth: Option<Outputs>,
 }
 
-/// Latents [N, squares, width] as they are compared: each square's features with mean 0 and
-/// variance 1, f32.
+/// Returns latents [N, squares, width] normalised for comparison: each square's features with
+/// mean 0 and variance 1, f32.
 fn normalised(latents: &Tensor) -> Tensor {
     let width = latents.size()[2];
     let none = None::<&Tensor>;
@@ -81,19 +81,19 @@ fn normalised(latents: &Tensor) -> Tensor {
         .layer_norm([width], none, none, 1e-5, true)
 }
 
-/// Logits [N, 1858] of the moves that a search in imagination considers: the policy's,
-/// weighed by how likely they are to be legal. Legality is not learned from them.
+/// Returns logits [N, 1858] of the moves that a search in imagination considers: the policy's,
+/// weighted by the probability that they are legal. Legality gets no gradient from them.
 fn prior(outputs: &Outputs, rules: &RuleLogits) -> Tensor {
     outputs.policy() + rules.legality.detach().log_sigmoid()
 }
 
-/// The same latents, of whose gradient half is passed on.
+/// Returns the same latents, with the gradient halved.
 fn halved(latents: &Tensor) -> Tensor {
     latents * 0.5 + latents.detach() * 0.5
 }
 
 impl Unroll {
-    /// Tokens and latents that the averaged weights make of rows, without gradient.
+    /// Returns the averaged weights' tokens and latents of rows, without gradient.
     fn target_of(&self, rows: &Tensor) -> [Tensor; 2] {
         let target = self.target.as_ref().expect("begun");
         let represent = || {
@@ -102,7 +102,7 @@ impl Unroll {
             [tokens, latents]
         };
         match self.device {
-            // There the kernels of blocks are those that could have a gradient.
+            // On the CPU, blocks use the kernels that support gradients.
             Device::Cpu => represent(),
             _ => tch::no_grad(represent),
         }
@@ -132,7 +132,7 @@ impl Objective for Unroll {
         heads.chain(own).collect()
     }
 
-    /// Losses of the encoder's heads, of the rules and of the latents.
+    /// Returns the losses of the encoder's heads, of the rules and of the latents.
     fn balanced(config: &TrainConfig) -> Vec<Group> {
         if !config.unroll.harmony {
             return Vec::new();
@@ -242,7 +242,7 @@ impl Objective for Unroll {
             .square()
             .mean_dim([1i64, 2].as_slice(), false, Kind::Float)
             .unflatten(0, [-1, plies]);
-        // Nothing is foretold before the first move.
+        // There is nothing to predict before the first move.
         let latent = off.constant_pad_nd([1, 0]).flatten(0, 1);
         let tokens = self.model.expand_all(weights, &first, &stepped);
         UnrollOutputs {
@@ -306,7 +306,7 @@ impl Objective for Unroll {
         ]);
         debug_assert_eq!(rules.legality.size()[1], POLICY_SIZE as i64);
         debug_assert_eq!(rules.board.size()[2], SQUARE_CLASSES as i64);
-        // A term of an example is its mean over the positions that have its target.
+        // An example's term is its mean over the positions that have its target.
         let plies = samples.plies();
         let values = values.iter().zip(samples.weights.unbind(0));
         values

@@ -1,16 +1,16 @@
-//! Settings that differ between parameters, as vectors over all.
+//! Per-parameter settings, as vectors over all parameters.
 
 use super::super::config::OptimizerConfig;
 use crate::network::{Parameter, ParameterGroup};
 use tch::{Device, Kind, Tensor};
 use wildmatch::WildMatch;
 
-/// Returns whether the parameter's name fits a pattern.
+/// Returns whether the parameter's name matches a pattern.
 fn is_named(parameter: &Parameter, pattern: &str) -> bool {
     WildMatch::new(pattern).matches(&parameter.name)
 }
 
-/// One value for each parameter, repeated over its numbers, f64 `[parameters]` on the CPU.
+/// Returns one value per parameter, repeated over its elements, f64 `[parameters]` on the CPU.
 fn spread(parameters: &[Parameter], value: impl Fn(&Parameter) -> f64) -> Tensor {
     let parts: Vec<Tensor> = parameters
         .iter()
@@ -50,8 +50,8 @@ pub(super) fn rates(config: &OptimizerConfig, parameters: &[Parameter]) -> Optio
     any.then(|| spread(parameters, of))
 }
 
-/// 1 where a parameter is learned and 0 where one of the patterns freezes it;
-/// `None` if none does.
+/// Returns 1 for trained parameters and 0 for those that a pattern freezes; `None` if none is
+/// frozen.
 pub(super) fn learned(frozen: &[String], parameters: &[Parameter]) -> Option<Tensor> {
     let is_frozen = |parameter: &Parameter| {
         let mut patterns = frozen.iter();

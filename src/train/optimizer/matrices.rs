@@ -1,4 +1,4 @@
-//! The matrices that Muon and SOAP move, as stacks of one shape each.
+//! The matrices that Muon and SOAP update, as stacks of one shape each.
 
 use crate::network::{Parameter, ParameterGroup};
 use tch::Tensor;
@@ -12,7 +12,7 @@ pub(super) struct MatrixGroup {
 }
 
 impl MatrixGroup {
-    /// The matrices of [`ParameterGroup::Hidden`]. Both methods are made for hidden
+    /// Returns the matrices of [`ParameterGroup::Hidden`]. Both methods are made for hidden
     /// layers; first and last ones keep NAdam.
     pub fn all(parameters: &[Parameter]) -> Vec<MatrixGroup> {
         let mut groups: Vec<MatrixGroup> = Vec::new();
@@ -35,7 +35,7 @@ impl MatrixGroup {
         groups
     }
 
-    /// The same matrices in at most `count` groups that follow each other.
+    /// Splits the matrices into at most `count` consecutive groups.
     pub fn split(&self, count: usize) -> impl Iterator<Item = MatrixGroup> {
         let share = self.offsets.len().div_ceil(count);
         self.offsets.chunks(share).map(|offsets| MatrixGroup {
@@ -44,12 +44,12 @@ impl MatrixGroup {
         })
     }
 
-    /// Their number.
+    /// Returns their number.
     pub fn len(&self) -> i64 {
         self.offsets.len() as i64
     }
 
-    /// The matrices out of the flat vector, [n, rows, columns].
+    /// Gathers the matrices from the flat vector, [n, rows, columns].
     pub fn gather(&self, flat: &Tensor) -> Tensor {
         let count = self.shape[0] * self.shape[1];
         let slices: Vec<Tensor> = self
@@ -60,7 +60,7 @@ impl MatrixGroup {
         Tensor::stack(&slices, 0)
     }
 
-    /// Writes a stack [n, rows, columns] to the matrices' places.
+    /// Writes a stack [n, rows, columns] back into the flat vector.
     pub fn scatter(&self, stack: &Tensor, flat: &mut Tensor) {
         let count = self.shape[0] * self.shape[1];
         for (&offset, matrix) in self.offsets.iter().zip(stack.unbind(0)) {

@@ -21,7 +21,7 @@ pub(super) struct Nadam {
     mean: Tensor,
     /// Average of the squared gradients, `[parameters]`.
     square: Tensor,
-    /// Product of the momentum coefficients of the steps counted beside it.
+    /// Number of steps, and the product of their momentum coefficients.
     product: (u64, f64),
 }
 
@@ -53,11 +53,11 @@ impl Rule for Nadam {
     fn direct(&mut self, gradient: &Tensor, direction: &mut Tensor, step: u64, threads: &Threads) {
         let (now, next) = (self.coefficient(step), self.coefficient(step + 1));
         if self.product.0 >= step {
-            // The run has gone back.
+            // The run rolled back.
             self.product = (0, 1.0);
         }
-        // One factor, or after a checkpoint those of all steps before it: a
-        // number that need not be kept.
+        // One factor, or after a checkpoint those of all previous steps, so that checkpoints need
+        // not store the product.
         for step in self.product.0 + 1..=step {
             self.product = (step, self.product.1 * self.coefficient(step));
         }

@@ -1,4 +1,4 @@
-//! Tests of each optimizer rule.
+//! The interface of optimizer rules.
 
 use crate::train::threads::Threads;
 use tch::Tensor;
@@ -12,7 +12,6 @@ pub(super) trait Rule: std::fmt::Debug {
     /// gradient of all; both `[parameters]`. `step` counts from 1.
     fn direct(&mut self, gradient: &Tensor, direction: &mut Tensor, step: u64, threads: &Threads);
 
-    /// The rule's whole state besides the number of steps; the tensors are not
-    /// copies.
+    /// Returns the rule's whole state other than the number of steps; the tensors are not copies.
     fn memory(&self) -> Memory;
 }

@@ -4,7 +4,7 @@ use super::rule::{Memory, Rule};
 use crate::train::threads::Threads;
 use tch::Tensor;
 
-/// The gradient itself.
+/// Uses the gradient itself as the step.
 #[derive(Debug)]
 pub(super) struct Sgd;
 

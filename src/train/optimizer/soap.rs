@@ -1,11 +1,10 @@
-//! SOAP: Adam in the eigenbasis of Shampoo's preconditioner (Vyas et al. 2024,
-//! "SOAP: Improving and Stabilizing Shampoo using Adam").
+//! SOAP: Adam in the eigenbasis of Shampoo's preconditioner (Vyas et al. 2024, "SOAP: Improving
+//! and Stabilizing Shampoo using Adam").
 //!
-//! For a matrix with gradient G, averages of G·Gᵀ and Gᵀ·G have eigenvectors
-//! that change slowly. Adam runs in the basis that they span: there the squared
-//! gradients are close to the curvature along each axis. Every few steps the
-//! bases are brought up to date by one round of power iteration and a QR
-//! decomposition in place of a full one.
+//! For a matrix with gradient G, averages of G·Gᵀ and Gᵀ·G have eigenvectors that change slowly.
+//! Adam runs in the basis that they span: there the squared gradients are close to the curvature
+//! along each axis. Every few steps the bases are updated by one round of power iteration and a
+//! QR decomposition instead of a full eigendecomposition.
 
 use super::super::config::OptimizerConfig;
 use super::matrices::MatrixGroup;
@@ -14,16 +13,16 @@ use crate::network::Parameter;
 use crate::train::threads::Threads;
 use tch::{Device, Kind, Tensor};
 
-/// SOAP for the hidden matrices. Its steps are of Adam's size, so that one
-/// learning rate serves NAdam's parameters too.
+/// SOAP for the hidden matrices. Its steps have Adam's size, so that one learning rate serves
+/// NAdam's parameters too.
 #[derive(Debug)]
 pub(super) struct Soap {
     beta1: f64,
     beta2: f64,
     epsilon: f64,
     frequency: u64,
-    /// Gradients seen, i64 [1] on the CPU: fewer than the optimizer's steps
-    /// where it took over from another.
+    /// Number of gradients seen, i64 [1] on the CPU: fewer than the optimizer's steps if it took
+    /// over from another optimizer.
     seen: Tensor,
     stacks: Vec<Stack>,
 }
@@ -99,9 +98,8 @@ impl Rule for Soap {
         threads.map(items.collect(), |(mut stack, gradient, mut direction)| {
             let gradient = stack.group.gather(&gradient);
             if seen == 0 {
-                // The first gradient only says how the bases lie: along axes
-                // that it chose itself it would be all of one size. NAdam's
-                // step stands.
+                // The first gradient only initializes the bases: along axes derived from itself,
+                // all of its elements would have the same size. NAdam's step is used instead.
                 stack.watch(&gradient, 0.0);
                 stack.rows.decompose();
                 stack.columns.decompose();
@@ -146,7 +144,7 @@ impl Rule for Soap {
 }
 
 impl Stack {
-    /// The same memory of at most `count` parts of the matrices.
+    /// Splits the state into at most `count` groups of matrices.
     fn split(&self, count: usize) -> impl Iterator<Item = Stack> {
         let mut start = 0;
         self.group.split(count).map(move |group| {
@@ -167,7 +165,7 @@ impl Stack {
         })
     }
 
-    /// Lets both covariances forget all but `decay` and take in `gradient`.
+    /// Decays both covariances by `decay` and adds `gradient`.
     fn watch(&mut self, gradient: &Tensor, decay: f64) {
         let across = gradient.transpose(1, 2);
         let _ = self
@@ -180,19 +178,19 @@ impl Stack {
             .lerp_(&across.bmm(gradient), 1.0 - decay);
     }
 
-    /// Matrices in the bases' axes.
+    /// Projects matrices onto the bases.
     fn project(&self, matrices: &Tensor) -> Tensor {
         let rows = self.rows.basis.transpose(1, 2);
         rows.bmm(matrices).bmm(&self.columns.basis)
     }
 
-    /// The way back.
+    /// Projects matrices back from the bases.
     fn unproject(&self, matrices: &Tensor) -> Tensor {
         let columns = self.columns.basis.transpose(1, 2);
         self.rows.basis.bmm(matrices).bmm(&columns)
     }
 
-    /// Brings both bases up to date, and the squares into their order.
+    /// Updates both bases, and reorders the squared gradients accordingly.
     fn refresh(&mut self) {
         let [rows, columns] = self.group.shape;
         let order = self
@@ -211,17 +209,16 @@ impl Stack {
 }
 
 impl Side {
-    /// Finds the eigenvectors afresh.
+    /// Computes the eigenvectors from scratch.
     fn decompose(&mut self) {
-        // A gradient that is no number is the guard's affair; here it would end
-        // the program.
+        // The guard handles NaN gradients; here one would abort the program.
         let (_, basis) = self.covariance.nan_to_num(0.0, 0.0, 0.0).linalg_eigh("L");
         self.basis.copy_(&basis.flip([2]));
     }
 
-    /// One round of power iteration. Axes are first sorted by how much of the
-    /// covariance they carry, largest first, so that QR disturbs the important
-    /// ones least; returns where each came from, i64 [n, side].
+    /// Runs one round of power iteration. Axes are first sorted by their share of the covariance,
+    /// largest first, so that QR disturbs the important ones least; returns the old index of
+    /// each, i64 [n, side].
     fn turn(&mut self) -> Tensor {
         let moved = self.covariance.bmm(&self.basis);
         let carried =

@@ -12,7 +12,7 @@ use tch::Kind;
 const OPTIONS: (Kind, Device) = (Kind::Float, Device::Cpu);
 const EXACT: (Kind, Device) = (Kind::Double, Device::Cpu);
 
-/// Matrices of an encoder are hidden, other ones are not.
+/// Returns a parameter; matrices of an encoder are hidden, others are not.
 fn parameter(name: &str, shape: &[i64]) -> Parameter {
     Parameter {
         name: name.to_owned(),
@@ -33,16 +33,15 @@ fn quadratic(config: &OptimizerConfig, parameters: &[Parameter], steps: usize) -
     let mut flat = Tensor::zeros([count], (Kind::Float, Device::Cpu));
     for step in 0..steps {
         let gradient = &flat - &target;
-        // Both take steps of about the rate's size, however small the gradient.
+        // Both take steps of about the learning rate, however small the gradient.
         let rate = 0.02 * (1.0 - step as f64 / steps as f64);
         let _ = optimizer.step(&mut flat, &gradient, rate, &Threads::one());
     }
     (flat - target).try_into().unwrap()
 }
 
-/// What PyTorch 2.11 makes of x = 0 in four steps of
-/// `torch.optim.NAdam([x], lr=0.01, betas=(0.9, 0.98), eps=1e-7)` on the
-/// loss (x − 0.25)² / 2.
+/// PyTorch 2.11's values of x after each of four steps from 0 with `torch.optim.NAdam([x],
+/// lr=0.01, betas=(0.9, 0.98), eps=1e-7)` on the loss (x − 0.25)² / 2.
 const NADAM_STEPS: [f64; 4] = [
     0.010_564_513_504_505_157,
     0.018_251_327_797_770_5,
@@ -50,7 +49,7 @@ const NADAM_STEPS: [f64; 4] = [
     0.032_370_351_254_940_03,
 ];
 
-/// What a roll-back does, to a checkpoint that may be another optimizer's.
+/// As in a rollback to a checkpoint that another optimizer may have written.
 #[test]
 fn an_optimizer_that_goes_back_begins_anew() {
     let parameters = [parameter("encoder.0.value.weight", &[4, 6])];
@@ -106,7 +105,7 @@ fn nadam_is_pytorchs() {
 
 #[test]
 fn the_fused_nadam_takes_the_steps_of_the_composed_one() {
-    // No multiple of what a register holds.
+    // Not a multiple of a register's width.
     let parameters = [parameter("x.weight", &[1003])];
     let train = || -> Vec<f32> {
         let mut optimizer = Optimizer::new(&OptimizerConfig::default(), &[], &parameters, OPTIONS);
@@ -259,7 +258,7 @@ impl Problem {
         flat.grad()
     }
 
-    /// The parameters after each of some steps at the rate 0.01.
+    /// Returns the parameters after each step at the rate 0.01.
     fn train(&self, optimizer: &mut Optimizer, flat: &mut Tensor, steps: usize) -> Vec<Vec<f64>> {
         let step = |_| {
             let gradient = self.gradient(flat);
@@ -299,7 +298,7 @@ fn nadam_trained() -> Vec<Vec<f64>> {
     problem.train(&mut optimizer, &mut problem.start(), 300)
 }
 
-/// And at every step with the PyTorch that is installed, if there is one.
+/// Compares every step with the installed PyTorch, if any.
 #[test]
 fn nadam_stays_with_pytorchs_over_many_steps() {
     let found = nadam_trained();
@@ -434,8 +433,8 @@ fn the_first_rule_that_matches_says_what_decays() {
     assert_eq!(left, expected);
 }
 
-/// SOAP is Adam where the gradients' axes are the matrix's own: a diagonal
-/// matrix whose gradients are diagonal has them.
+/// SOAP equals Adam if the gradients' axes are the matrix's own, as for a diagonal matrix with
+/// diagonal gradients.
 #[test]
 fn soap_runs_adam_in_the_eigenbasis() {
     let parameters = [parameter("encoder.x.weight", &[3, 3])];
@@ -465,7 +464,7 @@ fn soap_runs_adam_in_the_eigenbasis() {
             &Threads::one(),
         );
         if step == 0 {
-            // Only the bases come from the first gradient.
+            // The first gradient only initializes the bases.
             continue;
         }
         let mut expected = [0.0; 3];

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use tch::{Device, Kind, Tensor};
 
 impl Trainer {
-    /// A trainer that takes its weights from the first of several processes, see
+    /// Returns a trainer that takes its weights from the first of several processes, see
     /// [`Trainer::join`].
     ///
     /// # Errors
-    /// [`TrainError`] if the configuration does not fit together.
+    /// [`TrainError`] if the configuration is inconsistent.
     pub fn follower(config: &TrainConfig, device: Device) -> Result<Trainer, TrainError> {
         Trainer::build(config, device, |model| {
             let count = model.size().parameters;
@@ -25,8 +25,8 @@ impl Trainer {
         })
     }
 
-    /// Joins other processes, which all take over the state of the first one. Each
-    /// trains on its part of every batch.
+    /// Joins other processes, which all adopt the first one's state. Each trains on its part of
+    /// every batch.
     ///
     /// # Errors
     /// [`TrainError::Uneven`] if the batch cannot be split evenly,
@@ -47,7 +47,7 @@ impl Trainer {
         Ok(self)
     }
 
-    /// Takes over weights and state of the first process.
+    /// Adopts the first process's weights and state.
     pub(super) fn take_over_state(&mut self) -> Result<(), GroupError> {
         const DOING: &str = "taking over the state of the first process";
         let _guard = tch::no_grad_guard();
@@ -70,7 +70,7 @@ impl Trainer {
         Ok(())
     }
 
-    /// This process's part of every batch.
+    /// Returns this process's part of every batch.
     pub(super) fn shard(&self) -> RankShard {
         RankShard {
             rank: self.world.rank(),

@@ -1,10 +1,9 @@
 //! Replicas of the network that compute a batch's gradient in parallel.
 //!
-//! On a CPU every thread has a replica, which takes its part of each batch. A
-//! replica has its own leaves over the shared parameters, and its own gradient. The
-//! gradients are summed in the replicas' order. So a run repeats bit for bit with
-//! the same number of replicas, and up to rounding with another number. A GPU, and
-//! each of several processes, has one replica.
+//! On a CPU every thread has a replica, which takes its part of each batch. A replica has its own
+//! leaves over the shared parameters, and its own gradient. The gradients are summed in the
+//! replicas' order. So a run repeats bit for bit with the same number of replicas, and up to
+//! rounding with another number. A GPU, and each of several processes, has one replica.
 
 use crate::data::loader::BatchOf;
 use crate::train::config::TrainConfig;
@@ -25,8 +24,7 @@ pub(super) struct Replicas<O> {
     threads: Threads,
 }
 
-/// One replica. It shares no tensor with other replicas, only the parameters'
-/// memory.
+/// One replica. It shares no tensors with other replicas, only the parameters' memory.
 #[derive(Debug)]
 struct Replica<O> {
     learner: Learner<O>,
@@ -44,12 +42,11 @@ pub(super) struct StepLosses {
 }
 
 impl<O: Objective> Replicas<O> {
-    /// One replica for each of the threads, all over `parameters`, f32
-    /// `[parameters]`.
+    /// Creates one replica per thread, all over `parameters`, f32 `[parameters]`.
     ///
     /// # Errors
-    /// Those of the objective, as [`TrainError::Teacher`] if a teacher cannot be
-    /// loaded; [`TrainError::Group`] if libtorch refuses.
+    /// Those of the objective, such as [`TrainError::Teacher`] if a teacher cannot be loaded;
+    /// [`TrainError::Group`] if libtorch fails.
     pub fn new(
         config: &TrainConfig,
         parameters: &Tensor,
@@ -72,14 +69,14 @@ impl<O: Objective> Replicas<O> {
         })
     }
 
-    /// As [`Objective::begin`].
+    /// Forwards to [`Objective::begin`].
     pub fn begin(&mut self, steps: u64, average: &Tensor) {
         for replica in &mut self.replicas {
             replica.learner.begin(steps, average);
         }
     }
 
-    /// From now on the weight of each term counts times its factor, f32 `[L]`.
+    /// Sets the factor of each term's weight, f32 `[L]`.
     pub fn balance(&mut self, factors: &Tensor) {
         for replica in &mut self.replicas {
             replica.learner.balance(factors);
@@ -91,7 +88,7 @@ impl<O: Objective> Replicas<O> {
         self.replicas[0].learner.examples(config)
     }
 
-    /// The threads, one for each replica.
+    /// Returns the threads, one for each replica.
     pub fn threads(&self) -> &Threads {
         &self.threads
     }
@@ -147,7 +144,7 @@ impl<O: Objective> Replicas<O> {
         })
     }
 
-    /// The gradient, f32 `[parameters]`, summed over all replicas and processes.
+    /// Returns the gradient, f32 `[parameters]`, summed over all replicas and processes.
     ///
     /// # Errors
     /// [`GroupError`] if another process is gone.
@@ -164,7 +161,7 @@ impl<O: Objective> Replicas<O> {
                 let mut sum = parts.next().expect("several replicas");
                 for mut part in parts {
                     sum += &part;
-                    // While it is in the cache.
+                    // Zeroed while it is in the cache.
                     let _ = part.zero_();
                 }
             });
@@ -172,13 +169,13 @@ impl<O: Objective> Replicas<O> {
         Ok(gradients.swap_remove(0))
     }
 
-    /// Forgets the gradient, after [`Replicas::gradient`].
+    /// Resets the gradient, after [`Replicas::gradient`].
     pub fn zero(&mut self) {
         self.replicas[0].leaves.zero();
     }
 }
 
-/// The sum of tensors, in their order.
+/// Returns the sum of tensors, added in order.
 fn total<'a>(mut tensors: impl Iterator<Item = &'a Tensor>) -> Tensor {
     let first = tensors.next().expect("a batch is never empty");
     tensors.fold(first.shallow_clone(), |sum, tensor| sum + tensor)
@@ -256,7 +253,7 @@ mod tests {
             let step = |_| {
                 let (_, gradient) = fixture.step(batch());
                 let _guard = tch::no_grad_guard();
-                // The replicas see the step through the memory that they share.
+                // The replicas see the update through the memory that they share.
                 fixture.parameters -= &gradient * 0.05;
                 gradient.try_into().unwrap()
             };

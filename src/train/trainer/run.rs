@@ -1,5 +1,5 @@
-//! The training loop: steps, with metrics, validations and checkpoints when they
-//! are due, and rollbacks to the last checkpoint when training becomes unstable.
+//! The training loop: steps, with metrics, validations and checkpoints when they are due, and
+//! rollbacks to the last checkpoint when training becomes unstable.
 
 use super::replicas::Replicas;
 use super::task::with_objective;
@@ -28,7 +28,7 @@ struct Session<'a, O> {
     recorder: Option<Recorder>,
     stop: Agreement<'a>,
     replicas: Replicas<O>,
-    /// Whether there are games to validate on, as far as is known.
+    /// Whether validation games exist, as far as is known.
     validates: bool,
     report: &'a mut dyn FnMut(&Progress),
     started: Instant,
@@ -59,13 +59,13 @@ impl<O> Session<'_, O> {
 }
 
 impl Trainer {
-    /// Trains until all steps are done, the time is up or a stop is requested; all
-    /// processes stop when one of them does. `report` is called every
+    /// Trains until all steps are done, the time is up or a stop is requested; all processes stop
+    /// when one of them does. `report` is called every
     /// [`log_every`](super::TrainConfig::log_every) steps.
     ///
-    /// On the CPU, in a process that trains alone, every thread of the options has a
-    /// replica of the network, which computes its part of each batch. A run repeats
-    /// bit for bit with the same number of threads, and up to rounding with another.
+    /// On the CPU, in a process that trains alone, every thread of the options has a replica of
+    /// the network, which computes its part of each batch. A run repeats bit for bit with the
+    /// same number of threads, and up to rounding with another.
     ///
     /// # Errors
     /// [`TrainError`]; the last checkpoint remains.
@@ -78,7 +78,7 @@ impl Trainer {
         with_objective!(self.task, O => self.run_with::<O>(options, report))
     }
 
-    /// [`Trainer::run`] with this objective.
+    /// Implements [`Trainer::run`] for this objective.
     fn run_with<O: Objective>(
         &mut self,
         options: &RunOptions,
@@ -140,8 +140,8 @@ impl Trainer {
         })
     }
 
-    /// Trains until the session is over, or training becomes unstable: then with what is
-    /// wrong.
+    /// Trains until the session is over, or until training becomes unstable, and then returns the
+    /// instability.
     fn advance<O: Objective>(
         &mut self,
         session: &mut Session<O>,
@@ -242,7 +242,7 @@ impl Trainer {
         Ok(())
     }
 
-    /// A line of the metrics.
+    /// Returns the fields of a metrics line.
     fn fields(&self, measured: &Measured, watch: &mut Stopwatch) -> Map<String, Value> {
         let parts = watch.close(measured.seconds, measured.steps);
         let rate = self.config.schedule.rate(self.step - 1, self.config.steps);
@@ -270,8 +270,8 @@ impl Trainer {
         fields
     }
 
-    /// The mean loss since the last line of the metrics; NaN if a gradient or a
-    /// weight is NaN or infinite in any process, so that no checkpoint is written.
+    /// Returns the mean loss since the last metrics line; NaN if a gradient or a weight is NaN or
+    /// infinite in any process, so that no checkpoint is written.
     fn loss_so_far(&self) -> Result<f64, GroupError> {
         let _guard = tch::no_grad_guard();
         let (loss, norm) = self.window.loss_and_norm(&self.world)?;
@@ -287,8 +287,8 @@ impl Trainer {
         !self.guard.is_alarmed() && !self.guard.is_high(loss, &self.config.guard)
     }
 
-    /// Rolls back to the last checkpoint and continues from there with the batches
-    /// that follow the bad ones.
+    /// Rolls back to the last checkpoint and resumes from there with the batches after the bad
+    /// ones.
     fn roll_back<O>(
         &mut self,
         session: &mut Session<O>,

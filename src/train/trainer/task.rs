@@ -1,6 +1,6 @@
-//! The part of training that depends on the family: which objective it is.
+//! The family-dependent part of training: the choice of the objective.
 
-/// An expression with the objective of a task as a type.
+/// Evaluates an expression with a task's objective as a type.
 macro_rules! with_objective {
     ($task:expr, $objective:ident => $body:expr) => {
         with_objective!($task, $objective => $body, Positions Games Horizon Unroll)
@@ -26,7 +26,7 @@ mod tests {
     use crate::train::trainer::Trainer;
     use tch::Device;
 
-    /// The table of the families says which of them are trained.
+    /// The family table states which families can be trained.
     #[test]
     fn families_are_trained_as_their_table_says() {
         let table = include_str!("../../network.rs");

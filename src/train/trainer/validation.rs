@@ -83,7 +83,7 @@ impl Trainer {
         with_objective!(self.task, O => self.evaluate_with::<O>(threads))
     }
 
-    /// [`Trainer::evaluate`] with this objective.
+    /// Implements [`Trainer::evaluate`] for this objective.
     fn evaluate_with<O: Objective>(&self, threads: usize) -> Result<Evaluation, TrainError> {
         let validation = self.validate::<O>(threads, &self.threads(threads)?)?;
         Ok(Evaluation {
@@ -92,7 +92,7 @@ impl Trainer {
         })
     }
 
-    /// The metrics of each term, by name.
+    /// Returns the metrics of each term, by name.
     pub(super) fn by_name(&self, averages: &Averages) -> Measurements {
         let names = self.terms.iter().map(|term| term.name);
         names.zip(averages.iter().copied()).collect()

@@ -37,7 +37,7 @@ fn value(wdl: bool) -> ValueHeadConfig {
     }
 }
 
-/// A tower whose convolutions have a kernel of ours.
+/// Returns a tower whose convolutions have one of our kernels.
 fn tower() -> Box<dyn Evaluator> {
     let config = Lc0Config {
         input_format: 1,
@@ -62,7 +62,7 @@ fn tower() -> Box<dyn Evaluator> {
     Box::new(Lc0::new(&config, HeadChoice::default(), Device::Cpu).unwrap())
 }
 
-/// A body by attention, of which several outputs share layers.
+/// Returns an attention body with several outputs that share layers.
 fn body(embedding: SquareEmbedding) -> Box<dyn Evaluator> {
     let policy = PolicyHeadConfig::Attention {
         embedding: None,
@@ -160,7 +160,7 @@ fn all() -> Vec<(&'static str, Box<dyn Evaluator>)> {
     ]
 }
 
-/// A network file with random weights.
+/// Returns a network file with random weights.
 fn file(architecture: Box<dyn Evaluator>) -> Vec<u8> {
     tch::manual_seed(3);
     let flat = architecture.initial_weights();
@@ -178,7 +178,7 @@ fn file(architecture: Box<dyn Evaluator>) -> Vec<u8> {
     std::fs::read(path).unwrap()
 }
 
-/// Positions of a game, in numbers that fill no chunk of boards.
+/// Returns positions of a game; their number is not a multiple of a chunk.
 fn inputs(encoder: &Encoder) -> Vec<Input> {
     let mut game = Game::default();
     let mut batch = Batch::default();
@@ -194,7 +194,7 @@ fn is_of_a_family(backend: &TorchBackend) -> bool {
     format!("{backend:?}").contains("program: FrozenNetwork")
 }
 
-/// Outputs of a file by both roads.
+/// Returns a file's outputs from the family's code and from TorchScript.
 fn both(file: &[u8], precision: Precision) -> [Vec<Tensor>; 2] {
     let (policy, device) = (CodePolicy::Checked, DeviceChoice::Cpu);
     let opened = open(file, policy, device, precision, 1).unwrap();
@@ -204,7 +204,7 @@ fn both(file: &[u8], precision: Precision) -> [Vec<Tensor>; 2] {
     [opened, script].map(|backend| backend.forward(&inputs).unwrap())
 }
 
-/// In f32 to the last bit.
+/// In f32, bit for bit.
 #[test]
 fn networks_play_as_their_files_do() {
     for (name, architecture) in all() {
@@ -213,20 +213,20 @@ fn networks_play_as_their_files_do() {
     }
 }
 
-/// In bf16 files run by libtorch's operators alone, the opened networks by kernels.
+/// In bf16, files run on libtorch's operators alone and the opened networks on kernels.
 #[test]
 fn networks_play_in_bf16_nearly_as_their_files_do() {
     for (name, architecture) in all() {
         let [opened, script] = both(&file(architecture), Precision::Bf16);
         for (opened, script) in opened.iter().zip(&script) {
-            // Plies that are left may all be none.
+            // The moves left may all be 0.
             let off = (opened - script).norm() / script.norm().clamp_min(1e-3);
             assert!(off.double_value(&[]) < 0.1, "{name}: {off}");
         }
     }
 }
 
-/// What ships, and graphs and networks of other programs.
+/// Covers shipped networks, and graphs and networks of other programs.
 #[test]
 fn networks_of_other_families_run_by_their_files() {
     let policy = CodePolicy::Checked;

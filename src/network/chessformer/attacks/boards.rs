@@ -1,5 +1,5 @@
-//! Attacks looked up on bitboards, where nothing is traced and a processor
-//! trains: far cheaper than the products that compute them in an exported network.
+//! Attacks looked up from bitboards, for untraced training on a processor: far cheaper than the
+//! products that compute them in an exported network.
 
 use super::{ATTACKS, PLANES};
 use crate::encode::look_up_attacks;
@@ -10,13 +10,13 @@ use tch::Tensor;
 pub(in crate::network::chessformer) struct BoardAttacks {
     /// The features of the squares, u8 [B, 64, ATTACKS].
     pub squares: Tensor,
-    /// The squares that the piece on each square attacks, then those of the
-    /// pieces that attack it; bitboards i64 [B, 2, 64].
+    /// The squares that each square's piece attacks, then the squares whose pieces attack it;
+    /// bitboards i64 [B, 2, 64].
     pub pairs: Tensor,
 }
 
 impl BoardAttacks {
-    /// Boards by the first 12 words of rows i64 [B, 12 or more], on the CPU.
+    /// Looks up the boards in the first 12 words of rows i64 [B, 12 or more], on the CPU.
     pub fn of(rows: &Tensor) -> BoardAttacks {
         let boards = rows.size()[0];
         let words = rows.narrow(1, 0, PLANES).contiguous().view(-1);

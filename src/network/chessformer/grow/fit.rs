@@ -1,4 +1,4 @@
-//! One parameter of a network, made larger.
+//! Growth of a single parameter.
 
 use super::tokens::{self, copies};
 use crate::network::chessformer::{ModelConfig, PositionConfig};
@@ -7,10 +7,10 @@ use tch::{Kind, Tensor};
 /// Why a network cannot start from another.
 #[derive(Debug, thiserror::Error)]
 pub enum GrowError {
-    /// They are of another kind.
+    /// They are of different kinds.
     #[error("the networks differ in `model.{0}`: growing leaves it as it is")]
     Kind(&'static str),
-    /// A tensor is not of the shape that its network's sizes give it.
+    /// A tensor's shape does not match its network's sizes.
     #[error("`{0}` does not fit its own network's sizes: the file is damaged")]
     Shape(String),
     /// It would have to shrink.
@@ -18,7 +18,7 @@ pub enum GrowError {
     Smaller(String),
 }
 
-/// `old` in the shape of `fresh`: see the module above for what is new.
+/// Returns `old` in the shape of `fresh`; the parent module describes the new entries.
 pub(super) fn fit(
     name: &str,
     old: &Tensor,
@@ -37,7 +37,7 @@ pub(super) fn fit(
         return Err(GrowError::Smaller(name.to_owned()));
     }
     if name.contains(".categorical.") && from.buckets != to.buckets {
-        // Other buckets mean other values.
+        // Other buckets stand for other values.
         return Ok(fresh.copy());
     }
     let grown = if starts_at_zero(name) {
@@ -60,7 +60,7 @@ pub(super) fn fit(
     Ok(grown.reshape(fresh.size()))
 }
 
-/// The axes of a parameter, those of heads and squares apart.
+/// Returns a parameter's axes, with heads and squares separate.
 fn layout(name: &str, shape: &[i64], config: &ModelConfig) -> Vec<i64> {
     let (heads, head_width) = (config.heads, config.head_width());
     let (first, last) = (shape[0], shape[shape.len() - 1]);
@@ -91,8 +91,8 @@ fn is_shaw(name: &str) -> bool {
         .any(|table| name.ends_with(&format!("position.{table}")))
 }
 
-/// Returns whether what is new of a parameter starts at zero: what writes features of the tokens,
-/// and what reads units that are new themselves.
+/// Returns whether a parameter's new entries start at zero: weights that write token features,
+/// and weights that read new units.
 fn starts_at_zero(name: &str) -> bool {
     let parts = [
         "attention.output.",
@@ -117,9 +117,9 @@ fn starts_at_zero(name: &str) -> bool {
     parts.iter().any(|part| name.contains(part))
 }
 
-/// Repeats what GAB's norms look at together until it fills the new sizes, which
-/// leaves mean and variance as they are. Where the summary's copies are read,
-/// each gets another share, so that they learn different things.
+/// Repeats GAB's jointly normalised features until they fill the new sizes, which preserves mean
+/// and variance. The weights that read the summary's copies get different shares, so that the
+/// copies learn different things.
 fn tile(name: &str, old: &Tensor, to: &ModelConfig) -> Tensor {
     let PositionConfig::Gab {
         hidden, generator, ..
@@ -153,14 +153,14 @@ fn tile(name: &str, old: &Tensor, to: &ModelConfig) -> Tensor {
     repeat(&tiled, 2, hidden) * Tensor::from_slice(&shares)
 }
 
-/// Undoes what the new sizes change in scale.
+/// Compensates for the change of scale by the new sizes.
 fn rescale(name: &str, grown: &Tensor, from: &ModelConfig, to: &ModelConfig) {
     let wider = (to.width as f64 / from.width as f64).sqrt();
     let wider_heads = (to.head_width() as f64 / from.head_width() as f64).sqrt();
     let mut grown = grown.shallow_clone();
     if name.ends_with("attention.norm.weight") || name.ends_with("feed_forward.norm.weight") {
         if copies(from, to).is_none() {
-            // The mean square is over more features, of which the new ones are zero.
+            // The mean square is over more features, and the new ones are zero.
             grown /= wider;
         }
     } else if name.starts_with("policy.") && name.contains(".query.") {
@@ -172,8 +172,8 @@ fn rescale(name: &str, grown: &Tensor, from: &ModelConfig, to: &ModelConfig) {
     }
 }
 
-/// Queries whose heads have grown wider: `axis` is that of the heads. Products
-/// are divided by more, and the new features must not add to them.
+/// Rescales queries whose heads have grown wider; `axis` is the head axis. Products are divided
+/// by a larger root, and the new features must not add to them.
 fn rescale_query(query: &Tensor, axis: i64, factor: f64, from: &ModelConfig) {
     let mut old_heads = query.narrow(axis, 0, from.heads);
     old_heads *= factor;

@@ -1,4 +1,4 @@
-//! Grown networks against the ones they come from.
+//! Compares grown networks with their originals.
 
 use super::*;
 use crate::chess::{Game, Ratings};
@@ -53,7 +53,7 @@ fn rows() -> Tensor {
     Tensor::from_slice(&words).view([-1, WIDTH as i64])
 }
 
-/// Policy, soft policy, values and moves left of a network, in one matrix.
+/// Returns a network's policy, soft policy, values and moves left, in one matrix.
 fn evaluate(model: &Chessformer, flat: &Tensor) -> Tensor {
     let weights = Weights::from_flat(flat, model.parameters());
     let rows = rows();
@@ -75,8 +75,8 @@ fn evaluate(model: &Chessformer, flat: &Tensor) -> Tensor {
     )
 }
 
-/// A network grown from one with the weights `flat`; `fresh` are weights for what
-/// is new.
+/// Returns a network grown from one with the weights `flat`; `fresh` are weights for new
+/// parameters.
 fn grown(
     from: &ModelConfig,
     (old, flat): (&Chessformer, &Tensor),
@@ -87,7 +87,7 @@ fn grown(
     grow(from, &named(old, flat), new.model(), &fresh, parameters)
 }
 
-/// Random parameters, gains and biases too.
+/// Returns random parameters, including gains and biases.
 fn trained(model: &Chessformer, seed: i64) -> Tensor {
     tch::manual_seed(seed);
     let initial = model.initial_weights();
@@ -102,7 +102,7 @@ fn named(model: &Chessformer, flat: &Tensor) -> Vec<(String, Tensor)> {
     names.zip(tensors).collect()
 }
 
-/// How far the grown network is from the old one, and a fresh one from it.
+/// Returns the distances of the grown and of a fresh network from the old one.
 fn differences(from: &ModelConfig, to: &ModelConfig) -> (f64, f64) {
     let _guard = tch::no_grad_guard();
     let old = Chessformer::new(from, Device::Cpu).unwrap();
@@ -147,7 +147,7 @@ fn layers_are_added_without_a_trace() {
                 ..from.clone()
             };
             let (grown, fresh) = differences(&from, &to);
-            // A norm with ε = 1e-3 shrinks a little each time.
+            // A norm with ε = 1e-3 shrinks its input a little each time.
             let tolerance = if from.embedding == GLOBAL { 0.02 } else { 1e-4 };
             assert!(
                 grown < tolerance,
@@ -158,7 +158,7 @@ fn layers_are_added_without_a_trace() {
     }
 }
 
-/// Larger in every size.
+/// Returns a configuration that is larger in every size.
 fn larger(from: &ModelConfig, position: &PositionConfig, width: i64, heads: i64) -> ModelConfig {
     ModelConfig {
         layers: 3,
@@ -258,8 +258,8 @@ fn what_cannot_be_exact_begins_near() {
     );
 }
 
-/// Every new parameter must be able to learn: of each some gradient is not zero
-/// after a step or two.
+/// Every new parameter must be able to learn: some of its gradients are nonzero after a step or
+/// two.
 #[test]
 fn what_is_new_learns() {
     for norm in [NormKind::Rms, NormKind::Layer] {
@@ -285,7 +285,7 @@ fn what_is_new_learns_with(norm: NormKind) {
         evaluate(&new, &flat).square().mean(Kind::Float).backward();
         let gradient = flat.grad();
         let _guard = tch::no_grad_guard();
-        // Steps of different sizes never lead back.
+        // Steps of different sizes never cancel.
         flat -= gradient.sign() * 1e-3 / f64::from(1 << step);
         flat.zero_grad();
     }
@@ -296,15 +296,14 @@ fn what_is_new_learns_with(norm: NormKind) {
             && !parameter.name.contains("q.error")
             && !parameter.name.contains("short_term.scalar");
         let share = moved.mean(Kind::Float).double_value(&[]);
-        // Half of the planes are empty in these positions, and half of the
-        // features new.
+        // Half of the planes are empty in these positions, and half of the features are new.
         let is_input = parameter.name == "embedding.project.weight";
         let least = if is_input { 0.4 } else { 0.5 };
         assert!(share > least || !read, "{}: {share}", parameter.name);
     }
 }
 
-/// Copies of a feature must part, or a wider network would be none.
+/// Copies of a feature must diverge, or the network would gain no width.
 #[test]
 fn copies_of_features_part() {
     let from = small(gab(3, 8, 7), NormKind::Layer, EmbeddingConfig::Token);

@@ -1,12 +1,13 @@
-//! Tokens whose features are copied.
+//! Tokens with copied features.
 //!
-//! A layer norm subtracts the mean, so features of zero would change its output for the others.
-//! Copies keep mean and variance (Net2Wider, Chen et al. 2016).
+//! A layer norm subtracts the mean, so zero features would change its output for the others.
+//! Copies preserve mean and variance (Net2Wider, Chen et al. 2016).
 
 use crate::network::chessformer::{ModelConfig, NormKind};
 use tch::{Kind, Tensor};
 
-/// The number of times that tokens of `to` hold each feature of `from`, if they hold copies.
+/// Returns how many copies of each feature of `from` the tokens of `to` hold, if they hold
+/// copies.
 pub(super) fn copies(from: &ModelConfig, to: &ModelConfig) -> Option<i64> {
     let is_multiple = to.width > from.width && to.width % from.width == 0;
     (to.norm == NormKind::Layer && is_multiple).then_some(to.width / from.width)
@@ -45,10 +46,10 @@ fn role(name: &str, axes: i64) -> Option<Role> {
     }
 }
 
-/// `old` for tokens that hold each feature `copies` times. What writes features writes
-/// each copy alike. What reads them reads each in equal parts, and in differences that
-/// come from `fresh` and add up to nothing: so the copies get gradients of their own and
-/// part. No axis of `old` is longer than that of `fresh`.
+/// Returns `old` for tokens that hold each feature `copies` times. Weights that write features
+/// write all copies alike. Weights that read features split evenly among the copies, plus
+/// differences from `fresh` that sum to zero: so the copies get different gradients and diverge.
+/// No axis of `old` is longer than that of `fresh`.
 pub(super) fn copy(name: &str, old: &Tensor, copies: i64, fresh: &Tensor) -> Tensor {
     match role(name, old.dim() as i64) {
         None => old.shallow_clone(),

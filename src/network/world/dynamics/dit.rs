@@ -1,5 +1,5 @@
-//! Steps by a diffusion transformer (Peebles and Xie 2023) without noise: what its layers
-//! are told in place of a noise level is the move. At the start they change nothing.
+//! Steps by a diffusion transformer (Peebles and Xie 2023) without noise: its layers are
+//! conditioned on the move instead of a noise level. They start as the identity.
 
 use crate::network::blocks::{AdaLnZero, LearnedMarks, Mask, Mlp, MoveEmbedding, SelfAttention};
 use crate::network::chessformer::layers;
@@ -13,25 +13,25 @@ use tch::{Device, Tensor};
 /// Width of the layers' conditioning on a move.
 const CONDITION: i64 = 128;
 
-/// Standard deviation at the start of what tells squares apart.
+/// Initial standard deviation of the square embedding.
 const PLACE: f64 = 0.1;
 
-/// Steps on squares: all of them are told the move, and those that it leaves and reaches
-/// are marked.
+/// Steps on squares: all of them are conditioned on the move, and its origin and destination
+/// squares are marked.
 #[derive(Debug)]
 pub(in crate::network::world) struct Dit {
     marks: LearnedMarks,
     turn: Linear,
     condition: MoveEmbedding,
     blocks: Vec<Block>,
-    /// Of the encoder's kind, whose heads read what comes out.
+    /// The same norm as the encoder's, whose heads read the output.
     norm: Norm,
 }
 
 #[derive(Debug)]
 struct Block {
     space_norm: AdaLnZero,
-    /// [64, width]: where squares are, for attention over them.
+    /// [64, width]: the square embedding, for attention over squares.
     place: Slot,
     space: SelfAttention,
     time: PastAttention,
@@ -77,12 +77,12 @@ impl Dit {
         }
     }
 
-    /// Tensors of a network file besides parameters.
+    /// Returns the tensors of a network file other than parameters.
     pub fn constants(&self) -> [(&'static str, &Tensor); 2] {
         self.marks.constants()
     }
 
-    /// As [`Dynamics::step`](super::Dynamics::step).
+    /// Implements [`Dynamics::step`](super::Dynamics::step).
     pub fn step(
         &self,
         weights: &Weights,

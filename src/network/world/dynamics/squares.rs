@@ -1,4 +1,4 @@
-//! Steps by layers of the encoder's kind.
+//! Steps by encoder-style layers.
 
 use crate::network::blocks::LearnedMarks;
 use crate::network::chessformer::Chessformer;
@@ -12,7 +12,7 @@ use crate::network::world::past::{Past, flipped};
 use crate::network::world::past_attention::PastAttention;
 use tch::{Device, Tensor};
 
-/// Steps on squares: a move is marked on them.
+/// Steps on squares, with the move marked on them.
 #[derive(Debug)]
 pub(in crate::network::world) struct Squares {
     marks: LearnedMarks,
@@ -20,7 +20,7 @@ pub(in crate::network::world) struct Squares {
     blocks: Vec<Block>,
 }
 
-/// A layer of the encoder's kind with attention over time in its middle.
+/// An encoder-style layer with attention over time in its middle.
 #[derive(Debug)]
 struct Block {
     space: EncoderLayer,
@@ -62,12 +62,12 @@ impl Squares {
         }
     }
 
-    /// Tensors of a network file besides parameters.
+    /// Returns the tensors of a network file other than parameters.
     pub fn constants(&self) -> [(&'static str, &Tensor); 2] {
         self.marks.constants()
     }
 
-    /// As [`Dynamics::step`](super::Dynamics::step).
+    /// Implements [`Dynamics::step`](super::Dynamics::step).
     pub fn step(
         &self,
         weights: &Weights,

@@ -1,8 +1,8 @@
 //! Steps on one token: a causal transformer along time.
 //!
-//! As in STORM (Zhang et al. 2023) the token and the move become one before it, so that a
-//! step has one key and one value in each block. Ages tell apart which side saw an earlier
-//! step, for one token cannot be turned round.
+//! As in STORM (Zhang et al. 2023), the token and the move are first combined into one, so that a
+//! step has one key and one value in each block. Age embeddings distinguish the sides that saw
+//! earlier steps, because a single token cannot be flipped.
 
 use crate::network::blocks::{Mlp, MoveEmbedding, move_parts};
 use crate::network::layers::{Linear, Norm};
@@ -70,12 +70,12 @@ impl Token {
         }
     }
 
-    /// Tensors of a network file besides parameters.
+    /// Returns the tensors of a network file other than parameters.
     pub fn constants(&self) -> [(&'static str, &Tensor); 1] {
         [("move_parts", &self.parts)]
     }
 
-    /// As [`Dynamics::step`](super::Dynamics::step).
+    /// Implements [`Dynamics::step`](super::Dynamics::step).
     pub fn step(
         &self,
         weights: &Weights,

@@ -16,7 +16,7 @@ fn classes() -> Classes {
     [("Network".to_owned(), Class::from(attributes))].into()
 }
 
-/// The pickle with the first of `from` replaced.
+/// Returns the pickle with the first `from` replaced.
 fn changed(from: &[u8], to: &[u8]) -> Vec<u8> {
     let at = NETWORK.windows(from.len()).position(|bytes| bytes == from);
     let at = at.unwrap();
@@ -32,8 +32,8 @@ fn a_network_is_read() {
 #[test]
 fn what_no_exporter_writes_is_refused() {
     for (from, to, told) in [
-        // A last number behind the storage, strides that lead there, an offset
-        // that is no number, more sizes than strides, a broadcast.
+        // A last element after the storage's end, strides that lead there, an offset that is not
+        // a number, more sizes than strides, a broadcast.
         (&b"K\x08tQ"[..], &b"K\x07tQ"[..], "outside of its storage"),
         (b"(K\x03K\x01t", b"(K\x04K\x01t", "outside of its storage"),
         (b"K\x02(", b"J\xff\xff\xff\xff(", "malformed pickle"),
@@ -72,9 +72,9 @@ fn what_no_exporter_writes_is_refused() {
         ),
         (b"metaq\x0a", b"mateq\x0a", "`Network`"),
         (b"X\x01\x00\x00\x00xub", b"K\x01ub", "malformed pickle"),
-        // A key without a value, which libtorch would read behind its stack.
+        // A key without a value, which libtorch would read below its stack.
         (b"X\x01\x00\x00\x00xub", b"ub", "malformed pickle"),
-        // What is remembered far away takes memory up to there.
+        // Memoizing at a large index allocates memory up to it.
         (b"q\x05", b"r\xff\xff\xff\x7f", "malformed pickle"),
         (b"q\x05", b"q\x07", "malformed pickle"),
         (
@@ -97,7 +97,7 @@ fn what_no_exporter_writes_is_refused() {
             .to_string();
         assert!(refusal.contains(told), "{told}: {refusal}");
     }
-    // Neither a tensor nor a storage has two names.
+    // Neither a tensor nor a storage may have two names.
     let again = changed(
         b"X\x04\x00\x00\x00meta",
         b"X\x01\x00\x00\x00vq\x0ah\x09X\x04\x00\x00\x00meta",

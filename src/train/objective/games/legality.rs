@@ -1,9 +1,8 @@
-//! The accuracy of rules that a network learned without being told them.
+//! Measures how well a network has learned the rules without being given them.
 //!
-//! At each ply of the validation games, as they were played, it is counted whether the
-//! move that the network likes best is legal, and how much of its probability is: that is
-//! how often a sampled move would be. Errors compound over a game, and they gather in few
-//! situations, so that both are told apart.
+//! At each ply of the validation games, it counts whether the likeliest move is legal, and the
+//! probability of all legal moves: the legality rate of sampled moves. Errors compound over a
+//! game and concentrate in few situations, so results are split by both.
 
 use super::{GameOutputs, GameSamples, Games};
 use crate::chess::Game;
@@ -15,12 +14,12 @@ use shakmaty::attacks::{between, bishop_attacks, rook_attacks};
 use shakmaty::{Bitboard, Chess, Move, Position};
 use tch::{Device, Kind, Tensor};
 
-/// Plies of a row of the table.
+/// Plies per row of the table.
 const PLIES: usize = 20;
-/// Rows by plies; the last has all later plies too.
+/// Rows by plies; the last covers all later plies too.
 const ROWS: usize = 10;
-/// Positions that ask for more than how pieces move: the side to move is in check, or in
-/// double check, or has a pinned piece; or a move of this kind is legal.
+/// Positions that need more than piece movement: the side to move is in check, in double check,
+/// or has a pinned piece; or a move of this kind is legal.
 const SITUATIONS: [&str; 6] = [
     "check",
     "double_check",
@@ -36,14 +35,14 @@ struct Count {
     positions: f32,
     /// Positions in which the likeliest move is legal.
     legal: f32,
-    /// Probability of what is legal.
+    /// Probability of legal tokens.
     mass: f32,
 }
 
 /// Counts by plies, then by situation.
 type Counts = [Count; ROWS + SITUATIONS.len()];
 
-/// Choices and legal ones by ply and by situation.
+/// Counts of predictions and legal ones by ply and by situation.
 #[derive(Debug)]
 pub(in crate::train) struct Legality {
     /// f32 [rows, 3]: the fields of a [`Count`].
@@ -77,9 +76,9 @@ impl Diagnostics<Games> for Legality {
         self.sums += counts.to_device(self.sums.device());
     }
 
-    /// As `legality`: the share of all likeliest moves that were legal, `all`, and of each
-    /// twenty plies, `by_ply`; the probability of what is legal, `mass`; and both by
-    /// situation, with the number of positions. `null` where there were none.
+    /// Returns under `legality` the share of likeliest moves that were legal, `all`, and for each
+    /// twenty plies, `by_ply`; the probability of legal moves, `mass`; and both by situation,
+    /// with the number of positions. `null` without positions.
     fn finish(&self, world: &World) -> Result<Map<String, Value>, GroupError> {
         let sums = totals(&self.sums, world, "summing what was legal")?;
         let counts: Vec<Count> = sums
@@ -119,8 +118,8 @@ impl Diagnostics<Games> for Legality {
     }
 }
 
-/// Counts a game that went on by `next`, as long as it did so by moves; `probabilities`
-/// are those of all tokens after each.
+/// Counts the plies of a game up to its first token that is not a move; `next` are the tokens
+/// played, `probabilities` those of all tokens at each ply.
 fn count(vocabulary: &Vocabulary, probabilities: &[f32], next: &[i64], counts: &mut Counts) {
     let mut game = Game::default();
     let width = vocabulary.size();
@@ -155,7 +154,7 @@ fn count(vocabulary: &Vocabulary, probabilities: &[f32], next: &[i64], counts: &
     }
 }
 
-/// The index of a position's kind in [`SITUATIONS`].
+/// Returns which of the [`SITUATIONS`] apply to a position.
 fn situations(position: &Chess, moves: &[Move]) -> [bool; SITUATIONS.len()] {
     let checkers = position.checkers().count();
     let has = |is_such: fn(&Move) -> bool| moves.iter().any(is_such);
@@ -169,7 +168,7 @@ fn situations(position: &Chess, moves: &[Move]) -> [bool; SITUATIONS.len()] {
     ]
 }
 
-/// The pieces of the side to move that shield their king from an enemy's line.
+/// Returns the mover's pieces that shield their king from an enemy's line.
 fn pinned(position: &Chess) -> Bitboard {
     let board = position.board();
     let (own, enemy) = (

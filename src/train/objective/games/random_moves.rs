@@ -1,7 +1,7 @@
 //! Human openings continued by random moves.
 //!
-//! A network that reads only good games learns moves by habit. Random moves bring positions where
-//! only the rules help: hanging pieces, fleeing kings, checks from everywhere. A game keeps its
+//! A network that reads only good games learns moves by habit. Random moves reach positions where
+//! only the rules help: hanging pieces, exposed kings, checks from everywhere. A game keeps its
 //! length, so that the cost stays the same.
 
 use crate::chess::Game;
@@ -11,8 +11,8 @@ use crate::encode::{GameEnd, Token, Vocabulary};
 use rand::Rng;
 use shakmaty::{Color, Position};
 
-/// The game up to a random ply, then random legal moves, up to the end of the game or to
-/// as many tokens as it had.
+/// Returns the game up to a random ply, then random legal moves, until the game ends or reaches
+/// its original number of tokens.
 pub(super) fn go_on(
     game: &GameTokens,
     vocabulary: &Vocabulary,
@@ -46,7 +46,7 @@ pub(super) fn go_on(
         }
         let moves = position.legal_moves();
         let mv = moves[random.random_range(0..moves.len())];
-        // A vocabulary that was collected from games may lack it.
+        // A vocabulary collected from games may lack it.
         let Some(token) = vocabulary.token(position, mv) else {
             break;
         };
@@ -112,7 +112,7 @@ mod tests {
             let shared = changed.tokens.iter().zip(&whole.tokens);
             courses.insert(shared.take_while(|(one, other)| one == other).count());
         }
-        // From the first move on, from the last, and from all between.
+        // Random moves start at the first move, at the last, and at every move between.
         assert_eq!(courses.len(), 10, "{courses:?}");
     }
 }

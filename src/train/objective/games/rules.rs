@@ -1,8 +1,7 @@
-//! The rules applied to games: legal tokens, and piece placement.
+//! Rule targets from games: legal tokens, and piece placement.
 //!
-//! The move that was played tells a network one of some thirty legal moves, and nothing of
-//! why. Told all of them, and the board that they follow from, it learns the rules from far
-//! fewer games.
+//! The move played tells a network about one of some thirty legal moves, and nothing about why.
+//! Given all legal moves and the board, it learns the rules from far fewer games.
 
 use super::IGNORED;
 use crate::chess::Game;
@@ -16,7 +15,7 @@ use tch::{Device, Tensor};
 
 const SQUARES: usize = 64;
 
-/// The input about the rules.
+/// Which rule targets are used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Told {
     pub legal: bool,
@@ -28,13 +27,13 @@ pub(super) struct Told {
 pub(super) struct Rules {
     /// Marks the tokens that may follow, bool [B, T, vocabulary]; all if unknown.
     pub legal: Option<Tensor>,
-    /// The class of each square from a1 on, as White sees the board, i64 [B, T, 64];
-    /// [`IGNORED`] where nothing is known.
+    /// The class of each square from a1 on, in White's view, i64 [B, T, 64]; [`IGNORED`] if
+    /// unknown.
     pub board: Option<Tensor>,
 }
 
 impl Rules {
-    /// Of games, padded to `longest` tokens that are read.
+    /// Computes the rules of games, padded to `longest` tokens.
     pub fn of(
         games: &[&GameTokens],
         longest: usize,
@@ -79,7 +78,7 @@ impl Rules {
         }
     }
 
-    /// The same of `count` games from `start` on, up to `longest` tokens.
+    /// Returns the rules of `count` games from `start`, up to `longest` tokens.
     pub fn narrow(&self, start: i64, count: i64, longest: i64) -> Rules {
         let part = |tensor: &Option<Tensor>| {
             let tensor = tensor.as_ref()?;
@@ -92,8 +91,8 @@ impl Rules {
     }
 }
 
-/// A row of `width` for each of `longest` tokens of each game: of the position after it,
-/// or the filling where that is not known.
+/// Returns a row of `width` for each of `longest` tokens of each game: that of the position after
+/// it, or the padding value if unknown.
 fn padded<T: Copy + Send>(
     games: &[&GameTokens],
     longest: usize,
@@ -113,7 +112,7 @@ fn padded<T: Copy + Send>(
     values
 }
 
-/// The positions after each token that is read, as long as they are known.
+/// Returns the positions after each token, as long as they are known.
 fn positions<'a>(
     game: &'a GameTokens,
     vocabulary: &'a Vocabulary,
@@ -133,7 +132,7 @@ mod tests {
     use super::*;
     use crate::encode::GameEnd;
 
-    /// A mate in four plies, then filling.
+    /// Returns a mate in four plies, then padding.
     fn mate() -> GameTokens {
         let vocabulary = Vocabulary::Uci;
         let token = |text: &str| {
@@ -167,8 +166,8 @@ mod tests {
         let legal = rules(&[&game], 6).legal.unwrap();
         let counts = legal.sum_dim_intlist([2i64].as_slice(), false, tch::Kind::Int64);
         let counts: Vec<i64> = Vec::try_from(counts.reshape([-1])).unwrap();
-        // Twenty moves, then as many as there are; three ends besides. After the mate
-        // nothing but the mate; of the filling, everything.
+        // Twenty moves, then as many as there are, plus three game ends. After the mate only the
+        // mate; in the padding, everything.
         assert_eq!(counts[..2], [23, 23]);
         assert_eq!(counts[4..], [1, vocabulary.size() as i64]);
         for (place, &token) in game.tokens[1..].iter().enumerate() {
@@ -189,7 +188,7 @@ mod tests {
         use shakmaty::Square::{A1, D8, F2, F3, H4};
         assert_eq!([class(0, F2), class(0, F3), class(0, A1)], [1, 0, 4]);
         assert_eq!([class(1, F2), class(1, F3)], [0, 1]);
-        // Black's queen before and after it has moved.
+        // The square of Black's queen before and after its move.
         assert_eq!([class(3, D8), class(3, H4)], [11, 0]);
         assert_eq!([class(4, D8), class(4, H4)], [0, 11]);
         assert_eq!(class(5, A1), IGNORED);

@@ -144,7 +144,7 @@ fn what_is_right_costs_nothing() {
     }
 }
 
-/// A legal game of this many plies.
+/// Returns a legal game of this many plies.
 fn shuffle(plies: usize) -> GameTokens {
     let vocabulary = Vocabulary::Uci;
     let moves = ["g1f3", "g8f6", "f3g1", "f6g8"];
@@ -190,7 +190,7 @@ fn the_rules_are_learned_where_they_are_told() {
             "{value:?}"
         );
     }
-    // The probability of what is legal, of the longer game's first token: by hand.
+    // The probability of legal tokens at the longer game's first token, computed by hand.
     let (samples, _) = objective.prepare(batch(vec![shuffle(1)], 0, 1)).unwrap();
     let outputs = objective.forward(&weights, &samples);
     let probabilities = outputs.next.tokens.softmax(-1, Kind::Float).reshape([-1]);
@@ -203,7 +203,7 @@ fn the_rules_are_learned_where_they_are_told() {
         .sum();
     let values = objective.values(&outputs, &samples);
     close(&values[3], &Tensor::from_slice(&[-mass.ln() as f32]));
-    // What is sure of the board is right.
+    // Certain board predictions are correct.
     let squares = samples.rules.board.as_ref().unwrap();
     let outputs = GameOutputs {
         board: Some(squares.one_hot(13) * 50.0),

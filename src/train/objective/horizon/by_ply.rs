@@ -8,11 +8,11 @@ use crate::train::objective::{Diagnostics, totals};
 use serde_json::{Map, Value, json};
 use tch::{Device, Kind, Tensor};
 
-/// Counts of a ply: boards, correct boards, correct squares, squares as in the present; changed
-/// squares, correct ones of these; moves, correct moves.
+/// Counts per ply: boards, correct boards, correct squares, squares as in the present; changed
+/// squares, correct changed squares; moves, correct moves.
 const FIELDS: usize = 8;
 
-/// Counts by ply, and how well values are calibrated.
+/// Counts by ply, and the calibration of values.
 #[derive(Debug)]
 pub(in crate::train) struct ByPly {
     calibration: Calibration,
@@ -34,7 +34,7 @@ impl Diagnostics<Horizon> for ByPly {
         let (Some(imagined), Some(future)) = (&outputs.unaided, &samples.future) else {
             return;
         };
-        // [B, H] each; absent boards count for nothing.
+        // [B, H] each; absent boards do not count.
         let of_boards = |squares: &Tensor| {
             let sums = squares.sum_dim_intlist([2i64].as_slice(), false, Kind::Float);
             sums * &future.exists
@@ -45,7 +45,7 @@ impl Diagnostics<Horizon> for ByPly {
         let none = future.exists.zeros_like();
         let (moves, right_moves) = match &imagined.moves {
             Some(logits) => {
-                // The first is the policy's. Known ones are not asked for.
+                // The policy predicts the first. Known ones are excluded.
                 let first = none.narrow(1, 0, 1);
                 let asked = future.moves.ge(0).to_kind(Kind::Float);
                 let right = hits(logits, &future.moves);
@@ -72,10 +72,10 @@ impl Diagnostics<Horizon> for ByPly {
         of_plies += sums;
     }
 
-    /// Besides the calibration of values, as `imagination` for each ply: the number of
-    /// `boards`, and the shares of those that are `exact`, of `squares` that are right, of
-    /// those that a `copy` of the present would have right, of `changed` squares that are
-    /// right, and of `moves` that lead to the board that are right.
+    /// Returns, in addition to the calibration of values, as `imagination` for each ply: the
+    /// number of `boards`, and the shares of `exact` boards, of correct `squares`, of squares
+    /// that a `copy` of the present would predict, of correct `changed` squares, and of correct
+    /// `moves` that lead to the board.
     fn finish(&self, world: &World) -> Result<Map<String, Value>, GroupError> {
         let mut found = self.calibration.finish(world)?;
         let sums = totals(&self.sums, world, "summing what was imagined")?;

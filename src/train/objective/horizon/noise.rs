@@ -1,7 +1,7 @@
-//! The masked part of futures.
+//! Masking of futures.
 //!
-//! All choices depend on the seed and on the sample's place in the order of samples alone,
-//! so that a resumed run makes them again.
+//! All choices depend only on the seed and on the sample's index in the sample order, so that a
+//! resumed run repeats them.
 
 use crate::data::examples::{Future, HorizonColumns};
 use crate::data::loader::Batch;
@@ -13,23 +13,23 @@ use rand::{Rng, RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::f64::consts::FRAC_PI_2;
 
-/// The earliest time: later ones leave something unknown.
+/// The minimum diffusion time, which keeps something masked.
 const FIRST_TIME: f64 = 0.01;
-/// Times of samples are this far apart, on a circle: so any run of samples has them spread
-/// evenly (a Weyl sequence by the golden ratio).
+/// The distance between the times of consecutive samples, on a circle: it spreads the times of
+/// any sequence of samples evenly (a Weyl sequence by the golden ratio).
 const STRIDE: f64 = 0.618_033_988_749_894_9;
-/// Binary digits to which the share of what is unknown is kept.
+/// Binary digits of the masked share.
 const DIGITS: u32 = 16;
-/// The settings that are not learned: libtorch's defaults.
+/// The target class that cross-entropy ignores: libtorch's default.
 pub(super) const IGNORED: i64 = -100;
 
 /// Settings for masking futures.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Noise {
     pub horizon: usize,
-    /// Share of samples of whose future nothing is known.
+    /// Share of samples with a fully masked future.
     pub unknown: f64,
-    /// Share of samples that will know what the network imagines in place of the truth.
+    /// Share of samples that see the network's predicted future instead of the truth.
     pub own: f64,
     /// Share of the others that know their first move.
     pub told: f64,
@@ -40,34 +40,33 @@ pub(super) struct Noise {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Told {
     pub row: usize,
-    /// The value that the move leads to, where the move is not the target.
+    /// The value that the move leads to, if the move is not the target.
     pub q: Option<f32>,
 }
 
-/// The futures of B positions as a network reads and learns them, row by row. H is the
-/// horizon.
+/// The futures of B positions as the network's input and targets, row by row. H is the horizon.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Noised {
-    /// As [`crate::network::diffusion::Futures`] has them.
+    /// As in [`crate::network::diffusion::Futures`].
     pub pieces: Vec<i64>,
     pub marks: Vec<i64>,
     pub noise: Vec<f32>,
     /// Bits of the squares' classes, [B, H, 4]: see [`Squares::words`].
     pub squares: Vec<i64>,
-    /// Bitboards [B, H] of the squares that are learned.
+    /// Bitboards [B, H] of the target squares.
     pub learned: Vec<i64>,
-    /// Bitboards [B, H] of the squares that are not as in the present.
+    /// Bitboards [B, H] of the squares that differ from the present.
     pub changed: Vec<i64>,
-    /// Policy indices [B, H − 1] of the moves behind the first, [`IGNORED`] where they are
-    /// known or absent.
+    /// Policy indices [B, H − 1] of the moves after the first, [`IGNORED`] if they are known or
+    /// absent.
     pub moves: Vec<i64>,
-    /// Weight `[B]` of what is unknown.
+    /// Weight `[B]` of the masked part.
     pub weight: Vec<f32>,
-    /// The number of boards `[B]`, and of moves after the first, to learn.
+    /// The number of target boards `[B]`, and of target moves after the first.
     pub boards: Vec<f32>,
     pub later_moves: Vec<f32>,
-    /// The samples, by their rows, that will know what the network imagines: nothing of
-    /// their futures is known or learned here.
+    /// The samples, by row, that see the network's predicted future: their futures are fully
+    /// masked here and are not targets.
     pub own: Vec<i64>,
     /// The samples that know their first move.
     pub told: Vec<Told>,
@@ -84,11 +83,11 @@ impl Noise {
         }
     }
 
-    /// The futures of a batch.
+    /// Returns the masked futures of a batch.
     pub fn apply(&self, batch: &Batch<HorizonColumns>) -> Noised {
         let mut random = random_of(self.seed, batch);
         let start: f64 = random.random();
-        // The draws of the samples of other ranks and replicas.
+        // Skip the random numbers of the samples of other ranks and replicas.
         for _ in 0..batch.first {
             random.next_u64();
         }
@@ -120,7 +119,8 @@ impl Noise {
         noised
     }
 
-    /// The share that is unknown of a sample's future, and its weight, by a chance in 0…1.
+    /// Returns the masked share of a sample's future, and its weight, from a uniform number in
+    /// 0…1.
     fn level(&self, chance: f64) -> (f64, f64) {
         if chance < self.unknown {
             return (1.0, 1.0);
@@ -130,8 +130,7 @@ impl Noise {
         (masked_share(time), weight_of_masked(time))
     }
 
-    /// Adds a sample that knows this first move, if any, of whose future a share is unknown,
-    /// which has this weight.
+    /// Adds a sample with this known first move, if any, masked share and weight.
     fn add(
         &self,
         noised: &mut Noised,
@@ -183,7 +182,7 @@ impl Noise {
     }
 }
 
-/// A bitboard of squares, each of which is chosen with the chance `share`.
+/// Returns a bitboard of squares, each chosen with probability `share`.
 fn some_squares(share: f64, random: &mut Xoshiro256PlusPlus) -> u64 {
     let share = (share * f64::from(1u32 << DIGITS)).round() as u32;
     if share >> DIGITS != 0 {
@@ -196,15 +195,14 @@ fn some_squares(share: f64, random: &mut Xoshiro256PlusPlus) -> u64 {
     })
 }
 
-/// The share of a future that is unknown at a time from 0 to 1: a quarter of a sine, as in
-/// MaskGIT (Chang et al. 2022), which is mostly more than half.
+/// Returns the masked share of a future at a time in 0…1: a quarter of a sine, as in MaskGIT
+/// (Chang et al. 2022), which is mostly more than half.
 fn masked_share(time: f64) -> f64 {
     (FRAC_PI_2 * time).sin()
 }
 
-/// The weight of what is unknown at a time: the share's relative growth. So every variable
-/// counts as much as any other; the loss is a bound on the likelihood of futures (Sahoo et
-/// al. 2024).
+/// Returns the weight of masked variables at a time: the share's relative growth. So every
+/// variable counts equally; the loss is a bound on the likelihood of futures (Sahoo et al. 2024).
 fn weight_of_masked(time: f64) -> f64 {
     FRAC_PI_2 / (FRAC_PI_2 * time).tan()
 }
@@ -213,7 +211,7 @@ fn weight_of_masked(time: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// The mean over all times of what a variable weighs, masked or not.
+    /// The mean over all times of a variable's weight, masked or not.
     #[test]
     fn every_variable_weighs_one() {
         let count = 10_000;

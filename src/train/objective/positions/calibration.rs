@@ -1,4 +1,4 @@
-//! Calibration of the value heads: the reliability diagram.
+//! Calibration of the value heads: reliability diagrams.
 
 use super::{PositionSamples, Positions};
 use crate::network::{Output, Outputs};
@@ -28,8 +28,8 @@ impl Diagnostics<Positions> for Calibration {
         }
     }
 
-    /// Adds a batch: predicted probabilities with the results, and predicted q with
-    /// the data's q, each where the data has the target.
+    /// Adds a batch: predicted probabilities with the results, and predicted q with the data's q,
+    /// each if the data has the target.
     fn add(&mut self, outputs: &Outputs, samples: &PositionSamples) {
         let targets = &samples.targets;
         let results = outputs.wdl().softmax(-1, Kind::Float);
@@ -49,9 +49,9 @@ impl Diagnostics<Positions> for Calibration {
         self.sort(3, &share, &predicted, &truth, &known);
     }
 
-    /// As `calibration`, for each prediction its bins, from low to high: the weight of
-    /// the samples in it, the mean prediction and the mean truth; `null` for an empty
-    /// bin. Predictions without any target are left out.
+    /// Returns as `calibration` the bins of each prediction, from low to high: the weight of the
+    /// samples in it, the mean prediction and the mean truth; `null` for an empty bin.
+    /// Predictions without any target are omitted.
     fn finish(&self, world: &World) -> Result<Map<String, Value>, GroupError> {
         let sums = totals(&self.sums, world, "summing what was predicted")?;
         let bins = |sums: &[f32]| -> Vec<Value> {

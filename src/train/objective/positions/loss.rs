@@ -14,19 +14,19 @@ const SOFT_TEMPERATURE: f64 = 4.0;
 /// Unit of the moves-left loss, in plies.
 const MOVES_LEFT_UNIT: f64 = 20.0;
 
-/// Error, in plies, from which the moves-left loss grows in a straight line.
+/// Error, in plies, from which the moves-left loss is linear.
 const MOVES_LEFT_DELTA: f64 = 10.0;
 
-/// A term: all that tells it from the others.
+/// The definition of a term.
 struct Row {
     name: &'static str,
-    /// The network's output that it is of.
+    /// The network output that it measures.
     output: Output,
-    /// Its weight in the total; 0 of an accuracy.
+    /// Its weight in the total; 0 for an accuracy.
     weight: fn(&LossWeights, Option<&DistillationConfig>) -> f64,
     /// The weight of each sample that has its target, f32 `[B]`.
     known: fn(&Known) -> &Tensor,
-    /// Its value for each sample, f32 `[B]`; `None` where what it needs is not there.
+    /// Its value for each sample, f32 `[B]`; `None` if its input is missing.
     value: fn(&Reading) -> Option<Tensor>,
 }
 
@@ -121,7 +121,7 @@ const ROWS: [Row; 15] = [
     Row {
         name: "teacher_policy",
         output: Output::Policy,
-        // Gradients of softened logits are smaller by the temperature's square.
+        // Gradients of softened logits shrink by the square of the temperature.
         weight: |_, teacher| {
             teacher.map_or(0.0, |teacher| teacher.policy * teacher.temperature.powi(2))
         },
@@ -195,10 +195,10 @@ impl Softening {
     }
 }
 
-/// The weight of each sample where it has a target, 0 elsewhere, f32 `[B]` each.
+/// The weight of each sample if it has a target, otherwise 0, f32 `[B]` each.
 struct Known {
     policy: Tensor,
-    /// Policies of several moves: a temperature cannot soften a single one.
+    /// Policies with several moves: a temperature cannot soften a single one.
     several: Tensor,
     result: Tensor,
     q: Tensor,
@@ -232,8 +232,8 @@ impl Known {
     }
 }
 
-/// The weight of each sample in each term, f32 [15, B]: the sample's weight, or 0
-/// where it lacks the target or the network lacks the output.
+/// Returns the weight of each sample in each term, f32 [15, B]: the sample's weight, or 0 if it
+/// lacks the target or the network lacks the output.
 pub(in crate::train::objective) fn loss_weights(
     targets: &Targets,
     teacher: Option<&TeacherOutputs>,
@@ -248,21 +248,21 @@ pub(in crate::train::objective) fn loss_weights(
     Tensor::stack(&rows.collect::<Vec<_>>(), 0)
 }
 
-/// A batch with what was computed of it, and what several terms are read off.
+/// A batch, its outputs, and intermediate values common to several terms.
 struct Reading<'a> {
     outputs: &'a Outputs,
     targets: &'a Targets,
     teacher: Option<&'a TeacherOutputs>,
     softening: Softening,
-    /// Of the policy, without those of illegal moves.
+    /// Policy logits with illegal moves masked.
     logits: Tensor,
-    /// The result's class, of samples without one the first.
+    /// The result's class; samples without one have the first.
     result: Tensor,
     q: Reward,
     short_term: Reward,
 }
 
-/// Each term of each sample, 15 tensors f32 `[B]`.
+/// Returns each term of each sample, 15 tensors f32 `[B]`.
 pub(in crate::train::objective) fn values(
     outputs: &Outputs,
     targets: &Targets,
@@ -300,17 +300,17 @@ fn sum(tensor: &Tensor) -> Tensor {
     tensor.sum_dim_intlist([-1i64].as_slice(), false, Kind::Float)
 }
 
-/// Of probabilities [B, n] and logits [B, n], `[B]`.
+/// Returns the cross-entropy of logits [B, n] with probabilities [B, n], `[B]`.
 fn cross_entropy(logits: &Tensor, target: &Tensor) -> Tensor {
     -sum(&(target * logits.log_softmax(-1, None::<Kind>)))
 }
 
-/// Cross-entropy of logits [B, n] with classes i64 `[B]`.
+/// Returns the cross-entropy of logits [B, n] with classes i64 `[B]`.
 fn classification(logits: &Tensor, class: &Tensor) -> Tensor {
     logits.cross_entropy_loss::<Tensor>(class, None, Reduction::None, -100, 0.0)
 }
 
-/// The policy's target with a share of it spread over all legal moves.
+/// Returns the policy's target with a share spread over all legal moves.
 fn smoothed(targets: &Targets, share: f64) -> Tensor {
     if share == 0.0 {
         return targets.policy.shallow_clone();
@@ -320,7 +320,7 @@ fn smoothed(targets: &Targets, share: f64) -> Tensor {
     &targets.policy * (1.0 - share) + even * share
 }
 
-/// Huber loss of plies, some of which are NaN.
+/// Returns the Huber loss of plies, some of which are NaN.
 fn moves_left(plies: &Tensor, target: &Tensor) -> Tensor {
     let target = target.nan_to_num(0.0, None, None);
     (plies / MOVES_LEFT_UNIT).huber_loss(
@@ -330,18 +330,18 @@ fn moves_left(plies: &Tensor, target: &Tensor) -> Tensor {
     )
 }
 
-/// The losses of a reward head's outputs, where the network has them.
+/// The losses of a reward head's outputs, if the network has them.
 struct Reward {
-    /// Of the reward itself.
+    /// The loss of the reward itself.
     scalar: Option<Tensor>,
-    /// Of its bucket.
+    /// The loss of its bucket.
     categorical: Option<Tensor>,
-    /// Of its expected error.
+    /// The loss of its expected error.
     error: Option<Tensor>,
 }
 
 impl Reward {
-    /// Of these outputs, for a target that may be NaN.
+    /// Returns the losses of these outputs, for a target that may be NaN.
     fn of(outputs: &Outputs, names: [Output; 3], target: &Tensor) -> Reward {
         let target = target.nan_to_num(0.0, None, None);
         let [scalar, categorical, error] = names.map(|output| outputs.get(output));
@@ -351,7 +351,7 @@ impl Reward {
                 let bucket = bucket_of(&target, logits.size()[1]);
                 classification(logits, &bucket)
             }),
-            // The prediction must not be bent to make its error predictable.
+            // Detached: training must not make predictions worse to make their error predictable.
             error: error
                 .zip(squared.as_ref())
                 .map(|(error, squared)| (error - squared.detach()).square()),
@@ -360,7 +360,7 @@ impl Reward {
     }
 }
 
-/// 1 where the largest logit of [B, n] is that of the class i64 `[B]`, else 0.
+/// Returns 1 if the largest logit of [B, n] is that of the class i64 `[B]`, otherwise 0.
 fn is_right(logits: &Tensor, class: &Tensor) -> Tensor {
     let chosen = logits.argmax(-1, false);
     chosen.eq_tensor(class).to_kind(Kind::Float)

@@ -1,4 +1,4 @@
-//! Distillation: the outputs of another network as targets.
+//! Distillation: another network's outputs as targets.
 
 use super::tensors::Targets;
 use crate::backend::{CodePolicy, Decoding};
@@ -21,7 +21,7 @@ pub enum TeacherError {
         /// The system's error.
         source: std::io::Error,
     },
-    /// The file is not a network that can be used.
+    /// The file is not a usable network.
     #[error("cannot learn from {path}: {source}")]
     Network {
         /// The file.
@@ -29,7 +29,7 @@ pub enum TeacherError {
         /// Its problem.
         source: NetworkError,
     },
-    /// It reads positions in another input format than the network that it teaches.
+    /// Its input format differs from that of the trained network.
     #[error(
         "cannot learn from {path}: it reads positions in input format {format}, and the network that is \
          trained in format {expected}"
@@ -39,7 +39,7 @@ pub enum TeacherError {
         path: PathBuf,
         /// The format that it reads.
         format: u32,
-        /// The format that the network reads.
+        /// The trained network's format.
         expected: u32,
     },
     /// libtorch failed to evaluate the teacher.
@@ -51,7 +51,7 @@ pub enum TeacherError {
 #[derive(Debug)]
 pub(super) struct Teacher {
     program: Arc<dyn Program>,
-    /// Indices of the words of a row that it reads, i64; `None` if it reads all.
+    /// Indices of the row words that it reads, i64; `None` if it reads all.
     words: Option<Tensor>,
     policy: usize,
     wdl: usize,
@@ -71,8 +71,8 @@ pub(in crate::train::objective) struct TeacherOutputs {
 }
 
 impl Teacher {
-    /// Loads the teacher of a network that reads the `format`. Its file may bring code
-    /// as the policy says; it computes in `kind` on `device`.
+    /// Loads the teacher of a network that reads `format`. Its file may contain code, subject to
+    /// the policy; it computes in `kind` on `device`.
     pub fn load(
         config: &DistillationConfig,
         policy: CodePolicy,
@@ -97,7 +97,7 @@ impl Teacher {
                 return Err(TeacherError::Network { path, source });
             }
         };
-        // The rows of the classical formats are the same.
+        // The classical formats have the same rows.
         let is_same =
             |own: InputFormat| own == format || own.is_classical() && format.is_classical();
         if !metadata.format().is_some_and(is_same) {
@@ -121,7 +121,7 @@ impl Teacher {
         })
     }
 
-    /// A handle on the same network for another thread.
+    /// Returns a handle on the same network for another thread.
     pub fn share(&self) -> Teacher {
         Teacher {
             program: Arc::clone(&self.program),
@@ -130,7 +130,7 @@ impl Teacher {
         }
     }
 
-    /// The outputs for rows i64 [B, WIDTH].
+    /// Returns the outputs for rows i64 [B, WIDTH].
     pub fn evaluate(
         &self,
         rows: &Tensor,
@@ -147,7 +147,7 @@ impl Teacher {
         Ok(TeacherOutputs {
             policy: policy.softmax(-1, Kind::Float),
             wdl: outputs[self.wdl].softmax(-1, Kind::Float),
-            // A copy, since tensors of inference mode cannot take part in autograd.
+            // A copy, since inference-mode tensors cannot take part in autograd.
             q: self
                 .q
                 .map(|q| outputs[q].to_kind(Kind::Float).clamp(-1.0, 1.0)),
@@ -156,7 +156,7 @@ impl Teacher {
 }
 
 impl TeacherOutputs {
-    /// The outputs for `count` positions from `start` on.
+    /// Returns the outputs for `count` positions from `start`.
     pub fn narrow(&self, start: i64, count: i64) -> TeacherOutputs {
         let part = |tensor: &Tensor| tensor.narrow(0, start, count);
         TeacherOutputs {

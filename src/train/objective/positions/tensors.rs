@@ -1,4 +1,4 @@
-//! Batches as tensors on the device that trains.
+//! Batches as tensors on the training device.
 
 use crate::data::examples::{Columns, PositionColumns};
 use crate::encode::{POLICY_SIZE, WIDTH};
@@ -10,15 +10,15 @@ use tch::{Device, Kind, Tensor};
 pub(in crate::train) struct Targets {
     /// Marks the legal moves, bool [B, 1858].
     pub legal: Tensor,
-    /// Probabilities of the policy, f32 [B, 1858]; a row of zeros is no target.
+    /// Policy probabilities, f32 [B, 1858]; a row of zeros means no target.
     pub policy: Tensor,
-    /// 0 win, 1 draw, 2 loss, −1 no target; i64 [B].
+    /// 0 win, 1 draw, 2 loss, −1 without a target; i64 [B].
     pub result: Tensor,
-    /// In −1…1, NaN is no target; f32 [B].
+    /// In −1…1, NaN without a target; f32 [B].
     pub q: Tensor,
-    /// In −1…1, NaN is no target; f32 [B].
+    /// In −1…1, NaN without a target; f32 [B].
     pub short_term: Tensor,
-    /// Plies, NaN is no target; f32 [B].
+    /// Plies, NaN without a target; f32 [B].
     pub moves_left: Tensor,
     /// Weight of each sample, f32 [B].
     pub weight: Tensor,
@@ -28,12 +28,12 @@ pub(in crate::train) struct Targets {
 const MASKED: f64 = -1e9;
 
 impl Targets {
-    /// The targets of `count` positions from `start` on.
+    /// Returns the targets of `count` positions from `start`.
     pub fn narrow(&self, start: i64, count: i64) -> Targets {
         self.map(|tensor| tensor.narrow(0, start, count))
     }
 
-    /// The same of everything, changed by `change`.
+    /// Applies `change` to every tensor.
     pub fn map(&self, change: impl Fn(&Tensor) -> Tensor) -> Targets {
         Targets {
             legal: change(&self.legal),
@@ -46,13 +46,13 @@ impl Targets {
         }
     }
 
-    /// Policy logits [B, 1858] without those of illegal moves.
+    /// Returns policy logits [B, 1858] with illegal moves masked.
     pub fn masked(&self, logits: &Tensor) -> Tensor {
         logits.masked_fill(&self.legal.logical_not(), MASKED)
     }
 }
 
-/// Rows i64 [B, WIDTH] and their targets.
+/// Uploads rows i64 [B, WIDTH] and their targets.
 pub(in crate::train::objective) fn upload(
     batch: &PositionColumns,
     device: Device,

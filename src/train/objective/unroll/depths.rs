@@ -1,8 +1,8 @@
-//! Metrics of a validation by depth: the accuracy of the imagined boards.
+//! Validation metrics by depth: the accuracy of the imagined boards.
 //!
-//! `depths` holds a row for each number of moves since the true position, from none on:
-//! shares of what there was to tell, `null` where there was nothing. `copy_squares` is what
-//! copying the first board would score.
+//! `depths` holds a row for each number of moves since the true position, from zero: shares of
+//! the available targets, `null` without any. `copy_squares` is the score of copying the first
+//! board.
 
 use super::{OWN, Unroll, UnrollOutputs, UnrollSamples, prior};
 use crate::network::Output;
@@ -12,7 +12,7 @@ use crate::train::objective::{Diagnostics, totals};
 use serde_json::{Map, Value, json};
 use tch::{Device, Kind, Tensor};
 
-/// Depths that are told apart.
+/// Number of distinct depths.
 const ROWS: i64 = UnrollConfig::MOST as i64 + 1;
 
 /// The metrics, each as a sum and its divisor.
@@ -36,8 +36,7 @@ const NAMES: [&str; 17] = [
     "constant_features",
 ];
 
-/// A feature whose standard deviation is below this share of the mean one is near
-/// constant.
+/// A feature is near constant if its standard deviation is below this share of the mean one.
 const NEAR_CONSTANT: f64 = 0.01;
 
 /// Sums by depth, on the device.
@@ -92,7 +91,7 @@ impl Diagnostics<Unroll> for Depths {
             (by_depth(&is_legal.logical_not()), playing.shallow_clone()),
         ];
         let targets = &samples.targets;
-        // Of legal moves, as players choose.
+        // Among legal moves, as players choose.
         let best = |logits: &Tensor| targets.masked(logits).argmax(-1, false);
         let chosen = best(policy);
         let is_target = chosen.eq_tensor(&targets.policy.argmax(-1, false));
@@ -134,7 +133,7 @@ impl Diagnostics<Unroll> for Depths {
             (over_found, &end_known * by_depth(&samples.ended)),
             (by_depth(&outputs.latent), foretold),
         ]);
-        // The divisor also marks where it counts.
+        // The divisor also masks the value.
         let columns = measured.iter().map(|(value, of)| {
             let counted = value * of.gt(0.0).to_kind(Kind::Float);
             let totals = [counted, of.shallow_clone()];
@@ -169,9 +168,9 @@ impl Diagnostics<Unroll> for Depths {
     }
 }
 
-/// Of each depth the mean over features of their standard deviation over squares and
-/// positions, and the share of features that are near constant; [D + 1, 2] each, with the
-/// number of positions to divide by.
+/// Returns, for each depth, the mean over features of their standard deviation over squares and
+/// positions, and the share of near-constant features; [D + 1, 2] each, with the number of
+/// positions as the divisor.
 fn spread(latents: &Tensor, depth: i64) -> [Tensor; 2] {
     let latents = latents.to_kind(Kind::Float);
     let [_, squares, width] = latents.size()[..] else {

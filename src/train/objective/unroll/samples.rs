@@ -13,33 +13,33 @@ use tch::{Device, Kind, Tensor};
 /// Planes of a position's pieces: ours from pawn to king, then theirs.
 const PIECES: i64 = 12;
 
-/// B examples of D moves, N = B · (D + 1) positions, an example's one after the other.
+/// B examples of D moves, N = B · (D + 1) positions, grouped by example.
 #[derive(Debug)]
 pub(in crate::train) struct UnrollSamples {
     /// i64 [N, words].
     pub rows: Tensor,
     /// The moves, i64 [B, D].
     pub moves: Tensor,
-    /// Of the encoder's heads, of N positions; and which moves are legal.
+    /// Targets of the encoder's heads for N positions, and their legal moves.
     pub targets: Targets,
     /// Whether the game has ended, bool `[N]`.
     pub ended: Tensor,
     /// The squares' classes, i64 [N, 64].
     pub board: Tensor,
-    /// Squares whose class is not that of the example's first board, bool [N, 64].
+    /// Squares whose class differs from the example's first board, bool [N, 64].
     pub changed: Tensor,
     /// The weight of each position in each term, f32 [L, B, D + 1].
     pub weights: Tensor,
 }
 
 impl UnrollSamples {
-    /// D.
+    /// Returns D.
     pub fn plies(&self) -> i64 {
         self.moves.size()[1]
     }
 
-    /// The first `plies` moves of each example with the weights of its positions; `heads`
-    /// are the outputs of the encoder's heads that are learned.
+    /// Uploads the first `plies` moves of each example with the weights of its positions; `heads`
+    /// are the trained outputs of the encoder's heads.
     pub(super) fn upload(
         columns: &UnrollColumns,
         plies: usize,
@@ -112,13 +112,13 @@ impl Narrow for UnrollSamples {
     }
 }
 
-/// The encoder of boards.
+/// Computes the squares' classes.
 #[derive(Debug)]
 pub(super) struct Boards {
     shifts: Tensor,
     /// f32 [12, 1]: the class of each plane.
     classes: Tensor,
-    /// i64 `[13]`: the class of the same piece as the other side sees it.
+    /// i64 `[13]`: the class of the same piece in the other side's view.
     turned: Tensor,
 }
 
@@ -139,8 +139,8 @@ impl Boards {
         }
     }
 
-    /// The squares' classes i64 [N, 64] of rows, as
-    /// [`SQUARE_CLASSES`](crate::encode::SQUARE_CLASSES) counts them.
+    /// Returns the squares' classes i64 [N, 64] of rows, see
+    /// [`SQUARE_CLASSES`](crate::encode::SQUARE_CLASSES).
     pub fn classes(&self, rows: &Tensor) -> Tensor {
         let pieces = bitboards::squares(&rows.narrow(1, 0, PIECES), &self.shifts, &self.classes);
         pieces
@@ -149,7 +149,7 @@ impl Boards {
             .to_kind(Kind::Int64)
     }
 
-    /// The first boards of examples [B, D + 1, 64], as each later side to move sees them.
+    /// Returns the first boards of examples [B, D + 1, 64], as each later side to move sees them.
     pub fn copied(&self, boards: &Tensor) -> Tensor {
         let first = boards.narrow(1, 0, 1);
         let turned = self
@@ -163,7 +163,7 @@ impl Boards {
         both.repeat([1, (later + 1) / 2, 1]).narrow(1, 0, later)
     }
 
-    /// Marks boards [B, D + 1, 64] other than the first.
+    /// Marks squares of boards [B, D + 1, 64] that differ from the first.
     fn changed(&self, boards: &Tensor) -> Tensor {
         self.copied(boards).ne_tensor(boards)
     }

@@ -36,14 +36,14 @@ fn config() -> TrainConfig {
     toml::from_str(CONFIG).unwrap()
 }
 
-/// The same of a network with this state.
+/// Returns the configuration of a network with this state.
 fn config_with(state: &str) -> TrainConfig {
     let own = "[network.model]\nstate = \"STATE\"\n[network.model.encoder]";
     let own = own.replace("STATE", state);
     toml::from_str(&CONFIG.replace("[network.model.encoder]", &own)).unwrap()
 }
 
-/// An objective that has begun, and its weights.
+/// Returns an objective after [`Objective::begin`], and its weights.
 fn begun(config: &TrainConfig, compares: bool) -> (Unroll, Weights) {
     let objective = match compares {
         true => Unroll::for_validation(config, Device::Cpu),
@@ -103,7 +103,7 @@ fn ends_are_absorbing_and_what_is_unknown_has_no_weight() {
         let rows = of_term.unbind(0).into_iter();
         rows.map(|row| Vec::try_from(row).unwrap()).collect()
     };
-    // The fourth example begins one move before the mate.
+    // The fourth example starts one move before the mate.
     let gone = vec![1.0, 1.0, 0.0, 0.0];
     assert_eq!(weights("policy")[3], [1.0, 0.0, 0.0, 0.0]);
     assert_eq!(weights("legality")[3], [1.0, 0.0, 0.0, 0.0]);
@@ -118,7 +118,7 @@ fn ends_are_absorbing_and_what_is_unknown_has_no_weight() {
         [false, true, true, true]
     );
     assert_eq!(by_sample.size(), [terms.len() as i64, 4]);
-    // Of a game that breaks off nothing is known behind its last position.
+    // An aborted game has no targets after its last position.
     let (samples, by_sample) = objective.prepare(batch(&objective, "1. e4 e5 *")).unwrap();
     let last = samples.weights.select(1, 1).select(1, 2);
     assert_eq!(last.sum(Kind::Float).double_value(&[]), 0.0);
@@ -133,7 +133,7 @@ fn boards_are_seen_by_the_side_to_move() {
     let (samples, _) = objective.prepare(batch(&objective, MATE)).unwrap();
     assert_eq!(samples.rows.size(), [16, WIDTH as i64]);
     let at = |row: i64, square: i64| samples.board.int64_value(&[row, square]);
-    // Our king stands on e1, theirs on e8, whoever is to move.
+    // Our king stands on e1, theirs on e8, regardless of the side to move.
     for row in 0..4 {
         assert_eq!((at(row, 4), at(row, 60)), (6, 12));
     }
@@ -145,7 +145,7 @@ fn boards_are_seen_by_the_side_to_move() {
     };
     assert_eq!(changed(0), Vec::<i64>::new());
     assert_eq!(changed(1), [45, 53]);
-    // After 1... e5 as White sees it: f2, f3, e5, e7.
+    // After 1... e5 in White's view: f2, f3, e5, e7.
     assert_eq!(changed(2), [13, 21, 36, 52]);
 }
 
@@ -190,7 +190,7 @@ fn a_curriculum_begins_with_the_same_first_move() {
         let terms = Unroll::terms(&config);
         let end = by_sample.get(place(&terms, "end") as i64);
         assert_eq!(Vec::<f32>::try_from(end).unwrap(), [2.0; 4]);
-        // A validation always looks as far as it can.
+        // A validation always unrolls to the maximum depth.
         let (validation, _) = begun(&config, true);
         let (samples, _) = validation.prepare(batch()).unwrap();
         assert_eq!(samples.plies(), 3);
@@ -205,7 +205,7 @@ fn latents_are_to_be_those_of_the_averaged_weights() {
         let (samples, _) = objective.prepare(batch(&objective, MATE)).unwrap();
         let before = objective.forward(&weights, &samples);
         let truth = before.truth.as_ref().unwrap().policy().view([4, 4, -1]);
-        // The next example begins where this one is after a move.
+        // The next example starts at the position after this one's first move.
         close(&truth.get(0).get(1), &truth.get(1).get(0));
         let other = objective.model.initial_weights();
         objective.begin(0, &other);
@@ -215,8 +215,8 @@ fn latents_are_to_be_those_of_the_averaged_weights() {
     }
 }
 
-/// The loss of later boards reaches the encoder by way of the latents, and that of the first
-/// one directly.
+/// The loss of later boards reaches the encoder through the latents, and that of the first one
+/// directly.
 #[test]
 fn every_parameter_learns_from_what_is_foretold() {
     for state in STATES {
@@ -272,7 +272,7 @@ fn validations_tell_depths_apart() {
     let (objective, weights) = begun(&config, true);
     let (samples, _) = objective.prepare(batch(&objective, MATE)).unwrap();
     let mut outputs = tch::no_grad(|| objective.forward(&weights, &samples));
-    // A perfect board but for the last depth, where the first one is copied.
+    // A perfect board except at the last depth, where the first one is copied.
     let copied = objective.boards.copied(&samples.board.view([4, 4, 64]));
     let told = samples.board.view([4, 4, 64]).narrow(1, 0, 3);
     let told = Tensor::cat(&[told, copied.narrow(1, 3, 1)], 1).flatten(0, 1);
@@ -297,7 +297,7 @@ fn validations_tell_depths_apart() {
     assert_eq!(number(0, "changed_squares"), None);
     assert_eq!(number(3, "changed_squares"), Some(0.0));
     assert_eq!(number(3, "squares"), number(3, "copy_squares"));
-    // Nothing has ended at first; one of four has after a move.
+    // At first no game has ended; after a move one of four has.
     assert_eq!(number(0, "end_recall"), None);
     assert_eq!(number(1, "end_recall"), Some(1.0));
     assert_eq!(number(0, "same_choice"), Some(1.0));

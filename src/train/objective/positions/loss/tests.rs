@@ -1,4 +1,4 @@
-//! Losses against what they should be by hand, on a batch of three samples.
+//! Losses compared with hand-computed values on a batch of three samples.
 
 use super::*;
 use crate::encode::POLICY_SIZE;
@@ -8,7 +8,7 @@ use crate::train::prepared_batch::PreparedBatch;
 use tch::Device;
 
 const OPTIONS: (Kind, Device) = (Kind::Float, Device::Cpu);
-/// Rows of a policy: the first few entries, the rest as said.
+/// Returns policy rows with these first entries and `rest` elsewhere.
 fn policy(rows: &[&[f32]], rest: f32) -> Tensor {
     let mut numbers = Vec::new();
     for row in rows {
@@ -18,8 +18,8 @@ fn policy(rows: &[&[f32]], rest: f32) -> Tensor {
     Tensor::from_slice(&numbers).view([rows.len() as i64, -1])
 }
 
-/// The first sample knows everything, the second one move and the result, the
-/// third, of weight 2, nothing but q.
+/// Returns targets: the first sample has all, the second one move and the result, the third, with
+/// weight 2, only q.
 fn targets() -> Targets {
     Targets {
         legal: policy(&[&[1.0, 1.0, 1.0], &[1.0, 1.0], &[1.0]], 0.0).gt(0.5),
@@ -36,7 +36,7 @@ fn outputs() -> Outputs {
     let scalar = || Tensor::from_slice(&[0.25f32, 0.0, 0.0]);
     let categorical = || Tensor::zeros([3, 32], OPTIONS);
     let error = || Tensor::from_slice(&[0.0625f32, 0.5, 0.5]);
-    // Of the legal moves all are alike, the illegal ones are far likelier.
+    // Legal moves have equal logits, and the illegal ones are far likelier.
     let policy = || policy(&[&[0.0; 3], &[0.0; 2], &[0.0]], 9.0);
     [
         (Output::Policy, policy()),
@@ -88,7 +88,7 @@ fn measure(batch: &PreparedBatch<PositionSamples>, weights: &LossWeights) -> (Lo
     (losses, averages)
 }
 
-/// A term's place among all.
+/// Returns a term's index.
 fn place(name: &str) -> usize {
     ROWS.iter().position(|row| row.name == name).unwrap()
 }
@@ -134,9 +134,9 @@ fn averages_are_over_the_samples_that_carry_the_target() {
     near("q_error", (0.0 + 2.0 * 0.25) / 3.0);
     near("short_term", 0.0625);
     near("short_term_error", 0.0);
-    // 20 plies off: in the straight part of Huber's loss.
+    // 20 plies off: in the linear part of the Huber loss.
     near("moves_left", 0.5 * (1.0 - 0.5 * 0.5));
-    // Of equals the first counts: a wrong one for the policies, a win.
+    // For ties the first class counts: wrong for the policies, a win for the result.
     near("policy_accuracy", 0.0);
     near("result_accuracy", 0.5);
     let expected = at(&averages, "policy")

@@ -31,7 +31,7 @@ impl DiffusionAgent {
     }
 
     /// Chooses moves after this many steps.
-    fn foresee(&self, questions: &[Question<'_>], steps: usize) -> Result<Vec<Choice>, AgentError> {
+    fn choose_by_futures(&self, questions: &[Question<'_>], steps: usize) -> Result<Vec<Choice>, AgentError> {
         choose_by(&self.options, questions, |open| self.answer(open, steps))
     }
 
@@ -63,7 +63,7 @@ impl DiffusionAgent {
 }
 
 /// Appends the imagined moves to the likeliest one.
-fn go_on(choice: &mut Choice, game: &Game, future: &Foreseen, steps: usize) {
+fn go_on(choice: &mut Choice, game: &Game, future: &PredictedFuture, steps: usize) {
     let report = &mut choice.report;
     let horizon = future.boards.len();
     report.depth = horizon.max(1) as u32;
@@ -81,7 +81,7 @@ fn go_on(choice: &mut Choice, game: &Game, future: &Foreseen, steps: usize) {
 }
 
 /// Returns the imagined line from a move on, up to its first illegal move.
-fn foreseen_line(game: &Game, first: Move, future: &Foreseen) -> Vec<Move> {
+fn predicted_line(game: &Game, first: Move, future: &PredictedFuture) -> Vec<Move> {
     let mut position = game.position().clone();
     let mut line = vec![first];
     position.play_unchecked(first);

@@ -3,8 +3,9 @@
 //! It samples its move from a network's policy: a network trained on human games
 //! (ours with ratings, Maia-3, a Maia network) predicts the probability with which
 //! people play each move. The players' ratings are those of the game
-//! ([`crate::chess::Game::ratings`]). Above the reach of a policy, a short search
-//! adds strength: see [`effort`].
+//! ([`crate::chess::Game::ratings`]). Below 1200, where the network hardly distinguishes players,
+//! moves are sampled at a higher temperature: see [`beginners`]. Above the reach of a policy, a
+//! short search adds strength: see [`effort`].
 
 mod beginners;
 mod effort;
@@ -29,9 +30,6 @@ use std::time::{Duration, Instant};
 pub const LOWEST_RATING: u16 = 600;
 /// The highest: the last to win its match against the level 200 below (`bench/people.md`).
 pub const HIGHEST_RATING: u16 = 2400;
-/// The temperature if [`Parameters::temperature`](crate::search::Parameters::temperature) is 0: the
-/// policy's own.
-const TEMPERATURE: f32 = 1.0;
 
 /// The agent.
 pub(super) struct HumanAgent {

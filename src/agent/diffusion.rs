@@ -31,7 +31,11 @@ impl DiffusionAgent {
     }
 
     /// Chooses moves after this many steps.
-    fn choose_by_futures(&self, questions: &[Question<'_>], steps: usize) -> Result<Vec<Choice>, AgentError> {
+    fn choose_by_futures(
+        &self,
+        questions: &[Question<'_>],
+        steps: usize,
+    ) -> Result<Vec<Choice>, AgentError> {
         choose_by(&self.options, questions, |open| self.answer(open, steps))
     }
 

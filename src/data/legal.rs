@@ -4,7 +4,7 @@ use shakmaty::{Color, Move};
 
 use crate::encode::{POLICY_SIZE, policy_index};
 
-/// 64-bit words of a [`Legal`].
+/// Number of 64-bit words in a [`Legal`].
 pub const LEGAL_WORDS: usize = POLICY_SIZE.div_ceil(64);
 
 /// A set of policy indices, one bit each: index `i` is bit `i % 64` of word
@@ -28,7 +28,7 @@ impl Legal {
         Legal(words)
     }
 
-    /// The lowest index that is in one of two sets alone.
+    /// Returns the lowest index that is in exactly one of two sets.
     pub(crate) fn difference(&self, other: &Legal) -> Option<u16> {
         let words = self
             .0
@@ -96,7 +96,7 @@ impl Legal {
 }
 
 impl FromIterator<u16> for Legal {
-    /// Indices past the end of the policy are left out.
+    /// Ignores indices past the end of the policy.
     fn from_iter<I: IntoIterator<Item = u16>>(indices: I) -> Legal {
         let mut set = Legal::default();
         for index in indices {

@@ -247,7 +247,7 @@ pub(crate) fn short_term(q: f32, following: Option<f32>) -> f32 {
     }
 }
 
-/// The side to move after `ply` plies.
+/// Returns the side to move after `ply` plies.
 fn mover(first: Color, ply: usize) -> Color {
     if ply.is_multiple_of(2) { first } else { !first }
 }

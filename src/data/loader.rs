@@ -81,7 +81,7 @@ impl RankShard {
         world_size: 1,
     };
 
-    /// This rank's part of a range of samples.
+    /// Returns this rank's part of a range of samples.
     fn part(self, samples: Range<usize>) -> Range<usize> {
         let bound = |rank: usize| samples.start + samples.len() * rank / self.world_size;
         bound(self.rank)..bound(self.rank + 1)

@@ -211,7 +211,7 @@ impl<'a> Packer<'a> {
         Ok((self.counts, bytes))
     }
 
-    /// Number of games still to be read.
+    /// Returns the number of games still to be read.
     fn left(&self) -> usize {
         let limit = self.options.limit;
         limit.map_or(usize::MAX, |limit| limit.saturating_sub(self.counts.read))

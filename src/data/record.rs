@@ -18,7 +18,7 @@ pub enum Eval {
 }
 
 impl Eval {
-    /// The same score from the other side's view.
+    /// Returns the same score from the other side's view.
     #[must_use]
     pub fn reversed(self) -> Eval {
         match self {
@@ -92,19 +92,19 @@ impl SearchResult {
         self.root_q != i16::MIN
     }
 
-    /// The root's value in −1…1.
+    /// Returns the root's value in −1…1.
     #[must_use]
     pub fn root_q(&self) -> f32 {
         (f32::from(self.root_q) / SearchResult::Q_UNIT).max(-1.0)
     }
 
-    /// The best move's value in −1…1.
+    /// Returns the best move's value in −1…1.
     #[must_use]
     pub fn best_q(&self) -> f32 {
         (f32::from(self.best_q) / SearchResult::Q_UNIT).max(-1.0)
     }
 
-    /// The policy by policy indices, if all its moves are among `legal`.
+    /// Returns the policy by policy indices, if all its moves are among `legal`.
     pub(crate) fn distribution(&self, legal: &Legal) -> Option<Policy> {
         let total: u32 = self.policy.iter().map(|&(_, share)| u32::from(share)).sum();
         let entries = self.policy.iter().map(|&(place, share)| {
@@ -173,7 +173,7 @@ impl Record {
         u64::from_le_bytes(std::array::from_fn(|byte| digest[byte]))
     }
 
-    /// The moves of the main line.
+    /// Returns the moves of the main line.
     pub fn main_line(&self) -> impl Iterator<Item = &Node> {
         self.nodes.iter().filter(|node| node.depth == 0)
     }
@@ -185,7 +185,7 @@ impl Record {
         search.filter(|search| search.is_searched())
     }
 
-    /// The side that makes the first move.
+    /// Returns the side that makes the first move.
     #[must_use]
     pub fn first_mover(&self) -> Color {
         let turn = self
@@ -195,7 +195,7 @@ impl Record {
         Color::from_white(turn != Some("b"))
     }
 
-    /// The place of each node.
+    /// Returns the place of each node.
     ///
     /// # Errors
     /// [`StrayNode`] if the depths do not describe a tree.

@@ -293,7 +293,7 @@ fn begin(record: &Record) -> Result<Game, FenError> {
     Ok(game)
 }
 
-/// The move of a node and its policy index.
+/// Returns the move of a node and its policy index.
 fn find(
     moves: &[Move],
     legal: &Legal,
@@ -324,7 +324,7 @@ fn target_of(record: &Record, step: &Step<'_>, place: &Labelled) -> Result<Polic
     }
 }
 
-/// The policy target of a labelled node.
+/// Returns the policy target of a labelled node.
 fn policy(step: &Step<'_>, place: &Labelled) -> Result<Policy, ReplayError> {
     if !place.label.is_some_and(|label| label.is_target) {
         return Ok(Policy::Unknown);
@@ -440,7 +440,7 @@ mod tests {
         Ok(samples)
     }
 
-    /// The game after `moves` in UCI notation.
+    /// Returns the game after `moves` in UCI notation.
     fn after(moves: &str) -> Game {
         let mut game = Game::default();
         for mv in moves.split_whitespace() {

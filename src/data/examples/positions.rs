@@ -37,8 +37,8 @@ impl Examples for Positions {
         replay(self.format, record, rules, self.variations, keep, emit)
     }
 
-    /// Records of chunks are in the classical format: networks with this format read them
-    /// directly, others after their games have been played through.
+    /// Decodes records directly in the classical format, and plays their games through for
+    /// networks with other formats.
     fn of_chunk<X>(
         &self,
         chunk: &Chunk,

@@ -17,7 +17,7 @@ pub struct Batch<C = PositionColumns> {
 }
 
 impl<C: Columns> Batch<C> {
-    /// Number of samples in the batch.
+    /// Returns the number of samples in the batch.
     #[must_use]
     pub fn len(&self) -> usize {
         self.columns.len()

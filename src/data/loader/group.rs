@@ -61,7 +61,7 @@ impl<S: Send> Group<S> {
         self.order.len()
     }
 
-    /// The number of samples from each block, in order.
+    /// Returns the number of samples from each block, in order.
     pub(super) fn found(&self) -> impl Iterator<Item = usize> {
         self.blocks.iter().map(Vec::len)
     }
@@ -79,7 +79,7 @@ impl<S: Send> Group<S> {
             .map(|&(block, at)| &self.blocks[block as usize][at as usize])
     }
 
-    /// The cursor after the group's first `offset` samples.
+    /// Returns the cursor after the group's first `offset` samples.
     pub(super) fn cursor(&self, offset: usize) -> Cursor {
         Cursor {
             epoch: self.epoch,
@@ -88,7 +88,7 @@ impl<S: Send> Group<S> {
         }
     }
 
-    /// The cursor after the group.
+    /// Returns the cursor after the group.
     pub(super) fn end(&self) -> Cursor {
         match self.is_last {
             true => Cursor {

@@ -137,7 +137,7 @@ impl<E: Examples> Plan<E> {
         (self.rate(self.source(id)) - f64::from(id.pass)).min(1.0)
     }
 
-    /// Number of slices of each block's samples.
+    /// Returns the number of slices of each block's samples.
     pub(super) fn slices(&self) -> u32 {
         match self.split {
             Split::Train => self.sampling.spread,

@@ -97,7 +97,7 @@ impl Sampling {
         plain(self) == plain(other)
     }
 
-    /// The weight of positions in variations.
+    /// Returns the weight of positions in variations.
     #[must_use]
     pub fn variations(&self) -> VariationWeight {
         VariationWeight {

@@ -48,7 +48,7 @@ impl OpenSource {
         self.rate
     }
 
-    /// The data's path.
+    /// Returns the data's path.
     pub(super) fn path(&self) -> &Path {
         match &self.data {
             Data::Shard(shard) => shard.path(),

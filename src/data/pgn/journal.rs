@@ -176,7 +176,7 @@ impl Journal {
         self.games.contains_key(&number)
     }
 
-    /// Number of finished games.
+    /// Returns the number of finished games.
     #[must_use]
     pub fn len(&self) -> usize {
         self.games.len()
@@ -287,7 +287,7 @@ impl Journal {
         Ok(())
     }
 
-    /// The file of finished games, locked for this process.
+    /// Returns the file of finished games, locked for this process.
     fn open_part(&self) -> Result<File, JournalError> {
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true);
@@ -349,7 +349,7 @@ impl Journal {
     }
 }
 
-/// The file of the finished games.
+/// Returns the file of the finished games.
 fn part_path(output: &Path) -> PathBuf {
     let mut part = output.as_os_str().to_owned();
     part.push(".part");

@@ -88,19 +88,19 @@ impl Shard {
         })
     }
 
-    /// The shard's location.
+    /// Returns the shard's location.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The shard's header.
+    /// Returns the shard's header.
     #[must_use]
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// The blocks.
+    /// Returns the blocks.
     #[must_use]
     pub fn blocks(&self) -> &[BlockEntry] {
         &self.index

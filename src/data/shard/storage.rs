@@ -32,7 +32,7 @@ impl Storage {
         })
     }
 
-    /// The number of bytes.
+    /// Returns the number of bytes.
     pub fn size(&self) -> u64 {
         match self {
             Storage::File { size, .. } => *size,

@@ -45,7 +45,7 @@ impl Chunk {
         }
     }
 
-    /// The chunk's path.
+    /// Returns the chunk's path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -74,7 +74,7 @@ pub struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    /// The offset of the next record in the unpacked bytes.
+    /// Returns the offset of the next record in the unpacked bytes.
     pub(super) fn offset(&self) -> u64 {
         self.offset
     }

@@ -115,13 +115,13 @@ impl Chunks {
         }
     }
 
-    /// The opened source: a folder, an archive or a file.
+    /// Returns the opened source: a folder, an archive or a file.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Number of chunks.
+    /// Returns the number of chunks.
     #[must_use]
     pub fn len(&self) -> usize {
         self.places.len()
@@ -147,7 +147,7 @@ impl Chunks {
         }
     }
 
-    /// A hash of the chunk's file name without its folder.
+    /// Returns a hash of the chunk's file name without its folder.
     #[must_use]
     pub fn hash(&self, chunk: usize) -> u64 {
         self.hashes[chunk]

@@ -132,8 +132,8 @@ fn record(searched: &Searched, ending: &Ending, plies_left: f32) -> V6Record {
     record
 }
 
-/// Kullback–Leibler divergence of a policy from another: the sum of
-/// p · ln(p / prior) over pairs (p, prior) of the legal moves.
+/// Returns the Kullback–Leibler divergence of a policy from another: the sum of p · ln(p / prior)
+/// over pairs (p, prior) of the legal moves.
 #[must_use]
 pub fn divergence(policy: impl IntoIterator<Item = (f32, f32)>) -> f32 {
     let terms = policy.into_iter().map(|(p, prior)| match p > 0.0 {

@@ -116,7 +116,7 @@ pub struct V6Record {
 }
 
 impl V6Record {
-    /// The record's bytes.
+    /// Returns the record's bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8; RECORD_SIZE] {
         bytemuck::cast_ref(self)
@@ -178,7 +178,7 @@ impl V6Record {
         self.rule50 = u8::try_from(input.rule50()).unwrap_or(u8::MAX);
     }
 
-    /// The legal moves: those with a probability.
+    /// Returns the legal moves: those with a probability.
     #[must_use]
     pub fn legal(&self) -> Legal {
         let mut words = [0; LEGAL_WORDS];

@@ -91,7 +91,7 @@ fn a_damaged_checkpoint_is_passed_over() {
     for told in [
         "step-000000020",
         "checksum",
-        "the checkpoint before, of step 15",
+        "the previous checkpoint, of step 15",
     ] {
         assert!(errors.contains(told), "{told}: {errors}");
     }

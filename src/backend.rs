@@ -148,14 +148,13 @@ impl Batch {
         &self.keys
     }
 
-    /// The rows of [`Encoder::Rows`]; empty with other encoders.
+    /// Returns the rows of [`Encoder::Rows`]; empty with other encoders.
     #[must_use]
     pub fn inputs(&self) -> &[Input] {
         &self.inputs
     }
 
-    /// The tokens of position `index` and the players' ratings, with
-    /// [`Encoder::Moves`].
+    /// Returns the tokens of position `index` and the players' ratings, with [`Encoder::Moves`].
     #[must_use]
     pub fn sequence(&self, index: usize) -> Option<(&[u16], Ratings)> {
         let Sequences {
@@ -215,7 +214,7 @@ impl Value {
         })
     }
 
-    /// Probabilities of win, draw and loss; they sum to 1.
+    /// Returns the probabilities of win, draw and loss; they sum to 1.
     #[must_use]
     pub fn wdl(&self) -> [f32; 3] {
         let decided = 1.0 - self.d;
@@ -258,13 +257,13 @@ impl Evaluations {
         self.values.is_empty()
     }
 
-    /// The value of position `index`.
+    /// Returns the value of position `index`.
     #[must_use]
     pub fn value(&self, index: usize) -> Value {
         self.values[index]
     }
 
-    /// The logits of position `index`, one for each of its moves.
+    /// Returns the logits of position `index`, one for each of its moves.
     #[must_use]
     pub fn logits(&self, index: usize) -> &[f32] {
         &self.logits[span(&self.ends, index)]
@@ -392,7 +391,7 @@ pub trait Backend: Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Its imagination, if it has any.
+    /// Returns its imagination, if it has any.
     fn imagination(&self) -> Option<Arc<dyn Imagination>> {
         None
     }
@@ -473,12 +472,12 @@ pub(crate) mod tests {
             }
         }
 
-        /// Positions evaluated.
+        /// Returns the number of positions evaluated.
         pub(crate) fn positions(&self) -> usize {
             self.positions.load(Ordering::Relaxed)
         }
 
-        /// Positions in the largest batch.
+        /// Returns the number of positions in the largest batch.
         pub(crate) fn largest(&self) -> usize {
             self.largest.load(Ordering::Relaxed)
         }

@@ -1,5 +1,5 @@
-//! Chunks as a source of training samples: in files, tars and folders, sound
-//! and damaged. They are made of real games here, so that nothing is skipped.
+//! Chunks as a source of training samples: in files, tars and folders, valid and damaged. They
+//! are made from real games here, so that nothing is skipped.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use tessera::data::v6::{
 use tessera::data::{Curve, Legal, Policy, Sample, Wdl};
 use tessera::encode::{Input, InputFormat, policy_index, policy_move};
 
-/// The games of a test file with values that a search might have had.
+/// Returns the games of a test file with plausible search values.
 fn games(name: &str) -> Vec<Vec<V6Record>> {
     let path = crate::support::games(name);
     let games = open(&path, |file| file).unwrap();
@@ -67,7 +67,7 @@ fn games(name: &str) -> Vec<Vec<V6Record>> {
         .collect()
 }
 
-/// A folder of chunks, named as Lc0 names them, in two folders below.
+/// Creates a folder of chunks, named as in Lc0, in two subfolders.
 fn folder_of_chunks(root: &Path) -> PathBuf {
     let folder = root.join("chunks");
     for (number, game) in games("master-games.pgn").iter().enumerate() {
@@ -79,7 +79,7 @@ fn folder_of_chunks(root: &Path) -> PathBuf {
     folder
 }
 
-/// The same chunks as members of one tar.
+/// Packs the same chunks as members of one tar.
 fn tar_of(folder: &Path) -> PathBuf {
     let path = folder.with_extension("tar");
     let mut archive = tar::Builder::new(std::fs::File::create(&path).unwrap());
@@ -105,7 +105,7 @@ fn load(sampling: &Sampling, split: Split, batch: usize, position: Cursor) -> Lo
     Loader::new(sampling, split, batch, position, 2).unwrap()
 }
 
-/// Everything of an epoch that tells its samples apart, in their order.
+/// Returns everything that distinguishes the samples of an epoch, in order.
 fn epoch(sampling: &Sampling, split: Split, epoch: u64) -> Vec<(Input, u32)> {
     let start = Cursor {
         epoch,
@@ -200,7 +200,7 @@ fn a_rate_above_one_repeats_samples() {
     assert!(validation == epoch(&sampling, Split::Validation, 0));
 }
 
-/// A chunk's samples and faults.
+/// Returns a chunk's samples and faults.
 fn read(path: PathBuf, packed: &[u8]) -> (Vec<Sample>, Vec<V6Error>) {
     let (mut samples, mut faults) = (Vec::new(), Vec::new());
     let chunk = Chunk::new(path, packed);
@@ -226,18 +226,18 @@ fn short_term_values_follow_the_game_and_end_in_its_result() {
         following = record.root_q / 6.0 - 5.0 / 6.0 * following;
         assert!((sample.short_term.unwrap() - following).abs() < 1e-6);
     }
-    // Two games in one chunk do not run into each other.
+    // Two games in one chunk stay separate.
     let (twice, _) = read("games".into(), &[bytes, bytes].concat());
     for (sample, again) in samples.iter().chain(&samples).zip(&twice) {
         assert_eq!(sample.short_term, again.short_term);
     }
-    // What a rescorer has filled in stands.
+    // Values filled in by a rescorer are kept.
     let mut rescored = game.clone();
     rescored[3].q_st = 0.25;
     let (samples, _) = read("game".into(), bytemuck::cast_slice(&rescored));
     assert_eq!(samples[3].short_term, Some(0.25));
     assert_eq!(samples[4].short_term, None);
-    // Neither a result that was blended nor a damaged value passes for sound.
+    // Neither a blended result nor a damaged value is accepted.
     let mut odd = game.clone();
     odd[2].result_q = 0.04;
     odd[2].result_d = 0.45;
@@ -264,7 +264,7 @@ fn version_seven_is_version_six_with_a_tail() {
     assert_eq!(samples, read("six".into(), bytemuck::cast_slice(&game)).0);
 }
 
-/// A way to spoil a record, with what is said of it.
+/// A way to corrupt a record, with the expected message.
 type Spoiler = (fn(&mut V6Record), &'static str);
 
 const SPOILERS: [Spoiler; 10] = [
@@ -330,7 +330,7 @@ fn bad_records_are_counted_named_and_skipped() {
         let offset = format!("game_{number}.gz, byte {} unpacked", 5 * RECORD_SIZE);
         assert!(said.contains(&offset) && said.contains(message), "{said}");
     }
-    // Half of a gzip file, and something else under the name of one.
+    // Half of a gzip file, and something else with a gzip name.
     let cut = folder.join("game_cut.gz");
     let whole = std::fs::read(folder.join("game_0.gz")).unwrap();
     std::fs::write(&cut, &whole[..whole.len() / 2]).unwrap();
@@ -444,7 +444,7 @@ fn packed_chunks_give_the_chunks_samples() {
         let (Policy::Distribution(ours), Policy::Distribution(theirs)) =
             (&packed.policy, &expected.policy)
         else {
-            panic!("a policy is no distribution");
+            panic!("a policy is not a distribution");
         };
         for (ours, theirs) in ours.iter().zip(theirs) {
             assert_eq!(ours.0, theirs.0);

@@ -1,4 +1,4 @@
-//! The loader over shards made of real games.
+//! Tests of the loader over shards made from real games.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -12,8 +12,8 @@ use tessera::data::pgn::{open, parse_game};
 use tessera::data::record::Record;
 use tessera::data::shard::{Block, Header, ShardWriter};
 
-/// A shard of `games`, each changed by `edit` (given its number), with a block for
-/// every two of them.
+/// Creates a shard of `games`, each changed by `edit` (given its number), with a block for every
+/// two of them.
 fn shard(folder: &Path, games: &str, noise: bool, edit: impl Fn(usize, &mut Record)) -> PathBuf {
     let rules = TargetRules {
         evals: Some(EvalRefersTo::MovePlayed),
@@ -65,7 +65,7 @@ fn sampling(folder: &Path) -> Sampling {
     }
 }
 
-/// Everything in a batch, comparable although it may hold NaN.
+/// Returns everything in a batch, comparable although it may contain NaN.
 fn contents(batch: &Batch) -> (Vec<i64>, Vec<i64>, Vec<u32>) {
     let mut floats = Vec::new();
     for column in [
@@ -158,7 +158,7 @@ fn an_epoch_holds_every_training_sample_once_and_another_order_next_time() {
     let (validation, _) = count(single(Split::Validation, 0), u64::MAX);
     assert!(!validation.is_empty() && train.len() > validation.len());
     assert_ne!(first, other);
-    // The epoch's last batch is the one that ends it, so all but it were counted.
+    // The epoch's last batch ends it, so all others were counted.
     let (total, total_again): (i32, i32) = (train.values().sum(), again.values().sum());
     assert_eq!(total, total_again);
     let missing = train
@@ -166,7 +166,7 @@ fn an_epoch_holds_every_training_sample_once_and_another_order_next_time() {
         .filter(|(key, count)| again.get(key) != Some(count))
         .count();
     assert!(missing <= 2, "{missing} samples differ between epochs");
-    // Games are apart, though book positions and repetitions may be shared.
+    // Games are in separate splits, though book positions and repetitions may be shared.
     let shared = validation
         .keys()
         .filter(|&key| train.contains_key(key))
@@ -182,15 +182,15 @@ fn an_epoch_holds_every_training_sample_once_and_another_order_next_time() {
 fn samples_of_a_game_are_spread_over_the_epoch() {
     let folder = tempfile::tempdir().unwrap();
     let path = shard(folder.path(), "tcec-standard.pgn", false, |game, record| {
-        // The ratings name the game: every sample of its main line carries them.
+        // The ratings identify the game: every sample of its main line has them.
         let rating = Some(game as u16 + 1);
         record.ratings = Ratings {
             white: rating,
             black: rating,
         };
     });
-    // The largest share of a game's samples that lie in one group, and how many
-    // samples the epoch has.
+    // Returns the largest share of a game's samples that lie in one group, and the number of
+    // samples in the epoch.
     let measure = |spread| {
         let sampling = Sampling {
             shards: vec![SourceConfig {
@@ -225,7 +225,7 @@ fn samples_of_a_game_are_spread_over_the_epoch() {
     };
     let (whole, samples) = measure(1);
     let (spread, spread_samples) = measure(32);
-    assert!(samples > 2000, "{samples} samples are no test");
+    assert!(samples > 2000, "{samples} samples are too few");
     assert_eq!(samples, spread_samples);
     assert!(whole > 0.95 && spread < 0.6, "{whole}, {spread}");
 }
@@ -255,7 +255,7 @@ fn rates_thin_a_source_and_are_drawn_anew() {
     assert_ne!(first, second);
 }
 
-/// A validation of a few thousand samples looks at the first of them only.
+/// A validation of a few thousand samples reads only the first of them.
 #[test]
 fn validation_begins_with_samples_of_every_source() {
     let folder = tempfile::tempdir().unwrap();
@@ -362,7 +362,7 @@ fn settings_that_make_no_sense_are_named() {
     assert!(lost.to_string().contains("lost"));
 }
 
-/// A shard of these games, in which each scored move makes a sample.
+/// Creates a shard of these games, in which each scored move makes a sample.
 fn scored(path: &Path, games: &[&str]) -> Sampling {
     let rules = TargetRules {
         evals: Some(EvalRefersTo::MovePlayed),
@@ -424,8 +424,8 @@ fn the_least_data_trains_and_none_is_said_to_be_none() {
     }
 }
 
-/// Samples a second from shards of one's own: `TESSERA_SHARDS="a.shard b.shard"
-/// cargo test --release data_loader:: -- --ignored --nocapture`.
+/// Measures samples per second from your own shards: `TESSERA_SHARDS="a.shard b.shard" cargo test
+/// --release data_loader:: -- --ignored --nocapture`.
 #[test]
 #[ignore = "a measurement"]
 fn throughput() {

@@ -1,4 +1,4 @@
-//! `train pack` and `train stats` over real games, and the shards they leave.
+//! `train pack` and `train stats` over real games, and the resulting shards.
 
 use crate::support::games;
 use std::io::Write;
@@ -31,7 +31,7 @@ fn train() -> Command {
     Command::new(crate::support::TRAIN)
 }
 
-/// Packs a file; returns the shard and what was said on standard error.
+/// Packs a file; returns the shard and the output on standard error.
 fn pack(input: &Path, output: &Path, options: &[&str]) -> (Shard, String) {
     let mut command = train();
     command
@@ -67,7 +67,7 @@ fn shards_hold_the_games_and_every_sample_is_a_legal_move_of_its_position() {
         decay: 0.95,
     };
     for (name, options) in GAMES {
-        // In a folder that packing makes.
+        // In a folder that packing creates.
         let output = folder.path().join("shards/games.shard");
         let (shard, _) = pack(&games(name), &output, options);
         let records = records(&shard);
@@ -107,13 +107,13 @@ fn shards_hold_the_games_and_every_sample_is_a_legal_move_of_its_position() {
         }
         let promised: u64 = shard.blocks().iter().map(|block| block.samples).sum();
         assert_eq!(samples, promised, "{name}");
-        // Whoever stands better by the engines' scores tends to win.
+        // The side that stands better by the engines' scores tends to win.
         assert_eq!(
             agreement > 10.0,
             name.starts_with("tcec"),
             "{name}: {agreement}"
         );
-        // The target is the whole of our data in a fifth of what PGN takes.
+        // The goal is to store our data in a fifth of its PGN size.
         let size = std::fs::metadata(shard.path()).unwrap().len();
         assert!(
             size < 4 * promised,
@@ -127,7 +127,7 @@ fn games_that_meet_what_networks_are_measured_by_are_left_out() {
     let folder = tempfile::tempdir().unwrap();
     let input = games("master-games.pgn");
     let all = parsed(&input);
-    // A puzzle out of one game's twentieth position, a suite out of another's.
+    // A puzzle from one game's twentieth position, a suite from another's.
     let fen = |record: &Record| {
         let game = tessera::data::replay::main_line(record).unwrap();
         let position = game.plies()[20].position.clone();
@@ -312,7 +312,7 @@ fn statistics_add_up() {
     assert_eq!(once["games"], 6);
     assert_eq!(once["duplicate_games"], 0);
     assert_eq!(once["targets"]["policy_move"], samples);
-    // Five of the six games have random moves, so their results are no targets.
+    // Five of the six games have random moves, so their results are not targets.
     assert_eq!(once["targets"]["result"], 117);
     let bars = once["q_histogram"].as_array().unwrap();
     let sum: u64 = bars.iter().map(|bar| bar.as_u64().unwrap()).sum();
@@ -364,7 +364,7 @@ fn teachers_judge_every_position_that_is_not_held_out() {
         );
     }
 
-    // Two teachers without ratings do not say whom to ask.
+    // Two teachers without ratings are ambiguous.
     let net = net.to_str().unwrap();
     let refused = train()
         .args(["pack", "--played", "--teacher", net, "--teacher", net, "-o"])

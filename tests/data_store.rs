@@ -1,5 +1,5 @@
-//! Shards in an object store: a small server of S3's protocol over loopback,
-//! which fails now and then as real ones do.
+//! Shards in an object store: a small S3 server over loopback, which fails occasionally like real
+//! ones.
 
 use crate::support::{games, succeed, train};
 use std::io::{BufRead, BufReader, Write};
@@ -20,8 +20,8 @@ struct Server {
 }
 
 impl Server {
-    /// Every so-many-th request is answered by an error, every so-many-th answer
-    /// breaks off midway; 0 is never.
+    /// Every `errors_every`-th request is answered with an error, every `breaks_every`-th
+    /// response breaks off midway; 0 means never.
     fn start(folder: &Path, errors_every: usize, breaks_every: usize) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
@@ -56,7 +56,7 @@ impl Server {
     }
 }
 
-/// What a client asks for.
+/// A client's request.
 struct Request {
     method: String,
     path: String,
@@ -148,7 +148,7 @@ fn with_store<'a>(command: &'a mut Command, server: &Server, key: &str) -> &'a m
         .env("NO_PROXY", "127.0.0.1")
 }
 
-/// A folder with a shard of real games.
+/// Returns a folder with a shard of real games.
 fn workplace() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let games = games("tcec-standard.pgn");

@@ -1,5 +1,5 @@
-//! Real chunks of Lc0 prove the encoding: positions, legal moves and whole
-//! games must come out as Lc0 wrote them.
+//! Real Lc0 chunks validate the encoding: positions, legal moves and whole games must match
+//! Lc0's.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -15,7 +15,7 @@ use tessera::data::v6::{
 };
 use tessera::encode::{BOARDS, HISTORY, Input, PLANES_PER_BOARD, WIDTH, policy_index, policy_move};
 
-/// The chunks, or none with a word about it where the data is absent.
+/// Returns the chunks, or prints a note and returns none if the data is missing.
 fn chunks() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data/lc0-v6");
     let mut folders = vec![folder.clone()];
@@ -45,7 +45,7 @@ fn records(chunk: &Path) -> Vec<V6Record> {
     chunk.records().map(|record| *record.unwrap()).collect()
 }
 
-/// A row made anew from nothing but the boards and the position.
+/// Encodes a row again from only the boards and the position.
 fn encode_again(input: &Input) -> Input {
     let position = input.position().unwrap();
     let turn = position.turn();
@@ -61,7 +61,7 @@ fn encode_again(input: &Input) -> Input {
             planes[plane] = orient(board.by_role(role) & board.by_color(turn));
             planes[plane + 6] = orient(board.by_role(role) & board.by_color(!turn));
         }
-        // The mark is a statement about history that no board shows.
+        // The repetition mark depends on history that the boards do not show.
         planes[12] = input.words()[age * PLANES_PER_BOARD + 12];
     }
     words[BOARDS..].copy_from_slice(&input.words()[BOARDS..]);
@@ -157,7 +157,7 @@ fn samples_hold_what_the_search_found() {
     }
 }
 
-/// What a record says its search said.
+/// Returns a record's search result.
 fn searched(record: &V6Record) -> Searched {
     let expectation = |q, draw, moves_left| Expectation {
         q,
@@ -217,7 +217,7 @@ fn games_written_anew_are_lc0_s_to_the_byte() {
     assert!(left_behind.count() <= 1);
 }
 
-/// A chunk's bytes, by a decompressor that had no part in writing them.
+/// Returns a chunk's bytes, from a decompressor independent of the writer.
 fn unpacked(chunk: &Path) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut reader = flate2::read::GzDecoder::new(File::open(chunk).unwrap());

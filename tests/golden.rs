@@ -1,10 +1,9 @@
-//! What PyTorch has confirmed, kept for machines without it.
+//! Values confirmed by PyTorch, kept for machines without it.
 //!
-//! Some tests hold what we compute against PyTorch, whose packages take 4.6 GB. Where
-//! they are installed (`tools/test --torch`), PyTorch itself judges every number.
-//! Elsewhere our numbers must be those of a golden file in `tests/golden`. Both hold
-//! where both are there. After an intended change a run that PyTorch has passed
-//! writes the files anew:
+//! Some tests compare our computations with PyTorch, whose packages take 4.6 GB. If they are
+//! installed (`tools/test --torch`), PyTorch itself checks every number. Otherwise our numbers
+//! must match a golden file in `tests/golden`. If both are available, both must match. After an
+//! intended change, a run that PyTorch has confirmed rewrites the files:
 //!
 //! ```sh
 //! TESSERA_GOLDEN=write tools/test --torch
@@ -22,16 +21,16 @@ use std::{env, fs};
 use zip::write::FileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
-/// An array is kept as so many sums of its numbers with random signs: one number
-/// that is off moves each of them by as much.
+/// Number of sums stored for an array, over its elements with random signs: one wrong element
+/// moves each of them by its error.
 const SUMS: u64 = 8;
 
-/// Returns whether golden files are to be written anew.
+/// Returns whether golden files should be rewritten.
 fn is_written() -> bool {
     env::var("TESSERA_GOLDEN").is_ok_and(|wanted| wanted == "write")
 }
 
-/// The values of one test, by what they are of.
+/// The values of one test, by label.
 pub struct Golden {
     path: PathBuf,
     kept: BTreeMap<String, Value>,
@@ -40,8 +39,8 @@ pub struct Golden {
 }
 
 impl Golden {
-    /// The file of that name. `is_judged` says whether PyTorch is here, and fails the
-    /// test where it finds another value.
+    /// Opens the file with that name. `is_judged` states whether PyTorch is available; the test
+    /// then fails if it finds another value.
     pub fn open(name: &str, is_judged: bool) -> Golden {
         let path = folder().join(format!("{name}.json"));
         assert!(
@@ -60,12 +59,12 @@ impl Golden {
         }
     }
 
-    /// Holds an array. Its numbers may each be off by `tolerance`, relative to their
-    /// root mean square where that is beyond 1.
+    /// Checks an array. Each element may deviate by `tolerance`, relative to the root mean square
+    /// if that exceeds 1.
     pub fn numbers(&mut self, label: &str, numbers: &[f64], tolerance: f64) {
         let count = numbers.len() as f64;
         let square = numbers.iter().map(|number| number * number).sum::<f64>() / count;
-        // Errors of random signs add up like a random walk.
+        // Errors with random signs add up like a random walk.
         let allowed = 3.0 * tolerance * square.sqrt().max(1.0) * count.sqrt();
         let sums = (0..SUMS).map(|seed| signed_sum(numbers, seed));
         let sums: Vec<f64> = sums.map(|sum| (sum * 1e7).round() / 1e7).collect();
@@ -83,7 +82,7 @@ impl Golden {
         self.put(label, json!(sums));
     }
 
-    /// Holds bytes, to the bit.
+    /// Checks bytes, bit for bit.
     pub fn bytes(&mut self, label: &str, bytes: &[u8]) {
         let digest = format!("{:x}", Sha256::digest(bytes));
         if let Some(kept) = self.kept.get(label) {
@@ -108,11 +107,11 @@ impl Golden {
         )
     }
 
-    /// Ends the test: all that is kept must have been held.
+    /// Ends the test: all stored values must have been checked.
     pub fn finish(self) {
         if is_written() {
             let text = serde_json::to_string_pretty(&self.found).unwrap();
-            // An array to a line.
+            // One array per line.
             let text = text.replace("\n    ", " ").replace("\n  ]", " ]");
             return fs::write(&self.path, text + "\n").unwrap();
         }
@@ -121,8 +120,8 @@ impl Golden {
     }
 }
 
-/// Puts files that PyTorch writes into `folder`: by `write`, which gets the Python that
-/// has it, and without one from the golden archive of that name.
+/// Puts files that PyTorch writes into `folder`: by `write`, which gets a Python with PyTorch, or
+/// without one from the golden archive with that name.
 pub fn files(
     name: &str,
     folder: &Path,

@@ -1,14 +1,13 @@
-//! The search under every order of events that the memory model allows, by loom.
+//! Tests the search under every event order that the memory model allows, with loom.
 //!
-//! The files of the search are compiled once more with loom's types in place of
-//! those in `src/search/sync.rs`. A model is run again and again, each time with
-//! its threads interrupted elsewhere and other values read where the orderings
-//! leave a choice; few threads and few interruptions show all that goes wrong in
-//! practice (Musuvathi & Qadeer, "Iterative Context Bounding", 2007).
+//! The search's files are compiled a second time with loom's types instead of those in
+//! `src/search/sync.rs`. A model runs repeatedly, each time with its threads interrupted
+//! elsewhere and other values read where the orderings allow it; few threads and few
+//! interruptions reveal almost all bugs in practice (Musuvathi & Qadeer, "Iterative Context
+//! Bounding", 2007).
 //!
-//! Where one thread only reads, it is the one spawned: loom looks for no reader
-//! before a writer that reads the same word first. To loom `SeqCst` is `AcqRel`
-//! except in a fence.
+//! If one thread only reads, it is the spawned one: loom does not run a reader before a writer
+//! that reads the same word first. loom treats `SeqCst` as `AcqRel` except in a fence.
 
 #[allow(unused)]
 #[path = "../src/search"]
@@ -49,7 +48,7 @@ use libtest_mimic::{Arguments, Trial};
 #[allow(unused)]
 use tessera::{backend, chess, encode, play, softmax, tablebase};
 
-/// Runs a model with all its threads interrupted up to so many times.
+/// Runs a model with at most this many interruptions of its threads.
 fn check(interruptions: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound.get_or_insert(interruptions);
@@ -57,7 +56,7 @@ fn check(interruptions: usize, model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-/// Models by the names they are told apart by.
+/// Defines named models.
 macro_rules! trials {
     ($($module:ident::$model:ident),* $(,)?) => {
         vec![$(Trial::test(

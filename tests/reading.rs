@@ -90,7 +90,10 @@ fn a_token_that_is_no_move_names_itself_and_skips_its_game() {
     let (packed, said) = folder.pack(&games);
     assert!(packed.starts_with("out: 2 games, 5 samples"), "{packed}");
     assert!(packed.ends_with("1 skipped\n"), "{packed}");
-    assert!(said.contains("game 1: `Sf3` at ply 2 is no move"), "{said}");
+    assert!(
+        said.contains("game 1: `Sf3` at ply 2 is not a move"),
+        "{said}"
+    );
     let (input, output) = (folder.path("games.pgn"), folder.path("strict.shard"));
     let strict = train(&["pack", &input, "-o", &output, "--played", "--strict"]);
     assert!(failure(strict).contains("`Sf3` at ply 2"));

@@ -1,5 +1,5 @@
-//! The trainer from end to end, through its binary: games to a shard, a shard
-//! to a network, and all that may go wrong in between.
+//! The trainer from end to end, through its binary: games to a shard, a shard to a network, and
+//! failures in between.
 
 mod ablation;
 pub mod diffusion;
@@ -48,7 +48,7 @@ fn a_run_is_measured_and_exported() {
     assert_eq!(metadata.name, "tiny-net");
     assert_eq!(metadata.training["samples"], 640);
 
-    // A network file is written anew as it was.
+    // A network file is rewritten unchanged.
     succeed(train(folder).args(["export", "tiny.pt", "-o", "again.pt"]));
     let again = tessera::network::backends::describe(
         Some(&folder.join("again.pt")),
@@ -152,7 +152,7 @@ fn games_that_leave_nothing_to_validate_or_train_on_are_told_of_once() {
     assert!(told.contains("; on cpu, step 0 of 4, into few"), "{told}");
     let lines = metrics(folder, "few");
     assert!(lines.iter().all(|line| line["split"] == "train"));
-    // Asked for none, there are none.
+    // If none are requested, none are run.
     assert!(!said("0.0", "none").contains("validat"));
     for output in ["few", "none"] {
         let told = fail(train(folder).args(["validate", output, "--device", "cpu"]));
@@ -197,7 +197,7 @@ fn a_run_that_resumes_otherwise_says_what_changed() {
     );
 }
 
-/// As `head` closes it.
+/// As when `head` closes it.
 #[test]
 fn a_closed_pipe_is_no_failure() {
     let workplace = workplace(5);
@@ -251,7 +251,7 @@ fn describe_gives_the_papers_sizes() {
     }
 }
 
-/// The accuracy of a run's last validation, and the loss of its policy.
+/// Returns the accuracy of a run's last validation, and the loss of its policy.
 fn validated(folder: &Path, output: &str) -> (f64, f64) {
     let lines = metrics(folder, output);
     let mut validations = lines.iter().rev();
@@ -272,7 +272,7 @@ fn runs_start_from_networks_and_checkpoints_and_grow() {
 
     let config = std::fs::read_to_string(folder.join("tiny.toml")).unwrap();
     let with = |init: &str, model: [(&str, &str); 2]| {
-        // One step so small that it changes nothing.
+        // A single step, too small to change anything.
         let text = config
             .replace("steps = 60", &format!("steps = 1\ninit = \"{init}\""))
             .replace("peak = 0.003", "peak = 1e-9")
@@ -294,7 +294,7 @@ fn runs_start_from_networks_and_checkpoints_and_grow() {
             (loss - learned).abs() < 0.01,
             "{output}: {loss}, not {learned}"
         );
-        // What a network has seen is told over all the runs that it went through.
+        // A network's sample count covers all its runs.
         succeed(train(folder).args(["export", output, "-o", "later.pt"]));
         let metadata = tessera::network::backends::describe(
             Some(&folder.join("later.pt")),

@@ -113,7 +113,7 @@ impl<B: Backend, R: Backend> CrossCheck<B, R> {
         }
     }
 
-    /// The largest differences so far.
+    /// Returns the largest differences so far.
     pub fn differences(&self) -> Differences {
         self.found.lock().worst
     }

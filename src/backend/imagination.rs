@@ -20,7 +20,7 @@ impl ImaginedBoard {
         ImaginedBoard { bytes, has_step }
     }
 
-    /// Its bytes.
+    /// Returns its bytes.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes

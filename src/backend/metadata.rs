@@ -248,7 +248,7 @@ impl Metadata {
         InputFormat::from_number(self.planes().ok()?.format)
     }
 
-    /// The names of the outputs, in the order of the tuple.
+    /// Returns the names of the outputs, in the order of the tuple.
     pub fn outputs(&self) -> impl Iterator<Item = &str> {
         let forward = self.methods.get(FORWARD).into_iter();
         let outputs = forward.flat_map(|method| &method.outputs);

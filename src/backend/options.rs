@@ -43,7 +43,7 @@ impl CodePolicy {
 /// The [`CodePolicy`] as command-line arguments.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct CodeArguments {
-    /// Run code of a network file that no network of the engine's has: it may do anything
+    /// Skip the safety check of the network's code. Unsafe
     #[arg(long)]
     allow_code: bool,
 }

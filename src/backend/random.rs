@@ -60,7 +60,7 @@ const LOGIT_RANGE: f32 = 2.0;
 /// The increment of splitmix64, 2⁶⁴ over the golden ratio.
 const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// One step of splitmix64 (Steele, Lea, Flood 2014).
+/// Runs one step of splitmix64 (Steele, Lea, Flood 2014).
 fn mix(state: u64) -> u64 {
     let state = state.wrapping_add(GOLDEN_GAMMA);
     let state = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -10,8 +10,8 @@ use super::v6::{self, Chunks, V6Error};
 use crate::packed::{self, Stream};
 use crate::store::is_address;
 
-/// Training data, told by its name and its first bytes. What is not a file is read once,
-/// front to back, as a pipe must be.
+/// Training data, identified by its name and its first bytes. Anything but a regular file is read
+/// once, front to back, as a pipe must be.
 pub enum Contents {
     /// Games in PGN.
     Games(Games<Stream>),
@@ -44,7 +44,7 @@ pub enum ContentsError {
         /// The path.
         path: PathBuf,
     },
-    /// A folder or a tar has no chunks in it.
+    /// A folder or a tar contains no chunks.
     #[error(
         "{} holds no training chunks (*.gz, training.*, game_*): files of games are named \
          one by one",
@@ -57,8 +57,8 @@ pub enum ContentsError {
 }
 
 impl Contents {
-    /// Opens what lies at `path`; a shard may have an address too. `wrap` sees a file
-    /// of games before it is unpacked, for a progress bar's sake.
+    /// Opens the data at `path`, which for a shard may also be an address. `wrap` receives a file
+    /// of games before decompression, for example for a progress bar.
     ///
     /// # Errors
     /// [`ContentsError`] if it cannot be read, or is a folder without chunks.

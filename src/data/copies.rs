@@ -1,5 +1,5 @@
-//! Measures how far games follow known games move by move, as memorised by a network that writes
-//! games.
+//! Measures how long games follow known games move by move, as a sign of memorization by a
+//! network that writes games.
 
 use super::record::Record;
 use super::replay::{ReplayError, main_line};
@@ -11,7 +11,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 /// Plies up to which games are compared.
 pub const PLIES: [usize; 6] = [10, 20, 30, 40, 60, 80];
 
-/// The beginnings of games that are known.
+/// The openings of known games.
 #[derive(Debug, Default)]
 pub struct KnownGames {
     /// Hashes of the first moves, by [`PLIES`].
@@ -22,13 +22,13 @@ pub struct KnownGames {
 /// The number of games that follow known ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Followers {
-    /// Games that are so long.
+    /// Games of this length.
     pub games: u64,
-    /// Those of them whose moves up to there are those of a known game.
+    /// Those whose moves up to there are those of a known game.
     pub known: u64,
 }
 
-/// The same by [`PLIES`], and of whole games.
+/// Followers by [`PLIES`], and of whole games.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Copies {
     /// The beginnings of games with at least this many plies.
@@ -38,7 +38,7 @@ pub struct Copies {
 }
 
 impl KnownGames {
-    /// Adds a game, if it begins at the initial position.
+    /// Adds a game, if it starts at the initial position.
     ///
     /// # Errors
     /// [`ReplayError`] if it cannot be replayed.
@@ -52,7 +52,7 @@ impl KnownGames {
         Ok(())
     }
 
-    /// Counts a game, if it begins at the initial position.
+    /// Counts a game, if it starts at the initial position.
     ///
     /// # Errors
     /// [`ReplayError`] if it cannot be replayed.
@@ -75,7 +75,7 @@ impl KnownGames {
     }
 }
 
-/// Hashes of the moves of a game up to each ply from 0 on.
+/// Returns hashes of a game's moves up to each ply, from 0.
 fn hashes(record: &Record) -> Result<Option<Vec<u64>>, ReplayError> {
     if record.fen.is_some() {
         return Ok(None);
@@ -116,11 +116,11 @@ mod tests {
         ] {
             known.count(&game(&moves), &mut copies).unwrap();
         }
-        // Four games have ten plies, and the third of them begins in another way.
+        // Four games have ten plies, and the third of them starts differently.
         let ten = Followers { games: 4, known: 3 };
         assert_eq!(copies.beginnings[0], ten);
         assert_eq!(copies.beginnings[1], Followers::default());
-        // A game that stops earlier is none of those that are known.
+        // A game that stops earlier does not equal a known one.
         assert_eq!(copies.whole, Followers { games: 5, known: 1 });
     }
 }

@@ -7,20 +7,20 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Curve {
-    /// The win percentage of Lichess, a logistic fit to the games of its
-    /// players; Ruoss et al. (2024) train on it.
+    /// Lichess's win percentage, a logistic fit to its players' games; Ruoss et al. (2024) train
+    /// on it.
     Lichess,
     /// The inverse of Lc0's centipawns, cp = 90 · tan(1.5637541897 · q).
     Lc0,
-    /// The win–draw–loss model of Stockfish 15.1 at move 32, where a score of
-    /// one pawn wins half of its games against itself.
+    /// The win–draw–loss model of Stockfish 15.1 at move 32, with which a score of one pawn wins
+    /// half of its games against itself.
     Stockfish,
 }
 
 /// The factor k in Lc0's conversion cp = 90 · tan(k · q).
 const CENTIPAWN_ANGLE: f64 = 1.563_754_189_7;
 
-/// Lc0's score of a value, in centipawns: [`Curve::Lc0`] reversed.
+/// Returns Lc0's score of a value, in centipawns: [`Curve::Lc0`] inverted.
 #[must_use]
 pub fn centipawns(q: f32) -> i16 {
     // A cast from float to integer saturates.
@@ -28,7 +28,7 @@ pub fn centipawns(q: f32) -> i16 {
 }
 
 impl Curve {
-    /// q of a score, both from the same player's view.
+    /// Returns q of a score, both from the same player's view.
     #[must_use]
     pub fn q(self, centipawns: i16) -> f32 {
         let centipawns = f64::from(centipawns);

@@ -1,9 +1,9 @@
-//! Training examples of a family of networks, drawn from games.
+//! Training examples of a network family, extracted from games.
 //!
-//! The loader decides which games and blocks come when. What an example is, how many
-//! a game gives and how they lie side by side in a batch, [`Examples`] decide:
-//! [`Positions`], of which a network sees one at a time, the same with the future that
-//! follows ([`Horizon`]), whole [`Games`], or an [`Unroll`] of moves from a position on.
+//! The loader determines the order of games and blocks. [`Examples`] defines an example, their
+//! number per game, and their batch layout: [`Positions`], which a network sees one at a time,
+//! the same with their future ([`Horizon`]), whole [`Games`], or an [`Unroll`] of moves from a
+//! position.
 
 mod games;
 mod horizon;
@@ -24,20 +24,19 @@ use std::ops::Range;
 
 /// A kind of examples.
 pub trait Examples: Send + Sync + 'static {
-    /// One of them with its targets.
+    /// One example with its targets.
     type Example: Send + Sync + 'static;
-    /// Several of them in a batch.
+    /// A batch of examples.
     type Columns: Columns<Example = Self::Example>;
 
     /// Estimates the number of examples in this many games with this many labelled positions.
     fn expected(&self, games: f64, positions: f64) -> f64;
 
-    /// Passes the examples of a game to `emit`. `keep` filters them: it is called once
-    /// for each.
+    /// Passes the examples of a game to `emit`. `keep` filters them: it is called once for each.
     ///
     /// # Errors
-    /// [`ReplayError`] if the record does not describe a game; examples before the
-    /// fault have been passed on.
+    /// [`ReplayError`] if the record does not describe a game; examples before the fault have
+    /// been passed on.
     fn of_record(
         &self,
         record: &Record,
@@ -46,8 +45,8 @@ pub trait Examples: Send + Sync + 'static {
         emit: impl FnMut(Self::Example),
     ) -> Result<(), ReplayError>;
 
-    /// The same for the games of a chunk. Unusable records go to `bad`, whose error
-    /// ends the reading.
+    /// Passes the examples of a chunk's games to `emit`. Unusable records go to `bad`, whose
+    /// error stops reading.
     ///
     /// # Errors
     /// The error that `bad` returns.
@@ -65,7 +64,7 @@ pub trait Examples: Send + Sync + 'static {
     }
 }
 
-/// The examples of a chunk's games, played through as records.
+/// Passes the examples of a chunk's games, played through as records.
 fn of_games<E: Examples, X>(
     examples: &E,
     chunk: &Chunk,
@@ -86,28 +85,28 @@ fn of_games<E: Examples, X>(
     Ok(())
 }
 
-/// Examples side by side, ready to become tensors.
+/// A batch of examples in columns, ready to become tensors.
 pub trait Columns: Default + Send + 'static {
-    /// One of them.
+    /// The type of one example.
     type Example;
 
-    /// Adds one.
+    /// Adds an example.
     fn push(&mut self, example: &Self::Example);
 
-    /// Their number.
+    /// Returns the number of examples.
     fn len(&self) -> usize;
 
-    /// Returns whether there are none.
+    /// Returns whether it contains no examples.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Those at `places`.
+    /// Returns those at `places`.
     #[must_use]
     fn part(&self, places: Range<usize>) -> Self;
 }
 
-/// The targets of chunks: every position has a search.
+/// The target rules for chunks: every position has a search.
 const OF_CHUNKS: TargetRules = TargetRules {
     evals: None,
     played: false,

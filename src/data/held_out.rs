@@ -1,14 +1,13 @@
-//! Positions that no network may be trained on: those of test sets, and games of the validation
-//! share.
+//! Positions excluded from training: those of test sets, and games of the validation share.
 
 use std::collections::HashSet;
 
 use super::record::Record;
 use super::replay::{ReplayError, walk};
 
-/// Returns whether a game of this hash ([`Record::hash`]) is among the `share` of all games that
-/// is held out. Training keeps the share `data.validation` from its network, so that a network is
-/// measured on games that it never saw; a smaller share is part of a larger one.
+/// Returns whether a game with this hash ([`Record::hash`]) is in the held-out `share` of all
+/// games. Training excludes the share `data.validation`, so that a network is measured on games
+/// that it never saw; a smaller share is a subset of a larger one.
 #[must_use]
 pub fn is_held_out(game: u64, share: f64) -> bool {
     game as f64 / 2f64.powi(64) < share || share >= 1.0
@@ -44,7 +43,7 @@ impl HeldOut {
     }
 }
 
-/// From the positions' keys ([`crate::chess::Ply::key`]).
+/// Collects positions' keys ([`crate::chess::Ply::key`]).
 impl FromIterator<u64> for HeldOut {
     fn from_iter<I: IntoIterator<Item = u64>>(keys: I) -> HeldOut {
         HeldOut {

@@ -1,34 +1,30 @@
-//! Labels: which moves of a game are training targets, and what value its
-//! scores and its result give to its positions.
+//! Labels: which moves of a game are training targets, and the values that its scores and its
+//! result give to its positions.
 //!
-//! PGN leaves open what a score after a move refers to, so the user sets the
-//! [`TargetRules`]. Each label is a sample of its own: a position of the main
-//! line that also starts variations has several samples, which are never merged.
+//! PGN does not define what a score after a move refers to, so the user sets the [`TargetRules`].
+//! Each label is a separate sample: a position of the main line that also starts variations has
+//! several samples, which are never merged.
 //!
-//! A record may also hold the results of searches of its main line's positions.
-//! Each of those positions is a sample with the search's policy and values; the
-//! scores of its moves are then ignored. Positions among them that were not searched
-//! are none for that.
+//! A record may also contain search results for its main line's positions. Each searched position
+//! is a sample with the search's policy and values; the scores of its moves are then ignored.
+//! Positions in between that were not searched give no sample.
 //!
 //! # Alternatives
-//! An engine may score several moves of a position. The best is the move played
-//! or a variation, and every other one is a variation. Taken as alternatives
-//! they make one sample, whose policy is a distribution: a softmax over the
-//! chances of winning, (1 + q)/2, at a temperature. Its value is that of the
-//! first of them.
+//! An engine may score several moves of a position. The best is the move played or a variation,
+//! and every other one is a variation. Taken as alternatives they make one sample, whose policy
+//! is a distribution: a softmax over the chances of winning, (1 + q)/2, at a temperature. Its
+//! value is that of the first alternative.
 //!
 //! # Injected random moves
-//! Some sources inject random moves into engines' games to reach unusual
-//! positions. They are the moves of the main line that have no score, after the
-//! first move that has one. A game with such a move gives no target for the
-//! result or the moves left. Before the random move, the result depends on that
-//! move rather than on the position. After it, more random moves may follow.
+//! Some sources inject random moves into engine games to reach unusual positions. They are the
+//! moves of the main line without a score, after the first scored move. A game with such a move
+//! gives no target for the result or the moves left. Before the random move, the result depends
+//! on that move rather than on the position. After it, more random moves may follow.
 //!
 //! # Short-term value
-//! An exponential average of the values that follow on the main line, as in
-//! Lc0's rescorer: st(t) = q(t)/6 − 5/6 · st(t + 1), each from its mover's
-//! view. The value after the last move is the result. Where a score is missing
-//! or there is no result, the average starts anew from st = q.
+//! An exponential average of the subsequent values on the main line, as in Lc0's rescorer: st(t)
+//! = q(t)/6 − 5/6 · st(t + 1), each from its mover's view. The value after the last move is the
+//! result. If a score or the result is missing, the average restarts from st = q.
 
 use serde::{Deserialize, Serialize};
 use shakmaty::Color;
@@ -64,7 +60,7 @@ pub enum EvalRefersTo {
 pub struct TargetRules {
     /// The position that scores refer to; `None` ignores scores.
     pub evals: Option<EvalRefersTo>,
-    /// Whether every move of the main line is a target, whoever chose it.
+    /// Whether every move of the main line is a target, regardless of who chose it.
     pub played: bool,
     /// Whether the games contain injected random moves.
     pub noise: bool,
@@ -87,7 +83,7 @@ pub(crate) struct Label {
     pub(crate) moves_left: Option<f32>,
 }
 
-/// A node's place in its game and its label; a node without one is no sample.
+/// A node's place in its game and its label; a node without a label gives no sample.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Labelled {
     /// Plies before the move.
@@ -95,13 +91,13 @@ pub(crate) struct Labelled {
     /// Plies since the variation left the main line; `None` on it.
     pub(crate) variation_ply: Option<usize>,
     pub(crate) label: Option<Label>,
-    /// The moves that share the policy, by their ordinals; empty where the
-    /// node's move alone is the target.
+    /// The moves that share the policy, by their ordinals; empty if only the node's move is the
+    /// target.
     pub(crate) alternatives: Vec<(u8, f32)>,
 }
 
 impl TargetRules {
-    /// The labels of a record, one entry a node.
+    /// Returns the labels of a record, one entry per node.
     ///
     /// # Errors
     /// [`StrayNode`] if the record's depths do not describe a tree.
@@ -137,7 +133,7 @@ impl TargetRules {
         Ok(labelled)
     }
 
-    /// Number of samples of a record; 0 if its nodes do not form a tree.
+    /// Returns the number of samples of a record; 0 if its nodes do not form a tree.
     #[must_use]
     pub fn samples(&self, record: &Record) -> u64 {
         let labelled = self.label(record).unwrap_or_default();
@@ -145,7 +141,7 @@ impl TargetRules {
         samples.count() as u64
     }
 
-    /// The labels of the main line, by ply.
+    /// Returns the labels of the main line, by ply.
     fn main_line(&self, record: &Record, first_mover: Color) -> Vec<Option<Label>> {
         let evals: Vec<Option<Eval>> = record.main_line().map(|node| node.eval).collect();
         let scored = evals.iter().position(Option::is_some);
@@ -199,7 +195,7 @@ impl TargetRules {
         labels
     }
 
-    /// The value of a score for `mover`.
+    /// Returns the value of a score for `mover`.
     fn q(&self, eval: Eval, mover: Color) -> f32 {
         let white = match eval {
             Eval::Centipawns(centipawns) => self.curve.q(centipawns),
@@ -242,8 +238,8 @@ fn merge_alternatives(record: &Record, labelled: &mut [Labelled], temperature: f
     }
 }
 
-/// The short-term value of a position with value `q`, given that of the position
-/// that follows; each from its mover's view.
+/// Returns the short-term value of a position with value `q`, given that of the next position;
+/// each from its mover's view.
 pub(crate) fn short_term(q: f32, following: Option<f32>) -> f32 {
     match following {
         Some(following) => SHORT_TERM_STEP * q - (1.0 - SHORT_TERM_STEP) * following,
@@ -251,7 +247,7 @@ pub(crate) fn short_term(q: f32, following: Option<f32>) -> f32 {
     }
 }
 
-/// The side to move after `ply` plies.
+/// Returns the side to move after `ply` plies.
 fn mover(first: Color, ply: usize) -> Color {
     if ply.is_multiple_of(2) { first } else { !first }
 }
@@ -358,9 +354,9 @@ mod tests {
         assert!(found[0].is_none() && found[2].is_none() && found[3].is_none());
         let label = found[1].unwrap();
         assert!(label.is_target && (label.q.unwrap() - 0.75).abs() < 1e-4);
-        // Nothing is known after the last position, so the average begins here.
+        // Nothing is known after the last position, so the average starts here.
         assert!((label.short_term.unwrap() - 0.5).abs() < 1e-4);
-        // It continues over a position that was not searched: after it the game is won.
+        // It continues across a position that was not searched: after it the game is won.
         let record = Record {
             searches: record.searches[..3].to_vec(),
             ..game(&[None, None, None], Wdl::Win)

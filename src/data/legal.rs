@@ -4,7 +4,7 @@ use shakmaty::{Color, Move};
 
 use crate::encode::{POLICY_SIZE, policy_index};
 
-/// 64-bit words of a [`Legal`].
+/// Number of 64-bit words in a [`Legal`].
 pub const LEGAL_WORDS: usize = POLICY_SIZE.div_ceil(64);
 
 /// A set of policy indices, one bit each: index `i` is bit `i % 64` of word
@@ -17,18 +17,18 @@ pub const LEGAL_WORDS: usize = POLICY_SIZE.div_ceil(64);
 pub struct Legal([u64; LEGAL_WORDS]);
 
 impl Legal {
-    /// The set of `moves`, all of them moves of `turn`.
+    /// Returns the set of `moves`, all of them moves of `turn`.
     #[must_use]
     pub fn of(moves: &[Move], turn: Color) -> Legal {
         moves.iter().map(|&mv| policy_index(mv, turn)).collect()
     }
 
-    /// The set of these words; see [`Legal`].
+    /// Returns the set of these words; see [`Legal`].
     pub(crate) fn from_words(words: [u64; LEGAL_WORDS]) -> Legal {
         Legal(words)
     }
 
-    /// The lowest index that is in one of two sets alone.
+    /// Returns the lowest index that is in exactly one of two sets.
     pub(crate) fn difference(&self, other: &Legal) -> Option<u16> {
         let words = self
             .0
@@ -39,7 +39,7 @@ impl Legal {
         Some(place * 64 + word.trailing_zeros() as u16)
     }
 
-    /// The words of the set.
+    /// Returns the words of the set.
     #[must_use]
     pub fn words(&self) -> &[u64; LEGAL_WORDS] {
         &self.0
@@ -53,13 +53,13 @@ impl Legal {
             .is_some_and(|word| word >> (index % 64) & 1 != 0)
     }
 
-    /// Number of indices in the set.
+    /// Returns the number of indices in the set.
     #[must_use]
     pub fn count(&self) -> usize {
         self.0.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// Number of indices in the set that are smaller than `index`.
+    /// Returns the number of indices in the set that are smaller than `index`.
     #[must_use]
     pub fn ordinal(&self, index: u16) -> usize {
         let (word, bit) = (usize::from(index / 64), index % 64);
@@ -68,7 +68,7 @@ impl Legal {
         (below + within.count_ones()) as usize
     }
 
-    /// The index with `ordinal` smaller ones in the set.
+    /// Returns the index with `ordinal` smaller ones in the set.
     #[must_use]
     pub fn nth(&self, ordinal: usize) -> Option<u16> {
         let mut left = ordinal;
@@ -83,7 +83,7 @@ impl Legal {
         None
     }
 
-    /// The indices, ascending.
+    /// Returns the indices, ascending.
     pub fn iter(&self) -> impl Iterator<Item = u16> + '_ {
         self.0.iter().enumerate().flat_map(|(place, &word)| {
             std::iter::successors((word != 0).then_some(word), |&word| {
@@ -96,7 +96,7 @@ impl Legal {
 }
 
 impl FromIterator<u16> for Legal {
-    /// Indices past the end of the policy are left out.
+    /// Ignores indices past the end of the policy.
     fn from_iter<I: IntoIterator<Item = u16>>(indices: I) -> Legal {
         let mut set = Legal::default();
         for index in indices {

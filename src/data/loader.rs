@@ -1,14 +1,13 @@
-//! Shards and chunks to batches of any kind of [`Examples`]: shuffled, weighted, in an
-//! order that depends on the configuration alone and can be resumed anywhere.
+//! Loads shards and chunks into batches of any kind of [`Examples`]: shuffled, weighted, in an
+//! order that depends only on the configuration and can be resumed anywhere.
 //!
-//! An epoch goes through all blocks of all sources [`Sampling::spread`] times, each
-//! time in another random order and for another slice of every game's samples.
-//! That order is cut into groups of about [`Sampling::group`] samples. Many threads
-//! decode a group; it is shuffled and cut into batches. The remainder at its end,
-//! less than a batch, is dropped. One group is handed out while the next one is
-//! decoded, so at most two are in memory. Each random choice is drawn from the seed
-//! and from where it is made, so the threads' timing changes nothing, and a
-//! checkpoint needs only a [`Cursor`] of three numbers.
+//! An epoch makes [`Sampling::spread`] passes over all blocks of all sources, each in another
+//! random order and with another slice of every game's samples. That order is split into groups
+//! of about [`Sampling::group`] samples. Many threads decode a group; it is shuffled and split
+//! into batches. The remainder at its end, less than a batch, is dropped. One group is consumed
+//! while the next one is decoded, so at most two are in memory. Each random choice depends only
+//! on the seed and its place, so thread timing changes nothing, and a checkpoint needs only a
+//! [`Cursor`] of three numbers.
 
 mod barren;
 mod batch;
@@ -37,16 +36,16 @@ use group::Group;
 use plan::{BlockId, Plan};
 pub use sampling::{Sampling, SourceConfig};
 
-/// Batches that wait ready for the trainer.
+/// Number of batches prepared in advance.
 const PREFETCH: usize = 8;
 
-/// The games to draw from.
+/// The games to load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Split {
     /// The training games, epoch after epoch without end.
     Train,
-    /// The validation games, once, shuffled like the others: the first few thousand
-    /// samples are of all sources. The last batch of a group may be smaller.
+    /// The validation games, once, shuffled like the others: the first few thousand samples cover
+    /// all sources. The last batch of a group may be smaller.
     Validation,
 }
 
@@ -62,15 +61,14 @@ pub struct Cursor {
     pub offset: u64,
 }
 
-/// The part of every batch that one process of several trains on: consecutive
-/// samples, as many for each rank.
+/// The part of every batch that one process of several trains on: consecutive samples, equally
+/// many for each rank.
 ///
-/// Every process decodes all groups, at a million samples a second and core, but
-/// gathers only its own samples. So the batches are the same for any number of
-/// processes.
+/// Every process decodes all groups, at a million samples per second and core, but gathers only
+/// its own samples. So the batches are the same for any number of processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RankShard {
-    /// Number of the process, from 0.
+    /// Rank of the process, from 0.
     pub rank: usize,
     /// Number of processes.
     pub world_size: usize,
@@ -83,20 +81,20 @@ impl RankShard {
         world_size: 1,
     };
 
-    /// This rank's part of a range of samples.
+    /// Returns this rank's part of a range of samples.
     fn part(self, samples: Range<usize>) -> Range<usize> {
         let bound = |rank: usize| samples.start + samples.len() * rank / self.world_size;
         bound(self.rank)..bound(self.rank + 1)
     }
 }
 
-/// Why the loader gives no batches.
+/// Why the loader cannot provide batches.
 #[derive(Debug, thiserror::Error)]
 pub enum LoaderError {
     /// A shard cannot be read.
     #[error(transparent)]
     Shard(#[from] ShardError),
-    /// A chunk, or a record of it, cannot be read.
+    /// A chunk, or one of its records, cannot be read.
     #[error(transparent)]
     Chunk(#[from] V6Error),
     /// A number of the configuration is out of range.
@@ -116,9 +114,9 @@ pub enum LoaderError {
         or_lower(*.validation)
     )]
     TooFew {
-        /// Samples that an epoch gives on average.
+        /// Average number of samples per epoch.
         samples: u64,
-        /// Samples of a batch.
+        /// Samples per batch.
         batch: usize,
         /// Share of the games kept for validation.
         validation: f64,
@@ -141,11 +139,11 @@ pub enum LoaderError {
          resume with the data and settings that training began with"
     )]
     Cursor {
-        /// The epoch asked for.
+        /// The requested epoch.
         epoch: u64,
-        /// The group asked for.
+        /// The requested group.
         group: u64,
-        /// Their number.
+        /// The number of groups.
         groups: u64,
     },
     /// A thread could not be started.
@@ -185,8 +183,8 @@ pub struct Loader<E: Examples = Positions> {
 }
 
 impl Loader<Positions> {
-    /// Starts to prepare batches of `batch_size` positions in the classical format
-    /// from `cursor` on, decoding on `threads` threads.
+    /// Starts preparing batches of `batch_size` positions in the classical format from `cursor`,
+    /// decoding on `threads` threads.
     ///
     /// # Errors
     /// [`LoaderError`] if a source cannot be opened or a setting is out of range.
@@ -214,8 +212,8 @@ impl Loader<Positions> {
 }
 
 impl<E: Examples> Loader<E> {
-    /// Starts to prepare one rank's part of every batch of these examples;
-    /// `batch_size` is that of the whole batch.
+    /// Starts preparing one rank's part of every batch of these examples; `batch_size` is that of
+    /// the whole batch.
     ///
     /// # Errors
     /// As [`Loader::new`].
@@ -279,13 +277,13 @@ impl<E: Examples> Loader<E> {
         })
     }
 
-    /// Number of unusable records skipped since this loader began.
+    /// Returns the number of unusable records skipped since this loader started.
     #[must_use]
     pub fn skipped(&self) -> u64 {
         self.faults.count()
     }
 
-    /// About the number of samples in an epoch.
+    /// Returns the approximate number of samples in an epoch.
     #[must_use]
     pub fn samples_per_epoch(&self) -> u64 {
         self.samples
@@ -305,7 +303,7 @@ impl<E: Examples> Iterator for Loader<E> {
         }
         self.batches = None;
         for worker in self.workers.drain(..) {
-            // Training must not mistake a panic for the end of the data.
+            // A panic must not look like the end of the data.
             if let Err(panic) = worker.join() {
                 std::panic::resume_unwind(panic);
             }
@@ -363,7 +361,7 @@ fn decode<E: Examples>(
     }
 }
 
-/// Warns of sources that have given nothing up to this group.
+/// Warns about sources that have given nothing up to this group.
 fn tell_of_silence<E: Examples>(
     plan: &Plan<E>,
     barren: &mut Barren,
@@ -381,7 +379,7 @@ fn tell_of_silence<E: Examples>(
     }
 }
 
-/// Cuts groups into batches.
+/// Splits groups into batches.
 struct Cutter {
     split: Split,
     /// Share of the games kept for validation.
@@ -392,7 +390,7 @@ struct Cutter {
 }
 
 impl Cutter {
-    /// Cuts until the receiver is dropped.
+    /// Splits until the receiver is dropped.
     fn cut<C: Columns>(
         &self,
         groups_in: &Receiver<Result<Group<C::Example>, LoaderError>>,
@@ -401,7 +399,7 @@ impl Cutter {
         C::Example: Send,
     {
         let mut offset = self.start.offset as usize;
-        // Whether the epoch has given no batch so far; training must not loop for ever.
+        // Whether the epoch has given no batch so far; training must not loop forever.
         let mut is_barren = self.start
             == Cursor {
                 epoch: self.start.epoch,
@@ -447,7 +445,7 @@ impl Cutter {
         }
     }
 
-    /// The error for an epoch without a batch, whose last group has this many samples.
+    /// Returns the error for an epoch without a batch, whose last group has this many samples.
     fn barren(&self, samples: usize) -> LoaderError {
         match self.split {
             Split::Train => LoaderError::TooFew {

@@ -1,4 +1,4 @@
-//! Packs games and chunks of Lc0's into a shard.
+//! Packs games and Lc0 chunks into a shard.
 
 use super::held_out::{HeldOut, is_held_out};
 use super::label::TargetRules;
@@ -11,31 +11,30 @@ use std::error::Error;
 use std::io::{self, BufRead};
 use std::path::Path;
 
-/// Bytes of text that are parsed side by side before anything is written.
+/// Bytes of text parsed in parallel before anything is written.
 const TEXT: usize = 16 << 20;
-/// Chunks that are parsed side by side.
+/// Number of chunks parsed in parallel.
 const CHUNKS: usize = 256;
-/// Games that are judged between two signs of progress.
+/// Number of games judged between two progress events.
 const JUDGED: usize = 512;
 
-/// Counts of games on their way into a shard.
+/// Options for packing.
 #[derive(Debug, Default)]
 pub struct PackOptions {
     /// Games that reach one of these positions are left out.
     pub held_out: HeldOut,
-    /// The share of the games that is left out, for validation; a hash of a game's
-    /// moves decides.
+    /// The share of games left out for validation, selected by a hash of a game's moves.
     pub hold_out: f64,
-    /// The largest number of games and records to read.
+    /// Maximum number of games and records to read.
     pub limit: Option<usize>,
-    /// Whether the first unusable game or record ends the packing.
+    /// Whether the first unusable game or record stops packing.
     pub is_strict: bool,
 }
 
 /// Counts of games and samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PackCounts {
-    /// Games and records that were read, the unusable among them.
+    /// Games and records read, including unusable ones.
     pub read: usize,
     /// Games in the shard.
     pub packed: u64,
@@ -47,29 +46,29 @@ pub struct PackCounts {
     pub skipped: u64,
     /// Games held out.
     pub left_out: u64,
-    /// Games that a null move ended.
+    /// Games truncated by a null move.
     pub cut: u64,
 }
 
 /// Events of packing.
 #[derive(Debug)]
 pub enum PackEvent<'a> {
-    /// An unusable game or record is skipped: where it is, and why.
+    /// An unusable game or record is skipped: its location and the reason.
     Skipped(&'a str),
     /// Games were added.
     Added(&'a PackCounts),
 }
 
-/// Why there is no shard.
+/// Why no shard was written.
 #[derive(Debug, thiserror::Error)]
 pub enum PackError {
-    /// A game or record is unusable, and the packing strict.
+    /// A game or record is unusable, and packing is strict.
     #[error("{0}")]
     Unusable(String),
     /// No game has a sample.
     #[error("none of {} games holds a training target", .0.read)]
     Nothing(PackCounts),
-    /// The judge of the games failed.
+    /// The judge failed.
     #[error(transparent)]
     Judge(Box<dyn Error + Send + Sync>),
     /// Games cannot be compressed.
@@ -80,14 +79,13 @@ pub enum PackError {
     Shard(#[from] ShardError),
 }
 
-/// Makes new records of games, the first of which has this number; it may leave some
-/// out.
+/// Converts games, numbered from this index, to new records; it may leave some out.
 pub type Judge<'a> = dyn Fn(&[Record], u64) -> Judged + 'a;
 
 /// The output of a [`Judge`].
 pub type Judged = Result<Vec<Record>, Box<dyn Error + Send + Sync>>;
 
-/// A shard in the making.
+/// Writes a shard.
 pub struct Packer<'a> {
     rules: TargetRules,
     options: PackOptions,
@@ -106,7 +104,7 @@ struct Pending {
 }
 
 impl<'a> Packer<'a> {
-    /// Begins a shard at `output`, whose samples are by the rules of the header.
+    /// Starts a shard at `output`, whose samples follow the header's rules.
     ///
     /// # Errors
     /// [`ShardError`] if it cannot be written there.
@@ -128,7 +126,7 @@ impl<'a> Packer<'a> {
         })
     }
 
-    /// Packs games in PGN; `source` names them where one is skipped.
+    /// Packs games in PGN; `source` names their file in messages.
     ///
     /// # Errors
     /// [`PackError`]
@@ -160,7 +158,7 @@ impl<'a> Packer<'a> {
         }
     }
 
-    /// Packs the games of Lc0's chunks.
+    /// Packs the games of Lc0 chunks.
     ///
     /// # Errors
     /// [`PackError`]
@@ -213,13 +211,13 @@ impl<'a> Packer<'a> {
         Ok((self.counts, bytes))
     }
 
-    /// Number of games still to be read.
+    /// Returns the number of games still to be read.
     fn left(&self) -> usize {
         let limit = self.options.limit;
         limit.map_or(usize::MAX, |limit| limit.saturating_sub(self.counts.read))
     }
 
-    /// Counts games and writes the blocks that they fill.
+    /// Counts games and writes complete blocks.
     fn add(&mut self, records: Vec<Record>) -> Result<(), PackError> {
         if self.judge.is_none() {
             return self.add_some(records);
@@ -241,7 +239,7 @@ impl<'a> Packer<'a> {
             held_out, hold_out, ..
         } = &self.options;
         let is_left_out = |record: &Record| {
-            // A record that cannot be played through is left out too.
+            // A record that cannot be played through is also left out.
             is_held_out(record.hash(), *hold_out)
                 || held_out.contains_any_of(record).unwrap_or(true)
         };
@@ -288,7 +286,7 @@ impl<'a> Packer<'a> {
         Ok(())
     }
 
-    /// Compresses blocks side by side and writes them in order.
+    /// Compresses blocks in parallel and writes them in order.
     fn write(&mut self, blocks: Vec<Pending>) -> Result<(), PackError> {
         let blocks: Vec<_> = blocks
             .into_par_iter()
@@ -302,7 +300,7 @@ impl<'a> Packer<'a> {
     }
 }
 
-/// The next games, enough to keep all threads busy; none at the end.
+/// Returns the next games, enough to keep all threads busy; empty at the end.
 fn next_texts(
     games: &mut impl Iterator<Item = io::Result<Vec<u8>>>,
 ) -> (Vec<Vec<u8>>, Option<io::Error>) {
@@ -329,7 +327,7 @@ mod tests {
                          [Result \"1-0\"]\n\n1. e4 Nonsense 1-0\n\n\
                          [Result \"1-0\"]\n\n1. e4 e5 2. Qh5 Nc6 3. Bc4 Nf6 4. Qxf7# 1-0\n";
 
-    /// Packs [`GAMES`]: the result, and what was skipped.
+    /// Packs [`GAMES`]; returns the result, and the skipped games.
     fn pack(
         options: PackOptions,
         judge: Option<&Judge>,

@@ -1,5 +1,5 @@
-//! A game as files store it: its first position, its result, and its tree of
-//! moves with the scores of engines.
+//! A game as files store it: its first position, its result, and its tree of moves with engine
+//! scores.
 
 use crate::chess::Ratings;
 use sha2::{Digest, Sha256};
@@ -18,7 +18,7 @@ pub enum Eval {
 }
 
 impl Eval {
-    /// The same score from the other side's view.
+    /// Returns the same score from the other side's view.
     #[must_use]
     pub fn reversed(self) -> Eval {
         match self {
@@ -31,37 +31,35 @@ impl Eval {
 /// One move of a game's tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Node {
-    /// The move's index among the legal moves in the order of their policy
-    /// indices, from 0.
+    /// The move's index among the legal moves in policy index order, from 0.
     pub ordinal: u8,
     /// Nesting depth of the variation; 0 on the main line.
     pub depth: u8,
-    /// Whether a variation starts here: the move is an alternative to the
-    /// latest one of the depth above. Other moves continue the latest line of
-    /// their depth.
+    /// Whether a variation starts here: the move is an alternative to the latest one of the depth
+    /// above. Other moves continue the latest line of their depth.
     pub starts_line: bool,
     /// The score written after the move.
     pub eval: Option<Eval>,
 }
 
-/// The result of a search of a position, from the mover's view; or
+/// The result of searching a position, from the mover's view; or
 /// [`UNSEARCHED`](SearchResult::UNSEARCHED).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct SearchResult {
-    /// Shares of the policy, in proportion to each other, by the moves' ordinals
-    /// among the legal moves. Ordinals ascend; moves without a share are left out.
+    /// Relative policy shares, by the moves' ordinals among the legal moves. Ordinals ascend;
+    /// moves without a share are omitted.
     pub policy: Vec<(u8, u16)>,
     /// The root's value, W − L, in 32767ths.
     pub root_q: i16,
-    /// The best move's value in the same.
+    /// The best move's value, in 32767ths.
     pub best_q: i16,
 }
 
 impl SearchResult {
     const Q_UNIT: f32 = i16::MAX as f32;
 
-    /// The place of a position that was not searched, among others that were; or not
-    /// enough to learn from.
+    /// Marks a position that was not searched, or not enough to learn from, among others that
+    /// were.
     pub const UNSEARCHED: SearchResult = SearchResult {
         policy: Vec::new(),
         root_q: i16::MIN,
@@ -87,26 +85,26 @@ impl SearchResult {
         }
     }
 
-    /// Returns whether it stands for a position that was searched.
+    /// Returns whether the position was searched.
     #[must_use]
     pub fn is_searched(&self) -> bool {
-        // Values are rounded to −32767 and up.
+        // Searched values are rounded to −32767 and up.
         self.root_q != i16::MIN
     }
 
-    /// The root's value in −1…1.
+    /// Returns the root's value in −1…1.
     #[must_use]
     pub fn root_q(&self) -> f32 {
         (f32::from(self.root_q) / SearchResult::Q_UNIT).max(-1.0)
     }
 
-    /// The best move's value in −1…1.
+    /// Returns the best move's value in −1…1.
     #[must_use]
     pub fn best_q(&self) -> f32 {
         (f32::from(self.best_q) / SearchResult::Q_UNIT).max(-1.0)
     }
 
-    /// The policy by policy indices, if all its moves are among `legal`.
+    /// Returns the policy by policy indices, if all its moves are among `legal`.
     pub(crate) fn distribution(&self, legal: &Legal) -> Option<Policy> {
         let total: u32 = self.policy.iter().map(|&(_, share)| u32::from(share)).sum();
         let entries = self.policy.iter().map(|&(place, share)| {
@@ -126,19 +124,17 @@ impl SearchResult {
 pub struct Record {
     /// The FEN of the first position; `None` is the initial position of chess.
     pub fen: Option<String>,
-    /// The result for White, if the game came to one.
+    /// The result for White, if any.
     pub result: Option<Wdl>,
     /// The players' ratings.
     pub ratings: Ratings,
-    /// The moves in the order of a PGN: each is followed by the variations that
-    /// replace it, then by the rest of its line.
+    /// The moves in PGN order: each is followed by the variations that replace it, then by the
+    /// rest of its line.
     pub nodes: Vec<Node>,
-    /// Search results of the positions before the first moves of the main line, in
-    /// their order; there may be fewer than moves, and
-    /// [unsearched](SearchResult::UNSEARCHED) ones among them.
+    /// Search results of the positions before the first moves of the main line, in order; there
+    /// may be fewer than moves, and some may be [unsearched](SearchResult::UNSEARCHED).
     pub searches: Vec<SearchResult>,
-    /// Expected number of plies after the last move, if the game was not played
-    /// out.
+    /// Expected number of plies after the last move, if the game was not played out.
     pub unplayed: u16,
 }
 
@@ -164,8 +160,7 @@ pub struct StrayNode {
 }
 
 impl Record {
-    /// A hash of the first position and the main line. Variations and scores do
-    /// not count.
+    /// Returns a hash of the first position and the main line, without variations and scores.
     #[must_use]
     pub fn hash(&self) -> u64 {
         let mut digest = Sha256::new();
@@ -178,7 +173,7 @@ impl Record {
         u64::from_le_bytes(std::array::from_fn(|byte| digest[byte]))
     }
 
-    /// The moves of the main line.
+    /// Returns the moves of the main line.
     pub fn main_line(&self) -> impl Iterator<Item = &Node> {
         self.nodes.iter().filter(|node| node.depth == 0)
     }
@@ -190,7 +185,7 @@ impl Record {
         search.filter(|search| search.is_searched())
     }
 
-    /// The side that makes the first move.
+    /// Returns the side that makes the first move.
     #[must_use]
     pub fn first_mover(&self) -> Color {
         let turn = self
@@ -200,12 +195,12 @@ impl Record {
         Color::from_white(turn != Some("b"))
     }
 
-    /// The place of each node.
+    /// Returns the place of each node.
     ///
     /// # Errors
     /// [`StrayNode`] if the depths do not describe a tree.
     pub(crate) fn places(&self) -> Result<Vec<Place>, StrayNode> {
-        // The latest node of each depth, with the score on the way before it.
+        // The latest node of each depth, with the last score before it.
         let mut latest: Vec<(Place, Option<Eval>)> = Vec::new();
         let mut places = Vec::with_capacity(self.nodes.len());
         for (index, node) in self.nodes.iter().enumerate() {

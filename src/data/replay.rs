@@ -1,4 +1,4 @@
-//! Records to samples: plays a game's tree through.
+//! Converts records to samples by playing a game's tree through.
 
 use shakmaty::{CastlingMode, Color, Move, Position};
 
@@ -48,7 +48,7 @@ pub struct VariationWeight {
     pub decay: f32,
 }
 
-/// The game of a record's main line.
+/// Returns the game of a record's main line.
 ///
 /// # Errors
 /// [`ReplayError`] if the record does not describe a game.
@@ -66,14 +66,13 @@ pub fn main_line(record: &Record) -> Result<Game, ReplayError> {
     Ok(game)
 }
 
-/// Plays `record` through and passes its samples to `emit`, in the record's order, as
-/// networks of the input `format` read them.
-/// `keep` filters them; it is called once for each. Moves that lead to no sample are
-/// skipped, since generating legal moves is most of the cost.
+/// Plays `record` through and passes its samples to `emit`, in the record's order and in the
+/// input `format`. `keep` filters them; it is called once for each. Moves that lead to no sample
+/// are skipped, since generating legal moves is most of the cost.
 ///
 /// # Errors
-/// [`ReplayError`] if the record does not describe a game; samples before the
-/// fault have been passed on. Faults in skipped moves go unnoticed.
+/// [`ReplayError`] if the record does not describe a game; samples before the fault have been
+/// passed on. Faults in skipped moves go unnoticed.
 pub fn replay(
     format: InputFormat,
     record: &Record,
@@ -107,7 +106,7 @@ pub fn replay(
     )
 }
 
-/// The sample of a labelled node, as networks of the input `format` read it.
+/// Returns the sample of a labelled node, in the input `format`.
 pub(super) fn sample(
     format: InputFormat,
     record: &Record,
@@ -120,17 +119,17 @@ pub(super) fn sample(
     Ok(game.sample(&step.legal, policy, place, variations))
 }
 
-/// A position of a game's main line, as a network reads it.
+/// An encoded position of a game's main line.
 pub(super) struct Along {
-    /// The position, with its targets where it has any.
+    /// The position, with its targets if it has any.
     pub sample: Sample,
     /// The policy index of the move that was played.
     pub played: u16,
 }
 
-/// The positions of a record's main line before each of its moves, in order, as networks
-/// of the input `format` read them; and the game to its end. Where the move played is no
-/// target, the targets are those of the first variation that replaces it.
+/// Returns the positions of a record's main line before each of its moves, in order and in the
+/// input `format`, and the complete game. If the move played is not a target, the targets are
+/// those of the first variation that replaces it.
 ///
 /// # Errors
 /// [`ReplayError`] if the record does not describe a game.
@@ -139,7 +138,7 @@ pub(super) fn along(
     record: &Record,
     rules: &TargetRules,
 ) -> Result<(Vec<Along>, Game), ReplayError> {
-    // There are no variations here.
+    // Only the main line is visited.
     let variations = VariationWeight {
         first: 1.0,
         decay: 1.0,
@@ -187,8 +186,8 @@ pub(super) fn along(
     Ok((positions, game))
 }
 
-/// Of a node of the main line and those that replace it, the first with a label; itself
-/// if there is none.
+/// Returns the first labelled node among a main-line node and those that replace it; otherwise
+/// the node itself.
 fn labelled(record: &Record, places: &[Labelled], node: usize) -> usize {
     let variations = record.nodes[node + 1..]
         .iter()
@@ -217,7 +216,7 @@ pub(super) struct Step<'a> {
     pub target: u16,
 }
 
-/// The nodes of `wanted` and all nodes that lead to their positions.
+/// Returns the nodes of `wanted` and their ancestors.
 pub(super) fn with_ancestors(record: &Record, wanted: Vec<bool>) -> Vec<bool> {
     let mut needed = wanted;
     let mut latest: Vec<usize> = Vec::new();
@@ -241,9 +240,8 @@ pub(super) fn with_ancestors(record: &Record, wanted: Vec<bool>) -> Vec<bool> {
     needed
 }
 
-/// Plays the tree of `record`, variations included, in its order, and visits the
-/// `needed` nodes; their ancestors must be needed too. `ply` gives the number of
-/// plies before a node's move.
+/// Plays the tree of `record`, including variations, in order, and visits the `needed` nodes;
+/// their ancestors must be needed too. `ply` returns the number of plies before a node's move.
 pub(super) fn walk(
     record: &Record,
     needed: impl Fn(usize) -> bool,
@@ -251,8 +249,8 @@ pub(super) fn walk(
     mut visit: impl FnMut(Step<'_>) -> Result<(), ReplayError>,
 ) -> Result<(), ReplayError> {
     let mut game = begin(record)?;
-    // The latest move of each depth. It is played only when its line continues,
-    // so that variations in between start from the position before it.
+    // The latest move of each depth. It is played only when its line continues, so variations in
+    // between start from the position before it.
     let mut latest: Vec<Option<Move>> = Vec::new();
     for (index, node) in record.nodes.iter().enumerate() {
         let depth = usize::from(node.depth);
@@ -285,7 +283,7 @@ pub(super) fn walk(
     Ok(())
 }
 
-/// The game before its first move, with the players' ratings.
+/// Returns the game before its first move, with the players' ratings.
 fn begin(record: &Record) -> Result<Game, FenError> {
     let mut game = match &record.fen {
         None => Game::default(),
@@ -295,7 +293,7 @@ fn begin(record: &Record) -> Result<Game, FenError> {
     Ok(game)
 }
 
-/// The move of a node and its policy index.
+/// Returns the move of a node and its policy index.
 fn find(
     moves: &[Move],
     legal: &Legal,
@@ -314,7 +312,7 @@ fn find(
     })
 }
 
-/// The policy target of a node: that of the search of its position if there was one.
+/// Returns the policy target of a node: its position's search policy, if any.
 fn target_of(record: &Record, step: &Step<'_>, place: &Labelled) -> Result<Policy, ReplayError> {
     let search = record.search(place.ply);
     match search.filter(|_| place.variation_ply.is_none()) {
@@ -326,7 +324,7 @@ fn target_of(record: &Record, step: &Step<'_>, place: &Labelled) -> Result<Polic
     }
 }
 
-/// The policy target of a labelled node.
+/// Returns the policy target of a labelled node.
 fn policy(step: &Step<'_>, place: &Labelled) -> Result<Policy, ReplayError> {
     if !place.label.is_some_and(|label| label.is_target) {
         return Ok(Policy::Unknown);
@@ -344,7 +342,7 @@ fn policy(step: &Step<'_>, place: &Labelled) -> Result<Policy, ReplayError> {
     Ok(Policy::Distribution(shares))
 }
 
-/// A position as a network reads it, and how its board was turned for that.
+/// An encoded position, and the transform of its board.
 struct Encoded {
     input: Input,
     transform: Transform,
@@ -356,7 +354,7 @@ impl Encoded {
         Encoded { input, transform }
     }
 
-    /// The sample of the position; moves are turned as the board is.
+    /// Returns the sample of the position; moves are transformed like the board.
     fn sample(
         self,
         legal: &Legal,
@@ -442,7 +440,7 @@ mod tests {
         Ok(samples)
     }
 
-    /// The game after `moves` in UCI notation.
+    /// Returns the game after `moves` in UCI notation.
     fn after(moves: &str) -> Game {
         let mut game = Game::default();
         for mv in moves.split_whitespace() {
@@ -585,8 +583,8 @@ mod tests {
     }
 
     proptest! {
-        /// The players' ratings come to the positions of the main line, the mover's
-        /// first; nobody chose the moves of variations.
+        /// The ratings are included in main-line positions, the mover's first; variations have
+        /// none, because no player chose their moves.
         #[test]
         fn ratings_reach_the_rows(
             white in proptest::option::of(1u16..),

@@ -9,14 +9,14 @@ use super::legal::Legal;
 pub enum Wdl {
     /// The player won.
     Win,
-    /// Neither did.
+    /// A draw.
     Draw,
     /// The player lost.
     Loss,
 }
 
 impl Wdl {
-    /// The same ending as the opponent sees it.
+    /// Returns the same result for the opponent.
     #[must_use]
     pub fn reversed(self) -> Wdl {
         match self {
@@ -26,7 +26,7 @@ impl Wdl {
         }
     }
 
-    /// W − L: 1, 0 or −1.
+    /// Returns W − L: 1, 0 or −1.
     #[must_use]
     pub fn q(self) -> f32 {
         match self {
@@ -37,12 +37,12 @@ impl Wdl {
     }
 }
 
-/// The target of the policy.
+/// A policy target.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Policy {
     /// No target.
     Unknown,
-    /// One move is right: its policy index.
+    /// A single target move: its policy index.
     Move(u16),
     /// Probabilities by policy index; they sum to 1.
     Distribution(Vec<(u16, f32)>),
@@ -51,15 +51,15 @@ pub enum Policy {
 /// One position with its targets, all from the mover's view.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
-    /// The position and its history, with the players' ratings where they are known.
+    /// The position and its history, with the players' ratings if known.
     pub input: Input,
     /// The legal moves.
     pub legal: Legal,
     /// The target of the policy.
     pub policy: Policy,
-    /// The game's result, where it is a target.
+    /// The game's result, if it is a target.
     pub result: Option<Wdl>,
-    /// The position's value W − L in −1…1, as an engine judged it.
+    /// The position's value W − L in −1…1, according to an engine.
     pub q: Option<f32>,
     /// The short-term value in −1…1: a moving average of the values that
     /// follow in the game, see [`super::label`].

@@ -1,4 +1,4 @@
-//! The moves of games as standard algebraic notation writes them.
+//! The moves of games in standard algebraic notation.
 
 use super::record::Record;
 use super::replay::{ReplayError, main_line};
@@ -27,8 +27,8 @@ pub enum CountError {
     },
 }
 
-/// The moves of all games of a shard that begin at the initial position, checks and mates
-/// marked.
+/// Counts the moves of all games in a shard that start at the initial position, with checks and
+/// mates marked.
 ///
 /// # Errors
 /// [`CountError`] if it cannot be read.

@@ -1,4 +1,4 @@
-//! Our file of packed games.
+//! The shard format for packed games.
 //!
 //! A shard is a header, blocks of games and an index:
 //!
@@ -9,10 +9,10 @@
 //! length u64  crc u32  "TESSEND\n"
 //! ```
 //!
-//! Integers are little-endian, checksums CRC-32. Blocks are independent, so
-//! that a loader reads them in any order and on any thread. The header holds the
-//! rules that turn the games into samples. The shard stores the scores as the
-//! engines wrote them; values are computed when samples are made.
+//! Integers are little-endian, checksums CRC-32. Blocks are independent, so a loader can read
+//! them in any order and on any thread. The header holds the rules that turn the games into
+//! samples. The shard stores the scores as the engines wrote them; values are computed when
+//! samples are made.
 
 mod column;
 mod columns;
@@ -39,8 +39,8 @@ pub use writer::{Block, SAMPLES_PER_BLOCK, ShardWriter};
 /// The first bytes of a shard.
 pub const MAGIC: [u8; 8] = *b"TESSHARD";
 const END: [u8; 8] = *b"TESSEND\n";
-/// Version of the format written. Version 1, in which games have no ratings
-/// and no searches, is read as well.
+/// Version of the format written. Version 1, in which games have no ratings and no searches, can
+/// also be read.
 pub const VERSION: u32 = 2;
 /// The oldest version read.
 const OLDEST: u32 = 1;
@@ -52,7 +52,7 @@ const TRAILER: usize = 8 + 4 + 8;
 /// The header of a shard.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Header {
-    /// Names of the files of the games.
+    /// Names of the games' files.
     pub sources: Vec<String>,
     /// The targets that the games give.
     #[serde(flatten)]
@@ -77,7 +77,7 @@ pub struct BlockEntry {
 /// Why a shard could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum ShardError {
-    /// The system refused.
+    /// The system reported an error.
     #[error("cannot use the shard {}: {source}", path.display())]
     Io {
         /// The shard.
@@ -100,7 +100,7 @@ pub enum ShardError {
     Version {
         /// The shard.
         path: PathBuf,
-        /// The version it says it is.
+        /// The version that it states.
         found: u32,
     },
     /// Bytes are missing or changed.

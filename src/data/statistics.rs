@@ -31,7 +31,7 @@ pub struct Results {
     pub unknown: u64,
 }
 
-/// Samples by what they teach.
+/// Samples by target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Targets {
     /// One move as policy.
@@ -57,21 +57,21 @@ pub struct Statistics {
     pub games: u64,
     /// Samples of all kinds.
     pub samples: u64,
-    /// Of these, samples of variations.
+    /// Samples of variations, included in `samples`.
     pub variation_samples: u64,
     /// Records that cannot be used.
     pub bad_records: u64,
     /// Games by result.
     pub results: Results,
-    /// Samples by what they teach; a sample counts for each of its targets.
+    /// Samples by target; a sample counts for each of its targets.
     pub targets: Targets,
     /// Values q of the mover in equal bars from −1 to 1.
     pub q_histogram: [u64; BARS],
-    /// Rated players of the games, one game's two apart, by the lowest rating
-    /// of bars [`RATING_BAR`] wide.
+    /// Rated players of the games, counted separately for each game, by the lowest rating of bars
+    /// [`RATING_BAR`] wide.
     pub rating_histogram: BTreeMap<u16, u64>,
-    /// Samples by the pieces on the board, kings and pawns among them, by the
-    /// least number of bars [`PIECE_BAR`] wide: 1, 5, …, 29.
+    /// Samples by the number of pieces on the board, including kings and pawns, by the lowest
+    /// number of bars [`PIECE_BAR`] wide: 1, 5, …, 29.
     pub piece_histogram: BTreeMap<u32, u64>,
     /// Legal moves summed over samples.
     pub legal_moves: u64,

@@ -1,9 +1,8 @@
-//! Training chunks of Lc0, versions 6 and 7. A chunk is usually a gzip file of one
-//! game's records; a record is a position with its search result and game result.
+//! Lc0 training chunks, versions 6 and 7. A chunk is usually a gzip file of one game's records; a
+//! record is a position with its search result and game result.
 //!
-//! [`Chunks`] finds them in files, tars and folders, [`Chunk`] holds the
-//! records of one and makes samples of them, [`game_records`] and
-//! [`write_chunk`] make chunks of searched games.
+//! [`Chunks`] finds them in files, tars and folders, [`Chunk`] holds the records of one and makes
+//! samples of them, [`game_records`] and [`write_chunk`] make chunks of searched games.
 
 mod chunk;
 mod files;
@@ -36,29 +35,29 @@ pub enum V6Fault {
     /// The file cannot be read.
     #[error(transparent)]
     Io(#[from] std::io::Error),
-    /// From here on the chunk does not unpack: it is cut off, damaged or larger
-    /// than [`MAX_UNPACKED`].
+    /// From here on the chunk cannot be decompressed: it is truncated, damaged or larger than
+    /// [`MAX_UNPACKED`].
     #[error("the rest does not unpack: {0}")]
     Unpack(Arc<str>),
     /// The file ends within a record.
     #[error("the file ends after {0} bytes of a record")]
     Truncated(usize),
-    /// The record is of another version.
+    /// The record has another version.
     #[error("the record is of version {0}; versions 6 and 7 are read")]
     Version(u32),
     /// The planes are in another input format.
     #[error("the record is in input format {0}; format {FORMAT} is read")]
     Format(u32),
-    /// A castling right without a rook it could belong to.
+    /// A castling right without a matching rook.
     #[error("there is no rook for a castling right")]
     Castling,
     /// The planes are not a legal position.
     #[error(transparent)]
     Input(#[from] InputError),
-    /// The policy allows a move that is not legal, or the other way round.
+    /// The policy allows an illegal move, or lacks a legal one.
     #[error("policy and position disagree on whether move {0} of the policy is legal")]
     Legal(u16),
-    /// A move that was played or found best is not legal.
+    /// A played or best move is illegal.
     #[error("move {0} of the policy was played or found best but is not legal")]
     Move(u16),
     /// The policy is not a distribution.
@@ -70,10 +69,10 @@ pub enum V6Fault {
          network of input format {FORMAT}"
     )]
     Rescored,
-    /// One of its games cannot be played through; it is not known which.
+    /// One of its games, not known which, cannot be played through.
     #[error(transparent)]
     Game(#[from] ReplayError),
-    /// A value is not in its range.
+    /// A value is out of range.
     #[error("{name} is {value}")]
     Value {
         /// The record's field.

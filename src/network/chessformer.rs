@@ -350,7 +350,7 @@ impl Chessformer {
         }
     }
 
-    /// i64 [1858]: see [`policy_gather`].
+    /// Returns i64 [1858]: see [`policy_gather`].
     pub(super) fn policy_places(&self) -> &Tensor {
         &self.constants.policy
     }

@@ -95,9 +95,9 @@ impl Diffusion {
         stays * (self.config.changed as f64).ln()
     }
 
-    /// Runs one denoising step: predicts the futures of positions, given by their rows i64 [B,
-    /// 104 + scalars], from their known parts. Returns the `wanted` outputs, and the values of
-    /// future boards if `with_values`. The futures may have fewer plies than the horizon.
+    /// Runs one denoising step: predicts the futures of positions, given by their rows i64
+    /// [B, 104 + scalars], from their known parts. Returns the `wanted` outputs, and the values
+    /// of future boards if `with_values`. The futures may have fewer plies than the horizon.
     #[must_use]
     pub fn denoise(
         &self,

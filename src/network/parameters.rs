@@ -100,7 +100,7 @@ impl Builder {
         built
     }
 
-    /// The number of parameters so far.
+    /// Returns the number of parameters so far.
     pub fn slots(&self) -> usize {
         self.parameters.len()
     }

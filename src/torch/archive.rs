@@ -91,7 +91,7 @@ impl<'a> Archive<'a> {
         names.map(|name| short(name).unwrap_or(name)).collect()
     }
 
-    /// The number of entries in the directory.
+    /// Returns the number of entries in the directory.
     pub fn len(&self) -> usize {
         self.zip.len()
     }

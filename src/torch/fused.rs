@@ -31,9 +31,9 @@ pub(crate) fn fits_int8(inputs: &[i64]) -> bool {
     inputs.iter().all(fits)
 }
 
-/// Returns queries, keys and values [B, heads, T, head width] of a joint projection [B, T, 3 ·
-/// heads · head width]. Queries and keys are rotated by angles with these cosines and sines, [B
-/// or 1, 1, T, head width / 2], on any device. Gradients flow through the projection.
+/// Returns queries, keys and values [B, heads, T, head width] of a joint projection
+/// [B, T, 3 · heads · head width]. Queries and keys are rotated by angles with these cosines and
+/// sines, [B or 1, 1, T, head width / 2], on any device. Gradients flow through the projection.
 ///
 /// # Panics
 /// If the sizes do not fit each other.
@@ -50,10 +50,10 @@ pub(crate) fn takes_time_attention(joint: &Tensor, heads: i64) -> bool {
     unsafe { shim::tessera_takes_time_attention(joint, heads) }
 }
 
-/// Computes the attention of each square to itself on other boards, [B, T, 64, heads · head
-/// width], from the joint projection of queries, keys and values [B, T, 64, 3 · heads · head
-/// width]. Boards are in the view of the side to move: those of odd plies are flipped vertically.
-/// Gradients flow through the projection.
+/// Computes the attention of each square to itself on other boards,
+/// [B, T, 64, heads · head width], from the joint projection of queries, keys and values
+/// [B, T, 64, 3 · heads · head width]. Boards are in the view of the side to move: those of odd
+/// plies are flipped vertically. Gradients flow through the projection.
 ///
 /// # Panics
 /// If the projection [is not accepted](takes_time_attention).

@@ -9,8 +9,8 @@ use tch::Tensor;
 
 /// A network ready to evaluate rows, by several threads concurrently.
 pub trait Program: Debug + Send + Sync {
-    /// Returns the outputs, in the order of the network's metadata, for rows i64 [B, 104 +
-    /// scalars] on its device. No gradient flows through them.
+    /// Returns the outputs, in the order of the network's metadata, for rows i64
+    /// [B, 104 + scalars] on its device. No gradient flows through them.
     ///
     /// # Errors
     /// [`TorchError`] if the rows do not fit or the device fails.
@@ -42,7 +42,7 @@ impl Program for Module {
 }
 
 /// A guard for libtorch's inference mode: while it lives, tensors created by this thread take no
-/// part in autograd, not even without gradients.
+/// part in autograd, not even as inputs without gradients.
 #[derive(Debug)]
 pub(crate) struct Inference(
     /// libtorch's guard, which must end on the thread where it began: pointers are not `Send`.

@@ -42,7 +42,7 @@ fn tensors() -> Vec<(&'static str, Tensor)> {
     ]
 }
 
-/// The network's metadata, with this output ranking moves.
+/// Returns the network's metadata, with this output ranking moves.
 pub(crate) fn honest_metadata(search_value: &str) -> Metadata {
     let named = tensors().into_iter().map(|(name, t)| (name.to_owned(), t));
     let mut metadata = metadata(&OUTPUTS, search_value);
@@ -55,7 +55,7 @@ pub(crate) fn network(metadata: &Metadata) -> Vec<u8> {
     file(FORWARD, Some(metadata))
 }
 
-/// The bytes of a file with the network's tensors and another `forward`.
+/// Returns the bytes of a file with the network's tensors and another `forward`.
 pub(crate) fn file(forward: &str, metadata: Option<&Metadata>) -> Vec<u8> {
     let mut module = Module::create("__torch__.Tiny").unwrap();
     for (name, tensor) in tensors() {

@@ -24,7 +24,7 @@ impl Checkpoint {
         newest(&folder_in(path))?.ok_or_else(|| CheckpointError::None(path.to_owned()))
     }
 
-    /// The path of a step's checkpoint in this folder.
+    /// Returns the path of a step's checkpoint in this folder.
     #[must_use]
     pub fn place(run: &Path, step: u64) -> PathBuf {
         Folder::new(run.join(CHECKPOINTS), KeepConfig::default()).place(step)
@@ -76,7 +76,7 @@ impl Folder {
         Folder { path, keep }
     }
 
-    /// The path of a step's checkpoint.
+    /// Returns the path of a step's checkpoint.
     pub fn place(&self, step: u64) -> PathBuf {
         self.path.join(format!("{PREFIX}{step:09}.{EXTENSION}"))
     }

@@ -188,11 +188,11 @@ impl Precision {
 }
 
 impl TrainConfig {
-    /// The network's architecture.
+    /// Returns the network's architecture.
     ///
     /// # Errors
-    /// [`ConfigError`] if several or none of `preset`, `model` and `network` are set,
-    /// or the preset is unknown.
+    /// [`ConfigError`] if several or none of `preset`, `model` and `network` are set, or the
+    /// preset is unknown.
     pub fn architecture(&self) -> Result<ArchitectureConfig, ConfigError> {
         let chessformer = |model| ArchitectureConfig::Chessformer { model };
         match (&self.preset, &self.model, &self.network) {

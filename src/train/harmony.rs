@@ -102,7 +102,7 @@ impl Harmony {
         Ok(())
     }
 
-    /// The means, for a checkpoint.
+    /// Returns the means, for a checkpoint.
     pub fn means(&self) -> Vec<f64> {
         numbers(&self.means)
     }

@@ -83,7 +83,7 @@ impl History {
         })
     }
 
-    /// The last line of a split.
+    /// Returns the last line of a split.
     #[must_use]
     pub fn last(&self, split: &str) -> Option<&Value> {
         self.lines.iter().rev().find(|line| line["split"] == split)

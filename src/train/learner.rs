@@ -54,7 +54,7 @@ impl<O: Objective> Learner<O> {
         self.objective.examples(config)
     }
 
-    /// The network's parameters.
+    /// Returns the network's parameters.
     pub fn parameters(&self) -> &[Parameter] {
         self.objective.parameters()
     }

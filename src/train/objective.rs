@@ -93,7 +93,7 @@ pub(super) trait Objective: Debug + Send + Sized + 'static {
     /// Returns the examples sampled from games, with the settings of this run.
     fn examples(&self, config: &TrainConfig) -> Self::Examples;
 
-    /// The network's parameters.
+    /// Returns the network's parameters.
     fn parameters(&self) -> &[Parameter];
 
     /// Moves a batch to the device with everything that the terms need. Also returns the weight

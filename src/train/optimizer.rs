@@ -79,7 +79,7 @@ impl Optimizer {
         self.steps
     }
 
-    /// The state of the rules, for a checkpoint.
+    /// Returns the state of the rules, for a checkpoint.
     pub fn memory(&self) -> Memory {
         let own = self.rules.iter().flat_map(|rule| rule.memory());
         own.map(|(name, tensor)| (name, tensor.copy())).collect()

@@ -3,7 +3,7 @@
 use super::config::{ScheduleConfig, ScheduleShape};
 
 impl ScheduleConfig {
-    /// The learning rate of step `step` (from 0) of `steps`.
+    /// Returns the learning rate of step `step` (from 0) of `steps`.
     #[must_use]
     pub fn rate(&self, step: u64, steps: u64) -> f64 {
         let (at, all) = (step as f64, steps as f64);

@@ -42,7 +42,7 @@ impl Threads {
         Ok(Threads { pool: Some(pool) })
     }
 
-    /// Number of threads.
+    /// Returns the number of threads.
     pub fn count(&self) -> usize {
         self.pool
             .as_ref()

@@ -272,7 +272,7 @@ impl Trainer {
         self.device
     }
 
-    /// The network's structure.
+    /// Returns the network's structure.
     #[must_use]
     pub fn model(&self) -> &dyn Architecture {
         &*self.model

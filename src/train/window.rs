@@ -84,7 +84,7 @@ impl Window {
         Ok((self.summed(world)?, (self.steps, self.samples)))
     }
 
-    /// The sums over all processes.
+    /// Returns the sums over all processes.
     fn summed(&self, world: &World) -> Result<Tensor, GroupError> {
         let sums = self.sums.copy();
         world.sum(&sums, "summing losses")?;
@@ -114,7 +114,7 @@ impl Window {
         self.paused += time;
     }
 
-    /// Mean total loss and mean gradient norm so far.
+    /// Returns the mean total loss and mean gradient norm so far.
     pub fn loss_and_norm(&self, world: &World) -> Result<(f64, f64), GroupError> {
         Ok(self.means(&self.fetch(world)?))
     }

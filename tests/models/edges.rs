@@ -1,4 +1,4 @@
-//! Edges and what they lead to.
+//! Edges and their children.
 
 use super::tree::Tree;
 use super::tree::arena::{Index, Span};
@@ -11,11 +11,11 @@ use crate::check;
 use loom::thread;
 use std::sync::Arc;
 
-/// Numbers of edges with which the next lies in new memory: in the first chunk,
-/// behind the directory, in a chunk of four, behind the directory of directories.
+/// Numbers of edges after which the next lies in new memory: in the first chunk, after the
+/// directory, in a chunk of four, after the directory of directories.
 const BEFORE_NEW_MEMORY: [u32; 4] = [0, 2, 4, 24];
 
-/// A tree whose root has so many edges, and the next move to get one.
+/// Returns a tree whose root has this many edges, and the next move to get one.
 fn tree_of(edges: u32) -> (Arc<Tree>, Rank) {
     let tree = Tree::new(2);
     let mut span = Span::default();
@@ -58,7 +58,7 @@ pub(crate) fn an_edge_is_seen_with_its_move() {
     }
 }
 
-/// Two threads want the same move tried.
+/// Two threads try the same move.
 pub(crate) fn two_threads_make_the_same_edge_once() {
     for edges in BEFORE_NEW_MEMORY {
         check(2, move || {
@@ -84,7 +84,7 @@ pub(crate) fn two_threads_make_the_same_edge_once() {
     }
 }
 
-/// Two threads lead an edge to nodes of their own and count their visits.
+/// Two threads link an edge to their own nodes and count their visits.
 pub(crate) fn who_links_first_wins() {
     check(2, || {
         let (tree, _) = tree_of(1);
@@ -94,7 +94,7 @@ pub(crate) fn who_links_first_wins() {
             edge.add_in_flight(1);
             let node = tree.add_node(&mut Span::default(), key).unwrap();
             let linked = edge.link(node);
-            // Whoever sees the edge sees the node.
+            // A thread that sees the edge also sees the node.
             assert!([1, 2].contains(&tree.node(linked).key()));
             edge.complete(1, 1, 0);
             linked
@@ -111,7 +111,7 @@ pub(crate) fn who_links_first_wins() {
     });
 }
 
-/// Two threads come to a new node; one of them evaluates it.
+/// Two threads reach a new node; one of them evaluates it.
 pub(crate) fn a_node_is_opened_once_and_whole() {
     check(3, || {
         let tree = Arc::new(Tree::new(2));
@@ -160,7 +160,7 @@ pub(crate) fn a_report_shows_each_move_at_one_moment() {
             thread::spawn(move || {
                 let visited = visited(&tree, tree.root().header());
                 assert!(visited.is_sorted_by(|a, b| a.statistics.visits >= b.statistics.visits));
-                // Each led somewhere and was evaluated there.
+                // Each edge is linked to an evaluated node.
                 let complete = |node: Index, m: f64| node != 0 && m == 1.0;
                 assert!(visited.iter().all(|of| complete(of.node, of.statistics.m)));
             })

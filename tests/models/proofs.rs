@@ -1,4 +1,4 @@
-//! Proofs on their way up.
+//! Propagation of proofs.
 
 use super::tree::Tree;
 use super::tree::arena::{Index, Span};
@@ -8,7 +8,7 @@ use crate::check;
 use loom::thread;
 use std::sync::Arc;
 
-/// A root of two moves, and the nodes that they lead to.
+/// Returns a root with two moves, and their nodes.
 fn fork() -> (Arc<Tree>, [Index; 2]) {
     let tree = Tree::new(2);
     let (mut nodes, mut blocks) = (Span::default(), Span::default());
@@ -21,7 +21,7 @@ fn fork() -> (Arc<Tree>, [Index; 2]) {
     (Arc::new(tree), children)
 }
 
-/// What a thread does that has proven a child of the root.
+/// Propagates a child's proven outcome to the root.
 fn prove(tree: &Tree, child: Index, outcome: Outcome, plies: u8) {
     tree.node(child).prove(outcome, plies);
     if let Some((outcome, plies)) = tree.proof(tree.root()) {
@@ -29,8 +29,7 @@ fn prove(tree: &Tree, child: Index, outcome: Outcome, plies: u8) {
     }
 }
 
-/// Two threads prove so much of the two children at once; what is then proven of
-/// the root.
+/// Two threads prove these outcomes of the two children concurrently; checks the root's outcome.
 fn check_fork(first: (Outcome, u8), second: (Outcome, u8), root: (Outcome, u8)) {
     check(3, move || {
         let (tree, [left, right]) = fork();
@@ -51,7 +50,7 @@ pub(crate) fn the_last_two_proofs_of_a_node_meet() {
     check_fork((Outcome::Win, 3), (Outcome::Draw, 0), (Outcome::Draw, 0));
 }
 
-/// Whoever knows of the longer mate alone does not hide the shorter one.
+/// A thread that knows only the longer mate does not hide the shorter one.
 pub(crate) fn the_shortest_mate_known_stands() {
     check_fork((Outcome::Loss, 4), (Outcome::Loss, 2), (Outcome::Win, 3));
 }

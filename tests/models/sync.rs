@@ -1,4 +1,4 @@
-//! loom's types with the names and manners of `src/search/sync.rs`.
+//! loom's types with the names and interfaces of `src/search/sync.rs`.
 
 pub(crate) use loom::hint::spin_loop;
 pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, fence};
@@ -7,10 +7,10 @@ use loom::sync::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
 use std::sync::{PoisonError, TryLockError};
 use std::time::Duration;
 
-/// Every word costs time in every execution. A table can grow by a step.
+/// Every word costs time in every execution. A table can grow by one step.
 const MAX_WORDS: usize = (512 + 4) * 8;
 
-/// As few words as hold any block, in whole nodes.
+/// The minimum number of words that hold any block, in whole nodes.
 pub(crate) const PAGE: usize = 36;
 
 pub(crate) fn zeroed_words(length: usize) -> Box<[AtomicU64]> {
@@ -58,7 +58,7 @@ impl<T> RwLock<T> {
     }
 }
 
-/// Lets the others go on, who are waited for.
+/// Yields to the threads that are waited for.
 pub(crate) fn sleep(_: Duration) {
     loom::thread::yield_now();
 }

@@ -1,4 +1,4 @@
-//! The table of positions.
+//! The position table.
 
 use super::tree::Tree;
 use super::tree::arena::{Index, Span};
@@ -7,7 +7,7 @@ use crate::check;
 use loom::thread;
 use std::sync::Arc;
 
-/// A thread finds a node that another has just made.
+/// A thread finds a node that another has just created.
 pub(crate) fn an_entry_is_seen_with_its_node() {
     const KEY: u64 = 77 << 32 | 77;
     check(3, || {
@@ -27,10 +27,9 @@ pub(crate) fn an_entry_is_seen_with_its_node() {
     });
 }
 
-/// Two threads insert, one of them so that buckets are split, and look for what
-/// was there before.
+/// Two threads insert, one of them so that buckets are split, and look up earlier entries.
 pub(crate) fn no_entry_is_mixed_up_while_it_grows() {
-    // Keys of the first bucket, by turns of either half that it is split into.
+    // Keys of the first bucket, alternately from the two halves into which it is split.
     let key = |number: u64| number << 9;
     let finds = move |table: &Table, number: u64| {
         let node = table.find(key(number), |_| true);
@@ -51,7 +50,7 @@ pub(crate) fn no_entry_is_mixed_up_while_it_grows() {
         table.insert(key(7), 7);
         finds(&table, 2);
         grower.join().unwrap();
-        // What was there before is lost to nobody.
+        // No thread loses earlier entries.
         assert!((1..=5).all(|number| finds(&table, number)));
         finds(&table, 6);
         finds(&table, 7);

@@ -1,4 +1,4 @@
-//! The threads of a search: what they find together, and that all of them end.
+//! The threads of a search: their combined result, and their termination.
 
 use super::clock::latency::Latency;
 use super::descent::worker::SearchWorker;
@@ -23,7 +23,7 @@ use tessera::search::Parameters;
 
 /// Visits of a search: the root's evaluation, and one more.
 const VISITS: u64 = 2;
-/// A position of few moves.
+/// A position with few moves.
 const FEN: &str = "8/8/8/8/8/1k6/7P/K7 w - - 0 1";
 
 static GAME: LazyLock<Game> =
@@ -33,7 +33,7 @@ static CONTROL: LazyLock<Control> = LazyLock::new(Control::default);
 static LATENCY: LazyLock<Latency> = LazyLock::new(Latency::default);
 static UNIFORM: LazyLock<Uniform> = LazyLock::new(Uniform::default);
 
-/// How an evaluation ends.
+/// The outcome of an evaluation.
 #[derive(Clone, Copy, PartialEq)]
 enum Fate {
     Succeeds,
@@ -41,7 +41,7 @@ enum Fate {
     Panics,
 }
 
-/// A backend of which one evaluation, by its number, ends so.
+/// A backend in which the evaluation with this number has this outcome.
 struct Fateful {
     number: u32,
     fate: Fate,
@@ -68,20 +68,18 @@ fn break_off() -> ! {
     resume_unwind(Box::new(()))
 }
 
-/// Runs one of the two on a thread of its own, and waits for it; whether they
-/// panicked.
+/// Runs `other` on a second thread during `here`, and joins it; returns whether each panicked.
 fn beside(other: impl FnOnce() + Send, here: impl FnOnce()) -> [bool; 2] {
     let panics = |run: Box<dyn FnOnce() + Send + '_>| catch_unwind(AssertUnwindSafe(run)).is_err();
     let other: Box<dyn FnOnce() -> bool + Send + '_> = Box::new(move || panics(Box::new(other)));
-    // SAFETY: the thread is waited for before anything ends that it borrows. loom has
-    // no scoped threads.
+    // SAFETY: the thread is joined before its borrows end. loom has no scoped threads.
     let other: Box<dyn FnOnce() -> bool + Send> = unsafe { std::mem::transmute(other) };
     let other = thread::spawn(other);
     let here = catch_unwind(AssertUnwindSafe(here)).is_err();
     [other.join().unwrap(), here]
 }
 
-/// How a search ended.
+/// The outcome of a search.
 struct Ended {
     tree: Tree,
     failure: Option<BackendError>,
@@ -90,8 +88,7 @@ struct Ended {
     panicked: [bool; 2],
 }
 
-/// Two threads make [`VISITS`]; the one that called the search does `between` its
-/// batches.
+/// Two threads make [`VISITS`]; the calling thread runs `between` between batches.
 fn search(number: u32, fate: Fate, between: impl Fn()) -> Ended {
     let tree = Tree::new(2);
     let backend = Fateful {
@@ -147,7 +144,7 @@ fn search(number: u32, fate: Fate, between: impl Fn()) -> Ended {
     }
 }
 
-/// Nothing is left over of what the threads did.
+/// Checks that the threads left nothing in flight.
 fn assert_at_rest(tree: &Tree) {
     assert_eq!(tree.in_flight().load(Relaxed), 0);
     let header = tree.root().header();
@@ -171,8 +168,7 @@ pub(crate) fn all_visits_are_made() {
     });
 }
 
-/// A failure of the device ends the search for both threads, which undo what they
-/// began.
+/// A device failure ends the search for both threads, which undo their unfinished visits.
 pub(crate) fn a_failure_ends_all_threads() {
     for number in [0, 1] {
         check(1, move || {
@@ -184,7 +180,7 @@ pub(crate) fn a_failure_ends_all_threads() {
     }
 }
 
-/// A thread that panics leaves visits on their way, which the other may wait for.
+/// A panicking thread leaves visits in flight, for which the other may wait.
 pub(crate) fn a_panic_ends_all_threads() {
     for number in [0, 1] {
         check(1, move || {

@@ -1,4 +1,4 @@
-//! Backends whose answers a test knows.
+//! Backends with known evaluations.
 
 use shakmaty::Color;
 use std::ops::Range;
@@ -8,13 +8,12 @@ use std::time::Duration;
 use tessera::backend::{Backend, BackendError, Batch, Evaluations, Properties, Value};
 use tessera::encode::{Encoder, InputFormat, MoveEncoder, Vocabulary};
 
-/// What a scripted backend says of a position: its value and, by policy index,
-/// the logits of its moves.
+/// A scripted evaluation of a position: its value and, by policy index, the logits of its moves.
 type Script = dyn Fn(u64, &[u16]) -> (Value, Vec<f32>) + Send + Sync;
 
 type TurnScript = dyn Fn(Color, &[u16]) -> (Value, Vec<f32>) + Send + Sync;
 
-/// Answers by a function of the position's key, after a delay.
+/// Evaluates by a function of the position's key, after a delay.
 pub struct Scripted {
     properties: Properties,
     script: Box<Script>,
@@ -54,7 +53,7 @@ impl Scripted {
         }
     }
 
-    /// Answers by the side to move, which it reads off the encoded position.
+    /// Evaluates by the side to move, read from the encoded position.
     pub fn with_turn(
         script: impl Fn(Color, &[u16]) -> (Value, Vec<f32>) + Send + Sync + 'static,
     ) -> Scripted {
@@ -64,7 +63,7 @@ impl Scripted {
         scripted
     }
 
-    /// Reads games move by move, so many tokens of them.
+    /// Reads games move by move, up to this many tokens.
     pub fn reading_moves(mut self, context: usize) -> Scripted {
         self.properties.encoder = Encoder::Moves(MoveEncoder {
             vocabulary: Arc::new(Vocabulary::Uci),
@@ -73,31 +72,31 @@ impl Scripted {
         self
     }
 
-    /// Every call takes this long.
+    /// Delays every call by this time.
     pub fn delayed(mut self, delay: Duration) -> Scripted {
         self.delay = delay;
         self
     }
 
-    /// Every position of a call takes this long.
+    /// Delays every position of a call by this time.
     pub fn delayed_each(mut self, delay: Duration) -> Scripted {
         self.delay_each = delay;
         self
     }
 
-    /// The call of this number, counted from 0, takes so much longer.
+    /// Delays the call with this number, counted from 0.
     pub fn stalled(mut self, call: usize, delay: Duration) -> Scripted {
         self.stall = (call, delay);
         self
     }
 
-    /// Calls of these numbers, counted from 0, fail.
+    /// Makes the calls with these numbers, counted from 0, fail.
     pub fn failing(mut self, calls: Range<usize>) -> Scripted {
         self.failing = calls;
         self
     }
 
-    /// Positions of the largest call.
+    /// Returns the number of positions in the largest call.
     pub fn largest(&self) -> usize {
         self.largest.load(Ordering::Relaxed)
     }
@@ -134,12 +133,12 @@ impl Backend for Scripted {
     }
 }
 
-/// Every position even, every move alike.
+/// Returns a backend with all positions even, all moves equal.
 pub fn uniform() -> Scripted {
     Scripted::new(|_, moves| (Value::default(), vec![0.0; moves.len()]))
 }
 
-/// Values and logits from a hash of the position.
+/// Returns a backend with values and logits from a hash of the position.
 pub fn hashed() -> Scripted {
     Scripted::new(|key, moves| {
         let q = unit(mix(key)) * 1.6 - 0.8;
@@ -163,7 +162,7 @@ fn mix(mut x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// A number in 0…1 from the upper bits.
+/// Returns a number in 0…1 from the upper bits.
 fn unit(x: u64) -> f32 {
     (x >> 40) as f32 / (1 << 24) as f32
 }

@@ -1,4 +1,4 @@
-//! What the search makes of results where a user wants them rescaled.
+//! Rescaled results (contempt) in the search.
 
 use crate::search::backends::Scripted;
 use crate::search::{choose, game, play, uci};
@@ -23,7 +23,7 @@ fn against(elo: f32) -> Contempt {
     }
 }
 
-/// Every position even, half of the games drawn.
+/// Returns a backend with every position even and half of the games drawn.
 fn even() -> Scripted {
     Scripted::new(|_, moves| {
         let value = Value {
@@ -45,7 +45,7 @@ fn nodes(nodes: u64) -> Limits {
     }
 }
 
-/// What is told of the best move.
+/// Returns the reported value of the best move.
 fn told(contempt: Contempt, limits: &Limits, moves: &str) -> (f32, [f32; 3]) {
     let choice = choose(&mut *mcts(contempt), &game("startpos", moves), limits);
     let line = &choice.report.lines[0];
@@ -73,7 +73,7 @@ fn contempt_is_in_the_tree_and_out_of_what_is_told() {
         assert!(objective.abs() < 0.02, "{objective}");
         assert_eq!(told(inside(0.0), &nodes(200), moves).0, 0.0);
     }
-    // Analysis takes the side of a colour, whoever is to move.
+    // Analysis takes the view of a colour, regardless of the side to move.
     let white = Contempt {
         mode: ContemptMode::WhiteSideAnalysis,
         ..inside(100.0)

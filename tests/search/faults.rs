@@ -1,4 +1,4 @@
-//! What a search does when something in it breaks.
+//! The search's behaviour when a component fails.
 
 use crate::search::backends::{Scripted, hashed, uniform};
 use crate::search::{choose, game, uci};
@@ -17,10 +17,10 @@ use tessera::play::{Agent, Control, Limits, Report};
 use tessera::search::{Parameters, Search};
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
-/// A search that has not ended by then never will.
+/// Time after which a running search counts as hung.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Panics, while told to, on the helpers of a search that has gone on for a while.
+/// Panics on request, on the helpers of a search that has run for a while.
 struct BreaksOnHelpers {
     inner: Scripted,
     breaks: AtomicBool,
@@ -53,7 +53,7 @@ fn parameters() -> Parameters {
     }
 }
 
-/// Has a search without end come to one by a panic; its last report.
+/// Ends an infinite search by a panic; returns its last report.
 fn breaks_off(
     mut search: Search,
     mut hear: impl FnMut(&Report) + Send + 'static,
@@ -89,7 +89,7 @@ fn a_panic_of_a_helper_ends_the_search_with_what_it_found() {
     let (mut search, last) = breaks_off(search, |_| {});
     let last = last.expect("a report");
     assert!(last.nodes > 50 && !last.lines[0].moves.is_empty());
-    // The next search begins anew.
+    // The next search starts over.
     backend.breaks.store(false, Relaxed);
     let limits = Limits {
         nodes: Some(200),
@@ -124,7 +124,7 @@ fn a_failure_is_preceded_by_what_was_found() {
     assert!(last.expect("a report").nodes > 10);
 }
 
-/// Limits that leave no time, or next to none.
+/// Returns limits that leave little or no time.
 fn hurried() -> Vec<Limits> {
     let clock = |time: Option<u64>, move_time: Option<u64>, nodes| Limits {
         time: time.map(MS),
@@ -185,7 +185,7 @@ fn every_go_evaluates_at_least_once() {
     }
 }
 
-/// 263 moves, of which a node holds 248.
+/// 263 moves, more than the 248 that a node can hold.
 const CROWD: &str = "QQQQQQQQ/Q6Q/Q6Q/Q6Q/Q6Q/Q5QQ/Q4Qpp/KQQQQQbk w - - 0 1";
 
 #[test]

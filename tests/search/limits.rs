@@ -1,4 +1,4 @@
-//! When the searching player answers.
+//! The time at which the searching player answers.
 
 use crate::search::backends::{Scripted, hashed, uniform};
 use crate::search::{choose, game, uci};
@@ -118,7 +118,7 @@ fn a_fall_of_the_value_is_thought_about() {
             q: turn.fold_wb(white, -white),
             ..Value::default()
         };
-        // One move is clearly the best, so that only the value troubles.
+        // One move is clearly the best, so that only the value is in doubt.
         let mut logits = vec![0.0; moves.len()];
         logits[0] = 9.0;
         (value, logits)
@@ -141,7 +141,7 @@ fn a_fall_of_the_value_is_thought_about() {
     game.play(choice.best.unwrap());
     game.play(choice.ponder.unwrap());
     fallen.store(true, Relaxed);
-    // Planned are 200 ms a move; a clear choice takes little more than half.
+    // The plan is 200 ms per move; a clear choice takes little more than half.
     let limits = Limits {
         time: Some(MS(5000)),
         ..Limits::default()
@@ -154,7 +154,7 @@ fn a_fall_of_the_value_is_thought_about() {
 
 #[test]
 fn a_slow_network_does_not_cost_the_game() {
-    // A batch of 16 takes longer than the clock has: batches must shrink.
+    // A batch of 16 takes longer than the remaining time: batches must shrink.
     let backend = hashed().delayed_each(MS(4));
     let mut agent = mcts(backend, 1);
     let limits = Limits {
@@ -182,7 +182,7 @@ fn a_machine_that_stalls_does_not_change_a_search_without_a_clock() {
             let choice = choose(&mut *agent, &Game::default(), &limits);
             (choice.report.nodes, choice.report.lines, choice.statistics)
         };
-        // Twice as long as a batch may take where a `stop` could wait for it.
+        // Twice the time of a batch that may delay a `stop`.
         assert_eq!(found(MS(0)), found(MS(1000)));
     }
 }
@@ -218,7 +218,7 @@ fn pondering_ends_with_the_hit_and_its_own_time() {
     );
     assert!(taken >= MS(100) && taken < MS(2800), "{taken:?}");
     assert!(choice.best.is_some());
-    // Without a hit it takes a stop, whatever other limits have been reached.
+    // Without a hit only a stop ends it, whatever other limits have been reached.
     let limits = Limits {
         ponder: true,
         nodes: Some(50),
@@ -349,7 +349,7 @@ fn interruptions_leave_the_tree_whole() {
     }
 }
 
-/// However many threads wait for each other, the processor is left to those that search.
+/// However many threads wait for each other, the processor is left to the searching ones.
 #[test]
 fn a_thousand_threads_leave_each_other_time() {
     let mut agent = mcts(hashed().delayed(MS(1)), 1024);

@@ -1,4 +1,4 @@
-//! Mates that the search finds beside its tree.
+//! Mates that the search finds outside its tree.
 
 use crate::search::backends::hashed;
 use crate::search::{choose, game, uci};
@@ -34,7 +34,7 @@ fn think(game: &Game, limits: &Limits, parameters: &Parameters) -> Choice {
     choose(&mut *agent, game, limits)
 }
 
-/// The length of the mate that is announced, whose line must end in it.
+/// Returns the length of the announced mate, whose line must end in it.
 fn announced(game: &Game, choice: &Choice) -> Option<i32> {
     let line = &choice.report.lines[0];
     let Score::Mate(moves) = line.score else {
@@ -56,7 +56,7 @@ fn a_long_mate_is_announced_by_the_second_visit() {
     assert_eq!(uci(&position, choice.best), "h5h7");
     let moves = announced(&position, &choice).unwrap();
     assert!((6..=8).contains(&moves), "{moves}");
-    // A search of the tree alone does not see so far.
+    // A search of the tree alone does not see that far.
     let choice = think(&position, &nodes(2_000), &parameters(false));
     assert_eq!(announced(&position, &choice), None);
 }
@@ -91,7 +91,7 @@ fn moves_that_allow_a_mate_take_no_visit() {
         (choice.statistics.iter()).partition(|of| of.score == Score::Mate(-1));
     assert_eq!(lost.len(), 20);
     assert!(lost.iter().all(|of| of.visits == 0 && of.q == -1.0));
-    // The others have them all but the root's own, and stand before them.
+    // The others have all visits but the root's own, and precede it.
     assert_eq!(others.iter().map(|of| of.visits).sum::<u64>(), 99);
     let last = choice.statistics.iter().rev().take(lost.len());
     assert!(last.eq(lost.into_iter().rev()));
@@ -105,7 +105,7 @@ fn no_temperature_draws_a_move_that_is_proven_to_lose() {
         let parameters = Parameters {
             temperature: 100.0,
             seed,
-            // Without it moves are visited before they are seen to lose.
+            // Without it, moves are visited before they are seen to lose.
             ..parameters(false)
         };
         let choice = think(&position, &nodes(200), &parameters);
@@ -145,7 +145,7 @@ fn go_mate_asks_for_no_longer_one() {
     let found = think(&position, &limits(8), &parameters(true));
     assert!(announced(&position, &found).is_some_and(|moves| moves <= 8));
     assert!(found.report.nodes < 3_000);
-    // There is none so short: the search goes on.
+    // No mate is that short, so the search continues.
     let none = think(&position, &limits(3), &parameters(true));
     assert_eq!(none.report.nodes, 3_000);
 }
@@ -176,7 +176,7 @@ fn a_mate_is_carried_out() {
         left = moves;
         position.play(choice.best.unwrap());
         if position.ending().is_none() {
-            // The defender plays whatever comes first.
+            // The defender plays the first legal move.
             let reply = shakmaty::Position::legal_moves(position.position())[0];
             position.play(reply);
         }
@@ -184,7 +184,7 @@ fn a_mate_is_carried_out() {
     assert_eq!(position.ending(), Some(Ending::Checkmate));
 }
 
-/// Both sides of a search that knows the ending; the moves until the game ends.
+/// Plays both sides of an ending with the search; returns the ending and the number of moves.
 fn played_out(fen: &str, visits: u64) -> (Option<Ending>, usize) {
     let mut position = game(fen, "");
     let mut announcements = Vec::new();
@@ -193,7 +193,7 @@ fn played_out(fen: &str, visits: u64) -> (Option<Ending>, usize) {
         announcements.extend(announced(&position, &choice).map(i32::abs));
         position.play(choice.best.unwrap());
     }
-    // Each side's way to the mate is the shortest, so it gets shorter by every move.
+    // Each side's path to the mate is the shortest, so it shrinks with every move.
     assert!(
         announcements.is_sorted_by(|a, b| a >= b),
         "{announcements:?}"
@@ -213,7 +213,7 @@ fn king_and_one_piece_win_in_as_few_moves_as_can_be() {
         assert_eq!(ending, Some(Ending::Checkmate), "{fen}");
         assert_eq!(announced, plies, "{fen}");
     }
-    // Without a win there is none.
+    // Without a win, no mate is announced.
     let (ending, announced) = played_out("k7/8/K7/P7/8/8/8/8 w - - 0 1", 30);
     assert_ne!(ending, Some(Ending::Checkmate));
     assert_eq!(announced, 0);
@@ -221,7 +221,7 @@ fn king_and_one_piece_win_in_as_few_moves_as_can_be() {
 
 #[test]
 fn every_allowed_move_of_king_and_one_piece_is_known() {
-    // The rook's side to move, then the bare king's.
+    // With the rook's side to move, then the bare king's.
     for (fen, won) in [
         ("8/8/8/8/8/8/3k4/K6R w - - 0 1", true),
         ("8/8/8/8/4k3/8/8/K6R b - - 0 1", false),
@@ -241,7 +241,7 @@ fn every_allowed_move_of_king_and_one_piece_is_known() {
         let lengths: Vec<Option<i32>> = lengths.collect();
         let (open, mut mates): (Vec<_>, Vec<_>) =
             lengths.into_iter().partition(|length| length.is_none());
-        // On c1, d1 and e1 the rook is taken.
+        // The rook would be captured on c1, d1 and e1.
         assert_eq!(open.len(), if won { 3 } else { 0 }, "{fen}");
         mates
             .sort_unstable_by_key(|length| length.map(|length| if won { length } else { -length }));

@@ -1,4 +1,4 @@
-//! What the searching player finds.
+//! Results of the searching player.
 
 use crate::search::backends::{Scripted, hashed, uniform};
 use crate::search::{choose, game, play, uci};
@@ -28,7 +28,7 @@ fn nodes(nodes: u64) -> Limits {
     }
 }
 
-/// What does not depend on the clock.
+/// Returns everything independent of the clock.
 fn essence(choice: &Choice) -> String {
     let mut choice = choice.clone();
     choice.report.elapsed = Default::default();
@@ -135,12 +135,12 @@ fn many_threads_agree_on_the_count() {
 fn mates_are_found_and_proven() {
     for (fen, moves, in_moves) in [
         ("6k1/5ppp/8/8/8/8/5PPP/R5K1 w - - 0 1", "a1a8", 1),
-        // Two rooks; from afar and with Black to move.
+        // Two rooks; from a distance and with Black to move.
         ("7k/8/8/8/8/8/R7/1R2K3 w - - 0 1", "a2a7 b1b7", 2),
         ("1r2k3/r7/8/8/8/8/8/7K b - - 0 1", "a7a2 b8b2", 2),
         // Morphy's problem: Ra6 and the pawn mates.
         ("kbK5/pp6/1P6/8/8/8/8/R7 w - - 0 1", "a1a6", 2),
-        // Smothered.
+        // A smothered mate.
         ("r5rk/6pp/8/6N1/8/1Q6/8/6K1 w - - 0 1", "g5f7", 1),
         ("5r1k/6pp/7N/8/8/1Q6/8/6K1 w - - 0 1", "b3g8", 2),
     ] {
@@ -233,7 +233,7 @@ fn insufficient_material_is_a_proven_draw() {
     assert_eq!(choice.report.lines[0].wdl, [0.0, 1.0, 0.0]);
 }
 
-/// A backend for which every position is worth so much to White.
+/// Returns a backend in which every position has this value for White.
 fn white_stands(q: f32) -> Scripted {
     Scripted::with_turn(move |turn, moves| {
         let q = turn.fold_wb(q, -q);
@@ -262,8 +262,8 @@ fn a_repetition_is_sought_by_the_losing_side_only() {
 
 #[test]
 fn draws_of_the_old_tree_are_forgotten_with_it() {
-    // After White's first move the starting position no longer lies in the
-    // tree, so that returning to it is no longer a draw.
+    // After White's first move the starting position is no longer in the tree, so that returning
+    // to it is no longer a draw.
     let mut game = game("4k3/p7/8/8/8/8/7P/R3K3 w - - 0 1", "");
     let mut agent = mcts(white_stands(0.6), &parameters());
     choose(&mut *agent, &game, &nodes(20_000));
@@ -302,7 +302,7 @@ fn the_fifty_move_rule_counts() {
     for move_ in &choice.statistics {
         assert_eq!(move_.q, 0.0);
     }
-    // Mate goes before the rule.
+    // Mate takes precedence over the rule.
     let position = game("6k1/5ppp/8/8/8/8/5PPP/R5K1 w - - 99 80", "");
     let choice = choose(&mut *mcts(uniform(), &parameters()), &position, &nodes(500));
     assert_eq!(choice.report.lines[0].score, Score::Mate(1));
@@ -367,7 +367,7 @@ fn lines_come_in_the_order_of_choice() {
         ..parameters()
     };
     let game = game("startpos", "");
-    // The surest move comes before the order of the others.
+    // The surest move takes precedence over the order of the others.
     let surest = Parameters {
         lcb_scale: 0.5,
         ..parameters.clone()
@@ -447,7 +447,7 @@ fn many_threads_share_a_memory_that_is_too_small() {
     for limit in [40_000, 60_000, 80_000] {
         let choice = choose(&mut *agent, &game, &nodes(limit));
         assert_eq!(choice.report.nodes, limit);
-        // A root that had been evicted once has visits that no child has.
+        // An evicted root has visits that no child has.
         let visits: u64 = choice.statistics.iter().map(|move_| move_.visits).sum();
         assert!(visits > 0 && visits < limit);
         game.play(choice.best.unwrap());
@@ -509,7 +509,7 @@ fn the_root_explores_by_values_of_its_own() {
     };
     assert!(unvisited(&search(&parameters(), 40)) > 3);
     assert_eq!(unvisited(&search(&all, 40)), 0);
-    // What is hoped of the moves not yet tried is not told as news.
+    // Optimistic values of untried moves are not reported.
     let early = search(&all, 5);
     assert!(unvisited(&early) > 10);
     let own = early.statistics.last().unwrap().q;
@@ -588,7 +588,7 @@ fn gumbel_shares_few_visits_among_few_moves() {
         assert!(drawn[..2].iter().any(|move_| move_.mv == best));
         visited.extend(drawn.iter().map(|move_| game.format_move(move_.mv)));
     }
-    // With even priors any move may be drawn.
+    // With even priors any move may be sampled.
     assert!(visited.len() > 12, "{visited:?}");
 }
 
@@ -609,7 +609,7 @@ fn noise_at_the_root_is_the_root_s_alone() {
     assert!(even[19] / even[0] < 1.1);
     let uneven = priors(&noisy);
     assert!(uneven[19] > 2.0 * uneven[0], "{uneven:?}");
-    // Searched again, the root is drawn anew, and what is below it is known.
+    // In a repeated search, the root is sampled again, and its subtree is known.
     let mut agent = mcts(hashed(), &noisy);
     choose(&mut *agent, &game, &nodes(500));
     let again = choose(&mut *agent, &game, &nodes(500));

@@ -1,4 +1,4 @@
-//! Networks that read a game's moves and not its position.
+//! Networks that read a game's moves instead of its position.
 
 use crate::search::backends::{Scripted, hashed, uniform};
 use crate::search::{choose, game, uci};
@@ -51,7 +51,7 @@ fn two_ways_to_a_position_are_two_games() {
         counts.len()
     };
     let (positions, games) = (evaluated(false), evaluated(true));
-    // All but mates and repetitions are evaluated.
+    // All except mates and repetitions are evaluated.
     assert!(games as u64 > NODES - 20, "{games}");
     assert!(positions < games - 50, "{positions} of {games}");
 }

@@ -8,7 +8,7 @@ use tessera::backend::Value;
 use tessera::encode::policy_index;
 use tessera::play::{Control, Limits, Score};
 
-/// A backend that likes every position equally, from the mover's view.
+/// Returns a backend with equal values for every position, from the mover's view.
 fn content(q: f32) -> Scripted {
     Scripted::new(move |_, moves| {
         let value = Value {
@@ -90,7 +90,7 @@ fn value_maximises_over_the_positions_that_arise() {
 
 #[test]
 fn value_stalemates_only_when_losing() {
-    // Qf7 stalemates; the rest leaves the queen on.
+    // Qf7 stalemates; all other moves keep the queen.
     let position = game("7k/8/6K1/8/8/5Q2/8/8 w - - 0 1", "");
     for (theirs, stalemate) in [(-0.5, false), (0.5, true)] {
         let mut agent = AgentKind::Value.build(content(theirs).shared(), &Options::default());
@@ -120,8 +120,7 @@ fn value_repeats_only_when_it_wants_a_draw() {
 
 #[test]
 fn value_sees_a_claim_that_the_opponent_could_make() {
-    // Ra1 with the king on e7 is new, but Ke8 then repeats the start for the
-    // third time.
+    // Ra1 with the king on e7 is new, but Ke8 then repeats the start for the third time.
     let line = "a1b1 e8d7 b1a1 d7e8 a1b1 e8e7";
     let position = game("4k3/8/8/8/8/8/8/R3K3 w - - 0 1", line);
     let mut agent = AgentKind::Value.build(content(-0.4).shared(), &Options::default());

@@ -1,4 +1,4 @@
-//! Thinking on the opponent's time, and what is left of it afterwards.
+//! Thinking on the opponent's time, and its results afterwards.
 
 use crate::search::backends::hashed;
 use crate::search::{choose, game, play};
@@ -32,7 +32,7 @@ fn nodes(nodes: u64) -> Limits {
     }
 }
 
-/// Ponders on so many nodes, and is then told how it ends.
+/// Ponders on this many nodes, and then receives this end.
 fn ponder(agent: &mut dyn Agent, game: &Game, limits: &Limits, end: fn(&Control)) -> Choice {
     let limits = Limits {
         ponder: true,
@@ -49,8 +49,8 @@ fn ponder(agent: &mut dyn Agent, game: &Game, limits: &Limits, end: fn(&Control)
     })
 }
 
-/// A game in which the reply to a searched move is pondered on; the reply, and
-/// the visits that its position then has.
+/// Ponders on the reply to a searched move in a game; returns the game, the reply, and the visits
+/// of its position.
 fn pondered(agent: &mut dyn Agent) -> (Game, Choice) {
     let mut game = game("startpos", "e2e4 e7e5");
     let choice = choose(agent, &game, &nodes(3000));
@@ -58,7 +58,7 @@ fn pondered(agent: &mut dyn Agent) -> (Game, Choice) {
     game.play(choice.ponder.unwrap());
     let thought = ponder(agent, &game, &nodes(4000), Control::stop);
     assert_eq!(thought.report.nodes, 4000);
-    // What was known of the reply is not thought again.
+    // The known part of the reply is not searched again.
     assert!(thought.report.new_nodes < 4000);
     (game, thought)
 }
@@ -103,7 +103,7 @@ fn after_a_miss_what_was_known_before_is_known_again() {
 
 #[test]
 fn a_move_taken_back_finds_what_was_thought_of_the_position() {
-    // Values have changed meanwhile, visits have not.
+    // Meanwhile values have changed, but visits have not.
     let mut agent = mcts_with(Parameters {
         lcb_scale: 0.0,
         ..Parameters::default()
@@ -119,7 +119,7 @@ fn a_move_taken_back_finds_what_was_thought_of_the_position() {
     let again = choose(&mut *agent, &game, &nodes(3000));
     assert_eq!(again.best, first.best);
     assert!(again.report.new_nodes < 10, "{}", again.report.new_nodes);
-    // Another game has nothing of it.
+    // Another game does not reuse it.
     let other = crate::search::game("startpos", "d2d4 d7d5");
     let other = choose(&mut *agent, &other, &nodes(300));
     assert_eq!(other.report.new_nodes, 300);
@@ -127,7 +127,7 @@ fn a_move_taken_back_finds_what_was_thought_of_the_position() {
 
 #[test]
 fn the_clock_begins_with_the_hit() {
-    // Half a second of the clock is the most that a move may take.
+    // A move may take at most half a second of the clock.
     let limits = Limits {
         time: Some(MS(1100)),
         ..Limits::default()
@@ -149,7 +149,7 @@ fn batches_are_small_while_a_short_clock_waits() {
         move_overhead: 0,
         ..Parameters::default()
     };
-    // Of the short clock a move may take 4 ms, in which three positions are evaluated.
+    // With the short clock a move may take 4 ms, enough to evaluate three positions.
     for (clock, most) in [(25, 4), (100_000, 16)] {
         let backend = Arc::new(hashed().delayed_each(MS(1)));
         let mut agent = AgentKind::Mcts.build(backend.clone(), &parameters.clone().into());

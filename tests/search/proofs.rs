@@ -1,4 +1,4 @@
-//! A claimed mate is a mate: proofs against exhaustive search.
+//! Compares claimed mates with exhaustive search.
 
 use crate::search::backends::{hashed, uniform};
 use crate::search::{choose, game};
@@ -8,7 +8,7 @@ use tessera::chess::{Ending, Game};
 use tessera::play::{Limits, Score};
 use tessera::search::Parameters;
 
-/// Returns whether the side to move mates within so many moves, whatever the other does.
+/// Returns whether the side to move can force mate within this many moves.
 fn mates_within(game: &mut Game, moves: u32) -> bool {
     let ours = game.position().legal_moves();
     moves > 0
@@ -20,7 +20,7 @@ fn mates_within(game: &mut Game, moves: u32) -> bool {
         })
 }
 
-/// Returns whether the side to move is mated within so many moves, whatever it does.
+/// Returns whether the side to move is mated within this many moves, whatever it does.
 fn is_mated_within(game: &mut Game, moves: u32) -> bool {
     match game.ending() {
         Some(Ending::Checkmate) => return true,
@@ -65,7 +65,7 @@ fn every_claimed_mate_stands_up_to_exhaustive_search() {
     for round in 0..42 {
         let mut game = game(starts[round % starts.len()], "");
         agent.new_game();
-        // The tree is kept from move to move, proofs and all.
+        // The tree is kept from move to move, including proofs.
         for _ in 0..8 {
             if game.ending().is_some() {
                 break;
@@ -93,7 +93,7 @@ fn every_claimed_mate_stands_up_to_exhaustive_search() {
     assert!(wins > 20 && losses > 5, "{wins} {losses}");
 }
 
-/// mates2000.epd gives each position's shortest mate: no claim may beat it.
+/// mates2000.epd gives each position's shortest mate, which no claim may undercut.
 #[test]
 fn no_claim_is_shorter_than_the_shortest_mate() {
     let path = concat!(
@@ -121,7 +121,7 @@ fn no_claim_is_shorter_than_the_shortest_mate() {
             continue;
         };
         let shortest: i32 = mate.trim_end_matches(';').trim().parse().unwrap();
-        // The longer ones take a network to find.
+        // Longer mates require a network.
         if shortest.abs() > 3 {
             continue;
         }

@@ -1,4 +1,4 @@
-//! Positions that several ways lead to.
+//! Positions reached by several paths.
 
 use crate::search::backends::Scripted;
 use crate::search::{choose, game, uci};
@@ -30,7 +30,7 @@ fn unit(key: u64) -> f32 {
     (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as f32 / (1 << 24) as f32
 }
 
-/// Values and priors by the key; how often each position was evaluated.
+/// Returns a backend with values and priors by key, and its count of evaluations per position.
 fn counting() -> (Scripted, Arc<Mutex<HashMap<u64, usize>>>) {
     let counts: Arc<Mutex<HashMap<u64, usize>>> = Arc::default();
     let counted = Arc::clone(&counts);
@@ -53,7 +53,7 @@ fn search(transpositions: bool, fen: &str, nodes: u64) -> (Choice, HashMap<u64, 
     (choice, counts)
 }
 
-/// Kings and pawns that cannot move: every position is reached in many ways.
+/// Kings and immobile pawns: every position is reached by many paths.
 const KINGS: &str = "8/8/4k3/1p1p1p1p/1P1P1P1P/4K3/8/8 w - - 0 1";
 
 #[test]
@@ -67,8 +67,8 @@ fn a_position_is_evaluated_once_however_it_is_reached() {
     assert!(counts.len() < tree.values().sum::<usize>() / 2);
 }
 
-/// With the same knowledge of every position, the graph's root is worth what the
-/// tree's is: both converge to it.
+/// With the same knowledge of every position, the graph's root value equals the tree's: both
+/// converge to it.
 #[test]
 fn graph_and_tree_agree_where_all_is_searched() {
     for fen in [KINGS, "startpos"] {
@@ -80,11 +80,11 @@ fn graph_and_tree_agree_where_all_is_searched() {
     }
 }
 
-/// Whoever is winning must not repeat, and a draw by repetition belongs to the
-/// way, not to the position: other ways to it are not spoilt.
+/// The winning side must not repeat, and a draw by repetition belongs to the path, not to the
+/// position: other paths to it are not affected.
 #[test]
 fn only_the_way_that_repeats_is_drawn() {
-    // Black is hopelessly lost in every position, but for repeating.
+    // Black is hopelessly lost in every position, except by repetition.
     let backend = Scripted::with_turn(|turn, moves| {
         let q = match turn {
             shakmaty::Color::White => 0.9,
@@ -113,8 +113,7 @@ fn only_the_way_that_repeats_is_drawn() {
     assert!(q(&choice, "e3d3") > 0.8, "{}", q(&choice, "e3d3"));
 }
 
-/// On the path of a line the game may be over where other paths to the same node go
-/// on: lines end there.
+/// On one path the game may be over at a node where other paths continue: lines end there.
 #[test]
 fn lines_end_where_the_game_does() {
     let parameters = Parameters {
@@ -135,7 +134,7 @@ fn lines_end_where_the_game_does() {
                     let is_over = place > 0 && game.ending().is_some();
                     assert!(
                         !is_over,
-                        "{nodes} nodes: {line:?} goes on after {place} plies"
+                        "{nodes} nodes: {line:?} continues after {place} plies"
                     );
                     game.play(mv);
                 }

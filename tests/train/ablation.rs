@@ -4,7 +4,7 @@ use crate::train::workplace::{fail, succeed, train, workplace};
 use std::path::Path;
 use std::process::Command;
 
-/// A comparison of two widths of the tiny network.
+/// Prepares an ablation of two widths of the tiny network.
 fn prepare(folder: &Path) {
     let base = std::fs::read_to_string(folder.join("tiny.toml")).unwrap();
     let base = base.replace('[', "[base.").replace("[base.{", "[{");

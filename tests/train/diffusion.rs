@@ -1,4 +1,4 @@
-//! Denoisers of futures.
+//! Future denoisers.
 
 use super::workplace::{fail, metrics, succeed, train, workplace};
 use serde_json::Value;
@@ -7,12 +7,12 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The workplace's configuration for a denoiser over its network.
+/// Configures a denoiser over the workplace's network.
 pub fn configure(folder: &Path) {
     let config = fs::read_to_string(folder.join("tiny.toml")).unwrap();
     let network = "[network]\nfamily = \"diffusion\"\n[network.model]\nhorizon = 3\n\
                    [network.model.trunk]\n";
-    // A run of fewer steps learns at the same rates.
+    // A shorter run has the same learning rates.
     let shape = "warmup = 5\nshape = { kind = \"stable\", decay = 0.0 }";
     let config = config
         .replace("[model]\n", network)
@@ -31,7 +31,7 @@ pub fn run(folder: &Path, output: &str, settings: &[&str]) -> std::process::Comm
     command
 }
 
-/// What a network measures.
+/// Returns a network's metrics.
 fn told(folder: &Path, source: &str, config: &str) -> Value {
     let mut command = train(folder);
     command.args(["validate", source, config, "--json"]);
@@ -53,7 +53,7 @@ fn a_denoiser_learns_futures_and_goes_on_exactly() {
     let trained = steps(&whole);
     assert_eq!(trained.len(), 30);
     for (term, by) in [("board", 0.3), ("future_move", 0.3), ("policy", 0.1)] {
-        // Few samples weigh most: single steps say little.
+        // A few samples dominate, so single steps are noisy.
         let mean = |steps: &[Value]| -> f64 {
             let sum: f64 = steps.iter().map(|line| line[term].as_f64().unwrap()).sum();
             sum / steps.len() as f64
@@ -96,7 +96,7 @@ fn a_denoiser_learns_futures_and_goes_on_exactly() {
     }
 }
 
-/// A tiny network's file.
+/// Writes a tiny network's file.
 fn network(folder: &Path) -> &'static str {
     configure(folder);
     succeed(&mut run(folder, "run", &["steps=2"]));

@@ -1,5 +1,5 @@
-//! A run that was interrupted ends as one that was not, to the bit: its checkpoints
-//! and its metrics.
+//! An interrupted run ends like an uninterrupted one, bit for bit: its checkpoints and its
+//! metrics.
 
 use crate::train::recovery::{checkpoint, start, unaligned};
 use crate::train::workplace::{assert_same_metrics, metrics, succeed, train, workplace};
@@ -11,11 +11,10 @@ use std::process::Command;
 use std::time::Instant;
 use tch::Tensor;
 
-/// Kills of a run; the environment variable `TESSERA_KILLS` can ask for more.
+/// Number of kills per run; the environment variable `TESSERA_KILLS` can increase it.
 const KILLS: usize = 5;
 
-/// What a checkpoint holds: its state, without the time that the run took, and its
-/// tensors by name.
+/// Returns a checkpoint's contents: its state, without the run's time, and its tensors by name.
 fn contents(path: &Path) -> (String, BTreeMap<String, Vec<u8>>) {
     let bytes = |tensor: Tensor| {
         let mut bytes = vec![0; tensor.numel() * tensor.kind().elt_size_in_bytes()];
@@ -89,7 +88,7 @@ fn a_run_killed_at_random_instants_ends_as_if_nothing_had_happened() {
     }
 }
 
-/// In bf16, on as many threads as a run has by default.
+/// In bf16, on the default number of threads.
 fn in_bf16(folder: &Path, output: &str, optimizer: &str) -> Command {
     let mut command = train(folder);
     command.args(["run", "tiny.toml", "-o", output]);
@@ -104,7 +103,7 @@ fn in_bf16(folder: &Path, output: &str, optimizer: &str) -> Command {
 
 #[test]
 fn every_optimizer_goes_on_to_the_bit_in_bf16() {
-    // A checkpoint, a validation, and a step behind both.
+    // A checkpoint, a validation, and a step after both.
     const STEPS: u64 = 6;
     let workplace = workplace(STEPS);
     let folder = workplace.path();

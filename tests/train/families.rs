@@ -11,13 +11,13 @@ use tessera::network::maia3::Maia3Config;
 use tessera::network::{About, Architecture, Maia3, Network};
 use tessera::torch::ExportPrecision;
 
-/// Writes a network of Lc0's with random weights as a network file.
+/// Writes an Lc0 network with random weights as a network file.
 fn import(shape: &Shape, path: &Path) {
     let network = lc0::read(&generate(shape, 1), HeadChoice::default()).unwrap();
     network.write(ExportPrecision::F32, path).unwrap();
 }
 
-/// A configuration for `net.pt` in place of the workplace's own architecture.
+/// Configures `net.pt` instead of the workplace's own architecture.
 fn configure(folder: &Path) {
     let config = fs::read_to_string(folder.join("tiny.toml")).unwrap();
     let (before, rest) = config.split_once("[model]").unwrap();
@@ -26,7 +26,7 @@ fn configure(folder: &Path) {
     fs::write(folder.join("net.toml"), config).unwrap();
 }
 
-/// Writes a small network of Maia-3's with random weights as a network file.
+/// Writes a small Maia-3 network with random weights as a network file.
 fn import_maia3(path: &Path) {
     let mut config = Maia3Config::preset("maia3-3m").unwrap();
     (config.layers, config.width, config.heads) = (2, 32, 2);
@@ -46,7 +46,7 @@ fn import_maia3(path: &Path) {
 
 #[test]
 fn imported_networks_are_measured_and_go_on_training() {
-    // Canonical boards are turned, and moves with them.
+    // Canonical boards are transformed, and moves with them.
     let canonical = Shape {
         input_format: 4,
         ..TOWER
@@ -84,7 +84,7 @@ fn imported_networks_are_measured_and_go_on_training() {
             .find(|line| line["split"] == "validation");
         let after = validated.unwrap()["policy"].as_f64().unwrap();
         assert!(after < before - 0.1, "{after} after {before}");
-        // The run states its architecture itself: it resumes without the file.
+        // The run stores its architecture itself, so it resumes without the file.
         fs::remove_file(folder.join("net.pt")).unwrap();
         let more = ["--set", "steps=35"];
         let config = ["run", "on/config.toml", "-o", "on", "--device", "cpu"];
@@ -103,7 +103,7 @@ fn imported_networks_are_measured_and_go_on_training() {
 fn what_cannot_be_gone_on_with_is_told() {
     let workplace = workplace(10);
     let folder = workplace.path();
-    // A Chessformer does not grow out of a tower.
+    // A Chessformer cannot grow from a tower.
     import(&TOWER, &folder.join("net.pt"));
     let words = ["run", "tiny.toml", "-o", "on", "--device", "cpu"];
     let refused = train(folder)
@@ -113,7 +113,7 @@ fn what_cannot_be_gone_on_with_is_told() {
         .unwrap();
     let message = String::from_utf8_lossy(&refused.stderr);
     assert!(message.contains("family lc0"), "{message}");
-    // A teacher sees the rows of the network that it teaches.
+    // A teacher reads the rows of the trained network.
     let canonical = Shape {
         input_format: 4,
         ..TOWER

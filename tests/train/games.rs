@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
-/// The workplace's configuration for a GPT in place of its network.
+/// Configures a GPT instead of the workplace's network.
 pub fn configure(folder: &Path) {
     let config = fs::read_to_string(folder.join("tiny.toml")).unwrap();
     let (before, rest) = config.split_once("[model]").unwrap();
@@ -13,7 +13,7 @@ pub fn configure(folder: &Path) {
     let model = "layers = 2\nwidth = 32\nheads = 2\nfeed_forward = 32\ncontext = 48";
     let network = format!("[network]\nfamily = \"gpt\"\n[network.model]\n{model}\n");
     let augment = "\n[augment]\nhide_result = 0.5\n";
-    // A run of fewer steps learns at the same rates.
+    // A shorter run has the same learning rates.
     let shape = "warmup = 5\nshape = { kind = \"stable\", decay = 0.0 }";
     let config = format!("{before}{network}{after}{augment}")
         .replace("batch = 64", "batch = 16")
@@ -47,7 +47,7 @@ fn a_gpt_learns_games_and_goes_on_exactly() {
         .map(|line| line["policy"].as_f64().unwrap())
         .collect();
     assert_eq!(trained.len(), 30);
-    // 1,975 tokens at first, each as likely as the others.
+    // At first, all 1,975 tokens are equally likely.
     assert!((trained[0] - 1975f64.ln()).abs() < 0.3, "{trained:?}");
     assert!(trained[29] < trained[0] - 1.0, "{trained:?}");
     let mut validations = whole.iter().filter(|line| line["split"] == "validation");
@@ -58,7 +58,7 @@ fn a_gpt_learns_games_and_goes_on_exactly() {
     for share in shares[..2].iter().chain([&legality["all"]]) {
         assert!((0.0..=1.0).contains(&share.as_f64().unwrap()), "{legality}");
     }
-    // Of 48 tokens the context has, the last is in the third row.
+    // The context has 48 tokens, and the last is in the third row.
     assert!(shares[3..].iter().all(Value::is_null), "{legality}");
 
     succeed(&mut run(folder, "parts", &["steps=15"]));
@@ -69,7 +69,7 @@ fn a_gpt_learns_games_and_goes_on_exactly() {
     let page = fs::read_to_string(folder.join("report.html")).unwrap();
     assert!(page.contains("policy") && page.contains("result"));
     succeed(train(folder).args(["export", "whole", "-o", "gpt.pt"]));
-    // The file measures as its run does, and says how legal it is.
+    // The file has its run's metrics, including legality.
     let told = |source: &str| -> Value {
         let mut command = train(folder);
         command.args(["validate", source, "whole/config.toml", "--json"]);
@@ -145,13 +145,13 @@ fn a_gpt_is_told_the_rules_from_some_step_on() {
     let (before, after) = (trained("plain"), trained("told"));
     let [plain, first, last] = [before.last(), after.first(), after.last()].map(Option::unwrap);
     let of = |line: &Value, term: &str| line[term].as_f64().unwrap();
-    // It goes on where the other ended, and knows nothing of the board yet.
+    // It continues where the other ended, and knows nothing about the board yet.
     assert!(of(first, "policy") < of(plain, "policy") + 0.5, "{first}");
     assert!(of(first, "board") > 2.0, "{first}");
     assert!(of(last, "board") < of(first, "board"), "{last}");
     assert!(of(last, "legality") < of(first, "legality"), "{last}");
     assert!((0.0..=1.0).contains(&of(last, "board_accuracy")), "{last}");
-    // Whole and measured with its head, and other networks grow back without it.
+    // Complete and measured with its head; other networks grow back without it.
     succeed(train(folder).args(["export", "told", "-o", "told.pt"]));
     let eval = ["validate", "told.pt", "told/config.toml", "--json"];
     let told: Value = serde_json::from_str(&succeed(train(folder).args(eval))).unwrap();

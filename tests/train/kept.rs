@@ -1,10 +1,10 @@
-//! A run of 24 November 2026 goes on: its checkpoint and its shard are kept here, and
-//! what it did next. So long runs outlive changes of the trainer.
+//! Resumes a run of 24 November 2026: its checkpoint, its shard and its next metrics are kept
+//! here, so that long runs survive changes to the trainer.
 
 use super::workplace::{metrics, succeed, train};
 use std::path::Path;
 
-/// How far losses may be from those of then, which another processor computed.
+/// Tolerance of the losses, because another processor computed the originals.
 const TOLERANCE: f64 = 1e-3;
 
 const CHECKPOINT: &str = "step-000000006.safetensors";

@@ -22,7 +22,7 @@ fn runs_and_files_are_averaged_into_one_network() {
         let export = ["export", &name, "-o", &file, "--precision", "f32"];
         succeed(train(folder).args(export));
     }
-    // A run and the file of another, three parts to one.
+    // A run and another's file, three parts to one.
     let merge = [
         "merge",
         "run1",
@@ -76,7 +76,7 @@ fn runs_and_files_are_averaged_into_one_network() {
         "{errors}"
     );
 
-    // What does not go together.
+    // Incompatible parts.
     let config = std::fs::read_to_string(folder.join("tiny.toml")).unwrap();
     let wider = config.replace("\nwidth = 16", "\nwidth = 32");
     std::fs::write(folder.join("tiny.toml"), wider).unwrap();

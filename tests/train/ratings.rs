@@ -1,5 +1,5 @@
-//! Ratings from end to end: games to shards, to a network that takes ratings, to its
-//! file, to play.
+//! Ratings from end to end: games to shards, to a network that reads ratings, to its file, to
+//! play.
 
 use crate::train::workplace::{succeed, train};
 use std::fmt::Write as _;
@@ -7,8 +7,8 @@ use std::io::{BufRead, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// The initial position without some of White's bishops and knights: games from
-/// another one are other games, so that those held out are new.
+/// Returns the initial position without some of White's bishops and knights: games from different
+/// positions differ, so held-out games are new.
 fn start(absent: usize) -> String {
     let bit_of = |file| [1, 2, 5, 6].iter().position(|&it| it == file);
     let squares = "RNBQKBNR".chars().enumerate();
@@ -20,14 +20,14 @@ fn start(absent: usize) -> String {
     format!("rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/{rank} w KQkq - 0 1")
 }
 
-/// How a kind of player moves: its pawn's file, and its rating in a round.
+/// A kind of player: its pawn's file, and its rating in each round.
 struct Kind {
     file: char,
     rating: fn(usize) -> Option<usize>,
 }
 
-/// Weak players push the a-pawn, strong ones the d-pawn, players of unknown rating
-/// the e-pawn, as White and as Black.
+/// Weak players push the a-pawn, strong ones the d-pawn, players with an unknown rating the
+/// e-pawn, as White and as Black.
 const KINDS: [Kind; 3] = [
     Kind {
         file: 'a',
@@ -43,7 +43,7 @@ const KINDS: [Kind; 3] = [
     },
 ];
 
-/// Games of a move each in which nothing but a player's own rating tells its move.
+/// Returns one-move games in which only a player's own rating predicts its move.
 fn games() -> String {
     let mut text = String::new();
     for round in 0..450 {
@@ -83,7 +83,7 @@ peak = 0.01
 warmup = 10
 "#;
 
-/// The engine, asked over UCI.
+/// The engine over UCI.
 struct Engine {
     child: Child,
     input: ChildStdin,
@@ -110,8 +110,8 @@ impl Engine {
         writeln!(self.input, "setoption name {name} value {value}").unwrap();
     }
 
-    /// The principal variation, or the move where there is none, in the position
-    /// after `moves`, of an engine and an opponent of these ratings.
+    /// Returns the principal variation, or the move without one, in the position after `moves`,
+    /// for an engine and an opponent with these ratings.
     fn line(&mut self, moves: &str, ratings: [u32; 2], nodes: u32) -> String {
         self.set("SelfElo", ratings[0]);
         self.set("OppoElo", ratings[1]);
@@ -156,7 +156,7 @@ fn a_network_learns_what_players_of_a_rating_play() {
     );
     let measured: serde_json::Value =
         serde_json::from_str(measured.lines().next_back().unwrap()).unwrap();
-    // Without ratings a third of the moves could be found.
+    // Without ratings, a third of the moves could be predicted.
     let accuracy = measured["policy_accuracy"].as_f64().unwrap();
     assert!(accuracy > 0.95, "{accuracy}");
 
@@ -185,7 +185,7 @@ fn a_network_learns_what_players_of_a_rating_play() {
             assert_eq!(best(engine.line("d2d4", ratings, 1)), black, "{ratings:?}");
         }
     }
-    // In a search the opponent moves by the opponent's rating.
+    // In a search the opponent's moves follow the opponent's rating.
     engine.set("Agent", "mcts");
     for (ratings, expected) in [
         ([strong, weak], "d2d4 a7a5"),
@@ -196,7 +196,7 @@ fn a_network_learns_what_players_of_a_rating_play() {
         assert!(line.starts_with(expected), "{ratings:?}: {line}");
     }
 
-    // So does a limit on strength, with nothing else set but the network.
+    // So does a strength limit, with only the network set.
     engine.set("HumanNet", "rated.pt");
     engine.set("UCI_LimitStrength", true);
     engine.set("Temperature", 0.1);
@@ -223,7 +223,7 @@ fn a_network_learns_what_players_of_a_rating_play() {
         assert!(probability > 0.8, "{rating}");
     }
 
-    // Measured on the games that the training has held out.
+    // Measured on the training's held-out games.
     let games = ["match-moves", "games.pgn", "--skip-plies", "0"];
     let held_out = ["--held-out", "0.25", "--net", "rated.pt"];
     let measured = tessera(&[&games[..], &held_out].concat());

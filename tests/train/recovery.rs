@@ -1,5 +1,4 @@
-//! What befalls a run, and what it makes of it: signals, damaged and unwritable
-//! checkpoints, losses that are no numbers.
+//! A run's recovery from faults: signals, damaged and unwritable checkpoints, NaN losses.
 
 use crate::train::workplace::{
     assert_same_metrics, fail, games, metrics, pack, run, succeed, workplace,
@@ -10,8 +9,8 @@ use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A run whose lines, validations and checkpoints never fall together, so that
-/// all that is unfinished must be carried over.
+/// Returns a run whose metrics lines, validations and checkpoints never coincide, so that all
+/// unfinished state must be preserved.
 pub fn unaligned(folder: &Path, output: &str) -> Command {
     let mut command = run(folder, output);
     command.args(["--set", "log_every=3", "--set", "validate_every=14"]);
@@ -23,7 +22,7 @@ pub fn start(mut command: Command) -> Child {
     command.spawn().unwrap()
 }
 
-/// Waits until the run has written another line, or is over.
+/// Waits until the run has written another line, or has ended.
 fn wait_for_a_line(folder: &Path, output: &str, child: &mut Child) {
     let (lines, started) = (metrics(folder, output).len(), Instant::now());
     while metrics(folder, output).len() <= lines && child.try_wait().unwrap().is_none() {
@@ -92,7 +91,7 @@ fn a_damaged_checkpoint_is_passed_over() {
     for told in [
         "step-000000020",
         "checksum",
-        "the checkpoint before, of step 15",
+        "the previous checkpoint, of step 15",
     ] {
         assert!(errors.contains(told), "{told}: {errors}");
     }
@@ -110,7 +109,7 @@ fn a_checkpoint_that_cannot_be_written_is_tried_again() {
     let workplace = workplace(20);
     let folder = workplace.path();
     succeed(&mut run(folder, "whole"));
-    // A folder stands where the file is to be.
+    // A folder blocks the file's path.
     std::fs::create_dir_all(checkpoint(folder, "run", 10)).unwrap();
     let strict = ["--set", "keep.failures=0"];
     let errors = fail(run(folder, "run").args(strict));
@@ -129,7 +128,7 @@ fn a_checkpoint_that_cannot_be_written_is_tried_again() {
     assert_same_metrics(folder, ["whole", "run"]);
 }
 
-/// A file system of little more than two checkpoints, in a namespace of its own.
+/// A file system with room for little more than two checkpoints, in a separate namespace.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_leaves_whole_checkpoints() {
@@ -201,7 +200,7 @@ fn a_loss_that_stays_no_number_ends_the_run() {
         assert!(errors.contains(told), "{told}: {errors}");
     }
     assert_eq!(errors.matches("back to step 10").count(), 2, "{errors}");
-    // What it learnt before is whole.
+    // Its earlier progress is intact.
     succeed(&mut run(folder, "run"));
     let lines = metrics(folder, "run");
     assert_eq!(lines.last().unwrap()["step"], 30);
@@ -213,7 +212,7 @@ fn a_loss_that_stays_no_number_ends_the_run() {
 fn a_bad_batch_is_left_behind() {
     let workplace = workplace(60);
     let folder = workplace.path();
-    // One move of a variation, whose weight no sum of floats survives.
+    // One move of a variation, whose small weight vanishes in float sums.
     let text = games(60).replacen("} 1...", "} ( 1. Nh3 {[%eval 0.10,5]} ) 1...", 1);
     assert!(text.contains("Nh3 {"));
     pack(folder, &text);

@@ -1,9 +1,9 @@
-//! Replicas that share the batches of a run, one for each thread.
+//! Replicas that share the batches of a run, one per thread.
 
 use crate::train::workplace::{assert_same_metrics, metrics, run_on, succeed, workplace};
 use tessera::train::Checkpoint;
 
-/// The number of a name in a line of the metrics.
+/// Returns a named number in a metrics line.
 fn number(line: &serde_json::Value, name: &str) -> f64 {
     line[name].as_f64().unwrap()
 }
@@ -12,7 +12,7 @@ fn number(line: &serde_json::Value, name: &str) -> f64 {
 fn replicas_take_the_steps_of_one() {
     let workplace = workplace(4);
     let folder = workplace.path();
-    // A batch that neither two nor three replicas share evenly.
+    // A batch that neither two nor three replicas can split evenly.
     let sets = ["batch=61", "optimizer.kind=\"sgd\"", "schedule.warmup=0"];
     let checkpoint = |threads: usize| {
         let output = threads.to_string();

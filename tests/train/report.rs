@@ -1,4 +1,4 @@
-//! What a run leaves to look at, and how its configuration is set.
+//! A run's report, and setting its configuration.
 
 use crate::train::workplace::{fail, metrics, run, succeed, train, workplace};
 use std::path::Path;
@@ -61,7 +61,7 @@ fn runs_are_shown_side_by_side() {
     ] {
         assert!(page.contains(part), "{part}");
     }
-    // Data that is gone is told of once, whichever runs had it.
+    // Missing data is reported once, whichever runs used it.
     std::fs::remove_file(folder.join("games.shard")).unwrap();
     let config = folder.join("other/config.toml");
     let text = std::fs::read_to_string(&config).unwrap();
@@ -89,7 +89,7 @@ fn tensorboard_reads_what_was_measured() {
     };
     let workplace = workplace(20);
     let folder = workplace.path();
-    // Two sessions, of which the second takes back what the first did last.
+    // Two sessions; the second rolls back the end of the first.
     succeed(&mut run(folder, "run"));
     std::fs::remove_file(folder.join("run/checkpoints/step-000000020.safetensors")).unwrap();
     succeed(&mut run(folder, "run"));

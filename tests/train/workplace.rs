@@ -1,4 +1,4 @@
-//! A place to train in: a shard, a configuration, and the binary.
+//! A training setup: a shard, a configuration, and the binary.
 
 pub use crate::support::{fail, succeed};
 use shakmaty::san::SanPlus;
@@ -7,9 +7,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-/// Games whose players hurry to the far side of the board, which a network can
-/// learn: one of the two longest strides is drawn. Every move is scored as an
-/// engine would, at random.
+/// Returns games whose players hurry to the far side of the board, which a network can learn: one
+/// of the two longest strides is chosen at random. Every move has a random engine score.
 pub fn games(count: usize) -> String {
     let mut state = 1u64;
     let mut draw = move || {
@@ -54,7 +53,7 @@ pub fn train(folder: &Path) -> Command {
     crate::support::train(folder, &[])
 }
 
-/// Packs games into the shard that is trained on.
+/// Packs games into the training shard.
 pub fn pack(folder: &Path, games: &str) {
     std::fs::write(folder.join("games.pgn"), games).unwrap();
     succeed(train(folder).args([
@@ -67,7 +66,7 @@ pub fn pack(folder: &Path, games: &str) {
     ]));
 }
 
-/// A folder with a shard and a configuration of a tiny network.
+/// Creates a folder with a shard and the configuration of a tiny network.
 pub fn workplace(steps: u64) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     pack(folder.path(), &games(60));
@@ -105,7 +104,7 @@ pub fn run(folder: &Path, output: &str) -> Command {
     run_on(folder, output, 1)
 }
 
-/// The same on some threads.
+/// Runs on this many threads.
 pub fn run_on(folder: &Path, output: &str, threads: usize) -> Command {
     let mut command = train(folder);
     let threads = threads.to_string();
@@ -114,7 +113,7 @@ pub fn run_on(folder: &Path, output: &str, threads: usize) -> Command {
     command
 }
 
-/// The lines of a run's metrics, without what depends on the clock.
+/// Returns the lines of a run's metrics, without clock-dependent fields.
 pub fn metrics(folder: &Path, output: &str) -> Vec<serde_json::Value> {
     let text =
         std::fs::read_to_string(folder.join(output).join("metrics.jsonl")).unwrap_or_default();
@@ -130,7 +129,7 @@ pub fn metrics(folder: &Path, output: &str) -> Vec<serde_json::Value> {
         .collect()
 }
 
-/// Asserts that two runs measured the same, and tells the first difference.
+/// Asserts that two runs have the same metrics, and prints the first difference.
 pub fn assert_same_metrics(folder: &Path, [one, other]: [&str; 2]) {
     let [expected, found] = [one, other].map(|output| metrics(folder, output));
     let name_line =

@@ -7,11 +7,11 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// The workplace's configuration with its network as a world model's encoder.
+/// Configures a world model whose encoder is the workplace's network.
 pub fn configure(folder: &Path) {
     let config = fs::read_to_string(folder.join("tiny.toml")).unwrap();
     let encoder = "[network]\nfamily = \"world\"\n[network.model.encoder]";
-    // A run of fewer steps learns at the same rates.
+    // A shorter run has the same learning rates.
     let shape = "warmup = 5\nshape = { kind = \"stable\", decay = 0.0 }";
     let config = config
         .replace("[model]", encoder)
@@ -31,8 +31,8 @@ pub fn run(folder: &Path, output: &str, settings: &[&str]) -> Command {
     command
 }
 
-/// A world model learns what moves do, goes on to the bit, with the averaged weights that
-/// its latents are to agree with, and its file plays.
+/// A world model learns the effects of moves, resumes bit for bit, including the averaged weights
+/// that define its target latents, and its file plays.
 #[test]
 fn a_world_model_learns_and_goes_on_exactly() {
     let workplace = workplace(20);
@@ -72,7 +72,7 @@ fn a_world_model_learns_and_goes_on_exactly() {
     }
 }
 
-/// So does one of every other state, whose losses are balanced.
+/// So does one of every other state, with balanced losses.
 #[test]
 fn every_state_learns_in_balance_and_goes_on_exactly() {
     let workplace = workplace(8);
@@ -108,7 +108,7 @@ fn every_state_learns_in_balance_and_goes_on_exactly() {
     }
 }
 
-/// It grows out of a Chessformer, as which it plays at first.
+/// It grows from a Chessformer, and initially plays like it.
 #[test]
 fn a_world_model_grows_out_of_a_chessformer() {
     let workplace = workplace(2);

@@ -24,7 +24,7 @@ pub enum Dimension {
 }
 
 impl Dimension {
-    /// Returns the number of positions in a batch.
+    /// Returns the symbol for the number of positions in a batch.
     #[must_use]
     pub fn batch() -> Dimension {
         Dimension::Symbol("B".to_owned())

@@ -1,4 +1,4 @@
-//! Whole games as runs of tokens.
+//! Whole games as token sequences.
 
 use super::{Columns, Examples};
 use crate::data::label::TargetRules;
@@ -10,24 +10,24 @@ use shakmaty::{Color, Position};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Games from the initial position, from their start token to how they ended.
+/// Games from the initial position, from their start token to their end token.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Games {
-    /// The vocabulary of tokens. Games with moves that it lacks are left out.
+    /// The vocabulary of tokens. Games with moves that it lacks are skipped.
     pub vocabulary: Arc<Vocabulary>,
-    /// Most tokens that a network reads; of longer games the beginning is taken.
+    /// Maximum number of tokens that a network reads; longer games are truncated.
     pub context: usize,
 }
 
 /// A game as tokens.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GameTokens {
-    /// The start, the moves and, where the game came to a result and fits, its end. A
-    /// network reads all but the last, and learns all but the first.
+    /// The start, the moves and, if the game had a result and fits, its end. A network reads all
+    /// but the last, and predicts all but the first.
     pub tokens: Vec<u16>,
     /// Ratings of White and Black, 0 where unknown.
     pub ratings: [u16; 2],
-    /// The result for White, if the game came to one.
+    /// The result for White, if any.
     pub result: Option<Wdl>,
 }
 
@@ -57,7 +57,7 @@ impl Games {
             let is_mate = game.position().is_checkmate();
             tokens.push(vocabulary.end(GameEnd::new(winner, is_mate)));
         }
-        // One more than is read: the last is only learned.
+        // One more than the context: the last is only a target.
         tokens.truncate(self.context + 1);
         let ratings = record.ratings;
         let ratings = [ratings.white, ratings.black].map(|rating| rating.unwrap_or(0));
@@ -94,7 +94,7 @@ impl Examples for Games {
     }
 }
 
-/// B games side by side.
+/// A batch of B games.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GameColumns {
     /// The games.

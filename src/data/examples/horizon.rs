@@ -1,7 +1,7 @@
 //! Positions with their targets and with the future that an engine predicted.
 //!
-//! The future follows the target moves: the move played if an engine chose it, else the variation
-//! that an engine gave instead, to its end. If neither is known, the future ends.
+//! The future follows the target moves: the move played if an engine chose it, otherwise the
+//! variation that an engine gave instead, to its end. If neither is known, the future ends.
 //!
 //! If a variation replaces the move played, there is a second future: that of the move played,
 //! which shows its consequences.
@@ -20,7 +20,7 @@ use std::ops::Range;
 pub struct Horizon {
     /// The encoding and weights of positions.
     pub positions: Positions,
-    /// Most plies of future.
+    /// Maximum number of plies in a future.
     pub plies: usize,
 }
 
@@ -29,7 +29,7 @@ pub struct Horizon {
 pub struct FuturePly {
     /// The policy index of the move.
     pub played: u16,
-    /// The board after it, as the side sees it that is to move then.
+    /// The board after it, in the view of the side to move there.
     pub board: Squares,
 }
 
@@ -39,7 +39,7 @@ pub type Future = Vec<FuturePly>;
 /// The value after a move played instead of the target.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Instead {
-    /// That move, and what an engine then predicted.
+    /// That move, and the engine's subsequent prediction.
     pub future: Future,
     /// The value W − L in −1…1 that it leads to, from its mover's view.
     pub q: f32,
@@ -52,11 +52,11 @@ pub struct WithFuture {
     pub sample: Sample,
     /// The continuation.
     pub future: Future,
-    /// The move that was played in its place, if one was and its value is known.
+    /// The move played instead, if any and its value is known.
     pub instead: Option<Instead>,
 }
 
-/// The continuation of a game's tree.
+/// The continuations in a game's tree.
 struct Continuations {
     /// By node: the next node of its line.
     next: Vec<Option<usize>>,
@@ -94,29 +94,28 @@ impl Continuations {
         }
     }
 
-    /// The nodes that follow the position before a node.
+    /// Returns the nodes that follow the position before a node.
     fn from(&self, places: &[Labelled], node: usize) -> impl Iterator<Item = usize> {
         let first = self.chosen(places, node);
         std::iter::successors(first, move |&node| self.chosen(places, self.next[node]?))
     }
 
-    /// The node of the position before a node whose move is a target, if there is one.
+    /// Returns the node of the position before a node whose move is a target, if any.
     fn chosen(&self, places: &[Labelled], node: usize) -> Option<usize> {
         let is_chosen = |&node: &usize| is_target(places, node);
         let instead = || self.instead[node].filter(is_chosen);
         Some(node).filter(is_chosen).or_else(instead)
     }
 
-    /// Of the first node of a variation: the move that was played in its place, with the
-    /// value that it leads to from its mover's view, if that is known and the move is no
-    /// target.
+    /// Returns, for the first node of a variation, the move played instead and the value that it
+    /// leads to from its mover's view, if that is known and the move is not a target.
     fn played_instead(&self, places: &[Labelled], node: usize) -> Option<(usize, f32)> {
         let played = self.replaces[node].filter(|&played| !is_target(places, played))?;
         let after = self.chosen(places, self.next[played]?)?;
         Some((played, -places[after].label?.q?))
     }
 
-    /// The nodes that follow the position before a node by that node's own move.
+    /// Returns the nodes that follow the position before a node through that node's own move.
     fn along(&self, places: &[Labelled], node: usize) -> impl Iterator<Item = usize> {
         let rest = self.next[node].map(|next| self.from(places, next));
         std::iter::once(node).chain(rest.into_iter().flatten())
@@ -186,7 +185,7 @@ impl Examples for Horizon {
             },
         );
         for (node, sample) in samples {
-            // Behind a fault nothing has been played.
+            // After a fault, no moves were played.
             let future = future_of(node).map_while(|node| plies[node]).collect();
             let instead = instead_of(node).map(|(nodes, q)| Instead {
                 future: nodes.map_while(|node| plies[node]).collect(),
@@ -203,7 +202,7 @@ impl Examples for Horizon {
     }
 }
 
-/// B positions side by side, with what follows each.
+/// A batch of B positions with their futures.
 #[derive(Clone, Debug, Default)]
 pub struct HorizonColumns {
     /// The positions with their targets.
@@ -277,7 +276,7 @@ mod tests {
         found
     }
 
-    /// The future along moves in UCI's notation, after others.
+    /// Returns the future along moves in UCI notation, after others.
     fn future(before: &str, moves: &str) -> Future {
         let mut game = Game::default();
         for mv in before.split_whitespace() {
@@ -294,7 +293,7 @@ mod tests {
         plies.collect()
     }
 
-    /// An engine chose the moves with a score; 1. e4 and 2. Qh5 are others'.
+    /// An engine chose the moves with a score, but not 1. e4 and 2. Qh5.
     const GAME: &str = "1. e4 (1. d4 {[%eval 0.3]} 1... d5 2. c4) 1... e5 {[%eval 0.2]} \
         2. Qh5 (2. Nf3 {[%eval 0.3]} 2... Nc6 3. Bb5 a6 4. Ba4) 2... Nc6 {[%eval 0.1]} \
         3. Bc4 {[%eval 0.1]} 3... Nf6 *";
@@ -314,7 +313,7 @@ mod tests {
             ("e2e4 e7e5 g1f3 b8c6", &line[10..]),
             ("e2e4 e7e5 g1f3 b8c6 f1b5", &line[15..]),
             ("e2e4 e7e5 g1f3 b8c6 f1b5 a7a6", &line[20..]),
-            // Nobody knows what was best after 3. Bc4.
+            // The best move after 3. Bc4 is unknown.
             ("e2e4 e7e5 d1h5", "b8c6 f1c4"),
             ("e2e4 e7e5 d1h5 b8c6", "f1c4"),
         ];
@@ -360,7 +359,7 @@ mod tests {
                 .iter()
                 .all(|it| it.instead.is_none())
         );
-        // Nobody knows what came of the last move.
+        // The value of the last move is unknown.
         let game = "1. e4 (1. d4 {[%eval 0.3]}) *";
         assert!(
             examples(4, game, || true)
@@ -378,7 +377,7 @@ mod tests {
         positions.of_record(&record, &RULES, || true, emit).unwrap();
         let found = examples(4, GAME, || true);
         assert!(found.iter().map(|it| &it.sample).eq(&samples));
-        // One alone has its future still.
+        // A single position still has its future.
         for only in 0..found.len() {
             let mut number = 0;
             let alone = examples(4, GAME, || {

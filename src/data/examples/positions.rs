@@ -1,4 +1,4 @@
-//! Positions with their targets, each an example of its own.
+//! Positions with their targets, each a separate example.
 
 use super::{Columns, Examples, of_games};
 use crate::data::label::TargetRules;
@@ -10,10 +10,10 @@ use crate::data::v6::{Chunk, V6Error};
 use crate::encode::{Input, InputFormat};
 use std::ops::Range;
 
-/// Positions as networks of an input format read them.
+/// Positions in a network's input format.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Positions {
-    /// The format. Moves are turned as the boards are.
+    /// The format. Moves are transformed like the boards.
     pub format: InputFormat,
     /// The weight of positions in variations.
     pub variations: VariationWeight,
@@ -37,8 +37,8 @@ impl Examples for Positions {
         replay(self.format, record, rules, self.variations, keep, emit)
     }
 
-    /// Records of chunks are in the classical format: they are read as they are by
-    /// networks of it, and by others after their games have been played through.
+    /// Decodes records directly in the classical format, and plays their games through for
+    /// networks with other formats.
     fn of_chunk<X>(
         &self,
         chunk: &Chunk,
@@ -53,9 +53,9 @@ impl Examples for Positions {
     }
 }
 
-/// Policy targets as a sparse matrix [B, 1858] in coordinates: entry `i` is
-/// `probability[i]` at (`row[i]`, `index[i]`). Rows ascend; a row without
-/// entries has no policy target, one with a single entry is one-hot.
+/// Policy targets as a sparse matrix [B, 1858] in coordinates: entry `i` is `probability[i]` at
+/// (`row[i]`, `index[i]`). Rows ascend; a row without entries has no policy target, one with a
+/// single entry is one-hot.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PolicyTargets {
     /// The sample in the batch.
@@ -77,27 +77,27 @@ pub struct PositionColumns {
     pub legal: Vec<Legal>,
     /// The policy targets.
     pub policy: PolicyTargets,
-    /// The game's result: 0 win, 1 draw, 2 loss, −1 where it is no target.
+    /// The game's result: 0 win, 1 draw, 2 loss, −1 without a target.
     pub result: Vec<i64>,
-    /// Value W − L in −1…1; NaN where it is no target.
+    /// Value W − L in −1…1; NaN without a target.
     pub q: Vec<f32>,
-    /// Short-term value in −1…1; NaN where it is no target.
+    /// Short-term value in −1…1; NaN without a target.
     pub short_term: Vec<f32>,
-    /// Plies to the end of the game; NaN where it is no target.
+    /// Plies to the end of the game; NaN without a target.
     pub moves_left: Vec<f32>,
     /// The weight of each sample.
     pub weight: Vec<f32>,
 }
 
 impl PositionColumns {
-    /// The inputs' words, row after row.
+    /// Returns the inputs' words, row by row.
     #[must_use]
     pub fn input_words(&self) -> &[i64] {
         bytemuck::cast_slice(&self.inputs)
     }
 
-    /// The words of the sets of legal moves, row after row: index `i` is bit
-    /// `i % 64`, counted from the lowest, of a row's word `i / 64`.
+    /// Returns the words of the sets of legal moves, row by row: index `i` is bit `i % 64`,
+    /// counted from the lowest, of a row's word `i / 64`.
     #[must_use]
     pub fn legal_words(&self) -> &[i64] {
         bytemuck::cast_slice(&self.legal)
@@ -173,8 +173,8 @@ mod tests {
     use shakmaty::Position;
     use std::convert::Infallible;
 
-    /// A game that soon has no castling rights and then no pawns, so that canonical
-    /// boards are turned in every way; with a pawn taken en passant.
+    /// A game that soon has no castling rights and then no pawns, so that canonical boards are
+    /// transformed in every way; with an en-passant capture.
     const GAME: &str = "[Result \"1/2-1/2\"]\n[FEN \"4k3/3p4/8/4P3/8/8/8/R3K2R w KQ - 0 1\"]\n\n\
         1. Rd1 d5 2. exd6 Kf8 3. Kf2 Kg7 4. d7 Kf6 5. d8=N Ke5 6. Rh3 Kf4 7. Ra3 Ke5 8. Ra8 Kf5 \
         9. Ke3 Kg6 10. Rc1 Kh7 11. Kd4 Kg7 12. Kc5 Kf8 1/2-1/2";
@@ -218,7 +218,7 @@ mod tests {
                 let (input, transform) = format.encode(&game);
                 turned += usize::from(!transform.is_identity());
                 assert_eq!(sample.input, input, "{format:?}");
-                // The row is a position of its own, which has these moves.
+                // The row encodes a position, whose moves are these.
                 let seen = input.position().unwrap();
                 let legal = Legal::of(&seen.legal_moves(), seen.turn());
                 assert_eq!(sample.legal, legal, "{format:?}");

@@ -1,4 +1,4 @@
-//! Positions with the next moves of their games, and what became of them.
+//! Positions with the next moves of their games and the resulting positions.
 
 use super::{Columns, Examples, PositionColumns};
 use crate::chess::{Ending, Game};
@@ -12,15 +12,15 @@ use shakmaty::Position;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Plies of an average game.
+/// Average number of plies per game.
 const PLIES: f64 = 85.0;
 
-/// Every position of the main lines before which a move was played, with the next moves.
+/// Every main-line position before a move, with the next moves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Unroll {
     /// The encoding of positions.
     pub format: InputFormat,
-    /// Moves that follow each position.
+    /// Number of moves after each position.
     pub plies: usize,
 }
 
@@ -28,21 +28,20 @@ pub struct Unroll {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Moment {
-    /// The game continues, or broke off here.
+    /// The game continues, or was aborted here.
     Playing,
-    /// Mate or a draw by the rules: here the game ended.
+    /// Mate or a draw by the rules: the game ended here.
     Over,
     /// After the end.
     Gone,
-    /// After the last position that the record knows of a game that broke off.
+    /// After the last position of an aborted game.
     Unknown,
 }
 
 /// The positions of a game, in order, with the move played from each; the last has none.
 pub type Moments = [(Sample, Option<u16>)];
 
-/// A position and the next moves of its game. The game's positions are shared by all of
-/// its examples.
+/// A position and the next moves of its game. All of a game's examples share its positions.
 #[derive(Clone, Debug)]
 pub struct Unrolled {
     game: Arc<Moments>,
@@ -53,7 +52,7 @@ pub struct Unrolled {
 }
 
 impl Unrolled {
-    /// Returns the position after a number of plies of the example: its place in the game, its
+    /// Returns the position after a number of plies of the example: its role in the game, its
     /// sample and the move played. After the last position of a game, that position repeats
     /// without targets.
     fn at(&self, ply: usize) -> (Moment, &Sample, Option<u16>) {
@@ -70,8 +69,8 @@ impl Unrolled {
     }
 }
 
-/// The position after the last move as a sample; its targets are what the rules say of a
-/// game that has ended.
+/// Returns the position after the last move as a sample, and whether the game ended by the rules;
+/// the rules then provide its targets.
 fn last(game: &Game, format: InputFormat) -> (Sample, bool) {
     let (input, _) = format.encode(game);
     let ending = game.ending();
@@ -97,7 +96,8 @@ impl Examples for Unroll {
     type Example = Unrolled;
     type Columns = UnrollColumns;
 
-    /// Game lengths are unknown; there are fewer labels, or labels of variations too.
+    /// Estimates from an average length: game lengths are unknown, and labels are fewer, or
+    /// include variations.
     fn expected(&self, games: f64, _positions: f64) -> f64 {
         games * PLIES
     }
@@ -129,15 +129,14 @@ impl Examples for Unroll {
     }
 }
 
-/// B examples of K moves as columns: of each its K + 1 positions, one after the other.
+/// A batch of B examples of K moves: each has K + 1 consecutive positions.
 #[derive(Clone, Debug, Default)]
 pub struct UnrollColumns {
-    /// The positions, B · (K + 1), without targets where nothing is known.
+    /// The positions, B · (K + 1), without targets where unknown.
     pub positions: PositionColumns,
     /// Each position's role in its game, B · (K + 1).
     pub moments: Vec<Moment>,
-    /// The moves, entries of the policy, B · K. Where none was played it is the first
-    /// entry.
+    /// The moves as policy indices, B · K; 0 where none was played.
     pub moves: Vec<i64>,
     /// K.
     pub plies: usize,

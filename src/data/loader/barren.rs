@@ -1,18 +1,19 @@
-//! Sources that give nothing, though much was expected of them.
+//! Sources that unexpectedly give nothing.
 
 use std::collections::HashMap;
 
-/// Samples expected of a source before its silence tells something: what is held out
-/// for validation, or drawn at a small rate, may be none by chance.
+/// Number of samples expected from a source before reporting that it gave none: those held out
+/// for validation, or sampled at a low rate, may be zero by chance.
 const TELLING: f64 = 200.0;
 
-/// The content expected of each source that has given nothing so far; `None` once reported.
+/// The number of samples expected of each source that has given nothing so far; `None` once
+/// reported.
 #[derive(Debug, Default)]
 pub(super) struct Barren(HashMap<u32, Option<f64>>);
 
 impl Barren {
-    /// Counts a block of a source. Where the source has given nothing yet and enough was
-    /// expected, returns how much that is, once.
+    /// Counts a block of a source. If the source has given nothing yet and enough was expected,
+    /// returns the expected number, once.
     pub(super) fn note(&mut self, source: u32, expected: f64, found: usize) -> Option<f64> {
         let so_far = self.0.entry(source).or_insert(Some(0.0));
         let total = (*so_far)? + expected;

@@ -1,4 +1,4 @@
-//! Examples side by side, and their place among all.
+//! A batch of examples, and its place in the whole batch.
 
 use super::{Cursor, RankShard};
 use crate::data::examples::{Columns, PositionColumns};
@@ -17,7 +17,7 @@ pub struct Batch<C = PositionColumns> {
 }
 
 impl<C: Columns> Batch<C> {
-    /// Number of samples in the batch.
+    /// Returns the number of samples in the batch.
     #[must_use]
     pub fn len(&self) -> usize {
         self.columns.len()
@@ -48,7 +48,7 @@ impl<C: Columns> Batch<C> {
         parts.collect()
     }
 
-    /// Examples as columns.
+    /// Gathers examples into columns.
     pub(super) fn gather<'a>(
         examples: impl ExactSizeIterator<Item = &'a C::Example>,
         next: Cursor,
@@ -79,8 +79,8 @@ mod tests {
     use crate::data::sample::{Policy, Sample, Wdl};
     use crate::encode::Input;
 
-    /// Samples that are told apart by their targets; the policy of the third is
-    /// unknown, that of the others has one move, two moves and so on.
+    /// Returns samples with distinct targets; the policy of the third is unknown, those of the
+    /// others have one move, two moves and so on.
     fn batch(count: usize) -> Batch {
         let sample = |number: usize| Sample {
             input: Input::encode(&Game::default()),

@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::LoaderError;
 
-/// Faults that are logged one by one; later ones are only counted.
+/// Number of faults logged individually; later ones are only counted.
 const LOGGED: u64 = 100;
 
-/// Counts and logs what is skipped, or stops at the first fault.
+/// Counts and logs skipped records, or stops at the first fault.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
     is_strict: bool,

@@ -1,4 +1,4 @@
-//! Samples that are shuffled together.
+//! Groups of samples that are shuffled together.
 
 use std::ops::Range;
 
@@ -15,8 +15,8 @@ use super::{Cursor, LoaderError};
 /// The decoded samples of one group.
 pub(super) struct Group<S> {
     blocks: Vec<Vec<S>>,
-    /// Block and index in it of every sample, in the shuffled order. The samples
-    /// themselves, a kilobyte each, are not moved.
+    /// Block and index of every sample, in shuffled order. The samples themselves, a kilobyte
+    /// each, are not moved.
     order: Vec<(u32, u32)>,
     epoch: u64,
     number: u64,
@@ -24,8 +24,8 @@ pub(super) struct Group<S> {
 }
 
 impl<S: Send> Group<S> {
-    /// Decodes `blocks` on the threads of the current pool. The order of the
-    /// samples does not depend on which thread is done first.
+    /// Decodes `blocks` on the threads of the current pool. The sample order does not depend on
+    /// thread timing.
     pub(super) fn decode<E: Examples<Example = S>>(
         plan: &Plan<E>,
         faults: &Faults,
@@ -35,7 +35,7 @@ impl<S: Send> Group<S> {
         blocks: &[BlockId],
     ) -> Result<Group<S>, LoaderError> {
         plan.announce(blocks);
-        // Threads take the blocks one by one, in the order of the announcement.
+        // Threads take the blocks one by one, in the announced order.
         let mut decoded = (0..)
             .zip(blocks)
             .par_bridge()
@@ -61,7 +61,7 @@ impl<S: Send> Group<S> {
         self.order.len()
     }
 
-    /// The number of samples from each block, in order.
+    /// Returns the number of samples from each block, in order.
     pub(super) fn found(&self) -> impl Iterator<Item = usize> {
         self.blocks.iter().map(Vec::len)
     }
@@ -71,7 +71,7 @@ impl<S: Send> Group<S> {
         self.is_last
     }
 
-    /// The samples at some places of the group's order.
+    /// Returns the samples at a range of the group's order.
     pub(super) fn samples(&self, places: Range<usize>) -> impl ExactSizeIterator<Item = &S> {
         let order = &self.order[places];
         order
@@ -79,7 +79,7 @@ impl<S: Send> Group<S> {
             .map(|&(block, at)| &self.blocks[block as usize][at as usize])
     }
 
-    /// The cursor after the group's first `offset` samples.
+    /// Returns the cursor after the group's first `offset` samples.
     pub(super) fn cursor(&self, offset: usize) -> Cursor {
         Cursor {
             epoch: self.epoch,
@@ -88,7 +88,7 @@ impl<S: Send> Group<S> {
         }
     }
 
-    /// The cursor after the group.
+    /// Returns the cursor after the group.
     pub(super) fn end(&self) -> Cursor {
         match self.is_last {
             true => Cursor {
@@ -105,8 +105,8 @@ impl<S: Send> Group<S> {
     }
 }
 
-/// The samples of a block that belong to the split and the slice and are drawn
-/// this epoch.
+/// Returns the samples of a block that belong to the split and the slice and are selected in this
+/// epoch.
 fn decode_block<E: Examples>(
     plan: &Plan<E>,
     faults: &Faults,
@@ -115,11 +115,10 @@ fn decode_block<E: Examples>(
 ) -> Result<Vec<E::Example>, LoaderError> {
     let share = plan.share(id);
     let place = [id.source, id.block, id.pass].map(u64::from);
-    // All slices use the same stream, so that each sample is in exactly one.
+    // All slices use the same stream, so each sample is in exactly one.
     let mut random = plan.random(Purpose::Draw, [epoch, place[0], place[1], place[2]]);
     let slices = plan.slices();
-    // Reserves the average and a little more, so that the vector does not move
-    // megabytes as it grows.
+    // Reserves slightly more than the average, so that growth does not move megabytes.
     let expected = plan.expected(id) as usize;
     let mut samples = Vec::with_capacity(expected + expected / 16);
     plan.source(id).decode(

@@ -22,15 +22,15 @@ pub(super) enum Purpose {
     Samples,
 }
 
-/// One visit to one block of one of the sources.
+/// One visit to a block of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BlockId {
     pub(super) source: u32,
     pub(super) block: u32,
-    /// Number of the pass over the source; a source with a rate above 1 has
-    /// several passes an epoch.
+    /// Index of the pass over the source; a source with a rate above 1 has several passes per
+    /// epoch.
     pub(super) pass: u32,
-    /// Number of the slice of the block's samples, below [`Plan::slices`].
+    /// Index of the slice of the block's samples, below [`Plan::slices`].
     pub(super) slice: u32,
 }
 
@@ -65,7 +65,7 @@ impl<E: Examples> Plan<E> {
         self.split
     }
 
-    /// About how many samples an epoch gives.
+    /// Returns the approximate number of samples per epoch.
     pub(super) fn samples(&self) -> u64 {
         let samples: f64 = self.blocks().map(|block| self.expected(block)).sum();
         (samples * f64::from(self.slices())).round() as u64
@@ -80,9 +80,8 @@ impl<E: Examples> Plan<E> {
         !self.sources.iter().any(holds)
     }
 
-    /// The groups of an epoch, of about equal size. Every slice of every block is
-    /// in one of them; a slice number begins when all blocks are done with the one
-    /// before.
+    /// Returns the groups of an epoch, of about equal size. Every slice of every block is in
+    /// exactly one; a slice index starts when all blocks are done with the previous one.
     pub(super) fn groups(&self, epoch: u64) -> Vec<Vec<BlockId>> {
         let mut blocks: Vec<BlockId> = Vec::new();
         for slice in 0..self.slices() {
@@ -117,7 +116,7 @@ impl<E: Examples> Plan<E> {
         is_held_out(game, self.sampling.validation) == (self.split == Split::Validation)
     }
 
-    /// The random stream for one purpose at one place.
+    /// Returns the random stream for one purpose at one place.
     pub(super) fn random(&self, purpose: Purpose, place: [u64; 4]) -> Xoshiro256PlusPlus {
         let mut digest = Sha256::new();
         digest.update([purpose as u8]);
@@ -132,13 +131,13 @@ impl<E: Examples> Plan<E> {
         &self.sources[id.source as usize]
     }
 
-    /// The share of a block's samples that a pass uses: 1, except in the last pass,
-    /// which uses the fraction of the rate. Validation uses no sample twice.
+    /// Returns the share of a block's samples that a pass uses: 1, except in the last pass, which
+    /// uses the fractional part of the rate. Validation uses no sample twice.
     pub(super) fn share(&self, id: BlockId) -> f64 {
         (self.rate(self.source(id)) - f64::from(id.pass)).min(1.0)
     }
 
-    /// Number of slices of each block's samples.
+    /// Returns the number of slices of each block's samples.
     pub(super) fn slices(&self) -> u32 {
         match self.split {
             Split::Train => self.sampling.spread,
@@ -153,7 +152,7 @@ impl<E: Examples> Plan<E> {
         }
     }
 
-    /// The first slice of every pass over every block that may hold games of the
+    /// Returns the first slice of every pass over every block that may contain games of the
     /// split.
     fn blocks(&self) -> impl Iterator<Item = BlockId> + '_ {
         (0..).zip(&self.sources).flat_map(move |(number, source)| {
@@ -173,7 +172,7 @@ impl<E: Examples> Plan<E> {
         })
     }
 
-    /// The average number of samples of a visit to a block.
+    /// Returns the average number of samples per visit to a block.
     pub(super) fn expected(&self, id: BlockId) -> f64 {
         let block = id.block as usize;
         let source = self.source(id);

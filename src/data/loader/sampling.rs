@@ -9,13 +9,13 @@ use crate::data::replay::VariationWeight;
 
 use super::LoaderError;
 
-/// One source of samples and how much of it an epoch uses.
+/// A source of samples, and the share that an epoch uses.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SourceConfig {
     /// The shard; or a chunk, a tar of chunks or a folder of either.
     pub path: PathBuf,
-    /// Uses of each sample per epoch: below 1, a share of the samples, drawn anew each epoch;
+    /// Uses of each sample per epoch: below 1, a share of the samples, resampled in each epoch;
     /// above 1, some or all of them repeatedly.
     #[serde(default = "SourceConfig::whole")]
     pub rate: f64,
@@ -35,28 +35,26 @@ pub struct Sampling {
     pub shards: Vec<SourceConfig>,
     /// Chunks of Lc0, versions 6 and 7.
     pub chunks: Vec<SourceConfig>,
-    /// Whether an unusable record stops the training instead of being skipped and
-    /// counted.
+    /// Whether an unusable record stops training instead of being skipped and counted.
     pub strict: bool,
     /// Weight of a variation's first move, next to 1 for a game's own moves.
     pub variation_weight: f32,
     /// Factor on that weight for each further ply of the variation.
     pub variation_decay: f32,
-    /// Share of the games kept for validation. A hash of a game's moves decides,
-    /// so that equal games are always in the same split; for chunks, a hash of the
-    /// file name.
+    /// Share of the games kept for validation, selected by a hash of a game's moves, so that
+    /// equal games are always in the same split; for chunks, by a hash of the file name.
     pub validation: f64,
-    /// Number of times that an epoch goes through all blocks, each time for another
-    /// slice of every game's samples. It keeps the samples of a game apart: many of
-    /// them in one group let the network recognise the game and recall its result.
-    /// Decoding costs up to as many times more. 1 takes games whole.
+    /// Number of passes over all blocks per epoch, each with another slice of every game's
+    /// samples. This separates the samples of a game: many of them in one group let the network
+    /// recognise the game and recall its result. Decoding costs up to this many times more. 1
+    /// uses whole games.
     pub spread: u32,
-    /// Number of samples shuffled together. Two groups are in memory at a time, at
-    /// 1.2 to 1.6 kB a sample.
+    /// Number of samples shuffled together. Two groups are in memory at a time, at 1.2 to 1.6 kB
+    /// per sample.
     pub group: u64,
     /// Seed of every random choice.
     pub seed: u64,
-    /// Of earlier versions.
+    /// Removed; earlier versions wrote this key.
     #[serde(skip_serializing, deserialize_with = "focus")]
     pub focus: (),
 }
@@ -84,7 +82,7 @@ impl Default for Sampling {
 }
 
 impl Sampling {
-    /// Returns whether both draw the same samples in the same order. Files may have moved to
+    /// Returns whether both select the same samples in the same order. Files may have moved to
     /// another folder.
     #[must_use]
     pub fn draws_like(&self, other: &Sampling) -> bool {
@@ -99,7 +97,7 @@ impl Sampling {
         plain(self) == plain(other)
     }
 
-    /// The weight of positions in variations.
+    /// Returns the weight of positions in variations.
     #[must_use]
     pub fn variations(&self) -> VariationWeight {
         VariationWeight {

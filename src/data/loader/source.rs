@@ -18,8 +18,8 @@ pub(super) struct OpenSource {
 enum Data {
     /// The shard's blocks; each holds games of both splits.
     Shard(Box<Shard>),
-    /// Each chunk is a block and belongs to one split as a whole, so that chunks
-    /// of the other split need not be read.
+    /// Each chunk is a block and belongs to one split as a whole, so that chunks of the other
+    /// split need not be read.
     Chunks { chunks: Chunks, mean: f64 },
 }
 
@@ -48,7 +48,7 @@ impl OpenSource {
         self.rate
     }
 
-    /// The data's path.
+    /// Returns the data's path.
     pub(super) fn path(&self) -> &Path {
         match &self.data {
             Data::Shard(shard) => shard.path(),
@@ -63,20 +63,19 @@ impl OpenSource {
         }
     }
 
-    /// About how many examples a block has, of both splits.
+    /// Returns the approximate number of examples in a block, for both splits.
     pub(super) fn expected(&self, block: usize, examples: &impl Examples) -> f64 {
         match &self.data {
             Data::Shard(shard) => {
                 let entry = &shard.blocks()[block];
                 examples.expected(entry.games as f64, entry.samples as f64)
             }
-            // Lc0 writes every game into a chunk of its own.
+            // Lc0 writes every game into a separate chunk.
             Data::Chunks { mean, .. } => examples.expected(1.0, *mean),
         }
     }
 
-    /// The hash that decides which split a block belongs to; `None` if each of
-    /// its games decides for itself.
+    /// Returns the hash that selects a block's split; `None` if each of its games has its own.
     pub(super) fn game(&self, block: usize) -> Option<u64> {
         match &self.data {
             Data::Shard(_) => None,
@@ -91,9 +90,9 @@ impl OpenSource {
         }
     }
 
-    /// Decodes a block and passes its examples to `emit`: those of the games that
-    /// `admits` accepts by the hash of their moves, filtered by `keep`.
-    /// Unusable records go to `bad`, whose error ends the decoding.
+    /// Decodes a block and passes its examples to `emit`: those of the games whose move hash
+    /// `admits` accepts, filtered by `keep`. Unusable records go to `bad`, whose error stops
+    /// decoding.
     pub(super) fn decode<E: Examples>(
         &self,
         block: usize,

@@ -1,9 +1,8 @@
 //! Splits text into games.
 //!
-//! Tags behind moves begin a game, and so does another tag Event. Without tags a game
-//! begins behind the last one's result and an empty line, or with the number 1 behind
-//! a result or an empty line. An Event tag begins one even in a comment, which was then
-//! never closed.
+//! Tags after moves start a game, and so does another Event tag. Without tags a game starts after
+//! the last one's result and an empty line, or with the number 1 after a result or an empty line.
+//! An Event tag starts one even in a comment, which was then never closed.
 
 use memchr::{memchr, memchr2};
 
@@ -15,7 +14,7 @@ const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 /// The state of scanning a game's text line by line.
 #[derive(Debug, Default)]
 pub(super) struct Boundary {
-    /// Whether a line says anything, be it in a comment.
+    /// Whether a line has any content, including comments.
     has_text: bool,
     has_event: bool,
     has_moves: bool,
@@ -26,12 +25,12 @@ pub(super) struct Boundary {
 }
 
 impl Boundary {
-    /// Returns whether there is nothing in the text but what no game holds.
+    /// Returns whether the text contains only content that belongs to no game.
     pub(super) fn is_blank(&self) -> bool {
         !self.has_text
     }
 
-    /// Returns whether `line` begins another game. If not, it is part of this one.
+    /// Returns whether `line` starts another game. If not, it is part of this one.
     pub(super) fn stands_before(&mut self, line: &[u8]) -> bool {
         let text = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
         let is_event = text.starts_with(b"[Event ");
@@ -59,7 +58,7 @@ impl Boundary {
         false
     }
 
-    /// Returns whether a line of movetext, outside of comments, begins another game.
+    /// Returns whether a line of movetext, outside comments, starts another game.
     fn ends_before(&self, text: &[u8]) -> bool {
         let is_behind = matches!(text[0], b'{' | b'(' | b')' | b';');
         let is_apart = self.is_behind_blank && self.is_over && !is_behind;
@@ -67,7 +66,7 @@ impl Boundary {
         is_apart || may_restart && is_first_number(text)
     }
 
-    /// Takes in a line of movetext.
+    /// Processes a line of movetext.
     fn scan(&mut self, mut line: &[u8]) {
         loop {
             if self.in_comment {
@@ -95,7 +94,7 @@ impl Boundary {
     }
 }
 
-/// Returns whether a line begins with White's first move and its number.
+/// Returns whether a line starts with the number of White's first move.
 fn is_first_number(line: &[u8]) -> bool {
     let first = line.strip_prefix(b"1.").map(<[u8]>::trim_ascii_start);
     first.is_some_and(|rest| !rest.starts_with(b".") && !rest.starts_with("…".as_bytes()))

@@ -1,6 +1,6 @@
 //! Scores and lines that programs write into comments.
 //!
-//! | from | looks like | the score's view |
+//! | source | format | view of the score |
 //! |---|---|---|
 //! | Lichess and many more | `[%eval 0.24,17]`, `[%eval #-3]` | White's |
 //! | TCEC's archive | `d=43, …, pv=Qd2 Bxg5, …, wv=0.86,` | White's |
@@ -14,9 +14,9 @@ use crate::data::record::Eval;
 /// The contents of a comment after a move.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Said<'a> {
-    /// The score; none where a mate in nought names no winner.
+    /// The score; `None` if a mate in 0 does not name the winner.
     pub eval: Option<Eval>,
-    /// The line that it expected, the move itself first, in SAN.
+    /// The expected line, starting with the move itself, in SAN.
     pub line: Option<&'a str>,
 }
 
@@ -42,8 +42,8 @@ pub(super) fn read(comment: &str, mover: Color) -> Said<'_> {
     }
 }
 
-/// The score that a comment begins with, before its depth: `+0.86/43`, or
-/// `+0.86 43/50` with the selective depth too.
+/// Returns the score at the start of a comment, before its depth: `+0.86/43`, or `+0.86 43/50`
+/// with the selective depth too.
 fn movers_score(comment: &str) -> Option<&str> {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
     let mut words = comment.split_ascii_whitespace();
@@ -60,7 +60,7 @@ fn movers_score(comment: &str) -> Option<&str> {
     score.filter(|score| score.starts_with(['+', '-']) || *score == "0.00")
 }
 
-/// The value of `name=value,` among others.
+/// Returns the value of `name=value,` among others.
 fn field<'a>(comment: &'a str, name: &str) -> Option<&'a str> {
     comment.split(',').find_map(|part| {
         let (key, value) = part.trim_start().split_once('=')?;
@@ -68,8 +68,7 @@ fn field<'a>(comment: &'a str, name: &str) -> Option<&'a str> {
     })
 }
 
-/// A score in pawns, or a mate in moves behind `mark`. Scores beyond what fits
-/// are cut off.
+/// Parses a score in pawns, or a mate in moves after `mark`. Scores that do not fit are clamped.
 fn eval(score: &str, mark: char) -> Option<Eval> {
     let unsigned = score.trim_start_matches(['+', '-']);
     if let Some(mate) = score

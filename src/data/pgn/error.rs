@@ -7,7 +7,7 @@ use shakmaty::san::SanError;
 use super::expected::MAX_DEPTH;
 use crate::chess::FenError;
 
-/// Characters of a token that an error shows.
+/// Maximum number of characters of a token that an error shows.
 const SHOWN: usize = 40;
 
 /// Why a game was refused.
@@ -19,10 +19,10 @@ pub enum GameError {
     /// The FEN tag is not text.
     #[error("the FEN tag is not UTF-8")]
     FenTag,
-    /// The game is of a variant with other rules than chess.
+    /// The game is a variant with other rules than chess.
     #[error("variant `{0}` is not chess")]
     Variant(String),
-    /// A move cannot be played, or could be several.
+    /// A move is illegal or ambiguous.
     #[error(
         "{place} is {}",
         match .source {
@@ -36,25 +36,25 @@ pub enum GameError {
         /// The kind.
         source: SanError,
     },
-    /// A token is neither a move nor anything else that stands in a game.
-    #[error("{0} is no move")]
+    /// A token is neither a move nor another element of a game.
+    #[error("{0} is not a move")]
     Token(TokenPlace),
     /// A move follows the game's result.
     #[error("{0} stands behind the result")]
     Late(TokenPlace),
-    /// A record numbers legal moves in a byte; only artificial positions have more.
+    /// A record stores legal move indices in a byte; only artificial positions have more.
     #[error("`{0}` is one of more than 256 legal moves")]
     Crowd(String),
-    /// A variation comes before any move that it could replace.
+    /// A variation precedes any move that it could replace.
     #[error("a variation stands before any move")]
     EarlyVariation,
-    /// A variation ends that did not begin.
+    /// A variation ends without a start.
     #[error("a variation ends that did not begin")]
     LateEnd,
-    /// A variation does not end.
+    /// A variation is not closed.
     #[error("a variation has no end")]
     OpenVariation,
-    /// A comment does not end.
+    /// A comment is not closed.
     #[error("a comment after ply {0} has no end")]
     OpenComment(usize),
     /// Variations nest too deep.
@@ -65,10 +65,10 @@ pub enum GameError {
     Empty,
 }
 
-/// A token and where it stands.
+/// A token and its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenPlace {
-    /// The token as written, its beginning if it is long.
+    /// The token as written, truncated if it is long.
     pub token: String,
     /// Plies before it, from 0.
     pub ply: usize,

@@ -1,7 +1,7 @@
 //! The lines that engines expected, as variations of their game.
 //!
-//! A line becomes a variation where it leaves the game, or extends an existing
-//! variation. It ends soon after: deep in a line, moves are searched less and less.
+//! A line becomes a variation where it leaves the game, or extends an existing variation. It is
+//! truncated soon after, because moves deep in a line are searched less.
 
 use shakmaty::san::SanPlus;
 use shakmaty::{Chess, Position};
@@ -13,10 +13,10 @@ use crate::encode::policy_index;
 /// Maximum nesting depth of variations.
 pub(super) const MAX_DEPTH: usize = 255;
 
-/// Number of plies of a line to keep from where it leaves the existing moves.
+/// Number of plies of a line to keep after it leaves the existing moves.
 const NEW_PLIES: usize = 8;
 
-/// A line that an engine expected at one of its game's moves.
+/// A line that an engine expected at a move of its game.
 pub(super) struct Expected {
     /// Plies before that move.
     pub ply: usize,
@@ -24,7 +24,7 @@ pub(super) struct Expected {
     pub position: Chess,
     /// The engine's score.
     pub eval: Eval,
-    /// The line, that move first, in SAN.
+    /// The line in SAN, starting with that move.
     pub line: String,
 }
 
@@ -32,20 +32,20 @@ pub(super) struct Expected {
 struct Branch {
     ordinal: u8,
     eval: Option<Eval>,
-    /// The moves that may follow, by their places among all branches.
+    /// The possible next moves, by their indices among all branches.
     next: Vec<usize>,
 }
 
 /// A game's moves, and the alternatives to each.
 struct Tree<'a> {
     own: &'a [Node],
-    /// The alternatives to each move of the game, by their places in `branches`.
+    /// The alternatives to each move of the game, by their indices in `branches`.
     alternatives: Vec<Vec<usize>>,
     branches: Vec<Branch>,
 }
 
-/// The nodes of a game without variations, with `lines` as variations. Lines that
-/// begin with another move than the game are left out. An illegal move ends a line.
+/// Returns the nodes of a game without variations, with `lines` added as variations. Lines that
+/// start with another move than the game are ignored. An illegal move ends a line.
 pub(super) fn weave(own: &[Node], lines: &[Expected]) -> Vec<Node> {
     let mut tree = Tree {
         own,
@@ -75,8 +75,7 @@ impl Tree<'_> {
                 return;
             };
             let siblings = match left {
-                // A variation stands in place of a move: past the game's end
-                // there is none.
+                // A variation replaces a move, and past the game's end no move exists.
                 None => match self.own.get(ply) {
                     Some(node) if node.ordinal == ordinal => continue,
                     Some(_) if ply > expected.ply => &self.alternatives[ply],
@@ -88,7 +87,7 @@ impl Tree<'_> {
                 .iter()
                 .position(|&branch| self.branches[branch].ordinal == ordinal);
             let place = known.unwrap_or(siblings.len());
-            // The first that follows a branch continues its line.
+            // The first child of a branch continues its line.
             depth += usize::from(left.is_none() || place > 0);
             if depth > MAX_DEPTH {
                 return;
@@ -102,7 +101,7 @@ impl Tree<'_> {
         }
     }
 
-    /// Adds a move behind `parent`, or beside the game's move at `ply`.
+    /// Adds a move after `parent`, or as an alternative to the game's move at `ply`.
     fn add(&mut self, parent: Option<usize>, ply: usize, ordinal: u8, eval: Option<Eval>) -> usize {
         let branch = self.branches.len();
         self.branches.push(Branch {
@@ -117,7 +116,7 @@ impl Tree<'_> {
         branch
     }
 
-    /// Writes the line that begins with `branch`, and what branches off it.
+    /// Writes the line that starts with `branch`, and its branches.
     fn write(&self, branch: usize, depth: u8, nodes: &mut Vec<Node>) {
         let (mut at, mut starts_line) = (branch, true);
         let mut others: &[usize] = &[];
@@ -140,7 +139,7 @@ impl Tree<'_> {
     }
 }
 
-/// Plays a move in SAN; its place among the legal ones.
+/// Plays a move in SAN; returns its index among the legal moves.
 fn play(position: &mut Chess, word: &str) -> Option<u8> {
     let san: SanPlus = word.parse().ok()?;
     let mv = san.san.to_move(position).ok()?;

@@ -1,4 +1,4 @@
-//! The text of one game as a [`Record`].
+//! Parses the text of one game into a [`Record`].
 
 use std::ops::ControlFlow;
 
@@ -23,27 +23,25 @@ pub(super) const ANNOTATIONS: [&str; 35] = [
     "ep", "ep.", "ch",
 ];
 
-/// A game as it was read.
+/// A parsed game.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParsedGame {
     /// The game.
     pub record: Record,
-    /// Whether a null move stands on the main line. The record ends before it, without
-    /// a result.
+    /// Whether a null move occurs on the main line. The record ends before it, without a result.
     pub is_cut: bool,
 }
 
-/// Reads the game in `text`.
+/// Parses the game in `text`.
 ///
 /// # Errors
-/// [`GameError`] if the game cannot be played from its start to its end, the
-/// variations included.
+/// [`GameError`] if the game cannot be played from its start to its end, including variations.
 pub fn parse_game(text: &[u8]) -> Result<Record, GameError> {
     read_game(text).map(|game| game.record)
 }
 
-/// [`parse_game`], which also says whether a null move ended the game. In a variation
-/// a null move only ends that variation.
+/// Parses like [`parse_game`], and reports whether a null move ended the game. In a variation a
+/// null move only ends that variation.
 ///
 /// # Errors
 /// As [`parse_game`].
@@ -122,7 +120,7 @@ struct Movetext {
     lines: Vec<Line>,
     /// Engine scores at moves of the game's main line.
     expected: Vec<Expected>,
-    /// Whether the tags say that both players lost.
+    /// Whether the tags state that both players lost.
     is_forfeited: bool,
     /// Whether the result was read.
     is_over: bool,
@@ -134,10 +132,10 @@ struct Movetext {
 
 struct Line {
     position: Chess,
-    /// The position before the line's latest move, once there is one.
+    /// The position before the line's latest move, if any.
     before: Option<Chess>,
     ply: usize,
-    /// The latest move's place in the record.
+    /// The latest move's index in the record.
     node: Option<usize>,
 }
 
@@ -145,7 +143,7 @@ impl Movetext {
     fn new(tags: KnownTags) -> Result<Movetext, GameError> {
         let position = match &tags.fen {
             None => Chess::default(),
-            // Rights that only Chess960 has show in the FEN itself.
+            // The FEN itself shows rights that only Chess960 has.
             Some(fen) => Game::from_fen(fen, CastlingMode::Standard)?
                 .position()
                 .clone(),
@@ -171,7 +169,7 @@ impl Movetext {
         })
     }
 
-    /// Nesting depth of the line at hand.
+    /// Returns the nesting depth of the current line.
     fn depth(&self) -> usize {
         self.lines.len() - 1
     }
@@ -184,7 +182,7 @@ impl Movetext {
         TokenPlace::new(token, self.line().ply, self.depth())
     }
 
-    /// Reads a word. After a break nothing belongs to the game.
+    /// Processes a word. After a break, nothing more belongs to the game.
     fn word(&mut self, word: &[u8]) -> Result<ControlFlow<()>, GameError> {
         match Notation::parse(word) {
             Some(Notation::Null) => return self.pass(word),
@@ -201,7 +199,7 @@ impl Movetext {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// A null move ends its variation, or the game.
+    /// Handles a null move: it ends its variation, or the game.
     fn pass(&mut self, word: &[u8]) -> Result<ControlFlow<()>, GameError> {
         self.may_play(word)?;
         if self.depth() > 0 {
@@ -294,7 +292,7 @@ impl Movetext {
         Ok(())
     }
 
-    /// Takes in a result; those of variations say nothing of the game.
+    /// Processes a result; results in variations do not apply to the game.
     fn end(&mut self, result: Option<Wdl>) {
         if self.depth() == 0 {
             self.is_over = true;
@@ -302,7 +300,7 @@ impl Movetext {
         }
     }
 
-    /// Returns whether `0-0` before these tokens is no castling, but says that both players lost.
+    /// Returns whether `0-0` before these tokens means that both players lost, not castling.
     fn is_forfeited(&self, rest: &Tokens<'_>) -> bool {
         let is_last = rest.clone().all(|token| matches!(token, Token::Comment(_)));
         let castling = self.line().position.castling_moves(CastlingSide::KingSide);
@@ -314,7 +312,7 @@ impl Movetext {
             return Err(GameError::OpenVariation);
         }
         let mut record = self.record;
-        // If there are variations, the lines of interest are among them.
+        // If there are variations, they include the lines of interest.
         let has_variations = record.nodes.iter().any(|node| node.depth > 0);
         if !has_variations && !self.expected.is_empty() {
             record.nodes = weave(&record.nodes, &self.expected);
@@ -326,7 +324,7 @@ impl Movetext {
     }
 }
 
-/// The last move and the result of a game, where no space parts them.
+/// Splits a game's last move and result when no space separates them.
 pub(super) fn move_and_result(word: &[u8]) -> Option<(Notation, Wdl)> {
     let results: [(&[u8], Wdl); 3] = [
         (b"1-0", Wdl::Win),
@@ -339,7 +337,7 @@ pub(super) fn move_and_result(word: &[u8]) -> Option<(Notation, Wdl)> {
     })
 }
 
-/// The rating in a tag, which may be marked as provisional.
+/// Parses the rating in a tag, which may be marked as provisional.
 fn rating(tag: &str) -> Option<u16> {
     let digits = tag.trim().trim_end_matches('?');
     digits.parse().ok().filter(|&rating| rating > 0)

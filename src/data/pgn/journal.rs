@@ -1,12 +1,12 @@
-//! A file of games that grows over hours and survives its writer.
+//! A file of games that grows over hours and survives a killed writer.
 //!
-//! Each finished game is appended to `NAME.part` in one piece, with its number as a
-//! tag; this file is valid PGN at any time. After the last game all are written
-//! to `NAME`, in the order of their numbers. A writer that is killed loses only the
-//! unfinished games, and a new one resumes with the finished games.
+//! Each finished game is appended to `NAME.part` in one write, with its number as a tag; this
+//! file is valid PGN at any time. After the last game all are written to `NAME`, ordered by
+//! number. A killed writer loses only the unfinished games, and a new one resumes with the
+//! finished games.
 //!
-//! A stream, such as standard output, gets each game as soon as those before it are
-//! there, and nothing is resumed.
+//! A stream, such as standard output, gets each game once all earlier ones are finished, and
+//! cannot be resumed.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -20,18 +20,18 @@ use super::stream::{Games, open};
 use super::tags::tag;
 use crate::atomic_file::{self, Stream};
 
-/// Level of zstd, of 22: small text, still written quickly.
+/// The zstd level, of 22: small output, still fast.
 const ZSTD_LEVEL: i32 = 9;
 
-/// The tags that name what all games depend on and their numbers.
+/// The tags that name the settings common to all games, and the games' numbers.
 pub const IDENTITY: [&str; 2] = ["Event", "Round"];
-/// The same in games that have an event and a round of their own.
+/// The same for games that already have an event and a round.
 pub const LABELLED: [&str; 2] = ["LabelledBy", "LabelNumber"];
 
 /// Why games cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// The system refused.
+    /// The system reported an error.
     #[error("cannot write the games {}: {source}", path.display())]
     Io {
         /// The file.
@@ -72,21 +72,21 @@ pub struct Journal {
     output: PathBuf,
     part_path: PathBuf,
     event: String,
-    /// The games' places in the part, by number.
+    /// The games' offsets in the part, by number.
     games: BTreeMap<u64, (u64, u64)>,
     /// Absent while the output is complete.
     part: Option<File>,
     end: u64,
-    /// In place of the files.
+    /// Used instead of the files.
     in_order: Option<InOrder>,
 }
 
-/// A stream that gets games in the order of their numbers, from 0.
+/// A stream that gets games in numerical order, from 0.
 #[derive(Debug)]
 struct InOrder {
     stream: Stream,
     next: u64,
-    /// Games that came before their turn; `None` where there is none of a number.
+    /// Games that finished early; `None` for a number without a game.
     early: BTreeMap<u64, Option<String>>,
 }
 
@@ -100,7 +100,7 @@ impl InOrder {
         self.stream.flush()
     }
 
-    /// Writes what still waits for others.
+    /// Writes the games that are still waiting for others.
     fn finish(&mut self) -> io::Result<()> {
         for game in std::mem::take(&mut self.early).into_values().flatten() {
             self.stream.write_all(game.as_bytes())?;
@@ -110,10 +110,9 @@ impl InOrder {
 }
 
 impl Journal {
-    /// Opens `output`, new or unfinished; it is compressed at the end if its name ends
-    /// in .gz or .zst. `event`, in the first tag of [`IDENTITY`] or [`LABELLED`], should
-    /// name everything that moves and scores depend on. `visit` is given each finished
-    /// game.
+    /// Opens `output`, new or unfinished; it is compressed at the end if its name ends in .gz or
+    /// .zst. `event`, in the first tag of [`IDENTITY`] or [`LABELLED`], should name everything
+    /// that moves and scores depend on. `visit` is called with each finished game.
     ///
     /// # Errors
     /// [`JournalError`] if the file has games of another event, or cannot be read.
@@ -150,7 +149,8 @@ impl Journal {
             journal.part = Some(part);
         } else {
             let games = open(output, |file| file).map_err(|error| journal.io(error))?;
-            // It appeared whole: what is not ours was never cut off, and would be lost.
+            // It was renamed whole: anything after our games was never truncated, and would be
+            // lost.
             if !journal.index(output, games, visit)? {
                 return Err(JournalError::Unnumbered {
                     path: output.to_owned(),
@@ -160,8 +160,7 @@ impl Journal {
         Ok(journal)
     }
 
-    /// The paths that are written to for `output`: itself, and its part unless it is a
-    /// stream.
+    /// Returns the paths written for `output`: itself, and its part unless it is a stream.
     #[must_use]
     pub fn files(output: &Path) -> Vec<PathBuf> {
         let mut files = vec![output.to_owned()];
@@ -171,13 +170,13 @@ impl Journal {
         files
     }
 
-    /// Returns whether the game of this number is finished.
+    /// Returns whether the game with this number is finished.
     #[must_use]
     pub fn contains(&self, number: u64) -> bool {
         self.games.contains_key(&number)
     }
 
-    /// Number of finished games.
+    /// Returns the number of finished games.
     #[must_use]
     pub fn len(&self) -> usize {
         self.games.len()
@@ -189,17 +188,17 @@ impl Journal {
         self.games.is_empty()
     }
 
-    /// Says that there is no game of a number, so that a stream need not wait for it.
+    /// Marks a number as having no game, so that a stream need not wait for it.
     ///
     /// # Errors
-    /// [`JournalError`] if those behind it cannot be written.
+    /// [`JournalError`] if the games after it cannot be written.
     pub fn leave_out(&mut self, number: u64) -> Result<(), JournalError> {
         let passed = self.in_order.as_mut().map(|it| it.add(number, None));
         passed.unwrap_or(Ok(())).map_err(|error| self.io(error))
     }
 
-    /// Appends a finished game: PGN with the tags of [`IDENTITY`] or [`LABELLED`], ending
-    /// in an empty line.
+    /// Appends a finished game: PGN with the tags of [`IDENTITY`] or [`LABELLED`], ending in an
+    /// empty line.
     ///
     /// # Errors
     /// [`JournalError`] if it cannot be written.
@@ -224,7 +223,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Writes the output, whole and in order.
+    /// Writes the output, complete and in order.
     ///
     /// # Errors
     /// [`JournalError`] if it cannot be written; nothing is lost then.
@@ -282,13 +281,13 @@ impl Journal {
         };
         copy().map_err(|error| self.io(error))?;
         let part = self.open_part()?;
-        // Nothing after the last game that is whole.
+        // Truncate after the last complete game.
         part.set_len(self.end).map_err(|error| self.io(error))?;
         self.part = Some(part);
         Ok(())
     }
 
-    /// The file of finished games, locked for this process.
+    /// Returns the file of finished games, locked for this process.
     fn open_part(&self) -> Result<File, JournalError> {
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true);
@@ -304,7 +303,8 @@ impl Journal {
         }
     }
 
-    /// Indexes the games of a file up to the first incomplete one; whether there was none.
+    /// Indexes the games of a file up to the first incomplete one; returns whether all were
+    /// complete.
     fn index(
         &mut self,
         path: &Path,
@@ -349,15 +349,15 @@ impl Journal {
     }
 }
 
-/// The file of the finished games.
+/// Returns the file of the finished games.
 fn part_path(output: &Path) -> PathBuf {
     let mut part = output.as_os_str().to_owned();
     part.push(".part");
     part.into()
 }
 
-/// The text of a complete game: it ends in an empty line after the moves, and has one
-/// only there. `None` if writing it was interrupted.
+/// Returns the text of a complete game: it ends in an empty line after the moves, and has no
+/// other there. `None` if writing it was interrupted.
 fn whole(game: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(game).ok()?;
     let last = text.strip_suffix("\n\n")?.lines().last()?;
@@ -478,7 +478,7 @@ mod tests {
         drop(journal);
         let written = String::from_utf8(reader.join().unwrap()).unwrap();
         assert_eq!(written, [0, 1, 2, 4, 7].map(game).concat());
-        // A reader that has enough ends the writer.
+        // A reader that closes early ends the writer.
         let reader = read(1);
         let mut journal = open_journal(&fifo);
         let failed = (0..).find_map(|number| journal.append(number, &game(number)).err());

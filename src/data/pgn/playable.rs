@@ -1,5 +1,5 @@
-//! A game's main line as far as it can be played: people's files hold games with a slip in
-//! the middle, and most of such a game is still of use.
+//! A game's main line as far as it is playable: many files contain games with an error in the
+//! middle, and most of such a game is still useful.
 
 use shakmaty::CastlingMode;
 
@@ -14,22 +14,22 @@ use super::token::{Token, Tokens};
 /// A game's main line.
 #[derive(Debug)]
 pub struct Playable {
-    /// The game up to its end, or up to what cannot be played.
+    /// The game up to its end, or up to the first unplayable word.
     pub game: Game,
-    /// The seconds that the mover had left after each move, where the game says so.
+    /// The mover's remaining seconds after each move, if the game states them.
     pub clocks: Vec<Option<f64>>,
-    /// The result for White; `None` where the game has none.
+    /// The result for White; `None` if the game has none.
     pub result: Option<Wdl>,
     /// Why the game was not read to its end, if it was not.
     pub fault: Option<GameError>,
 }
 
-/// Reads the main line of the game in `text`, without its variations, up to the first word
-/// that is no move or cannot be played.
+/// Parses the main line of the game in `text`, without its variations, up to the first word that
+/// is not a move or cannot be played.
 ///
 /// # Errors
-/// [`GameError`] if nothing can be played: the first position is invalid, the variant is
-/// not chess, or there is no game.
+/// [`GameError`] if nothing can be played: the first position is invalid, the variant is not
+/// chess, or the text contains no game.
 pub fn read_playable(text: &[u8]) -> Result<Playable, GameError> {
     let mut known_tags = Tags::new(text);
     let known = KnownTags::read(&mut known_tags)?;
@@ -112,7 +112,7 @@ impl Playable {
     }
 }
 
-/// The mode that the tag Variant asks for.
+/// Returns the castling mode for the Variant tag.
 fn castling_mode(text: &[u8]) -> CastlingMode {
     let all = tags(text);
     let variant = all.iter().find(|(name, _)| name == "Variant");
@@ -123,7 +123,7 @@ fn castling_mode(text: &[u8]) -> CastlingMode {
     CastlingMode::from_chess960(variant.is_some_and(is_random))
 }
 
-/// The seconds in a comment's `[%clk 1:02:03.4]`.
+/// Parses the seconds in a comment's `[%clk 1:02:03.4]`.
 fn clock(comment: &str) -> Option<f64> {
     let (_, rest) = comment.split_once("[%clk")?;
     let (time, _) = rest.split_once(']')?;
@@ -153,7 +153,7 @@ mod tests {
                 2,
                 "`Ke4` at ply 2 is not a legal move",
             ),
-            ("1. e4 e5 2. what *", 2, "`what` at ply 2 is no move"),
+            ("1. e4 e5 2. what *", 2, "`what` at ply 2 is not a move"),
             ("1. e4 (1. d4 -- 2. Zz9) e5 *", 2, ""),
             ("1. e4 (1. d4", 1, "a variation has no end"),
             ("1. e4) e5", 1, "a variation ends that did not begin"),

@@ -1,5 +1,4 @@
-//! A file of games as a sequence of texts, one a game, so that they can be
-//! parsed in parallel.
+//! Splits a file of games into texts, one per game, so that they can be parsed in parallel.
 
 use std::fs::File;
 use std::io::{self, BufRead, ErrorKind, Read};
@@ -9,16 +8,16 @@ use super::boundary::Boundary;
 use crate::bounded;
 use crate::packed::{self, Stream};
 
-/// Bytes of the longest game, comments and variations included. What is longer
-/// is no PGN, or was packed to fill the memory.
+/// Maximum size of a game in bytes, including comments and variations. A longer text is not PGN,
+/// or was made to exhaust memory.
 const LONGEST_GAME: usize = 16 << 20;
 
-/// Opens a PGN file for reading: plain, or compressed with gzip or zstd, told
-/// apart by their first bytes. It may be a pipe. `wrap` sees the file before
-/// decompression, for a progress bar's sake.
+/// Opens a PGN file for reading: plain, or compressed with gzip or zstd, recognised by its first
+/// bytes. It may be a pipe. `wrap` receives the file before decompression, for example for a
+/// progress bar.
 ///
 /// # Errors
-/// Whatever the system says of the file; or that it is a folder, or in UTF-16.
+/// The system's error, or an error if it is a folder or in UTF-16.
 pub fn open<R: Read + Send + 'static>(
     path: &Path,
     wrap: impl FnOnce(File) -> R,
@@ -26,14 +25,14 @@ pub fn open<R: Read + Send + 'static>(
     packed::open(path, wrap).map(Games::new)
 }
 
-/// The texts of a stream's games: whatever is in the stream is in one of them.
+/// The texts of a stream's games; together they contain the entire stream.
 pub struct Games<R> {
     reader: R,
     line: Vec<u8>,
 }
 
 impl<R: BufRead> Games<R> {
-    /// The games of `reader`.
+    /// Returns the games of `reader`.
     pub fn new(reader: R) -> Games<R> {
         Games {
             reader,
@@ -41,7 +40,7 @@ impl<R: BufRead> Games<R> {
         }
     }
 
-    /// The rest of the game that begins with the line at hand.
+    /// Reads the rest of the game that starts with the current line.
     fn read_game(&mut self) -> io::Result<Option<Vec<u8>>> {
         let mut game = Vec::new();
         let mut boundary = Boundary::default();
@@ -64,7 +63,7 @@ impl<R: BufRead> Games<R> {
     }
 }
 
-/// Says it of the game where a line did not fit into it.
+/// Reports that a game is too long if a line did not fit into it.
 fn too_long(error: io::Error) -> io::Error {
     if error.kind() != ErrorKind::FileTooLarge {
         return error;
@@ -102,7 +101,7 @@ mod tests {
         let marked = format!("\u{feff}{}", first.trim_start());
         assert_eq!(split(&format!("{marked}{second}")), [&marked, second]);
         assert_eq!(split(" \n\n"), [""; 0]);
-        // Tags are indented, stand behind comments, and make a game without moves.
+        // Indented tags, tags after comments, and tags that form a game without moves.
         let indented = "{of\n1. e4}\n; 1. e4\n [White \"a\"]\n\n\t[Black \"b\"]\n\n1. e4\n\n";
         assert_eq!(split(&format!("{indented}{second}")), [indented, second]);
         let forfeited = "[Event \"a\"]\n[Result \"1-0\"]\n\n";

@@ -4,24 +4,24 @@ use std::borrow::Cow;
 
 use memchr::memchr;
 
-/// Reads the tags of a game's text one by one; what is left then is its movetext.
+/// Reads the tags of a game's text one by one; the rest is its movetext.
 pub(super) struct Tags<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Tags<'a> {
-    /// The tags that `text` begins with, after comments or without.
+    /// Reads the tags at the start of `text`, with or without comments before them.
     pub(super) fn new(text: &'a [u8]) -> Tags<'a> {
         Tags { rest: text }
     }
 
-    /// The text behind the tags that were read.
+    /// Returns the text after the tags read so far.
     pub(super) fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// Skips blanks, comments and lines that begin with `%`. Without a tag behind
-    /// them they belong to the moves.
+    /// Skips blanks, comments and lines that start with `%`. If no tag follows, they belong to
+    /// the moves.
     fn skip_to_tag(&mut self) -> bool {
         let mut rest = self.rest;
         loop {
@@ -43,8 +43,8 @@ impl<'a> Tags<'a> {
         }
     }
 
-    /// The value that stands at hand, and the text behind its bracket. People write
-    /// quotes into it as they are: it ends where a bracket follows.
+    /// Reads the value at the current position, and the text after its bracket. People write
+    /// unescaped quotes into it, so it ends at a quote followed by a bracket.
     fn value(&mut self) -> Cow<'a, [u8]> {
         let text = self.rest;
         let line = &text[..memchr(b'\n', text).unwrap_or(text.len())];
@@ -91,7 +91,7 @@ impl<'a> Iterator for Tags<'a> {
     }
 }
 
-/// The value of a tag.
+/// Returns the value of a tag.
 #[must_use]
 pub fn tag(game: &str, name: &str) -> Option<String> {
     let mut tags = Tags::new(game.as_bytes());
@@ -99,8 +99,8 @@ pub fn tag(game: &str, name: &str) -> Option<String> {
     value.map(|(_, value)| String::from_utf8_lossy(&value).into_owned())
 }
 
-/// All tags of a game, in their order. What is not UTF-8 is Latin-1, as the standard of
-/// PGN says.
+/// Returns all tags of a game, in order. Text that is not UTF-8 is decoded as Latin-1, as the PGN
+/// standard states.
 #[must_use]
 pub fn tags(game: &[u8]) -> Vec<(String, String)> {
     let text = |bytes: &[u8]| match std::str::from_utf8(bytes) {
@@ -112,13 +112,13 @@ pub fn tags(game: &[u8]) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Returns whether an odd number of backslashes stands before this place.
+/// Returns whether an odd number of backslashes precedes this place.
 fn is_escaped(text: &[u8], at: usize) -> bool {
     let backslashes = text[..at].iter().rev().take_while(|&&byte| byte == b'\\');
     backslashes.count() % 2 == 1
 }
 
-/// A value without the backslashes that stand for quotes and for backslashes.
+/// Returns a value with escaped quotes and backslashes unescaped.
 fn unescape(value: &[u8]) -> Cow<'_, [u8]> {
     if !value.contains(&b'\\') {
         return Cow::Borrowed(value);
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The tags of a text, and what is left of it.
+    /// Returns a text's tags, and the rest of the text.
     fn read(text: &str) -> (Vec<(String, String)>, String) {
         let mut tags = Tags::new(text.as_bytes());
         let string = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

@@ -1,5 +1,5 @@
-//! Tokens of a game's movetext. Everything else in it says nothing about the moves: numbers, NAGs,
-//! dots, and comments up to the end of the line.
+//! Tokens of a game's movetext. Everything else in it is ignored: numbers, NAGs, dots, and
+//! comments up to the end of the line.
 
 use memchr::memchr;
 
@@ -11,7 +11,7 @@ use crate::data::sample::Wdl;
 pub(super) enum Token<'a> {
     /// The text between braces.
     Comment(&'a [u8]),
-    /// A brace that nothing closes.
+    /// An unclosed brace.
     OpenComment,
     /// The parenthesis before a variation.
     Begin,
@@ -19,7 +19,7 @@ pub(super) enum Token<'a> {
     End,
     /// The result for White; `None` is `*`.
     Result(Option<Wdl>),
-    /// Anything else, which should be a move.
+    /// Anything else, normally a move.
     Word(&'a [u8]),
 }
 
@@ -30,14 +30,14 @@ pub(super) struct Tokens<'a> {
 }
 
 impl<'a> Tokens<'a> {
-    /// The tokens of `text`, which begins a line or stands behind tags.
+    /// Reads the tokens of `text`, which starts a line or follows tags.
     pub(super) fn new(text: &'a [u8]) -> Tokens<'a> {
         let mut tokens = Tokens { rest: text };
         tokens.skip_escape();
         tokens
     }
 
-    /// Skips a line that begins with `%`.
+    /// Skips a line that starts with `%`.
     fn skip_escape(&mut self) {
         if self.rest.starts_with(b"%") {
             self.skip_line();
@@ -64,7 +64,7 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// The word at hand, unless it is a number or a space.
+    /// Reads the word at the current position, unless it is a number or a space.
     fn word(&mut self) -> Option<Token<'a>> {
         let end = self.rest.iter().position(|&byte| ends_word(byte));
         // A stray brace is a word of its own.
@@ -135,12 +135,12 @@ impl<'a> Iterator for Tokens<'a> {
     }
 }
 
-/// Parses a result for White; `None` stands for an undecided game.
+/// Parses a result for White; the inner `None` is an undecided game.
 pub(super) fn result(word: &[u8]) -> Option<Option<Wdl>> {
     match word {
         b"1-0" => Some(Some(Wdl::Win)),
         b"0-1" => Some(Some(Wdl::Loss)),
-        // Half is of Latin-1.
+        // The one-half character is Latin-1.
         b"1/2-1/2" | b"1/2" | b"\xbd-\xbd" => Some(Some(Wdl::Draw)),
         b"*" => Some(None),
         _ if word.is_ascii() => None,
@@ -151,11 +151,11 @@ pub(super) fn result(word: &[u8]) -> Option<Option<Wdl>> {
     }
 }
 
-/// Bytes of the number that `word` begins with. The dot behind it may be missing.
+/// Returns the length in bytes of the move number at the start of `word`. Its dot may be missing.
 fn number(word: &[u8]) -> Option<usize> {
     let length = digits(word);
     let is_number = match &word[length..] {
-        // Noughts may be a null move.
+        // Zeros may be a null move.
         [] => word != b"0000",
         rest => rest[0] == b'.' || rest[0].is_ascii_alphabetic() || space(rest).is_some(),
     };
@@ -166,8 +166,8 @@ fn digits(text: &[u8]) -> usize {
     text.iter().take_while(|byte| byte.is_ascii_digit()).count()
 }
 
-/// Bytes of the character beyond ASCII that `word` begins with, if it says nothing:
-/// a space that does not break, a byte-order mark, three dots in one.
+/// Returns the length in bytes of a meaningless non-ASCII character at the start of `word`: a
+/// no-break space, a byte-order mark, an ellipsis.
 fn space(word: &[u8]) -> Option<usize> {
     let spaces = ["\u{a0}", "\u{feff}", "…"];
     let space = spaces

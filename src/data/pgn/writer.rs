@@ -1,5 +1,5 @@
-//! Annotated games as PGN, in the form that `--evals chooser` reads: a score refers
-//! to the move that it follows and to the position before it.
+//! Writes annotated games as PGN, in the form that `--evals chooser` reads: a score refers to the
+//! move before it and to the position before that move.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -12,9 +12,9 @@ use crate::chess::Game;
 use crate::data::record::Eval;
 use crate::data::sample::Wdl;
 
-/// Most characters of a line of moves.
+/// Maximum number of characters in a line of moves.
 const LONGEST_LINE: usize = 79;
-/// The tags that every game begins with, and what unknown ones say; Result is the seventh.
+/// The tags that every game starts with, and their values if unknown; Result is the seventh.
 const ROSTER: [(&str, &str); 6] = [
     ("Event", "?"),
     ("Site", "?"),
@@ -27,7 +27,7 @@ const ROSTER: [(&str, &str); 6] = [
 /// A move with an engine's score.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judged {
-    /// The move and the play expected after it; never empty.
+    /// The move and the expected continuation; never empty.
     pub moves: Vec<Move>,
     /// Its score, from White's view.
     pub eval: Eval,
@@ -38,25 +38,25 @@ pub struct Judged {
 /// A game with engine scores for some of its positions.
 #[derive(Clone, Debug)]
 pub struct AnnotatedGame {
-    /// The game to its end.
+    /// The complete game.
     pub game: Game,
-    /// The scored moves of the position before each of its moves, the best first; the
-    /// list may be shorter than the game.
+    /// The scored moves of the position before each of its moves, the best first; the list may be
+    /// shorter than the game.
     pub judged: Vec<Vec<Judged>>,
-    /// The result for White, if the game came to one.
+    /// The result for White, if any.
     pub result: Option<Wdl>,
     /// A remark after the last move.
     pub comment: Option<String>,
-    /// Its tags, in any order. FEN, SetUp and Result are those of the game itself.
+    /// Its tags, in any order. FEN, SetUp and Result come from the game itself.
     pub tags: Vec<(String, String)>,
 }
 
 impl AnnotatedGame {
-    /// The game as PGN in the standard's export format, ending in an empty line.
+    /// Returns the game as PGN in the standard's export format, ending in an empty line.
     ///
-    /// If the best move was played, its score follows it. Otherwise the best move is a
-    /// variation of `line` plies with the score, and the move played has none. Other
-    /// scored moves are variations of one move each.
+    /// If the best move was played, its score follows it. Otherwise the best move is a variation
+    /// of `line` plies with the score, and the move played has none. Other scored moves are
+    /// variations of one move each.
     #[must_use]
     pub fn to_pgn(&self, line: usize) -> String {
         let result = match self.result {
@@ -82,7 +82,7 @@ impl AnnotatedGame {
         text
     }
 
-    /// The game's tags and the empty line behind them.
+    /// Returns the game's tags and the empty line after them.
     pub(crate) fn header(&self, result: &str) -> String {
         let mut text = String::new();
         for (name, value) in self.all_tags(result) {
@@ -92,7 +92,7 @@ impl AnnotatedGame {
         text
     }
 
-    /// The seven tags that every game has, then the others in the order of their names.
+    /// Returns the seven required tags, then the others ordered by name.
     fn all_tags(&self, result: &str) -> Vec<(&str, String)> {
         let mut others = BTreeMap::new();
         for (name, value) in &self.tags {
@@ -123,7 +123,7 @@ impl AnnotatedGame {
     }
 }
 
-/// Returns whether readers take a tag by this name.
+/// Returns whether readers accept a tag with this name.
 fn is_name(name: &str) -> bool {
     let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b"_+#=:-".contains(&byte);
     name.starts_with(|first: char| first.is_ascii_alphanumeric()) && name.bytes().all(is_inner)
@@ -136,7 +136,7 @@ fn tag(text: &mut String, name: &str, value: &str) {
     let _ = writeln!(text, "[{name} \"{value}\"]");
 }
 
-/// The moves of a game, in words that lines are not broken within.
+/// The moves of a game as words that are never split across lines.
 #[derive(Default)]
 pub(crate) struct Movetext {
     words: Vec<String>,
@@ -169,7 +169,7 @@ impl Movetext {
         }
     }
 
-    /// Adds a move, which is played in `position`.
+    /// Adds a move played in `position`.
     pub(crate) fn mv(&mut self, position: &mut Chess, mv: Move) {
         let number = position.fullmoves();
         let number = match position.turn() {
@@ -198,7 +198,7 @@ impl Movetext {
         self.words.push(word);
     }
 
-    /// Adds a comment, if it says anything.
+    /// Adds a comment, unless it is empty.
     pub(crate) fn comment(&mut self, text: &str) {
         let text = text.replace(['{', '}'], " ").replace(char::is_control, " ");
         let first = self.words.len();
@@ -207,7 +207,7 @@ impl Movetext {
             let (word, behind) = rest.split_at(word_length(rest));
             rest = behind.trim_start();
             let word = word.split_whitespace().collect::<Vec<_>>().join(" ");
-            // At the beginning of a line these would say something else to some readers.
+            // At the start of a line, some readers would misinterpret these.
             match self.words[first..].last_mut() {
                 Some(before) if word.starts_with(['[', '%', ';']) => {
                     before.push(' ');
@@ -229,7 +229,7 @@ impl Movetext {
         self.follows_move = false;
     }
 
-    /// Puts the words from `first` on between two signs.
+    /// Encloses the words from `first` in two characters.
     fn enclose(&mut self, first: usize, begin: char, end: char) {
         if let Some(word) = self.words.get_mut(first) {
             word.insert(0, begin);
@@ -239,8 +239,8 @@ impl Movetext {
         }
     }
 
-    /// Writes the words in lines that are no longer than the standard allows, if the words
-    /// are not.
+    /// Writes the words in lines within the standard's maximum length, unless a single word is
+    /// longer.
     pub(crate) fn wrap(self, text: &mut String) {
         let mut column = 0;
         for word in self.words {
@@ -256,7 +256,8 @@ impl Movetext {
     }
 }
 
-/// Bytes of the first word of a comment. Commands such as `[%eval 0.3]` are not divided.
+/// Returns the length in bytes of a comment's first word. Commands such as `[%eval 0.3]` are not
+/// split.
 fn word_length(text: &str) -> usize {
     let mut at = 0;
     loop {
@@ -373,7 +374,7 @@ mod tests {
         assert_eq!(record.nodes.len(), 2);
     }
 
-    /// A game of random legal moves, some of them with scores, some of these of others.
+    /// Returns a game of random legal moves, some with scores, some of these for other moves.
     fn random_game(plies: usize, seed: u64) -> AnnotatedGame {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let mut game = Game::default();
@@ -426,7 +427,7 @@ mod tests {
             for line in movetext.lines() {
                 prop_assert_eq!(line.trim(), line);
                 prop_assert!(!line.starts_with(['[', '%', ';']), "{}", line);
-                // Only what must not be divided may be longer.
+                // Only an unsplittable word may be longer.
                 let is_long = line.chars().count() > LONGEST_LINE;
                 prop_assert!(!is_long || line.contains(['[', '%', ';']), "{}", line);
                 prop_assert!(line.matches("[%eval").count() == line.matches("[%eval ").count());
@@ -445,7 +446,7 @@ mod tests {
             prop_assert_eq!(moves(&read), moves(&annotated.game));
             let scores = annotated.judged.iter().flatten().map(|judged| judged.eval);
             let mut read: Vec<_> = record.nodes.iter().filter_map(|node| node.eval).collect();
-            // A score in the remark may be one of the last move.
+            // A score in the remark may count as the last move's.
             read.truncate(scores.clone().count());
             if comment.is_empty() {
                 prop_assert_eq!(read, scores.collect::<Vec<_>>());

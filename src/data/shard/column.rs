@@ -1,4 +1,4 @@
-//! One column of a block: its values one after the other.
+//! One column of a block: its values in sequence.
 
 /// Why a block cannot be decoded.
 #[derive(Debug, thiserror::Error)]
@@ -44,7 +44,7 @@ impl<'a> Column<'a> {
         Ok(self.take(1)?[0])
     }
 
-    /// An integer in groups of seven bits, the lowest first.
+    /// Reads an integer in groups of seven bits, the lowest first.
     pub(super) fn varint(&mut self) -> Result<u64, ColumnError> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
@@ -57,7 +57,7 @@ impl<'a> Column<'a> {
         Err(self.out_of_range())
     }
 
-    /// A length, not yet checked against the bytes left.
+    /// Reads a length, not yet checked against the remaining bytes.
     pub(super) fn length(&mut self) -> Result<usize, ColumnError> {
         let length = self.varint()?;
         usize::try_from(length).map_err(|_| self.out_of_range())
@@ -69,7 +69,7 @@ impl<'a> Column<'a> {
     }
 }
 
-/// An integer without its sign, small where it was close to zero.
+/// Maps a signed integer to an unsigned one, small if it was close to zero.
 pub(super) fn zigzag(value: i64) -> u64 {
     (value << 1 ^ value >> 63) as u64
 }

@@ -19,12 +19,12 @@ use crate::chess::Ratings;
 use crate::data::record::{Eval, Node, Record, SearchResult};
 use crate::data::sample::Wdl;
 
-/// zstd's level: above it packing slows down much more than shards shrink.
+/// The zstd level: above it, packing slows down much more than shards shrink.
 const LEVEL: i32 = 15;
 const COLUMNS: usize = 7;
-/// Columns of a block of version 1.
+/// Number of columns in a block of version 1.
 const COLUMNS_OF_VERSION_1: usize = 6;
-/// Longest raw column that is read: a thousand times the usual.
+/// Maximum raw column size in bytes: a thousand times the usual.
 const MAX_COLUMN: usize = 1 << 28;
 
 const HAS_FEN: u8 = 1;
@@ -43,7 +43,7 @@ const REPEAT: u8 = 3;
 struct Scores(Vec<Eval>);
 
 impl Scores {
-    /// The age of `eval` in scores, at least 1.
+    /// Returns the age of `eval` in scores, at least 1.
     fn back(&self, eval: Eval) -> Option<u8> {
         let mut recent = self.0.iter().rev().take(255);
         let place = recent.position(|&other| other == eval)?;
@@ -55,7 +55,7 @@ impl Scores {
         self.0.get(place).copied()
     }
 
-    /// The point of view of a score in centipawns.
+    /// Returns the score from which a score in centipawns is encoded as a difference.
     fn reference(&self) -> i16 {
         match self.at(2).or_else(|| self.at(1)) {
             Some(Eval::Centipawns(centipawns)) => centipawns,
@@ -70,7 +70,7 @@ impl Scores {
     }
 }
 
-/// The games as bytes.
+/// Encodes the games as bytes.
 pub(super) fn encode(records: &[Record]) -> std::io::Result<Vec<u8>> {
     let mut columns: [Vec<u8>; COLUMNS] = Default::default();
     for record in records {
@@ -132,7 +132,7 @@ fn encode_record(record: &Record, columns: &mut [Vec<u8>; COLUMNS]) {
         depths.push(node.depth);
         let kind = match node.eval {
             None => NO_SCORE,
-            // Scores of the main line are rarely repeats: two engines seldom agree.
+            // Scores of the main line are rarely repeats: two engines rarely agree.
             Some(eval) => match (known.back(eval).filter(|_| node.depth > 0), eval) {
                 (Some(back), _) => {
                     repeats.push(back);
@@ -154,7 +154,7 @@ fn encode_record(record: &Record, columns: &mut [Vec<u8>; COLUMNS]) {
     }
 }
 
-/// The games of a block's bytes in a shard of a version.
+/// Decodes the games of a block in a shard of this version.
 pub(super) fn decode(mut bytes: &[u8], version: u32) -> Result<Vec<Record>, ColumnError> {
     let mut raw: [Vec<u8>; COLUMNS] = Default::default();
     let count = match version {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// Has no values: nothing opens.
+/// Uninhabited: opening always fails.
 #[derive(Debug)]
 pub(super) enum Object {}
 

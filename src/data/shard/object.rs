@@ -1,10 +1,8 @@
-//! Shards in object stores: Amazon S3 and whatever speaks its protocol, and
-//! plain web servers.
+//! Shards in object stores: Amazon S3 and compatible stores, and plain web servers.
 //!
-//! Requests that fail are repeated with growing pauses by the object_store
-//! crate, also where an answer breaks off midway. What will be read soon is
-//! asked for ahead of time, so that threads decode while answers travel; at
-//! most [`AHEAD`] blocks of a process lie in memory unread.
+//! The object_store crate retries failed requests with growing pauses, including responses that
+//! break off midway. Blocks that will be read soon are prefetched, so that threads decode during
+//! requests; at most [`AHEAD`] unread blocks per process are in memory.
 
 use std::collections::HashMap;
 use std::io;
@@ -19,8 +17,8 @@ use tokio::task::JoinHandle;
 
 use crate::store::cloud::{connect, runtime};
 
-/// Blocks that are asked for ahead. Blocks are of a few hundred kilobytes: at
-/// 50 ms an answer, 16 of them are 100 MB/s, some 20 million samples.
+/// Number of prefetched blocks. Blocks have a few hundred kilobytes: at 50 ms per response, 16 of
+/// them are 100 MB/s, some 20 million samples.
 const AHEAD: usize = 16;
 
 static ROOM: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(AHEAD)));
@@ -28,13 +26,13 @@ static ROOM: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new
 /// The requested range: offset and length.
 type Span = (u64, u64);
 
-/// The bytes of a span with the room they take; none where a reader was faster.
+/// The bytes of a span with their memory permit; `None` if a reader was faster.
 type Fetched = Option<(Vec<u8>, OwnedSemaphorePermit)>;
 
-/// A span asked for ahead.
+/// A prefetched span.
 #[derive(Debug)]
 struct Ahead {
-    /// Whether a reader, or the request itself, has taken the work.
+    /// Whether a reader, or the request itself, has claimed the work.
     is_taken: Arc<AtomicBool>,
     answer: JoinHandle<io::Result<Fetched>>,
 }
@@ -49,7 +47,7 @@ pub(super) struct Object {
 }
 
 impl Object {
-    /// Finds what an address names, by [`connect`].
+    /// Opens the object at an address, by [`connect`].
     pub fn open(address: &str) -> io::Result<Object> {
         let (store, key) = connect(address)?;
         let runtime = runtime()?;
@@ -70,7 +68,7 @@ impl Object {
         let runtime = runtime()?;
         let span = (offset, length);
         let ahead = self.ahead.lock().remove(&span);
-        // One that still waits for room may wait for this very thread.
+        // A prefetch that still waits for room may wait for this very thread.
         if let Some(ahead) = ahead.filter(|ahead| ahead.is_taken.swap(true, Ordering::AcqRel)) {
             let answer = runtime.block_on(ahead.answer).map_err(io::Error::other)?;
             if let Some((bytes, _room)) = answer? {
@@ -82,7 +80,7 @@ impl Object {
 
     pub fn announce(&self, offset: u64, length: u64) {
         let Ok(runtime) = runtime() else {
-            // Reading will tell.
+            // Reading will report the error.
             return;
         };
         let span = (offset, length);

@@ -10,7 +10,7 @@ use super::{
     BlockEntry, END, Header, MAGIC, OLDEST, PREAMBLE, ShardError, TRAILER, VERSION, columns,
 };
 
-/// An open shard. Threads may read blocks at the same time.
+/// An open shard. Threads may read blocks concurrently.
 #[derive(Debug)]
 pub struct Shard {
     path: PathBuf,
@@ -21,14 +21,14 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// Opens a shard and reads its header and index. Besides paths there are
-    /// addresses: `s3://bucket/key` of Amazon's S3 or a store of its kind, with
-    /// credentials and endpoint from the usual variables (AWS_ACCESS_KEY_ID,
-    /// AWS_ENDPOINT_URL, …), and `https://host/file` of a web server.
+    /// Opens a shard and reads its header and index. `path` may also be an address:
+    /// `s3://bucket/key` in Amazon S3 or a compatible store, with credentials and endpoint from
+    /// the usual variables (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, …), or `https://host/file` on a
+    /// web server.
     ///
     /// # Errors
-    /// [`ShardError`] if the file cannot be read, is no shard, of another
-    /// version, cut off or damaged.
+    /// [`ShardError`] if the file cannot be read, is not a shard, has another version, or is
+    /// truncated or damaged.
     pub fn open(path: &Path) -> Result<Shard, ShardError> {
         let io = |source| ShardError::Io {
             path: path.to_owned(),
@@ -88,31 +88,31 @@ impl Shard {
         })
     }
 
-    /// The shard's location.
+    /// Returns the shard's location.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The shard's header.
+    /// Returns the shard's header.
     #[must_use]
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// The blocks.
+    /// Returns the blocks.
     #[must_use]
     pub fn blocks(&self) -> &[BlockEntry] {
         &self.index
     }
 
-    /// The games of one block.
+    /// Returns the games of one block.
     ///
     /// # Errors
-    /// [`ShardError`] if the block cannot be read or is not as it was written.
+    /// [`ShardError`] if the block cannot be read or is damaged.
     ///
     /// # Panics
-    /// If there is no such block.
+    /// If the block does not exist.
     pub fn read(&self, block: usize) -> Result<Vec<Record>, ShardError> {
         let entry = &self.index[block];
         let bytes = section(&self.storage, entry.offset, entry.length, entry.crc);
@@ -128,8 +128,7 @@ impl Shard {
         })
     }
 
-    /// Says that a block will be read soon; if it lies in an object store, it is
-    /// asked for ahead.
+    /// Announces that a block will be read soon; in an object store, it is prefetched.
     pub(crate) fn announce(&self, block: usize) {
         let entry = &self.index[block];
         self.storage.announce(entry.offset, entry.length);
@@ -143,7 +142,7 @@ impl Shard {
     }
 }
 
-/// Reads a part; `None` if it goes beyond the end or the checksum differs.
+/// Reads a part; `None` if it extends past the end or the checksum differs.
 fn section(storage: &Storage, offset: u64, length: u64, crc: u32) -> io::Result<Option<Vec<u8>>> {
     match storage.read(offset, length) {
         // A fuzzer's input would never pass a checksum.

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use super::object::Object;
 use crate::store::address;
 
-/// Bytes that can be read in any order, by several threads at a time.
+/// Bytes that several threads can read concurrently, in any order.
 #[derive(Debug)]
 pub(super) enum Storage {
-    /// It is opened for every read: blocks are large, a window has hundreds of shards, and
-    /// systems let a process keep about a thousand files open.
+    /// A file, opened for every read: blocks are large, a window has hundreds of shards, and
+    /// systems limit a process to about a thousand open files.
     File {
         path: PathBuf,
         size: u64,
@@ -20,7 +20,7 @@ pub(super) enum Storage {
 }
 
 impl Storage {
-    /// Opens a path, or what an address such as `s3://bucket/key` names.
+    /// Opens a path, or an address such as `s3://bucket/key`.
     pub fn open(location: &Path) -> io::Result<Storage> {
         if let Some(address) = address(location) {
             return Object::open(address).map(Storage::Object);
@@ -32,7 +32,7 @@ impl Storage {
         })
     }
 
-    /// The number of bytes.
+    /// Returns the number of bytes.
     pub fn size(&self) -> u64 {
         match self {
             Storage::File { size, .. } => *size,
@@ -60,9 +60,9 @@ impl Storage {
         }
     }
 
-    /// Says that these bytes will be read soon.
+    /// Announces that these bytes will be read soon.
     pub fn announce(&self, offset: u64, length: u64) {
-        // The system reads files ahead.
+        // The system itself reads files ahead.
         if let Storage::Object(object) = self {
             object.announce(offset, length);
         }

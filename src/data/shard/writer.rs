@@ -10,8 +10,8 @@ use crate::data::record::Record;
 
 use super::{BlockEntry, END, Header, MAGIC, ShardError, VERSION, columns};
 
-/// Samples that a block should hold: enough for its columns to compress, few
-/// enough that a loader mixes many blocks.
+/// Target number of samples per block: enough for its columns to compress, few enough that a
+/// loader mixes many blocks.
 pub const SAMPLES_PER_BLOCK: u64 = 1 << 15;
 
 /// Games compressed, ready to be written.
@@ -25,7 +25,7 @@ impl Block {
     /// Compresses games that give `samples` samples.
     ///
     /// # Errors
-    /// What the compressor says, which only lack of memory can cause.
+    /// The compressor's error, which only lack of memory can cause.
     pub fn new(records: &[Record], samples: u64) -> std::io::Result<Block> {
         Ok(Block {
             bytes: columns::encode(records)?,
@@ -35,8 +35,7 @@ impl Block {
     }
 }
 
-/// A shard being written. It appears under its name when it is finished, whole
-/// or not at all.
+/// A shard being written. It appears under its name atomically when it is finished.
 pub struct ShardWriter {
     path: PathBuf,
     file: BufWriter<NamedTempFile>,
@@ -45,7 +44,7 @@ pub struct ShardWriter {
 }
 
 impl ShardWriter {
-    /// Begins a shard that will appear as `path`.
+    /// Starts a shard that will appear as `path`.
     ///
     /// # Errors
     /// [`ShardError::Io`] if the folder cannot be written to.
@@ -85,8 +84,8 @@ impl ShardWriter {
         self.write(&block.bytes)
     }
 
-    /// Writes the index, brings everything to the disk and gives the shard its
-    /// name. Returns its size in bytes.
+    /// Writes the index, syncs everything to disk and renames the shard to its name. Returns its
+    /// size in bytes.
     ///
     /// # Errors
     /// [`ShardError::Io`] if any of this fails; nothing is left behind then.

@@ -1,4 +1,4 @@
-//! Going through the data.
+//! Surveys the data.
 
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{BuildHasher, RandomState};
@@ -21,15 +21,15 @@ use crate::encode::{BOARDS, InputFormat, PLANES_PER_BOARD};
 
 use super::Statistics;
 
-/// Games or chunks that are surveyed side by side.
+/// Number of games or chunks surveyed in parallel.
 const TOGETHER: usize = 1024;
-/// Without weight, variations can be told apart.
+/// Zero weights distinguish variations.
 const WEIGHTLESS: VariationWeight = VariationWeight {
     first: 0.0,
     decay: 1.0,
 };
 
-/// Something that cannot be used, and where it stands.
+/// An unusable item and its location.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
     /// In a shard.
@@ -68,7 +68,7 @@ pub enum Fault {
     },
 }
 
-/// Collects [`Statistics`] over any number of files, and what repeats in them.
+/// Collects [`Statistics`] over any number of files, and counts duplicates.
 #[derive(Default)]
 pub struct Survey {
     sources: BTreeSet<String>,
@@ -83,7 +83,7 @@ pub struct Findings {
     /// The counts.
     #[serde(flatten)]
     pub statistics: Statistics,
-    /// Names of the files of the games, from shards' headers.
+    /// Names of the games' files, from shards' headers.
     pub sources: Vec<String>,
     /// Games with the same first position and moves as an earlier one.
     pub duplicate_games: u64,
@@ -92,8 +92,8 @@ pub struct Findings {
 }
 
 impl Survey {
-    /// Adds a shard, decoding its blocks in parallel. `progress` is given numbers of
-    /// samples, `bad` the faults.
+    /// Adds a shard, decoding its blocks in parallel. `progress` is called with numbers of
+    /// samples, `bad` with faults.
     ///
     /// # Errors
     /// The error that `bad` returns.
@@ -124,7 +124,7 @@ impl Survey {
         })
     }
 
-    /// Adds Lc0's chunks, one game each, in parallel; see [`Survey::add_shard`].
+    /// Adds Lc0 chunks, one game each, in parallel; see [`Survey::add_shard`].
     ///
     /// # Errors
     /// The error that `bad` returns.
@@ -142,8 +142,8 @@ impl Survey {
         })
     }
 
-    /// Adds games, with the samples that `rules` give; see [`Survey::add_shard`].
-    /// `path` is for messages.
+    /// Adds games, with their samples by `rules`; see [`Survey::add_shard`]. `path` is for
+    /// messages.
     ///
     /// # Errors
     /// The error that `bad` returns.
@@ -187,7 +187,7 @@ impl Survey {
         }
     }
 
-    /// The sums.
+    /// Returns the totals.
     #[must_use]
     pub fn finish(mut self) -> Findings {
         self.total.positions.par_sort_unstable();
@@ -201,7 +201,7 @@ impl Survey {
         }
     }
 
-    /// Surveys `count` things in parallel, a bounded number at a time.
+    /// Surveys `count` items in parallel, a bounded number at a time.
     fn add_all(
         &mut self,
         count: usize,
@@ -307,8 +307,8 @@ impl Part {
     }
 }
 
-/// A hash of the pieces, the side to move and the rights; neither the history
-/// nor the rule-50 count is part of it.
+/// Returns a hash of the pieces, the side to move and the rights, without the history and the
+/// rule-50 count.
 fn position_hash(sample: &Sample, hasher: &RandomState) -> u64 {
     let words = sample.input.words();
     let (rights_and_turn, en_passant) = (&words[BOARDS..BOARDS + 5], words[BOARDS + 6]);

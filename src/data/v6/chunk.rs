@@ -9,17 +9,16 @@ use super::record::{FORMAT, RECORD_SIZE, V6Record, V7, V7_RECORD_SIZE, VERSION};
 use super::unpack::{MAX_UNPACKED, Unpacked};
 use super::{V6Error, V6Fault};
 
-/// A chunk in memory, unpacked.
+/// A decompressed chunk in memory.
 pub struct Chunk {
     path: PathBuf,
     unpacked: Unpacked,
-    /// The error that ended the unpacking early.
+    /// The error that ended decompression early.
     fault: Option<Arc<str>>,
 }
 
 impl Chunk {
-    /// Reads a chunk, from gzip or as it is. Whether it is sound shows when its
-    /// records are asked for.
+    /// Reads a chunk, gzipped or plain. Damage is reported when its records are read.
     ///
     /// # Errors
     /// [`V6Error`] if the file cannot be read.
@@ -35,7 +34,7 @@ impl Chunk {
         Ok(Chunk::new(path.to_owned(), &packed))
     }
 
-    /// A chunk of a file's bytes; `path` is for messages.
+    /// Reads a chunk from a file's bytes; `path` is for messages.
     #[must_use]
     pub fn new(path: PathBuf, packed: &[u8]) -> Chunk {
         let (unpacked, fault) = Unpacked::new(packed);
@@ -46,15 +45,14 @@ impl Chunk {
         }
     }
 
-    /// The chunk's path.
+    /// Returns the chunk's path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The records in their order. A record in an unknown input format is a
-    /// fault that the next one may follow; after any other fault there is
-    /// nothing.
+    /// Returns the records in order. A record in an unknown input format is a fault after which
+    /// reading continues; any other fault ends it.
     #[must_use]
     pub fn records(&self) -> Records<'_> {
         Records {
@@ -69,14 +67,14 @@ impl Chunk {
 /// The records of a [`Chunk`].
 pub struct Records<'a> {
     path: &'a Path,
-    /// From the next record on.
+    /// The bytes from the next record.
     bytes: &'a [u8],
     offset: u64,
     fault: Option<&'a Arc<str>>,
 }
 
 impl<'a> Records<'a> {
-    /// The offset of the next record in the unpacked bytes.
+    /// Returns the offset of the next record in the unpacked bytes.
     pub(super) fn offset(&self) -> u64 {
         self.offset
     }
@@ -104,8 +102,8 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// Gives up the rest of the chunk, and says why: what ended the unpacking,
-    /// if that is where the rest is missing, or else `fault`.
+    /// Stops reading the chunk and returns the reason: the decompression error, if it removed the
+    /// rest, otherwise `fault`.
     fn end(&mut self, fault: V6Fault) -> V6Fault {
         self.bytes = &[];
         match self.fault.take() {
@@ -161,7 +159,7 @@ mod tests {
                 faults += 1;
                 Ok::<(), V6Error>(())
             }).unwrap();
-            // A whole record that is marked for deletion is passed over in silence.
+            // A complete record that is marked for deletion is skipped silently.
             let is_deleted = fill & DELETED != 0 && length % RECORD_SIZE == 0;
             prop_assert!(faults > 0 || length == 0 || is_deleted);
         }

@@ -13,24 +13,24 @@ use super::unpack::{MAX_UNPACKED, TOO_LARGE, is_gzip};
 use super::{Chunk, V6Error, V6Fault};
 use crate::packed;
 
-/// Chunks looked at to estimate how long the others are.
+/// Number of chunks sampled to estimate the length of the others.
 const LOOKED_AT: usize = 64;
 /// Bytes of a tar's first header.
 pub(crate) const TAR_HEADER: usize = 512;
 
-/// The chunks at a path, not yet read. Only their names are in memory, so that there
-/// can be millions.
+/// The chunks at a path, not yet read. Only their names are in memory, so that there can be
+/// millions.
 pub struct Chunks {
     root: PathBuf,
     tars: Vec<Tar>,
     places: Vec<Place>,
-    /// Of each chunk's file name.
+    /// Hash of each chunk's file name.
     hashes: Vec<u64>,
 }
 
 /// The location of a chunk.
 enum Place {
-    /// In a file of its own, named from the root on; empty is the root itself.
+    /// In a separate file, by its path from the root; empty for the root itself.
     File(Box<Path>),
     /// In a tar.
     Member {
@@ -49,10 +49,9 @@ struct Tar {
 }
 
 impl Chunks {
-    /// Finds the chunks at `path`: itself, a tar's members, or everything in a
-    /// folder and the folders below that is a tar or named as chunks are
-    /// (`*.gz`, `training.*`, `game_*`), in the order of their names. Hidden
-    /// files are left alone. A pipe is read to its end.
+    /// Finds the chunks at `path`: itself, a tar's members, or everything in a folder and its
+    /// subfolders that is a tar or has a chunk's name (`*.gz`, `training.*`, `game_*`), ordered
+    /// by name. Hidden files are ignored. A pipe is read to its end.
     ///
     /// # Errors
     /// [`V6Error`] if a folder or a tar cannot be read.
@@ -81,11 +80,11 @@ impl Chunks {
         Ok(chunks)
     }
 
-    /// The chunk or the tar of chunks that comes out of a stream, which is read to its
-    /// end. A tar is kept in a temporary file. `path` is for messages.
+    /// Reads a chunk or a tar of chunks from a stream, to its end. A tar is stored in a temporary
+    /// file. `path` is for messages.
     ///
     /// # Errors
-    /// [`V6Error`] if it cannot be read or kept.
+    /// [`V6Error`] if it cannot be read or stored.
     pub(crate) fn read_from(stream: impl BufRead, path: &Path) -> Result<Chunks, V6Error> {
         let failed = |error| failed(path, error);
         let mut chunks = Chunks::none_at(path);
@@ -116,13 +115,13 @@ impl Chunks {
         }
     }
 
-    /// The opened source: a folder, an archive or a file.
+    /// Returns the opened source: a folder, an archive or a file.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Number of chunks.
+    /// Returns the number of chunks.
     #[must_use]
     pub fn len(&self) -> usize {
         self.places.len()
@@ -134,10 +133,10 @@ impl Chunks {
         self.places.is_empty()
     }
 
-    /// A chunk's path; in a tar, the tar's path and the member's.
+    /// Returns a chunk's path; in a tar, the tar's path and the member's.
     ///
     /// # Panics
-    /// If there is no such chunk, as the methods below.
+    /// If the chunk does not exist, like the methods below.
     #[must_use]
     pub fn path(&self, chunk: usize) -> PathBuf {
         match &self.places[chunk] {
@@ -148,7 +147,7 @@ impl Chunks {
         }
     }
 
-    /// A hash of the chunk's file name without its folder.
+    /// Returns a hash of the chunk's file name without its folder.
     #[must_use]
     pub fn hash(&self, chunk: usize) -> u64 {
         self.hashes[chunk]
@@ -184,8 +183,8 @@ impl Chunks {
         Ok(Chunk::new(path, &packed))
     }
 
-    /// About the mean number of records of a chunk, from the lengths that some of the
-    /// files state.
+    /// Returns the approximate mean number of records per chunk, from the lengths that some of
+    /// the files state.
     #[must_use]
     pub fn mean_records(&self) -> f64 {
         let step = self.places.len().div_ceil(LOOKED_AT).max(1);
@@ -197,7 +196,7 @@ impl Chunks {
         total as f64 / RECORD_SIZE as f64 / lengths.len().max(1) as f64
     }
 
-    /// The length of a chunk unpacked, if it is sound and of a single member.
+    /// Returns the decompressed length of a chunk, if it is undamaged and has a single member.
     fn promised_length(&self, chunk: usize) -> std::io::Result<u64> {
         let (mut magic, mut promise) = ([0; 3], [0; 4]);
         let length = match &self.places[chunk] {
@@ -235,8 +234,7 @@ impl Chunks {
         Ok(promised.min(MAX_UNPACKED as u64))
     }
 
-    /// Adds what lies in the root and the folders below, links among them, in the
-    /// order of the names.
+    /// Adds the contents of the root and its subfolders, including links, ordered by name.
     fn walk(&mut self) -> Result<(), V6Error> {
         let root = self.root.clone();
         let entries = WalkDir::new(&root).follow_links(true).sort_by_file_name();
@@ -320,18 +318,18 @@ fn failed(path: &Path, error: std::io::Error) -> V6Error {
     }
 }
 
-/// Returns whether the name of a file is that of a chunk or of a tar.
+/// Returns whether a file has the name of a chunk or of a tar.
 pub(crate) fn is_named_as_chunks(path: &Path) -> bool {
     is_tar(path) || is_named_as_chunk(path)
 }
 
-/// Returns whether a record begins with these bytes.
+/// Returns whether a record starts with these bytes.
 pub(crate) fn is_record(start: &[u8]) -> bool {
     let mut versions = [VERSION, V7].into_iter();
     versions.any(|version| start.starts_with(&version.to_le_bytes()))
 }
 
-/// Returns whether a tar begins with these bytes.
+/// Returns whether a tar starts with these bytes.
 pub(crate) fn is_tar_header(start: &[u8]) -> bool {
     const MAGIC: std::ops::Range<usize> = 257..262;
     start.get(MAGIC) == Some(b"ustar")

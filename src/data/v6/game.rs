@@ -1,7 +1,7 @@
 //! Searched games as V6 records and chunks.
 //!
-//! Every field is as Lc0's self-play writes it, so that its rescorer and
-//! trainer read these chunks as their own.
+//! Every field matches Lc0's self-play, so that its rescorer and trainer read these chunks as
+//! their own.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -22,8 +22,8 @@ pub struct Expectation {
     pub q: f32,
     /// The probability of a draw.
     pub draw: f32,
-    /// Plies to the end of the game, the move's own included; 0 if the network does
-    /// not predict them.
+    /// Plies to the end of the game, including the move's own; 0 if the network does not predict
+    /// them.
     pub moves_left: f32,
 }
 
@@ -32,8 +32,8 @@ pub struct Expectation {
 pub struct Searched {
     /// The position and its history.
     pub input: Input,
-    /// The policy target: each legal move's policy index with its share of the
-    /// visits, without the root's own, or another distribution. The shares sum to 1.
+    /// The policy target: each legal move's policy index with its share of the visits, without
+    /// the root's own, or another distribution. The shares sum to 1.
     pub policy: Vec<(u16, f32)>,
     /// The root's value.
     pub root: Expectation,
@@ -58,18 +58,18 @@ pub struct Searched {
 /// A game's result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ending {
-    /// The result for White, if the game came to one.
+    /// The result for White, if any.
     pub result: Option<Wdl>,
     /// Whether it was adjudicated or resigned rather than played out.
     pub is_adjudicated: bool,
-    /// Whether it reached the length at which games are stopped.
+    /// Whether it reached the maximum length.
     pub is_cut_off: bool,
 }
 
-/// The records of a game, one for each of its searched positions in order.
+/// Returns the records of a game, one for each of its searched positions in order.
 ///
-/// The plies left count down to the last position's expected plies, which is 1 where
-/// its best move ends the game.
+/// The plies left count down to the last position's expected plies, which is 1 if its best move
+/// ends the game.
 #[must_use]
 pub fn game_records(game: &[Searched], ending: &Ending) -> Vec<V6Record> {
     let Some(last) = game.last() else {
@@ -132,8 +132,8 @@ fn record(searched: &Searched, ending: &Ending, plies_left: f32) -> V6Record {
     record
 }
 
-/// Kullback–Leibler divergence of a policy from another: the sum of
-/// p · ln(p / prior) over pairs (p, prior) of the legal moves.
+/// Returns the Kullback–Leibler divergence of a policy from another: the sum of p · ln(p / prior)
+/// over pairs (p, prior) of the legal moves.
 #[must_use]
 pub fn divergence(policy: impl IntoIterator<Item = (f32, f32)>) -> f32 {
     let terms = policy.into_iter().map(|(p, prior)| match p > 0.0 {
@@ -153,8 +153,7 @@ pub struct ChunkWriteError {
     pub source: std::io::Error,
 }
 
-/// Writes records, those of one game, as a chunk: one gzip file, which appears
-/// under its name whole or not at all.
+/// Writes the records of one game as a chunk: one gzip file, written atomically.
 ///
 /// # Errors
 /// [`ChunkWriteError`] if the file cannot be written.

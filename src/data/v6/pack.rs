@@ -13,11 +13,11 @@ use super::samples::follows;
 use super::{Chunk, V6Error, V6Fault, V6Record};
 
 impl Chunk {
-    /// The games as records with their search results. An unusable record goes to
-    /// `bad`, whose error ends the reading; the rest of the game becomes another one.
+    /// Passes on the games as records with their search results. An unusable record goes to
+    /// `bad`, whose error stops reading; the rest of the game becomes another game.
     ///
-    /// Of a game that does not begin at the initial position the history before
-    /// its first position is lost, and values are rounded, see [`SearchResult`].
+    /// If a game does not start at the initial position, the history before its first position is
+    /// lost; values are rounded, see [`SearchResult`].
     ///
     /// # Errors
     /// The error that `bad` returns.
@@ -55,7 +55,7 @@ impl Chunk {
     }
 }
 
-/// Adds a record to the game that it continues, or begins a game with it.
+/// Adds a record to the game that it continues, or starts a game with it.
 fn add(record: &V6Record, goes_on: bool, games: &mut Vec<Record>) -> Result<(), V6Fault> {
     let sample = record.sample()?;
     if record.q_st != 0.0 || record.invariance_info & DELETED != 0 {
@@ -84,7 +84,7 @@ fn add(record: &V6Record, goes_on: bool, games: &mut Vec<Record>) -> Result<(), 
     });
     game.searches
         .push(SearchResult::new(policy, record.root_q, record.best_q));
-    // The last position says how much is left after its move.
+    // The last position states the plies left after its move.
     game.unplayed = (record.plies_left - 1.0).round() as u16;
     Ok(())
 }

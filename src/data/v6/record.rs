@@ -10,11 +10,10 @@ use super::V6Fault;
 
 /// Bytes of a record of version 6.
 pub const RECORD_SIZE: usize = size_of::<V6Record>();
-/// The version of records written, and the older of the two read.
+/// The version of records written, and the older of the two that can be read.
 pub const VERSION: u32 = 6;
-/// The other version read: a record of version 6 and, behind it, D of the
-/// short-term value, the policy indices of the moves played before and after,
-/// and eight unused numbers.
+/// The other readable version: a record of version 6, followed by D of the short-term value, the
+/// policy indices of the moves played before and after, and eight unused numbers.
 pub(super) const V7: u32 = 7;
 /// Bytes of a record of version 7.
 pub const V7_RECORD_SIZE: usize = RECORD_SIZE + 4 + 2 * 2 + 8 * 4;
@@ -25,29 +24,29 @@ pub const FORMAT: u32 = 1;
 pub const DELETED: u8 = 1 << 6;
 /// Flag: the game was adjudicated.
 pub const ADJUDICATED: u8 = 1 << 5;
-/// Flag: the game reached the length at which games are stopped.
+/// Flag: the game reached the maximum length.
 pub const CUT_OFF: u8 = 1 << 4;
 /// Flag: the best move's value is proven.
 pub const PROVEN: u8 = 1 << 3;
 
-/// Largest difference of a policy's sum from one: the rounding of two thousand half-precision
+/// Maximum deviation of a policy's sum from one: the rounding of two thousand half-precision
 /// numbers.
 const SUM_TOLERANCE: f32 = 1e-2;
-/// Largest excess of a value over its range by rounding.
+/// Maximum excess of a value over its range by rounding.
 pub(super) const VALUE_TOLERANCE: f32 = 1e-3;
-/// More plies than a game has.
+/// Upper bound of the plies in a game.
 const MAX_PLIES: f32 = 20_000.0;
 
 const _: () = assert!(RECORD_SIZE == 8356 && V7_RECORD_SIZE == 8396);
 // The record is read by reinterpreting its bytes.
 const _: () = assert!(cfg!(target_endian = "little"));
 
-/// A record as it lies in a chunk. Values are from the mover's view; Q is
-/// W − L, D the probability of a draw, M the plies that are left.
+/// A record as stored in a chunk. Values are from the mover's view; Q is W − L, D the probability
+/// of a draw, M the plies left.
 #[derive(Clone, Copy, Debug, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C, packed(4))]
 pub struct V6Record {
-    /// [`VERSION`], or 7 where the record was read from one of version 7.
+    /// [`VERSION`], or 7 if the record was read from version 7.
     pub version: u32,
     /// Always [`FORMAT`].
     pub input_format: u32,
@@ -64,7 +63,7 @@ pub struct V6Record {
     pub castling_them_queenside: u8,
     /// Whether the opponent may castle kingside.
     pub castling_them_kingside: u8,
-    /// 1 where Black is to move.
+    /// 1 if Black is to move.
     pub black_to_move: u8,
     /// Plies since the last capture or pawn move.
     pub rule50: u8,
@@ -72,7 +71,7 @@ pub struct V6Record {
     /// input formats that transform the board also 7, the side to move, and
     /// 2–0, the transform.
     pub invariance_info: u8,
-    /// Unused; once the result.
+    /// Unused; formerly the result.
     pub dummy: u8,
     /// Q of the root.
     pub root_q: f32,
@@ -98,11 +97,11 @@ pub struct V6Record {
     pub played_d: f32,
     /// M of the move played.
     pub played_m: f32,
-    /// Q that the network gave; NaN where unknown, as the next two.
+    /// The network's Q; NaN if unknown, like the next two.
     pub orig_q: f32,
-    /// D that the network gave.
+    /// The network's D.
     pub orig_d: f32,
-    /// M that the network gave.
+    /// The network's M.
     pub orig_m: f32,
     /// Visits of the root.
     pub visits: u32,
@@ -117,16 +116,16 @@ pub struct V6Record {
 }
 
 impl V6Record {
-    /// The record's bytes.
+    /// Returns the record's bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8; RECORD_SIZE] {
         bytemuck::cast_ref(self)
     }
 
-    /// The position and its history.
+    /// Returns the position and its history.
     ///
-    /// Castling rights here belong to the outermost rook on their side of the
-    /// king, as in X-FEN, and the en-passant square follows from the history.
+    /// Castling rights belong to the outermost rook on their side of the king, as in X-FEN, and
+    /// the en-passant square follows from the history.
     ///
     /// # Errors
     /// [`V6Fault`] if the planes are not a legal position.
@@ -134,7 +133,7 @@ impl V6Record {
         self.decode().map(|(input, _)| input)
     }
 
-    /// The position with its history, as a row and as itself.
+    /// Returns the position with its history, as a row and as a position.
     fn decode(&self) -> Result<(Input, Chess), V6Fault> {
         let mut words = [0; WIDTH];
         for (word, plane) in words.iter_mut().zip(self.planes) {
@@ -167,7 +166,7 @@ impl V6Record {
         Ok((Input::from_words(words), position))
     }
 
-    /// Overwrites the position and its history; [`V6Record::input`] reversed.
+    /// Overwrites the position and its history; the inverse of [`V6Record::input`].
     pub fn set_input(&mut self, input: &Input) {
         let (planes, scalars) = input.words().split_at(BOARDS);
         self.planes = std::array::from_fn(|plane| mirror_files(planes[plane]));
@@ -179,7 +178,7 @@ impl V6Record {
         self.rule50 = u8::try_from(input.rule50()).unwrap_or(u8::MAX);
     }
 
-    /// The legal moves: those with a probability.
+    /// Returns the legal moves: those with a probability.
     #[must_use]
     pub fn legal(&self) -> Legal {
         let mut words = [0; LEGAL_WORDS];
@@ -191,7 +190,7 @@ impl V6Record {
         Legal::from_words(words)
     }
 
-    /// The game's result for the mover, if it has one. `None` too if a rescorer has
+    /// Returns the game's result for the mover, if it has one. Also `None` if a rescorer has
     /// blended the result with its estimate of a later blunder.
     pub(super) fn result(&self) -> Option<Wdl> {
         let is_certain = |share: f32| (share - 1.0).abs() < 1e-3;
@@ -206,12 +205,12 @@ impl V6Record {
         }
     }
 
-    /// The record as a training sample: the visits as policy, the best move's
-    /// Q as value, and the short-term value where a rescorer has filled it in.
+    /// Returns the record as a training sample: the visits as policy, the best move's Q as value,
+    /// and the short-term value if a rescorer has filled it in.
     ///
     /// # Errors
-    /// [`V6Fault`] if the planes show no position, the policy is none of its
-    /// legal moves, or a value is out of range.
+    /// [`V6Fault`] if the planes are not a legal position, the policy does not match its legal
+    /// moves, or a value is out of range.
     pub fn sample(&self) -> Result<Sample, V6Fault> {
         let (input, position) = self.decode()?;
         let legal = self.legal();
@@ -271,7 +270,7 @@ fn mirror_files(plane: u64) -> u64 {
     plane.reverse_bits().swap_bytes()
 }
 
-/// The rook, among those on a back rank, that a castling right belongs to.
+/// Returns the rook, among those on a back rank, that a castling right belongs to.
 fn outermost_rook(rooks: u64, king: u64, is_queenside: bool) -> Result<u64, V6Fault> {
     if king == 0 || rooks == 0 {
         return Err(V6Fault::Castling);

@@ -11,12 +11,11 @@ use super::{Chunk, V6Error, V6Record};
 const PIECES: usize = PLANES_PER_BOARD - 1;
 
 impl Chunk {
-    /// Passes the records as samples to `emit`, without those marked for deletion.
-    /// `keep` filters them; it is called once for each. Unusable
-    /// records go to `bad`, whose error ends the reading.
+    /// Passes the records as samples to `emit`, without those marked for deletion. `keep` filters
+    /// them; it is called once for each. Unusable records go to `bad`, whose error stops reading.
     ///
-    /// If no record of the chunk has a short-term value, it is computed from the
-    /// values of the roots, see [`crate::data::label`].
+    /// If no record of the chunk has a short-term value, it is computed from the values of the
+    /// roots, see [`crate::data::label`].
     ///
     /// # Errors
     /// The error that `bad` returns.
@@ -78,13 +77,13 @@ struct Place<'a> {
     is_cut_off: bool,
 }
 
-/// The short-term values of records that have none. The value after a game's last
-/// position is its result. Boards tell where the next game of a chunk begins.
+/// Returns short-term values for records without any. The value after a game's last position is
+/// its result. The boards show where the next game of a chunk starts.
 fn short_terms(records: &[Place]) -> Option<Vec<f32>> {
     if records.iter().any(|place| place.record.q_st != 0.0) {
         return None;
     }
-    // A damaged record must not affect the sound ones before it.
+    // A damaged record must not affect the valid ones before it.
     let is_sound = |record: &V6Record| record.root_q.abs() <= 1.0 + VALUE_TOLERANCE;
     let mut values = vec![0.0; records.len()];
     for place in (0..records.len()).rev() {
@@ -103,7 +102,7 @@ fn short_terms(records: &[Place]) -> Option<Vec<f32>> {
     Some(values)
 }
 
-/// Returns whether `next` is the position after a move from `record`'s: its history shows that
+/// Returns whether `next` is the position after a move from `record`'s: its history contains that
 /// board, from the other side.
 pub(super) fn follows(record: &V6Record, next: &V6Record) -> bool {
     let (before, after) = (record.planes, next.planes);

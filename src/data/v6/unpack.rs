@@ -1,4 +1,4 @@
-//! Decompressing chunks.
+//! Decompresses chunks.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -6,19 +6,19 @@ use std::sync::Arc;
 use flate2::bufread::MultiGzDecoder;
 use libdeflater::Decompressor;
 
-/// Largest size of a chunk, unpacked: thirty thousand records, a hundred times a long
-/// game. Anything larger is not a chunk, or made to exhaust the memory.
+/// Maximum decompressed size of a chunk: thirty thousand records, a hundred times a long game.
+/// Anything larger is not a chunk, or was made to exhaust memory.
 pub const MAX_UNPACKED: usize = 1 << 28;
 
 /// The error for larger ones.
 pub(super) const TOO_LARGE: &str = "it holds more than any chunk";
 
-/// More than the best compression ratio of deflate.
+/// Above the best compression ratio of deflate.
 const MAX_RATIO: usize = 1032;
 /// The first bytes of every gzip member: the magic number and the only method.
 const MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
 
-/// The bytes of a chunk, in words so that its records lie aligned.
+/// The bytes of a chunk, in words so that its records are aligned.
 #[derive(Default)]
 pub(super) struct Unpacked {
     words: Vec<u32>,
@@ -30,7 +30,7 @@ impl Unpacked {
         &bytemuck::cast_slice(&self.words)[..self.length]
     }
 
-    /// Decompresses gzip; other bytes are taken unchanged. On failure it returns the
+    /// Decompresses gzip; other bytes are returned unchanged. On failure it also returns the
     /// reason, with the bytes before the fault.
     pub(super) fn new(packed: &[u8]) -> (Unpacked, Option<Arc<str>>) {
         let mut unpacked = Unpacked::default();
@@ -52,8 +52,8 @@ impl Unpacked {
         &mut bytemuck::cast_slice_mut(&mut self.words)[..length]
     }
 
-    /// Inflates a sound file of a single member, the usual case, at several
-    /// times the speed of what follows.
+    /// Inflates an undamaged file with a single member, the usual case, at several times the
+    /// speed of the fallback.
     fn inflate_whole(&mut self, packed: &[u8]) -> bool {
         let Some(length) = promised_length(packed) else {
             return false;
@@ -63,8 +63,7 @@ impl Unpacked {
         is_single && Decompressor::new().gzip_decompress(packed, self.room(length)) == Ok(length)
     }
 
-    /// Inflates whatever there is: several members, or a damaged one up to the
-    /// damage.
+    /// Inflates anything: several members, or a damaged one up to the damage.
     fn inflate_piecemeal(mut self, packed: &[u8]) -> (Unpacked, Option<Arc<str>>) {
         let mut bytes = Vec::new();
         let mut reader = MultiGzDecoder::new(packed).take(MAX_UNPACKED as u64 + 1);
@@ -83,7 +82,7 @@ pub(super) fn is_gzip(packed: &[u8]) -> bool {
     packed.starts_with(&MAGIC)
 }
 
-/// The length that a gzip file's end promises, if it may be true.
+/// Returns the length stated at a gzip file's end, if it is plausible.
 fn promised_length(packed: &[u8]) -> Option<usize> {
     let length = u32::from_le_bytes(*packed.last_chunk()?) as usize;
     let limit = MAX_UNPACKED.min(packed.len().saturating_mul(MAX_RATIO));
@@ -122,7 +121,7 @@ mod tests {
             change in 1..=255u8,
         ) {
             let packed = pack(&bytes);
-            // Long enough to be known as gzip.
+            // Long enough to be recognised as gzip.
             let cut = &packed[..place.index(packed.len() - 3) + 3];
             let (unpacked, fault) = Unpacked::new(cut);
             prop_assert!(fault.is_some());
@@ -135,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_bomb_is_stopped() {
-        // Members of zeros, each within what a trailer may promise.
+        // Members of zeros, each within the length that a trailer may state.
         let member = pack(&vec![0; MAX_UNPACKED / 4]);
         let (unpacked, fault) = Unpacked::new(&member.repeat(5));
         assert_eq!(fault.as_deref(), Some(TOO_LARGE));

@@ -238,7 +238,7 @@ mod tests {
     use crate::network::{About, Architecture, Playable};
     use crate::torch::ExportPrecision;
 
-    /// A little network with large random weights.
+    /// Returns a little network with large random weights.
     fn network(state: WorldState) -> Network<World> {
         let mut encoder = ModelConfig::preset("cf-1m-gab").unwrap();
         (encoder.layers, encoder.width) = (1, 32);

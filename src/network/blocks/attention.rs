@@ -16,7 +16,7 @@ pub(in crate::network) enum Mask {
     /// Each token attends to all.
     Full,
     /// Each row's new token attends to itself and the cache, except the padding before its game,
-    /// i64 [B].
+    /// i64 `[B]`.
     Cached(Option<Tensor>),
     /// The tokens of S that this bool tensor, [B, 1, T, S] or broadcastable, marks.
     Given(Tensor),

@@ -77,7 +77,7 @@ impl LearnedMarks {
         })
     }
 
-    /// i64 [3, 1858]: see [`move_parts`].
+    /// Returns i64 [3, 1858]: see [`move_parts`].
     pub fn parts(&self) -> &Tensor {
         &self.parts
     }

@@ -43,9 +43,9 @@ impl Rotary {
 }
 
 impl Rotations {
-    /// Returns queries, keys and values [B, heads, T, head width] of their joint projection [B,
-    /// T, 3 · heads · head width], with queries and keys rotated. `is_frozen` states whether the
-    /// weights are.
+    /// Returns queries, keys and values [B, heads, T, head width] of their joint projection
+    /// [B, T, 3 · heads · head width], with queries and keys rotated. `is_frozen` states whether
+    /// the weights are.
     pub fn split(&self, joint: &Tensor, heads: i64, is_frozen: bool) -> [Tensor; 3] {
         // TorchScript does not know this operation, and networks are traced without gradients and
         // unfrozen.

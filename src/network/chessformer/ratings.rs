@@ -48,8 +48,8 @@ impl RatingEmbedding {
         })
     }
 
-    /// Returns the vector that ratings [B, 2] of mover and opponent add to every token, [B, 1,
-    /// width].
+    /// Returns the vector that ratings [B, 2] of mover and opponent add to every token,
+    /// [B, 1, width].
     pub fn forward(&self, weights: &Weights, ratings: &Tensor) -> Tensor {
         let [mover, opponent] = [0, 1].map(|index| {
             let rating = ratings.narrow(1, index, 1);

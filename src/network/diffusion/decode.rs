@@ -1,7 +1,7 @@
 //! Decoding: futures are revealed step by step, and the present is evaluated last.
 //!
-//! A step evaluates the known part. Then it reveals all squares and moves with a lead above 0.9,
-//! and an equal share of the others: those with the largest margin between the two likeliest
+//! A step evaluates the known part. Then it reveals all squares and moves with a lead of at least
+//! 0.9, and an equal share of the others: those with the largest margin between the two likeliest
 //! classes (Kim et al. 2025). So the last step knows a whole future; the move to play is masked
 //! until then. A network that weighs [candidates](super::candidates) receives first moves
 //! instead.
@@ -14,7 +14,7 @@ use crate::network::outputs::{OutputSet, Outputs};
 use crate::network::parameters::Weights;
 use tch::{Device, Kind, Tensor};
 
-/// Lead of the likeliest class above which a variable is revealed immediately.
+/// Lead of the likeliest class from which a variable is revealed immediately.
 const SURE: f32 = 0.9;
 
 /// A partly revealed future of a position.

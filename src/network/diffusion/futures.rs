@@ -80,8 +80,8 @@ impl Constants {
         }
     }
 
-    /// Returns the classes of the present squares as each ply's mover sees them, i64 [B, plies,
-    /// 64].
+    /// Returns the classes of the present squares as each ply's mover sees them, i64
+    /// [B, plies, 64].
     pub fn present_classes(&self, rows: &Tensor, plies: i64) -> Tensor {
         let present = rows.narrow(1, 0, PIECES);
         let turned = bitboards::reversed(&present, &self.shifts).index_select(1, &self.other_side);
@@ -113,8 +113,8 @@ impl Constants {
         (marks, none.squeeze_dim(1).to_kind(Kind::Float) + 1.0)
     }
 
-    /// Returns the same marks per square, [B, T, 64, 6], in the dtype of positions as planes [B,
-    /// 112, 8, 8]. It uses no bitboards, which ONNX cannot read.
+    /// Returns the same marks per square, [B, T, 64, 6], in the dtype of positions as planes
+    /// [B, 112, 8, 8]. It uses no bitboards, which ONNX cannot read.
     pub fn unknown_squares(&self, planes: &[Tensor], horizon: i64) -> (Tensor, Tensor) {
         let none = planes[0].narrow(1, 0, 1).zeros_like();
         let none = none.flatten(2, 3).transpose(1, 2);

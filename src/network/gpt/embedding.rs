@@ -8,7 +8,7 @@ use tch::{Device, Kind, Tensor};
 const DEVIATION: f64 = 0.02;
 /// Number of tokens that are not moves.
 const OTHERS: i64 = 2 + GameEnd::ALL.len() as i64;
-/// Ratings between which players are told apart; those beyond count as these.
+/// Range of ratings that the embedding distinguishes; others are clamped to it.
 const RATINGS: [f64; 2] = [500.0, 3000.0];
 
 /// The embedding of tokens.

@@ -134,7 +134,7 @@ struct Concatenated {
 }
 
 impl KeyValues for Concatenated {
-    /// A first step attends to all as well: itself.
+    /// Returns 1 even for a first step, which attends to all tokens too: itself.
     fn past(&self) -> i64 {
         1
     }

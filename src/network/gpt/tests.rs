@@ -23,7 +23,7 @@ fn config() -> GptConfig {
     }
 }
 
-/// GPT-2's options, over the moves of one opening.
+/// Returns GPT-2's options, over the moves of one opening.
 fn published() -> GptConfig {
     GptConfig {
         vocabulary: VocabularyConfig::San(["e4", "e5", "Nf3"].map(str::to_owned).into()),

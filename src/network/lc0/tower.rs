@@ -72,8 +72,8 @@ impl ResidualTower {
         x
     }
 
-    /// Returns the gain and shift of squeeze and excitation (Hu et al., 2018), both [B, 1,
-    /// filters].
+    /// Returns the gain and shift of squeeze and excitation (Hu et al., 2018), both
+    /// [B, 1, filters].
     fn excite(
         &self,
         weights: &Weights,

@@ -2,8 +2,8 @@
 
 use tch::Tensor;
 
-/// Flips tensors by square, [B, 64, …], to the other side's view. Tensors of the whole board, [B,
-/// 1, …], stay as they are.
+/// Flips tensors by square, [B, 64, …], to the other side's view. Tensors of the whole board,
+/// [B, 1, …], stay as they are.
 pub(super) fn flipped(by_square: &Tensor) -> Tensor {
     match by_square.size()[1] {
         1 => by_square.shallow_clone(),
@@ -48,9 +48,9 @@ impl Past {
         }
     }
 
-    /// Returns a cache for one step from the key and value of each block, [2 · blocks, B,
-    /// squares, T, width], oldest step first, in the view of the side to move after the next
-    /// step. `absent` bool [B, T] marks missing steps.
+    /// Returns a cache for one step from the key and value of each block,
+    /// [2 · blocks, B, squares, T, width], oldest step first, in the view of the side to move
+    /// after the next step. `absent` bool [B, T] marks missing steps.
     pub(super) fn of_kept(kept: &Tensor, absent: &Tensor, heads: i64) -> Past {
         let mut parts = kept.unflatten(-1, [heads, -1]).unbind(0).into_iter();
         let mut blocks = Vec::new();
@@ -78,8 +78,8 @@ impl Past {
         })
     }
 
-    /// Returns the key and value of the latest step in each block, [B, 2 · blocks, squares,
-    /// width].
+    /// Returns the key and value of the latest step in each block,
+    /// [B, 2 · blocks, squares, width].
     pub(super) fn newest(&self) -> Tensor {
         let latest = |tensor: &Tensor| tensor.select(2, -1).flatten(2, 3);
         let parts = self.blocks.iter().flatten().flatten().map(latest);

@@ -1,14 +1,14 @@
-// The attention block, with biases that are generated from each board and that
-// attacks add to. Of a board's tokens x [64, width] each head computes
+// The attention block, with biases generated from each board plus attack biases. For a
+// board's tokens x [64, width] each head computes
 //
 //     P = softmax(Q · Kᵀ / √head_width + B + A)   [64, 64]
 //     attended = P · V                            [64, head_width]
 //
 // where Q, K and V are x times their weights, B = generator · gen_from (see bias.h), and A
-// adds worth₀ where a square attacks the other and worth₁ where the other attacks it. The
+// adds worth₀ if a square attacks the other and worth₁ if the other attacks it. The
 // block is norm(x + gain · (attended of all heads · outputᵀ + bias)), see norm.h.
 //
-// Backward: with dX the gradient of X, and ∘ number by number,
+// Backward: with dX the gradient of X, and ∘ elementwise,
 //
 //     dV = Pᵀ · dattended
 //     dP = dattended · Vᵀ

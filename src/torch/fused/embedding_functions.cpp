@@ -89,8 +89,8 @@ struct EmbeddingBlock {
 
 extern "C" {
 
-// The features of rows i64 [B, 110 or more] and of attackers u8 [B, 64, n], or null, as [B, 64,
-// width] in the dtype of `like`.
+// The features of rows i64 [B, 110 or more] and of attackers u8 [B, 64, n], or null, as
+// [B, 64, width] in the dtype of `like`.
 char* tessera_fused_inputs(const Tensor* rows, const Tensor* attacks, int64_t width,
                            const Tensor* like, Tensor** out) {
   return guarded([&] {

@@ -20,8 +20,8 @@ pub(crate) fn takes_cached_attention(query: &Tensor) -> bool {
 }
 
 /// Computes the attention of one new token per game, by its queries [B, heads, 1, width], to keys
-/// and values [B, heads, S, width], from column `first`, i64 `[B]`, or to all of them; [B, heads,
-/// 1, width].
+/// and values [B, heads, S, width], from column `first`, i64 `[B]`, or to all of them;
+/// [B, heads, 1, width].
 ///
 /// # Panics
 /// If the sizes do not fit each other.

@@ -273,7 +273,7 @@ impl<'a> Machine<'a> {
         &self.objects[id.0 as usize]
     }
 
-    /// The lowest stack index that operations may pop.
+    /// Returns the lowest stack index that operations may pop.
     fn floor(&self) -> usize {
         self.marks.last().copied().unwrap_or(0)
     }

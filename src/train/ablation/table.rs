@@ -51,7 +51,7 @@ fn column(head: &str, rows: &[Row], cell: impl Fn(&Row) -> String) -> Vec<String
     head.chain(rows.iter().map(cell)).collect()
 }
 
-/// A metric, with the difference to the first row.
+/// Returns a metric, with the difference to the first row.
 fn compared(metric: &str, rows: &[Row], number: impl Fn(&Row) -> Option<f64>) -> Vec<String> {
     let is_share = metric.contains("accuracy");
     let first = rows.first().and_then(&number);

@@ -83,7 +83,7 @@ fn compare(path: &str, old: &Value, new: &Value, changed: &mut Vec<(String, [Str
     }
 }
 
-/// A value, abbreviated to fit into a line.
+/// Returns a value, abbreviated to fit into a line.
 fn short(value: &Value) -> String {
     match value {
         Value::Null => "unset".to_owned(),

@@ -63,7 +63,7 @@ impl TrainConfig {
     }
 }
 
-/// The architecture of a network file or of a run.
+/// Returns the architecture of a network file or of a run.
 fn architecture_of(init: &Path) -> Result<ArchitectureConfig, ConfigError> {
     let failed = |reason: String| ConfigError::Init {
         path: init.to_owned(),

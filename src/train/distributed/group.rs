@@ -72,7 +72,7 @@ pub enum GroupError {
     },
 }
 
-/// Libtorch's message without its source location.
+/// Returns libtorch's message without its source location.
 fn reason(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default().trim();
     let line = match line.split_once("] ") {

@@ -55,13 +55,13 @@ impl World {
         })
     }
 
-    /// This process's number, from 0.
+    /// Returns this process's number, from 0.
     #[must_use]
     pub fn rank(&self) -> usize {
         self.rank
     }
 
-    /// Number of processes.
+    /// Returns the number of processes.
     #[must_use]
     pub fn size(&self) -> usize {
         self.size

@@ -229,7 +229,7 @@ impl Objective for Games {
         })
     }
 
-    /// Ratings are given, results are not: the network predicts them.
+    /// Gives ratings but not results, which the network predicts.
     fn for_validation(config: &TrainConfig, device: Device) -> Result<Games, TrainError> {
         Ok(Games {
             model: build(&config.architecture()?, device)?,
@@ -261,8 +261,8 @@ impl Objective for Games {
         self.model.parameters()
     }
 
-    /// A term's weight is the number of tokens that have its target: means are over tokens,
-    /// regardless of the games' lengths.
+    /// Prepares games. A term's weight is the number of tokens that have its target: means are
+    /// over tokens, regardless of the games' lengths.
     fn prepare(&self, batch: Batch<GameColumns>) -> Result<(GameSamples, Tensor), TrainError> {
         let samples = self.upload(self.changed(batch));
         let lengths: Vec<f32> = samples.lengths.iter().map(|&it| it as f32).collect();

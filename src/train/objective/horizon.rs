@@ -303,8 +303,8 @@ impl Objective for Horizon {
         self.model.parameters()
     }
 
-    /// For accuracies, a sample's weight is the number of its target squares or moves, so means
-    /// are over squares and moves.
+    /// Prepares samples. For accuracies, a sample's weight is the number of its target squares or
+    /// moves, so means are over squares and moves.
     fn prepare(
         &self,
         batch: Batch<HorizonColumns>,

@@ -22,7 +22,7 @@ fn spread(parameters: &[Parameter], value: impl Fn(&Parameter) -> f64) -> Tensor
     Tensor::cat(&parts, 0)
 }
 
-/// The weight decay of every parameter; `None` if nothing decays.
+/// Returns the weight decay of every parameter; `None` if nothing decays.
 pub(super) fn decay(config: &OptimizerConfig, parameters: &[Parameter]) -> Option<Tensor> {
     let of = |parameter: &Parameter| {
         let rules = &config.decay;
@@ -39,7 +39,7 @@ pub(super) fn decay(config: &OptimizerConfig, parameters: &[Parameter]) -> Optio
     any.then(|| spread(parameters, of))
 }
 
-/// The learning-rate factor of each parameter; `None` if all are equal.
+/// Returns the learning-rate factor of each parameter; `None` if all are equal.
 pub(super) fn rates(config: &OptimizerConfig, parameters: &[Parameter]) -> Option<Tensor> {
     let of = |parameter: &Parameter| {
         let mut rules = config.rates.iter();

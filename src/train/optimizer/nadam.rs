@@ -43,7 +43,7 @@ impl Nadam {
         }
     }
 
-    /// The momentum coefficient of a step.
+    /// Returns the momentum coefficient of a step.
     fn coefficient(&self, step: u64) -> f64 {
         self.beta1 * (1.0 - 0.5 * 0.96f64.powf(step as f64 * MOMENTUM_DECAY))
     }

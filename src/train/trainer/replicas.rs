@@ -83,7 +83,7 @@ impl<O: Objective> Replicas<O> {
         }
     }
 
-    /// The replicas' training data.
+    /// Returns the replicas' training data.
     pub fn examples(&self, config: &TrainConfig) -> O::Examples {
         self.replicas[0].learner.examples(config)
     }

@@ -27,8 +27,8 @@ fn a_tree_with_its_scores() {
 
 #[test]
 fn lines_that_engines_expected_become_variations() {
-    // As TCEC writes it: the second line continues the first, the third starts differently from
-    // the game, the fourth leads past its end.
+    // As written by TCEC: the second line continues the first, the third starts differently from
+    // the game, the fourth extends past its end.
     let text = "1. e4 {wv=0.30, pv=e4 c5 Nf3 d6 d4 cxd4 Nxd4 Nf6 Nc3 a6 Be3 e5,} \
                 e5 {wv=0.25, pv=e5 Nf3 Nc6,} \
                 2. Nc3 {wv=0.20, pv=Nf3 Nc6,} Nf6 {wv=0.10, pv=Nf6 Nf3,} *";
@@ -39,7 +39,7 @@ fn lines_that_engines_expected_become_variations() {
     let read = |text: &str| parse_game(text.as_bytes()).unwrap();
     assert_eq!(read(text), read(written));
 
-    // Lines that share their beginning, and one that cannot be played on.
+    // Lines with a common prefix, and one that becomes unplayable.
     let text = "1. e4 {wv=0.3, pv=e4 c5 Nf3,} c6 {wv=0.2, pv=c6 d4 d5 Ke4,} \
                 2. d4 {wv=0.3, pv=d4 d5 Nc3 dxe4,} d5 {wv=0.4, pv=d5 Nc3 g6,} \
                 3. e5 {wv=0.5, pv=e5 Bf5,} Bf5 *";
@@ -51,7 +51,7 @@ fn lines_that_engines_expected_become_variations() {
 
 #[test]
 fn lines_nest_no_deeper_than_variations_may() {
-    // Each line continues the one before and leaves it a little later.
+    // Each line continues the previous one and leaves it slightly later.
     const LEAVE: usize = 400;
     let own = |ply: usize| ["Nh3", "Nh6", "Ng1", "Ng8"][ply % 4];
     let queenside = ["Na3", "Na6", "Nb1", "Nb8"];
@@ -132,7 +132,7 @@ fn results_are_those_of_the_game() {
     assert_eq!(tagged("1–0", "1. e4"), Some(Wdl::Win));
     assert_eq!(tagged("1-0", "1. e4 0-1 1-0"), Some(Wdl::Win));
     assert_eq!(tagged("*", "1. e4 e51/2-1/2"), Some(Wdl::Draw));
-    // Both lose; where castling is possible, the tag decides.
+    // Both lose; if castling is possible, the tag decides.
     let castling = "1. e4 e5 2. Nf3 Nf6 3. Bc4 Bc5";
     for (tag, moves, plies) in [
         ("0-0", "0-0 {nobody came}".to_owned(), 0),
@@ -187,13 +187,13 @@ fn bad_games_are_refused_with_the_reason() {
         ),
         ("1. Nf3 d5 2. d3 d4 3. Nd2 *", "`Nd2` at ply 4 is ambiguous"),
         ("1. a8Q Kg7 *", "`a8Q` at ply 0 is not a legal move"),
-        ("1. e4 e5 2. Sf3 Sc6 1-0", "`Sf3` at ply 2 is no move"),
+        ("1. e4 e5 2. Sf3 Sc6 1-0", "`Sf3` at ply 2 is not a move"),
         (
             "1. e4 (1. d4 Sf6) *",
-            "`Sf6` at ply 1 of a variation is no move",
+            "`Sf6` at ply 1 of a variation is not a move",
         ),
-        ("1. e4 e5 } 2. Nf3 *", "`}` at ply 2 is no move"),
-        ("1. e4 [%clk 0:01] e5", "`[%clk` at ply 1 is no move"),
+        ("1. e4 e5 } 2. Nf3 *", "`}` at ply 2 is not a move"),
+        ("1. e4 [%clk 0:01] e5", "`[%clk` at ply 1 is not a move"),
         (
             "1. e4 e5 0-0 2. Nf3 *",
             "`0-0` at ply 2 is not a legal move",

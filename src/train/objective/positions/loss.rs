@@ -165,7 +165,7 @@ const ROWS: [Row; 15] = [
     },
 ];
 
-/// The terms, with their weights in the total.
+/// Returns the terms, with their weights in the total.
 pub(in crate::train::objective) fn terms(
     loss: &LossWeights,
     teacher: Option<&DistillationConfig>,

@@ -12,15 +12,15 @@ pub(in crate::train) struct Targets {
     pub legal: Tensor,
     /// Policy probabilities, f32 [B, 1858]; a row of zeros means no target.
     pub policy: Tensor,
-    /// 0 win, 1 draw, 2 loss, −1 without a target; i64 [B].
+    /// 0 win, 1 draw, 2 loss, −1 without a target; i64 `[B]`.
     pub result: Tensor,
-    /// In −1…1, NaN without a target; f32 [B].
+    /// In −1…1, NaN without a target; f32 `[B]`.
     pub q: Tensor,
-    /// In −1…1, NaN without a target; f32 [B].
+    /// In −1…1, NaN without a target; f32 `[B]`.
     pub short_term: Tensor,
-    /// Plies, NaN without a target; f32 [B].
+    /// Plies, NaN without a target; f32 `[B]`.
     pub moves_left: Tensor,
-    /// Weight of each sample, f32 [B].
+    /// Weight of each sample, f32 `[B]`.
     pub weight: Tensor,
 }
 

@@ -1,4 +1,4 @@
-//! Settings of the root alone: a mate at hand, self-play's temperature and noise, Gumbel
+//! Settings of the root alone: a mate in one, self-play's temperature and noise, Gumbel
 //! selection.
 
 pub(crate) mod gumbel;
@@ -16,15 +16,15 @@ use rand_xoshiro::rand_core::SeedableRng;
 use shakmaty::Move;
 use std::borrow::Cow;
 
-/// So far above all others a logit leaves them nothing.
+/// A logit this far above all others leaves them nothing.
 const CERTAIN: f32 = 100.0;
 
 /// Root settings of one search.
 #[derive(Debug, Default)]
 pub(crate) struct Root {
-    /// The number of the move that mates, if one does.
+    /// The number of the mating move, if any.
     mate: Option<usize>,
-    /// The divisor of logits before the policy's own temperature applies.
+    /// The divisor of logits, applied before the policy's own temperature.
     temperature: f32,
     policy_temperature: f32,
     /// Share and distribution of the noise mixed into the policy.

@@ -1,4 +1,4 @@
-//! Searches in the imagination of something that knows the rules, or nearly.
+//! Searches in an imagination that knows the rules, or nearly.
 
 use crate::backend::{
     Backend, BackendError, Batch, Evaluations, Imagination, Imagined, ImaginedBoard, Properties,
@@ -13,11 +13,10 @@ use shakmaty::{CastlingMode, Position};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// It imagines games as they are; but it holds one move for the best at every root that no
-/// rules allow.
+/// Imagines games exactly; but at every root it prefers one illegal move.
 #[derive(Default)]
 struct Seer {
-    /// Games by the number that a board holds.
+    /// Games by the number that a board stores.
     games: Mutex<Vec<Game>>,
     scenes: AtomicUsize,
     longest: AtomicUsize,

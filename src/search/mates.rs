@@ -181,8 +181,7 @@ impl MateSearch {
         self.prover.clear();
     }
 
-    /// Turns to the root of another search, of which only `moves` count, where there
-    /// are any.
+    /// Begins another search at a new root. Only `moves` count, if given.
     pub(crate) fn begin(&mut self, game: &Game, moves: Option<&[Move]>, limits: &Limits) {
         self.prover.begin_search();
         self.position = game.position().clone();

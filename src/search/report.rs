@@ -138,7 +138,8 @@ fn ranked(shared: &Shared<'_>) -> Vec<Ranked> {
         node: 0,
         header: NodeHeader::default(),
     }));
-    // A thread that is searching for mates is not waited for; by the last report there is none.
+    // A thread that is searching for mates is not waited for; the last report comes after all
+    // have ended.
     if let Some(mates) = shared.mates.and_then(|mates| mates.try_lock()) {
         add_proofs(&mut ranked, &mates);
     }

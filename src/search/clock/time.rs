@@ -10,7 +10,7 @@ const HORIZON: u32 = 25;
 const MAX_HORIZON: u32 = 50;
 /// Largest extension of the planned time for a hard move, …
 const STRETCH: f64 = 4.0;
-/// … and the fraction of it that the easiest one takes.
+/// … and the easiest one's share of the plan.
 const LEAST: f64 = 0.4;
 /// Share of the clock that one move may take, unless it is the last one before
 /// the time control.

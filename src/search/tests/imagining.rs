@@ -210,7 +210,7 @@ fn what_no_rules_allow_is_counted_and_not_played() {
     assert!(moves.contains(&choice.best.unwrap()));
 }
 
-/// Boards of 64 KiB in one MiB: sixteen. What was forgotten is imagined again.
+/// Boards of 64 KiB in one MiB: sixteen. Evicted boards are imagined again.
 #[test]
 fn little_memory_costs_time_and_changes_nothing() {
     let run = |hash: usize| {

@@ -1,4 +1,4 @@
-//! Files that hold networks in ONNX.
+//! Reads ONNX network files.
 
 use super::schema::ModelProto;
 use super::{OnnxError, leela2onnx};
@@ -9,18 +9,17 @@ use crate::interop::lc0::{Lc0Error, Lc0Summary, container};
 use crate::network::{About, Architecture, Lc0, Network};
 use prost::Message;
 
-/// Fields of messages that a file may have, at most. Two bytes become a hundred in
-/// memory; the networks of the field have some ten thousand.
+/// The most message fields in a file. Two bytes take a hundred in memory; known networks have
+/// some ten thousand.
 const MOST_FIELDS: usize = 1_000_000;
-/// The fields whose messages hold lists: a model's graph; nodes, tensors, inputs
-/// and outputs; attributes.
+/// The fields whose messages contain lists: a model's graph; nodes, tensors, inputs and outputs;
+/// attributes.
 const LISTS: [&[u32]; 3] = [&[7], &[1, 5, 11, 12], &[5]];
 
-/// Reads a network of Lc0's family from ONNX: what Lc0's `leela2onnx` made, or a weights
-/// file of Lc0's that has it inside.
+/// Reads a network of Lc0's family from ONNX written by Lc0's `leela2onnx`, or from an Lc0
+/// weights file that contains it.
 ///
-/// # Errors
-/// [`OnnxError`] if it is none, or is damaged.
+/// # Errors [`OnnxError`] if it is not such a file, or is damaged.
 pub fn read(file: &[u8]) -> Result<Network, OnnxError> {
     let (network, _) = open(file, container::open_known)?;
     Ok(Network {
@@ -30,10 +29,9 @@ pub fn read(file: &[u8]) -> Result<Network, OnnxError> {
     })
 }
 
-/// Says what a file of ONNX is: the network of Lc0's family that it holds.
+/// Describes an ONNX file: the network of Lc0's family that it contains.
 ///
-/// # Errors
-/// [`OnnxError`], as for [`read`].
+/// # Errors [`OnnxError`], as for [`read`].
 pub fn summary(file: &[u8]) -> Result<Lc0Summary, OnnxError> {
     let (network, min_version) = open(file, container::open)?;
     Ok(Lc0Summary {
@@ -45,8 +43,7 @@ pub fn summary(file: &[u8]) -> Result<Lc0Summary, OnnxError> {
     })
 }
 
-/// The network in a file, and the oldest Lc0 that reads the file around it, which is opened
-/// so.
+/// Returns the network in a file, and the oldest Lc0 that reads the Lc0 file around it, if any.
 fn open(
     file: &[u8],
     open: fn(&[u8]) -> Result<Net, Lc0Error>,
@@ -69,7 +66,7 @@ fn open(
 
 fn network(bytes: &[u8], format: InputFormat, licence: String) -> Result<Network<Lc0>, OnnxError> {
     let mut left = MOST_FIELDS;
-    // Streams that end early here do so below as well.
+    // Streams that end early here also do so below.
     let counted = count(bytes, &LISTS, &mut left);
     if left == 0 && counted.is_ok() {
         return Err(OnnxError::TooManyFields);
@@ -92,8 +89,8 @@ fn network(bytes: &[u8], format: InputFormat, licence: String) -> Result<Network
     })
 }
 
-/// Takes the fields of a message from what is `left`, and those of the messages
-/// in its `lists`, and so on below them.
+/// Counts the fields of a message against `left`, and recursively those of the messages in its
+/// `lists`.
 fn count(message: &[u8], lists: &[&[u32]], left: &mut usize) -> Result<(), Lc0Error> {
     container::fields(message, &mut |tag, content| {
         *left = left.saturating_sub(1);
@@ -114,14 +111,14 @@ mod tests {
     use proptest::prelude::*;
     use tch::{Device, Kind, Tensor};
 
-    /// A tower with one of everything, as Lc0's converter writes it.
+    /// A tower with one of everything, written by Lc0's converter.
     const TOWER: &[u8] = include_bytes!("../../../tests/fuzz/corpus/onnx/tower.onnx");
 
     fn tower() -> ModelProto {
         ModelProto::decode(TOWER).unwrap()
     }
 
-    /// The message about a tower that differs in this way.
+    /// Returns the error for a tower changed in this way.
     fn error(change: impl Fn(&mut GraphProto)) -> String {
         let mut model = tower();
         change(model.graph.as_mut().unwrap());
@@ -244,7 +241,7 @@ mod tests {
                 let place = (place * file.len() as f64) as usize;
                 file[place] ^= 1 << bit;
             }
-            // Half of the damage near the end, behind all tensors or before.
+            // Damages the end, after all tensors, in half of the cases.
             if cut < 0.5 {
                 file.truncate((cut * 2.0 * file.len() as f64) as usize);
             }

@@ -2,7 +2,7 @@
 
 use crate::interop::onnx::graph::Argument;
 
-/// The arguments of a node, by their places.
+/// A node's arguments, by position.
 #[derive(Clone, Copy)]
 pub(super) struct Arguments<'a>(pub &'a [Argument]);
 

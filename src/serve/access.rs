@@ -54,7 +54,7 @@ impl Tokens {
         Ok(Tokens(tokens.iter().map(|token| digest(token)).collect()))
     }
 
-    /// Returns the token's index, in a time independent of how much of it matched.
+    /// Returns the token's index, in a time independent of how nearly it matched.
     fn find(&self, token: &str) -> Option<usize> {
         let wanted = digest(token);
         let mut found = None;

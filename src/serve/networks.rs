@@ -33,7 +33,7 @@ pub(super) struct Networks {
     pub(super) others: Vec<Loaded>,
 }
 
-/// A network, and the forms of it created on first use.
+/// A network, with its other forms created on first use.
 pub(super) struct Loaded {
     /// Its name in requests.
     pub(super) name: String,

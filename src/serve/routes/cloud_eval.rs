@@ -71,7 +71,7 @@ pub(in crate::serve) struct CloudError {
     error: String,
 }
 
-/// Analyses a position in the format of Lichess's `GET /api/cloud-eval`.
+/// Analyses a position in the format of the Lichess endpoint `GET /api/cloud-eval`.
 #[cfg_attr(test, utoipa::path(get, path = "/api/cloud-eval", params(CloudQuery), responses(
     (status = 200, description = "The analysis, from White's view", body = CloudEval),
     (status = 400, description = "The position or the query cannot be read", content(

@@ -47,8 +47,7 @@ impl WorkerContext<'_> {
     }
 }
 
-/// Bears with a store that cannot be asked now, but may be later: there is nothing new
-/// then.
+/// Tolerates a store that is temporarily unreachable, and treats it as having nothing new.
 pub(super) fn tolerate<T, E>(result: Result<T, E>) -> Result<T, CycleError>
 where
     T: Default,

@@ -71,7 +71,7 @@ impl Gate<'_> {
         }
     }
 
-    /// Returns the next candidate and its opponent; `None` if there are none yet.
+    /// Returns the next candidate and its opponent; `None` if no candidate is waiting.
     fn next(
         &self,
         context: &WorkerContext,

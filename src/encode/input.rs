@@ -265,8 +265,8 @@ pub(super) fn write_board(slot: &mut [u64; PLANES_PER_BOARD], board: &Board, tur
     }
 }
 
-/// The board before the double push that an en-passant square gives away;
-/// the board itself where there is none.
+/// Returns the board before the double push implied by an en-passant square; the board itself
+/// without one.
 fn before_double_push(position: &Chess) -> Board {
     let mut board = position.board().clone();
     if let Some(square) = position.maybe_ep_square() {

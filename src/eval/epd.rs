@@ -78,7 +78,7 @@ impl Entry {
         if asks || entry.mate.is_some() {
             return Ok(entry);
         }
-        // Beside moves, `dm` is only informative.
+        // With moves given, `dm` is only informative.
         let Some(moves) = direct_mate else {
             let reason = "nothing is asked: no bm, no am, no dm and no moves with points in c0";
             return Err(reason.to_owned());

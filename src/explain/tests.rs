@@ -489,7 +489,7 @@ fn fitted(network: &Network) -> Transcoder {
     fit(network, &positions, &held_out, &settings, |_, _| {}).unwrap()
 }
 
-/// What features do for all legal moves.
+/// Returns the features' effects on all legal moves.
 fn report(transcoder: &Transcoder, network: &Network, game: &Game) -> TranscoderReport {
     let moves = game.position().legal_moves();
     transcoder.report(network, game, &moves).unwrap()

@@ -23,10 +23,9 @@ pub enum SearchOptionError {
     Elsewhere(String),
 }
 
-/// Sets UCI options, by name and value, that steer how positions are searched.
+/// Sets UCI options, by name and value, that affect how positions are searched.
 ///
-/// # Errors
-/// [`SearchOptionError`] at the first option that is none, or has no effect here.
+/// # Errors [`SearchOptionError`] at the first invalid option, or one without effect here.
 pub fn set_search_options<'a>(
     settings: &mut player::Settings,
     options: impl IntoIterator<Item = (&'a str, &'a str)>,

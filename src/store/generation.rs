@@ -87,7 +87,7 @@ pub fn elo(generations: &[Generation]) -> Option<f64> {
     newest
 }
 
-/// Why bytes are no manifest.
+/// Why bytes are not a manifest.
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestError {
     /// They are not of its form.
@@ -99,7 +99,7 @@ pub enum ManifestError {
 }
 
 impl Generation {
-    /// The value for a generation of which only the number is known.
+    /// Returns the value for a generation with only its number known.
     #[must_use]
     pub fn unfinished(number: u64) -> Generation {
         Generation {
@@ -156,10 +156,9 @@ impl Generation {
         serde_json::to_vec_pretty(self).expect("plain data")
     }
 
-    /// The network's name in the store.
+    /// Returns the network's name in the store.
     ///
-    /// # Panics
-    /// If it is none, as no manifest that was read has it.
+    /// # Panics If it is invalid, which manifests that were read cannot be.
     #[must_use]
     pub fn network(&self) -> Name {
         self.network.parse().expect("checked when it was read")

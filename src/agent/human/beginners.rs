@@ -5,7 +5,7 @@
 
 /// The rating from which on people are imitated as the network knows them.
 const FROM: u16 = 1200;
-/// What is added to the temperature for each point below.
+/// The temperature's increase per point below.
 const RISE: f32 = 0.001;
 
 /// The temperature at which a player of this rating is imitated.

@@ -37,7 +37,7 @@ pub struct TranscoderAbout {
     pub positions: usize,
     /// Positions of other games, used for the following measurements.
     pub held_out: usize,
-    /// 1 − (squared error) / (variance) of the block's output: 1 is all of it.
+    /// 1 − (squared error) / (variance) of the block's output: 1 is a perfect reconstruction.
     pub explained_variance: f64,
     /// Share of the features that are active on no square of the positions held out.
     pub dead: f64,

@@ -143,7 +143,7 @@ fn best_threshold(order: &[usize], has: &[bool], score: impl Fn(usize) -> f32) -
             .get(place + 1)
             .map_or(f32::NEG_INFINITY, |&it| score(it));
         let here = score(puzzle);
-        // Equal scores are on one side of every threshold, and no activation is no evidence.
+        // Equal scores are on one side of every threshold, and inactivity is not evidence.
         if here <= 0.0 {
             break;
         }

@@ -184,8 +184,8 @@ pub(crate) fn persist(mut file: NamedTempFile, path: &Path) -> io::Result<()> {
 
 /// The same if `path` does not exist yet: of several concurrent attempts one succeeds.
 ///
-/// # Errors [`ErrorKind::AlreadyExists`] if it exists, and stays unchanged; or the system's
-/// error.
+/// # Errors
+/// [`ErrorKind::AlreadyExists`] if it exists, and stays unchanged; or the system's error.
 pub(crate) fn persist_new(file: NamedTempFile, path: &Path) -> io::Result<()> {
     file.as_file().sync_all()?;
     file.persist_noclobber(path).map_err(|error| error.error)?;

@@ -23,7 +23,8 @@ pub(crate) fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 
 /// Reads a regular file of at most `most` bytes, like [`read`], without blocking on a FIFO.
 ///
-/// # Errors The system's error; or that it is not a regular file, or is larger.
+/// # Errors
+/// The system's error; or that it is not a regular file, or is larger.
 pub(crate) fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     regular(&path.metadata()?)?;
     read(path, most)
@@ -31,7 +32,8 @@ pub(crate) fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 
 /// Opens a regular file for appending, creating it if missing.
 ///
-/// # Errors The system's error; or that it is not a regular file.
+/// # Errors
+/// The system's error; or that it is not a regular file.
 pub(crate) fn append_to(path: &Path) -> io::Result<File> {
     match path.metadata() {
         Ok(metadata) => _ = regular(&metadata)?,

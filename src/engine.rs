@@ -194,7 +194,8 @@ impl Engine {
     /// Tells the engine that later positions belong to another game, so that nothing it remembers
     /// affects them.
     ///
-    /// # Errors [`EngineError`] if it has ended or does not become ready again.
+    /// # Errors
+    /// [`EngineError`] if it has ended or does not become ready again.
     pub fn new_game(&mut self) -> Result<(), EngineError> {
         self.send("ucinewgame")?;
         self.synchronise(START)

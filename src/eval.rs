@@ -79,7 +79,8 @@ pub enum SuiteError {
 
 /// Reads the text of a positions file, gzipped, zstd-compressed or plain.
 ///
-/// # Errors [`SuiteError::Read`] if it cannot be read, is a folder or in UTF-16.
+/// # Errors
+/// [`SuiteError::Read`] if it cannot be read, is a folder or in UTF-16.
 pub fn read_text(path: &Path) -> Result<String, SuiteError> {
     let text = packed::open(path, |file| file).and_then(text_of);
     text.map_err(|source| SuiteError::Read {

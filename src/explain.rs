@@ -156,7 +156,8 @@ pub enum ExplainError {
 
 /// Explains a position of a game.
 ///
-/// # Errors [`ExplainError`] if the game is over, or the network cannot play.
+/// # Errors
+/// [`ExplainError`] if the game is over, or the network cannot play.
 pub fn explain(
     network: &Network,
     game: &Game,
@@ -205,7 +206,8 @@ pub fn explain(
 
 /// Returns the attention in a game's last position.
 ///
-/// # Errors [`ExplainError`] if the network cannot play, or has no attention.
+/// # Errors
+/// [`ExplainError`] if the network cannot play, or has no attention.
 pub fn attend(network: &Network, game: &Game) -> Result<Attention, ExplainError> {
     let inside = Evaluator::new(network)?.look_inside(game)?;
     let no_attention = || ExplainError::NoAttention(network.about.name.clone());

@@ -122,7 +122,8 @@ impl Generator {
     /// Continues all games side by side until each has ended; returns them in the order of the
     /// prompts.
     ///
-    /// # Errors [`Unencodable`] if a game's beginning cannot be encoded.
+    /// # Errors
+    /// [`Unencodable`] if a game's beginning cannot be encoded.
     pub fn write(
         &self,
         prompts: Vec<Prompt>,
@@ -144,8 +145,9 @@ impl Generator {
     /// Continues the games of these prompts, several side by side, and passes each to `hand_on`
     /// with the number of its prompt as soon as it has ended. Another game then takes its place.
     ///
-    /// # Errors The errors of the prompts and of `hand_on`, and [`Unencodable`] if a game's
-    /// beginning cannot be encoded. No further games begin then.
+    /// # Errors
+    /// The errors of the prompts and of `hand_on`, and [`Unencodable`] if a game's beginning
+    /// cannot be encoded. No further games begin then.
     pub fn write_each<E: From<Unencodable> + Send>(
         &self,
         prompts: impl Iterator<Item = Result<Prompt, E>> + Send,

@@ -228,7 +228,8 @@ impl<F: Factory> Player<F> {
     /// it plays with. If a network cannot be loaded, another replaces it: the current network
     /// replaces the human-like one, and [`Player::steadfast`] states the other fallbacks.
     ///
-    /// # Errors [`LoadError`] if no network can be loaded.
+    /// # Errors
+    /// [`LoadError`] if no network can be loaded.
     pub fn prepare(
         &mut self,
         setup: &Setup,

@@ -268,11 +268,13 @@ impl Search {
     /// Searches `game` within `limits`; the guarantees of [`crate::play::Agent::choose`] hold
     /// here.
     ///
-    /// # Errors [`BackendError`] if an evaluation failed; the tree is then as it was before that
-    /// batch, and the last report covers it.
+    /// # Errors
+    /// [`BackendError`] if an evaluation failed; the tree is then as it was before that batch,
+    /// and the last report covers it.
     ///
-    /// # Panics If the backend or `tell` panics, on any thread. The last report contains the
-    /// results so far; the tree is then cleared.
+    /// # Panics
+    /// If the backend or `tell` panics, on any thread. The last report contains the results so
+    /// far; the tree is then cleared.
     pub fn run(
         &mut self,
         game: &Game,

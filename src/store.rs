@@ -167,7 +167,8 @@ impl Store {
     /// Returns the names directly below a folder such as `generations`, in order. Anything that
     /// is not a [`Name`] is skipped, and the listing may lag.
     ///
-    /// # Errors [`StoreError`] if the store cannot be reached.
+    /// # Errors
+    /// [`StoreError`] if the store cannot be reached.
     pub fn list(&self, folder: &str) -> Result<Vec<Name>, StoreError> {
         let listing = self.listing(folder)?;
         let names = listing.files.iter();
@@ -180,7 +181,8 @@ impl Store {
     /// Returns the shards of games in the store, in order: by generation, worker and serial
     /// number. The listing may lag. Use [`Shards`] for repeated polls.
     ///
-    /// # Errors [`StoreError`] if the store cannot be reached.
+    /// # Errors
+    /// [`StoreError`] if the store cannot be reached.
     pub fn shards(&self) -> Result<Vec<ShardName>, StoreError> {
         Shards::default().look(self)
     }

@@ -60,7 +60,8 @@ const LONGEST_LINE: u64 = 1 << 20;
 /// function ends the process, successfully, instead of returning. Unless `input` has ended, its
 /// reader thread keeps waiting for it.
 ///
-/// # Errors If input or output break, or a thread cannot be started.
+/// # Errors
+/// If input or output break, or a thread cannot be started.
 pub fn serve(
     input: impl BufRead + Send + 'static,
     output: impl Write + Send + 'static,

@@ -70,7 +70,8 @@ impl Notation {
 
     /// Returns the legal move.
     ///
-    /// # Errors [`SanError`] if no move matches, or several do.
+    /// # Errors
+    /// [`SanError`] if no move matches, or several do.
     pub(crate) fn to_move(self, position: &Chess) -> Result<Move, SanError> {
         match self {
             Notation::San(san) => match san.to_move(position) {

@@ -20,7 +20,8 @@ pub struct Actor<'a> {
 impl Actor<'_> {
     /// Plays until stopped, or until the loop's last generation.
     ///
-    /// # Errors [`CycleError`]; shards already written remain.
+    /// # Errors
+    /// [`CycleError`]; shards already written remain.
     pub fn run(&self, context: &WorkerContext) -> Result<(), CycleError> {
         // Another run must not play the same games again.
         let plan = self

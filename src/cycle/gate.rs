@@ -31,7 +31,8 @@ pub struct Gate<'a> {
 impl Gate<'_> {
     /// Judges candidates in order until stopped, or until the loop's last generation.
     ///
-    /// # Errors [`CycleError`]; outcomes already written remain.
+    /// # Errors
+    /// [`CycleError`]; outcomes already written remain.
     pub fn run(&self, context: &WorkerContext) -> Result<(), CycleError> {
         let mut generations = Generations::default();
         loop {

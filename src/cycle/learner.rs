@@ -94,7 +94,8 @@ impl Learner<'_> {
     /// Trains until stopped, or until the loop's last generation. Resumes an interrupted
     /// generation.
     ///
-    /// # Errors [`CycleError`]; checkpoints and generations already written remain.
+    /// # Errors
+    /// [`CycleError`]; checkpoints and generations already written remain.
     pub fn run(&mut self, context: &WorkerContext) -> Result<(), CycleError> {
         let done = match self.world.is_first() {
             true => self.lead(context).and_then(|()| self.order(&Order::End)),

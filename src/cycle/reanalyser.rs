@@ -41,7 +41,8 @@ pub struct Reanalyser<'a> {
 impl Reanalyser<'_> {
     /// Searches until stopped, or until the generation at which reanalysis ends.
     ///
-    /// # Errors [`CycleError`]; shards already written remain.
+    /// # Errors
+    /// [`CycleError`]; shards already written remain.
     pub fn run(&self, context: &WorkerContext) -> Result<(), CycleError> {
         let again = self.reanalysers;
         let shards = again.games.iter().map(|games| Shard::open(&games.path));

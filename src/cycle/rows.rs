@@ -24,7 +24,8 @@ impl Rows {
     /// Looks for new shards. Damaged ones are reported and count as empty. Unreachable ones are
     /// reported and retried next time.
     ///
-    /// # Errors [`CycleError::Store`] if the store cannot be reached.
+    /// # Errors
+    /// [`CycleError::Store`] if the store cannot be reached.
     pub fn look(&mut self, store: &Store) -> Result<(), CycleError> {
         let new = self.found.look(store)?;
         let tried = self.waiting.len();

@@ -75,7 +75,8 @@ impl Encoder {
 impl MoveEncoder {
     /// Appends the tokens of a game: the start, then its moves.
     ///
-    /// # Errors [`Unencodable`] if it cannot be encoded; then nothing is appended.
+    /// # Errors
+    /// [`Unencodable`] if it cannot be encoded; then nothing is appended.
     pub fn encode(&self, game: &Game, tokens: &mut Vec<u16>) -> Result<(), Unencodable> {
         let plies = game.plies();
         if !game.from_initial_position() {

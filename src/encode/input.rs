@@ -170,7 +170,8 @@ impl Input {
     /// Returns the pieces `age` plies ago (0 is now, at most 7), colours as they were; `None` if
     /// the game had not begun yet.
     ///
-    /// # Errors [`InputError::Crowded`] if two pieces share a square.
+    /// # Errors
+    /// [`InputError::Crowded`] if two pieces share a square.
     pub fn board(&self, age: usize) -> Result<Option<Board>, InputError> {
         let turn = self.turn();
         let planes = &self.0[age * PLANES_PER_BOARD..][..PLANES_PER_BOARD - 1];

@@ -119,7 +119,8 @@ pub enum VocabularyError {
 impl Vocabulary {
     /// Returns the vocabulary of these moves in standard algebraic notation.
     ///
-    /// # Errors [`VocabularyError`], naming the text.
+    /// # Errors
+    /// [`VocabularyError`], naming the text.
     pub fn san(texts: impl IntoIterator<Item = String>) -> Result<Vocabulary, VocabularyError> {
         let texts: Vec<String> = texts.into_iter().collect();
         if !(1..=MOST).contains(&texts.len()) {

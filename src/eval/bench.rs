@@ -89,7 +89,8 @@ impl Measurement {
 /// Searches each of `games` within `limits`, starting with an empty tree. `done` is called after
 /// each.
 ///
-/// # Errors [`BackendError`] if an evaluation failed.
+/// # Errors
+/// [`BackendError`] if an evaluation failed.
 pub fn run(
     search: &mut Search,
     games: &[Game],

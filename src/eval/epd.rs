@@ -39,7 +39,8 @@ pub struct Entry {
 impl Entry {
     /// Reads one line.
     ///
-    /// # Errors The problem with the line, in words.
+    /// # Errors
+    /// The problem with the line, in words.
     pub fn parse(text: &str, line: u64) -> Result<Entry, String> {
         let (fen, operations) = epd::split(text);
         let game =
@@ -206,7 +207,8 @@ fn grades(game: &Game, operand: &str) -> Option<Vec<(Move, u32)>> {
 /// Reads a suite, gzipped, zstd-compressed or plain, and the errors of unusable lines: suites
 /// contain illegal positions and moves.
 ///
-/// # Errors [`SuiteError`] if no line can be used.
+/// # Errors
+/// [`SuiteError`] if no line can be used.
 pub fn read(path: &Path) -> Result<(Vec<Entry>, Vec<SuiteError>), SuiteError> {
     let text = read_text(path)?;
     let mut entries = Vec::new();

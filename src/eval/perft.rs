@@ -36,7 +36,8 @@ pub enum Outcome {
 impl Entry {
     /// Parses `FEN ;D1 20 ;D2 400 …`; spaces around the semicolons do not matter.
     ///
-    /// # Errors The problem with the line, in words.
+    /// # Errors
+    /// The problem with the line, in words.
     pub fn parse(line: &str) -> Result<Entry, String> {
         let mut fields = line.split(';').map(str::trim);
         let fen = fields.next().unwrap_or_default().to_owned();

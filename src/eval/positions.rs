@@ -13,7 +13,8 @@ const START: usize = 4096;
 /// of lines of FEN or EPD; and the errors of unusable rows and lines. The file may be compressed
 /// with gzip or zstd.
 ///
-/// # Errors [`SuiteError`] if it contains no position.
+/// # Errors
+/// [`SuiteError`] if it contains no position.
 pub fn read(path: &Path) -> Result<(Vec<Game>, Vec<SuiteError>), SuiteError> {
     let failed = |source| SuiteError::Read {
         path: path.to_owned(),

@@ -133,8 +133,8 @@ impl Half {
 /// `PuzzleId`, `FEN`, `Moves` and `Rating`, in any order and among others; and the rows skipped
 /// because one of these is empty.
 ///
-/// # Errors [`SuiteError`] naming file and line of the first damaged row, or if there are no
-/// puzzles.
+/// # Errors
+/// [`SuiteError`] naming file and line of the first damaged row, or if there are no puzzles.
 pub fn read(path: &Path) -> Result<(Vec<Puzzle>, Vec<SuiteError>), SuiteError> {
     let text = packed::open(path, |file| file).map_err(|source| SuiteError::Read {
         path: path.to_owned(),

@@ -56,9 +56,11 @@ impl Player {
 /// Runs `tasks` on `players`, each on its own thread, and returns them answered, in order. `done`
 /// receives every finished task.
 ///
-/// # Errors The first [`AgentError`]; the other players then stop at their next move.
+/// # Errors
+/// The first [`AgentError`]; the other players then stop at their next move.
 ///
-/// # Panics If `players` is empty.
+/// # Panics
+/// If `players` is empty.
 pub fn run<T: Task>(
     tasks: Vec<T>,
     players: Vec<Player>,

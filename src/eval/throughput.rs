@@ -26,7 +26,8 @@ const WARM_UP: usize = 3;
 /// Returns positions from random playouts, always the same ones, with all legal moves. `encoder`
 /// as in [`Batch::push`].
 ///
-/// # Errors [`BackendError::Unencodable`] if a network only reads shorter games.
+/// # Errors
+/// [`BackendError::Unencodable`] if a network only reads shorter games.
 pub fn positions(count: usize, encoder: &Encoder) -> Result<Batch, BackendError> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(SEED);
     let mut batch = Batch::default();
@@ -77,7 +78,8 @@ pub enum MeasureError {
 /// Evaluates batches of `size` of the `positions` on `threads` threads for about `time`. Every
 /// thread makes at least one call.
 ///
-/// # Errors The first [`BackendError`] of any thread, or [`MeasureError::Threads`].
+/// # Errors
+/// The first [`BackendError`] of any thread, or [`MeasureError::Threads`].
 pub fn measure(
     backend: &dyn Backend,
     positions: &Batch,

@@ -85,7 +85,8 @@ pub struct ReadMove {
 
 /// Denoises the future of a game's current position.
 ///
-/// # Errors [`ExplainError`] if the network imagines no futures, or the game is over.
+/// # Errors
+/// [`ExplainError`] if the network imagines no futures, or the game is over.
 pub fn denoise(
     network: &Network,
     game: &Game,

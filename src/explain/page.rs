@@ -53,7 +53,8 @@ pub fn page(explanations: &[Explanation], layers: Option<&[usize]>) -> RenderedP
 
 /// Writes a page, or another file, to `path` atomically.
 ///
-/// # Errors The system's error.
+/// # Errors
+/// The system's error.
 pub fn write(path: &Path, content: impl AsRef<[u8]>) -> std::io::Result<()> {
     page::write(path, content)
 }

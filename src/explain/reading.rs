@@ -81,7 +81,8 @@ pub struct KnownBoard {
 
 /// Reads a game up to its last position.
 ///
-/// # Errors [`ExplainError`] if the game is over, or cannot be encoded.
+/// # Errors
+/// [`ExplainError`] if the game is over, or cannot be encoded.
 pub fn read_game(network: &Network<Gpt>, game: &Game) -> Result<Reading, ExplainError> {
     let (gpt, weights) = (&network.architecture, &network.weights);
     let position = game.position();

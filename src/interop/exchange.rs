@@ -85,7 +85,8 @@ impl FileKind {
 /// the heads to play in Lc0 networks that have several. Code in the engine's own networks is
 /// [checked](CodePolicy::Checked).
 ///
-/// # Errors [`ExchangeError`], naming the error or the unsupported part.
+/// # Errors
+/// [`ExchangeError`], naming the error or the unsupported part.
 pub fn open(file: &[u8], heads: HeadChoice) -> Result<Network, ExchangeError> {
     Ok(match FileKind::of(file).ok_or(ExchangeError::Unknown)? {
         FileKind::TorchScript => network::open(file, CodePolicy::Checked)?,
@@ -100,7 +101,8 @@ pub fn open(file: &[u8], heads: HeadChoice) -> Result<Network, ExchangeError> {
 
 /// Opens another program's network.
 ///
-/// # Errors [`ExchangeError::Native`] if it is one of the engine's; others as for [`open`].
+/// # Errors
+/// [`ExchangeError::Native`] if it is one of the engine's; others as for [`open`].
 pub fn open_foreign(file: &[u8], heads: HeadChoice) -> Result<Network, ExchangeError> {
     match FileKind::of(file) {
         Some(FileKind::TorchScript) => Err(ExchangeError::Native),
@@ -111,7 +113,8 @@ pub fn open_foreign(file: &[u8], heads: HeadChoice) -> Result<Network, ExchangeE
 /// Describes a file: architecture, sizes, formats, heads, parameters, multiply–accumulates, notes
 /// on its training. The engine's own files may contain code, subject to the policy.
 ///
-/// # Errors [`ExchangeError`], naming the error or the unsupported part.
+/// # Errors
+/// [`ExchangeError`], naming the error or the unsupported part.
 pub fn describe(file: &[u8], policy: CodePolicy) -> Result<Value, ExchangeError> {
     Ok(match FileKind::of(file).ok_or(ExchangeError::Unknown)? {
         FileKind::TorchScript => value(torch::describe(file, policy)?),
@@ -130,8 +133,9 @@ fn value(described: impl Serialize) -> Value {
 
 /// Converts a network of the engine to Lc0's own format, which all its backends play.
 ///
-/// # Errors [`ExchangeError::Lc0`], naming the part that Lc0's format cannot express; another if
-/// the file is not a network of the engine.
+/// # Errors
+/// [`ExchangeError::Lc0`], naming the part that Lc0's format cannot express; another if the file
+/// is not a network of the engine.
 pub fn to_lc0(
     file: &[u8],
     policy: CodePolicy,
@@ -143,7 +147,8 @@ pub fn to_lc0(
 
 /// Converts a network of the engine to ONNX inside an Lc0 file, for Lc0's ONNX backends.
 ///
-/// # Errors [`ExchangeError`], naming the part that cannot be expressed.
+/// # Errors
+/// [`ExchangeError`], naming the part that cannot be expressed.
 pub fn to_onnx_in_lc0(
     file: &[u8],
     policy: CodePolicy,
@@ -155,7 +160,8 @@ pub fn to_onnx_in_lc0(
 
 /// Converts a network of the engine to ONNX.
 ///
-/// # Errors [`ExchangeError`], naming the part that cannot be expressed.
+/// # Errors
+/// [`ExchangeError`], naming the part that cannot be expressed.
 pub fn to_onnx(
     file: &[u8],
     policy: CodePolicy,
@@ -179,7 +185,8 @@ fn open_ours(file: &[u8], policy: CodePolicy) -> Result<(Network, Metadata), Exc
 
 /// Writes an exported network to `path`, atomically.
 ///
-/// # Errors The system's error.
+/// # Errors
+/// The system's error.
 pub fn save(path: &Path, network: &[u8]) -> std::io::Result<()> {
     let mut unfinished = atomic_file::unfinished(path)?;
     unfinished.write_all(network)?;

@@ -124,7 +124,8 @@ pub(crate) struct Checkpoint<'a> {
 impl<'a> Checkpoint<'a> {
     /// Reads a file's directory and dictionary.
     ///
-    /// # Errors [`CheckpointError`].
+    /// # Errors
+    /// [`CheckpointError`].
     pub fn read(file: &'a [u8]) -> Result<Checkpoint<'a>, CheckpointError> {
         let mut archive = open(file)?;
         let pickle = Pickle::read(archive.entry("data.pkl")?)?;
@@ -137,8 +138,9 @@ impl<'a> Checkpoint<'a> {
 
     /// Returns the network's tensors by name.
     ///
-    /// # Errors [`CheckpointError::NoTensors`] if it has none, [`CheckpointError::Name`] if a
-    /// name is invalid.
+    /// # Errors
+    /// [`CheckpointError::NoTensors`] if it has none, [`CheckpointError::Name`] if a name is
+    /// invalid.
     pub fn state_dict(&self) -> Result<BTreeMap<&'a str, View<'a>>, CheckpointError> {
         let root = self.pickle.root();
         let nested = self
@@ -178,7 +180,8 @@ impl<'a> Checkpoint<'a> {
 
     /// Returns a tensor as it was saved, in its own dtype.
     ///
-    /// # Errors [`CheckpointError`] if its storage is incomplete.
+    /// # Errors
+    /// [`CheckpointError`] if its storage is incomplete.
     pub fn tensor(&mut self, view: &View<'a>) -> Result<Tensor, CheckpointError> {
         let key = view.storage.key;
         let bytes = match self.storages.get(key) {

@@ -56,7 +56,8 @@ pub(crate) trait Environment {
 
     /// Adds the position of the node `at` to the batch and returns its slot.
     ///
-    /// # Errors [`BackendError`] if the backend cannot evaluate it. The batch is unchanged.
+    /// # Errors
+    /// [`BackendError`] if the backend cannot evaluate it. The batch is unchanged.
     fn push(&mut self, at: Index, moves: &Self::Moves) -> Result<usize, BackendError>;
 
     /// Evaluates the batch.

@@ -47,7 +47,8 @@ impl Helpers {
 
     /// Runs `work` on every thread and `own` on this one, and returns when all have finished.
     ///
-    /// # Panics If any of them panics, once all have finished.
+    /// # Panics
+    /// If any of them panics, once all have finished.
     pub(super) fn beside<R>(&self, work: &(dyn Fn() + Sync), own: impl FnOnce() -> R) -> R {
         // SAFETY: only jobs hold this reference, and `Pending` waits until the last job is
         // dropped, whether `own` returns or panics.

@@ -25,7 +25,8 @@ pub enum SearchOptionError {
 
 /// Sets UCI options, by name and value, that affect how positions are searched.
 ///
-/// # Errors [`SearchOptionError`] at the first invalid option, or one without effect here.
+/// # Errors
+/// [`SearchOptionError`] at the first invalid option, or one without effect here.
 pub fn set_search_options<'a>(
     settings: &mut player::Settings,
     options: impl IntoIterator<Item = (&'a str, &'a str)>,

@@ -18,7 +18,8 @@ use std::sync::Arc;
 /// unsearched if there is no choice of moves. `search` uses these `parameters` and `backend` from
 /// now on.
 ///
-/// # Errors [`BackendError`] if the backend fails.
+/// # Errors
+/// [`BackendError`] if the backend fails.
 pub fn search_position(
     game: &Game,
     backend: &Arc<dyn Backend>,

@@ -48,7 +48,8 @@ pub struct Tokens(Vec<[u8; 32]>);
 impl Tokens {
     /// Reads a file with one token per line, ignoring empty lines and those that begin with `#`.
     ///
-    /// # Errors [`TokensError`] if it cannot be read or has none.
+    /// # Errors
+    /// [`TokensError`] if it cannot be read or has none.
     pub fn read(path: &Path) -> Result<Tokens, TokensError> {
         let tokens = token_lines(path)?;
         Ok(Tokens(tokens.iter().map(|token| digest(token)).collect()))

@@ -31,7 +31,8 @@ pub(super) enum Json {
 impl Json {
     /// Reads a whole text.
     ///
-    /// # Errors The field at fault, and the error.
+    /// # Errors
+    /// The field at fault, and the error.
     pub(super) fn read(text: &[u8]) -> Result<Json, (String, Error)> {
         let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text);
         let mut reader = serde_json::Deserializer::from_slice(text);

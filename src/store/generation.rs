@@ -158,7 +158,8 @@ impl Generation {
 
     /// Returns the network's name in the store.
     ///
-    /// # Panics If it is invalid, which manifests that were read cannot be.
+    /// # Panics
+    /// If it is invalid, which manifests that were read cannot be.
     #[must_use]
     pub fn network(&self) -> Name {
         self.network.parse().expect("checked when it was read")

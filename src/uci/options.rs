@@ -81,7 +81,8 @@ pub enum OptionError {
 
 /// Sets the option `name`, in any case, to `value`; returns the button pressed, if it is one.
 ///
-/// # Errors [`OptionError`]; `settings` are then unchanged.
+/// # Errors
+/// [`OptionError`]; `settings` are then unchanged.
 pub(crate) fn set(
     settings: &mut Settings,
     name: &str,
@@ -112,7 +113,8 @@ impl Settings {
     /// Sets an option as `setoption` does, its name in any case; pressing a button changes
     /// nothing.
     ///
-    /// # Errors [`OptionError`]; the settings are then unchanged.
+    /// # Errors
+    /// [`OptionError`]; the settings are then unchanged.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), OptionError> {
         set(self, name, Some(value)).map(|_| ())
     }

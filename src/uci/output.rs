@@ -52,7 +52,8 @@ struct Lines {
 }
 
 impl Output {
-    /// # Errors If the system cannot start a thread.
+    /// # Errors
+    /// If the system cannot start a thread.
     pub(crate) fn new(writer: impl Write + Send + 'static) -> io::Result<Output> {
         let (holds, broken) = channel::bounded(0);
         let lines = Lines {
@@ -110,7 +111,8 @@ impl Output {
     /// Waits until everything is written, but not forever: a client that no longer reads must not
     /// keep the engine alive.
     ///
-    /// # Errors If something could not be written.
+    /// # Errors
+    /// If something could not be written.
     pub(crate) fn settle(&self, deadline: Instant) -> io::Result<()> {
         let mut lines = self.queue.lines.lock();
         while lines.unread() > 0 {

@@ -73,7 +73,8 @@ pub(crate) struct Session {
 impl Session {
     /// Starts a session with its own worker.
     ///
-    /// # Errors If the system cannot start a thread for the worker.
+    /// # Errors
+    /// If the system cannot start a thread for the worker.
     pub(crate) fn start(
         output: Arc<Output>,
         factory: impl Factory,
@@ -181,7 +182,8 @@ impl Session {
     /// Ends the session on `quit` or at the end of the input: immediately, except for the brief
     /// waits for pending answers.
     ///
-    /// # Errors If the output broke and the worker is idle.
+    /// # Errors
+    /// If the output broke and the worker is idle.
     pub(crate) fn end(self) -> io::Result<Rest> {
         let now = Instant::now();
         let is_heard = !self.output.is_broken();

@@ -39,7 +39,8 @@ fn alone(key: &'static str, cores: Share) -> Rule {
 impl CycleConfig {
     /// Reads and checks a configuration. Relative paths are relative to the working directory.
     ///
-    /// # Errors [`CycleConfigError`], naming the file, the line or the key.
+    /// # Errors
+    /// [`CycleConfigError`], naming the file, the line or the key.
     pub fn read(path: &Path) -> Result<CycleConfig, CycleConfigError> {
         let text = std::fs::read_to_string(path).map_err(|source| CycleConfigError::Read {
             path: path.to_owned(),

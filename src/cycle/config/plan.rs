@@ -21,7 +21,8 @@ const STEPS: &str = "steps";
 impl CycleConfig {
     /// Returns the run's configuration, with the `steps` of one generation.
     ///
-    /// # Errors [`ConfigError`], naming the key.
+    /// # Errors
+    /// [`ConfigError`], naming the key.
     pub fn training(&self) -> Result<TrainConfig, ConfigError> {
         let mut table = self.training.clone();
         let name = || toml::Value::String("loop".to_owned());

@@ -28,7 +28,8 @@ impl Lineage {
     /// Reads the note in a run's folder. `None` if it is missing, as in folders of earlier
     /// versions.
     ///
-    /// # Errors [`CycleError::Io`] if it cannot be read.
+    /// # Errors
+    /// [`CycleError::Io`] if it cannot be read.
     pub fn read(run: &Path) -> Result<Option<Lineage>, CycleError> {
         let path = run.join(NOTE);
         let text = match std::fs::read(&path) {
@@ -42,7 +43,8 @@ impl Lineage {
 
     /// Writes the note atomically.
     ///
-    /// # Errors [`CycleError::Io`] if it cannot be written.
+    /// # Errors
+    /// [`CycleError::Io`] if it cannot be written.
     pub fn write(&self, run: &Path) -> Result<(), CycleError> {
         let path = run.join(NOTE);
         let text = serde_json::to_vec_pretty(&self.0).expect("plain data");
@@ -63,7 +65,8 @@ impl Lineage {
     /// Returns whether the run belongs to a store whose manifests have these names: it descends
     /// from one of its generations, however old, or is untrained.
     ///
-    /// # Errors [`StoreError`] if the store cannot be reached.
+    /// # Errors
+    /// [`StoreError`] if the store cannot be reached.
     pub fn is_of(&self, store: &Store, name: fn(u64) -> Name) -> Result<bool, StoreError> {
         for own in &self.0 {
             let there = store.manifest(&name(own.number), own.number)?;
@@ -83,7 +86,8 @@ fn is_same(one: &Generation, other: &Generation) -> bool {
 
 /// Moves a run's folder out of the way and returns its new path. Nothing is lost.
 ///
-/// # Errors [`CycleError::Io`] if it cannot be moved.
+/// # Errors
+/// [`CycleError::Io`] if it cannot be moved.
 pub(super) fn set_aside(run: &Path) -> Result<PathBuf, CycleError> {
     let name = run.file_name().unwrap_or_default().to_string_lossy();
     let free = (1..)

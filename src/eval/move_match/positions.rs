@@ -97,7 +97,8 @@ fn mover(record: &Record, ply: usize) -> Option<(u16, Option<Wdl>)> {
 /// or cannot be read is counted, passed to `unusable` and skipped; the moves of an unrated player
 /// are skipped.
 ///
-/// # Errors [`SuiteError`] if the file cannot be read, or nothing in it is selected.
+/// # Errors
+/// [`SuiteError`] if the file cannot be read, or nothing in it is selected.
 pub fn read(
     path: &Path,
     selection: &Selection,

@@ -83,7 +83,8 @@ pub trait Respondent: Send {
     /// Returns each legal move's probability, in the order of the move generator, and those of
     /// win, draw and loss for the mover, for each position.
     ///
-    /// # Errors [`PredictionError`]; then there are no predictions at all.
+    /// # Errors
+    /// [`PredictionError`]; then there are no predictions at all.
     fn respond(&mut self, games: &[Game]) -> Result<Vec<Response>, PredictionError>;
 }
 
@@ -153,7 +154,8 @@ fn mean_wdl(moves: &[MoveStatistics]) -> [f32; 3] {
 /// Returns the predictions for the `wanted` positions, with their indices in ascending order,
 /// using equivalent respondents in parallel. `done` receives the number of positions answered.
 ///
-/// # Errors [`PredictionError`]; then there are no predictions at all.
+/// # Errors
+/// [`PredictionError`]; then there are no predictions at all.
 pub fn ask<R: Respondent>(
     respondents: Vec<R>,
     positions: &Positions,

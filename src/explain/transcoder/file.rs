@@ -100,7 +100,8 @@ pub(super) fn fingerprint(network: &Network) -> String {
 impl Transcoder {
     /// Writes the file atomically.
     ///
-    /// # Errors The system's error.
+    /// # Errors
+    /// The system's error.
     pub fn write(&self, path: &Path) -> Result<(), TranscoderError> {
         let encoded =
             |tensor: &Tensor| STANDARD.encode(bytemuck::cast_slice::<f32, u8>(&floats(tensor)));
@@ -121,7 +122,8 @@ impl Transcoder {
 
     /// Reads a file that was made for this network.
     ///
-    /// # Errors [`TranscoderError`] if it is not a transcoder, or was made for other weights.
+    /// # Errors
+    /// [`TranscoderError`] if it is not a transcoder, or was made for other weights.
     pub fn read(path: &Path, network: &Network) -> Result<Transcoder, TranscoderError> {
         let bytes = bounded::read(path, LARGEST_FILE)?;
         let transcoder = Transcoder::parse(&bytes)?;

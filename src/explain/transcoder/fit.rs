@@ -37,7 +37,8 @@ pub struct FitSettings {
 /// other games. `tell` receives each hundredth step and its mean squared error, in units of the
 /// output's variance.
 ///
-/// # Errors [`ExplainError`] if the network has no such layer, or there are too few positions.
+/// # Errors
+/// [`ExplainError`] if the network has no such layer, or there are too few positions.
 pub fn fit(
     network: &Network,
     positions: &[Game],

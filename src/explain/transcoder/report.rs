@@ -64,7 +64,8 @@ impl Transcoder {
     /// Returns the features that matter in the game's position, and their effects on these of its
     /// moves.
     ///
-    /// # Errors [`ExplainError`] if the network has no such layer, or a move is illegal.
+    /// # Errors
+    /// [`ExplainError`] if the network has no such layer, or a move is illegal.
     pub fn report(
         &self,
         network: &Network,

@@ -64,7 +64,8 @@ pub struct ThemeFeature {
 /// Finds for each motif the feature that predicts it best over the selecting puzzles, and judges
 /// it by the others. Motifs with few puzzles are skipped.
 ///
-/// # Errors [`ExplainError`] if the network has no such layer.
+/// # Errors
+/// [`ExplainError`] if the network has no such layer.
 pub fn predict_themes(
     transcoder: &Transcoder,
     network: &Network,

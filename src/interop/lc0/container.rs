@@ -33,7 +33,8 @@ pub(crate) fn open(file: &[u8]) -> Result<Net, Lc0Error> {
 /// Opens a file to evaluate its network. Like Lc0, this refuses files that require a newer Lc0,
 /// because they may contain fields, or values, that are not known here.
 ///
-/// # Errors The errors of [`open`], and [`Lc0Error::TooNew`].
+/// # Errors
+/// The errors of [`open`], and [`Lc0Error::TooNew`].
 pub(crate) fn open_known(file: &[u8]) -> Result<Net, Lc0Error> {
     let net = open(file)?;
     let asked = net.min_version.unwrap_or_default();

@@ -18,8 +18,9 @@ use tch::{Device, Tensor};
 ///
 /// Batch norms are folded into the convolutions before them, as in Lc0.
 ///
-/// # Errors [`Lc0Error`] if it is not a weights file, is damaged, lacks the heads, or contains
-/// something that we do not evaluate; [`Lc0Error::Onnx`] if it contains an ONNX model instead.
+/// # Errors
+/// [`Lc0Error`] if it is not a weights file, is damaged, lacks the heads, or contains something
+/// that we do not evaluate; [`Lc0Error::Onnx`] if it contains an ONNX model instead.
 pub fn read(file: &[u8], heads: HeadChoice) -> Result<Network, Lc0Error> {
     let net = container::open_known(file)?;
     let (kind, mut tensors) = contents(&net)?;
@@ -68,7 +69,8 @@ fn decoded(parameter: &Parameter, layer: Option<Layer>) -> Result<Tensor, Lc0Err
 
 /// Returns the network as a weights file, `.pb.gz`, that every Lc0 backend plays.
 ///
-/// # Errors [`Lc0Error::Inexpressible`] if the network is not of Lc0's family (see
+/// # Errors
+/// [`Lc0Error::Inexpressible`] if the network is not of Lc0's family (see
 /// [`for_lc0`](super::for_lc0)), has parts that Lc0 lacks, or contains a value outside the
 /// encoding's range.
 pub fn write(network: &Network, encoding: Lc0Encoding) -> Result<Vec<u8>, Lc0Error> {

@@ -10,7 +10,8 @@ const EPSILON: f32 = 1e-5;
 
 /// Folds the batch norms of all convolutions.
 ///
-/// # Errors [`Lc0Error::Shape`] if the parts of one do not fit together.
+/// # Errors
+/// [`Lc0Error::Shape`] if the parts of one do not fit together.
 pub(super) fn fold_batch_norms(tensors: &mut Tensors) -> Result<(), Lc0Error> {
     let names = tensors.layers.keys();
     let convolutions = names.filter_map(|name| name.strip_suffix(".bn_means"));

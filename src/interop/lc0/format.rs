@@ -33,7 +33,8 @@ pub(in crate::interop) struct Kind {
 impl Kind {
     /// Returns a file's format, completed for older files as in Lc0.
     ///
-    /// # Errors [`Lc0Error::Onnx`] and [`Lc0Error::Unsupported`].
+    /// # Errors
+    /// [`Lc0Error::Onnx`] and [`Lc0Error::Unsupported`].
     pub(super) fn of(net: &Net, tensors: &Tensors) -> Result<Kind, Lc0Error> {
         check_encoding(net)?;
         let format = net.format.and_then(|format| format.network_format);

@@ -41,7 +41,8 @@ const VALUE_HIDDEN: i64 = 128;
 /// the end of a game differ by up to 9.6, differences between positions by less; everything else
 /// is the same.
 ///
-/// # Errors [`Lc0Error::Inexpressible`], naming the part that Lc0 has no fields for.
+/// # Errors
+/// [`Lc0Error::Inexpressible`], naming the part that Lc0 has no fields for.
 pub fn for_lc0(network: Network) -> Result<Network, Lc0Error> {
     if network.downcast::<Lc0>().is_some() {
         return Ok(network);

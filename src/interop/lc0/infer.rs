@@ -15,7 +15,8 @@ use std::collections::BTreeMap;
 /// Sizes come from tensors that have only the size in question, mostly biases. The reader of the
 /// other tensors checks that they fit.
 ///
-/// # Errors [`Lc0Error`] naming the missing or unknown part.
+/// # Errors
+/// [`Lc0Error`] naming the missing or unknown part.
 pub(in crate::interop) fn infer(kind: &Kind, sizes: &impl Sizes) -> Result<Lc0Config, Lc0Error> {
     let tower = tower(sizes)?;
     let attention = match kind.attention_body {

@@ -51,7 +51,8 @@ impl Layer {
 
     /// Returns its values, computed as in Lc0.
     ///
-    /// # Errors [`Lc0Error::Unsupported`] if the encoding is unknown.
+    /// # Errors
+    /// [`Lc0Error::Unsupported`] if the encoding is unknown.
     pub(super) fn decode(&self) -> Result<Vec<f32>, Lc0Error> {
         let bytes = self.params.as_deref().unwrap_or_default();
         let words = || {

@@ -12,7 +12,8 @@ pub(in crate::interop) trait Sizes {
 
     /// Returns the same as [`Sizes::count`], of a required tensor.
     ///
-    /// # Errors [`Lc0Error::Missing`] if it is absent.
+    /// # Errors
+    /// [`Lc0Error::Missing`] if it is absent.
     fn needed(&self, name: &str) -> Result<i64, Lc0Error> {
         match self.count(name) {
             0 => Err(Lc0Error::Missing(name.to_owned())),
@@ -27,7 +28,8 @@ pub(in crate::interop) trait Sizes {
 
     /// Returns the output channels of a convolution, with its batch norm folded or not.
     ///
-    /// # Errors [`Lc0Error::Missing`] if it is absent.
+    /// # Errors
+    /// [`Lc0Error::Missing`] if it is absent.
     fn channels(&self, module: &str) -> Result<i64, Lc0Error> {
         let [biases, means] =
             ["bias", "bn_means"].map(|part| self.count(&format!("{module}.{part}")));

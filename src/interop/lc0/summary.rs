@@ -29,7 +29,8 @@ pub struct Lc0Summary {
 
 /// Describes an Lc0 file: architecture, sizes, formats, heads.
 ///
-/// # Errors [`Lc0Error`] if it is not an Lc0 file, or contains something unknown.
+/// # Errors
+/// [`Lc0Error`] if it is not an Lc0 file, or contains something unknown.
 pub fn summary(file: &[u8]) -> Result<Lc0Summary, Lc0Error> {
     let net = container::open(file)?;
     let (kind, tensors) = contents(&net)?;
@@ -45,8 +46,9 @@ pub fn summary(file: &[u8]) -> Result<Lc0Summary, Lc0Error> {
 
 /// Returns a file's network as its format describes it, and its tensors.
 ///
-/// # Errors [`Lc0Error::Onnx`] and [`Lc0Error::Empty`] if it has none; others if they are not
-/// those of a network.
+/// # Errors
+/// [`Lc0Error::Onnx`] and [`Lc0Error::Empty`] if it has none; others if they are not those of a
+/// network.
 pub(super) fn contents(net: &Net) -> Result<(Kind, Tensors), Lc0Error> {
     let mut tensors = match (&net.weights, &net.onnx_model) {
         (Some(weights), _) => Tensors::read(weights)?,

@@ -25,7 +25,8 @@ pub(super) struct Tensors {
 impl Tensors {
     /// Reads the tensors of a message.
     ///
-    /// # Errors [`Lc0Error`] if it is damaged, or has too many fields.
+    /// # Errors
+    /// [`Lc0Error`] if it is damaged, or has too many fields.
     pub fn read(file: &Bytes) -> Result<Tensors, Lc0Error> {
         let mut tensors = Tensors::default();
         let mut left = MOST_FIELDS;

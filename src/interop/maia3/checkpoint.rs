@@ -57,7 +57,8 @@ pub struct Maia3Summary {
 
 /// Describes a checkpoint without reading its tensors.
 ///
-/// # Errors [`Maia3Error`], as for [`read`].
+/// # Errors
+/// [`Maia3Error`], as for [`read`].
 pub fn summary(file: &[u8]) -> Result<Maia3Summary, Maia3Error> {
     let (checkpoint, mut views, architecture) = outline(file)?;
     for parameter in architecture.parameters() {
@@ -80,7 +81,8 @@ pub fn summary(file: &[u8]) -> Result<Maia3Summary, Maia3Error> {
 ///
 /// No code in the file is run, and memory stays within a small multiple of its size.
 ///
-/// # Errors [`Maia3Error`], naming the error or the unsupported part.
+/// # Errors
+/// [`Maia3Error`], naming the error or the unsupported part.
 pub fn read(file: &[u8]) -> Result<Network, Maia3Error> {
     let (mut checkpoint, mut views, architecture) = outline(file)?;
     let training = Value::Object(checkpoint.notes());

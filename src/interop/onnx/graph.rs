@@ -119,7 +119,8 @@ struct Pass<'a> {
 /// Runs `forward` over `given` and records its operations on them and on `known`, tensors that it
 /// reads directly: the graph's inputs are the former followed by the latter.
 ///
-/// # Errors libtorch's message if the pass fails or does not return `outputs` tensors.
+/// # Errors
+/// libtorch's message if the pass fails or does not return `outputs` tensors.
 pub(super) fn trace(
     given: &[Tensor],
     known: &[Tensor],

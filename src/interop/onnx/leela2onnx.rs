@@ -43,8 +43,9 @@ const ACTIVATIONS: [(&str, Activation, &[&str]); 5] = [
 
 /// Converts a graph to a network of Lc0's family.
 ///
-/// # Errors [`OnnxError::NotLc0s`], naming the first thing that such networks do not have; others
-/// if a tensor cannot be read.
+/// # Errors
+/// [`OnnxError::NotLc0s`], naming the first thing that such networks do not have; others if a
+/// tensor cannot be read.
 pub(super) fn convert(graph: &GraphProto, input_format: u32) -> Result<(Lc0, Weights), OnnxError> {
     let mut converted = Converted::new(graph)?;
     let config = converted.config(input_format)?;
@@ -102,7 +103,8 @@ impl<'a> Converted<'a> {
 
     /// Returns the activation at each place that has one.
     ///
-    /// # Errors [`OnnxError::NotLc0s`] if an operator does not match its name.
+    /// # Errors
+    /// [`OnnxError::NotLc0s`] if an operator does not match its name.
     fn activations(&self) -> Result<BTreeMap<String, Activation>, OnnxError> {
         let mut found = BTreeMap::new();
         for node in self.nodes {

@@ -77,7 +77,8 @@ impl<'a> Translator<'a> {
 
     /// Translates one node.
     ///
-    /// # Errors [`Inexpressible`] if it cannot be translated.
+    /// # Errors
+    /// [`Inexpressible`] if it cannot be translated.
     pub fn node(&mut self, node: &'a Node) -> Result<(), Inexpressible> {
         let names = self.names_of(node).map_err(|reason| Inexpressible {
             operator: node.operator.clone(),

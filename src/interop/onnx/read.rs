@@ -19,7 +19,8 @@ const LISTS: [&[u32]; 3] = [&[7], &[1, 5, 11, 12], &[5]];
 /// Reads a network of Lc0's family from ONNX written by Lc0's `leela2onnx`, or from an Lc0
 /// weights file that contains it.
 ///
-/// # Errors [`OnnxError`] if it is not such a file, or is damaged.
+/// # Errors
+/// [`OnnxError`] if it is not such a file, or is damaged.
 pub fn read(file: &[u8]) -> Result<Network, OnnxError> {
     let (network, _) = open(file, container::open_known)?;
     Ok(Network {
@@ -31,7 +32,8 @@ pub fn read(file: &[u8]) -> Result<Network, OnnxError> {
 
 /// Describes an ONNX file: the network of Lc0's family that it contains.
 ///
-/// # Errors [`OnnxError`], as for [`read`].
+/// # Errors
+/// [`OnnxError`], as for [`read`].
 pub fn summary(file: &[u8]) -> Result<Lc0Summary, OnnxError> {
     let (network, min_version) = open(file, container::open)?;
     Ok(Lc0Summary {

@@ -30,7 +30,8 @@ const MOVES_LEFT: &str = "/output/mlh";
 /// Lc0 ranks moves by win minus loss: where another head ranks them here, win and loss are
 /// adjusted so that their difference equals that head's value.
 ///
-/// # Errors [`OnnxError`] if the network cannot be expressed.
+/// # Errors
+/// [`OnnxError`] if the network cannot be expressed.
 pub fn wrap_in_lc0(network: &Network, precision: ExportPrecision) -> Result<Vec<u8>, OnnxError> {
     let interface = network.architecture.interface();
     let input = match InputFormat::from_number(interface.format) {

@@ -85,7 +85,8 @@ impl Function<'_> {
 /// Maia-3 networks have planes [batch, 104, 8, 8], the bitboards of a row bit by bit, and the
 /// ratings `self_elo` and `opponent_elo`, one number per position.
 ///
-/// # Errors [`OnnxError`] if the network cannot be expressed.
+/// # Errors
+/// [`OnnxError`] if the network cannot be expressed.
 pub fn write(
     network: &Network,
     metadata: &Metadata,

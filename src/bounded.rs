@@ -48,7 +48,7 @@ fn regular(metadata: &Metadata) -> io::Result<&Metadata> {
         true => Ok(metadata),
         false => Err(io::Error::new(
             ErrorKind::InvalidInput,
-            "it is no regular file",
+            "it is not a regular file",
         )),
     }
 }
@@ -122,7 +122,7 @@ mod tests {
         let error = read(&path, 99).unwrap_err();
         assert_eq!(error.to_string(), "the content is larger than 99 bytes");
         let error = read_regular(folder.path(), 99).unwrap_err();
-        assert_eq!(error.to_string(), "it is no regular file");
+        assert_eq!(error.to_string(), "it is not a regular file");
         let missing = read(&folder.path().join("b"), 99).unwrap_err();
         assert_eq!(missing.kind(), ErrorKind::NotFound);
     }

@@ -405,8 +405,8 @@ mod tests {
             ("--", "not a legal move"),
             ("", "not a move"),
             (
-                "nonsense that goes on for ever",
-                "`nonsense that goes o` is not a move",
+                "nonsense that carries on without end",
+                "`nonsense that carrie` is not a move",
             ),
         ] {
             let error = game.read_move(text).unwrap_err().to_string();

@@ -94,7 +94,7 @@ pub enum EngineError {
         patience: Duration,
     },
     /// The answer is not a playable move.
-    #[error("the engine {engine} answered `{answer}`, which is no legal move in {fen}")]
+    #[error("the engine {engine} answered `{answer}`, which is not a legal move in {fen}")]
     Illegal {
         /// The engine.
         engine: String,

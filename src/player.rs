@@ -336,7 +336,7 @@ impl<F: Factory> Player<F> {
         let is_elsewhere = options.network != on_the_cpu(&options.network);
         let goes_on = self.failed.as_ref() != Some(options) && is_elsewhere;
         if goes_on {
-            listener.note("going on on the CPU");
+            listener.note("continuing on the CPU");
             self.failed = Some(options.clone());
         }
         goes_on

@@ -66,7 +66,7 @@ pub enum CycleError {
     #[error("{0} is taken: two workers have one name")]
     Taken(Name),
     /// A file that a manifest names is missing or corrupt.
-    #[error("{name} is {what}: the store is damaged, or a list of it was copied in part")]
+    #[error("{name} is {what}: the store is damaged, or was copied incompletely")]
     Missing {
         /// The name.
         name: Name,
@@ -76,7 +76,7 @@ pub enum CycleError {
     /// The learner cannot resume from the newest generation.
     #[error(
         "generation {number} was not trained by the run in {}, and the store holds no checkpoint \
-         of it to go on from",
+         to resume from",
         folder.display()
     )]
     NoCheckpoint {

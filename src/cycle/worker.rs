@@ -232,7 +232,7 @@ mod tests {
                 while games.load(Relaxed) < 3 {
                     std::thread::sleep(Duration::from_millis(1));
                 }
-                assert!(in_game, "whoever follows the store panics");
+                assert!(in_game, "the thread that follows the store panics");
                 wait();
                 Ok(())
             };

@@ -109,7 +109,7 @@ pub enum VocabularyError {
     #[error("a vocabulary has 1 to {MOST} moves, not {0}")]
     Size(usize),
     /// A text is not a move.
-    #[error("`{0}` is no move in standard algebraic notation")]
+    #[error("`{0}` is not a move in standard algebraic notation")]
     NoMove(String),
     /// A duplicate text.
     #[error("`{0}` is in the vocabulary twice")]

@@ -110,7 +110,7 @@ mod tests {
         prop_oneof![
             any::<i32>().prop_map(EngineScore::Centipawns),
             any::<i32>()
-                .prop_filter("no mate in nought", |&moves| moves != 0)
+                .prop_filter("no mate in zero", |&moves| moves != 0)
                 .prop_map(EngineScore::Mate),
         ]
     }

@@ -87,7 +87,7 @@ pub fn read_game(network: &Network<Gpt>, game: &Game) -> Result<Reading, Explain
     let (gpt, weights) = (&network.architecture, &network.weights);
     let position = game.position();
     if game.ending().is_some() {
-        return Err(ExplainError::Over("there is nothing to foretell"));
+        return Err(ExplainError::Over("there is nothing to predict"));
     }
     let vocabulary = gpt.vocabulary();
     let mut tokens = Vec::new();

@@ -45,7 +45,7 @@ pub enum Lc0Error {
         bound: u64,
     },
     /// The file does not begin like an Lc0 file.
-    #[error("this is no weights file of Lc0's")]
+    #[error("not an Lc0 weights file")]
     Magic,
     /// The protobuf is damaged.
     #[error("the weights file is damaged: {0}")]

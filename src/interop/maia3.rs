@@ -15,7 +15,7 @@ pub enum Maia3Error {
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
     /// A parameter is missing.
-    #[error("it has no parameter `{0}`: it is no Maia-3 checkpoint, or not all of one")]
+    #[error("it has no parameter `{0}`: not a Maia-3 checkpoint (truncated?)")]
     Missing(String),
     /// Two parameters have the same name after training wrappers are removed.
     #[error("it has two parameters `{0}`")]

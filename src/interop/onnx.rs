@@ -37,10 +37,10 @@ pub enum OnnxError {
     #[error("the network takes {0} bytes, more than an ONNX file can hold: fp16 takes half")]
     TooLarge(usize),
     /// Not protobuf.
-    #[error("this is no ONNX file, or a damaged one: {0}")]
+    #[error("not an ONNX file, or a damaged one: {0}")]
     Protobuf(#[from] prost::DecodeError),
     /// A protobuf of something else.
-    #[error("this is no ONNX file: it holds no graph")]
+    #[error("not an ONNX file: it has no graph")]
     NoModel,
     /// A flood of messages.
     #[error("the file has too many parts")]

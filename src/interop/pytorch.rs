@@ -31,11 +31,11 @@ const ZIP: [u8; 4] = *b"PK\x03\x04";
 #[derive(Debug, thiserror::Error)]
 pub enum CheckpointError {
     /// Neither a zip archive nor a pickle.
-    #[error("it is no PyTorch checkpoint, or not all of one: those are zip archives")]
+    #[error("it is not a PyTorch checkpoint, which is a zip archive, or is truncated")]
     NotZip,
     /// A pickle outside of a zip archive.
     #[error(
-        "it was saved in PyTorch's format from before version 1.6: load it there and save it anew with `torch.save`"
+        "it was saved in PyTorch's format from before version 1.6: load it there and save it again with `torch.save`"
     )]
     Legacy,
     /// A network together with its program.
@@ -48,10 +48,10 @@ pub enum CheckpointError {
     #[error("its zip directory has too many entries: {0}")]
     Crowded(u64),
     /// A required entry is missing.
-    #[error("it has no entry `{0}`: it is no PyTorch checkpoint, or not all of one")]
+    #[error("it has no entry `{0}`: it is not a PyTorch checkpoint, or is truncated")]
     NoEntry(String),
     /// `torch.save` never compresses.
-    #[error("its entry `{0}` is compressed, as `torch.save` never does: unpack and save it anew")]
+    #[error("its entry `{0}` is compressed, as `torch.save` never does: unpack and save it again")]
     Compressed(String),
     /// An entry outside of the file, or with a wrong checksum.
     #[error("its entry `{0}` is damaged: fetch it again")]
@@ -60,7 +60,7 @@ pub enum CheckpointError {
     #[error("there is not enough memory for it: {0}")]
     OutOfMemory(std::io::Error),
     /// Saved on a big-endian machine.
-    #[error("it was saved on a big-endian machine: save it anew on another")]
+    #[error("it was saved on a big-endian machine: save it again on another")]
     BigEndian,
     /// The pickle cannot be read.
     #[error("its pickle cannot be used: {0}")]

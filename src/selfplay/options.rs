@@ -16,7 +16,7 @@ pub enum SearchOptionError {
     Option(#[from] OptionError),
     /// It does not steer how positions are searched.
     #[error(
-        "`{0}` is no option of the search, of ratings or of imagined futures; the network, \
+        "`{0}` is not an option of the search, of ratings or of imagined futures; the network, \
          devices, threads, memory, seed, temperature, noise and Gumbel's selection have options \
          of their own here"
     )]

@@ -119,7 +119,7 @@ impl Loaded {
 
     fn open<T>(&self, open: impl FnOnce(&[u8]) -> Result<T, OpenError>) -> Result<T, Problem> {
         if self.family == NO_FAMILY {
-            let detail = format!("{} is no network that can be looked into", self.name);
+            let detail = format!("the internals of {} cannot be read", self.name);
             return Err(Problem::field("network", detail));
         }
         let file = network_file(&self.options.network);

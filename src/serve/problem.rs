@@ -118,7 +118,7 @@ impl Problem {
         Problem::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "/problems/no-json",
-            "The body is no JSON",
+            "The body is not JSON",
             "send the header `Content-Type: application/json`",
         )
     }

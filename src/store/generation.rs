@@ -91,7 +91,7 @@ pub fn elo(generations: &[Generation]) -> Option<f64> {
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestError {
     /// They are not of its form.
-    #[error("this is no manifest of a generation: {0}")]
+    #[error("this is not a generation manifest: {0}")]
     Form(#[from] serde_json::Error),
     /// Something that it says cannot be.
     #[error("a manifest that cannot be: {0}")]
@@ -145,7 +145,7 @@ impl Generation {
         }
         let is_finite = |outcome: Outcome| outcome.llr.is_finite();
         if !read.gate.is_none_or(is_finite) {
-            return wrong("its likelihood ratio is no number".to_owned());
+            return wrong("its likelihood ratio is not a number".to_owned());
         }
         Ok(read)
     }

@@ -42,7 +42,7 @@ impl Learner<'_> {
                 self.set_aside(context)?;
             }
             (context.tell)(&format!(
-                "going on from the store's checkpoint of generation {number}"
+                "resuming from the store's checkpoint of generation {number}"
             ));
             Checkpoint::remove_later(&run, fetched.state.step)?;
             keep(&fetched, &run)?;

@@ -216,7 +216,7 @@ impl<'a> Converted<'a> {
                 .iter()
                 .position(|kinds| kinds.contains(&makes(output)));
             let Some(place) = place else {
-                return Err(other(format!("its output {output} is none of Lc0's")));
+                return Err(other(format!("its output {output} is not an Lc0 output")));
             };
             expected.remove(place);
         }

@@ -169,7 +169,7 @@ impl<'a> Translator<'a> {
             }
             Argument::Int(value) => Ok(self.builder.scalar(*value as f64)),
             Argument::Float(value) => Ok(self.builder.scalar(*value)),
-            other => Err(format!("{other:?} is no tensor")),
+            other => Err(format!("{other:?} is not a tensor")),
         }
     }
 

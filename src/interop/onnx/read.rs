@@ -193,7 +193,7 @@ mod tests {
             ),
             (
                 &|graph| node(graph, "/output/value").op_type = "Sigmoid".to_owned(),
-                "its output /output/value is none of Lc0's",
+                "its output /output/value is not an Lc0 output",
             ),
             (&|graph| drop(graph.output.pop()), "it lacks an output"),
         ];
@@ -222,7 +222,7 @@ mod tests {
         let message = read(&encode(&none).unwrap()).unwrap_err().to_string();
         assert!(message.contains("no graph"), "{message}");
         let message = read(b"1. e4 e5").unwrap_err().to_string();
-        assert!(message.contains("no ONNX file"), "{message}");
+        assert!(message.contains("not an ONNX file"), "{message}");
         let flood = [vec![0x3a, 0x80, 0x89, 0x7a], [0x0a, 0].repeat(1_000_000)].concat();
         assert!(matches!(
             read(&flood).unwrap_err(),

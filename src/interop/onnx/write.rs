@@ -70,7 +70,7 @@ impl Function<'_> {
         for (name, output) in self.outputs.iter().zip(&graph.outputs) {
             let (from, shape) = translator
                 .output(output)
-                .ok_or_else(|| OnnxError::Torch(format!("the output {name} is no tensor")))?;
+                .ok_or_else(|| OnnxError::Torch(format!("the output {name} is not a tensor")))?;
             translator.builder.output(name, &from, shape);
         }
         Ok(translator.builder.finish())

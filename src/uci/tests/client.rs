@@ -230,11 +230,11 @@ impl Client {
             partial: Vec::new(),
             lines: sender,
         });
-        let output = Arc::new(output.expect("a thread can be had"));
+        let output = Arc::new(output.expect("a thread can be started"));
         let script = Script::default();
         let journal = script.0.clone();
         let session = Session::start(output.clone(), script, Settings::default())
-            .expect("a thread can be had");
+            .expect("a thread can be started");
         Client {
             session,
             output,

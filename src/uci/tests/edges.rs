@@ -423,7 +423,7 @@ fn the_cpu_takes_the_place_of_a_device_that_fails() {
     client.say(&[&format!("go nodes {BACKEND_FAILS} searchmoves e2e4")]);
     let lines = client.wait_for("bestmove");
     assert_eq!(answers(&lines), ["e2e4"]);
-    assert!(explains(&lines, "going on on the CPU"));
+    assert!(explains(&lines, "continuing on the CPU"));
     client.say(&["go nodes 1", "go nodes 1"]);
     client.wait_for("bestmove");
     client.wait_for("bestmove");

@@ -79,7 +79,7 @@ impl Translator<'_> {
 
     fn concatenated(&mut self, call: &Call) -> Result<String, String> {
         let Argument::List(parts) = call.arguments.get(0)? else {
-            return Err("its parts are no list of known length".to_owned());
+            return Err("its parts are not a list of known length".to_owned());
         };
         let rank = self.shape(parts.first().unwrap_or(&Argument::None)).len() as i64;
         let mut names = self.operands(parts)?;

@@ -136,7 +136,7 @@ impl Effort {
     }
 }
 
-/// The mates of one root, looked for by one thread at a time.
+/// The mate search of one root, run by one thread at a time.
 pub(crate) struct MateSearch {
     prover: Prover,
     position: Chess,
@@ -144,7 +144,7 @@ pub(crate) struct MateSearch {
     draws: Vec<u64>,
     /// Ours first.
     efforts: [Effort; 2],
-    /// Whether a mate is to be looked for that is shorter than the proven one.
+    /// Whether to look for a shorter mate than the proven one.
     improve: bool,
     proofs: Vec<RootProof>,
     /// The number of them in the tree.
@@ -153,12 +153,12 @@ pub(crate) struct MateSearch {
     looked: bool,
     spent: Duration,
     nodes: u64,
-    /// Nodes that the time to the deadline affords.
+    /// Node limit from the time to the deadline.
     most: u64,
 }
 
 impl MateSearch {
-    /// Creates a search with a table of at most this many bytes.
+    /// Returns a mate search with a table of at most this many bytes.
     pub(crate) fn new(bytes: usize) -> MateSearch {
         MateSearch {
             prover: Prover::new(bytes),
@@ -176,7 +176,7 @@ impl MateSearch {
         }
     }
 
-    /// Forgets everything.
+    /// Clears the table.
     pub(crate) fn clear(&mut self) {
         self.prover.clear();
     }
@@ -214,7 +214,7 @@ impl MateSearch {
         }
     }
 
-    /// Known moves of king and one piece against king, the shortest mates first.
+    /// Returns known moves of king and one piece against king, the shortest mates first.
     fn known(&self, game: &Game) -> Vec<RootProof> {
         if bare_king::known(&self.position).is_none() {
             return Vec::new();
@@ -238,17 +238,17 @@ impl MateSearch {
         proofs
     }
 
-    /// A root move's proven outcome.
+    /// Returns a root move's proven outcome.
     pub(crate) fn proof_of(&self, mv: Move) -> Option<&RootProof> {
         self.proofs.iter().rev().find(|proof| proof.mv() == mv)
     }
 
-    /// The next proof that the tree does not have.
+    /// Returns the next proof that the tree does not have.
     pub(crate) fn next_proof(&self) -> Option<&RootProof> {
         self.proofs.get(self.entered)
     }
 
-    /// Notes that the tree has it.
+    /// Marks it as entered in the tree.
     pub(crate) fn enter(&mut self) {
         self.entered += 1;
     }
@@ -290,7 +290,7 @@ impl MateSearch {
         let first = self.efforts[0].is_promising();
         let second = self.efforts[1].is_promising();
         let open = |side: usize| !self.efforts[side].over;
-        // The side that promises more; in turn where that is both or neither.
+        // The more promising side, or both alternately if equal.
         let side = match (open(0), open(1)) {
             (false, false) => return,
             (true, false) => 0,
@@ -339,7 +339,7 @@ impl MateSearch {
             ..goal
         };
         if goal.attacker == self.position.turn() {
-            // A proof that cannot be walked in the time there is, is left alone.
+            // A proof that cannot be walked in the remaining time is ignored.
             let mate = numbers
                 .mate()
                 .and_then(|_| self.prover.line(&self.position, &goal));
@@ -381,8 +381,8 @@ fn ends_in_mate(game: &Game, line: &[Move]) -> bool {
     ending == Some(Ending::Checkmate)
 }
 
-/// The line of a shorter mate, if one is soon found: the first that a proof-number
-/// search comes upon may be long.
+/// Returns the line of a shorter mate, if one is found quickly: the first found by a proof-number
+/// search may be long.
 fn shorten(
     prover: &mut Prover,
     position: &Chess,
@@ -436,8 +436,8 @@ fn lost(
     moves.filter_map(proof).collect()
 }
 
-/// Mates by checks at leaves of the tree, looked for in a few nodes. Each position is
-/// looked at on its own, so that a report finds the same line again.
+/// Searches for mates by checks at leaves of the tree, in a few nodes. Each position is searched
+/// independently, so that a report finds the same line again.
 pub(crate) struct LeafMates(Prover);
 
 impl LeafMates {
@@ -445,7 +445,7 @@ impl LeafMates {
         LeafMates(Prover::new(LEAF_TABLE))
     }
 
-    /// The line to the mate, if the side to move has one by these, its legal moves.
+    /// Returns the line to the mate, if the side to move has one by these, its legal moves.
     pub(crate) fn line(
         &mut self,
         position: &Chess,

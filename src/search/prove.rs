@@ -191,8 +191,7 @@ struct Thresholds {
 const EARLY: u32 = CLAIMABLE_RULE50 - MAX_MATE_PLIES;
 
 impl Context<'_> {
-    /// The key of a position in the table: one for each side to attack and for each
-    /// set of moves.
+    /// Returns the key of a position in the table: one for each attacking side and set of moves.
     fn key(&self, position: &Chess, zobrist: u64) -> u64 {
         let late = position.halfmoves().saturating_sub(EARLY);
         zobrist ^ self.salt ^ mix(u64::from(late))
@@ -203,7 +202,7 @@ impl Context<'_> {
     }
 }
 
-/// Spreads a number over 64 bits; 0 stays 0 (a step of splitmix64).
+/// Hashes a number to 64 bits; 0 stays 0 (a step of splitmix64).
 fn mix(number: u64) -> u64 {
     let mut mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -225,25 +224,25 @@ impl Prover {
         }
     }
 
-    /// Forgets everything.
+    /// Clears the table.
     pub fn clear(&mut self) {
         self.table.clear();
     }
 
-    /// Nodes made since the prover is.
+    /// Returns the nodes made since the prover was created.
     #[must_use]
     pub fn nodes(&self) -> u64 {
         self.nodes
     }
 
-    /// Tells that the next position to be asked for has another root: what was
-    /// supposed on paths from the old one is to be forgotten.
+    /// Begins a search with another root: provisional entries, which depend on paths from the old
+    /// one, are dropped.
     pub fn begin_search(&mut self) {
         self.table.begin_search();
     }
 
-    /// Continues the search for the nodes that `goal` states, and returns the result so far. The
-    /// same question again resumes where the last answer ended.
+    /// Continues the search for the nodes of `goal`, and returns the result so far. Repeating the
+    /// same call resumes where the last one ended.
     pub fn prove(&mut self, position: &Chess, goal: &Goal<'_>) -> ProofNumbers {
         let context = self.context(goal);
         let open = Thresholds {
@@ -279,8 +278,8 @@ impl Prover {
         }
     }
 
-    /// Searches a position that is not decided until its numbers reach the thresholds
-    /// or the nodes are spent.
+    /// Searches an undecided position until its numbers reach the thresholds or the nodes are
+    /// spent.
     fn node(
         &mut self,
         context: &Context<'_>,
@@ -324,17 +323,17 @@ impl Prover {
         };
         self.path.pop();
         self.children.truncate(first);
-        // Not every move of the root may have been asked for.
+        // The goal may restrict the root's moves.
         if !self.path.is_empty() || context.goal.moves.is_none() {
             self.table.set(key, numbers, self.nodes - before);
         }
         numbers
     }
 
-    /// Puts the children of a position on the stack, with what is known of them.
+    /// Pushes a position's children on the stack, with their known numbers.
     fn add_children(&mut self, context: &Context<'_>, position: &Chess) {
         let at_root = self.path.len() == 1;
-        // The plies at which the children stand.
+        // The children's ply.
         let ply = self.path.len() as u32;
         let max_plies = context.goal.max_plies.min(MAX_MATE_PLIES);
         let moves = match context.goal.moves {
@@ -356,8 +355,7 @@ impl Prover {
                     judge(&after, !attacks, context.goal.attack)
                 })
             };
-            // The least that is missing: the attacker's last move, and before it a
-            // defender's.
+            // The minimum missing: the attacker's last move, preceded by a defender's.
             let least = match numbers.mate() {
                 Some(plies) => plies,
                 None if attacks => 2,
@@ -386,8 +384,8 @@ struct Selection {
 }
 
 fn select(children: &[Child], attacks: bool) -> Selection {
-    // Proof and disproof number change places between attacker and defender: `low` is
-    // the one of which the least counts.
+    // Proof and disproof number swap roles between attacker and defender: `low` is the minimised
+    // one.
     let numbers = |child: &Child| match attacks {
         true => (child.numbers.pn, child.numbers.dn),
         false => (child.numbers.dn, child.numbers.pn),
@@ -419,7 +417,7 @@ fn select(children: &[Child], attacks: bool) -> Selection {
     let numbers = if pn == 0 {
         ProofNumbers::proven(1 + if attacks { shortest } else { longest })
     } else if dn == 0 {
-        // The defender needs one refutation: a sound one, if there is any.
+        // The defender needs one refutation, preferably a sound one.
         let sound = |child: &Child| child.numbers.dn == 0 && !child.numbers.provisional;
         ProofNumbers::disproven(provisional && (attacks || !children.iter().any(sound)))
     } else {

@@ -39,8 +39,7 @@ pub(crate) fn needs_fresh_root(parameters: &Parameters) -> bool {
         || parameters.gumbel_moves > 0
 }
 
-/// The generator of a search's random numbers: decided by the seed and the
-/// game's length.
+/// Returns the generator of a search's random numbers, seeded by the seed and the game's length.
 pub(crate) fn generator(parameters: &Parameters, game: &Game) -> Xoshiro256PlusPlus {
     let ply = game.plies().len() as u64;
     Xoshiro256PlusPlus::seed_from_u64(parameters.seed ^ ply << 48)
@@ -85,13 +84,12 @@ impl Root {
         }
     }
 
-    /// The same without what the rules say.
+    /// Returns the same without rule-based knowledge.
     pub(crate) fn without_rules(self) -> Root {
         Root { mate: None, ..self }
     }
 
-    /// The logits that the root's moves get instead of these; they are yet to be
-    /// divided by the policy's temperature.
+    /// Returns the root moves' logits, before division by the policy's temperature.
     pub(crate) fn logits<'a>(&self, logits: &'a [f32]) -> Cow<'a, [f32]> {
         let mut logits = Cow::Borrowed(logits);
         if self.temperature > 0.0 {
@@ -115,7 +113,7 @@ impl Root {
     }
 }
 
-/// Draws from the symmetric Dirichlet distribution.
+/// Samples from the symmetric Dirichlet distribution.
 fn dirichlet(random: &mut impl Rng, alpha: f32, count: usize) -> Vec<f32> {
     let Ok(gamma) = Gamma::new(alpha.max(1e-3), 1.0f32) else {
         return vec![1.0 / count.max(1) as f32; count];

@@ -1,7 +1,7 @@
-//! Gumbel selection at the root, for searches of few visits: moves drawn without
-//! replacement by the Gumbel-top-k trick, visits shared out among them by
-//! sequential halving (Danihelka et al. 2022, "Policy improvement by planning
-//! with Gumbel"; the order of visits is that of DeepMind's mctx).
+//! Gumbel selection at the root, for searches of few visits: moves sampled without replacement by
+//! the Gumbel-top-k trick, visits distributed among them by sequential halving (Danihelka et al.
+//! 2022, "Policy improvement by planning with Gumbel"; the order of visits is that of DeepMind's
+//! mctx).
 
 use crate::search::tree::Tree;
 use crate::search::tree::header::Outcome;
@@ -10,8 +10,7 @@ use crate::search::tree::node::Node;
 use crate::softmax::softmax;
 use rand::Rng;
 
-/// Visits that the value's scale takes the most-visited move to have beside its
-/// own (c_visit in the paper).
+/// Visits added to the most-visited move's in the scale of values (c_visit in the paper).
 const SCALE_VISITS: f32 = 50.0;
 
 /// A root move as Gumbel selection sees it.

@@ -104,7 +104,7 @@ pub struct Ply {
     pub key: u64,
     /// Number of earlier occurrences of the position in this game.
     pub repetitions: u8,
-    /// Plies since the last occurrence of the position; 0 if there is none.
+    /// Plies since the last occurrence of the position; 0 if it never occurred.
     pub cycle: u16,
 }
 

@@ -342,8 +342,7 @@ impl<F: Factory> Player<F> {
         goes_on
     }
 
-    /// Ensures that the configured agent is loaded and up to date. Whatever has not
-    /// changed stays loaded.
+    /// Ensures that the configured agent is loaded and up to date. Unchanged parts stay loaded.
     fn prepare_player(
         &mut self,
         setup: &Setup,

@@ -26,7 +26,7 @@ pub struct DrawRule {
     pub centipawns: i32,
 }
 
-/// The rules that end games, besides those of chess.
+/// The rules that end games, in addition to those of chess.
 #[derive(Clone, Debug, Default)]
 pub struct Adjudication {
     /// When a side resigns.

@@ -1,8 +1,7 @@
-//! Files that appear whole or not at all: written under another name beside
-//! their place, and then renamed.
+//! Atomic file writes: to a temporary file in the same folder, which is then renamed.
 //!
-//! A place that is a link is where it leads to. A stream, such as standard output, a
-//! FIFO or a terminal, is written into once the whole content is there.
+//! Symbolic links are followed. Streams, such as standard output, a FIFO or a terminal, are
+//! written to once the whole content is complete.
 
 use std::fs::File;
 use std::io::{self, Error, ErrorKind, Seek, Stdout, Write};
@@ -183,11 +182,10 @@ pub(crate) fn persist(mut file: NamedTempFile, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The same where nothing is at `path` yet: of several who try at once one succeeds.
+/// The same if `path` does not exist yet: of several concurrent attempts one succeeds.
 ///
 /// # Errors
-/// [`ErrorKind::AlreadyExists`] if something is there, which stays; or what else the
-/// system says.
+/// [`ErrorKind::AlreadyExists`] if it exists, and stays unchanged; or the system's error.
 pub(crate) fn persist_new(file: NamedTempFile, path: &Path) -> io::Result<()> {
     file.as_file().sync_all()?;
     file.persist_noclobber(path).map_err(|error| error.error)?;
@@ -230,7 +228,7 @@ fn followed(path: &Path) -> io::Result<PathBuf> {
     for _ in 0..MOST_LINKS {
         match path.read_link() {
             Ok(to) => path = folder_of(&path).join(to),
-            // It is no link.
+            // Not a link.
             Err(_) => return Ok(path),
         }
     }

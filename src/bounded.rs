@@ -21,20 +21,19 @@ pub(crate) fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The contents of a regular file of at most `most` bytes: [`read`] for whom a
-/// FIFO must not hold up.
+/// Reads a regular file of at most `most` bytes, like [`read`], without blocking on a FIFO.
 ///
 /// # Errors
-/// What the system says; or that it is no regular file, or larger.
+/// The system's error; or that it is not a regular file, or is larger.
 pub(crate) fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     regular(&path.metadata()?)?;
     read(path, most)
 }
 
-/// Opens a regular file to append to it; makes it where there is none.
+/// Opens a regular file for appending, creating it if missing.
 ///
 /// # Errors
-/// What the system says; or that it is no regular file.
+/// The system's error; or that it is not a regular file.
 pub(crate) fn append_to(path: &Path) -> io::Result<File> {
     match path.metadata() {
         Ok(metadata) => _ = regular(&metadata)?,
@@ -49,7 +48,7 @@ fn regular(metadata: &Metadata) -> io::Result<&Metadata> {
         true => Ok(metadata),
         false => Err(io::Error::new(
             ErrorKind::InvalidInput,
-            "it is no regular file",
+            "it is not a regular file",
         )),
     }
 }
@@ -65,8 +64,7 @@ fn too_large(what: &str, most: u64) -> io::Error {
     )
 }
 
-/// A reader that fails where more than so many bytes come out of it: what was
-/// packed may be small.
+/// A reader that fails after a number of bytes: compressed input may be small.
 pub(crate) struct Limited<R> {
     reader: R,
     left: u64,
@@ -124,7 +122,7 @@ mod tests {
         let error = read(&path, 99).unwrap_err();
         assert_eq!(error.to_string(), "the content is larger than 99 bytes");
         let error = read_regular(folder.path(), 99).unwrap_err();
-        assert_eq!(error.to_string(), "it is no regular file");
+        assert_eq!(error.to_string(), "it is not a regular file");
         let missing = read(&folder.path().join("b"), 99).unwrap_err();
         assert_eq!(missing.kind(), ErrorKind::NotFound);
     }

@@ -104,7 +104,7 @@ pub struct Ply {
     pub key: u64,
     /// Number of earlier occurrences of the position in this game.
     pub repetitions: u8,
-    /// Plies since the last occurrence of the position; 0 if there is none.
+    /// Plies since the last occurrence of the position; 0 if it never occurred.
     pub cycle: u16,
 }
 
@@ -405,8 +405,8 @@ mod tests {
             ("--", "not a legal move"),
             ("", "not a move"),
             (
-                "nonsense that goes on for ever",
-                "`nonsense that goes o` is not a move",
+                "nonsense that carries on without end",
+                "`nonsense that carrie` is not a move",
             ),
         ] {
             let error = game.read_move(text).unwrap_err().to_string();

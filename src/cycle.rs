@@ -1,19 +1,18 @@
 //! The loop: self-play, reanalysis, training and the gate, over one store.
 //!
-//! Each part is a worker that follows the [`Store`](crate::store::Store) and asks
-//! nothing of the others. So there may be any number of actors and reanalysers, on any
-//! machines, and any of them may be killed at any instant: what is lost is its own
-//! unfinished shard.
+//! Each part is a worker that follows the [`Store`](crate::store::Store) and does not depend on
+//! the others. Any number of actors and reanalysers can therefore run, on any machines, and any
+//! of them can be killed at any time: it loses only its own unfinished shard.
 //!
-//! - [Actors](Actor) play games with the newest network, which they take up between two
-//!   searches, as KataGo's do.
-//! - [Reanalysers](Reanalyser) search positions of games that were played already, by
-//!   people or by actors (MuZero Reanalyze, Schrittwieser et al. 2021).
-//! - The [learner](Learner) trains on a window of the newest rows, so many steps a
-//!   generation, and puts the average of its weights as the next network. It sees no row
-//!   more often than is allowed on average, and waits for rows before it would.
-//! - The [gate](Gate), if there is one, lets a network pass that does not lose a match
-//!   against the one before.
+//! - [Actors](Actor) play games with the newest network, which they switch to between two
+//!   searches, as in KataGo.
+//! - [Reanalysers](Reanalyser) search positions of existing games again, by people or by actors
+//!   (MuZero Reanalyze, Schrittwieser et al. 2021).
+//! - The [learner](Learner) trains on a window of the newest rows, a fixed number of steps per
+//!   generation, and publishes the average of its weights as the next network. It limits the
+//!   average uses of a row, and waits for new rows to stay within the limit.
+//! - The optional [gate](Gate) passes a network if it does not lose a match against the previous
+//!   one.
 //!
 //! A *row* is a position with its targets, as in KataGo.
 

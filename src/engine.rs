@@ -93,8 +93,8 @@ pub enum EngineError {
         /// The time waited.
         patience: Duration,
     },
-    /// The answer is no move that can be played.
-    #[error("the engine {engine} answered `{answer}`, which is no legal move in {fen}")]
+    /// The answer is not a playable move.
+    #[error("the engine {engine} answered `{answer}`, which is not a legal move in {fen}")]
     Illegal {
         /// The engine.
         engine: String,
@@ -191,11 +191,11 @@ impl Engine {
         &self.name
     }
 
-    /// Tells the engine that the positions to come are of another game, so that
-    /// nothing it remembers bears on them.
+    /// Tells the engine that later positions belong to another game, so that nothing it remembers
+    /// affects them.
     ///
     /// # Errors
-    /// [`EngineError`] if it has ended or does not get ready again.
+    /// [`EngineError`] if it has ended or does not become ready again.
     pub fn new_game(&mut self) -> Result<(), EngineError> {
         self.send("ucinewgame")?;
         self.synchronise(START)

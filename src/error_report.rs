@@ -76,8 +76,8 @@ fn may_colour(is_terminal: bool, no_color: Option<OsString>) -> bool {
     is_terminal && no_color.is_none_or(|value| value.is_empty())
 }
 
-/// Writes a line for people to standard error. Where that is closed, as after the end of
-/// a terminal, the work goes on without.
+/// Writes a line for people to standard error. If it is closed, for example after its terminal
+/// has ended, the program continues without it.
 pub fn tell(line: impl Display) {
     let _ = writeln!(io::stderr(), "{line}");
 }

@@ -1,17 +1,17 @@
-//! Measuring: players on puzzles and test suites, the search by its bench,
-//! backends by their speed, move generation by perft.
+//! Measurement: players on puzzles and test suites, the search by its bench, backends by their
+//! speed, move generation by perft.
 //!
 //! | module | measures |
 //! |---|---|
 //! | [`puzzles`] | players on Lichess puzzles |
 //! | [`epd`] | players on suites in the EPD format |
-//! | [`runner`] | puts many positions to players at once |
+//! | [`runner`] | runs players on many positions concurrently |
 //! | [`mod@bench`] | the search: its signature and its speed |
-//! | [`throughput`] | a backend: evaluations a second by batch size |
+//! | [`throughput`] | a backend: evaluations per second by batch size |
 //! | [`move_match`] | networks against people's moves, by rating |
 //! | `foresight` | networks' imagined futures against an engine's |
 //! | [`perft`] | move generation against suites of known counts |
-//! | [`positions`] | nothing: the positions of puzzles and suites alone |
+//! | [`positions`] | nothing: reads the positions of puzzles and suites |
 
 pub mod bench;
 pub mod epd;
@@ -41,7 +41,7 @@ pub enum SuiteError {
         /// The system's error.
         source: std::io::Error,
     },
-    /// A line is not what it should be.
+    /// A malformed line.
     #[error("{path}, line {line}: {reason}")]
     Line {
         /// The file.
@@ -51,7 +51,7 @@ pub enum SuiteError {
         /// Its problem.
         reason: String,
     },
-    /// A game is left out.
+    /// A skipped game.
     #[error("{path}, game {game}: {source}")]
     Game {
         /// The file.
@@ -61,7 +61,7 @@ pub enum SuiteError {
         /// Its problem.
         source: GameError,
     },
-    /// None of the games has what is asked for.
+    /// No game has the required data.
     #[error("{path} has nothing to measure: {reason}")]
     Unselected {
         /// The file.
@@ -69,7 +69,7 @@ pub enum SuiteError {
         /// The missing part.
         reason: String,
     },
-    /// There is nothing in the file.
+    /// The file is empty.
     #[error("{path} holds no position")]
     Empty {
         /// The file.
@@ -77,7 +77,7 @@ pub enum SuiteError {
     },
 }
 
-/// The text of a file of positions, gzip or zstd or neither.
+/// Reads the text of a positions file, gzipped, zstd-compressed or plain.
 ///
 /// # Errors
 /// [`SuiteError::Read`] if it cannot be read, is a folder or in UTF-16.
@@ -89,8 +89,8 @@ pub fn read_text(path: &Path) -> Result<String, SuiteError> {
     })
 }
 
-/// All of a text. Old suites are in no known encoding and end in control characters;
-/// moves and FENs are ASCII, so nothing that counts is lost.
+/// Reads a whole text. Old suites are in unknown encodings and end in control characters; moves
+/// and FENs are ASCII, so nothing relevant is lost.
 fn text_of(stream: impl Read) -> std::io::Result<String> {
     let bytes = packed::read_all(stream, LARGEST_TEXT)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
@@ -114,7 +114,7 @@ fn usable<T>(
     })
 }
 
-/// The lines that say something, with their numbers from 1.
+/// Returns the non-empty lines, with their numbers from 1.
 fn lines(text: &str) -> impl Iterator<Item = (u64, &str)> {
     (1..)
         .zip(text.lines())

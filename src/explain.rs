@@ -1,14 +1,14 @@
-//! Explanations of what a network sees in a position.
+//! Explanations of a network's view of a position.
 //!
-//! An [`Explanation`] holds all that can be drawn on a board: the policy and the value
-//! after each move, attention maps with their parts, the policy read off after each
-//! layer, and what of the board a move and the value are due to. [`search`] adds the first
-//! plies of a search. [`page`] makes a page of explanations, and [`pictures`] makes SVG
-//! files. [`denoise`] shows the steps of a network that imagines futures, and [`read_game`]
-//! how a network over moves reads a game.
+//! An [`Explanation`] contains everything that can be drawn on a board: the policy and the value
+//! after each move, attention maps with their parts, the policy read off after each layer, and
+//! the attribution of a move and the value to the board. [`search`] adds the first plies of a
+//! search. [`page`] makes a page of explanations, and [`pictures`] makes SVG files. [`denoise`]
+//! shows the steps of a network that imagines futures, and [`read_game`] how a move-token model
+//! reads a game.
 //!
-//! Everything is computed by the eager network in f32. Squares count from a1 (0) over
-//! b1 to h8 (63) as White sees them, whoever is to move. Values are the mover's.
+//! Everything is computed by the eager network in f32. Squares count from a1 (0) over b1 to h8
+//! (63) from White's view, for either side to move. Values are the mover's.
 
 mod ablation;
 mod attention;
@@ -78,11 +78,11 @@ pub struct Explanation {
     pub occlusion: Occlusion,
     /// Integrated gradients.
     pub gradients: Gradients,
-    /// The attention heads over the sample: where they look, and each one's worth.
+    /// The attention heads over the sample: their relations, and the effect of removing each.
     pub heads: Vec<Head>,
     /// The result of a search, if requested.
     pub search: Option<SearchReport>,
-    /// The features of a transcoder, where one was given.
+    /// The features of a transcoder, if given.
     pub transcoder: Option<TranscoderReport>,
 }
 
@@ -97,7 +97,7 @@ pub struct MoveReport {
     pub from: usize,
     /// The square that it reaches.
     pub to: usize,
-    /// Its probability by the policy, among the legal moves.
+    /// Its policy probability among the legal moves.
     pub prior: f32,
     /// The expected result after it, −1…1; exact where the move ends the game.
     pub q: f32,
@@ -107,12 +107,12 @@ pub struct MoveReport {
     pub ending: Option<&'static str>,
 }
 
-/// The subject of an explanation besides the position.
+/// The subject of an explanation in addition to the position.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// The move that attributions and ablations are about; the most probable without.
+    /// The move for attributions and ablations; by default the most probable.
     pub mv: Option<Move>,
-    /// Positions over which heads are held against relations of chess and ablated.
+    /// Positions over which heads are compared with chess relations and ablated.
     pub sample: Vec<Game>,
 }
 
@@ -125,19 +125,19 @@ pub enum ExplainError {
     /// A network without policy or result.
     #[error("the network has no output `{}`", .0.name())]
     Output(Output),
-    /// The network reads positions in a way that is not known here.
+    /// An unknown input format.
     #[error("the network reads positions in format {0}, which is not known here")]
     Format(u32),
-    /// The move that is to be explained is not legal.
+    /// The move to explain is illegal.
     #[error("the move to explain is not legal there")]
     Illegal,
-    /// The network cannot be told the game.
+    /// The game cannot be encoded.
     #[error("the network cannot read the game: {0}")]
     Unreadable(String),
-    /// The network imagines nothing.
+    /// The network does not imagine futures.
     #[error("the network imagines no future: it has no steps to show")]
     NoFutures,
-    /// A transcoder is fitted to positions, and measured by others.
+    /// A transcoder needs positions to fit to, and others to measure by.
     #[error("there are no positions to fit to, or none to measure by")]
     NoPositions,
     /// Towers have no attention.
@@ -149,7 +149,7 @@ pub enum ExplainError {
     /// A transcoder cannot be fitted.
     #[error("cannot fit: {0}")]
     Fit(String),
-    /// The network's outputs are no numbers.
+    /// The network's outputs are NaN or infinite.
     #[error("the network `{0}` returned NaN or infinite values")]
     NotFinite(String),
 }
@@ -157,7 +157,7 @@ pub enum ExplainError {
 /// Explains a position of a game.
 ///
 /// # Errors
-/// [`ExplainError`] if the game is over, or the network no player's.
+/// [`ExplainError`] if the game is over, or the network cannot play.
 pub fn explain(
     network: &Network,
     game: &Game,
@@ -171,7 +171,7 @@ pub fn explain(
     let evaluator = Evaluator::new(network)?;
     let inside = evaluator.look_inside(game)?;
     let priors = &inside.evaluated.policy;
-    // The policy's order, which all parts of the explanation keep.
+    // All parts of the explanation use the policy's order.
     let mut order: Vec<usize> = (0..moves.len()).collect();
     order.sort_by(|&a, &b| priors[b].total_cmp(&priors[a]));
     let chosen = match settings.mv {
@@ -204,17 +204,17 @@ pub fn explain(
     })
 }
 
-/// The attention in a game's last position.
+/// Returns the attention in a game's last position.
 ///
 /// # Errors
-/// [`ExplainError`] if the network is no player's, or has no attention.
+/// [`ExplainError`] if the network cannot play, or has no attention.
 pub fn attend(network: &Network, game: &Game) -> Result<Attention, ExplainError> {
     let inside = Evaluator::new(network)?.look_inside(game)?;
     let no_attention = || ExplainError::NoAttention(network.about.name.clone());
     attention::maps(&inside).ok_or_else(no_attention)
 }
 
-/// The game's position as a FEN.
+/// Returns the game's position as a FEN.
 fn fen(game: &Game) -> String {
     Fen::from_position(game.position(), EnPassantMode::Legal).to_string()
 }
@@ -265,7 +265,7 @@ fn report_moves(
         .collect())
 }
 
-/// The moved piece's square afterwards; a castling king's is c1, g1, c8 or g8.
+/// Returns the moved piece's square afterwards; a castling king's is c1, g1, c8 or g8.
 fn target(mv: Move) -> usize {
     match mv {
         Move::Castle { king, rook } => {

@@ -1,5 +1,4 @@
-//! Games that a GPT over moves writes: many side by side, each move one step of the
-//! network.
+//! Games written by a move-token GPT: many side by side, each move one step of the network.
 
 mod choice;
 mod course;
@@ -120,11 +119,11 @@ impl Generator {
         }
     }
 
-    /// Goes on with all games side by side until each has ended; in the order of the
+    /// Continues all games side by side until each has ended; returns them in the order of the
     /// prompts.
     ///
     /// # Errors
-    /// [`Unencodable`] if the network cannot be told how one begins.
+    /// [`Unencodable`] if a game's beginning cannot be encoded.
     pub fn write(
         &self,
         prompts: Vec<Prompt>,
@@ -143,13 +142,12 @@ impl Generator {
         Ok(all.into_iter().flatten().collect())
     }
 
-    /// Goes on with the games of these prompts, some of them side by side, and hands on
-    /// each with the number of its prompt as soon as it has ended. Another then begins in
-    /// its place.
+    /// Continues the games of these prompts, several side by side, and passes each to `hand_on`
+    /// with the number of its prompt as soon as it has ended. Another game then takes its place.
     ///
     /// # Errors
-    /// What the prompts or `hand_on` say, and [`Unencodable`] if the network cannot be told
-    /// how a game begins. No more games begin then.
+    /// The errors of the prompts and of `hand_on`, and [`Unencodable`] if a game's beginning
+    /// cannot be encoded. No further games begin then.
     pub fn write_each<E: From<Unencodable> + Send>(
         &self,
         prompts: impl Iterator<Item = Result<Prompt, E>> + Send,

@@ -1,4 +1,4 @@
-//! The file formats of other programs: networks in and out.
+//! Network file formats of other programs, read and written.
 //!
 //! Every reader returns a [`Network`](crate::network::Network) of one of the families of
 //! [`crate::network`].

@@ -254,7 +254,7 @@ impl<'a> Queue<'a> {
         Ok(None)
     }
 
-    /// Stores a labelled game, or reports why there is none.
+    /// Stores a labelled game, or reports why it is missing.
     fn submit(
         &mut self,
         number: u64,
@@ -263,7 +263,7 @@ impl<'a> Queue<'a> {
         line: usize,
         observe: &(dyn Fn(Event) + Sync),
     ) -> Result<(), JournalError> {
-        // A game that was broken off is none.
+        // An interrupted game is discarded.
         if self.counts.failed.load(Relaxed) {
             return Ok(());
         }

@@ -1,47 +1,47 @@
 //! Tessera is a chess engine whose whole search runs on Chessformer networks,
 //! and the trainer that makes those networks. A Chessformer reads the board as
-//! 64 tiles, one token a square; a tessera is one tile of a mosaic.
+//! 64 tiles, one token per square; a tessera is one tile of a mosaic.
 //!
 //! Two binaries are thin shells over this library: `tessera` speaks UCI and
 //! measures players, `train` turns games into networks.
 //!
 //! # The map
 //!
-//! Ground floor first: a module uses only those above it.
+//! From the bottom up: a module uses only those above it.
 //!
-//! | module | its one job |
+//! | module | purpose |
 //! |---|---|
 //! | [`error_report`] | error messages, each in one line |
 //! | [`softmax`] | from logits to probabilities |
 //! | [`chess`] | a game: position, history, repetition, castling modes; everything else from shakmaty |
-//! | [`tablebase`] | Syzygy endgame tables: what they say of a position, which root moves keep it; king and one piece against king, which needs none |
+//! | [`tablebase`] | Syzygy endgame tables: the result of a position, the root moves that keep it; king and one piece against king, which needs no tables |
 //! | [`encode`] | a game → the 112 input planes as packed bitboards; a move ↔ its index in the policy |
 //! | [`backend`] | [`backend::Backend`], the evaluation interface: a batch of encoded positions → values and policy logits; caching and batching around it; two backends without a network |
 //! | [`torch`] | the libtorch layer: modules and their files, bindings, kernels for processors |
 //! | [`network`] | families of networks, eager and differentiable, and their network files: Chessformer, Lc0's, Maia-3's; [`network::backends`] loads a file as a backend |
-//! | [`interop`] | other programs' files in and out: Lc0's protobuf, Maia-3's checkpoints, ONNX |
+//! | [`interop`] | other programs' files in and out: Lc0 protobuf, Maia-3 checkpoints, ONNX |
 //! | [`play`] | the contract of players: limits, control, reports, choice, [`play::Agent`] |
 //! | [`search`] | PUCT: tree, selection, batched gathering, backup, stopping, time; knows [`backend::Backend`], never torch |
 //! | [`agent`] | the agents that can be chosen: `mcts` (a search), `policy`, `value`, `human`, `diffusion`, `world` |
-//! | [`player`] | a network, its agent and their options, kept from move to move; what [`uci`] and [`serve`] answer with |
+//! | [`player`] | a network, its agent and their options, kept from move to move; used by [`uci`] and [`serve`] |
 //! | [`uci`] | parsing, the option table, the session, info lines |
-//! | [`store`] | what the workers of a loop share: a folder or an object store |
-//! | [`data`] | training records: PGN, Lc0 chunks, packed shards; the examples drawn out of them, sampling and statistics |
+//! | [`store`] | the store that a loop's workers share: a folder or an object store |
+//! | [`data`] | training records: PGN, Lc0 chunks, packed shards; the examples taken from them, sampling and statistics |
 //! | [`train`] | objectives, optimizer, schedules, checkpoints, metrics |
 //! | [`eval`] | measuring players and networks: puzzles, test suites, people's moves, the bench |
-//! | [`explain`] | what a network sees in a position: attention, attribution, heads; as data, as a page and as pictures |
+//! | [`explain`] | a network's view of a position: attention, attribution, heads; as data, as a page and as pictures |
 //! | [`engine`] | other programs that play: UCI engines as child processes |
-//! | [`openings`] | where games begin: books and random moves |
-//! | [`version`] | what `--version` says |
+//! | [`openings`] | the starts of games: books and random moves |
+//! | [`version`] | the output of `--version` |
 //! | [`review`] | a player's own game, reviewed: marks, people of a rating, reasons in words; as a page, PGN, puzzles and JSON |
-//! | [`adjudication`] | where games end before the rules end them |
-//! | [`label`] | training data by other engines: games they play, positions they judge |
-//! | [`generate`] | games that a GPT over moves writes |
-//! | [`selfplay`] | training data by our own engine: games against itself |
+//! | [`adjudication`] | ends games before the rules do |
+//! | [`label`] | training data from other engines: games they play, positions they evaluate |
+//! | [`generate`] | games written by a move-token GPT |
+//! | [`selfplay`] | training data from our own engine: games against itself |
 //! | [`serve`] | every agent over HTTP, and a page to play and analyse on |
 //! | [`cycle`] | the loop over one store: actors, reanalysers, the learner, the gate |
-//! | [`command_line`] | what the command lines of both programs share: names of earlier releases, times, networks by name |
-//! | [`output`] | where commands write: files and streams, checked before the work begins |
+//! | [`command_line`] | shared by the command lines of both programs: names of earlier releases, times, networks by name |
+//! | [`output`] | outputs of commands: files and streams, checked before the work begins |
 //! | [`overwrite`] | refuses outputs that are inputs |
 //! | [`progress`] | progress bars |
 //! | [`manual`] | shell completions and manual pages |
@@ -50,7 +50,7 @@
 //!
 //! For users and for newcomers to the code, see the pages of [`guide`]:
 //!
-//! | page | what it covers |
+//! | page | contents |
 //! |---|---|
 //! | [Installation](guide::install) | set-up, platforms, chess programs |
 //! | [Python](guide::python) | the wheel: engine, trainer, and networks in a notebook |

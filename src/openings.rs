@@ -47,7 +47,7 @@ pub enum OpeningsError {
         /// The book.
         path: PathBuf,
     },
-    /// An opening is no position.
+    /// An opening is not a legal position.
     #[error("openings {}, number {number}: {reason}", path.display())]
     Opening {
         /// The book.
@@ -122,10 +122,10 @@ impl Openings {
         })
     }
 
-    /// The opening of a game, which depends on the seed and its number alone.
+    /// Returns the opening of a game, which depends only on the seed and its number.
     ///
     /// # Errors
-    /// [`OpeningsError`] if it is no position to play from.
+    /// [`OpeningsError`] if it is not a playable position.
     pub fn game(&self, number: u64) -> Result<Game, OpeningsError> {
         // Apart from what is drawn later in the same game.
         let mut random = generator(!self.seed, number);
@@ -168,10 +168,10 @@ pub(crate) fn play_random(game: &mut Game, random: &mut impl Rng) {
     }
 }
 
-/// The game that begins at the position of a line of FEN or EPD.
+/// Returns the game that begins at the position of a line of FEN or EPD.
 ///
 /// # Errors
-/// [`FenError`] if the line is none.
+/// [`FenError`] if the line is neither.
 pub(crate) fn position(line: &[u8]) -> Result<Game, FenError> {
     let line = String::from_utf8_lossy(line);
     Game::from_fen(&epd::split(&line).0, CastlingMode::Standard)

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// Why nothing can be written at a path.
 #[derive(Debug, thiserror::Error)]
 pub enum OutputError {
-    /// The system refuses, or something else is there.
+    /// The system refused, or something else exists there.
     #[error("cannot write {}: {source}", path.display())]
     Unwritable {
         /// The output.

@@ -29,12 +29,12 @@ pub enum OverwriteError {
     Twice(PathBuf, PathBuf),
 }
 
-/// Refuses an output that cannot be written, or that is one of the inputs, be it by
-/// another name or through links of any kind. What is no regular file, such as a pipe or a
-/// terminal, may be both.
+/// Refuses an output that cannot be written, or that is one of the inputs, under any name or
+/// through any kind of link. Anything other than a regular file, such as a pipe or a terminal,
+/// may be both.
 ///
 /// # Errors
-/// [`OverwriteError`] says which, and names the input.
+/// [`OverwriteError`], naming the output and the input.
 pub fn refuse<P: AsRef<Path>>(
     output: &Path,
     inputs: impl IntoIterator<Item = P>,
@@ -43,7 +43,7 @@ pub fn refuse<P: AsRef<Path>>(
     if output::is_stdout(output) {
         return Ok(());
     }
-    // A file that does not exist yet is no input.
+    // A file that does not exist yet cannot be an input.
     let Some(there) = file_at(output) else {
         return Ok(());
     };
@@ -58,7 +58,7 @@ pub fn refuse<P: AsRef<Path>>(
     }
 }
 
-/// Refuses outputs of which two would be one file, be it there already or not.
+/// Refuses outputs if two would be the same file, existing or not.
 ///
 /// # Errors
 /// [`OverwriteError::Twice`] names both.

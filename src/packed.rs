@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Error, ErrorKind, Read};
 use std::path::Path;
 
-/// Bytes read ahead of the decompressors and of those who read lines.
+/// Bytes read ahead by decompressors and line readers.
 pub(crate) const BUFFER: usize = 1 << 18;
 /// The first bytes of gzip.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
@@ -36,10 +36,10 @@ pub(crate) fn open<R: Read + Send + 'static>(
     ))?)
 }
 
-/// All of a stream, of at most so many bytes.
+/// Reads a whole stream of at most `most` bytes.
 ///
 /// # Errors
-/// What the system says; or that it is larger.
+/// The system's error; or that it is larger.
 pub(crate) fn read_all(stream: impl Read, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     Limited::new(stream, most).read_to_end(&mut bytes)?;

@@ -19,7 +19,7 @@ pub(crate) struct Page<'a> {
     /// HTML of the body.
     pub body: &'a str,
     pub style: &'a str,
-    /// Runs once the body and `data` are there.
+    /// Runs once the body and `data` are loaded.
     pub script: &'a str,
 }
 
@@ -42,10 +42,10 @@ impl Page<'_> {
     }
 }
 
-/// Writes a page, or anything else, to `path`: all of it or nothing.
+/// Writes a page, or any other content, to `path` atomically.
 ///
 /// # Errors
-/// What the system says.
+/// The system's error.
 pub(crate) fn write(path: &Path, content: impl AsRef<[u8]>) -> std::io::Result<()> {
     let mut file = atomic_file::unfinished(path)?;
     file.write_all(content.as_ref())?;

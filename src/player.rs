@@ -336,14 +336,13 @@ impl<F: Factory> Player<F> {
         let is_elsewhere = options.network != on_the_cpu(&options.network);
         let goes_on = self.failed.as_ref() != Some(options) && is_elsewhere;
         if goes_on {
-            listener.note("going on on the CPU");
+            listener.note("continuing on the CPU");
             self.failed = Some(options.clone());
         }
         goes_on
     }
 
-    /// Ensures that the configured agent is loaded and up to date. Whatever has not
-    /// changed stays loaded.
+    /// Ensures that the configured agent is loaded and up to date. Unchanged parts stay loaded.
     fn prepare_player(
         &mut self,
         setup: &Setup,

@@ -1,5 +1,5 @@
-//! Progress bars of all commands, in one style. They are on standard error, and hidden
-//! where that is no terminal.
+//! Progress bars of all commands, in one style. They are on standard error, and hidden unless it
+//! is a terminal.
 
 use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 use std::fmt::{Display, Write};
@@ -17,7 +17,7 @@ pub fn bar(length: Option<u64>, unit: &str) -> ProgressBar {
     styled(bar, &format!("{count}{{msg}}{{rate}}{{left}}"))
 }
 
-/// A bar over so many bytes.
+/// Returns a bar over a number of bytes.
 #[must_use]
 pub fn bytes(length: u64) -> ProgressBar {
     let template = "[{bar:30}] {binary_bytes}/{binary_total_bytes}{msg}{left}";

@@ -1,16 +1,16 @@
-//! A player's own game, reviewed: what went wrong, what players of a rating do there, and
-//! why.
+//! A player's own game, reviewed: the mistakes, the moves that players of a rating choose
+//! instead, and reasons.
 //!
 //! | part | holds |
 //! |---|---|
-//! | `source` | a game as a PGN has it, as far as it can be played |
+//! | `source` | a game from a PGN, as far as it can be played |
 //! | `analysis` | the searches of a game's positions, side by side |
 //! | `people`, `rating` | shares of players by rating; the rating that fits a player's moves |
-//! | `cache` | what is known of a game, kept from one review to the next |
+//! | `cache` | analyses of games, kept from one review to the next |
 //! | `curve`, `phase`, `marks`, `draws` | winning chances and accuracy, phases, marks, draws by rule |
 //! | `facts` | reasons in sentences, each checked on the board |
-//! | `judge`, `report` | all of it as a report |
-//! | `summary` | what several games have in common |
+//! | `judge`, `report` | the complete report |
+//! | `summary` | a summary of several games |
 //! | `text`, `page`, `annotated`, `puzzles` | a report as text, as a page, as PGN, as puzzles |
 
 mod analysis;

@@ -26,8 +26,8 @@ where
     })
 }
 
-/// Sets a flag once it is dropped: at the end of a thread, however that comes about. Those
-/// beside a thread that failed or panicked learn so that there is no use in going on.
+/// Sets a flag when dropped: at the end of a thread, for any reason. Threads beside one that
+/// failed or panicked can then stop.
 #[cfg(feature = "torch")]
 pub(crate) struct SetAtEnd<'a>(pub &'a AtomicBool);
 

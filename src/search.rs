@@ -1,27 +1,26 @@
 //! PUCT: Monte-Carlo tree search guided by a backend's priors and values.
 //!
-//! Threads share one tree of atomics in a slab of fixed size. Each gathers a
-//! batch of leaves in descents that bring many visits at once, evaluates it
-//! without holding anything, and backs the values up. What the rules decide is
-//! proven upwards: a claimed mate is a mate. So is what a tablebase says, which
-//! is no mate.
+//! Threads share one tree of atomics in a fixed-size slab. Each thread gathers a batch of leaves
+//! in descents that carry many visits at once, evaluates it without holding any lock, and backs
+//! the values up. Outcomes decided by the rules are proven upwards: a claimed mate is a mate.
+//! Tablebase results are proven upwards too, but are not mates.
 //!
-//! Ground floor first: a part uses those above it.
+//! Modules from the bottom up; each depends only on those above it:
 //!
 //! | part | holds |
 //! |---|---|
-//! | `sync`, `numeric` | what threads share memory by, for loom to take its place; logarithms alike on every machine |
-//! | `wdl` | what the network's results come to between players of given strength |
-//! | `parameters` | what steers the search |
+//! | `sync`, `numeric` | the synchronisation primitives, replaceable by loom in tests; logarithms alike on every machine |
+//! | `wdl` | rescales win/draw/loss for the players' ratings |
+//! | `parameters` | the search parameters |
 //! | `tree` | memory, positions, the moves between them, their values and order of choice, eviction |
 //! | `prove` | proofs of forced mates |
-//! | `mates` | the prover beside the tree: what it is asked, and what becomes of its answers |
-//! | `memory` | what a search in imagination keeps by node |
+//! | `mates` | the mate prover beside the tree: its requests and results |
+//! | `memory` | per-node memory of a search in imagination |
 //! | `root` | noise, temperature, Gumbel selection; tree reuse |
-//! | `clock` | what evaluations take, and how much of the clock a move may |
-//! | `shared` | the state that the threads of one search have in common |
-//! | `environment` | what is searched: the rules of chess with the backend's evaluations, or what a network imagines |
-//! | `descent` | a visit: PUCT and what it maximises, descent, backup |
+//! | `clock` | evaluation latency and time management |
+//! | `shared` | the state shared by the threads of one search |
+//! | `environment` | the searched environment: the rules of chess with the backend's evaluations, or a network's imagination |
+//! | `descent` | a visit: PUCT and the utility it maximises, descent, backup |
 //! | `choice` | which root move is played |
 //! | `report` | lines, scores and statistics; the first plies of the tree |
 //! | `stopper`, `helpers` | stop conditions and when to report; the threads |
@@ -86,15 +85,15 @@ use tree::prior::MAX_MOVES;
 use tree::{MAX_IN_FLIGHT, Tree};
 use wdl::rescaling::Rescaling;
 
-/// Most leaves a thread gathers before it evaluates them.
+/// The most leaves a thread gathers before it evaluates them.
 const MAX_BATCH: usize = 1024;
 
-/// Share of the memory that the tree of a search in imagination takes.
+/// Divisor of the memory: the tree's share in a search in imagination.
 const TREE_SHARE: usize = 64;
 
-/// Share of the memory that the search for mates takes, …
+/// Divisor of the memory: the mate prover's share, …
 const PROVER_SHARE: usize = 16;
-/// … and the least, in bytes.
+/// … and its minimum, in bytes.
 const LEAST_PROVER: usize = 1 << 18;
 
 /// A search tree with all it takes to grow it, kept from move to move.
@@ -128,7 +127,7 @@ pub struct Search {
     helpers: Option<Helpers>,
     latency: Latency,
     mates: Option<Mutex<MateSearch>>,
-    /// Of a search in imagination.
+    /// Set for a search in imagination.
     dream: Option<Dream>,
 }
 
@@ -137,14 +136,13 @@ struct Dream {
     options: WorldOptions,
     imagination: Option<Arc<dyn Imagination>>,
     memory: Memory,
-    /// Searches, and those whose choice would not have been legal.
+    /// Searches, and those that chose an illegal move.
     searches: u64,
     illegal: u64,
 }
 
 impl Search {
-    /// An empty tree of [`Parameters::hash`] MiB. The memory is taken from the
-    /// system as the tree grows.
+    /// Returns an empty tree of [`Parameters::hash`] MiB. Memory is allocated as the tree grows.
     #[must_use]
     pub fn new(backend: Arc<dyn Backend>, parameters: &Parameters) -> Search {
         let provers = match parameters.mate_search {
@@ -168,9 +166,9 @@ impl Search {
         }
     }
 
-    /// The same in imagination: by what the backend's network has learned of the rules,
-    /// without asking them but for the moves of the root. Most of the memory holds the
-    /// boards that are imagined. Nothing is kept from one search to the next.
+    /// The same in imagination: by the rules that the backend's network has learned; the actual
+    /// rules only give the root moves. Most of the memory holds the imagined boards. Nothing is
+    /// kept from one search to the next.
     #[must_use]
     pub fn in_imagination(
         backend: Arc<dyn Backend>,
@@ -199,8 +197,8 @@ impl Search {
         }
     }
 
-    /// Goes by these parameters from now on. The tree is kept unless it would
-    /// have grown otherwise, or in other memory.
+    /// Sets the parameters. The tree is kept unless they would have grown it differently, or in
+    /// different memory.
     pub fn adjust(&mut self, parameters: &Parameters) {
         if let Some(dream) = &self.dream {
             *self = Search::in_imagination(Arc::clone(&self.backend), parameters, &dream.options);
@@ -212,15 +210,15 @@ impl Search {
         }
     }
 
-    /// Has a search in imagination go by these options from the next [`Search::adjust`] on.
+    /// Sets the options of a search in imagination, from the next [`Search::adjust`] on.
     pub(crate) fn imagine_by(&mut self, options: &WorldOptions) {
         if let Some(dream) = &mut self.dream {
             dream.options = options.clone();
         }
     }
 
-    /// Asks `backend` from now on. The tree is kept: `backend` evaluates every
-    /// position as the one before it did.
+    /// Replaces the backend. The tree is kept: `backend` must evaluate every position as the
+    /// previous one did.
     pub fn set_backend(&mut self, backend: Arc<dyn Backend>) {
         if let Some(dream) = &mut self.dream {
             dream.imagination = backend.imagination();
@@ -237,7 +235,7 @@ impl Search {
         }
     }
 
-    /// Forgets the tree.
+    /// Clears the tree.
     pub fn clear(&mut self) {
         self.tree.clear();
         self.root_history.clear();
@@ -249,34 +247,34 @@ impl Search {
         }
     }
 
-    /// Bytes that the tree takes up.
+    /// Returns the tree's size in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.tree.bytes()
     }
 
-    /// The first plies of the tree below the position last searched; empty before the
+    /// Returns the first plies of the tree below the position last searched; empty before the
     /// first search.
     #[must_use]
     pub fn outline(&self, limits: OutlineLimits) -> Outline {
         let game = self.root_history.game();
-        // Below the root edges are the imagination's own.
+        // Below the root, edges are the imagination's own.
         let game = game.filter(|_| self.dream.is_none());
         game.map_or_else(Outline::default, |game| {
             Outline::of(&self.tree, self.tree.root(), game, limits)
         })
     }
 
-    /// Searches `game` within `limits`; what [`crate::play::Agent::choose`]
-    /// promises holds here.
+    /// Searches `game` within `limits`; the guarantees of [`crate::play::Agent::choose`] hold
+    /// here.
     ///
     /// # Errors
-    /// [`BackendError`] if an evaluation failed; the tree is then as it was
-    /// before that batch, and the last report tells of it.
+    /// [`BackendError`] if an evaluation failed; the tree is then as it was before that batch,
+    /// and the last report covers it.
     ///
     /// # Panics
-    /// If the backend or `tell` does, on whichever thread. The last report tells
-    /// what had been found; the tree is then forgotten.
+    /// If the backend or `tell` panics, on any thread. The last report contains the results so
+    /// far; the tree is then cleared.
     pub fn run(
         &mut self,
         game: &Game,
@@ -310,7 +308,7 @@ impl Search {
         let failure = shared.failure.lock().take();
         let broke_off = searched.is_err() || failure.is_some();
         debug_assert!(searched.is_err() || shared.tree.in_flight().load(Relaxed) == 0);
-        // Threads that worked it out at once may have missed each other's last visits.
+        // Threads that computed it concurrently may have missed each other's last visits.
         shared.tree.refresh(shared.tree.root());
         let (report, statistics) = report::report(&shared);
         if !broke_off || report.nodes > 0 {
@@ -341,7 +339,7 @@ impl Search {
         })
     }
 
-    /// The moves to be searched, and the tablebases' verdict on them.
+    /// Returns the moves to search, and the tablebases' verdict on them.
     fn candidates(
         &self,
         game: &Game,
@@ -361,9 +359,8 @@ impl Search {
         Ok((moves, known))
     }
 
-    /// Brings the tree and the search for mates to the game's position, where `moves` are to
-    /// be searched. Returns the value that the search before gave the position, if it was of
-    /// this game.
+    /// Brings the tree and the mate prover to the game's position, where `moves` are searched.
+    /// Returns the previous search's value of the position, if it searched this game.
     fn prepare(&mut self, game: &Game, limits: &Limits, moves: &MoveList) -> Option<f64> {
         let restricted = moves.len() < game.position().legal_moves().len();
         let contempt = &self.parameters.contempt;
@@ -381,7 +378,7 @@ impl Search {
         expected
     }
 
-    /// The imagination that is searched in, if one is.
+    /// Returns the imagination to search in, if any.
     fn imagination(&self) -> Result<Option<Arc<dyn Imagination>>, BackendError> {
         let Some(dream) = &self.dream else {
             return Ok(None);
@@ -395,8 +392,8 @@ impl Search {
         }
     }
 
-    /// Leaves only as many moves as a node can have, those that the policy likes
-    /// best: positions that somebody made up have up to 270.
+    /// Keeps as many moves as a node can have, preferring those with the highest priors:
+    /// constructed positions have up to 270.
     fn keep_likeliest(&self, game: &Game, moves: &mut MoveList) -> Result<(), BackendError> {
         let mut batch = Batch::default();
         batch.push(game, moves, &self.backend.properties().encoder)?;
@@ -415,14 +412,15 @@ impl Search {
         Ok(())
     }
 
-    /// The value of the last search's best move, if it was in this game and for the side to move.
+    /// Returns the value of the last search's best move, if it was in this game and for the side
+    /// to move.
     fn expectation(&self, game: &Game) -> Option<f64> {
         let plies = plies_since(self.root_history.game()?, game)?;
         self.value.filter(|_| plies.is_multiple_of(2))
     }
 
-    /// Brings the root to the game's position, with what is known of it. Where
-    /// not all moves are to be searched, `search_moves` are.
+    /// Brings the root to the game's position, keeping the known subtree. Where not all moves are
+    /// searched, `search_moves` are.
     fn enter(&mut self, game: &Game, search_moves: &[Move]) {
         let found = match self.dream {
             // The real position replaces the imagined one.
@@ -460,7 +458,7 @@ impl Search {
         let overhead = Duration::from_millis(self.parameters.move_overhead);
         let budget = TimeBudget::new(limits, overhead).filter(|_| limits.ponder);
         let ponder_time = budget.map(|budget| budget.hard);
-        // In a game at a clock all visits go where they make the move better.
+        // In a timed game every visit goes where it improves the move.
         let lines = match limits.time {
             Some(_) => 1,
             None => self.parameters.multi_pv.clamp(1, root_moves.len().max(1)),
@@ -499,7 +497,7 @@ impl Search {
         }
     }
 
-    /// The move to play and the reply expected.
+    /// Returns the move to play and the expected reply.
     fn play(
         &self,
         shared: &Shared<'_>,
@@ -513,7 +511,7 @@ impl Search {
         }
     }
 
-    /// The move that Gumbel's selection plays.
+    /// Returns the move that Gumbel selection plays.
     fn selected(
         &self,
         gumbel: &Gumbel,
@@ -532,7 +530,7 @@ impl Search {
                 .any(|of| Some(&of.mv) == mv && of.is_lost())
         };
         for contender in &mut contenders {
-            // A proof from outside the tree may have come too late for it.
+            // A proof from outside the tree may have arrived too late for it.
             contender.lost |= lost(moves.get(usize::from(contender.number)));
         }
         let own = -self.tree.block(header).own().q as f32;
@@ -540,8 +538,8 @@ impl Search {
         moves.get(usize::from(contenders[choice].number)).copied()
     }
 
-    /// The move to play and the reply expected: the best, or at a temperature
-    /// one drawn by its visits of those that are not proven to lose.
+    /// Returns the move to play and the expected reply: the best, or at a temperature one sampled
+    /// by visits among those not proven to lose.
     fn best_move(
         &self,
         game: &Game,
@@ -576,7 +574,7 @@ impl Search {
 }
 
 impl Dream {
-    /// Counts a search; what is to be told where its choice was not legal.
+    /// Counts a search; returns a message if its choice was illegal.
     fn count(&mut self, is_illegal: bool) -> Option<String> {
         self.searches += 1;
         self.illegal += u64::from(is_illegal);
@@ -590,13 +588,13 @@ impl Dream {
     }
 }
 
-/// Returns whether the best move neither wins nor loses for certain.
+/// Returns whether the best move is proven neither to win nor to lose.
 fn is_open(report: &Report) -> bool {
     let best = report.lines.first();
     best.is_none_or(|line| matches!(line.score, Score::Expected(_)))
 }
 
-/// Searches in environments of this kind, on all threads, until the search is over.
+/// Searches in environments of type `E`, on all threads, until the search is over.
 fn search<E: Environment>(
     shared: &Shared<'_>,
     helpers: Option<&Helpers>,
@@ -615,7 +613,7 @@ fn search<E: Environment>(
     }
 }
 
-/// The threads of a search, at least one.
+/// Returns the number of search threads, at least one.
 fn threads(backend: &dyn Backend, parameters: &Parameters) -> usize {
     match parameters.threads {
         0 => backend.properties().recommended_threads.max(1),

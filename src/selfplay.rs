@@ -1,21 +1,18 @@
-//! Training data from our own engine: it plays against itself, many games at
-//! once on one backend.
+//! Training data from our own engine: self-play of many concurrent games on one backend.
 //!
-//! Every game has a thread and a search of its own. The
-//! [`Service`](crate::backend::Service) that [`load_for_many`](crate::network::backends::load_for_many)
-//! builds merges the searches' requests into full batches. Each move begins a new
-//! tree, so that its visits follow its own noise; an evaluation cache keeps the
-//! evaluations of the tree before.
+//! Every game has its own thread and search. The [`Service`](crate::backend::Service) that
+//! [`load_for_many`](crate::network::backends::load_for_many) builds merges the searches'
+//! requests into full batches. Each move begins a new tree, so that its visits follow its own
+//! noise; an evaluation cache keeps the previous tree's evaluations.
 //!
-//! A game becomes a chunk in Lc0's format (`game_000017.gz`), and a game in
-//! `games.pgn`, which records how it ended and which `train pack` reads. A game is
-//! finished once it is there: interrupted work continues with the games that are
-//! missing.
+//! A game becomes a chunk in Lc0's format (`game_000017.gz`), and a game in `games.pgn`, which
+//! records how it ended and which `train pack` reads. A game is finished once its file exists:
+//! interrupted work continues with the missing games.
 //!
-//! The random choices in a game depend only on the seed and the game's number. On
-//! the uniform and the random backend games repeat exactly. With a network they
-//! repeat exactly only one at a time and without a cache, since the last bits of its
-//! values depend on the batch, and the cache ignores history.
+//! The random choices in a game depend only on the seed and the game's number. On the uniform and
+//! the random backend games repeat exactly. With a network they repeat exactly only one at a time
+//! and without a cache, since the last bits of its values depend on the batch, and the cache
+//! ignores history.
 
 mod choose;
 mod counter;
@@ -64,16 +61,16 @@ pub struct CheapSearches {
 /// Options of self-play.
 #[derive(Debug)]
 pub struct SelfPlay {
-    /// Games at once.
+    /// Concurrent games.
     pub concurrency: usize,
     /// Search parameters, such as noise and Gumbel selection. Threads, seed and
     /// temperature are set for each game.
     pub parameters: Parameters,
-    /// Searches in the network's imagination, by these options, and not by the rules.
+    /// Searches in the network's imagination with these options, instead of by the rules.
     pub imagination: Option<WorldOptions>,
-    /// Visits of the root for each move.
+    /// Root visits per move.
     pub visits: u64,
-    /// Moves that fewer visits choose, without noise; records hold no search of theirs.
+    /// Moves chosen with fewer visits, without noise; their searches are not recorded.
     pub cheap: Option<CheapSearches>,
     /// Temperature at which the first moves are sampled by their visits; 0 plays the
     /// best move. Proven wins are played, and proven losses are not. Gumbel selection
@@ -136,7 +133,7 @@ pub enum SelfPlayError {
 }
 
 impl fmt::Display for SelfPlay {
-    /// Everything that the games depend on besides the network and the search
+    /// Lists everything that the games depend on other than the network and the search
     /// parameters.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "visits {}", self.visits)?;

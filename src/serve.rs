@@ -1,20 +1,20 @@
 //! `tessera serve`: every agent over HTTP, for programs, and a page for people.
 //!
-//! Handlers are asynchronous and short; computation runs on its own threads. A thinking agent is a
-//! [`crate::player::Player`] from a bounded pool, so each game reuses its search tree. All players
-//! and `/v1/eval` share one backend per network, which batches their evaluations.
+//! Handlers are asynchronous and short; computation runs on its own threads. A thinking agent is
+//! a [`crate::player::Player`] from a bounded pool, so each game reuses its search tree. All
+//! players and `/v1/eval` share one backend per network, which batches their evaluations.
 //!
 //! | part | holds |
 //! |---|---|
-//! | `config` | what a server may be told, and the defaults |
-//! | `problem` | errors as RFC 9457 has them |
-//! | `body`, `json`, `media`, `position`, `request` | what clients send: JSON, positions, limits |
-//! | `answer`, `stream` | what they get: moves, scores, lines; piece by piece |
+//! | `config` | the server's settings, and their defaults |
+//! | `problem` | errors in the format of RFC 9457 |
+//! | `body`, `json`, `media`, `position`, `request` | requests: JSON, positions, limits |
+//! | `answer`, `stream` | responses: moves, scores, lines; streams |
 //! | `metrics` | counters for Prometheus |
-//! | `backends`, `networks`, `players`, `reviews` | what computes |
-//! | `hosts`, `origins` | for whom it answers, and which pages elsewhere may ask |
-//! | `access` | tokens, rates, streams a client |
-//! | `state` | all that handlers share |
+//! | `backends`, `networks`, `players`, `reviews` | computation |
+//! | `hosts`, `origins` | the hosts it answers for, and the origins of other sites' pages that may send requests |
+//! | `access` | tokens, rates, streams per client |
+//! | `state` | the state shared by all handlers |
 //! | `routes`, `openapi` | the endpoints, and their description |
 //! | `page` | the page, with the board that is built in |
 //! | `lichess` | analyses on Lichess's board |
@@ -66,12 +66,12 @@ use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// Grace period of running requests when the server is told to end.
+/// Grace period of running requests at shutdown.
 const GRACE: Duration = Duration::from_secs(10);
 /// Grace period of stopped requests for sending their results.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
-/// Why a server ended, or did not begin.
+/// Why a server ended, or failed to start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The address cannot be listened on.
@@ -82,7 +82,7 @@ pub enum ServeError {
         /// The system's error.
         source: io::Error,
     },
-    /// It was told to end a second time.
+    /// It received a second signal to end.
     #[error("ended at once: requests that ran got no answer")]
     Hurried,
     /// No network.
@@ -96,8 +96,8 @@ pub enum ServeError {
     System(#[from] io::Error),
 }
 
-/// Serves until SIGTERM or Ctrl-C; a second one ends the process immediately. `listening` is
-/// called with the address once the server accepts connections.
+/// Serves until SIGTERM or Ctrl-C; a second one ends the process immediately. Calls `listening`
+/// with the address once the server accepts connections.
 ///
 /// # Errors
 /// [`ServeError`] if the address is taken, the network cannot be loaded, Lichess refuses the
@@ -109,7 +109,7 @@ pub fn run(config: Config, listening: impl FnOnce(SocketAddr)) -> Result<(), Ser
         .enable_all()
         .build()?;
     let ended = runtime.block_on(serve(config, listening, &runtime));
-    // A network that is still being loaded is not waited for.
+    // A network that is still loading is not waited for.
     runtime.shutdown_timeout(Duration::from_secs(1));
     ended
 }
@@ -147,7 +147,7 @@ async fn serve(
     let drained = async {
         if tokio::time::timeout(GRACE, &mut server).await.is_err() {
             state.stop_all();
-            // Clients that have not read the answer by then lose it.
+            // Clients that have not read the response by then lose it.
             let _ = tokio::time::timeout(LAST_WORDS, &mut server).await;
         }
     };
@@ -179,7 +179,7 @@ async fn work(
     }
 }
 
-/// The signal to end the process.
+/// The signals to end the process.
 struct Signals {
     #[cfg(unix)]
     terminate: tokio::signal::unix::Signal,

@@ -1,21 +1,20 @@
 //! The store that a loop's workers share: a folder, or an object store.
 //!
-//! Everything that is put has a name of its own and never changes. A name is given
-//! once: of several who put under it one succeeds, so that a name is a claim. Workers
-//! need nothing else of each other, and a worker that is killed leaves nothing
-//! half-written.
+//! Objects have unique names and never change. A name is given once: of several concurrent
+//! writers one succeeds, so that a name is a claim. Workers need no other coordination, and a
+//! killed worker leaves nothing half-written.
 //!
 //! | name | holds |
 //! |---|---|
-//! | `generations/000012.json` | a [`Generation`]: what is known of a network of the loop |
+//! | `generations/000012.json` | a [`Generation`]: the manifest of a network of the loop |
 //! | `candidates/000012.json` | the same before the gate has judged it |
 //! | `networks/000012.pt` | its network |
 //! | `checkpoints/000012.safetensors` | the learner's state behind it |
 //! | `games/000012/actor-5f3a9c21-000007.shard` | games that it searched, by [`ShardName`] |
 //!
-//! Lists of object stores may lag: a name that is there may be missing from them for a
-//! while. So whoever lists takes what is missing to come later, and whoever follows the
-//! [`Generations`] asks for the next number by its name.
+//! Listings of object stores may lag: an existing name may be missing from them for a while. A
+//! reader therefore assumes that missing names appear later, and a follower of [`Generations`]
+//! requests the next number by name.
 
 #[cfg(feature = "cloud")]
 pub(crate) mod cloud;
@@ -165,11 +164,11 @@ impl Store {
         got.map_err(self.refused("get", name.as_str()))
     }
 
-    /// The names directly below a folder such as `generations`, in order. What is no
-    /// [`Name`] is left out, and a list may lag.
+    /// Returns the names directly below a folder such as `generations`, in order. Anything that
+    /// is not a [`Name`] is skipped, and the listing may lag.
     ///
     /// # Errors
-    /// [`StoreError`] if the store cannot be asked.
+    /// [`StoreError`] if the store cannot be reached.
     pub fn list(&self, folder: &str) -> Result<Vec<Name>, StoreError> {
         let listing = self.listing(folder)?;
         let names = listing.files.iter();
@@ -179,11 +178,11 @@ impl Store {
         Ok(names)
     }
 
-    /// The shards of games that the store holds, in order: by generation, worker and
-    /// serial number. A list may lag. Whoever asks again and again follows [`Shards`].
+    /// Returns the shards of games in the store, in order: by generation, worker and serial
+    /// number. The listing may lag. Use [`Shards`] for repeated polls.
     ///
     /// # Errors
-    /// [`StoreError`] if the store cannot be asked.
+    /// [`StoreError`] if the store cannot be reached.
     pub fn shards(&self) -> Result<Vec<ShardName>, StoreError> {
         Shards::default().look(self)
     }

@@ -1,28 +1,27 @@
-//! The protocol between the engine and chess programs: parsing, the option
-//! table, the session, info lines.
+//! The protocol between the engine and chess programs: parsing, the option table, the session,
+//! info lines.
 //!
-//! One thread reads the input and another obeys; a third, the worker, loads networks
-//! and thinks; a fourth writes what there is to say, so that a client that does
-//! not read is still heard. A command never waits for the worker, and the worker's job holds
-//! copies of all that it depends on. Hence what happens during a search:
+//! One thread reads the input and another executes it; a third, the worker, loads networks and
+//! searches; a fourth writes the output, so that commands from a client that does not read are
+//! still received. A command never waits for the worker, and the worker's job holds copies of
+//! everything that it depends on. During a search, therefore:
 //!
-//! - `isready` and `uci` are answered at once.
-//! - `position`, `ucinewgame` and `setoption` count from the next `go` on. The
-//!   search that runs does not notice.
-//! - A second `go` begins when the first search has ended and given its
-//!   `bestmove`. Where the first would not end by itself (`infinite`, or
-//!   pondering) it is stopped. `stop` stops both. (Stockfish does not read on
-//!   in this case, and Lc0 leaves out the first `bestmove`.)
-//! - `quit`, the end of the input and an output that is closed stop it. Its `bestmove` is
-//!   waited for, for a second at most, the count of `go perft` for two, a network that
-//!   loads for ten.
-//! - Behind 256 searches that wait, input is read on when one has ended.
+//! - `isready` and `uci` are answered immediately.
+//! - `position`, `ucinewgame` and `setoption` apply from the next `go`. The running search is
+//!   unaffected.
+//! - A second `go` begins when the first search has ended and given its `bestmove`. If the first
+//!   would not end by itself (`infinite`, or pondering) it is stopped. `stop` stops both.
+//!   (Stockfish stops reading in this case, and Lc0 omits the first `bestmove`.)
+//! - `quit`, the end of the input and a closed output stop it. The session waits for its
+//!   `bestmove` for a second at most, for the count of `go perft` for two, for a loading network
+//!   for ten.
+//! - With 256 searches waiting, reading resumes when one has ended.
 //!
-//! Every `go` is answered by one `bestmove`. It is `(none)` only where there is no
-//! legal move: no answer would lose a game. Where a network cannot be loaded, or cannot
-//! serve the agent, another one plays, and where there is none any legal move is played;
-//! an `info string` that begins with `WARNING` says so before every move.
-//! `go perft` ends in `Nodes searched` alone, as in Stockfish.
+//! Every `go` is answered by one `bestmove`. It is `(none)` only in positions without legal
+//! moves, because no answer would lose a game. If a network cannot be loaded, or cannot serve the
+//! agent, another one plays, and without any network a legal move is played; an `info string`
+//! that begins with `WARNING` says so before every move. `go perft` ends with only `Nodes
+//! searched`, as in Stockfish.
 //!
 //! Errors in a command are reported in an `info string`, and earlier settings stay: the position,
 //! each option. An unreadable limit of `go` is ignored; if no other remains, the engine answers
@@ -50,20 +49,19 @@ use std::io::{self, BufRead, Read, Write};
 use std::sync::Arc;
 use std::thread;
 
-/// Longer lines are passed over, so that no input fills the memory. The longest
-/// game of chess takes a twentieth.
+/// Longer lines are skipped, to bound memory. The longest game of chess takes a twentieth.
 const LONGEST_LINE: u64 = 1 << 20;
 
-/// Speaks UCI until `quit`, the end of `input` or the first line that `output` does not
-/// take. `settings` hold until the client sets others.
+/// Runs UCI until `quit`, the end of `input` or a failed write to `output`. `settings` apply
+/// until the client sets others.
 ///
-/// Made to be the last thing that a process does: where a search does not heed
-/// its stop within a second (one evaluation may take longer on a slow device), or a network is still
-/// loading after ten, this function ends the process, successfully, instead of
-/// returning. Where `input` has not ended, a thread of its own still waits for it.
+/// Meant to be the last call of a process: if a search does not stop within a second (one
+/// evaluation may take longer on a slow device), or a network is still loading after ten, this
+/// function ends the process, successfully, instead of returning. Unless `input` has ended, its
+/// reader thread keeps waiting for it.
 ///
 /// # Errors
-/// If input or output break, or no thread can be had.
+/// If input or output break, or a thread cannot be started.
 pub fn serve(
     input: impl BufRead + Send + 'static,
     output: impl Write + Send + 'static,
@@ -83,7 +81,7 @@ fn serve_with(
 ) -> io::Result<Rest> {
     let output = Arc::new(Output::new(output)?);
     let mut session = Session::start(output.clone(), factory, settings)?;
-    // Nothing is read ahead of what waits to be obeyed but one line.
+    // Reads only one line ahead of the executed commands.
     let (sender, lines) = bounded(0);
     thread::Builder::new()
         .name("input".to_owned())
@@ -118,7 +116,7 @@ fn serve_with(
     }
 }
 
-/// Hands on lines until the input ends, fails or is no longer wanted.
+/// Forwards lines until the input ends, fails or is no longer wanted.
 fn read_lines(mut input: impl BufRead, lines: &Sender<io::Result<Vec<u8>>>) {
     loop {
         let mut line = Vec::new();
@@ -134,25 +132,24 @@ fn read_lines(mut input: impl BufRead, lines: &Sender<io::Result<Vec<u8>>>) {
     }
 }
 
-/// Ends the process without its exit handlers. Those of libtorch destroy what
-/// the worker is still computing with: half of the processes that returned from
-/// `main` in the middle of an evaluation ended in a segmentation fault.
+/// Ends the process without its exit handlers. libtorch's handlers destroy objects that the
+/// worker is still using: half of the processes that returned from `main` in the middle of an
+/// evaluation ended in a segmentation fault.
 fn leave() -> ! {
     if cfg!(fuzzing) {
-        // libFuzzer keeps the input of what panics.
+        // libFuzzer saves inputs that panic.
         panic!("a search does not heed its stop");
     }
     unsafe extern "C" {
         fn _exit(status: std::ffi::c_int) -> !;
     }
-    // SAFETY: `_exit` is the C library's, on Unix and Windows alike, and may be
-    // called at any time. What it leaves out is nothing we need: every line of
-    // output has been flushed.
+    // SAFETY: `_exit` belongs to the C library, on Unix and Windows alike, and may be called at
+    // any time. Nothing it skips is needed: every line of output has been flushed.
     unsafe { _exit(0) }
 }
 
-/// Reads a line into `line`, of an overlong one just enough to see that;
-/// whether there was one.
+/// Reads a line into `line`, truncating an overlong one just beyond the limit; returns whether
+/// there was one.
 fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     line.clear();
     input

@@ -278,7 +278,7 @@ mod failing {
         for (fault, told) in [
             ("crash", "has ended unasked"),
             ("hang", "gave no answer in 3 s"),
-            ("illegal", "answered `e2e5`, which is no legal move"),
+            ("illegal", "answered `e2e5`, which is not a legal move"),
         ] {
             let folder = tempfile::tempdir().unwrap();
             let fault = format!("Fault={fault}");

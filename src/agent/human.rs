@@ -127,7 +127,7 @@ impl HumanAgent {
     /// Waits until a person who began at `began` might answer.
     fn wait(&self, question: &Question<'_>, choice: &Choice, began: Instant, control: &Control) {
         let priors = choice.statistics.iter().map(|of| of.prior);
-        // The numbers after those of the move.
+        // The numbers after those used for the move.
         let mut random = self.random(question.game);
         random.jump();
         let overhead = Duration::from_millis(self.options.search.move_overhead);

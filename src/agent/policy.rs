@@ -39,7 +39,7 @@ pub(super) fn choose(choice: &mut Choice, options: &Options, game: &Game) {
     }
 }
 
-/// Moves with their priors, in the order of generation.
+/// Moves with their priors, in generation order.
 pub(super) type Priors = Vec<(Move, f32)>;
 
 /// Returns the priors of the candidates and the values of the positions. Priors are

@@ -1,4 +1,4 @@
-//! Moves as people and programs write them.
+//! Notations of moves.
 //!
 //! | form | looks like |
 //! |---|---|
@@ -71,7 +71,7 @@ impl Notation {
     /// Returns the legal move.
     ///
     /// # Errors
-    /// [`SanError`] if there is none, or more than one.
+    /// [`SanError`] if no move matches, or several do.
     pub(crate) fn to_move(self, position: &Chess) -> Result<Move, SanError> {
         match self {
             Notation::San(san) => match san.to_move(position) {
@@ -301,7 +301,7 @@ mod tests {
             assert_eq!(Notation::parse(word.as_bytes()), None, "{word}");
         }
         assert_eq!(Notation::parse(b"\xff"), None);
-        // A pawn does not capture unsaid, and a piece that is named must stand there.
+        // A pawn's capture must be written, and a named piece must exist.
         let illegal = [
             "d6", "Pe1f1", "Kd2d4", "Qe1f1", "e1e3", "e8=Q", "N@d4", "O-O",
         ];

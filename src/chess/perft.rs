@@ -7,7 +7,7 @@ use shakmaty::{Chess, Move, Position};
 /// stop, in a few milliseconds: distributing smaller ones costs more than it saves.
 const SEQUENTIAL_DEPTH: u32 = 3;
 
-/// Maximum depth. No count has ever finished at a third of it, and the
+/// Maximum depth. No count has ever finished at a third of this depth, and the
 /// stack has room for it.
 const DEEPEST: u32 = 50;
 

@@ -1,4 +1,4 @@
-//! Playing games.
+//! Self-play games.
 
 use super::config::{ActorConfig, CycleConfig};
 use super::context::WorkerContext;
@@ -13,15 +13,15 @@ use std::sync::Arc;
 pub struct Actor<'a> {
     /// The loop.
     pub config: &'a CycleConfig,
-    /// Its playing settings.
+    /// The actors' settings.
     pub actors: &'a ActorConfig,
 }
 
 impl Actor<'_> {
-    /// Plays until the post is stopped, or the loop's last generation is there.
+    /// Plays until stopped, or until the loop's last generation.
     ///
     /// # Errors
-    /// [`CycleError`]; shards that were put before remain.
+    /// [`CycleError`]; shards already written remain.
     pub fn run(&self, context: &WorkerContext) -> Result<(), CycleError> {
         // Another run must not play the same games again.
         let plan = self
@@ -39,7 +39,7 @@ impl Actor<'_> {
                 Ok(played.map(|played| {
                     let mut record = played.to_record();
                     if !reads_ratings {
-                        // Nobody played as one of that rating.
+                        // Nobody played at that rating.
                         record.ratings = Ratings::default();
                     }
                     record

@@ -1,4 +1,4 @@
-//! The configuration of a loop, a TOML file.
+//! The loop's configuration, a TOML file.
 
 mod check;
 mod plan;
@@ -19,29 +19,29 @@ use std::path::PathBuf;
 pub struct CycleConfig {
     /// The store: a folder, or an address such as `s3://bucket/loop`.
     pub store: PathBuf,
-    /// The folder of what stays on the learner's machine: its run, logs, the report.
+    /// The folder on the learner's machine: its run, logs, the report.
     pub folder: PathBuf,
-    /// The generation at which the loop ends; without it, the loop never ends.
+    /// The last generation; without it, the loop never ends.
     pub generations: Option<u64>,
-    /// Seconds between two looks at the store, at most a day.
+    /// Seconds between polls of the store, at most a day.
     #[serde(default = "default_poll")]
     pub poll: f64,
-    /// Rows of a shard; more where the last game brings more.
+    /// Rows per shard; more if the last game brings more.
     #[serde(default = "default_shard_rows")]
     pub shard_rows: u64,
     /// Search settings.
     #[serde(default)]
     pub search: SearchConfig,
-    /// Those who play; without it, none.
+    /// The actors; without it, none.
     pub actors: Option<ActorConfig>,
-    /// Those who search again what was played; without it, none.
+    /// The reanalysers; without it, none.
     pub reanalysers: Option<ReanalyserConfig>,
     /// The trainer.
     pub learner: LearnerConfig,
-    /// The match that a network must not lose; without it, every network passes.
+    /// The gating match; without it, every network passes.
     pub gate: Option<GateConfig>,
-    /// The run's configuration, as `train run` reads it. Its `steps` are those of a
-    /// generation; the loop's shards come beside the shards that it names.
+    /// The run's configuration, in the format of `train run`. Its `steps` are per generation; the
+    /// loop's shards are added to the shards that it names.
     pub training: toml::Table,
 }
 
@@ -65,17 +65,17 @@ pub struct SearchConfig {
     pub noise: Option<f32>,
     /// Device of the network: auto, cpu, cuda, cuda:1 or several.
     pub device: String,
-    /// Number format of the network.
+    /// The network's dtype.
     pub precision: Precision,
-    /// Whether searches look ahead in the network's own imagination, as agent `world`
-    /// does, in place of the rules. Networks of the family world can.
+    /// Whether to search in the network's own imagination, as agent `world` does, instead of by
+    /// the rules. Requires a network of the family world.
     pub imagination: bool,
     /// Memory of the evaluation cache, in MiB.
     pub cache: usize,
-    /// Games or positions at once; by default as many as fill the network's batches.
+    /// Concurrent games or positions; by default as many as fill the network's batches.
     pub concurrency: Option<usize>,
     /// UCI options of the search, such as CPuct, of ratings, and of networks that imagine
-    /// futures. `DiffusionSteps` is 1 unless it is among them.
+    /// futures. `DiffusionSteps` defaults to 1.
     pub options: BTreeMap<String, toml::Value>,
 }
 
@@ -94,13 +94,13 @@ impl Default for SearchConfig {
     }
 }
 
-/// A worker's part of the machine's processors.
+/// A worker's share of the machine's processors.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Share {
-    /// Part of the processors, in proportion to the shares of the others.
+    /// Share of the processors, relative to the other workers' shares.
     pub share: f64,
-    /// Processes of this kind on one machine. There is one learner and one gate.
+    /// Processes of this kind per machine. There is one learner and one gate.
     pub processes: usize,
 }
 
@@ -113,17 +113,17 @@ impl Default for Share {
     }
 }
 
-/// Moves that the network's futures choose, as agent `diffusion` does, in place of the
-/// search. Networks of the family diffusion can. The search's answers stay the targets.
+/// Moves chosen by the network's futures, as agent `diffusion` does, instead of the search.
+/// Requires a network of the family diffusion. The search's results stay the targets.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ForesightConfig {
-    /// The share of the moves in the end, in 0…1.
+    /// The final share of the moves, in 0…1.
     pub share: f64,
-    /// Generations in which the share grows from 0; with 0 it is there from the start.
+    /// Generations over which the share grows from 0; with 0 it applies from the start.
     #[serde(default)]
     pub grows: u64,
-    /// Steps of each move.
+    /// Steps per move.
     #[serde(default = "default_steps")]
     pub steps: usize,
 }
@@ -140,13 +140,13 @@ fn one() -> f64 {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ActorConfig {
-    /// Their part of the processors.
+    /// Their share of the processors.
     pub cores: Share,
-    /// Visits of the root for each move.
+    /// Root visits per move.
     pub visits: u64,
-    /// Moves that fewer visits choose.
+    /// Moves chosen with fewer visits.
     pub cheap: Option<CheapSearches>,
-    /// Moves that futures choose.
+    /// Moves chosen by futures.
     pub foresight: Option<ForesightConfig>,
     /// Temperature at which the first moves are sampled, without Gumbel selection.
     pub temperature: f32,
@@ -154,7 +154,7 @@ pub struct ActorConfig {
     pub temperature_plies: usize,
     /// A side resigns when its best move's value is this or less, in −1…0.
     pub resign: Option<f32>,
-    /// Share of the games without resignation.
+    /// Share of games played without resignation.
     pub played_on: f64,
     /// Books of openings.
     pub openings: Vec<BookOptions>,
@@ -162,7 +162,7 @@ pub struct ActorConfig {
     pub random_plies: Option<u32>,
     /// Plies after which a game counts as drawn.
     pub max_plies: usize,
-    /// Folders of Syzygy tablebases, which end games.
+    /// Folders of Syzygy tablebases, used to end games.
     pub tablebase: String,
 }
 
@@ -185,7 +185,7 @@ impl Default for ActorConfig {
     }
 }
 
-/// A shard of games to be searched again.
+/// A shard of games to search again.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GamesConfig {
@@ -203,17 +203,17 @@ pub struct GamesConfig {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReanalyserConfig {
-    /// Their part of the processors.
+    /// Their share of the processors.
     pub cores: Share,
-    /// Visits of the root for each position.
+    /// Root visits per position.
     pub visits: u64,
-    /// Share of a game's positions that are searched, in 0…1.
+    /// Share of each game's positions to search, in 0…1.
     pub positions: f64,
-    /// Shards of games, of people too.
+    /// Shards of games, including human ones.
     pub games: Vec<GamesConfig>,
-    /// The sampling weight of the loop's own shards, beside the weights of `games`.
+    /// The sampling weight of the loop's own shards, relative to the weights of `games`.
     pub own: f64,
-    /// The generation from which no more is searched again; without it, there is none.
+    /// The generation at which reanalysis ends; without it, it continues.
     pub until: Option<u64>,
 }
 
@@ -234,16 +234,15 @@ impl Default for ReanalyserConfig {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LearnerConfig {
-    /// Its part of the processors.
+    /// Its share of the processors.
     pub cores: Share,
     /// Largest average number of times that a row is used (KataGo: 4 to 8).
     pub samples_per_row: f64,
-    /// Rows to wait for before the first generation is trained.
+    /// Rows required before the first generation is trained.
     pub least_rows: u64,
     /// The window of the newest rows.
     pub window: WindowConfig,
-    /// Whether checkpoints are put into the store, so that a learner on another machine can
-    /// resume.
+    /// Whether to store checkpoints, so that a learner on another machine can resume.
     pub checkpoints: bool,
 }
 
@@ -259,15 +258,15 @@ impl Default for LearnerConfig {
     }
 }
 
-/// The match at the gate.
+/// The gating match.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GateConfig {
-    /// Its part of the processors.
+    /// Its share of the processors.
     pub cores: Share,
-    /// Most games; the score decides if the test has not by then.
+    /// Game limit; the score decides if the test has not by then.
     pub games: u64,
-    /// Visits of the root for each move.
+    /// Root visits per move.
     pub visits: u64,
     /// The difference in Elo of the test's null hypothesis.
     pub elo0: f64,
@@ -277,7 +276,7 @@ pub struct GateConfig {
     pub alpha: f64,
     /// Largest probability of accepting it if the other is true (beta).
     pub beta: f64,
-    /// Books of openings; each opening is played twice, with colours changed.
+    /// Opening books; each opening is played twice, with colours reversed.
     pub openings: Vec<BookOptions>,
     /// Random plies after the opening; by default 8 without a book, and 0 with one.
     pub random_plies: Option<u32>,

@@ -1,4 +1,4 @@
-//! The post that every worker is given, and how it bears with a store out of reach.
+//! A worker's context, and retries while the store is out of reach.
 
 use super::ending::is_lasting_store;
 use super::error::CycleError;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Time between two looks at whether to stop.
+/// Interval between checks whether to stop.
 const BLINK: Duration = Duration::from_millis(50);
 
 /// A worker's surroundings: its store, name, threads and signals.
@@ -17,9 +17,9 @@ pub struct WorkerContext<'a> {
     pub store: &'a Store,
     /// The worker's name.
     pub name: WorkerName,
-    /// Threads that compute.
+    /// Compute threads.
     pub threads: usize,
-    /// Becomes true for the worker to finish what it can at once, and to return.
+    /// Set to tell the worker to finish quickly and return.
     pub stop: Arc<AtomicBool>,
     /// Called with what is worth a line.
     pub tell: &'a (dyn Fn(&str) + Sync),
@@ -47,8 +47,7 @@ impl WorkerContext<'_> {
     }
 }
 
-/// Bears with a store that cannot be asked now, but may be later: there is nothing new
-/// then.
+/// Tolerates a store that is temporarily unreachable, and treats it as having nothing new.
 pub(super) fn tolerate<T, E>(result: Result<T, E>) -> Result<T, CycleError>
 where
     T: Default,

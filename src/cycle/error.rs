@@ -42,10 +42,10 @@ pub enum CycleConfigError {
     /// The table of a kind of worker is missing.
     #[error("the configuration has no table [{0}]: add it, or do not start this worker")]
     NoTable(&'static str),
-    /// An option of the search is none.
+    /// An invalid search option.
     #[error("`search.options`: {0}")]
     Option(#[from] SearchOptionError),
-    /// The tablebases are not there.
+    /// The tablebases are missing.
     #[error("`actors.tablebase`: {0}")]
     Tablebase(String),
 }
@@ -62,11 +62,11 @@ pub enum CycleError {
     /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Another's bytes lie under a name that was to be this worker's own.
+    /// A name reserved for this worker holds another worker's bytes.
     #[error("{0} is taken: two workers have one name")]
     Taken(Name),
-    /// Something that a manifest names is missing or is not what it says.
-    #[error("{name} is {what}: the store is damaged, or a list of it was copied in part")]
+    /// A file that a manifest names is missing or corrupt.
+    #[error("{name} is {what}: the store is damaged, or was copied incompletely")]
     Missing {
         /// The name.
         name: Name,
@@ -76,7 +76,7 @@ pub enum CycleError {
     /// The learner cannot resume from the newest generation.
     #[error(
         "generation {number} was not trained by the run in {}, and the store holds no checkpoint \
-         of it to go on from",
+         to resume from",
         folder.display()
     )]
     NoCheckpoint {
@@ -88,7 +88,7 @@ pub enum CycleError {
     /// A network cannot be loaded.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// A later network reads other inputs than the one before.
+    /// A later network has other inputs than the one before.
     #[error("the network of generation {0} reads other inputs than the one before it")]
     Inputs(u64),
     /// The network failed.
@@ -103,7 +103,7 @@ pub enum CycleError {
     /// A shard cannot be read or written.
     #[error(transparent)]
     Shard(#[from] ShardError),
-    /// A game of a shard cannot be played through.
+    /// A shard's game cannot be replayed.
     #[error("a game to be searched again: {0}")]
     Replay(#[from] ReplayError),
     /// Training failed.
@@ -126,7 +126,7 @@ pub enum CycleError {
         /// The system's error.
         source: io::Error,
     },
-    /// There is nothing to search again.
+    /// No games to search again.
     #[error(
         "there is nothing to search again: name shards by `reanalysers.games`, or let \
          `reanalysers.own` be above 0"

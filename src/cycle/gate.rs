@@ -29,11 +29,10 @@ pub struct Gate<'a> {
 }
 
 impl Gate<'_> {
-    /// Judges one candidate after the other until the post is stopped, or the loop's last
-    /// generation is there.
+    /// Judges candidates in order until stopped, or until the loop's last generation.
     ///
     /// # Errors
-    /// [`CycleError`]; outcomes that were put before remain.
+    /// [`CycleError`]; outcomes already written remain.
     pub fn run(&self, context: &WorkerContext) -> Result<(), CycleError> {
         let mut generations = Generations::default();
         loop {
@@ -73,7 +72,7 @@ impl Gate<'_> {
         }
     }
 
-    /// The next candidate and its opponent; `None` if there are none yet.
+    /// Returns the next candidate and its opponent; `None` if no candidate is waiting.
     fn next(
         &self,
         context: &WorkerContext,
@@ -92,7 +91,7 @@ impl Gate<'_> {
         }))
     }
 
-    /// The outcome of a match; `None` if stopped before its end.
+    /// Returns the outcome of a match; `None` if stopped before its end.
     fn judge(
         &self,
         context: &WorkerContext,
@@ -130,16 +129,16 @@ impl Gate<'_> {
     }
 }
 
-/// Those who play a match.
+/// The players of a match.
 struct Pairing {
     candidate: Generation,
     /// The opponent's number.
     opponent: u64,
-    /// The candidate's and the opponent's.
+    /// The candidate and its opponent.
     networks: [Arc<dyn Backend>; 2],
 }
 
-/// The score of a match so far, for the first side.
+/// A match's score so far, for the first side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Score {
     /// Wins, draws and losses.
@@ -167,7 +166,7 @@ impl Score {
         let [wins, draws, losses] = self.games;
         let llr = sprt.llr(&self.pairs);
         Outcome {
-            // Undecided, the likelier hypothesis has it.
+            // If undecided, the likelier hypothesis wins.
             is_accepted: sprt.decision(llr).unwrap_or(llr > 0.0),
             opponent,
             wins,
@@ -187,7 +186,8 @@ struct Arena<'a> {
 }
 
 impl Arena<'_> {
-    /// Plays pairs until the test is decided or their limit is reached; `None` if stopped before.
+    /// Plays pairs until the test is decided or their limit is reached; returns `None` if stopped
+    /// before.
     fn play(
         &self,
         pairs: u64,
@@ -198,7 +198,7 @@ impl Arena<'_> {
         let score = Mutex::new(Score::default());
         let sprt = self.gate.sprt();
         let work = || -> Result<(), CycleError> {
-            // A worker without a pair left to play, or after a failure, begins no other.
+            // A worker that runs out of pairs, or fails, stops the others from starting new ones.
             let _end = SetAtEnd(&is_over);
             let mut players = [0, 1]
                 .map(|side: usize| Search::new(Arc::clone(&self.backends[side]), &self.parameters));
@@ -222,7 +222,7 @@ impl Arena<'_> {
         Ok((!stopped()).then(|| score.into_inner()))
     }
 
-    /// The results of an opening for the first side, which plays it as White and as
+    /// Returns the results of an opening for the first side, which plays it as White and as
     /// Black.
     fn pair(
         &self,
@@ -241,7 +241,7 @@ impl Arena<'_> {
         Ok(Some(results))
     }
 
-    /// A game's result for White; the first player has the color `own`.
+    /// Returns a game's result for White; the first player has the color `own`.
     fn game(
         &self,
         mut game: Game,

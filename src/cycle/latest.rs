@@ -22,8 +22,8 @@ impl Latest {
         }))
     }
 
-    /// Puts `network`, which is of this generation, in the place of the one before. Whether
-    /// it can: it reads what the other one does.
+    /// Replaces the network by `network` of this generation. Returns false if their inputs
+    /// differ.
     pub fn replace(&self, network: Arc<dyn Backend>, generation: u64) -> bool {
         let mut current = self.0.write();
         let fits = network.properties().encoder == current.network.properties().encoder;
@@ -36,12 +36,12 @@ impl Latest {
         fits
     }
 
-    /// The newest network.
+    /// Returns the newest network.
     pub fn network(&self) -> Arc<dyn Backend> {
         Arc::clone(&self.0.read().network)
     }
 
-    /// Its generation.
+    /// Returns its generation.
     pub fn generation(&self) -> u64 {
         self.0.read().generation
     }

@@ -31,33 +31,33 @@ const RUN: &str = "learner";
 /// The learner's state.
 #[derive(Clone, Debug)]
 pub enum Learning {
-    /// It waits for rows: the number present, and the number needed.
+    /// Waiting for rows: the number present, and the number needed.
     Waits {
         /// Rows in the store.
         rows: u64,
-        /// Rows from which on the next generation may be trained.
+        /// Rows needed to train the next generation.
         needs: u64,
     },
-    /// It trains a generation.
+    /// Training a generation.
     Trains {
         /// The generation's number.
         number: u64,
         /// Rows of its window.
         window: u64,
-        /// The distance.
+        /// The training progress.
         progress: Progress,
     },
-    /// It has put a generation.
+    /// A generation was published.
     Published {
         /// The generation.
         generation: Generation,
-        /// Seconds that it trained, and waited for rows before.
+        /// Seconds spent training, and waiting for rows before.
         seconds: [f64; 2],
     },
 }
 
-/// The worker that trains: one process, or several together. Of those the first follows
-/// the store and says what is next, and all train on their parts of every batch.
+/// The worker that trains, in one or several processes. The first of several follows the store
+/// and decides the next step, and all train on their parts of every batch.
 pub struct Learner<'a> {
     /// The loop.
     pub config: &'a CycleConfig,
@@ -74,28 +74,28 @@ struct Lesson {
     config: TrainConfig,
     rows: u64,
     window: u64,
-    /// The share of the samples that are drawn from the window.
+    /// The share of samples from the window.
     share: f64,
 }
 
 /// Commands from the first process to the others.
 #[derive(Serialize, Deserialize)]
 enum Order {
-    /// To ask again: there is nothing yet. It comes at every look at the store, since
-    /// nobody is waited for without an end.
+    /// Poll again: nothing to do yet. Sent at every poll of the store, because collective
+    /// operations time out.
     Wait,
-    /// To train to the last step of this configuration.
+    /// Train to the last step of this configuration.
     Train(Box<TrainConfig>),
-    /// To go.
+    /// Return.
     End,
 }
 
 impl Learner<'_> {
-    /// Trains until the post is stopped, or the loop's last generation is there. A
-    /// generation that was begun is gone on with.
+    /// Trains until stopped, or until the loop's last generation. Resumes an interrupted
+    /// generation.
     ///
     /// # Errors
-    /// [`CycleError`]; checkpoints and generations that were written before remain.
+    /// [`CycleError`]; checkpoints and generations already written remain.
     pub fn run(&mut self, context: &WorkerContext) -> Result<(), CycleError> {
         let done = match self.world.is_first() {
             true => self.lead(context).and_then(|()| self.order(&Order::End)),
@@ -112,13 +112,13 @@ impl Learner<'_> {
         self.share(&text).map(drop)
     }
 
-    /// The first process's text.
+    /// Returns the first process's text.
     fn share(&self, text: &str) -> Result<String, CycleError> {
         let shared = self.world.share(text, "waiting for what is next");
         shared.map_err(|error: GroupError| TrainError::from(error).into())
     }
 
-    /// Does what the first process says.
+    /// Executes the first process's commands.
     fn follow(&self, context: &WorkerContext) -> Result<(), CycleError> {
         loop {
             let order = self.share("")?;
@@ -148,7 +148,7 @@ impl Learner<'_> {
         let mut generations = Generations::of(self.manifest());
         let mut rows = Rows::default();
         loop {
-            // A store that is out of reach is not an empty one, in which a loop begins.
+            // An unreachable store is not an empty one, in which a loop would begin.
             match generations.look(context.store) {
                 Err(error) if !is_lasting_store(&error) => {
                     tracing::warn!("{error}");
@@ -199,11 +199,11 @@ impl Learner<'_> {
         }
     }
 
-    /// Puts the network that the loop begins with.
+    /// Publishes the loop's initial network.
     fn begin(&mut self, context: &WorkerContext, base: &TrainConfig) -> Result<(), CycleError> {
         let run = self.folder();
         if Checkpoint::read(&run).is_ok_and(|it| it.state.step > 0) {
-            // It was trained, and so for a store that had a network.
+            // It was trained, so it belongs to a store that had a network.
             self.set_aside(context)?;
         }
         let place = Checkpoint::place(&run, 0);
@@ -219,7 +219,7 @@ impl Learner<'_> {
         Ok(())
     }
 
-    /// Waits until there are rows enough. `None` if stopped before.
+    /// Waits until there are enough rows. `None` if stopped before.
     fn lesson(
         &mut self,
         context: &WorkerContext,
@@ -264,8 +264,8 @@ impl Learner<'_> {
         }
     }
 
-    /// Trains a generation to its last step; `None` if stopped before. The path of its
-    /// checkpoint.
+    /// Trains a generation to its last step and returns the checkpoint's path; `None` if stopped
+    /// before.
     fn train(
         &mut self,
         context: &WorkerContext,
@@ -275,7 +275,7 @@ impl Learner<'_> {
         let options = self.options(context);
         let trainer = Trainer::open(&lesson.config, &options, self.device)?;
         if let Some(mut then) = trainer.resumed().cloned() {
-            // The window moves on.
+            // The window advances.
             then.data.shards.clone_from(&lesson.config.data.shards);
             if let Some(changes) = lesson.config.changes_since(&then) {
                 (context.tell)(&format!("resuming with a changed configuration: {changes}"));
@@ -295,7 +295,7 @@ impl Learner<'_> {
         Ok(summary.finished.then_some(summary.checkpoint))
     }
 
-    /// The name of the manifests that the learner puts.
+    /// Returns the name of the learner's manifests.
     fn manifest(&self) -> fn(u64) -> Name {
         match self.config.gate {
             Some(_) => Name::candidate,
@@ -315,8 +315,7 @@ impl Learner<'_> {
     }
 }
 
-/// Rows that an epoch draws from the shards that the training's configuration names
-/// itself.
+/// Returns the rows per epoch from the shards that the training's configuration names itself.
 fn beside(base: &TrainConfig) -> Result<f64, CycleError> {
     let mut rows = 0.0;
     for source in &base.data.shards {

@@ -11,13 +11,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tempfile::TempDir;
 
-/// Hexadecimal digits of the SHA-256 of a file.
+/// Returns the hexadecimal SHA-256 of a file.
 pub(super) fn digest(bytes: &[u8]) -> String {
     let digits = Sha256::digest(bytes).into_iter();
     digits.map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The bytes of a generation's network, which are those that its manifest names.
+/// Returns the bytes of a generation's network, checked against its manifest.
 pub(super) fn fetch(store: &Store, generation: &Generation) -> Result<Vec<u8>, CycleError> {
     let name = generation.network();
     let missing = |what| CycleError::Missing {
@@ -31,14 +31,13 @@ pub(super) fn fetch(store: &Store, generation: &Generation) -> Result<Vec<u8>, C
     }
 }
 
-/// Loads networks of a store for searches of many games at once, and counts what they
-/// evaluate.
+/// Loads networks of a store for many concurrent games, and counts their evaluations.
 pub(super) struct Networks<'a> {
     store: &'a Store,
     search: &'a SearchConfig,
-    /// Threads that evaluate.
+    /// Evaluation threads.
     threads: usize,
-    /// Positions that all of them evaluated since last asked.
+    /// Positions that all of them evaluated since the last query.
     evaluations: Arc<AtomicU64>,
 }
 
@@ -78,7 +77,7 @@ impl<'a> Networks<'a> {
         })
     }
 
-    /// Positions evaluated since the last call, by whichever network.
+    /// Returns the positions evaluated since the last call, by all networks.
     pub fn evaluations(&self) -> u64 {
         self.evaluations.swap(0, Relaxed)
     }

@@ -1,4 +1,4 @@
-//! Searching again what was played.
+//! Reanalysis of earlier games.
 
 use super::config::{CycleConfig, GamesConfig, ReanalyserConfig};
 use super::context::{WorkerContext, tolerate};
@@ -23,27 +23,26 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Games of one block that are searched before another is read.
+/// Games of a block to search before another block is read.
 const GAMES: usize = 8;
-/// Seconds before games are drawn again where there were none.
+/// Seconds before a retry when no games were found.
 const PAUSE: f64 = 1.0;
 
-/// A worker that searches positions of games that were played before, with the newest
-/// network: by people, or by the loop's actors. The results are shards like an actor's.
-/// Games and positions are drawn at random, so that workers need not divide them up.
+/// A worker that searches positions of earlier games with the newest network: games by people, or
+/// by the loop's actors. The results are shards like an actor's. Games and positions are sampled
+/// at random, so workers need not divide them up.
 pub struct Reanalyser<'a> {
     /// The loop.
     pub config: &'a CycleConfig,
-    /// The searched positions.
+    /// The positions to search.
     pub reanalysers: &'a ReanalyserConfig,
 }
 
 impl Reanalyser<'_> {
-    /// Searches until the post is stopped, or the generation is there at which there is
-    /// to be no more.
+    /// Searches until stopped, or until the generation at which reanalysis ends.
     ///
     /// # Errors
-    /// [`CycleError`]; shards that were put before remain.
+    /// [`CycleError`]; shards already written remain.
     pub fn run(&self, context: &WorkerContext) -> Result<(), CycleError> {
         let again = self.reanalysers;
         let shards = again.games.iter().map(|games| Shard::open(&games.path));
@@ -87,8 +86,7 @@ impl Reanalyser<'_> {
                             Err(CycleError::Replay(error)) => sources.leave_out(&error),
                             searched => return searched,
                         },
-                        // There are no shards of the loop's own yet, or those drawn cannot
-                        // be read.
+                        // The loop has no shards of its own yet, or those sampled cannot be read.
                         None if stopped() || !context.wait(PAUSE) => return Ok(None),
                         None => {}
                     }
@@ -104,14 +102,14 @@ struct Sources<'a> {
     games: &'a [GamesConfig],
     own: f64,
     store: &'a Store,
-    /// Time between two looks at the store.
+    /// Interval between polls of the store.
     poll: Duration,
     listed: Mutex<Listed>,
     /// Skipped items, reported once.
     told: Mutex<HashSet<String>>,
 }
 
-/// The loop's own shards, as far as they are known.
+/// The known shards of the loop's own.
 #[derive(Default)]
 struct Listed {
     found: Shards,
@@ -120,7 +118,7 @@ struct Listed {
 }
 
 impl Sources<'_> {
-    /// Some games; none if those drawn from have none, or cannot be read.
+    /// Returns some games; none if the sampled source has none, or cannot be read.
     fn draw(&self, random: &mut Xoshiro256PlusPlus) -> Result<Vec<Record>, CycleError> {
         let weights = self.games.iter().map(|games| games.weight);
         let weights = WeightedIndex::new(weights.chain([self.own]));
@@ -160,7 +158,7 @@ impl Sources<'_> {
         }))
     }
 
-    /// One of the loop's own shards.
+    /// Returns one of the loop's own shards.
     fn own_shard(&self, random: &mut Xoshiro256PlusPlus) -> Result<Option<ShardName>, CycleError> {
         let listed = &mut *self.listed.lock();
         if listed.looked.is_none_or(|at| at.elapsed() >= self.poll) {
@@ -172,7 +170,7 @@ impl Sources<'_> {
         Ok(listed.names.choose(random).cloned())
     }
 
-    /// Says what is left out, and why.
+    /// Reports a skipped item, and why.
     fn leave_out(&self, error: &dyn std::error::Error) {
         let text = error.to_string();
         if self.told.lock().insert(text.clone()) {
@@ -181,7 +179,7 @@ impl Sources<'_> {
     }
 }
 
-/// Some games of a random block.
+/// Returns some games of a random block.
 fn draw_from(shard: &Shard, random: &mut Xoshiro256PlusPlus) -> Result<Vec<Record>, ShardError> {
     if shard.blocks().is_empty() {
         return Ok(Vec::new());
@@ -190,7 +188,7 @@ fn draw_from(shard: &Shard, random: &mut Xoshiro256PlusPlus) -> Result<Vec<Recor
     Ok(block.choose_multiple(random, GAMES).cloned().collect())
 }
 
-/// Searches positions of one game after the other.
+/// Searches positions of one game after another.
 struct Analyst<'a> {
     latest: Arc<Latest>,
     search: Search,
@@ -218,8 +216,7 @@ impl<'a> Analyst<'a> {
         }
     }
 
-    /// The main line of a game with some of its positions searched; `None` if stopped
-    /// before.
+    /// Returns a game's main line with some of its positions searched; `None` if stopped before.
     fn search(
         &mut self,
         record: &Record,
@@ -341,7 +338,7 @@ mod tests {
             };
             shard.name()
         });
-        // One is no shard, and one is listed but cannot be read.
+        // One is not a shard, and one is listed but cannot be read.
         store.put(&damaged, b"no shard").unwrap();
         let nowhere = folder.path().join("nowhere");
         std::os::unix::fs::symlink(nowhere, store.path(&away)).unwrap();

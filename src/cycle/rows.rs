@@ -7,11 +7,11 @@ use crate::store::{ShardName, Shards, Store};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 
-/// Shards that are opened at once: stores in the cloud answer slowly, but many at a time.
+/// Shards opened concurrently: cloud stores respond slowly, but to many requests at a time.
 const AT_ONCE: usize = 16;
 
-/// The shards seen so far with their rows. Lists may lag, so a shard that was seen once
-/// stays, and one that is missing comes later.
+/// The known shards with their rows. Listings may lag, so a known shard stays, and a missing one
+/// is added later.
 #[derive(Debug, Default)]
 pub struct Rows {
     found: Shards,
@@ -22,10 +22,10 @@ pub struct Rows {
 
 impl Rows {
     /// Looks for new shards. Damaged ones are reported and count as empty. Unreachable ones are
-    /// reported and tried again next time.
+    /// reported and retried next time.
     ///
     /// # Errors
-    /// [`CycleError::Store`] if the store cannot be asked.
+    /// [`CycleError::Store`] if the store cannot be reached.
     pub fn look(&mut self, store: &Store) -> Result<(), CycleError> {
         let new = self.found.look(store)?;
         let tried = self.waiting.len();
@@ -51,19 +51,19 @@ impl Rows {
         Ok(())
     }
 
-    /// All rows.
+    /// Returns the total number of rows.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.shards.values().sum()
     }
 
-    /// Number of shards.
+    /// Returns the number of shards.
     #[must_use]
     pub fn shards(&self) -> usize {
         self.shards.len()
     }
 
-    /// The newest shards that together hold `size` rows, or all, from old to new; and
+    /// Returns the newest shards that together contain `size` rows, or all, from old to new; and
     /// their rows.
     #[must_use]
     pub fn newest(&self, size: u64) -> (Vec<&ShardName>, u64) {
@@ -80,10 +80,10 @@ impl Rows {
         (newest, rows)
     }
 
-    /// The shards that hold rows, from old to new. Those of a generation were written by
-    /// many workers at the same time, some of them faster than others: the `k`-th of a
-    /// worker's `n` is taken to be of the time `(k + ½) / n`, where `k` counts from 0. So
-    /// the edge of a window cuts all workers alike.
+    /// Returns the shards that contain rows, from old to new. Many workers write the shards of a
+    /// generation at the same time and at different speeds: the `k`-th of a worker's `n` is
+    /// assigned the time `(k + ½) / n`, counting `k` from 0, so that the window's edge cuts all
+    /// workers alike.
     fn by_age<'a>(&'a self) -> Vec<(&'a ShardName, u64)> {
         let shards = self.shards.iter().filter(|&(_, &rows)| rows > 0);
         let shards: Vec<(&ShardName, u64)> = shards.map(|(name, &rows)| (name, rows)).collect();
@@ -96,8 +96,8 @@ impl Rows {
             own.map(move |(place, &shard)| (time(place), shard))
         });
         let mut timed: Vec<(f64, (&ShardName, u64))> = timed.collect();
-        // Of the same time, the random mark decides that ends the name of a worker's run:
-        // the kinds of workers, whose names begin alike, mix.
+        // At equal times, the random suffix of the worker's run name decides, so that kinds of
+        // workers, whose names begin alike, mix.
         let mark = |name: &'a ShardName| name.worker.as_str().bytes().rev();
         timed.sort_by(|(time, (a, _)), (other, (b, _))| {
             let generations = a.generation.cmp(&b.generation);
@@ -108,7 +108,7 @@ impl Rows {
     }
 }
 
-/// The rows of each shard.
+/// Returns the rows of each shard.
 fn open(store: &Store, names: &[ShardName]) -> Vec<Result<u64, ShardError>> {
     let count = |name: &ShardName| {
         let shard = Shard::open(&store.path(&name.name()))?;

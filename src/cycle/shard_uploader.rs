@@ -1,4 +1,4 @@
-//! Games wait here until they fill a shard.
+//! Collects games until they fill a shard.
 
 use super::config::header;
 use super::context::WorkerContext;
@@ -11,14 +11,14 @@ use parking_lot::Mutex;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Tries to put something before a worker gives up.
+/// Attempts to store an object before a worker gives up.
 const TRIES: u32 = 12;
-/// The pause after the first that failed, which doubles from then on up to …
+/// The pause after the first failure, which doubles up to …
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// … this one.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// Games of one worker that are in no shard yet.
+/// One worker's games that are not in a shard yet.
 pub(super) struct ShardUploader<'a> {
     context: &'a WorkerContext<'a>,
     worker: WorkerName,
@@ -66,7 +66,7 @@ impl<'a> ShardUploader<'a> {
         }
     }
 
-    /// Adds a game, and puts a shard into the store once it is full.
+    /// Adds a game, and stores a shard once it is full.
     pub fn add(&self, record: Record) -> Result<(), CycleError> {
         let rows = self.header.rules.samples(&record);
         if rows == 0 {
@@ -81,7 +81,7 @@ impl<'a> ShardUploader<'a> {
         full.map_or(Ok(()), |batch| self.put(batch))
     }
 
-    /// Puts what waits into the store. What comes later is of this generation.
+    /// Stores the waiting games. Later ones are of this generation.
     pub fn turn(&self, generation: u64) -> Result<(), CycleError> {
         let rest = {
             let waiting = &mut *self.waiting.lock();
@@ -92,7 +92,7 @@ impl<'a> ShardUploader<'a> {
         rest.map_or(Ok(()), |batch| self.put(batch))
     }
 
-    /// Puts what waits into the store.
+    /// Stores the waiting games.
     pub fn clear(&self) -> Result<(), CycleError> {
         let generation = self.waiting.lock().generation;
         self.turn(generation)
@@ -143,8 +143,8 @@ impl<'a> ShardUploader<'a> {
     }
 }
 
-/// Puts bytes under a name that is the worker's own. A store that refuses is asked
-/// again; one that took the bytes though its answer was lost holds them already.
+/// Stores bytes under a name of the worker's own. A failed request is retried; if the bytes were
+/// stored but the response was lost, they are already there.
 pub(super) fn put(store: &Store, name: &Name, bytes: &[u8]) -> Result<(), CycleError> {
     match put_any(store, name, bytes)? {
         Put::New | Put::Repeated => Ok(()),
@@ -152,7 +152,7 @@ pub(super) fn put(store: &Store, name: &Name, bytes: &[u8]) -> Result<(), CycleE
     }
 }
 
-/// The same under a name that others may want.
+/// The same under a name that others may also write.
 pub(super) fn put_any(store: &Store, name: &Name, bytes: &[u8]) -> Result<Put, CycleError> {
     let mut pause = FIRST_PAUSE;
     for _ in 1..TRIES {

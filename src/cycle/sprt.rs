@@ -1,11 +1,10 @@
 //! The sequential probability ratio test of pairs of games.
 
-/// Pairs of each score that count as seen before the first, so that a few equal ones do
-/// not decide a test.
+/// Pairs of each score assumed before the first, so that a few equal ones do not decide a test.
 const BEFORE: f64 = 0.5;
 
-/// Whether the difference in Elo is `elo1` rather than `elo0`: the generalised test of
-/// pairs (pentanomial), in Van den Bergh's approximation by mean and variance.
+/// Tests whether the Elo difference is `elo1` rather than `elo0`: the generalised test of pairs
+/// (pentanomial), in Van den Bergh's approximation by mean and variance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sprt {
     /// The difference of the null hypothesis.
@@ -19,7 +18,7 @@ pub struct Sprt {
 }
 
 impl Sprt {
-    /// The log-likelihood ratio of these numbers of pairs with 0, ½, 1, 1½ and 2 points.
+    /// Returns the log-likelihood ratio of these numbers of pairs with 0, ½, 1, 1½ and 2 points.
     #[must_use]
     pub fn llr(&self, pairs: &[u64; 5]) -> f64 {
         let count = pairs.iter().sum::<u64>() as f64;
@@ -39,7 +38,7 @@ impl Sprt {
         count * (high - low) * (2.0 * mean - low - high) / (2.0 * variance)
     }
 
-    /// Returns whether the test is decided: for `elo1`, or for `elo0`.
+    /// Returns the decision, if any: true for `elo1`, false for `elo0`.
     #[must_use]
     pub fn decision(&self, llr: f64) -> Option<bool> {
         let upper = ((1.0 - self.beta) / self.alpha).ln();
@@ -71,8 +70,7 @@ mod tests {
         assert_eq!(TEST.decision(better), Some(true), "{better}");
         let worse = TEST.llr(&[100, 300, 400, 150, 50]);
         assert_eq!(TEST.decision(worse), Some(false), "{worse}");
-        // Halfway between both hypotheses nothing is learned: +5 Elo is a score of
-        // 0.5072.
+        // Halfway between the hypotheses there is no evidence: +5 Elo is a score of 0.5072.
         let between = TEST.llr(&[0, 9424, 20_000, 10_576, 0]);
         assert!(between.abs() < 0.2, "{between}");
     }

@@ -1,9 +1,9 @@
-//! The number of newest rows that a generation is trained on.
+//! The number of newest rows to train a generation on.
 
 use serde::{Deserialize, Serialize};
 
-/// The window grows with all rows, but slower than they do, as KataGo's (Wu 2019,
-/// appendix C): early rows, of weak play, leave it soon, and a strong network sees more.
+/// The window grows with all rows, but more slowly, as in KataGo (Wu 2019, appendix C): early
+/// rows, of weak play, leave it soon, and a strong network sees more.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WindowConfig {
@@ -26,7 +26,7 @@ impl Default for WindowConfig {
 }
 
 impl WindowConfig {
-    /// Rows of the window, where there are `rows` in all.
+    /// Returns the window's rows, with `rows` in total.
     #[must_use]
     pub fn size(&self, rows: u64) -> u64 {
         let all = rows as f64 / self.start;

@@ -1,5 +1,5 @@
-//! Shared parts of actors and reanalysers: many threads that make games, one after the other, with
-//! the newest network.
+//! Shared parts of actors and reanalysers: many threads that produce games, one after another,
+//! with the newest network.
 
 use super::config::CycleConfig;
 use super::context::{WorkerContext, tolerate};
@@ -17,12 +17,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Time between two lines on the speed.
+/// Interval between reports of the speed.
 const TELLS: Duration = Duration::from_secs(60);
 
-/// Makes games until the post is stopped or `until` generations are there. Each of many
-/// threads `begin`s with the newest network and then makes one game after the other;
-/// `None` says that it was stopped within one.
+/// Produces games until stopped, or until `until` generations exist. Each thread calls `begin`
+/// with the newest network and then produces one game after another; `None` means that it was
+/// stopped during one.
 pub(super) fn work<'a, J>(
     context: &WorkerContext,
     config: &CycleConfig,
@@ -104,8 +104,8 @@ where
     work_beside(&uploader, &over, at_once, make, follow)
 }
 
-/// Runs `at_once` threads that `make` games beside `follow`, until one of them ends. That
-/// puts all over, and whatever went wrong, a panic too, what was finished is not lost.
+/// Runs `at_once` threads of `make` beside `follow`, until one of them ends, which stops all.
+/// After any error, a panic included, finished games are not lost.
 fn work_beside(
     uploader: &ShardUploader,
     over: &AtomicBool,
@@ -145,8 +145,8 @@ fn work_beside(
     }
 }
 
-/// Games at once: as many as fill the network's batches. Searches in imagination fill
-/// batches of their own, each on its game's thread.
+/// Returns the number of concurrent games: as many as fill the network's batches. Searches in
+/// imagination fill batches of their own, each on its game's thread.
 fn concurrency(config: &CycleConfig, network: &dyn Backend, threads: usize) -> usize {
     let properties = network.properties();
     let is_merged = properties.encoder != Encoder::Nothing && !config.search.imagination;
@@ -232,7 +232,7 @@ mod tests {
                 while games.load(Relaxed) < 3 {
                     std::thread::sleep(Duration::from_millis(1));
                 }
-                assert!(in_game, "whoever follows the store panics");
+                assert!(in_game, "the thread that follows the store panics");
                 wait();
                 Ok(())
             };
@@ -247,7 +247,7 @@ mod tests {
         }
     }
 
-    /// The file of a little network.
+    /// Returns the file of a small network.
     fn network(path: &Path) -> Vec<u8> {
         let config = ArchitectureConfig::Toy {
             model: ToyConfig { width: 2 },
@@ -297,7 +297,7 @@ mod tests {
             let (store, bytes, put, taken_up) = (&store, &bytes, &put, &taken_up);
             let folder = &folder;
             move |_, stopped: &dyn Fn() -> bool| {
-                // The existing file cannot be read, until the new one replaces it.
+                // The existing file cannot be read until the new one replaces it.
                 let place = store.path(&Name::network(1));
                 std::os::unix::fs::symlink(folder.path(), &place).unwrap();
                 put(1);

@@ -1,12 +1,12 @@
-//! Attacks between squares, from bitboards: an input of Chessformers with `attacks` beside the
-//! planes.
+//! Attacks between squares, from bitboards: an input of Chessformers with `attacks` in addition
+//! to the planes.
 
 use shakmaty::{Bitboard, Color, Square, attacks};
 
-/// Numbers that a square has: how many of our pawns, knights, bishops, rooks, queens
-/// and kings attack it, and how many of theirs; whether a knight, a bishop, a rook
-/// of theirs there would attack our king, and of ours theirs; whether the bishop
-/// or the rook would if one piece were gone (pins and discovered attacks).
+/// Features per square: how many of our pawns, knights, bishops, rooks, queens and kings attack
+/// it, and how many of theirs; whether a knight, a bishop, a rook of theirs there would attack
+/// our king, and of ours theirs; whether the bishop or the rook would if one piece were gone
+/// (pins and discovered attacks).
 pub(crate) const ATTACKS: usize = 12 + 6 + 4;
 
 /// Planes of pieces that a row begins with, six of ours, then six of theirs.
@@ -15,10 +15,9 @@ const PLANES: usize = 12;
 /// Pawns, knights, bishops, rooks, queens, kings among the six.
 const KINDS: usize = 6;
 
-/// Adds up the numbers of one board's squares, [64, ATTACKS], and joins the pairs of
-/// squares of which one attacks the other: what the piece on each square attacks, then
-/// what attacks it, bitboards [2, 64]. Both are zeros before. `planes` begins with the
-/// twelve of the pieces.
+/// Accumulates the features of one board's squares, [64, ATTACKS], and the pairs of attacking and
+/// attacked squares, bitboards [2, 64]: the squares that the piece on each square attacks, then
+/// those that attack it. Both must be zero before. `planes` begins with the twelve piece planes.
 pub(crate) fn look_up_attacks(planes: &[u64], squares: &mut [u8], pairs: &mut [u64]) {
     let plane = |plane: usize| Bitboard(planes[plane]);
     let occupied = (0..PLANES).map(plane).fold(Bitboard::EMPTY, |a, b| a | b);
@@ -53,7 +52,7 @@ pub(crate) fn look_up_attacks(planes: &[u64], squares: &mut [u8], pairs: &mut [u
             count(attacks::knight_attacks(king), PLANES + 3 * side);
             for (line, attacks) in lines.into_iter().enumerate() {
                 let open = attacks(king, occupied);
-                // As if the first pieces on the lines were gone.
+                // With the first pieces on the lines removed.
                 let beyond = attacks(king, occupied & !open) & !open;
                 count(open, PLANES + 3 * side + 1 + line);
                 count(beyond, PLANES + 6 + 2 * side + line);

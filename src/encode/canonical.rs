@@ -1,8 +1,7 @@
-//! Lc0's canonical view of a game (its input formats from 3 on): boards that
-//! are the same game look the same.
+//! Lc0's canonical view of a game (its input formats from 3 on): equivalent boards look the same.
 //!
-//! The facts are those of Lc0's encoder; where it cannot tell two transposed
-//! boards apart by their kings, it compares the pieces' bitboards as numbers.
+//! The rules are those of Lc0's encoder; where it cannot tell two transposed boards apart by
+//! their kings, it compares the pieces' bitboards as numbers.
 
 use super::input::{
     BOARDS, EN_PASSANT, HISTORY, Input, PLANES_PER_BOARD, WIDTH, scalars_of, write_board,
@@ -11,9 +10,8 @@ use super::transform::Transform;
 use crate::chess::{Game, Ply};
 use shakmaty::{EnPassantMode, Position, Role};
 
-/// Encodes the game's current position and those before it that could still
-/// occur again, at most seven; with `repetitions_only` those alone that had
-/// occurred before.
+/// Encodes the game's current position and at most seven earlier ones that could still recur;
+/// with `repetitions_only`, only those that had occurred before.
 pub(super) fn encode(game: &Game, repetitions_only: bool) -> (Input, Transform) {
     let mut words = [0; WIDTH];
     let (boards, scalars) = words.split_at_mut(BOARDS);
@@ -33,16 +31,14 @@ pub(super) fn encode(game: &Game, repetitions_only: bool) -> (Input, Transform) 
     (Input::from_words(words), transform)
 }
 
-/// The positions that the network sees, newest first. Nothing comes before a
-/// capture, a pawn's move or a change of castling rights, and nothing with a
-/// pawn to be taken en passant but the current position: none of them can be
-/// repeated.
+/// Returns the positions that the network sees, newest first. History ends at a capture, a pawn
+/// move or a change of castling rights, and excludes earlier positions with a possible en passant
+/// capture: none of these can be repeated.
 fn seen(game: &Game, repetitions_only: bool) -> impl Iterator<Item = &Ply> {
     let rights = |ply: &Ply| ply.position.castles().castling_rights();
     let current = rights(game.current());
     let en_passant = |ply: &Ply| ply.position.ep_square(EnPassantMode::PseudoLegal).is_some();
-    // Of a game that began elsewhere than at the initial position the past is
-    // unknown; the oldest position stands for it.
+    // The past of a game from another position is unknown; the oldest position stands in for it.
     let padding = if game.from_initial_position() || repetitions_only {
         0
     } else {
@@ -65,12 +61,12 @@ fn seen(game: &Game, repetitions_only: bool) -> impl Iterator<Item = &Ply> {
         .map(|(_, ply)| ply)
 }
 
-/// The transform that makes a row's board canonical: our king on the right; without pawns on the
-/// lower right; and there below the diagonal.
+/// Returns the transform that makes a row's board canonical: our king on the right; without pawns
+/// on the lower right; and there below the diagonal.
 fn choose(words: &[u64; WIDTH]) -> Transform {
     let mut transform = Transform::default();
     let castling = &words[BOARDS..BOARDS + 4];
-    // No wing is like the other where somebody may castle.
+    // With castling rights the two wings differ.
     if castling.iter().any(|&right| right != 0) {
         return transform;
     }
@@ -85,8 +81,7 @@ fn choose(words: &[u64; WIDTH]) -> Transform {
     }
     transform.mirror = king & UPPER != 0;
     let king = transform.squares(king);
-    /// Of the lower right quarter the squares above the diagonal from h1, and
-    /// those on it.
+    /// The lower right quarter's squares above the diagonal from h1, and those on it.
     const ABOVE: u64 = 0xe0c0_8000;
     const DIAGONAL: u64 = 0x1020_4080;
     transform.transpose = if king & DIAGONAL != 0 {
@@ -148,10 +143,10 @@ mod tests {
             (START, "g1f3 g8f6 f3g1", 4),
             (START, "e2e4", 1),
             (START, "e2e4 g8f6 g1f3", 3),
-            // The king's move took rights away: all before looks otherwise.
+            // The king's move lost rights: all earlier boards differ.
             (START, "e2e4 e7e5 e1e2", 1),
             (START, "e2e4 e7e5 e1e2 g8f6 g1f3", 3),
-            // Of what came before a FEN nothing is known, so it was always so …
+            // The history before a FEN is unknown, so it is assumed constant …
             ("4k3/8/8/8/8/8/8/R3K3 w - - 5 9", "", 8),
             // … unless something irreversible has just happened.
             ("4k3/8/8/8/8/8/8/R3K3 w - - 0 9", "", 1),
@@ -181,7 +176,7 @@ mod tests {
         assert_eq!(boards(&encode(&known, true).0), 1);
     }
 
-    /// The king's square and the transform of a position, by Lc0's rules.
+    /// Returns the king's square and the transform of a position, by Lc0's rules.
     fn turned(fen: &str) -> (u64, [bool; 3]) {
         let (input, transform) = encode(&game(fen, ""), false);
         let Transform {
@@ -197,7 +192,7 @@ mod tests {
     fn the_king_comes_to_the_lower_right() {
         const G1: u64 = 6;
         let cases = [
-            // Castling rights leave everything as it is.
+            // With castling rights the board stays as it is.
             ("4k3/8/8/8/8/8/8/R3K3 w Q - 0 1", 4, [false; 3]),
             ("4k3/8/8/8/8/8/P7/6K1 w - - 0 1", G1, [false; 3]),
             ("4k3/8/8/8/8/8/P7/1K6 w - - 0 1", G1, [true, false, false]),

@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// A network's input.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Encoder {
-    /// Nothing: what evaluates needs no encoding.
+    /// Nothing: the backend needs no encoding.
     #[default]
     Nothing,
     /// The position and the positions just before it, as one row.
@@ -25,15 +25,14 @@ pub enum Encoder {
 pub struct MoveEncoder {
     /// The tokens.
     pub vocabulary: Arc<Vocabulary>,
-    /// Most tokens that the network reads, the first one included, which is
-    /// [`Vocabulary::start`].
+    /// The most tokens that the network reads, including the first, [`Vocabulary::start`].
     pub context: usize,
 }
 
-/// Why a network cannot be asked about a game.
+/// Why a network cannot evaluate a game.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unencodable {
-    /// It reads the moves, and the game began elsewhere.
+    /// It reads moves, and the game did not begin at the initial position.
     #[error(
         "it reads the moves from the initial position of standard chess, so it cannot be asked about a position that is given without them"
     )]
@@ -57,13 +56,13 @@ pub enum Unencodable {
 }
 
 impl Encoder {
-    /// The key under which a search and the evaluation cache know a game's current
-    /// position: games with equal keys get one evaluation.
+    /// Returns the key of a game's current position for the search and the evaluation cache:
+    /// games with equal keys share one evaluation.
     ///
-    /// Of a network that reads rows it covers the position, whether it is a
-    /// repetition, the players' ratings, and the plies of the 50-move rule: in steps of
-    /// eight, and exactly from 64 on. Earlier history is left out, as in Lc0's cache
-    /// (CacheHistoryLength 0). Of one that reads moves it covers all of them.
+    /// For a network that reads rows it covers the position, whether it is a repetition, the
+    /// players' ratings, and the plies of the 50-move rule: in steps of eight, and exactly from
+    /// 64 on. Earlier history is ignored, as in Lc0's cache (CacheHistoryLength 0). For one that
+    /// reads moves it covers all of them.
     #[must_use]
     pub fn key(&self, game: &Game) -> u64 {
         match self {
@@ -77,7 +76,7 @@ impl MoveEncoder {
     /// Appends the tokens of a game: the start, then its moves.
     ///
     /// # Errors
-    /// [`Unencodable`] if it cannot be told; then nothing is appended.
+    /// [`Unencodable`] if it cannot be encoded; then nothing is appended.
     pub fn encode(&self, game: &Game, tokens: &mut Vec<u16>) -> Result<(), Unencodable> {
         let plies = game.plies();
         if !game.from_initial_position() {

@@ -1,4 +1,4 @@
-//! The ways in which the networks of the field want a position encoded.
+//! Input encodings of supported networks.
 
 use super::input::Input;
 use super::transform::Transform;
@@ -13,24 +13,23 @@ pub enum InputFormat {
     Classical,
     /// The same with castling rights as squares of rooks (the row is the same).
     CastlingPlanes,
-    /// Lc0's canonical planes: of all boards that are the same game, such as
-    /// mirror images without castling rights, the network sees but one; history
-    /// ends where no position before can occur again.
+    /// Lc0's canonical planes: the network sees only one of all equivalent boards, such as mirror
+    /// images without castling rights; history ends where no earlier position can recur.
     Canonical,
     /// The same; the network divides `rule50` by a hundred.
     CanonicalHectoplies,
-    /// The same; the network sees who is to move, for armageddon.
+    /// The same; the network sees the side to move, for armageddon.
     CanonicalHectopliesArmageddon,
-    /// Canonical, with positions of the past only where they are repetitions.
+    /// Canonical, with earlier positions only where they are repetitions.
     CanonicalV2,
-    /// The same; the network sees who is to move, for armageddon.
+    /// The same; the network sees the side to move, for armageddon.
     CanonicalV2Armageddon,
-    /// Maia-3's: each position of the past as its own mover sees it.
+    /// Maia-3's: each earlier position from its own mover's view.
     Maia3,
 }
 
 impl InputFormat {
-    /// All of them.
+    /// All formats.
     pub const ALL: [InputFormat; 8] = [
         InputFormat::Classical,
         InputFormat::CastlingPlanes,
@@ -42,7 +41,7 @@ impl InputFormat {
         InputFormat::Maia3,
     ];
 
-    /// Its number in a network's metadata: Lc0's, where Lc0 has one.
+    /// Returns its number in a network's metadata: Lc0's, where Lc0 has one.
     #[must_use]
     pub fn number(self) -> u32 {
         match self {
@@ -57,7 +56,7 @@ impl InputFormat {
         }
     }
 
-    /// The format of that number.
+    /// Returns the format of this number.
     #[must_use]
     pub fn from_number(number: u32) -> Option<InputFormat> {
         let mut all = InputFormat::ALL.into_iter();
@@ -70,15 +69,15 @@ impl InputFormat {
         matches!(self, InputFormat::Classical | InputFormat::CastlingPlanes)
     }
 
-    /// Returns whether boards that are the same game, as mirror images without castling rights
-    /// are, give the same row.
+    /// Returns whether equivalent boards, such as mirror images without castling rights, give the
+    /// same row.
     #[must_use]
     pub fn is_canonical(self) -> bool {
         !self.is_classical() && self != InputFormat::Maia3
     }
 
-    /// The game's current position with what the network sees of its past, and
-    /// how the board was turned: moves have to be turned likewise.
+    /// Returns the game's current position with the visible history, and the board's transform,
+    /// which also applies to moves.
     #[must_use]
     pub fn encode(self, game: &Game) -> (Input, Transform) {
         match self {

@@ -1,10 +1,9 @@
-//! A game as one row of 64-bit words, the form in which positions travel to a
-//! network, and back.
+//! A game as one row of 64-bit words, the form in which positions travel to a network, and back.
 //!
-//! The first 104 words are Lc0's input format 1: for each of the last eight
-//! positions, newest first, our pawns, knights, bishops, rooks, queens and
-//! king, theirs, and all ones if the position had occurred before. "Ours" is
-//! the side to move now, in all eight. The scalars follow.
+//! The first 104 words are Lc0's input format 1: for each of the last eight positions, newest
+//! first, our pawns, knights, bishops, rooks, queens and king, theirs, and all ones if the
+//! position had occurred before. "Ours" is the side to move now, in all eight. The scalars
+//! follow.
 
 use shakmaty::{
     Bitboard, Board, CastlingMode, Chess, Color, EnPassantMode, Piece, Position, PositionError,
@@ -50,13 +49,13 @@ pub(crate) const EN_PASSANT: usize = BOARDS + 6;
 /// The word that holds `self_elo`; `opponent_elo` follows.
 pub(crate) const RATINGS: usize = BOARDS + 7;
 
-/// Why a row describes no position.
+/// Why a row does not describe a position.
 #[derive(Debug, thiserror::Error)]
 pub enum InputError {
     /// Two kinds of pieces claim one square.
     #[error("two pieces on {0}")]
     Crowded(Square),
-    /// The pieces stand in a way that no game can be played from.
+    /// No game can be played from this position.
     #[error("no legal position: {0}")]
     Position(String),
 }
@@ -69,10 +68,9 @@ pub struct Input([u64; WIDTH]);
 impl Input {
     /// Encodes the game's current position and the seven before it.
     ///
-    /// Before the first position of a game that began at the initial position
-    /// there is nothing (zeros). Of a game that began elsewhere the past is
-    /// unknown and filled with its oldest position, taking back a double push
-    /// that its en-passant square gives away, as Lc0 does.
+    /// Before the first position of a game that began at the initial position, boards are empty
+    /// (zeros). The past of other games is unknown and filled with the oldest position, taking
+    /// back a double push implied by its en-passant square, as in Lc0.
     #[must_use]
     pub fn encode(game: &Game) -> Input {
         let position = game.position();
@@ -96,14 +94,14 @@ impl Input {
         Input(row)
     }
 
-    /// A row from its words, as a record holds them. Nothing is checked here:
-    /// [`Input::position`] says whether they describe a position.
+    /// Returns a row from its words, as stored in a record. They are not checked here:
+    /// [`Input::position`] does.
     #[must_use]
     pub fn from_words(words: [u64; WIDTH]) -> Input {
         Input(words)
     }
 
-    /// The row's words: [`BOARDS`] bitboards, then [`SCALARS`].
+    /// Returns the row's words: [`BOARDS`] bitboards, then [`SCALARS`].
     #[must_use]
     pub fn words(&self) -> &[u64; WIDTH] {
         &self.0
@@ -115,14 +113,14 @@ impl Input {
         Color::from_white(self.0[BLACK_TO_MOVE] == 0)
     }
 
-    /// Pieces on the board, kings and pawns among them.
+    /// Returns the number of pieces on the board, including kings and pawns.
     #[must_use]
     pub fn pieces(&self) -> u32 {
         let planes = &self.0[..PLANES_PER_BOARD - 1];
         planes.iter().map(|squares| squares.count_ones()).sum()
     }
 
-    /// Plies since the last capture or pawn move.
+    /// Returns the plies since the last capture or pawn move.
     #[must_use]
     pub fn rule50(&self) -> u32 {
         u32::try_from(self.0[RULE50]).unwrap_or(u32::MAX)
@@ -134,22 +132,22 @@ impl Input {
         self.0[PLANES_PER_BOARD - 1] != 0
     }
 
-    /// The ratings of the side to move and of the opponent; `None` where unknown.
+    /// Returns the ratings of the side to move and of the opponent; `None` where unknown.
     #[must_use]
     pub fn ratings(&self) -> [Option<u16>; 2] {
         [self.0[RATINGS], self.0[RATINGS + 1]]
             .map(|word| u16::try_from(word).ok().filter(|&rating| rating > 0))
     }
 
-    /// The same position with both ratings unknown.
+    /// Returns the same position with both ratings unknown.
     #[must_use]
     pub fn without_ratings(mut self) -> Input {
         self.0[RATINGS..].fill(0);
         self
     }
 
-    /// Returns whether no castling right is left to either side, so that the board may be mirrored
-    /// left to right without changing the game.
+    /// Returns whether neither side has castling rights, so that mirroring the board left to
+    /// right does not change the game.
     #[must_use]
     pub fn is_without_castling(&self) -> bool {
         self.0[CASTLING..CASTLING + 4]
@@ -157,8 +155,8 @@ impl Input {
             .all(|&right| right == 0)
     }
 
-    /// The position as a mirror shows it, left for right. It is the same game
-    /// where [`Input::is_without_castling`]; the rights are left as they are.
+    /// Returns the position mirrored left to right. It is the same game if
+    /// [`Input::is_without_castling`]; castling rights are unchanged.
     #[must_use]
     pub fn mirrored(mut self) -> Input {
         let (boards, scalars) = self.0.split_at_mut(BOARDS);
@@ -169,8 +167,8 @@ impl Input {
         self
     }
 
-    /// The pieces `age` plies ago (0 is now, at most 7), colours as they were;
-    /// `None` if the game had not begun yet.
+    /// Returns the pieces `age` plies ago (0 is now, at most 7), colours as they were; `None` if
+    /// the game had not begun yet.
     ///
     /// # Errors
     /// [`InputError::Crowded`] if two pieces share a square.
@@ -268,8 +266,8 @@ pub(super) fn write_board(slot: &mut [u64; PLANES_PER_BOARD], board: &Board, tur
     }
 }
 
-/// The board before the double push that an en-passant square gives away;
-/// the board itself where there is none.
+/// Returns the board before the double push implied by an en-passant square; the board itself
+/// without one.
 fn before_double_push(position: &Chess) -> Board {
     let mut board = position.board().clone();
     if let Some(square) = position.maybe_ep_square() {

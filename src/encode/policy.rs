@@ -122,8 +122,8 @@ pub fn mirrored_index(index: u16) -> u16 {
     MIRRORED[usize::from(index)]
 }
 
-/// The policy entry of a move whose squares go where `to` says; the entry
-/// itself where there is none for such a move.
+/// Returns the policy entry of a move after `to` maps its squares; the entry itself if the mapped
+/// move has none.
 pub(super) fn moved_index(index: u16, to: impl Fn(Square) -> Square) -> u16 {
     let (from, target) = TABLES.squares[usize::from(index)];
     let moved = |square: u8| u8::from(to(Square::new(square.into())));

@@ -1,4 +1,4 @@
-//! The pieces of a board as one class a square.
+//! The pieces of a board as one class per square.
 
 use super::input::{PLANES_PER_BOARD, orient, write_board};
 use shakmaty::{Bitboard, Board, Color, Piece, Role};
@@ -16,7 +16,7 @@ const PIECE_PLANES: usize = 2 * KINDS;
 pub struct Squares([u64; 4]);
 
 impl Squares {
-    /// A board as the side `turn` sees it.
+    /// Returns a board from the view of side `turn`.
     #[must_use]
     pub fn of_board(board: &Board, turn: Color) -> Squares {
         let mut planes = [0; PLANES_PER_BOARD];
@@ -24,8 +24,8 @@ impl Squares {
         Squares::of_planes(&planes)
     }
 
-    /// A board of bitboards: our pawns, knights, bishops, rooks, queens and king, theirs,
-    /// and others that are not looked at.
+    /// Returns a board from bitboards: our pawns, knights, bishops, rooks, queens and king,
+    /// theirs; further ones are ignored.
     #[must_use]
     pub fn of_planes(planes: &[u64]) -> Squares {
         let mut words = [0; 4];
@@ -43,7 +43,7 @@ impl Squares {
         Squares(words)
     }
 
-    /// The board, whose side `turn` sees it like this.
+    /// Returns the board that side `turn` sees like this.
     #[must_use]
     pub fn board(&self, turn: Color) -> Board {
         let mut board = Board::empty();
@@ -57,7 +57,7 @@ impl Squares {
         board
     }
 
-    /// The bitboards of the pieces, in the order of [`Squares::of_planes`].
+    /// Returns the bitboards of the pieces, in the order of [`Squares::of_planes`].
     #[must_use]
     pub fn planes(&self) -> [u64; 12] {
         let [bits @ .., theirs] = self.0;
@@ -73,7 +73,7 @@ impl Squares {
         })
     }
 
-    /// The same board as the other side sees it.
+    /// Returns the same board from the other side's view.
     #[must_use]
     pub fn reversed(&self) -> Squares {
         let [bits @ .., theirs] = self.0;
@@ -82,7 +82,7 @@ impl Squares {
         Squares([low, middle, high, ours])
     }
 
-    /// This board, but for the squares of a bitboard, which are those of another.
+    /// Returns this board with the squares of a bitboard replaced by those of another.
     #[must_use]
     pub fn with(&self, squares: u64, other: &Squares) -> Squares {
         Squares(std::array::from_fn(|word| {
@@ -90,13 +90,13 @@ impl Squares {
         }))
     }
 
-    /// The squares that differ from those of another board.
+    /// Returns the squares that differ from those of another board.
     #[must_use]
     pub fn difference(&self, other: &Squares) -> u64 {
         (0..4).fold(0, |squares, word| squares | self.0[word] ^ other.0[word])
     }
 
-    /// The class of a square, a1 = 0 … h8 = 63: 0 is empty, 1 to 6 ours, 7 to 12 theirs.
+    /// Returns the class of a square, a1 = 0 … h8 = 63: 0 is empty, 1 to 6 ours, 7 to 12 theirs.
     #[must_use]
     pub fn class(&self, square: usize) -> usize {
         let bit = |word: u64| (word >> square & 1) as usize;
@@ -104,7 +104,7 @@ impl Squares {
         low + 2 * middle + 4 * high + KINDS * theirs
     }
 
-    /// Puts a class on a square.
+    /// Sets the class of a square.
     pub fn set(&mut self, square: usize, class: usize) {
         let theirs = usize::from(class > KINDS);
         let code = class - KINDS * theirs + 8 * theirs;
@@ -119,7 +119,7 @@ impl Squares {
         &self.0
     }
 
-    /// The squares that are not empty.
+    /// Returns the occupied squares.
     #[must_use]
     pub fn occupied(&self) -> Bitboard {
         Bitboard(self.0[0] | self.0[1] | self.0[2])

@@ -1,4 +1,4 @@
-//! Ways to look at a board that leave the game as it is.
+//! Board symmetries that leave the game unchanged.
 
 use super::policy::moved_index;
 use shakmaty::Bitboard;
@@ -7,11 +7,11 @@ use shakmaty::Bitboard;
 /// one, then a transposition along the diagonal from h1 to a8.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Transform {
-    /// Files are exchanged, a for h.
+    /// Files are reversed, a for h.
     pub flip: bool,
-    /// Ranks are exchanged, the first for the eighth.
+    /// Ranks are reversed, the first for the eighth.
     pub mirror: bool,
-    /// Files and ranks are exchanged, so that h1 and a8 stay where they are.
+    /// Files and ranks are swapped, so that h1 and a8 stay in place.
     pub transpose: bool,
 }
 
@@ -22,7 +22,7 @@ impl Transform {
         self == Transform::default()
     }
 
-    /// The squares as they are seen.
+    /// Returns the transformed squares.
     #[must_use]
     pub fn squares(self, squares: u64) -> u64 {
         let mut squares = Bitboard(squares);
@@ -38,9 +38,9 @@ impl Transform {
         squares.0
     }
 
-    /// The policy entry of a move as it is seen. Pawns allow but to flip, and
-    /// castling rights nothing at all: elsewhere entries that only they have
-    /// stay as they are.
+    /// Returns the transformed policy entry of a move. Boards with pawns may only be flipped,
+    /// those with castling rights not transformed at all: entries that need pawns or castling
+    /// rights are unchanged by other transforms.
     #[must_use]
     pub fn index(self, index: u16) -> u16 {
         if self.is_identity() {
@@ -52,7 +52,7 @@ impl Transform {
         })
     }
 
-    /// The eight of them.
+    /// All eight transforms.
     #[cfg(test)]
     pub(super) fn all() -> impl Iterator<Item = Transform> {
         (0..8).map(|bits| Transform {

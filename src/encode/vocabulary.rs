@@ -1,7 +1,6 @@
 //! The tokens of networks that read and write games move by move.
 //!
-//! First the moves, then the start of a game, its ends, and the filling that nothing is
-//! learned of.
+//! First the moves, then the start of a game, its ends, and the padding, which is not trained on.
 
 use super::policy::{PAIRS, from_square_to_square, pair_index};
 use shakmaty::san::SanPlus;
@@ -9,14 +8,14 @@ use shakmaty::uci::UciMove;
 use shakmaty::{CastlingMode, Chess, Color, Move, Position, Role, Square};
 use std::collections::HashMap;
 
-/// Moves that UCI can write: every pair of squares that a queen or a knight could travel,
-/// and four promotions for each of the 44 steps of a pawn onto its last rank.
+/// Moves that UCI can write: every pair of squares that a queen or a knight could travel, and
+/// four promotions for each of a pawn's 44 steps to its last rank.
 pub const UCI_MOVES: usize = PAIRS + 2 * PROMOTIONS;
 
 /// Promotions of a colour.
 const PROMOTIONS: usize = 22 * ROLES.len();
 const ROLES: [Role; 4] = [Role::Queen, Role::Rook, Role::Bishop, Role::Knight];
-/// Most moves of a vocabulary, for tokens are u16.
+/// The most moves of a vocabulary, because tokens are u16.
 const MOST: usize = u16::MAX as usize - 16;
 
 /// A game's result, as a token.
@@ -26,7 +25,7 @@ pub enum GameEnd {
     WhiteMates,
     /// Black has mated.
     BlackMates,
-    /// White has won otherwise: Black resigned, lost on time, and the like.
+    /// White has won otherwise: Black resigned, lost on time or similar.
     WhiteWins,
     /// Black has won otherwise.
     BlackWins,
@@ -35,7 +34,7 @@ pub enum GameEnd {
 }
 
 impl GameEnd {
-    /// All of them, in the order of their tokens.
+    /// All ends, in the order of their tokens.
     pub const ALL: [GameEnd; 5] = [
         GameEnd::WhiteMates,
         GameEnd::BlackMates,
@@ -44,7 +43,7 @@ impl GameEnd {
         GameEnd::Draw,
     ];
 
-    /// The end of a game with this winner, whose last position is a mate or not.
+    /// Returns the end of a game with this winner, whose last position is a mate or not.
     #[must_use]
     pub fn new(winner: Option<Color>, is_mate: bool) -> GameEnd {
         match (winner, is_mate) {
@@ -56,7 +55,7 @@ impl GameEnd {
         }
     }
 
-    /// The winner.
+    /// Returns the winner.
     #[must_use]
     pub fn winner(self) -> Option<Color> {
         match self {
@@ -82,7 +81,7 @@ pub enum Token {
     Start,
     /// The end of a game.
     End(GameEnd),
-    /// Filling.
+    /// Padding.
     Padding,
 }
 
@@ -91,8 +90,8 @@ pub enum Token {
 pub enum Vocabulary {
     /// The 1,968 moves that UCI can write, castling as the king's two steps.
     Uci,
-    /// Moves as standard algebraic notation writes them, checks and mates included: those
-    /// that its maker has seen.
+    /// Moves in standard algebraic notation, including check and mate marks: those in the
+    /// vocabulary's training games.
     San(SanMoves),
 }
 
@@ -103,22 +102,22 @@ pub struct SanMoves {
     numbers: HashMap<String, u16>,
 }
 
-/// Why texts are no vocabulary.
+/// Why texts do not form a vocabulary.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VocabularyError {
-    /// None, or more than tokens can name.
+    /// None, or more than tokens can number.
     #[error("a vocabulary has 1 to {MOST} moves, not {0}")]
     Size(usize),
-    /// A text is no move.
-    #[error("`{0}` is no move in standard algebraic notation")]
+    /// A text is not a move.
+    #[error("`{0}` is not a move in standard algebraic notation")]
     NoMove(String),
-    /// A text stands there twice.
+    /// A duplicate text.
     #[error("`{0}` is in the vocabulary twice")]
     Twice(String),
 }
 
 impl Vocabulary {
-    /// The vocabulary of these moves in standard algebraic notation.
+    /// Returns the vocabulary of these moves in standard algebraic notation.
     ///
     /// # Errors
     /// [`VocabularyError`], naming the text.
@@ -140,7 +139,7 @@ impl Vocabulary {
         Ok(Vocabulary::San(SanMoves { texts, numbers }))
     }
 
-    /// The number of moves: their tokens are the numbers below it.
+    /// Returns the number of moves: their tokens are the numbers below it.
     #[must_use]
     pub fn moves(&self) -> usize {
         match self {
@@ -149,25 +148,25 @@ impl Vocabulary {
         }
     }
 
-    /// The number of tokens.
+    /// Returns the number of tokens.
     #[must_use]
     pub fn size(&self) -> usize {
         self.moves() + 2 + GameEnd::ALL.len()
     }
 
-    /// The token of the start of a game.
+    /// Returns the token of the start of a game.
     #[must_use]
     pub fn start(&self) -> u16 {
         self.moves() as u16
     }
 
-    /// The token of the end of a game.
+    /// Returns the token of the end of a game.
     #[must_use]
     pub fn end(&self, end: GameEnd) -> u16 {
         self.start() + 1 + end as u16
     }
 
-    /// The token of what nothing is learned of.
+    /// Returns the padding token.
     #[must_use]
     pub fn padding(&self) -> u16 {
         self.size() as u16 - 1
@@ -187,7 +186,8 @@ impl Vocabulary {
         }
     }
 
-    /// The token of a legal move; `None` if the vocabulary lacks it, which UCI's never does.
+    /// Returns the token of a legal move; `None` if the vocabulary lacks it, which never happens
+    /// with UCI.
     #[must_use]
     pub fn token(&self, position: &Chess, mv: Move) -> Option<u16> {
         match self {
@@ -199,7 +199,7 @@ impl Vocabulary {
         }
     }
 
-    /// The legal move that a token stands for; `None` if it stands for none here.
+    /// Returns the legal move of a token; `None` if the token is not a legal move here.
     #[must_use]
     pub fn legal_move(&self, position: &Chess, token: u16) -> Option<Move> {
         let mv = match self {
@@ -209,13 +209,13 @@ impl Vocabulary {
                 text.parse::<SanPlus>().ok()?.san.to_move(position).ok()?
             }
         };
-        // Castling has other texts too, and so has a check that is none.
+        // Castling has other texts too, and a text may claim a check that does not exist.
         (self.token(position, mv) == Some(token)).then_some(mv)
     }
 
-    /// The tokens that may follow a position: its moves, as far as they are in the
-    /// vocabulary, and the ends. After a mate that is the mate alone; else players may
-    /// resign or agree on a draw at any time.
+    /// Returns the tokens that may follow a position: its moves in the vocabulary, and the ends.
+    /// After a mate that is only the mate; otherwise players may resign or agree on a draw at any
+    /// time.
     #[must_use]
     pub fn legal_tokens(&self, position: &Chess) -> Vec<u16> {
         let moves = position.legal_moves();
@@ -228,7 +228,7 @@ impl Vocabulary {
         tokens.chain(ends.map(|end| self.end(end))).collect()
     }
 
-    /// A move's text: in UCI's notation, or in standard algebraic notation.
+    /// Returns a move's text: in UCI notation, or in standard algebraic notation.
     #[must_use]
     pub fn text(&self, token: u16) -> Option<String> {
         match self {
@@ -238,7 +238,7 @@ impl Vocabulary {
     }
 }
 
-/// The parts of a move of [`Vocabulary::Uci`]: squares from 0 (a1) to 63 (h8), and the
+/// Returns the parts of a move of [`Vocabulary::Uci`]: squares from 0 (a1) to 63 (h8), and the
 /// promotion: 0 for none, else 1 for a queen, 2 rook, 3 bishop, 4 knight.
 #[must_use]
 pub fn uci_parts(number: u16) -> Option<(usize, usize, usize)> {

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// An engine's latest output about a position.
 #[derive(Default)]
 pub(super) struct LatestInfo {
-    /// The latest judgement of each rank that is no bound.
+    /// The latest exact score of each rank.
     exact: BTreeMap<usize, Info>,
     /// The latest judgement of the first rank, be it a bound.
     first: Option<Info>,

@@ -27,7 +27,7 @@ pub struct Info {
 }
 
 impl Info {
-    /// Reads a line; `None` if it is no `info` line or holds no score.
+    /// Parses a line; `None` if it is not an `info` line or has no score.
     ///
     /// Unknown words are skipped, and unreadable numbers count as missing.
     #[must_use]
@@ -110,7 +110,7 @@ mod tests {
         prop_oneof![
             any::<i32>().prop_map(EngineScore::Centipawns),
             any::<i32>()
-                .prop_filter("no mate in nought", |&moves| moves != 0)
+                .prop_filter("no mate in zero", |&moves| moves != 0)
                 .prop_map(EngineScore::Mate),
         ]
     }

@@ -1,10 +1,8 @@
-//! The search, measured on fixed positions: how many nodes it needs, how fast
-//! it visits them and what memory they take.
+//! The search, measured on fixed positions: its nodes, its speed and its memory.
 //!
-//! Without a node limit every position is searched to the same mean leaf
-//! depth. On the random backend, whose values and priors are a hash, the number
-//! of nodes then depends on the search and on nothing else. It is the
-//! signature that tells whether a change of the code changed the search.
+//! Without a node limit every position is searched to the same mean leaf depth. On the random
+//! backend, whose values and priors are a hash, the number of nodes then depends only on the
+//! search. It is the signature that shows whether a code change changed the search.
 
 use crate::backend::BackendError;
 use crate::chess::Game;
@@ -16,8 +14,8 @@ use std::time::{Duration, Instant};
 /// Mean leaf depth to which the signature's positions are searched.
 pub const SIGNATURE_DEPTH: u32 = 4;
 
-/// The number of nodes that [`POSITIONS`] take to that depth on the random backend
-/// with one thread. It changes with the search, and with nothing else.
+/// The number of nodes that [`POSITIONS`] take to that depth on the random backend with one
+/// thread. It changes only with the search.
 pub const SIGNATURE: u64 = 343_091;
 
 /// The positions: openings, middlegames, endgames.
@@ -31,7 +29,7 @@ pub const POSITIONS: [&str; 34] = [
     "r1bk1b1r/ppp2ppp/2p5/4Pn2/8/5N2/PPP2PPP/RNB2RK1 w - - 0 9",
     "r1bqkb1r/p2n1ppp/2p1pn2/1p6/2BP4/2N1PN2/PP3PPP/R1BQK2R w KQkq - 0 8",
     "r1bq1rk1/ppp2pbp/2np1np1/4p3/2PPP3/2N2N2/PP2BPPP/R1BQ1RK1 w - - 2 8",
-    // The positions that move generators are tried on.
+    // Positions for testing move generators.
     "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1",
     "8/2p5/3p4/KP5r/1R3p1k/8/4P1P1/8 w - - 0 1",
     "r3k2r/Pppp1ppp/1b3nbN/nP6/BBP1P3/q4N2/Pp1P2PP/R2Q1RK1 w kq - 0 1",
@@ -81,15 +79,15 @@ pub struct Measurement {
 }
 
 impl Measurement {
-    /// Nodes a second of elapsed time.
+    /// Returns the nodes per second of elapsed time.
     #[must_use]
     pub fn nodes_per_second(&self) -> u64 {
         (self.nodes as f64 / self.elapsed.as_secs_f64().max(1e-9)) as u64
     }
 }
 
-/// Searches every one of `games` within `limits`, each in an empty tree. `done`
-/// is called after each.
+/// Searches each of `games` within `limits`, starting with an empty tree. `done` is called after
+/// each.
 ///
 /// # Errors
 /// [`BackendError`] if an evaluation failed.
@@ -156,7 +154,7 @@ mod tests {
             assert!(sum.bytes > sum.nodes && sum.elapsed > Duration::ZERO);
             sum.nodes
         };
-        // No search profits from one before it.
+        // No search benefits from an earlier one.
         let [first, second, third] = [0, 1, 2].map(|index| measure(&games[index..=index]));
         assert_eq!(first, third);
         assert_eq!(measure(&games), first + second + third);

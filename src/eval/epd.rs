@@ -1,8 +1,8 @@
-//! Players on test suites in the EPD format (Extended Position Description):
-//! four fields of a FEN, then operations such as `bm Qg6; id "WAC.001";`.
+//! Players on test suites in the EPD format (Extended Position Description): four fields of a
+//! FEN, then operations such as `bm Qg6; id "WAC.001";`.
 //!
-//! Suites as they circulate bend the format; what is read here is what those
-//! of Kaufman, Bratko and Kopec, LCT II, Arasan, STS and matetrack contain.
+//! Published suites bend the format; this reads the variants of Kaufman, Bratko and Kopec, LCT
+//! II, Arasan, STS and matetrack.
 
 use super::runner::Task;
 use super::{SuiteError, lines, read_text, usable};
@@ -16,23 +16,23 @@ use std::path::Path;
 /// Suffixes that do not change a move.
 const MARKS: [char; 4] = ['+', '#', '!', '?'];
 
-/// A position and what is asked of it.
+/// A position and its task.
 #[derive(Clone, Debug)]
 pub struct Entry {
     /// Number of its line in the file, from 1.
     pub line: u64,
-    /// The operation `id`; the number of the line where there is none.
+    /// The operation `id`, or else the line number.
     pub id: String,
     /// The position.
     pub game: Game,
-    /// Best moves (`bm`): one of them must be played, if there are any.
+    /// Best moves (`bm`): one of them must be played, if any are given.
     pub best: Vec<Move>,
     /// Moves to avoid (`am`).
     pub avoid: Vec<Move>,
     /// Points for moves (`c0 "f5=10, Bf2=5"`, as in the Strategic Test Suite).
     pub grades: Vec<(Move, u32)>,
-    /// A mate to be proven (`bm #3`, or `dm 3` alone), in moves; negative where the side
-    /// to move is the one mated.
+    /// A mate to prove (`bm #3`, or `dm 3` alone), in moves; negative where the side to move is
+    /// mated.
     pub mate: Option<i32>,
 }
 
@@ -40,7 +40,7 @@ impl Entry {
     /// Reads one line.
     ///
     /// # Errors
-    /// What is wrong with the line, in words.
+    /// The problem with the line, in words.
     pub fn parse(text: &str, line: u64) -> Result<Entry, String> {
         let (fen, operations) = epd::split(text);
         let game =
@@ -79,7 +79,7 @@ impl Entry {
         if asks || entry.mate.is_some() {
             return Ok(entry);
         }
-        // Beside moves it only tells of them.
+        // With moves given, `dm` is only informative.
         let Some(moves) = direct_mate else {
             let reason = "nothing is asked: no bm, no am, no dm and no moves with points in c0";
             return Err(reason.to_owned());
@@ -89,7 +89,7 @@ impl Entry {
         Ok(entry)
     }
 
-    /// The score of `choice` here.
+    /// Returns the score of `choice` here.
     #[must_use]
     pub fn judge(&self, choice: &Choice) -> Verdict {
         let points = |mv: Move| {
@@ -122,14 +122,14 @@ impl Entry {
         }
     }
 
-    /// The most points to be had; 0 where moves are not graded.
+    /// Returns the maximum points; 0 where moves are not graded.
     #[must_use]
     pub fn most_points(&self) -> u32 {
         let points = self.grades.iter().map(|&(_, points)| points);
         points.max().unwrap_or(0)
     }
 
-    /// The question in chess notation.
+    /// Returns the task in chess notation.
     #[must_use]
     pub fn question(&self) -> String {
         let san = |moves: &[Move]| -> String {
@@ -153,7 +153,7 @@ impl Entry {
         parts.join(", ")
     }
 
-    /// A legal move of this position in standard algebraic notation.
+    /// Returns a legal move of this position in standard algebraic notation.
     #[must_use]
     pub fn san(&self, mv: Move) -> String {
         SanPlus::from_move(self.game.position().clone(), mv).to_string()
@@ -163,7 +163,7 @@ impl Entry {
 /// The score of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// Whether it is what was asked for.
+    /// Whether the task is solved.
     pub solved: bool,
     /// The points it earns where moves are graded.
     pub points: u32,
@@ -185,14 +185,14 @@ fn moves(game: &Game, operand: &str) -> Result<Vec<Move>, String> {
     Ok(moves)
 }
 
-/// The legal moves meant by a move, however it is written; where it is not said which
-/// of two pieces moves, both are meant.
+/// Returns the legal moves meant by a move in any notation; both if it is ambiguous between two
+/// pieces.
 fn read_move(game: &Game, text: &str) -> Vec<Move> {
     let notation = Notation::parse(text.as_bytes());
     notation.map_or_else(Vec::new, |notation| notation.meant(game.position()))
 }
 
-/// `f5=10, Bf2=5`; `None` if it is anything else.
+/// Parses `f5=10, Bf2=5`; `None` if it is anything else.
 fn grades(game: &Game, operand: &str) -> Option<Vec<(Move, u32)>> {
     let mut grades = Vec::new();
     for item in operand.split(',') {
@@ -204,8 +204,8 @@ fn grades(game: &Game, operand: &str) -> Option<Vec<(Move, u32)>> {
     (!grades.is_empty()).then_some(grades)
 }
 
-/// Reads a suite, gzip or zstd or neither, and what is wrong with the lines that cannot
-/// be used: suites contain positions and moves that are not legal.
+/// Reads a suite, gzipped, zstd-compressed or plain, and the errors of unusable lines: suites
+/// contain illegal positions and moves.
 ///
 /// # Errors
 /// [`SuiteError`] if no line can be used.
@@ -226,7 +226,7 @@ pub fn read(path: &Path) -> Result<(Vec<Entry>, Vec<SuiteError>), SuiteError> {
     usable(entries, refused, path)
 }
 
-/// At most `limit` of the entries, spread evenly over all.
+/// Returns at most `limit` of the entries, spread evenly over all.
 #[must_use]
 pub fn sample(entries: Vec<Entry>, limit: usize) -> Vec<Entry> {
     let total = entries.len();
@@ -249,7 +249,7 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// Nothing answered yet.
+    /// Returns an unanswered attempt.
     #[must_use]
     pub fn new(entry: Entry) -> Attempt {
         Attempt {
@@ -291,7 +291,7 @@ pub struct Summary {
     pub accuracy: f64,
     /// Points earned where moves are graded.
     pub points: u32,
-    /// The most points to be had; 0 where no moves are graded.
+    /// The maximum points; 0 where no moves are graded.
     pub most_points: u32,
 }
 

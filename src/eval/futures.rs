@@ -14,7 +14,7 @@ use tch::{Device, Kind, Tensor};
 pub struct FutureAccuracy {
     /// Positions with a move to find.
     pub positions: u32,
-    /// Those in which the network's first move is it.
+    /// Those where the network's first move is correct.
     pub right: u32,
     /// By ply, from 1.
     pub plies: Vec<PlyCounts>,
@@ -27,22 +27,21 @@ pub struct FutureAccuracy {
 pub struct PlyCounts {
     /// Boards that an engine predicted.
     pub boards: u32,
-    /// Those that are imagined to the last square.
+    /// Boards imagined correctly to the last square.
     pub exact: u32,
-    /// Squares of these boards that are right.
+    /// Correct squares of these boards.
     pub squares: u32,
-    /// Those that a copy of the present would have right.
+    /// Squares that a copy of the present would get right.
     pub copied: u32,
-    /// Squares of these boards that are not as in the present.
+    /// Squares of these boards that differ from the present.
     pub changed: u32,
-    /// Those of them that are right.
+    /// Those of them that are correct.
     pub changed_right: u32,
     /// Moves to this board that an engine predicted; the first move counts as policy.
     pub moves: u32,
-    /// Those that are imagined.
+    /// Those imagined correctly.
     pub moves_right: u32,
-    /// Positions in which all moves before are legal, from the position on, and another
-    /// one can follow.
+    /// Positions with only legal moves so far in which another move can follow.
     pub lines: u32,
     /// Those in which this one is legal too.
     pub legal: u32,
@@ -50,7 +49,7 @@ pub struct PlyCounts {
     pub imagined: u32,
     /// Those that are legal there.
     pub imagined_legal: u32,
-    /// Those that lead from there to the board that is imagined next.
+    /// Those that lead to the next imagined board.
     pub consistent: u32,
 }
 
@@ -104,7 +103,7 @@ impl FutureAccuracy {
         Ok(())
     }
 
-    /// Adds what is imagined of a position's future.
+    /// Adds a position's imagined future.
     fn judge(&mut self, input: &Input, future: &Future, predicted: &PredictedFuture, chosen: u16) {
         let present = Squares::of_planes(input.words());
         let seen = [present, present.reversed()];
@@ -156,20 +155,20 @@ impl FutureAccuracy {
         }
     }
 
-    /// The share of first moves that are right.
+    /// Returns the share of correct first moves.
     #[must_use]
     pub fn share_right(&self) -> f64 {
         share(self.right, self.positions)
     }
 }
 
-/// A share; 0 of nothing.
+/// Returns a share; 0 of nothing.
 #[must_use]
 pub fn share(part: u32, of: u32) -> f64 {
     f64::from(part) / f64::from(of.max(1))
 }
 
-/// The move to find, if there is one.
+/// Returns the move to find, if there is one.
 fn target(positions: &PositionColumns, index: usize) -> Option<u16> {
     let policy = &positions.policy;
     let first = policy.row.partition_point(|&row| row < index as i64);
@@ -184,8 +183,8 @@ fn after(position: &Chess, mv: shakmaty::Move) -> Chess {
     position
 }
 
-/// The position of an imagined board, if a game can be played from it: with the castling
-/// rights of the root, as far as the board allows them.
+/// Returns the position of an imagined board, if a game can be played from it: with the root's
+/// castling rights, as far as the board allows them.
 fn imagined_position(squares: &Squares, turn: Color, root: &Chess) -> Option<Chess> {
     let mut setup = root.to_setup(EnPassantMode::Legal);
     setup.board = squares.board(turn);
@@ -267,7 +266,7 @@ mod tests {
         let found = judge("e2e4 e7e5", &predicted(&line), real[0].played);
         assert_eq!((found[0].exact, found[0].changed_right), (0, 0));
         assert_eq!((found[0].imagined_legal, found[0].consistent), (1, 0));
-        // The reply is legal, what follows it is not after 1. e4; it is as imagined.
+        // The reply is legal, but its successor is not after 1. e4; it is as imagined.
         assert_eq!(
             (found[1].lines, found[1].legal, found[1].moves_right),
             (1, 1, 0)

@@ -1,9 +1,9 @@
-//! Networks held against people's moves, by the mover's rating.
+//! Compares networks with people's moves, by the mover's rating.
 //!
-//! The measure is Maia's (McIlroy-Young et al., "Aligning Superhuman AI with Human Behavior: Chess
-//! as a Model System", 2020): how often the policy's likeliest move was played, without openings.
-//! The policy's log-loss and calibration are reported as well, and how well the value predicts the
-//! result.
+//! The measure is Maia's (McIlroy-Young et al., "Aligning Superhuman AI with Human Behavior:
+//! Chess as a Model System", 2020): how often the policy's likeliest move was played, without
+//! openings. The policy's log-loss and calibration are reported as well, and how well the value
+//! predicts the result.
 
 mod bootstrap;
 mod listing;
@@ -37,7 +37,7 @@ pub struct Band {
 }
 
 impl Band {
-    /// The band of a rating.
+    /// Returns the band of a rating.
     #[must_use]
     pub fn of(rating: u16) -> Band {
         let from = (rating / BAND * BAND).min(LAST_BAND);
@@ -48,8 +48,7 @@ impl Band {
     }
 }
 
-/// Calls `measure` with the places of each band's positions, and with all places
-/// under `None`.
+/// Calls `measure` with the indices of each band's positions, and with all indices under `None`.
 pub fn by_band<T>(
     positions: &Positions,
     mut measure: impl FnMut(&[usize]) -> T,
@@ -69,8 +68,8 @@ pub fn by_band<T>(
         .collect()
 }
 
-/// Groups of places whose positions are of one game: positions of a game are alike,
-/// so that errors are those of games drawn at random, not of positions.
+/// Groups indices by game: positions of a game are alike, so standard errors are for a random
+/// sample of games, not of positions.
 fn by_game<'a>(positions: &'a Positions, places: &'a [usize]) -> impl Iterator<Item = &'a [usize]> {
     let game = |place: usize| positions.all()[place].game;
     places.chunk_by(move |&a, &b| game(a) == game(b))

@@ -6,7 +6,7 @@ use crate::chess::perft::perft;
 use shakmaty::CastlingMode;
 use std::path::Path;
 
-/// A position and how many sequences of moves it is known to have.
+/// A position and its known perft counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The position as the suite writes it.
@@ -29,15 +29,15 @@ pub enum Outcome {
         /// The counts.
         counted: u64,
     },
-    /// The position is not accepted as one that chess can be played from.
+    /// The position is not playable.
     Refused(String),
 }
 
 impl Entry {
-    /// Reads `FEN ;D1 20 ;D2 400 …`; spaces around the semicolons do not matter.
+    /// Parses `FEN ;D1 20 ;D2 400 …`; spaces around the semicolons do not matter.
     ///
     /// # Errors
-    /// What is wrong with the line, in words.
+    /// The problem with the line, in words.
     pub fn parse(line: &str) -> Result<Entry, String> {
         let mut fields = line.split(';').map(str::trim);
         let fen = fields.next().unwrap_or_default().to_owned();
@@ -55,8 +55,8 @@ impl Entry {
         }
     }
 
-    /// Counts at every depth the suite knows up to `depth`, leaving out those
-    /// with more than `leaves` leaves.
+    /// Counts at every depth of the suite up to `depth`, skipping those with more than `leaves`
+    /// leaves.
     #[must_use]
     pub fn check(&self, mode: CastlingMode, depth: u32, leaves: u64) -> Outcome {
         let game = match Game::from_fen(&self.fen, mode) {

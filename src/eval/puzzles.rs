@@ -1,9 +1,9 @@
 //! Players on Lichess puzzles.
 //!
-//! The protocol is that of Ruoss et al., "Amortized Planning with Large-Scale
-//! Transformers: A Case Study on Chess" (2024): a puzzle is solved if the
-//! player finds every move of the solution. A different move counts only if it
-//! mates at once, and then the puzzle is solved. The opponent's moves are given.
+//! The protocol is that of Ruoss et al., "Amortized Planning with Large-Scale Transformers: A
+//! Case Study on Chess" (2024): a puzzle is solved if the player finds every move of the
+//! solution. A different move counts only if it mates immediately, and then the puzzle is solved.
+//! The opponent's moves are given.
 
 use super::runner::Task;
 use super::{SuiteError, usable};
@@ -25,8 +25,7 @@ use std::path::Path;
 pub const BAND: u32 = 200;
 /// The lower end of the last band, which has no upper end.
 pub const LAST_BAND: u32 = 2800;
-/// Bytes of the largest file of puzzles: 4 GiB, some four times all that Lichess
-/// has.
+/// Bytes of the largest puzzle file: 4 GiB, some four times Lichess's whole database.
 const LARGEST_FILE: u64 = 4 << 30;
 /// Seed of the samples: the same puzzles every time.
 const SAMPLE_SEED: u64 = 1858;
@@ -34,21 +33,21 @@ const SAMPLE_SEED: u64 = 1858;
 /// One puzzle.
 #[derive(Clone, Debug)]
 pub struct Puzzle {
-    /// Lichess's name of it.
+    /// Its Lichess ID.
     pub id: String,
     /// Its difficulty, on Lichess's scale.
     pub rating: u32,
-    /// Lichess's names of what it is about, with spaces between them; `None` where the
-    /// file has no column of them.
+    /// Its Lichess themes, separated by spaces; `None` if the file lacks the column.
     pub themes: Option<String>,
-    /// The game up to the first position to be solved: the position before the
-    /// opponent's move, and that move.
+    /// The game up to the first position to solve: the position before the opponent's move, and
+    /// that move.
     pub game: Game,
-    /// The solver's moves and between them the opponent's; the solver begins.
+    /// The moves of the solution, beginning with the solver's and alternating with the
+    /// opponent's.
     pub solution: Vec<Move>,
 }
 
-/// The columns that every file has.
+/// The columns required in every file.
 const COLUMNS: [&str; 4] = ["PuzzleId", "FEN", "Moves", "Rating"];
 
 /// The columns read; Lichess's files have more.
@@ -88,7 +87,7 @@ impl Puzzle {
         })
     }
 
-    /// The positions in which a move is asked for.
+    /// Returns the positions in which the solver moves.
     pub fn positions(&self) -> impl Iterator<Item = Game> {
         let mut game = self.game.clone();
         let mut line = self.solution.chunks(2);
@@ -102,26 +101,25 @@ impl Puzzle {
         })
     }
 
-    /// The lower end of the puzzle's rating band.
+    /// Returns the lower end of the puzzle's rating band.
     #[must_use]
     pub fn band(&self) -> u32 {
         (self.rating / BAND * BAND).min(LAST_BAND)
     }
 }
 
-/// One of the two halves of a set of puzzles. Networks and settings are chosen by
-/// one, so that the other can tell what came of the choice.
+/// One of the two halves of a set of puzzles. Networks and settings are chosen on one and
+/// reported on the other, to avoid selection bias.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Half {
-    /// To choose by.
+    /// For choosing.
     Select,
-    /// To report.
+    /// For reporting.
     Report,
 }
 
 impl Half {
-    /// The half that a puzzle belongs to, by the hash of its name: the same in every
-    /// file that has it.
+    /// Returns the half that a puzzle belongs to, by the hash of its ID: the same in every file.
     #[must_use]
     pub fn of(puzzle: &Puzzle) -> Half {
         match Sha256::digest(&puzzle.id)[0] % 2 {
@@ -131,13 +129,12 @@ impl Half {
     }
 }
 
-/// Reads puzzles from a CSV file, plain or compressed with gzip or zstd, with the
-/// columns `PuzzleId`, `FEN`, `Moves` and `Rating`, in any order and among others; and
-/// which rows are left out because one of these is empty.
+/// Reads puzzles from a CSV file, plain or compressed with gzip or zstd, with the columns
+/// `PuzzleId`, `FEN`, `Moves` and `Rating`, in any order and among others; and the rows skipped
+/// because one of these is empty.
 ///
 /// # Errors
-/// [`SuiteError`] naming file and line of the first row that is damaged, or if there is
-/// no puzzle.
+/// [`SuiteError`] naming file and line of the first damaged row, or if there are no puzzles.
 pub fn read(path: &Path) -> Result<(Vec<Puzzle>, Vec<SuiteError>), SuiteError> {
     let text = packed::open(path, |file| file).map_err(|source| SuiteError::Read {
         path: path.to_owned(),
@@ -157,7 +154,7 @@ pub fn parse(text: impl Read, path: &Path) -> Result<(Vec<Puzzle>, Vec<SuiteErro
         reason,
     };
     let (mut puzzles, mut left_out) = (Vec::new(), Vec::new());
-    // A row without an end is as long as the file.
+    // An unterminated row is as long as the file.
     let mut reader = csv::Reader::from_reader(Limited::new(text, LARGEST_FILE));
     let headers = reader
         .headers()
@@ -189,9 +186,9 @@ pub fn parse(text: impl Read, path: &Path) -> Result<(Vec<Puzzle>, Vec<SuiteErro
     usable(puzzles, left_out, path)
 }
 
-/// At most `limit` of the puzzles, drawn from the rating bands in turn, so that
-/// every band gives as many as the others while it has them. The same puzzles
-/// give the same sample.
+/// Returns at most `limit` of the puzzles, sampled from the rating bands alternately, so that
+/// every band contributes as many as the others while it has them. The same puzzles give the same
+/// sample.
 #[must_use]
 pub fn sample(puzzles: Vec<Puzzle>, limit: usize) -> Vec<Puzzle> {
     let mut bands: BTreeMap<u32, Vec<Puzzle>> = BTreeMap::new();
@@ -226,7 +223,7 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// Nothing answered yet.
+    /// Returns an unanswered attempt.
     #[must_use]
     pub fn new(puzzle: Puzzle) -> Attempt {
         Attempt {
@@ -237,7 +234,7 @@ impl Attempt {
         }
     }
 
-    /// The puzzle.
+    /// Returns the puzzle.
     #[must_use]
     pub fn puzzle(&self) -> &Puzzle {
         &self.puzzle
@@ -269,7 +266,7 @@ impl Task for Attempt {
             return false;
         }
         let mut rest = self.puzzle.solution[self.found + 1..].iter();
-        // A solution's last move may be the opponent's, who then has no say.
+        // A solution's last move may be the opponent's; the solver then has no move left.
         if let (Some(&reply), Some(_)) = (rest.next(), rest.next()) {
             self.game.play(reply);
             self.found += 2;
@@ -317,7 +314,7 @@ pub struct Summary {
     /// Over all puzzles.
     #[serde(flatten)]
     pub score: SolveRate,
-    /// By rating, the lowest first; bands without a puzzle are left out.
+    /// By rating, the lowest first; empty bands are omitted.
     pub bands: Vec<BandRate>,
 }
 

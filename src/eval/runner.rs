@@ -1,8 +1,8 @@
-//! Putting many positions to players at once.
+//! Runs players on many positions concurrently.
 //!
-//! Whatever is measured, a puzzle or an entry of a test suite, is a [`Task`].
-//! Workers draw tasks from one queue; a worker whose player judges many
-//! positions in one evaluation keeps as many tasks going as fill its batches.
+//! Everything measured, a puzzle or an entry of a test suite, is a [`Task`]. Workers take tasks
+//! from one queue; a worker whose player evaluates positions in batches keeps enough tasks in
+//! progress to fill them.
 
 use crate::chess::Game;
 use crate::play::{Agent, AgentError, Choice, Limits, Question};
@@ -10,26 +10,26 @@ use crate::scoped_threads::side_by_side;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Something to be solved in one or more moves.
+/// A task to solve in one or more moves.
 pub trait Task: Send {
-    /// The position to be answered now.
+    /// Returns the position to answer now.
     fn game(&self) -> &Game;
 
-    /// The same, for its players' ratings to be set.
+    /// Returns the same, for setting its players' ratings.
     fn game_mut(&mut self) -> &mut Game;
 
-    /// Changes the limits of thought to what the task is about.
+    /// Adjusts the search limits to the task.
     fn adjust(&self, limits: &mut Limits) {
         let _ = limits;
     }
 
-    /// Takes the answer; whether there is another position to be answered.
+    /// Takes the answer; returns whether another position follows.
     fn answer(&mut self, choice: &Choice) -> bool;
 }
 
-/// A player that tasks are put to.
+/// A player that solves tasks.
 pub struct Player {
-    /// It forgets everything between tasks, or remembers nothing anyway.
+    /// The agent; it is cleared between tasks, or has no memory.
     pub agent: Box<dyn Agent>,
     /// The limit for each position.
     pub limits: Limits,
@@ -53,14 +53,14 @@ impl Player {
     }
 }
 
-/// Puts `tasks` to `players`, each on a thread of its own, and returns them
-/// answered, in their order. `done` hears of every task that ends.
+/// Runs `tasks` on `players`, each on its own thread, and returns them answered, in order. `done`
+/// receives every finished task.
 ///
 /// # Errors
 /// The first [`AgentError`]; the other players then stop at their next move.
 ///
 /// # Panics
-/// If there is no player.
+/// If `players` is empty.
 pub fn run<T: Task>(
     tasks: Vec<T>,
     players: Vec<Player>,
@@ -111,7 +111,7 @@ mod tests {
     use crate::play::{Control, Report};
     use std::sync::atomic::AtomicUsize;
 
-    /// Wants `left` answers.
+    /// Requires `left` answers.
     struct Countdown {
         game: Game,
         left: usize,
@@ -142,8 +142,7 @@ mod tests {
             .collect()
     }
 
-    /// Plays the first move, in batches of `width`, and tells `seen` how large they
-    /// were.
+    /// Plays the first move, in batches of `width`, and passes their sizes to `seen`.
     struct First<F> {
         width: usize,
         seen: F,
@@ -210,7 +209,7 @@ mod tests {
         run(tasks(40), vec![player], &|_| {}).unwrap();
         let widths = widths.lock();
         let full = widths.iter().take_while(|&&width| width == 8).count();
-        // 120 answers are wanted; only the last tasks leave gaps.
+        // 120 answers are required; only the last tasks leave gaps.
         assert!(full >= 120 / 8 - 5, "{widths:?}");
     }
 

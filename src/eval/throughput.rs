@@ -1,4 +1,4 @@
-//! A backend's speed: evaluations a second at a batch size.
+//! A backend's speed: evaluations per second by batch size.
 
 use crate::backend::{Backend, BackendError, Batch, Evaluations};
 use crate::chess::Game;
@@ -17,17 +17,17 @@ use std::time::{Duration, Instant};
 
 /// Seed of the playouts that [`positions`] come from.
 const SEED: u64 = 64;
-/// Playouts end here at the latest, about where games of people do.
+/// Playouts end here at the latest, about the length of human games.
 const LONGEST_PLAYOUT: usize = 120;
-/// Evaluations of a thread before the clock starts: the first calls of a
-/// network specialise and warm it.
+/// Evaluations per thread before the clock starts: a network's first calls specialise and warm
+/// it.
 const WARM_UP: usize = 3;
 
-/// Positions from random playouts, the same ones every time, with all legal
-/// moves. `encoder` as in [`Batch::push`].
+/// Returns positions from random playouts, always the same ones, with all legal moves. `encoder`
+/// as in [`Batch::push`].
 ///
 /// # Errors
-/// [`BackendError::Unencodable`] if a network reads games that are shorter.
+/// [`BackendError::Unencodable`] if a network only reads shorter games.
 pub fn positions(count: usize, encoder: &Encoder) -> Result<Batch, BackendError> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(SEED);
     let mut batch = Batch::default();
@@ -36,7 +36,7 @@ pub fn positions(count: usize, encoder: &Encoder) -> Result<Batch, BackendError>
         let moves = game.position().legal_moves();
         match moves.choose(&mut random) {
             Some(&mv) if game.plies().len() <= LONGEST_PLAYOUT && game.ending().is_none() => {
-                // Neighbours are much alike; one in four is taken.
+                // Neighbouring positions are similar; one in four is taken.
                 if random.random_ratio(1, 4) {
                     batch.push(&game, &moves, encoder)?;
                 }
@@ -75,8 +75,8 @@ pub enum MeasureError {
     },
 }
 
-/// Has `threads` threads evaluate batches of `size` of the `positions` for
-/// about `time`. Every thread makes at least one call.
+/// Evaluates batches of `size` of the `positions` on `threads` threads for about `time`. Every
+/// thread makes at least one call.
 ///
 /// # Errors
 /// The first [`BackendError`] of any thread, or [`MeasureError::Threads`].
@@ -88,10 +88,10 @@ pub fn measure(
     time: Duration,
 ) -> Result<Throughput, MeasureError> {
     let abandoned = AtomicBool::new(false);
-    // Nothing is sent: `warm` closes when every thread has done with its copy of the
-    // sender, and `start` when the measurement is to begin.
+    // Nothing is sent: `warm` closes when every thread has dropped its copy of the sender, and
+    // `start` when the measurement begins.
     let work = |thread: usize, is_warm: Sender<()>, start: &Receiver<()>| {
-        // Threads begin far apart, so that no two evaluate the same.
+        // Threads begin far apart, so that no two evaluate the same positions.
         let mut next = thread * positions.len() / threads;
         let mut batch = Batch::default();
         let mut evaluations = Evaluations::default();

@@ -10,8 +10,8 @@ use shakmaty::Position;
 /// Every n-th position of the sample is evaluated without each head.
 const EVERY: usize = 4;
 
-/// Fills in the ablation of each head in the game's position, where legal move number
-/// `mv` is explained, and over the sample.
+/// Fills in each head's ablation in the game's position, where legal move number `mv` is
+/// explained, and over the sample.
 pub(super) fn ablate(
     evaluator: &Evaluator,
     game: &Game,
@@ -48,13 +48,13 @@ pub(super) fn ablate(
     Ok(())
 }
 
-/// The place of the most probable move.
+/// Returns the index of the most probable move.
 fn first(evaluated: &Evaluated) -> Option<usize> {
     let policy = &evaluated.policy;
     (0..policy.len()).max_by(|&a, &b| policy[a].total_cmp(&policy[b]))
 }
 
-/// Divergence of the whole network's policy from the one without a head.
+/// Returns the divergence of the whole network's policy from the one without a head.
 fn policy_divergence(whole: &Evaluated, without: &Evaluated) -> f32 {
     divergence(whole.policy.iter().zip(&without.policy))
 }

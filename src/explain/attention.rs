@@ -10,26 +10,26 @@ pub const SQUARES: usize = 64;
 /// The attention of a position.
 #[derive(Clone, Debug, Serialize)]
 pub struct Attention {
-    /// The layers, the first one first.
+    /// The layers, in order.
     pub layers: Vec<AttentionLayer>,
     /// The attack bias of every layer's logits, a map for each head: part of each layer's `bias`,
     /// if the network reads attacks.
     pub attacks: Option<Vec<Vec<f32>>>,
 }
 
-/// The attention of one layer: for each head a map of 64 · 64 numbers, row by row.
-/// A row is a square that looks, a column one that is looked at.
+/// The attention of one layer: for each head a map of 64 · 64 numbers, row by row. Rows are the
+/// attending squares, columns the attended ones.
 #[derive(Clone, Debug, Serialize)]
 pub struct AttentionLayer {
     /// Logits by content: scaled products of queries and keys.
     pub products: Vec<Vec<f32>>,
-    /// Logits by position (GAB, Shaw or a table) and by attacks, if there are any.
+    /// Logits by position (GAB, Shaw or a table) and by attacks, if any.
     pub bias: Option<Vec<Vec<f32>>>,
     /// The attention: the softmax of their sum over each row.
     pub weights: Vec<Vec<f32>>,
 }
 
-/// The maps of a forward pass that was looked into; `None` without attention.
+/// Returns the maps of a tapped forward pass; `None` without attention.
 pub(super) fn maps(inside: &Inside) -> Option<Attention> {
     let seen: Vec<i64> = inside.seen.iter().map(|&square| square as i64).collect();
     let seen = Tensor::from_slice(&seen);

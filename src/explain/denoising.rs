@@ -33,7 +33,7 @@ pub struct Denoising {
     pub fen: String,
     /// Whether Black is to move.
     pub black: bool,
-    /// The pieces of the position, from a1 to h8: a FEN's letters, `.` where there is none.
+    /// The pieces of the position, from a1 to h8: a FEN's letters, `.` for an empty square.
     pub pieces: String,
     /// The known part after each step.
     pub steps: Vec<DenoisingStep>,
@@ -48,7 +48,7 @@ pub struct Denoising {
 pub struct DenoisingStep {
     /// The board after each ply.
     pub boards: Vec<Frame>,
-    /// The moves that are played from all of them but the last.
+    /// The moves between them.
     pub moves: Vec<ImaginedMove>,
 }
 
@@ -86,7 +86,7 @@ pub struct ReadMove {
 /// Denoises the future of a game's current position.
 ///
 /// # Errors
-/// [`ExplainError`] if the network imagines nothing, or the game is over.
+/// [`ExplainError`] if the network imagines no futures, or the game is over.
 pub fn denoise(
     network: &Network,
     game: &Game,
@@ -148,7 +148,7 @@ pub fn denoise(
     })
 }
 
-/// The page of a future's denoising.
+/// Returns the page of a future's denoising.
 #[must_use]
 pub fn denoising_page(denoising: &Denoising) -> String {
     let page = Page {
@@ -160,7 +160,7 @@ pub fn denoising_page(denoising: &Denoising) -> String {
     page.render(&json!(denoising))
 }
 
-/// The known part after a step, from White's side; `turn` is to move in the present.
+/// Returns the known part after a step, from White's side; `turn` is to move in the present.
 fn step(state: &Revealed, turn: Color) -> DenoisingStep {
     // Returns the side to move after a number of plies.
     let mover = |ply: usize| if ply.is_multiple_of(2) { turn } else { !turn };
@@ -211,7 +211,7 @@ fn imagined(played: &RevealedMove, mover: Color) -> ImaginedMove {
     }
 }
 
-/// The pieces of a board from a1 to h8, as a FEN's letters.
+/// Returns the pieces of a board from a1 to h8, as a FEN's letters.
 pub(super) fn letters(board: &Board) -> String {
     let letter = |square| board.piece_at(square).map_or('.', |piece| piece.char());
     Square::ALL.into_iter().map(letter).collect()

@@ -1,4 +1,4 @@
-//! An eager network as what evaluates games.
+//! Evaluates games with an eager network.
 
 use super::ExplainError;
 use crate::backend::Value;
@@ -15,17 +15,16 @@ use tch::{Kind, Tensor};
 
 pub(super) use crate::torch::floats;
 
-/// Positions that are evaluated at once: more than a core gains by, and no memory to
-/// speak of.
+/// Positions per evaluation: enough for a core's full speed, with little memory.
 pub(super) const BATCH: usize = 32;
 
-/// Multiply–accumulates that each part of an explanation may take, some 15 s of one core.
+/// Multiply–accumulates allowed for each part of an explanation, some 15 s on one core.
 const AFFORDABLE: i64 = 500_000_000_000;
 
 /// A network's evaluation of a position, for the side to move.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Evaluation {
-    /// Expected result, W − L, in −1…1: what ranks moves.
+    /// Expected result, W − L, in −1…1; ranks moves.
     pub q: f32,
     /// Probabilities of win, draw and loss.
     pub wdl: [f32; 3],
@@ -43,7 +42,7 @@ pub(super) struct Evaluated {
     pub policy: Vec<f32>,
 }
 
-/// A network, and how games are put to it.
+/// A network, and its input encoding.
 #[derive(Debug)]
 pub(super) struct Evaluator<'a> {
     pub network: &'a Network,
@@ -54,7 +53,7 @@ pub(super) struct Evaluator<'a> {
     value: Option<[Output; 2]>,
 }
 
-/// A forward pass looked into.
+/// A tapped forward pass.
 #[derive(Debug)]
 pub(super) struct Inside {
     pub evaluated: Evaluated,
@@ -69,12 +68,12 @@ pub(super) struct Inside {
 }
 
 impl<'a> Evaluator<'a> {
-    /// Makes a network ready.
+    /// Prepares a network.
     ///
-    /// libtorch computes each call on its caller's thread alone, in the whole process
-    /// from now on. Our operations are too small to split: two programs of two threads
-    /// each took minutes on two cores, since threads that wait for each other spin. And
-    /// sums in another order would change what is found.
+    /// From now on, libtorch computes each call only on its caller's thread, in the whole
+    /// process. Our operations are too small to split: two programs of two threads each took
+    /// minutes on two cores, because threads that wait for each other spin. Sums in another order
+    /// would also change the results.
     pub fn new(network: &'a Network) -> Result<Evaluator<'a>, ExplainError> {
         tch::set_num_threads(1);
         let architecture = &*network.architecture;
@@ -107,13 +106,13 @@ impl<'a> Evaluator<'a> {
             .collect()
     }
 
-    /// Budget of evaluations for a part of an explanation: larger networks get fewer.
+    /// Returns the evaluations allowed for a part of an explanation: larger networks get fewer.
     pub fn affordable(&self) -> usize {
         let macs = self.network.architecture.size().macs_total.max(1);
         usize::try_from(AFFORDABLE / macs).unwrap_or(usize::MAX)
     }
 
-    /// The ratings of the mover and of the opponent, if the network reads them.
+    /// Returns the ratings of the mover and of the opponent, if the network uses them.
     pub fn ratings(&self, game: &Game) -> Option<[u16; 2]> {
         let reads = self
             .network
@@ -130,14 +129,14 @@ impl<'a> Evaluator<'a> {
         })
     }
 
-    /// The network's input for games, i64 [B, words].
+    /// Returns the network's input for games, i64 [B, words].
     pub fn rows(&self, games: &[Game]) -> Tensor {
         let inputs = games.iter().map(|game| self.format.encode(game).0);
         let inputs: Vec<Input> = inputs.collect();
         torch::rows(&inputs, self.words.as_deref()).expect("rows of one width")
     }
 
-    /// The network's index of each square.
+    /// Returns the network's index of each square.
     pub fn seen(&self, game: &Game) -> [usize; 64] {
         let (_, transform) = self.format.encode(game);
         let turn = game.position().turn();
@@ -148,7 +147,7 @@ impl<'a> Evaluator<'a> {
         })
     }
 
-    /// Policy entries of the legal moves, in their order.
+    /// Returns the policy entries of the legal moves, in order.
     pub fn indices(&self, game: &Game) -> Vec<i64> {
         let (_, transform) = self.format.encode(game);
         let turn = game.position().turn();
@@ -159,7 +158,7 @@ impl<'a> Evaluator<'a> {
         index.map(i64::from).collect()
     }
 
-    /// Evaluates games, of which some may be over.
+    /// Evaluates games; some may be over.
     pub fn evaluate(&self, games: &[Game]) -> Result<Vec<Evaluated>, ExplainError> {
         self.evaluate_with(&self.network.weights, games)
     }
@@ -186,7 +185,7 @@ impl<'a> Evaluator<'a> {
         Ok(evaluated)
     }
 
-    /// Evaluates the game's position and keeps what is inside.
+    /// Evaluates the game's position and keeps the internals.
     pub fn look_inside(&self, game: &Game) -> Result<Inside, ExplainError> {
         let _guard = tch::no_grad_guard();
         let row = self.rows(std::slice::from_ref(game));
@@ -221,8 +220,7 @@ impl<'a> Evaluator<'a> {
         taps.into_tensors()
     }
 
-    /// Outputs as evaluations; `indices` are the policy entries of each position's
-    /// moves.
+    /// Returns outputs as evaluations; `indices` are the policy entries of each position's moves.
     pub fn read(
         &self,
         outputs: &Outputs,
@@ -254,7 +252,7 @@ impl<'a> Evaluator<'a> {
         evaluated.collect()
     }
 
-    /// The expected result of positions as a tensor `[B]` that has a gradient.
+    /// Returns the expected result of positions as a tensor `[B]` that has a gradient.
     pub fn q(&self, outputs: &Outputs) -> Tensor {
         match self.value.and_then(|[value, _]| outputs.get(value)) {
             Some(q) => q.shallow_clone(),

@@ -18,7 +18,7 @@ use tch::{Kind, Tensor};
 pub const TOLERANCE: f32 = 0.01;
 /// Steps of the first sum.
 const FEWEST: usize = 16;
-/// Steps after which what is missing is reported: a second of one core for tessera-xs.
+/// Steps after which the remainder is reported: a second of one core for tessera-xs.
 pub const MOST: usize = 256;
 /// The cost of a gradient in evaluations, the evaluation included.
 const GRADIENT_COST: usize = 3;
@@ -131,7 +131,7 @@ fn kept_planes(planes: i64) -> Tensor {
 }
 
 impl Path<'_> {
-    /// Evaluates the network at these places of the path, 0…1.
+    /// Evaluates the network at these points of the path, 0…1.
     fn sum(&self, places: &[f64]) -> Sums {
         let mut outputs = [Vec::new(), Vec::new()];
         let zeros = self.difference.get(0).zeros_like();
@@ -167,8 +167,8 @@ impl Path<'_> {
 }
 
 impl Attribution {
-    /// From contributions by the squares that the network sees, and the numbers at
-    /// both ends of the path.
+    /// Returns attributions from contributions by the squares that the network sees, and the
+    /// values at both ends of the path.
     fn new(contributions: &[f32], seen: &[usize; 64], ends: &[f32]) -> Attribution {
         let (baseline, output) = (ends[0], ends[1]);
         let squares: Vec<f32> = seen.iter().map(|&square| contributions[square]).collect();

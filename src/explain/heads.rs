@@ -1,4 +1,4 @@
-//! Heads by what they look at: attention held against relations of chess.
+//! Classifies heads by comparing their attention with chess relations.
 
 use super::ExplainError;
 use super::evaluator::{Evaluator, floats};
@@ -8,7 +8,7 @@ use serde::Serialize;
 use shakmaty::Square;
 use tch::{Kind, Tensor};
 
-/// Positions that are looked into at once: their maps are all in memory.
+/// Positions tapped together: their maps are all in memory.
 const BATCH: usize = 8;
 
 /// One attention head.
@@ -75,7 +75,7 @@ struct Tally {
     looking: f64,
 }
 
-/// Scores all heads over a sample; nothing of networks without attention.
+/// Scores all heads over a sample; empty for networks without attention.
 pub(super) fn score(evaluator: &Evaluator, sample: &[Game]) -> Result<Vec<Head>, ExplainError> {
     let _guard = tch::no_grad_guard();
     let mut tallies: Vec<Tally> = Relation::ALL.iter().map(|_| Tally::default()).collect();

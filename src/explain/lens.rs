@@ -1,7 +1,7 @@
-//! The layer-wise lens: the heads read what the tokens say after each layer.
+//! The layer-wise lens: reads the tokens after each layer with the heads.
 //!
-//! The heads were trained on the last layer alone (nostalgebraist's logit lens, 2020):
-//! what they read earlier is a hint, and no output of the network.
+//! The heads were trained on the last layer alone (nostalgebraist's logit lens, 2020): their
+//! readings of earlier layers are hints, not outputs of the network.
 
 use super::ExplainError;
 use super::evaluator::{Evaluator, Inside};
@@ -24,8 +24,8 @@ pub struct LensLayer {
     pub divergence: f32,
 }
 
-/// Reads the outputs after each layer; `order` is that of the moves. Nothing of
-/// networks whose layers are not known.
+/// Reads the outputs after each layer; `order` is that of the moves. Empty for networks with
+/// unknown layers.
 pub(super) fn read(
     evaluator: &Evaluator,
     inside: &Inside,
@@ -70,8 +70,8 @@ pub(super) fn read(
     Ok(layers.collect())
 }
 
-/// Kullback–Leibler divergence in nats of the first of two policies from the second, by
-/// pairs of their probabilities.
+/// Returns the Kullback–Leibler divergence in nats of the first of two policies from the second,
+/// by pairs of their probabilities.
 pub(super) fn divergence<'a>(pairs: impl Iterator<Item = (&'a f32, &'a f32)>) -> f32 {
     let terms = pairs.filter(|(p, _)| **p > 0.0);
     let sum: f32 = terms

@@ -1,4 +1,4 @@
-//! Occlusion: what the value and a move's probability become without each piece.
+//! Occlusion: the value and a move's probability without each piece.
 
 use super::evaluator::Evaluator;
 use super::{ExplainError, fen};
@@ -7,15 +7,15 @@ use serde::Serialize;
 use shakmaty::fen::Fen;
 use shakmaty::{EnPassantMode, Move, Position, Role, Square};
 
-/// Each piece's worth to the value and to a move.
+/// Each piece's effect on the value and on a move.
 #[derive(Clone, Debug, Serialize)]
 pub struct Occlusion {
-    /// Expected result of the mover with all pieces. As of all positions here, nothing
-    /// is known of the moves before.
+    /// Expected result of the mover with all pieces. As for all positions here, earlier moves are
+    /// ignored.
     pub q: f32,
     /// Probability of the move.
     pub prior: f32,
-    /// The pieces but for the kings.
+    /// The pieces except for the kings.
     pub pieces: Vec<Occluded>,
 }
 
@@ -85,8 +85,8 @@ pub(super) fn occlude(
     })
 }
 
-/// The position without the piece on `square`, as a game of its own; `None` if it is
-/// not legal.
+/// Returns the position without the piece on `square`, as a game of its own; `None` if it is
+/// illegal.
 fn without(game: &Game, square: Square) -> Option<Game> {
     let mut setup = game.position().to_setup(EnPassantMode::Legal);
     setup.board.discard_piece_at(square);

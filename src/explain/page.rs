@@ -1,4 +1,4 @@
-//! Explanations as one page, see the files in the folder of this name.
+//! Explanations as one page, from the files in the folder of this name.
 
 use super::{Attention, Explanation};
 use crate::page::{self, Page};
@@ -12,7 +12,7 @@ const STYLE: &str = include_str!("page/style.css");
 const SCRIPT: &str = include_str!("page/script.js");
 const PIECES: &str = super::picture::PIECES;
 
-/// Bytes of the largest page that is made unless layers are asked for.
+/// Bytes of the largest page made unless layers are requested.
 pub const LARGEST_PAGE: usize = 3_000_000;
 
 /// A page and what it leaves out.
@@ -20,12 +20,12 @@ pub const LARGEST_PAGE: usize = 3_000_000;
 pub struct RenderedPage {
     /// The page.
     pub html: String,
-    /// For each explanation the layers whose attention is not in it, from 1.
+    /// For each explanation the layers whose attention is omitted, from 1.
     pub left_out: Vec<Vec<usize>>,
 }
 
-/// The page of explanations of one position, side by side. It holds the attention of
-/// `layers` (from 1) at 8 bits; without them of all layers, or of as many as fit.
+/// Returns the page of explanations of one position, side by side. It contains the attention of
+/// `layers` (from 1) at 8 bits; by default of all layers, or of as many as fit.
 #[must_use]
 pub fn page(explanations: &[Explanation], layers: Option<&[usize]>) -> RenderedPage {
     let mut shown: Vec<Value> = explanations.iter().map(without_attention).collect();
@@ -51,10 +51,10 @@ pub fn page(explanations: &[Explanation], layers: Option<&[usize]>) -> RenderedP
     }
 }
 
-/// Writes a page, or another file, to `path`: all of it or nothing.
+/// Writes a page, or another file, to `path` atomically.
 ///
 /// # Errors
-/// What the system says.
+/// The system's error.
 pub fn write(path: &Path, content: impl AsRef<[u8]>) -> std::io::Result<()> {
     page::write(path, content)
 }
@@ -72,7 +72,7 @@ fn render(explanations: &[Explanation], shown: &[Value]) -> String {
     page.render(&json!(shown))
 }
 
-/// The data of a page but for the attention.
+/// Returns the data of a page except for the attention.
 fn without_attention(explanation: &Explanation) -> Value {
     let bare = Explanation {
         attention: None,
@@ -95,7 +95,7 @@ fn fitting(attention: &Attention, room: usize) -> usize {
     room.saturating_sub(bytes(attacks)) / bytes(parts * heads)
 }
 
-/// `kept` of `count` layers, from 1, evenly spread, the last one among them.
+/// Returns `kept` of `count` layers, from 1, evenly spread, including the last.
 fn spread(count: usize, kept: usize) -> Vec<usize> {
     let kept = kept.clamp(1, count);
     (1..=kept).map(|number| number * count / kept).collect()

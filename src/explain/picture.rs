@@ -14,7 +14,7 @@ const SIDE: usize = 40;
 const LEAST_PRIOR: f32 = 0.03;
 /// Boards in a row of small multiples.
 const COLUMNS: usize = 4;
-/// Height of the line below a board that says what it is.
+/// Height of the caption below a board.
 const CAPTION: usize = 24;
 /// Room between two boards.
 const GAP: usize = 16;
@@ -22,9 +22,9 @@ const GAP: usize = 16;
 const PLUS: &str = "#0072b2";
 const MINUS: &str = "#d55e00";
 
-/// The pictures of an explanation, with the names of their files: the position with
-/// the policy's arrows, the four attributions, and for each layer what the square of
-/// the explained move attends to by head.
+/// Returns the pictures of an explanation, with their file names: the position with the policy's
+/// arrows, the four attributions, and for each layer the attention of the explained move's square
+/// by head.
 #[must_use]
 pub fn pictures(explanation: &Explanation) -> Vec<(String, String)> {
     let placement = explanation.fen.split(' ').next().unwrap_or_default();
@@ -175,7 +175,7 @@ fn position(board: &Board, explanation: &Explanation) -> String {
         };
         let ((x, y), (to_x, to_y)) = (middle(mv.from), middle(mv.to));
         let (right, down) = (to_x - x, to_y - y);
-        // Not `hypot`: alone of all that we call, its glibc would have to be 2.35.
+        // Not `hypot`: of all functions that we call, it alone would need glibc 2.35.
         let length = (right * right + down * down).sqrt().max(1.0);
         let (dx, dy) = (right / length, down / length);
         let (half, tip) = (1.0 + 4.0 * mv.prior.sqrt(), length - 4.0);

@@ -31,16 +31,16 @@ pub struct Reading {
     pub fen: String,
     /// Whether Black is to move.
     pub black: bool,
-    /// The pieces of the position, from a1 to h8: a FEN's letters, `.` where there is none.
+    /// The pieces of the position, from a1 to h8: a FEN's letters, `.` for an empty square.
     pub pieces: String,
     /// The tokens that were read: the start of the game, and its moves.
     pub tokens: Vec<String>,
-    /// The likeliest that may follow, the most probable first.
+    /// The likeliest next tokens, the most probable first.
     pub next: Vec<NextToken>,
-    /// The probability of all that is legal.
+    /// The total probability of legal moves.
     pub legal_mass: f32,
-    /// The probabilities that White wins, of a draw, and that Black wins, if the network
-    /// tells them.
+    /// The probabilities that White wins, of a draw, and that Black wins, if the network predicts
+    /// them.
     pub outcome: Option<[f32; 3]>,
     /// The knowledge after each layer.
     pub layers: Vec<ReadLayer>,
@@ -82,12 +82,12 @@ pub struct KnownBoard {
 /// Reads a game up to its last position.
 ///
 /// # Errors
-/// [`ExplainError`] if the game is over, or the network cannot be told it.
+/// [`ExplainError`] if the game is over, or cannot be encoded.
 pub fn read_game(network: &Network<Gpt>, game: &Game) -> Result<Reading, ExplainError> {
     let (gpt, weights) = (&network.architecture, &network.weights);
     let position = game.position();
     if game.ending().is_some() {
-        return Err(ExplainError::Over("there is nothing to foretell"));
+        return Err(ExplainError::Over("there is nothing to predict"));
     }
     let vocabulary = gpt.vocabulary();
     let mut tokens = Vec::new();
@@ -151,7 +151,7 @@ pub fn read_game(network: &Network<Gpt>, game: &Game) -> Result<Reading, Explain
     })
 }
 
-/// The page of a reading.
+/// Returns the page of a reading.
 #[must_use]
 pub fn reading_page(reading: &Reading) -> String {
     let page = Page {
@@ -187,7 +187,7 @@ fn likeliest(
         .collect()
 }
 
-/// A token's name.
+/// Returns a token's name.
 fn name(vocabulary: &Vocabulary, token: u16) -> String {
     match vocabulary.read(token) {
         Some(Token::Move(_)) => vocabulary.text(token).unwrap_or_default(),
@@ -204,7 +204,7 @@ fn name(vocabulary: &Vocabulary, token: u16) -> String {
     }
 }
 
-/// The likeliest board by logits [1, 1, 64, classes], beside the true one.
+/// Returns the likeliest board by logits [1, 1, 64, classes], compared with the true one.
 fn known_board(logits: &Tensor, truth: &shakmaty::Board) -> KnownBoard {
     let probabilities = floats(&logits.softmax(-1, Kind::Float));
     let truth = Squares::of_board(truth, Color::White);
@@ -271,7 +271,7 @@ mod tests {
                 .next
                 .is_sorted_by(|a, b| a.probability >= b.probability)
         );
-        // It knows nothing: 22 legal moves and three ends of 1,975 tokens.
+        // It is untrained: 22 legal moves and three ends of 1,975 tokens.
         assert!(
             (0.005..0.03).contains(&reading.legal_mass),
             "{}",

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use shakmaty::{Bitboard, Board, Chess, Color, Position, Role, Square, attacks};
 
-/// A relation: whether one square has to do with another.
+/// A relation between two squares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Relation {
@@ -34,7 +34,7 @@ pub enum Relation {
 }
 
 impl Relation {
-    /// All there are.
+    /// All relations.
     pub const ALL: [Relation; 12] = [
         Relation::Identity,
         Relation::RookLine,
@@ -50,7 +50,7 @@ impl Relation {
         Relation::PawnStructure,
     ];
 
-    /// The squares that `square` is so related to.
+    /// Returns the squares that are in this relation to `square`.
     #[must_use]
     pub fn squares(self, position: &Chess, square: Square) -> Bitboard {
         let (board, turn) = (position.board(), position.turn());
@@ -74,14 +74,14 @@ impl Relation {
     }
 }
 
-/// Pieces of a colour that attack a square; none where there is no colour.
+/// Returns the pieces of a colour that attack a square; none without a colour.
 fn attackers(board: &Board, square: Square, color: Option<Color>) -> Bitboard {
     color.map_or(Bitboard::EMPTY, |color| {
         board.attacks_to(square, color, board.occupied())
     })
 }
 
-/// Other pawns on the file of a pawn and on those beside it.
+/// Returns the other pawns on a pawn's file and on the neighbouring files.
 fn pawns(board: &Board, square: Square) -> Bitboard {
     if board.role_at(square) != Some(Role::Pawn) {
         return Bitboard::EMPTY;

@@ -8,9 +8,9 @@ use serde::Serialize;
 use shakmaty::san::SanPlus;
 use std::sync::Arc;
 
-/// Plies of the tree that are shown.
+/// Plies of the tree shown.
 const PLIES: usize = 4;
-/// Moves of each position that are shown.
+/// Moves of each position shown.
 const MOVES: usize = 5;
 /// Moves with at least one of this many root visits are shown.
 const LEAST_SHARE: u64 = 100;
@@ -26,11 +26,11 @@ pub struct SearchReport {
     pub policy_first: Option<String>,
     /// Whether that is not the search's first move.
     pub disagrees: bool,
-    /// The root's moves in the order of choice, the best first.
+    /// The root's moves in order of choice, best first.
     pub moves: Vec<SearchedMove>,
 }
 
-/// A move of the tree. Numbers are those of the side that plays it.
+/// A move of the tree. Values are for the side that plays it.
 #[derive(Clone, Debug, Serialize)]
 pub struct SearchedMove {
     /// In UCI notation.
@@ -43,11 +43,11 @@ pub struct SearchedMove {
     pub prior: f32,
     /// Expected result, in −1…1.
     pub q: f32,
-    /// The reply of the greatest prior; `None` where none was visited.
+    /// The reply with the highest prior; `None` where none was visited.
     pub policy_first: Option<String>,
     /// Whether that is not the search's first reply.
     pub disagrees: bool,
-    /// The replies in the order of choice, the best first.
+    /// The replies in order of choice, best first.
     pub moves: Vec<SearchedMove>,
 }
 
@@ -80,7 +80,7 @@ pub fn search(
     })
 }
 
-/// The engine's own search after a number of visits, and its choice.
+/// Returns the engine's own search after a number of visits, and its choice.
 fn searched(
     backend: Arc<dyn Backend>,
     game: &Game,
@@ -99,7 +99,7 @@ fn searched(
     Ok((search, choice))
 }
 
-/// The policy's first move, and whether the search prefers another.
+/// Returns the policy's first move, and whether the search prefers another.
 fn first(outline: &Outline, game: &Game) -> (Option<String>, bool) {
     let policy = outline.policy_first;
     let search = outline.moves.first().map(|it| it.mv);

@@ -261,7 +261,7 @@ fn gradients_sum_to_the_difference() {
             let difference = attribution.output - attribution.baseline;
             let missing = (difference - sum) / difference;
             assert!((missing - attribution.remainder).abs() < 1e-3);
-            // What the most steps may miss, where they do not suffice.
+            // The error allowed at the maximum number of steps.
             let most = match gradients.steps == gradients::MOST {
                 true => 5.0 * gradients::TOLERANCE,
                 false => gradients::TOLERANCE,
@@ -367,7 +367,7 @@ fn a_move_is_explained_on_demand() {
         ("O-O", 60, 62)
     );
     assert_close(found.occlusion.prior, chosen.prior);
-    // Without the rook there is no castling, and without its right none either.
+    // Without the rook castling is impossible, and without its right too.
     let rook = found
         .occlusion
         .pieces
@@ -489,7 +489,7 @@ fn fitted(network: &Network) -> Transcoder {
     fit(network, &positions, &held_out, &settings, |_, _| {}).unwrap()
 }
 
-/// What features do for all legal moves.
+/// Returns the features' effects on all legal moves.
 fn report(transcoder: &Transcoder, network: &Network, game: &Game) -> TranscoderReport {
     let moves = game.position().legal_moves();
     transcoder.report(network, game, &moves).unwrap()
@@ -504,7 +504,7 @@ fn a_transcoder_learns_a_block_and_finds_what_predicts_a_theme() {
     assert!((0.0..0.9).contains(&about.dead));
     assert_eq!((about.positions, about.held_out), (60, 20));
     assert_eq!(about.strongest.len(), 64);
-    // What it reports of the position that activates a feature most is what it stored.
+    // The report of the position that activates a feature most matches the stored one.
     let (feature, strongest) = about
         .strongest
         .iter()
@@ -544,7 +544,7 @@ fn a_transcoder_learns_a_block_and_finds_what_predicts_a_theme() {
         assert!(theme.threshold.is_finite());
     }
     transcoder.about.themes = found;
-    // The file holds all of it, and knows its network.
+    // The file contains all data, and identifies its network.
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.json");
     transcoder.write(&path).unwrap();
@@ -607,7 +607,7 @@ fn a_feature_speaks_for_some_moves_and_against_others() {
         assert!(feature.value.abs() < 2.0);
     }
     assert!(felt > 0);
-    // Effects stand in the order of the moves asked for.
+    // Effects are in the order of the given moves.
     let moves = game.position().legal_moves();
     let one = transcoder.report(&network, &game, &moves[3..4]).unwrap();
     let both = one.active.iter().filter_map(|one| {

@@ -1,11 +1,10 @@
-//! Sparse transcoders: what a feed-forward block does, by few features at a time.
+//! Sparse transcoders: a feed-forward block as few features at a time.
 //!
-//! A transcoder (Dunefsky, Chlenski and Nanda, "Transcoders Find Interpretable LLM
-//! Feature Circuits", 2024) computes a block's output from its input through a wide
-//! layer of which only the k greatest activations of each square count (top-k: Gao et
-//! al., "Scaling and evaluating sparse autoencoders", 2024). What a feature stands for
-//! is seen from the positions that activate it most, from the themes of puzzles that it
-//! predicts, and from what the network does without it.
+//! A transcoder (Dunefsky, Chlenski and Nanda, "Transcoders Find Interpretable LLM Feature
+//! Circuits", 2024) computes a block's output from its input through a wide layer that keeps only
+//! the k greatest activations of each square (top-k: Gao et al., "Scaling and evaluating sparse
+//! autoencoders", 2024). The meaning of a feature is shown by the positions that activate it
+//! most, by the puzzle themes that it predicts, and by the network's outputs without it.
 
 mod effects;
 mod file;
@@ -42,8 +41,8 @@ pub struct Transcoder {
 }
 
 impl Transcoder {
-    /// Activations [N, features] of tokens [N, width], all but the k greatest of each
-    /// token zero.
+    /// Returns activations [N, features] of tokens [N, width], zero except for each token's k
+    /// greatest.
     fn encode(&self, tokens: &Tensor) -> Tensor {
         let all = tokens.matmul(&self.encoder) + &self.encoder_bias;
         greatest(&all, self.about.top_k)
@@ -54,7 +53,7 @@ impl Transcoder {
         activations.matmul(&self.decoder) + &self.decoder_bias
     }
 
-    /// Activations [games, 64, features], by the squares that the network sees.
+    /// Returns activations [games, 64, features], by the squares that the network sees.
     fn activations(&self, evaluator: &Evaluator, games: &[Game]) -> Result<Tensor, ExplainError> {
         let mut found = Vec::new();
         for games in games.chunks(BATCH) {
@@ -66,13 +65,13 @@ impl Transcoder {
     }
 }
 
-/// The k greatest of each row, where they are above 0; zero elsewhere.
+/// Returns the k greatest of each row if above 0; zero elsewhere.
 fn greatest(rows: &Tensor, k: usize) -> Tensor {
     let (values, places) = rows.topk(k as i64, -1, true, false);
     rows.zeros_like().scatter(-1, &places, &values.relu())
 }
 
-/// Input and output [64 · games, width] of the feed-forward block of a layer, from 1.
+/// Returns the input and output [64 · games, width] of a layer's feed-forward block, from 1.
 fn block(evaluator: &Evaluator, games: &[Game], layer: usize) -> Result<[Tensor; 2], ExplainError> {
     let taps = evaluator.taps(games);
     let part = |name: &str| {
@@ -85,7 +84,7 @@ fn block(evaluator: &Evaluator, games: &[Game], layer: usize) -> Result<[Tensor;
     Ok([part("input")?, part("output")?])
 }
 
-/// The name of a part of the feed-forward block of a layer, from 1.
+/// Returns the name of a part of a layer's feed-forward block, from 1.
 fn block_name(layer: usize, part: &str) -> String {
     format!("encoder.{}.feed_forward.{part}", layer.wrapping_sub(1))
 }

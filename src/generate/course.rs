@@ -48,7 +48,7 @@ impl Course {
         }
     }
 
-    /// Goes on by a token that is drawn by these logits.
+    /// Continues with a token sampled from these logits.
     pub fn advance(&mut self, logits: &[f32], encoder: &MoveEncoder, sampling: &Sampling) {
         let vocabulary = &encoder.vocabulary;
         let position = self.game.position();

@@ -1,4 +1,4 @@
-//! Any of the field's network files: what it is, in, and out again.
+//! Recognises, describes, imports and exports network files.
 
 use super::lc0::{self, Lc0Encoding, Lc0Error};
 use super::maia3::{self, Maia3Error};
@@ -17,30 +17,30 @@ use std::path::Path;
 /// Why a network file cannot be described, read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum ExchangeError {
-    /// None of those we know.
+    /// An unknown kind of file.
     #[error(
         "not a known network file: neither the engine's (.pt), nor Lc0's weights (.pb.gz), a Maia-3 checkpoint (.pt) or ONNX"
     )]
     Unknown,
-    /// There is nothing to import.
+    /// Nothing to import.
     #[error("already a network of the engine: name it in the option Net")]
     Native,
-    /// Another program's network, where one of the engine's has to be.
+    /// Another program's network where one of the engine's is required.
     #[error("another program's network: `tessera import` converts it")]
     Foreign,
-    /// A network of the engine's that cannot be used.
+    /// An unusable network of the engine.
     #[error(transparent)]
     Network(#[from] NetworkError),
-    /// A network of the engine's that cannot be opened.
+    /// A network of the engine that cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// Weights of Lc0's.
+    /// Lc0 weights.
     #[error(transparent)]
     Lc0(#[from] Lc0Error),
-    /// A checkpoint of Maia-3's.
+    /// A Maia-3 checkpoint.
     #[error(transparent)]
     Maia3(#[from] Maia3Error),
-    /// ONNX, by itself or in a file of Lc0's.
+    /// ONNX, by itself or in an Lc0 file.
     #[error(transparent)]
     Onnx(#[from] OnnxError),
 }
@@ -48,11 +48,11 @@ pub enum ExchangeError {
 /// The kind of a network file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
-    /// TorchScript, as the engine plays it.
+    /// TorchScript, the engine's own format.
     TorchScript,
-    /// Weights of Lc0's, or ONNX in a file of its.
+    /// Lc0 weights, or ONNX in an Lc0 file.
     Lc0,
-    /// A checkpoint of PyTorch's: Maia-3's come so.
+    /// A PyTorch checkpoint, the format of Maia-3.
     Checkpoint,
     /// ONNX.
     Onnx,
@@ -64,7 +64,7 @@ const ZIP: [u8; 4] = *b"PK\x03\x04";
 const ONNX: u8 = 0x08;
 
 impl FileKind {
-    /// Recognises a file by its content; `None` if it is none of these.
+    /// Recognises a file by its content; returns `None` if it is not one of these.
     #[must_use]
     pub fn of(file: &[u8]) -> Option<FileKind> {
         if lc0::is_weights_file(file) {
@@ -81,12 +81,12 @@ impl FileKind {
     }
 }
 
-/// Opens a network of any of the kinds, recognised by its content, as an eager
-/// network. `heads` are those to be played where one of Lc0's has several. Of the
-/// engine's own, code is [checked](CodePolicy::Checked).
+/// Opens a network of any kind, recognised by its content, as an eager network. `heads` chooses
+/// the heads to play in Lc0 networks that have several. Code in the engine's own networks is
+/// [checked](CodePolicy::Checked).
 ///
 /// # Errors
-/// [`ExchangeError`], naming what is wrong or not supported.
+/// [`ExchangeError`], naming the error or the unsupported part.
 pub fn open(file: &[u8], heads: HeadChoice) -> Result<Network, ExchangeError> {
     Ok(match FileKind::of(file).ok_or(ExchangeError::Unknown)? {
         FileKind::TorchScript => network::open(file, CodePolicy::Checked)?,
@@ -99,7 +99,7 @@ pub fn open(file: &[u8], heads: HeadChoice) -> Result<Network, ExchangeError> {
     })
 }
 
-/// Opens a network of another program's.
+/// Opens another program's network.
 ///
 /// # Errors
 /// [`ExchangeError::Native`] if it is one of the engine's; others as for [`open`].
@@ -111,10 +111,10 @@ pub fn open_foreign(file: &[u8], heads: HeadChoice) -> Result<Network, ExchangeE
 }
 
 /// Describes a file: architecture, sizes, formats, heads, parameters, multiply–accumulates, notes
-/// on its training. The engine's own files may bring code, subject to the policy.
+/// on its training. The engine's own files may contain code, subject to the policy.
 ///
 /// # Errors
-/// [`ExchangeError`], naming what is wrong or not supported.
+/// [`ExchangeError`], naming the error or the unsupported part.
 pub fn describe(file: &[u8], policy: CodePolicy) -> Result<Value, ExchangeError> {
     Ok(match FileKind::of(file).ok_or(ExchangeError::Unknown)? {
         FileKind::TorchScript => value(torch::describe(file, policy)?),
@@ -131,11 +131,11 @@ fn value(described: impl Serialize) -> Value {
     serde_json::to_value(described).expect("plain data")
 }
 
-/// A network of the engine's in Lc0's own format, as all its backends play it.
+/// Converts a network of the engine to Lc0's own format, which all its backends play.
 ///
 /// # Errors
-/// [`ExchangeError::Lc0`], naming what Lc0's format cannot express; another if
-/// the file is no network of the engine's.
+/// [`ExchangeError::Lc0`], naming the part that Lc0's format cannot express; another if the file
+/// is not a network of the engine.
 pub fn to_lc0(
     file: &[u8],
     policy: CodePolicy,
@@ -145,11 +145,10 @@ pub fn to_lc0(
     Ok(lc0::write(&lc0::for_lc0(network)?, encoding)?)
 }
 
-/// A network of the engine's in ONNX inside a file of Lc0's, as its ONNX
-/// backends play it.
+/// Converts a network of the engine to ONNX inside an Lc0 file, for Lc0's ONNX backends.
 ///
 /// # Errors
-/// [`ExchangeError`], naming what cannot be expressed.
+/// [`ExchangeError`], naming the part that cannot be expressed.
 pub fn to_onnx_in_lc0(
     file: &[u8],
     policy: CodePolicy,
@@ -159,10 +158,10 @@ pub fn to_onnx_in_lc0(
     Ok(onnx::wrap_in_lc0(&network, precision)?)
 }
 
-/// A network of the engine's in ONNX.
+/// Converts a network of the engine to ONNX.
 ///
 /// # Errors
-/// [`ExchangeError`], naming what cannot be expressed.
+/// [`ExchangeError`], naming the part that cannot be expressed.
 pub fn to_onnx(
     file: &[u8],
     policy: CodePolicy,
@@ -172,7 +171,7 @@ pub fn to_onnx(
     Ok(onnx::write(&network, &metadata, precision)?)
 }
 
-/// A network of the engine's; refuses other files, each with its reason.
+/// Opens a network of the engine; refuses other files, each with its reason.
 fn open_ours(file: &[u8], policy: CodePolicy) -> Result<(Network, Metadata), ExchangeError> {
     match FileKind::of(file) {
         None => Err(ExchangeError::Unknown),
@@ -184,10 +183,10 @@ fn open_ours(file: &[u8], policy: CodePolicy) -> Result<(Network, Metadata), Exc
     }
 }
 
-/// Puts an exported network at `path`, all of it or nothing.
+/// Writes an exported network to `path`, atomically.
 ///
 /// # Errors
-/// What the system says.
+/// The system's error.
 pub fn save(path: &Path, network: &[u8]) -> std::io::Result<()> {
     let mut unfinished = atomic_file::unfinished(path)?;
     unfinished.write_all(network)?;

@@ -1,12 +1,11 @@
-//! Lc0's own network files: residual towers with squeeze and excitation,
-//! attention bodies from T1 to BT4, their heads, and our own Chessformers
-//! written so that Lc0 plays them.
+//! Lc0 network files: residual towers with squeeze and excitation, attention bodies from T1 to
+//! BT4, their heads, and our own Chessformers converted for Lc0.
 //!
-//! Layouts and semantics are those that Lc0 0.33 evaluates, in its BLAS backend
-//! and its converter to ONNX; the schema is LeelaChessZero/lczero-common's.
+//! Layouts and semantics are those that Lc0 0.33 evaluates, in its BLAS backend and its converter
+//! to ONNX; the schema is LeelaChessZero/lczero-common's.
 //!
 //! A file becomes a [`Network`](crate::network::Network) of the family
-//! [`Lc0`](crate::network::Lc0), from which the same file can be made again.
+//! [`Lc0`](crate::network::Lc0), from which the same file can be written again.
 
 pub(crate) mod container;
 mod file;
@@ -33,20 +32,20 @@ use crate::network::lc0::Lc0ConfigError;
 /// Major and minor version of the newest Lc0 whose files are read.
 const NEWEST_LC0: (u32, u32) = (0, 33);
 
-/// Why a network of Lc0's cannot be read or written.
+/// Why an Lc0 network cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum Lc0Error {
     /// The compressed data is damaged or ends early.
     #[error("the compressed file is damaged: {0}")]
     Gzip(std::io::Error),
-    /// The file is a bomb, or no network.
+    /// The file is a decompression bomb, or not a network.
     #[error("the file inflates to more than {bound} bytes")]
     TooLarge {
-        /// Bytes after which reading was given up.
+        /// Bytes after which reading stopped.
         bound: u64,
     },
-    /// The file does not begin as Lc0's do.
-    #[error("this is no weights file of Lc0's")]
+    /// The file does not begin like an Lc0 file.
+    #[error("not an Lc0 weights file")]
     Magic,
     /// The protobuf is damaged.
     #[error("the weights file is damaged: {0}")]
@@ -57,13 +56,13 @@ pub enum Lc0Error {
     /// A flood of empty messages.
     #[error("the weights file has too many layers")]
     TooManyLayers,
-    /// The file holds a model in ONNX instead of weights.
+    /// The file contains an ONNX model instead of weights.
     #[error("the weights file holds an ONNX model, no weights of Lc0's own")]
     Onnx,
-    /// The file has neither weights nor a model.
+    /// The file contains neither weights nor a model.
     #[error("the weights file holds no weights")]
     Empty,
-    /// A tensor that the network cannot do without.
+    /// A required tensor is missing.
     #[error("the weights file lacks `{0}`")]
     Missing(String),
     /// A tensor whose size does not fit the others.
@@ -71,9 +70,9 @@ pub enum Lc0Error {
     Shape {
         /// The tensor.
         name: String,
-        /// Returns the number of elements.
+        /// The number of elements.
         found: i64,
-        /// The shape that the other tensors ask for.
+        /// The shape that the other tensors require.
         shape: Vec<i64>,
     },
     /// A tensor with NaN or infinite values.
@@ -91,16 +90,16 @@ pub enum Lc0Error {
         /// Major and minor version of the newest Lc0 supported.
         newest: (u32, u32),
     },
-    /// Something that Lc0 has, or will have, and we do not evaluate.
+    /// A present or future feature of Lc0 that we do not evaluate.
     #[error("Lc0 networks with {0} are not supported")]
     Unsupported(String),
-    /// Parts that do not fit each other, or a head that is not there.
+    /// Parts that do not fit together, or a missing head.
     #[error(transparent)]
     Config(#[from] Lc0ConfigError),
-    /// A network whose tensors are not those of its architecture.
+    /// A network whose tensors do not match its architecture.
     #[error(transparent)]
     Weights(#[from] WeightsError),
-    /// Something that Lc0's format has no fields for.
+    /// A part that Lc0's format has no fields for.
     #[error("Lc0's format cannot express {0}")]
     Inexpressible(String),
 }

@@ -11,19 +11,19 @@ use crate::network::maia3::Maia3ConfigError;
 /// Why a file cannot be used as a Maia-3 network.
 #[derive(Debug, thiserror::Error)]
 pub enum Maia3Error {
-    /// It is no checkpoint that can be read.
+    /// An unreadable checkpoint.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
-    /// A parameter is not there.
-    #[error("it has no parameter `{0}`: it is no Maia-3 checkpoint, or not all of one")]
+    /// A parameter is missing.
+    #[error("it has no parameter `{0}`: not a Maia-3 checkpoint (truncated?)")]
     Missing(String),
-    /// Two parameters have one name, once the wrappers of training are taken off.
+    /// Two parameters have the same name after training wrappers are removed.
     #[error("it has two parameters `{0}`")]
     Twice(String),
     /// A parameter has another shape than the other parameters demand.
     #[error(transparent)]
     Weights(#[from] WeightsError),
-    /// A parameter whose shape should be a matrix's.
+    /// A parameter that should be a matrix.
     #[error("its parameter `{name}` has the shape {found:?} in place of a matrix's")]
     NoMatrix {
         /// The parameter.
@@ -31,19 +31,19 @@ pub enum Maia3Error {
         /// Its shape.
         found: Vec<i64>,
     },
-    /// A parameter is of whole numbers.
+    /// A parameter with integer values.
     #[error("its parameter `{0}` is not of floating-point numbers")]
     Integers(String),
     /// A parameter holds NaN or infinite values.
     #[error("its parameter `{0}` holds numbers that are not finite")]
     NotFinite(String),
-    /// Built otherwise than the published networks.
+    /// A structure that differs from the published networks.
     #[error("unsupported Maia-3 network: it has {0}")]
     Unsupported(String),
-    /// The sizes do not fit each other.
+    /// The sizes do not fit together.
     #[error(transparent)]
     Config(#[from] Maia3ConfigError),
-    /// More parameters than the file has room for: they are one another's.
+    /// More parameters than the file has room for: they share memory.
     #[error("its parameters share their memory")]
     Shared,
 }

@@ -1,4 +1,4 @@
-//! ONNX, out and in.
+//! Reads and writes ONNX.
 
 mod builder;
 mod graph;
@@ -21,26 +21,26 @@ use crate::interop::lc0::Lc0Error;
 /// Why a network cannot be written as ONNX, or read from it.
 #[derive(Debug, thiserror::Error)]
 pub enum OnnxError {
-    /// A weights file of Lc0's that cannot be read.
+    /// An unreadable Lc0 weights file.
     #[error(transparent)]
     Lc0(#[from] Lc0Error),
-    /// Positions that Lc0 does not encode.
+    /// An input encoding that Lc0 lacks.
     #[error("the network reads positions in a way that Lc0 does not write them")]
     InputFormat,
-    /// An operator that ONNX has no counterpart of.
+    /// An operator without an ONNX counterpart.
     #[error(transparent)]
     Inexpressible(#[from] Inexpressible),
     /// libtorch refused.
     #[error("libtorch could not follow the network: {0}")]
     Torch(String),
-    /// More than protobuf can hold.
+    /// More than protobuf can store.
     #[error("the network takes {0} bytes, more than an ONNX file can hold: fp16 takes half")]
     TooLarge(usize),
     /// Not protobuf.
-    #[error("this is no ONNX file, or a damaged one: {0}")]
+    #[error("not an ONNX file, or a damaged one: {0}")]
     Protobuf(#[from] prost::DecodeError),
-    /// Protobuf of something else.
-    #[error("this is no ONNX file: it holds no graph")]
+    /// A protobuf of something else.
+    #[error("not an ONNX file: it has no graph")]
     NoModel,
     /// A flood of messages.
     #[error("the file has too many parts")]

@@ -1,8 +1,8 @@
-//! PyTorch's checkpoints, read without PyTorch's Python.
+//! PyTorch checkpoints, read without PyTorch's Python.
 //!
-//! A checkpoint is a zip archive that `torch.save` wrote: a pickle says what
-//! there is, and each storage of a tensor is an entry of its own. Pickles are
-//! programs, of which nothing runs: see `torch::pickle`.
+//! A checkpoint is a zip archive written by `torch.save`: a pickle describes its contents, and
+//! each tensor storage is an entry of its own. Pickles are programs, but they are never run: see
+//! `torch::pickle`.
 
 pub use crate::torch::PickleError;
 
@@ -13,13 +13,13 @@ use tch::Tensor;
 
 pub(crate) use crate::torch::View;
 
-/// The usual names of the dictionary of tensors in a checkpoint by `torch.save` that holds more
-/// than tensors.
+/// The usual name of the tensor dictionary in a `torch.save` checkpoint that also contains other
+/// things.
 const STATE_DICT: &str = "model_state_dict";
 
-/// Bytes of a name or a note.
+/// The most bytes of a name or a note.
 const LONGEST: usize = 200;
-/// Notes beside the tensors that are kept.
+/// The most notes kept.
 const MOST_NOTES: usize = 64;
 
 /// The first bytes of pickles, as in PyTorch's older format.
@@ -31,41 +31,41 @@ const ZIP: [u8; 4] = *b"PK\x03\x04";
 #[derive(Debug, thiserror::Error)]
 pub enum CheckpointError {
     /// Neither a zip archive nor a pickle.
-    #[error("it is no PyTorch checkpoint, or not all of one: those are zip archives")]
+    #[error("it is not a PyTorch checkpoint, which is a zip archive, or is truncated")]
     NotZip,
     /// A pickle outside of a zip archive.
     #[error(
-        "it was saved in PyTorch's format from before version 1.6: load it there and save it anew with `torch.save`"
+        "it was saved in PyTorch's format from before version 1.6: load it there and save it again with `torch.save`"
     )]
     Legacy,
     /// A network together with its program.
     #[error("it is TorchScript, a network with its program, in place of a checkpoint of tensors")]
     TorchScript,
-    /// The archive's directory makes no sense.
+    /// The archive's directory is invalid.
     #[error("its zip directory is damaged ({0}): fetch it again")]
     Directory(String),
     /// More entries than any checkpoint has.
     #[error("its zip directory has too many entries: {0}")]
     Crowded(u64),
-    /// An entry that has to be there is not.
-    #[error("it has no entry `{0}`: it is no PyTorch checkpoint, or not all of one")]
+    /// A required entry is missing.
+    #[error("it has no entry `{0}`: it is not a PyTorch checkpoint, or is truncated")]
     NoEntry(String),
     /// `torch.save` never compresses.
-    #[error("its entry `{0}` is compressed, as `torch.save` never does: unpack and save it anew")]
+    #[error("its entry `{0}` is compressed, as `torch.save` never does: unpack and save it again")]
     Compressed(String),
-    /// An entry outside of the file, or with another checksum than it had.
+    /// An entry outside of the file, or with a wrong checksum.
     #[error("its entry `{0}` is damaged: fetch it again")]
     Damaged(String),
-    /// There is no room for an entry.
+    /// Not enough memory for an entry.
     #[error("there is not enough memory for it: {0}")]
     OutOfMemory(std::io::Error),
-    /// Saved where the highest byte comes first.
-    #[error("it was saved on a big-endian machine: save it anew on another")]
+    /// Saved on a big-endian machine.
+    #[error("it was saved on a big-endian machine: save it again on another")]
     BigEndian,
     /// The pickle cannot be read.
     #[error("its pickle cannot be used: {0}")]
     Pickle(#[from] PickleError),
-    /// A tensor whose name could not be shown.
+    /// A tensor whose name cannot be displayed.
     #[error("it holds a tensor with a name of {LONGEST} bytes and more or of odd characters")]
     Name,
     /// Not a dictionary of tensors.
@@ -89,15 +89,15 @@ impl From<ArchiveError> for CheckpointError {
     }
 }
 
-/// Returns whether a file looks like one of `torch.save`'s, whole or not: a zip archive that is no
-/// TorchScript, or a bare pickle.
+/// Returns whether a file looks like one by `torch.save`, complete or not: a zip archive that is
+/// not TorchScript, or a bare pickle.
 #[must_use]
 pub fn is_checkpoint(file: &[u8]) -> bool {
     let saved = file.first() == Some(&PICKLE) || file.starts_with(&ZIP);
     saved && !matches!(open(file), Err(CheckpointError::TorchScript))
 }
 
-/// The archive that a checkpoint is.
+/// Opens a checkpoint's archive.
 fn open(file: &[u8]) -> Result<Archive<'_>, CheckpointError> {
     if file.first() == Some(&PICKLE) {
         return Err(CheckpointError::Legacy);
@@ -106,24 +106,23 @@ fn open(file: &[u8]) -> Result<Archive<'_>, CheckpointError> {
     if !archive.is_checkpoint() {
         return Err(CheckpointError::TorchScript);
     }
-    // Older versions leave it out.
+    // Older versions omit it.
     if archive.has("byteorder") && archive.entry("byteorder")? != b"little" {
         return Err(CheckpointError::BigEndian);
     }
     Ok(archive)
 }
 
-/// A checkpoint: the dictionary it holds. Tensors are only described until one
-/// is asked for.
+/// A checkpoint: the dictionary it contains. Tensors are only described until requested.
 pub(crate) struct Checkpoint<'a> {
     archive: Archive<'a>,
     pickle: Pickle<'a>,
-    /// Entries that have been checked.
+    /// Entries already verified.
     storages: HashMap<&'a str, &'a [u8]>,
 }
 
 impl<'a> Checkpoint<'a> {
-    /// Reads what there is in a file.
+    /// Reads a file's directory and dictionary.
     ///
     /// # Errors
     /// [`CheckpointError`].
@@ -137,11 +136,11 @@ impl<'a> Checkpoint<'a> {
         })
     }
 
-    /// The network's tensors by name.
+    /// Returns the network's tensors by name.
     ///
     /// # Errors
-    /// [`CheckpointError::NoTensors`] if there are none, [`CheckpointError::Name`]
-    /// if one has a name that is none.
+    /// [`CheckpointError::NoTensors`] if it has none, [`CheckpointError::Name`] if a name is
+    /// invalid.
     pub fn state_dict(&self) -> Result<BTreeMap<&'a str, View<'a>>, CheckpointError> {
         let root = self.pickle.root();
         let nested = self
@@ -162,8 +161,7 @@ impl<'a> Checkpoint<'a> {
         Ok(tensors)
     }
 
-    /// The numbers and texts that stand beside the dictionary of tensors, such
-    /// as the step that training had come to.
+    /// Returns the numbers and texts beside the tensor dictionary, such as the training step.
     pub fn notes(&self) -> serde_json::Map<String, Value> {
         let plain = |(name, object): (&str, &Object)| {
             let value = match object {
@@ -180,10 +178,10 @@ impl<'a> Checkpoint<'a> {
         notes.take(MOST_NOTES).collect()
     }
 
-    /// A tensor as it was saved, in its own type.
+    /// Returns a tensor as it was saved, in its own dtype.
     ///
     /// # Errors
-    /// [`CheckpointError`] if its storage is not whole.
+    /// [`CheckpointError`] if its storage is incomplete.
     pub fn tensor(&mut self, view: &View<'a>) -> Result<Tensor, CheckpointError> {
         let key = view.storage.key;
         let bytes = match self.storages.get(key) {
@@ -213,8 +211,8 @@ impl<'a> Checkpoint<'a> {
     }
 }
 
-/// Returns whether a text of the file's may be shown: it is short, and does not steer the terminal
-/// that shows it.
+/// Returns whether a text from the file may be displayed: it is short, and contains no terminal
+/// control characters.
 fn is_showable(text: &str) -> bool {
     text.len() < LONGEST && !text.contains(char::is_control)
 }

@@ -162,7 +162,7 @@ fn annotate(
     Ok(annotated)
 }
 
-/// Reads a finished game and its tags, but for those of an earlier labelling.
+/// Reads a finished game and its tags, except for those of an earlier labelling.
 fn read(text: &[u8]) -> Result<AnnotatedGame, Unreadable> {
     let record = parse_game(text)?;
     let mut tags = tags(text);

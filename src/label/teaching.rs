@@ -225,8 +225,8 @@ struct Question {
 }
 
 impl Question {
-    /// The targets: the teacher's policy, of which the move played has the share
-    /// `played` before, and the teacher's value q.
+    /// Returns the targets: the teacher's policy, where the played move has the share `played`
+    /// before, and the teacher's value q.
     fn answer(&self, policy: &[f32], played: f32, q: f32) -> SearchResult {
         let share = |(&ordinal, &probability): (&u8, &f32)| {
             let own = if ordinal == self.played { played } else { 0.0 };

@@ -112,10 +112,10 @@ impl Book {
         })
     }
 
-    /// The opening of a game; begins again after the last of the book.
+    /// Returns the opening of a game; starts over after the last of the book.
     ///
     /// # Errors
-    /// [`OpeningsError::Opening`] if it is no position to play from.
+    /// [`OpeningsError::Opening`] if it is not a playable position.
     pub(super) fn game(&self, number: u64, random: &mut impl Rng) -> Result<Game, OpeningsError> {
         let index = self.order[(number % self.order.len() as u64) as usize];
         self.read(index, random)

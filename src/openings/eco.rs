@@ -27,12 +27,11 @@ pub fn is_eco(code: &str) -> bool {
         if tens.is_ascii_digit() && units.is_ascii_digit())
 }
 
-/// The openings with this code, in the order of the table: of the files `a.tsv` to `e.tsv` in
-/// `folder`, that of the code's letter is read.
+/// Returns the openings with this code, in table order, from the file `a.tsv` to `e.tsv` in
+/// `folder` that the code's letter selects.
 ///
 /// # Errors
-/// [`OpeningsError`] if the file cannot be read, a line is none of the table, or none has
-/// the code.
+/// [`OpeningsError`] if the file cannot be read, has an invalid line, or lacks the code.
 pub fn eco_openings(folder: &Path, code: &str) -> Result<Vec<Game>, OpeningsError> {
     let letter = code.chars().next().unwrap_or('a').to_ascii_lowercase();
     let path = folder.join(format!("{letter}.tsv"));

@@ -138,7 +138,7 @@ impl Settings {
     }
 
     /// Divides `hash` MiB: a quarter for the evaluation cache, the rest for the
-    /// tree. A node in the tree is worth more than an evaluation outside of it,
+    /// tree. A node in the tree is worth more than an evaluation outside,
     /// which only a transposition or a new game needs again.
     pub fn set_hash(&mut self, hash: usize) {
         self.backend.cache = hash / 4;

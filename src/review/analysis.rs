@@ -1,11 +1,10 @@
 //! The searches of a game's positions, side by side.
 //!
-//! Workers take stretches of consecutive positions from a queue and search each with a
-//! tree of their own, which the next position inherits: of the visits that it wants, those
-//! below the move that was played are there already. The leaves of all workers are
-//! evaluated in common batches, by the backend. Where a move seems to lose much, the
-//! positions before and after it are searched again with more visits: most of what seems
-//! wrong in a short search is its own mistake.
+//! Workers take runs of consecutive positions from a queue and search each with a tree of their
+//! own, which the next position inherits: the visits below the played move already exist and
+//! count towards its visits. The backend evaluates the leaves of all workers in common batches.
+//! If a move seems to lose much, the positions before and after it are searched again with more
+//! visits: most apparent mistakes in a short search are its own.
 
 use super::curve::{Evaluation, percent};
 use crate::backend::Backend;
@@ -30,7 +29,7 @@ const HASH: usize = 32;
 const LINE: usize = 12;
 /// Winning chances from which on a loss is looked at again, …
 const DOUBT: f64 = 0.18;
-/// … with so many times the visits.
+/// … with this many times the visits.
 const AGAIN: u64 = 3;
 /// Visits from which on the value of a move that was not chosen means something.
 const SEEN: u64 = 4;
@@ -104,7 +103,7 @@ impl Searched {
 pub struct Found<'a> {
     /// Plies played until then.
     pub place: usize,
-    /// What was found.
+    /// The position's results.
     pub searched: &'a Searched,
     /// Nodes that the search added to its tree.
     pub nodes: u64,
@@ -118,12 +117,13 @@ pub struct Analyst {
     pub nodes: u64,
     /// Searches at once, at least 1.
     pub workers: usize,
-    /// Stops the searches. What they have not finished then is not found.
+    /// Stops the searches. Unfinished positions then have no results.
     pub control: Arc<Control>,
 }
 
 impl Analyst {
-    /// As many searches at once as fill the batches of a backend with so many threads.
+    /// Returns the number of concurrent searches that fill a backend's batches with this many
+    /// threads.
     #[must_use]
     pub fn workers(backend: &dyn Backend, threads: usize) -> usize {
         let searches = match backend.properties().encoder {
@@ -199,7 +199,7 @@ impl Analyst {
         outcome.map(|_: Vec<()>| ())
     }
 
-    /// What is found in a position, with the nodes that it took; nothing if it is stopped.
+    /// Returns a position's results, with the nodes spent; `None` if stopped.
     fn search(
         &self,
         search: &mut Search,
@@ -222,8 +222,8 @@ impl Analyst {
     }
 }
 
-/// The positions before and after moves that seem to lose much, unless a search of so many
-/// visits has said so already.
+/// Returns the positions before and after moves that seem to lose much, unless they have been
+/// searched with this many nodes.
 fn doubtful(game: &Game, found: &[Option<Searched>], nodes: u64) -> Vec<usize> {
     let is_doubtful = |ply: &usize| {
         let (Some(before), Some(after)) = (&found[*ply], &found[*ply + 1]) else {

@@ -47,13 +47,13 @@ impl Analysis {
 #[derive(Clone, Debug)]
 pub struct Cache {
     folder: Option<PathBuf>,
-    /// Settings that results depend on, besides the game.
+    /// Settings, other than the game, that results depend on.
     identity: String,
 }
 
 impl Cache {
-    /// The folder where the system has programs keep what can be made anew. `identity` says
-    /// what results depend on: the networks, their format and the number of nodes.
+    /// Returns the system's cache folder for the program. `identity` names everything that
+    /// results depend on: the networks, their format and the number of nodes.
     #[must_use]
     pub fn of_user(identity: String) -> Cache {
         let strategy = etcetera::base_strategy::choose_native_strategy().ok();

@@ -80,7 +80,7 @@ pub fn report(source: &Source, analysis: &Analysis, setting: &Setting) -> Report
     }
 }
 
-/// The report of a game before anything is known of it: its moves, players and opening.
+/// Returns the report of a game before its analysis: its moves, players and opening.
 #[must_use]
 pub fn outline(source: &Source, setting: &Setting) -> Report {
     let mut outline = report(source, &Analysis::new(&source.game), setting);

@@ -3,7 +3,7 @@
 use super::curve::Evaluation;
 use serde::{Deserialize, Serialize};
 
-/// Winning chances, of which −1…1 is the whole, that an only move saves, …
+/// Winning chances, on a scale of −1…1, that an only move saves, …
 const SAVED: f64 = 0.2;
 /// … and the share of players who find it, at most.
 const HARD_TO_FIND: f32 = 0.35;

@@ -49,10 +49,10 @@ pub fn summary_page(summary: &Summary) -> String {
     page.render(&json!(summary))
 }
 
-/// Writes a page, or another file, to `path`: all of it or nothing.
+/// Writes a page, or another file, to `path` atomically.
 ///
 /// # Errors
-/// What the system says.
+/// The system's error.
 pub fn write(path: &Path, content: impl AsRef<[u8]>) -> std::io::Result<()> {
     crate::page::write(path, content)
 }

@@ -1,9 +1,9 @@
 //! The phases of a game.
 //!
-//! The opening lasts while more than ten pieces besides kings and pawns are on the board
-//! and each side has four of its men or more on its back rank. The endgame begins with six
-//! such pieces or fewer. These are two of the three rules of Lichess, which also looks at how
-//! the armies mix. A phase that is over does not come back.
+//! The opening lasts while more than ten pieces other than kings and pawns are on the board and
+//! each side has four of its men or more on its back rank. The endgame begins with six such
+//! pieces or fewer. These are two of the three rules of Lichess, which also considers how the
+//! armies mix. A phase that is over does not return.
 
 use serde::{Deserialize, Serialize};
 use shakmaty::{Bitboard, Chess, Color, Position};

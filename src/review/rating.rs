@@ -49,7 +49,7 @@ pub fn add(sum: &mut LogLikelihood, shares: &Curve) {
     }
 }
 
-/// The rating of the player of so many moves; `None` where they are too few.
+/// Returns the player's rating; `None` with too few moves.
 #[must_use]
 pub fn estimate(likelihood: &LogLikelihood, moves: usize) -> Option<Rating> {
     if moves < FEWEST {
@@ -151,7 +151,7 @@ mod tests {
         let rating = estimate(&flat, 50).unwrap();
         assert!(rating.estimate.abs_diff(1550) < 60, "{rating:?}");
         assert!(rating.high - rating.low > 800, "{rating:?}");
-        // A share of nothing is none that an estimate breaks on.
+        // A zero total must not break the estimate.
         add(&mut flat, &[0.0; 11]);
         assert!(estimate(&flat, 51).is_some());
     }

@@ -24,7 +24,7 @@ impl Source {
     /// Reads a game's text.
     ///
     /// # Errors
-    /// [`GameError`] if nothing of it can be played.
+    /// [`GameError`] if none of its moves can be played.
     pub fn read(text: &[u8]) -> Result<Source, GameError> {
         let read = read_playable(text)?;
         Ok(Source {

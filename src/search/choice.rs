@@ -1,8 +1,8 @@
 //! Chooses the root move to play, by a lower confidence bound of its value.
 //!
-//! Visits follow values late: a move that turned out better after the most visited one may
-//! not have caught up with it. So the move with the highest lower confidence bound is
-//! played, of those that have visits enough (KataGo: useLcbForSelection).
+//! Visits follow values late: a move that has become better than the most visited one may not
+//! have caught up with it yet. The move with the highest lower confidence bound is therefore
+//! played, among those with enough visits (KataGo: useLcbForSelection).
 
 use super::descent::utility::Utility;
 use super::parameters::Parameters;
@@ -31,8 +31,8 @@ impl<'a> Surest<'a> {
         }
     }
 
-    /// The place of the move to play. The moves come in the order of choice by visits, so
-    /// that one which wins stands first; it stays there.
+    /// Returns the index of the move to play. The moves come in order of visits; a winning one
+    /// stands first and stays there.
     pub(crate) fn place<'m>(&self, moves: impl Iterator<Item = Judged<'m>> + Clone) -> usize {
         let Some(first) = moves.clone().next().filter(|&first| is_open(first)) else {
             return 0;
@@ -42,7 +42,7 @@ impl<'a> Surest<'a> {
         }
         let mut best = (0, f32::NEG_INFINITY);
         for (place, judged) in moves.enumerate() {
-            // Of equal bounds the first.
+            // On equal bounds, the first wins.
             let bound = self.bound(judged, 0.0);
             if self.may_be_played(judged, first, 0.0) && bound > best.1 {
                 best = (place, bound);
@@ -51,7 +51,7 @@ impl<'a> Surest<'a> {
         best.0
     }
 
-    /// Returns whether another move than `chosen` would be played after `more` visits of its own,
+    /// Returns whether a move other than `chosen` would be played after `more` visits of its own,
     /// if it kept its value.
     pub(crate) fn may_change<'m>(
         &self,
@@ -75,10 +75,10 @@ impl<'a> Surest<'a> {
         is_open(judged) && judged.1.visits as f32 + more >= enough
     }
 
-    /// The lower confidence bound of what the move is worth, after `more` visits.
+    /// Returns the lower confidence bound of the move's value after `more` visits.
     fn bound(&self, (header, statistics): Judged<'_>, more: f32) -> f32 {
         let doubt = match header.outcome() {
-            // A proven draw is sure.
+            // A proven draw has no uncertainty.
             Outcome::Draw => 0.0,
             _ => self.parameters.lcb_scale / (statistics.visits as f32 + more).sqrt(),
         };
@@ -86,12 +86,12 @@ impl<'a> Surest<'a> {
     }
 }
 
-/// Returns whether the move neither wins nor loses for certain.
+/// Returns whether the move is proven neither to win nor to lose.
 fn is_open((header, _): Judged<'_>) -> bool {
     !matches!(header.outcome(), Outcome::Win | Outcome::Loss)
 }
 
-/// The root moves that are visited or proven, as a search under a clock looks at them.
+/// The visited or proven root moves, as time management sees them.
 pub(crate) struct RootChoice<'a> {
     surest: Surest<'a>,
     moves: Vec<Snapshot<'a>>,
@@ -99,7 +99,7 @@ pub(crate) struct RootChoice<'a> {
 }
 
 impl<'a> RootChoice<'a> {
-    /// `None` while no root move has been visited or proven.
+    /// Returns `None` while no root move has been visited or proven.
     pub(crate) fn of(shared: &Shared<'a>) -> Option<RootChoice<'a>> {
         let moves = visited(shared.tree, shared.tree.root().header());
         let surest = Surest::new(shared);
@@ -111,12 +111,12 @@ impl<'a> RootChoice<'a> {
         })
     }
 
-    /// The move that would be played now.
+    /// Returns the move that would be played now.
     pub(crate) fn chosen(&self) -> &Snapshot<'a> {
         &self.moves[self.chosen]
     }
 
-    /// By how many visits it leads those that may be played, 0 where it does not.
+    /// Returns its lead in visits over the other candidates, or 0 if it does not lead.
     pub(crate) fn lead(&self) -> u32 {
         let others = self.moves.iter().enumerate();
         let others = others.filter(|&(place, of)| place != self.chosen && is_open(judged(of)));
@@ -125,8 +125,8 @@ impl<'a> RootChoice<'a> {
         own.saturating_sub(most.unwrap_or(0))
     }
 
-    /// Returns whether another one would be played after `more` visits of its own, if it kept its
-    /// value.
+    /// Returns whether another move would be played after `more` visits of its own, if it kept
+    /// its value.
     pub(crate) fn may_change(&self, more: f32) -> bool {
         let moves = self.moves.iter().map(judged);
         self.surest.may_change(moves, self.chosen, more)

@@ -1,4 +1,4 @@
-//! Time: what evaluations take, and how much of the clock a move may.
+//! Time: evaluation latency and time management.
 
 pub(crate) mod latency;
 pub(crate) mod time;

@@ -21,43 +21,43 @@ pub(crate) trait Environment {
     /// The moves of a position.
     type Moves;
 
-    /// Follows a move from the node `from`, at whose position it stands.
+    /// Plays a move from the node `from`, at whose position the environment is.
     fn play(&mut self, from: Index, mv: u16);
 
-    /// Takes the last move back.
+    /// Takes back the last move.
     fn undo(&mut self);
 
-    /// The key of the position as a node: all ways to it lead to one, where the search
-    /// looks for transpositions.
+    /// Returns the node key of the position: all paths to a position lead to one node, where the
+    /// search detects transpositions.
     fn key(&self) -> u64;
 
-    /// Returns whether the moves before, and not the position, make this a draw.
+    /// Returns whether the preceding moves, rather than the position, make this a draw.
     fn is_drawn_by_history(&self) -> bool;
 
-    /// The moves of the node `at`, at whose position it stands, in the order of their
-    /// numbers.
+    /// Returns the moves of the node `at`, at whose position the environment is, in numerical
+    /// order.
     fn moves(&self, at: Index) -> Self::Moves;
 
-    /// The move of this number, as an edge keeps it.
+    /// Returns the move of this number in the form an edge stores.
     fn packed(moves: &Self::Moves, number: usize) -> u16;
 
-    /// The position's outcome without an evaluation, for the side to move, and the plies to it;
-    /// `None` if it needs an evaluation.
+    /// Returns the position's outcome without an evaluation, for the side to move, and the plies
+    /// to it; `None` if it needs an evaluation.
     fn outcome(&self, moves: &Self::Moves) -> Option<(Outcome, u8)>;
 
-    /// The plies to a mate that a look at checks alone finds.
+    /// Returns the plies to a mate found by trying checks only.
     fn mate_by_checks(&mut self) -> Option<u8>;
 
-    /// Empties the batch.
+    /// Clears the batch.
     fn clear(&mut self);
 
-    /// Positions in the batch.
+    /// Returns the number of positions in the batch.
     fn gathered(&self) -> usize;
 
-    /// Adds the position of the node `at` to the batch; its place there.
+    /// Adds the position of the node `at` to the batch and returns its slot.
     ///
     /// # Errors
-    /// [`BackendError`] where the backend cannot be asked about it. The batch is as it was.
+    /// [`BackendError`] if the backend cannot evaluate it. The batch is unchanged.
     fn push(&mut self, at: Index, moves: &Self::Moves) -> Result<usize, BackendError>;
 
     /// Evaluates the batch.
@@ -66,9 +66,9 @@ pub(crate) trait Environment {
     /// [`BackendError`] if the backend fails.
     fn evaluate(&mut self) -> Result<(), BackendError>;
 
-    /// The value of a position of the batch, for its side to move.
+    /// Returns the value of a position of the batch, for its side to move.
     fn value(&self, slot: usize) -> Value;
 
-    /// The policy's logits of a position of the batch, in the order of its moves.
+    /// Returns the policy logits of a position of the batch, in the order of its moves.
     fn logits(&self, slot: usize) -> &[f32];
 }

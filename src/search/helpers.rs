@@ -1,30 +1,30 @@
-//! The threads beside the one that searches, kept from search to search since libtorch
-//! sets much up on each.
+//! Helper threads beside the calling one, kept from search to search because libtorch has a high
+//! setup cost per thread.
 //!
-//! They take no work from each other, as those of a thread pool do: of a thousand on two
-//! cores, who looks for work leaves no time to those who have it.
+//! Unlike a thread pool they do not steal work: with a thousand threads on two cores, the
+//! stealing threads would starve those with work.
 
 use crossbeam::channel::{Receiver, Sender, unbounded};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::thread::{self, JoinHandle};
 
-/// A thread's work, and the receiver of its completion.
+/// A thread's work, and a sender that signals its completion.
 struct Job {
     work: &'static (dyn Fn() + Sync),
     done: Sender<thread::Result<()>>,
 }
 
-/// So many threads that wait for work.
+/// Threads waiting for work.
 pub(super) struct Helpers(Vec<Helper>);
 
 struct Helper {
-    /// `None` only while it is being dropped.
+    /// `None` only during drop.
     jobs: Option<Sender<Job>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Helpers {
-    /// As many threads, or as the system has.
+    /// Starts `count` threads, or as many as the system allows.
     pub(super) fn new(count: usize) -> Helpers {
         let mut helpers = Vec::with_capacity(count);
         for number in 0..count {
@@ -45,13 +45,13 @@ impl Helpers {
         Helpers(helpers)
     }
 
-    /// Does `work` on every thread and `own` on this one, until all have ended.
+    /// Runs `work` on every thread and `own` on this one, and returns when all have finished.
     ///
     /// # Panics
-    /// If one of them does, once all have ended.
+    /// If any of them panics, once all have finished.
     pub(super) fn beside<R>(&self, work: &(dyn Fn() + Sync), own: impl FnOnce() -> R) -> R {
-        // SAFETY: nothing but jobs holds this reference, and `Pending` waits until the
-        // last job is gone, whether `own` returns or panics.
+        // SAFETY: only jobs hold this reference, and `Pending` waits until the last job is
+        // dropped, whether `own` returns or panics.
         let work: &'static (dyn Fn() + Sync) = unsafe { std::mem::transmute(work) };
         let (done, outcomes) = unbounded();
         let mut pending = Pending {
@@ -61,7 +61,7 @@ impl Helpers {
         for helper in &self.0 {
             if let (Some(jobs), Some(done)) = (&helper.jobs, &pending.done) {
                 let done = done.clone();
-                // A job that nobody takes comes back, and is gone.
+                // If the thread is gone, the job comes back and is dropped.
                 let _ = jobs.send(Job { work, done });
             }
         }
@@ -77,7 +77,7 @@ impl Drop for Helper {
     fn drop(&mut self) {
         self.jobs = None;
         if let Some(thread) = self.thread.take() {
-            // It catches its panics.
+            // The thread catches its panics.
             let _ = thread.join();
         }
     }
@@ -90,14 +90,14 @@ fn obey(inbox: Receiver<Job>) {
     }
 }
 
-/// Jobs that are not done yet: each holds a way to say so.
+/// Unfinished jobs: each holds a sender that signals its completion.
 struct Pending {
     done: Option<Sender<thread::Result<()>>>,
     outcomes: Receiver<thread::Result<()>>,
 }
 
 impl Pending {
-    /// Waits until no job is left; the first panic.
+    /// Waits until all jobs are dropped; returns the first panic.
     fn wait(&mut self) -> Option<Box<dyn std::any::Any + Send>> {
         self.done = None;
         let mut panics = self.outcomes.iter().filter_map(Result::err);

@@ -1,10 +1,10 @@
 //! Mate search outside the tree: at the root throughout the search, at leaves when they are
 //! revisited.
 //!
-//! A network of this size misses long sacrifices, and a search of a few hundred visits
-//! does not reach the mate behind them. A [`Prover`] needs no network: it tells at the
-//! root, for either side, which moves force mate and which are mated. At leaves it tries
-//! checks alone. What it proves enters the tree as other proven results do.
+//! A network of this size misses long sacrifices, and a search of a few hundred visits does not
+//! reach the mate behind them. A [`Prover`] needs no network: at the root it determines, for
+//! either side, which moves force mate and which are mated. At leaves it tries checks alone. Its
+//! proofs enter the tree like other proven results.
 
 use super::prove::{Attack, Goal, MAX_MATE_PLIES, ProofNumbers, Prover};
 use super::tree::header::Outcome;
@@ -14,41 +14,41 @@ use crate::tablebase::bare_king::{self, Known};
 use shakmaty::{Chess, Color, Move, Position};
 use std::time::{Duration, Instant};
 
-/// Nodes that checks alone may take at the root: more hardly ever find another mate.
+/// Node limit of a check-only search at the root: more rarely find another mate.
 const CHECKS: u64 = 1_000;
-/// Nodes by all moves after which a position shows what it promises.
+/// Nodes of a full search after which a position's promise is judged.
 const FIRST_LOOK: u64 = 500;
-/// A mate may be near while the proof number stays below this times the nodes to the
-/// power of [`GROWTH`]. At 3,000 nodes that held in 92 % of 112 positions where more
-/// nodes proved a mate (WAC and `matetrack`), and in 2 of 150 quiet ones (STS).
+/// A mate may be near while the proof number stays below this times the nodes to the power of
+/// [`GROWTH`]. At 3,000 nodes that held in 92 % of 112 positions where more nodes proved a mate
+/// (WAC and `matetrack`), and in 2 of 150 quiet ones (STS).
 const PROMISE: f64 = 1.25;
 const GROWTH: f64 = 0.3;
-/// Share of the time for a side that may mate, …
+/// Share of the time for a side with a promising attack, …
 const PROMISING: f64 = 0.25;
-/// … and for one of which nothing speaks for it.
+/// … and for one without.
 const UNPROMISING: f64 = 0.005;
-/// Nodes a visit where visits are counted and not time: about those shares, by a
-/// network that evaluates 2,500 positions a second.
+/// Nodes per visit where visits are limited and time is not: about those shares, for a network
+/// that evaluates 2,500 positions a second.
 const NODES_A_VISIT: f64 = 800.0;
-/// Most nodes at a time, so that the tree grows meanwhile.
+/// The most nodes at a time, so that the tree grows meanwhile.
 const SLICE: u64 = 8_192;
-/// Least nodes that are worth going back to the root for.
+/// The fewest nodes worth returning to the root for.
 const LEAST_SLICE: u64 = 256;
-/// Nodes to walk a proof as a whole. Of 775 proofs of up to 100,000 nodes (WAC,
-/// `matetrack`, `mates2000`) none took more than 25,000; they are as fast as others.
+/// Node limit for walking a whole proof. Of 775 proofs of up to 100,000 nodes (WAC, `matetrack`,
+/// `mates2000`) none took more than 25,000; they are as fast as others.
 const LINE: u64 = 800_000;
-/// Nodes to find a shorter mate than the first one.
+/// Node limit for finding a shorter mate than the first one.
 const SHORTEN: u64 = 50_000;
-/// Nodes that are sure to be made in a second where a deadline is near.
+/// A lower bound on nodes per second, for when a deadline is near.
 const NODES_A_SECOND: f64 = 500_000.0;
-/// Nodes at a leaf, …
+/// Node limit at a leaf, …
 const LEAF: u64 = 100;
-/// … and to walk the proof: several for each node of it.
+/// … and for walking the proof: several for each of its nodes.
 const LEAF_LINE: u64 = 400;
 /// Bytes of a leaf's table, enough for its nodes.
 const LEAF_TABLE: usize = 1 << 17;
-/// Longest mate that a leaf takes: nodes are shared by paths whose 50-move clocks
-/// differ, by less than 8 below 64 (see [`crate::encode::Encoder::key`]).
+/// Longest mate at a leaf: nodes are shared by paths whose 50-move clocks differ, by less than 8
+/// below 64 (see [`crate::encode::Encoder::key`]).
 const LEAF_PLIES: u32 = 32;
 
 /// A root move's proven outcome.
@@ -56,8 +56,7 @@ const LEAF_PLIES: u32 = 32;
 pub(crate) struct RootProof {
     /// The outcome for the side to move after the move: a win or a loss.
     pub(crate) outcome: Outcome,
-    /// The moves from the root to the mate. The winner cannot be kept from it for
-    /// longer.
+    /// The moves from the root to the mate; the loser cannot delay it further.
     pub(crate) line: Vec<Move>,
 }
 
@@ -66,13 +65,13 @@ impl RootProof {
         self.line[0]
     }
 
-    /// Plies to the mate after the move.
+    /// Returns the plies to the mate after the move.
     pub(crate) fn plies(&self) -> u8 {
         (self.line.len() - 1).try_into().unwrap_or(u8::MAX)
     }
 }
 
-/// The attempts of one side to mate.
+/// One side's attempts to mate.
 #[derive(Debug)]
 struct Effort {
     attacker: Color,
@@ -101,7 +100,7 @@ impl Effort {
         self.spent += nodes;
         self.numbers = Some(numbers);
         match self.attack {
-            // Checks alone have had their nodes.
+            // The check-only nodes are spent.
             Attack::Checks if numbers.mate().is_none() => {
                 *self = Effort {
                     attack: Attack::All,
@@ -137,7 +136,7 @@ impl Effort {
     }
 }
 
-/// The mates of one root, looked for by one thread at a time.
+/// The mate search of one root, run by one thread at a time.
 pub(crate) struct MateSearch {
     prover: Prover,
     position: Chess,
@@ -145,7 +144,7 @@ pub(crate) struct MateSearch {
     draws: Vec<u64>,
     /// Ours first.
     efforts: [Effort; 2],
-    /// Whether a mate is to be looked for that is shorter than the proven one.
+    /// Whether to look for a shorter mate than the proven one.
     improve: bool,
     proofs: Vec<RootProof>,
     /// The number of them in the tree.
@@ -154,12 +153,12 @@ pub(crate) struct MateSearch {
     looked: bool,
     spent: Duration,
     nodes: u64,
-    /// Nodes that the time to the deadline affords.
+    /// Node limit from the time to the deadline.
     most: u64,
 }
 
 impl MateSearch {
-    /// Creates a search with a table of at most this many bytes.
+    /// Returns a mate search with a table of at most this many bytes.
     pub(crate) fn new(bytes: usize) -> MateSearch {
         MateSearch {
             prover: Prover::new(bytes),
@@ -177,13 +176,12 @@ impl MateSearch {
         }
     }
 
-    /// Forgets everything.
+    /// Clears the table.
     pub(crate) fn clear(&mut self) {
         self.prover.clear();
     }
 
-    /// Turns to the root of another search, of which only `moves` count, where there
-    /// are any.
+    /// Begins another search at a new root. Only `moves` count, if given.
     pub(crate) fn begin(&mut self, game: &Game, moves: Option<&[Move]>, limits: &Limits) {
         self.prover.begin_search();
         self.position = game.position().clone();
@@ -216,7 +214,7 @@ impl MateSearch {
         }
     }
 
-    /// Known moves of king and one piece against king, the shortest mates first.
+    /// Returns known moves of king and one piece against king, the shortest mates first.
     fn known(&self, game: &Game) -> Vec<RootProof> {
         if bare_king::known(&self.position).is_none() {
             return Vec::new();
@@ -240,17 +238,17 @@ impl MateSearch {
         proofs
     }
 
-    /// A root move's proven outcome.
+    /// Returns a root move's proven outcome.
     pub(crate) fn proof_of(&self, mv: Move) -> Option<&RootProof> {
         self.proofs.iter().rev().find(|proof| proof.mv() == mv)
     }
 
-    /// The next proof that the tree does not have.
+    /// Returns the next proof that the tree does not have.
     pub(crate) fn next_proof(&self) -> Option<&RootProof> {
         self.proofs.get(self.entered)
     }
 
-    /// Notes that the tree has it.
+    /// Marks it as entered in the tree.
     pub(crate) fn enter(&mut self) {
         self.entered += 1;
     }
@@ -292,7 +290,7 @@ impl MateSearch {
         let first = self.efforts[0].is_promising();
         let second = self.efforts[1].is_promising();
         let open = |side: usize| !self.efforts[side].over;
-        // The side that promises more; in turn where that is both or neither.
+        // The more promising side, or both alternately if equal.
         let side = match (open(0), open(1)) {
             (false, false) => return,
             (true, false) => 0,
@@ -341,7 +339,7 @@ impl MateSearch {
             ..goal
         };
         if goal.attacker == self.position.turn() {
-            // A proof that cannot be walked in the time there is, is left alone.
+            // A proof that cannot be walked in the remaining time is ignored.
             let mate = numbers
                 .mate()
                 .and_then(|_| self.prover.line(&self.position, &goal));
@@ -383,8 +381,8 @@ fn ends_in_mate(game: &Game, line: &[Move]) -> bool {
     ending == Some(Ending::Checkmate)
 }
 
-/// The line of a shorter mate, if one is soon found: the first that a proof-number
-/// search comes upon may be long.
+/// Returns the line of a shorter mate, if one is found quickly: the first found by a proof-number
+/// search may be long.
 fn shorten(
     prover: &mut Prover,
     position: &Chess,
@@ -438,8 +436,8 @@ fn lost(
     moves.filter_map(proof).collect()
 }
 
-/// Mates by checks at leaves of the tree, looked for in a few nodes. Each position is
-/// looked at on its own, so that a report finds the same line again.
+/// Searches for mates by checks at leaves of the tree, in a few nodes. Each position is searched
+/// independently, so that a report finds the same line again.
 pub(crate) struct LeafMates(Prover);
 
 impl LeafMates {
@@ -447,7 +445,7 @@ impl LeafMates {
         LeafMates(Prover::new(LEAF_TABLE))
     }
 
-    /// The line to the mate, if the side to move has one by these, its legal moves.
+    /// Returns the line to the mate, if the side to move has one by these, its legal moves.
     pub(crate) fn line(
         &mut self,
         position: &Chess,
@@ -472,7 +470,7 @@ impl LeafMates {
     }
 }
 
-/// Keys of the positions whose next occurrence could be claimed as a draw.
+/// Returns the keys of positions whose next occurrence could be claimed as a draw.
 pub(crate) fn claimable(game: &Game) -> Vec<u64> {
     let reversible = game.rule50() as usize + 1;
     let plies = game.plies().iter().rev().take(reversible);
@@ -502,7 +500,7 @@ mod tests {
             game.play(game.parse_move(mv).unwrap());
             game
         };
-        // The attacker is to move, and the defender in a double check.
+        // The attacker is to move, and the defender is in double check.
         for game in [game.clone(), after("e4f6")] {
             for milliseconds in [0, 1, 4, 20] {
                 let mut mates = MateSearch::new(1 << 20);
@@ -511,7 +509,7 @@ mod tests {
                 for visits in 0..20 {
                     let before = mates.prover.nodes();
                     mates.advance(visits, Some(left), Some(left), &|| false);
-                    // A first look has four parts; a node is made with all its children.
+                    // A first look has four parts; expanding a node makes all its children.
                     let spent = mates.prover.nodes() - before;
                     let most = (left.as_secs_f64() * NODES_A_SECOND) as u64;
                     assert!(spent <= most + 4 * 400, "{spent} of {most}");
@@ -551,7 +549,7 @@ mod tests {
             for patience in [0, 1, 2, asked / 2, asked - 1] {
                 let (proofs, _, late) = found(patience);
                 assert!(proofs <= all);
-                // Each time a position or two, with all their moves.
+                // One or two positions each time, with all their moves.
                 assert!(late < 40 * 400, "{late} after {patience} of {asked}");
             }
             assert_eq!(found(0).0, 0);

@@ -1,4 +1,4 @@
-//! State per node of a search in imagination: boards, as many as its memory holds, and the moves
+//! Per-node state of a search in imagination: as many boards as its memory holds, and the moves
 //! considered there.
 
 use super::tree::Tree;
@@ -9,38 +9,38 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Locks, so that a few threads seldom wait for each other.
+/// Locks; several, so that threads rarely wait for each other.
 const SHARDS: usize = 16;
 
-/// Bytes of what is kept of a node besides its board, about.
+/// Approximate bytes stored per node in addition to its board.
 const BESIDES: usize = 256;
 
-/// Share of the boards that goes where there is no more room.
+/// Divisor of the boards: the share evicted when the memory is full.
 const FORGOTTEN_SHARE: usize = 4;
 
 /// The stored part of a node.
 #[derive(Clone, Debug)]
 pub(crate) struct Thought {
-    /// Its board; none once it was forgotten.
+    /// Its board; `None` once evicted.
     pub(crate) board: Option<Arc<ImaginedBoard>>,
-    /// The moves considered there, as its edges keep them, in the order of their numbers.
+    /// The moves considered there, as its edges store them, in numerical order.
     pub(crate) moves: Arc<[u16]>,
     /// Its value where the game has ended.
     pub(crate) end: Option<Value>,
 }
 
-/// Thoughts by node, for the threads of one search.
+/// Thoughts by node, shared by the threads of one search.
 pub(crate) struct Memory {
     shards: Vec<Mutex<HashMap<Index, Thought>>>,
-    /// Boards held, and how many may be.
+    /// Boards held, and their limit.
     boards: AtomicUsize,
     most: usize,
-    /// Held by whoever forgets.
+    /// Held during eviction.
     forgetting: Mutex<()>,
 }
 
 impl Memory {
-    /// Allocates `mebibytes` for boards of a size in bytes, but room for a few at least.
+    /// Allocates `mebibytes` for boards of `bytes` each, with room for at least a few.
     pub(crate) fn new(mebibytes: usize, bytes: usize) -> Memory {
         let most = mebibytes.saturating_mul(1 << 20) / (bytes + BESIDES);
         Memory {
@@ -53,12 +53,12 @@ impl Memory {
         }
     }
 
-    /// Share of the room that is taken, in 0…1.
+    /// Returns the share of the room in use, in 0…1.
     pub(crate) fn fullness(&self) -> f32 {
         self.boards.load(Relaxed) as f32 / self.most as f32
     }
 
-    /// Forgets everything.
+    /// Clears everything.
     pub(crate) fn clear(&mut self) {
         for shard in &mut self.shards {
             *shard.get_mut() = HashMap::new();
@@ -67,17 +67,17 @@ impl Memory {
     }
 
     fn shard(&self, at: Index) -> &Mutex<HashMap<Index, Thought>> {
-        // Nodes lie at every fourth word.
+        // Nodes are four words apart.
         &self.shards[at as usize / 4 % SHARDS]
     }
 
-    /// The stored part of a node.
+    /// Returns the stored part of a node.
     pub(crate) fn thought(&self, at: Index) -> Option<Thought> {
         self.shard(at).lock().get(&at).cloned()
     }
 
-    /// Keeps a thought of a node of this tree. Where there is no more room, boards of
-    /// nodes that lead on to none go, those of few visits first; then others.
+    /// Stores the thought of a node of this tree. When full, boards of nodes without children are
+    /// evicted, fewest visits first; then others.
     pub(crate) fn keep(&self, tree: &Tree, at: Index, thought: Thought) {
         let is_new = thought.board.is_some();
         let before = self.shard(at).lock().insert(at, thought);
@@ -101,7 +101,7 @@ impl Memory {
             let with_board = shard.iter().filter(|(_, thought)| thought.board.is_some());
             held.extend(with_board.map(|(&at, _)| at));
         }
-        // The root is where everything begins.
+        // The root is always needed.
         held.retain(|&at| at != tree.root_index());
         held.sort_by_cached_key(|&at| {
             let node = tree.node(at);

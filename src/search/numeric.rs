@@ -1,15 +1,15 @@
 //! Elementary functions that give the same bits on every machine.
 //!
-//! The system's own differ in the last place from one C library to the next,
-//! and with them the tree that a search grows.
+//! The system's functions differ in the last place between C libraries, and would make the search
+//! trees differ too.
 
 use std::f32::consts::{LN_2, LOG2_E};
 
 /// 1.5·2²³: adding and subtracting it rounds a small number to an integer.
 const ROUND: f32 = 12_582_912.0;
 
-/// 2 to the power of `x`, for `x` ≤ 0 (below −126 it is 2⁻¹²⁶); the relative
-/// error is under 3e-7.
+/// Returns 2 to the power of `x`, for `x` ≤ 0 (below −126 it is 2⁻¹²⁶); the relative error is
+/// under 3e-7.
 #[inline]
 pub(crate) fn exp2(x: f32) -> f32 {
     let x = x.clamp(-126.0, 0.0);
@@ -23,8 +23,8 @@ pub(crate) fn exp2(x: f32) -> f32 {
     power * scale
 }
 
-/// Logarithm to base 2 of a positive, normal number; the error is under 3e-7
-/// for numbers near 1.
+/// Returns the base-2 logarithm of a positive, normal number; the error is under 3e-7 for numbers
+/// near 1.
 #[inline]
 pub(crate) fn log2(x: f32) -> f32 {
     // Mantissa in √½…√2, so that numbers near 1 lose nothing to cancellation.
@@ -37,7 +37,7 @@ pub(crate) fn log2(x: f32) -> f32 {
     exponent as f32 + s * series * LOG2_E
 }
 
-/// Natural logarithm, as [`log2`].
+/// Returns the natural logarithm, with the accuracy of [`log2`].
 #[inline]
 pub(crate) fn ln(x: f32) -> f32 {
     log2(x) * LN_2

@@ -1,4 +1,4 @@
-//! Settings of the search.
+//! Search parameters.
 
 use super::wdl::contempt::Contempt;
 use crate::tablebase::Tablebase;
@@ -7,38 +7,37 @@ use clap::ValueEnum;
 /// The assumed value of an unvisited move (Lc0: FpuStrategy).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum FpuStrategy {
-    /// Less than the position itself, by the value times the square root of the
-    /// visited policy mass.
+    /// The position's value, reduced by `fpu_value` times the square root of the visited policy
+    /// mass.
     #[default]
     Reduction,
-    /// The value.
+    /// `fpu_value` itself.
     Absolute,
 }
 
-/// Everything that steers the search; the defaults are the engine's own.
+/// The search parameters; the defaults are the engine's own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameters {
-    /// Threads that walk the tree; 0 asks the backend.
+    /// Search threads; 0 uses the backend's number.
     pub threads: usize,
-    /// Memory of the tree, in MiB; of more than 32 GiB the rest stays unused.
+    /// Memory of the tree, in MiB; beyond 32 GiB the rest stays unused.
     pub hash: usize,
     /// Lines to report.
     pub multi_pv: usize,
-    /// Most positions a thread gathers before it evaluates them, at most 1,024;
-    /// 0 asks the backend. In a small tree there are fewer.
+    /// The most positions a thread gathers before it evaluates them, at most 1,024; 0 uses the
+    /// backend's number. Small trees use fewer.
     pub minibatch: usize,
-    /// Time kept back a move for the client and the wire, in milliseconds.
+    /// Time reserved per move for the client and the connection, in milliseconds.
     pub move_overhead: u64,
-    /// Seed of the moves drawn at a temperature.
+    /// Seed of the moves sampled at a temperature.
     pub seed: u64,
     /// Exploration at a node without visits (Lc0: CPuct).
     pub cpuct: f32,
-    /// Visits at which exploration has begun to grow (Lc0: CPuctBase).
+    /// Visits at which exploration begins to grow (Lc0: CPuctBase).
     pub cpuct_base: f32,
     /// Growth of the exploration with the logarithm of visits (Lc0: CPuctFactor).
     pub cpuct_factor: f32,
-    /// Whether the root explores by the three that follow instead (Lc0:
-    /// RootHasOwnCpuctParams).
+    /// Whether the root uses the next three parameters instead (Lc0: RootHasOwnCpuctParams).
     pub root_has_own_cpuct: bool,
     /// `cpuct` of the root (Lc0: CPuctAtRoot).
     pub root_cpuct: f32,
@@ -48,19 +47,19 @@ pub struct Parameters {
     pub root_cpuct_factor: f32,
     /// The assumed value of an unvisited move (Lc0: FpuStrategy).
     pub fpu_strategy: FpuStrategy,
-    /// By how much or how much, as the strategy has it (Lc0: FpuValue).
+    /// The reduction or the value, depending on the strategy (Lc0: FpuValue).
     pub fpu_value: f32,
-    /// The strategy at the root; `None` leaves it, and the value, to the two
-    /// before (Lc0: FpuStrategyAtRoot).
+    /// The strategy at the root; `None` uses `fpu_strategy` and `fpu_value` there too (Lc0:
+    /// FpuStrategyAtRoot).
     pub root_fpu_strategy: Option<FpuStrategy>,
-    /// The value that goes with it (Lc0: FpuValueAtRoot).
+    /// Its value (Lc0: FpuValueAtRoot).
     pub root_fpu_value: f32,
     /// A draw's value for the side to move at the root, in −1…1 (Lc0: DrawScore).
     pub draw_score: f32,
-    /// Rescales the network's results to the strength of the players.
+    /// Rescales the network's results to the players' strength.
     pub contempt: Contempt,
-    /// Most that the length of the game adds to or takes from a move's value
-    /// (Lc0: MovesLeftMaxEffect, 0.0345 there); 0 leaves the length alone.
+    /// The most that the game's length changes a move's value (Lc0: MovesLeftMaxEffect, 0.0345
+    /// there); 0 ignores the length.
     pub moves_left_max_effect: f32,
     /// Certainty |q| of the result from which the length counts (Lc0:
     /// MovesLeftThreshold).
@@ -79,12 +78,11 @@ pub struct Parameters {
     /// Whether a position that occurred before within the tree counts as a draw
     /// (Lc0: TwoFoldDraws); otherwise only the third occurrence does.
     pub two_fold_draws: bool,
-    /// Whether all ways to a position lead to one node, and what is learnt on one
-    /// counts on all (KataGo: useGraphSearch).
+    /// Whether all paths to a position lead to one node, so that each benefits from the others'
+    /// visits (KataGo: useGraphSearch).
     pub transpositions: bool,
-    /// Visits that may come to nothing while a batch is gathered, because the
-    /// leaf is being evaluated already; reached as the tree grows to 145,000
-    /// nodes (Lc0: MaxCollisionVisits).
+    /// Visits that may collide with a leaf under evaluation while a batch is gathered; reached as
+    /// the tree grows to 145,000 nodes (Lc0: MaxCollisionVisits).
     pub max_collisions: u32,
     /// Visits to leaves of known value while a batch is gathered, as a multiple
     /// of the batch (Lc0: MaxOutOfOrderEvalsFactor).
@@ -99,26 +97,23 @@ pub struct Parameters {
     /// The visits required, as a share of the most visited move's, in 0…1 (KataGo:
     /// minVisitPropForLCB, 0.15 there).
     pub lcb_visits: f32,
-    /// Softmax temperature of the policy at the root; 0 leaves it to
-    /// `policy_temperature`.
+    /// Softmax temperature of the policy at the root; 0 uses `policy_temperature`.
     pub root_policy_temperature: f32,
     /// Share of Dirichlet noise in the root's policy, for self-play (Lc0:
     /// DirichletNoiseEpsilon).
     pub noise_epsilon: f32,
     /// The concentration parameter of that noise (Lc0: DirichletNoiseAlpha).
     pub noise_alpha: f32,
-    /// Root moves that share the visits by Gumbel's selection, where their number
-    /// is limited; 0 leaves the root to PUCT (Danihelka et al. 2022).
+    /// Root moves among which Gumbel selection distributes a limited number of visits; 0 uses
+    /// PUCT at the root (Danihelka et al. 2022).
     pub gumbel_moves: u32,
     /// The weight of values against priors there (the paper's c_scale).
     pub gumbel_scale: f32,
-    /// Temperature at which the move is drawn by visits; 0 plays the best
-    /// (Lc0: Temperature).
+    /// Temperature at which the move is sampled by visits; 0 plays the best (Lc0: Temperature).
     pub temperature: f32,
-    /// Whether mates are looked for beside the tree.
+    /// Whether to search for mates beside the tree.
     pub mate_search: bool,
-    /// Endgame tablebases to look positions up in (Stockfish: SyzygyPath,
-    /// Syzygy50MoveRule).
+    /// Endgame tablebases to probe (Stockfish: SyzygyPath, Syzygy50MoveRule).
     pub tablebase: Tablebase,
 }
 
@@ -171,7 +166,7 @@ impl Default for Parameters {
 }
 
 impl Parameters {
-    /// Returns whether a tree that grew by `other` is one that would have grown by these, in the
+    /// Returns whether a tree grown with `other` is identical to one grown with these, in the
     /// same memory.
     pub(crate) fn grows_like(&self, other: &Parameters) -> bool {
         let same_growth = Parameters {

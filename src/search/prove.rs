@@ -7,17 +7,15 @@
 //! least among the children and the disproof number their sum; in a defender's node it is the
 //! other way round.
 //!
-//! First numbers steer it. A defender's position counts as many proofs as there are
-//! evasions from check; without a check, one in four moves and two for each square to
-//! which the king can flee ([`FLIGHT`]). Without that count of mobility hardly any
-//! quiet move of the attacker's is found.
+//! The initial numbers steer it. A defender's position counts one proof per evasion from check;
+//! without a check, one per four moves and two per square to which the king can flee
+//! ([`FLIGHT`]). Without this count of mobility hardly any quiet attacking move is found.
 //!
-//! Sound: a proof rests on proofs that were complete before it, so no line of it
-//! returns to where it was. Positions whose next occurrence
-//! could be claimed as a draw are [`Goal::draws`], and a position's key holds its 50-move clock
-//! where a mate could come too late. Disproofs that only hold for the path on which a
-//! position was reached, or up to a depth, are marked as provisional. Nothing but the
-//! search that made them believes them.
+//! The search is sound: a proof rests on proofs completed before it, so its lines never return to
+//! an earlier position. Positions whose next occurrence could be claimed as a draw are
+//! [`Goal::draws`], and a position's key includes its 50-move clock where a mate could come too
+//! late. Disproofs that only hold for the path on which a position was reached, or up to a depth,
+//! are marked as provisional. Only the search that made them trusts them.
 
 mod children;
 mod line;
@@ -30,23 +28,24 @@ use children::{Child, judge};
 use shakmaty::{Chess, Color, Move, Position};
 use table::Table;
 
-/// Longest mate that is looked for, in plies.
+/// Longest mate searched for, in plies.
 pub const MAX_MATE_PLIES: u32 = 64;
-/// Proof and disproof number of what is beyond proof.
+/// Proof or disproof number of an impossible proof.
 const INFINITE: u32 = 1 << 30;
 /// The addition to a position's proof number for each flight square of the king.
 const FLIGHT: u32 = 2;
-/// Moves of the defender, where there is no check, that count for one proof.
+/// Quiet defender's moves that count for one proof.
 const MOVES_A_PROOF: u32 = 4;
-/// Nodes between questions to [`Goal::halt`]: about a quarter of a millisecond.
+/// Nodes between calls of [`Goal::halt`]: about a quarter of a millisecond.
 const HALT_INTERVAL: u64 = 256;
-/// The search leaves a child once its number exceeds the next one's by this part: ε.
+/// Inverse of ε: the search leaves a child once its number exceeds the next one's by this
+/// fraction.
 const EPSILON: u32 = 4;
 
 /// The attacker's moves to try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Attack {
-    /// Checks alone: hundreds of nodes decide most positions.
+    /// Checks only: hundreds of nodes decide most positions.
     Checks,
     /// All moves.
     All,
@@ -57,23 +56,22 @@ pub enum Attack {
 pub struct Goal<'a> {
     /// The side that mates.
     pub attacker: Color,
-    /// The moves that it tries.
+    /// The moves it tries.
     pub attack: Attack,
-    /// Plies that the mate may take, at most [`MAX_MATE_PLIES`].
+    /// The longest mate in plies, at most [`MAX_MATE_PLIES`].
     pub max_plies: u32,
-    /// Nodes to be spent: positions made and judged, or entered again.
+    /// Node limit: positions made and judged, or entered again.
     pub nodes: u64,
-    /// The moves of the position itself that count; `None` for all.
+    /// The moves of the position itself to consider; `None` for all.
     pub moves: Option<&'a [Move]>,
-    /// Keys of positions that are draws because of the game before.
+    /// Keys of positions that are draws because of the preceding game.
     pub draws: &'a [u64],
-    /// Whether to leave off, as if the nodes were spent; asked again and again, so it
-    /// must be quick.
+    /// Returns whether to stop, as if the nodes were spent. Called often, so it must be fast.
     pub halt: &'a dyn Fn() -> bool,
 }
 
 impl Goal<'_> {
-    /// To find a mate for the side `attacker`, from all moves of the position.
+    /// Returns the goal of a mate by `attacker`, with all moves of the position.
     #[must_use]
     pub fn new(attacker: Color, attack: Attack, nodes: u64) -> Goal<'static> {
         Goal {
@@ -88,14 +86,14 @@ impl Goal<'_> {
     }
 }
 
-/// Facts about a position.
+/// The search result of a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProofNumbers {
     /// Proof number; 0 where a mate is proven.
     pub pn: u32,
-    /// Disproof number; 0 where there is none by the moves that are tried.
+    /// Disproof number; 0 where the tried moves force no mate.
     pub dn: u32,
-    /// Plies to the mate at most, if one is proven.
+    /// Upper bound on the plies to the mate, if one is proven.
     plies: u8,
     /// Whether a disproof rests on the path or the depth.
     provisional: bool,
@@ -129,21 +127,21 @@ impl ProofNumbers {
         }
     }
 
-    /// Plies to the mate, if it is proven; the defender may be able to shorten them,
-    /// never to lengthen.
+    /// Returns the plies to the mate, if proven; the defender may be able to shorten them, never
+    /// to lengthen them.
     #[must_use]
     pub fn mate(&self) -> Option<u32> {
         (self.pn == 0).then_some(self.plies.into())
     }
 
-    /// Returns whether nothing is left to be searched.
+    /// Returns whether the search is complete.
     #[must_use]
     pub fn is_decided(&self) -> bool {
         self.pn == 0 || self.dn == 0
     }
 }
 
-/// A prover of mates, with its table.
+/// A mate prover with its table.
 ///
 /// ```
 /// use shakmaty::{CastlingMode, Color};
@@ -162,15 +160,15 @@ impl ProofNumbers {
 /// ```
 pub struct Prover {
     table: Table,
-    /// Children of all nodes on the path, one node's after the other's.
+    /// Children of all nodes on the path, node by node.
     children: Vec<Child>,
     /// Keys on the path from the root.
     path: Vec<u64>,
-    /// Nodes made since the prover is.
+    /// Nodes made since the prover was created.
     nodes: u64,
     /// The last result of [`Goal::halt`], …
     halted: bool,
-    /// … and at how many nodes it is asked again.
+    /// … and the node count at which it is called again.
     asked_again: u64,
 }
 
@@ -189,12 +187,11 @@ struct Thresholds {
     dn: u32,
 }
 
-/// Plies of the 50-move clock up to which no mate can come too late.
+/// The highest 50-move clock at which no mate can come too late.
 const EARLY: u32 = CLAIMABLE_RULE50 - MAX_MATE_PLIES;
 
 impl Context<'_> {
-    /// The key of a position in the table: one for each side to attack and for each
-    /// set of moves.
+    /// Returns the key of a position in the table: one for each attacking side and set of moves.
     fn key(&self, position: &Chess, zobrist: u64) -> u64 {
         let late = position.halfmoves().saturating_sub(EARLY);
         zobrist ^ self.salt ^ mix(u64::from(late))
@@ -205,7 +202,7 @@ impl Context<'_> {
     }
 }
 
-/// Spreads a number over 64 bits; 0 stays 0 (a step of splitmix64).
+/// Hashes a number to 64 bits; 0 stays 0 (a step of splitmix64).
 fn mix(number: u64) -> u64 {
     let mut mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -227,25 +224,25 @@ impl Prover {
         }
     }
 
-    /// Forgets everything.
+    /// Clears the table.
     pub fn clear(&mut self) {
         self.table.clear();
     }
 
-    /// Nodes made since the prover is.
+    /// Returns the nodes made since the prover was created.
     #[must_use]
     pub fn nodes(&self) -> u64 {
         self.nodes
     }
 
-    /// Tells that the next position to be asked for has another root: what was
-    /// supposed on paths from the old one is to be forgotten.
+    /// Begins a search with another root: provisional entries, which depend on paths from the old
+    /// one, are dropped.
     pub fn begin_search(&mut self) {
         self.table.begin_search();
     }
 
-    /// Continues the search for the nodes that `goal` states, and returns the result so far. The
-    /// same question again resumes where the last answer ended.
+    /// Continues the search for the nodes of `goal`, and returns the result so far. Repeating the
+    /// same call resumes where the last one ended.
     pub fn prove(&mut self, position: &Chess, goal: &Goal<'_>) -> ProofNumbers {
         let context = self.context(goal);
         let open = Thresholds {
@@ -281,8 +278,8 @@ impl Prover {
         }
     }
 
-    /// Searches a position that is not decided until its numbers reach the thresholds
-    /// or the nodes are spent.
+    /// Searches an undecided position until its numbers reach the thresholds or the nodes are
+    /// spent.
     fn node(
         &mut self,
         context: &Context<'_>,
@@ -326,17 +323,17 @@ impl Prover {
         };
         self.path.pop();
         self.children.truncate(first);
-        // Not every move of the root may have been asked for.
+        // The goal may restrict the root's moves.
         if !self.path.is_empty() || context.goal.moves.is_none() {
             self.table.set(key, numbers, self.nodes - before);
         }
         numbers
     }
 
-    /// Puts the children of a position on the stack, with what is known of them.
+    /// Pushes a position's children on the stack, with their known numbers.
     fn add_children(&mut self, context: &Context<'_>, position: &Chess) {
         let at_root = self.path.len() == 1;
-        // The plies at which the children stand.
+        // The children's ply.
         let ply = self.path.len() as u32;
         let max_plies = context.goal.max_plies.min(MAX_MATE_PLIES);
         let moves = match context.goal.moves {
@@ -358,8 +355,7 @@ impl Prover {
                     judge(&after, !attacks, context.goal.attack)
                 })
             };
-            // The least that is missing: the attacker's last move, and before it a
-            // defender's.
+            // The minimum missing: the attacker's last move, preceded by a defender's.
             let least = match numbers.mate() {
                 Some(plies) => plies,
                 None if attacks => 2,
@@ -388,8 +384,8 @@ struct Selection {
 }
 
 fn select(children: &[Child], attacks: bool) -> Selection {
-    // Proof and disproof number change places between attacker and defender: `low` is
-    // the one of which the least counts.
+    // Proof and disproof number swap roles between attacker and defender: `low` is the minimised
+    // one.
     let numbers = |child: &Child| match attacks {
         true => (child.numbers.pn, child.numbers.dn),
         false => (child.numbers.dn, child.numbers.pn),
@@ -421,7 +417,7 @@ fn select(children: &[Child], attacks: bool) -> Selection {
     let numbers = if pn == 0 {
         ProofNumbers::proven(1 + if attacks { shortest } else { longest })
     } else if dn == 0 {
-        // The defender needs one refutation: a sound one, if there is any.
+        // The defender needs one refutation, preferably a sound one.
         let sound = |child: &Child| child.numbers.dn == 0 && !child.numbers.provisional;
         ProofNumbers::disproven(provisional && (attacks || !children.iter().any(sound)))
     } else {

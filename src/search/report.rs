@@ -24,13 +24,13 @@ use std::cmp::Ordering;
 /// Longest line reported.
 const MAX_LINE: usize = 60;
 
-/// A root move with what is known of it.
+/// A root move with its statistics.
 struct Ranked {
     mv: Move,
     prior: f32,
     /// For the side to move at the root; the FPU without visits.
     statistics: Statistics,
-    /// The node it leads to; 0 where there is none.
+    /// The node it leads to; 0 if none.
     node: Index,
     /// The node's proven outcome.
     header: NodeHeader,
@@ -43,11 +43,11 @@ impl Ranked {
     }
 }
 
-/// Everything to report about the tree now.
+/// Returns the report on the tree's current state.
 pub(crate) fn report(shared: &Shared<'_>) -> (Report, Vec<MoveStatistics>) {
     let ranked = ranked(shared);
     let has_moves_left = shared.backend.properties().has_moves_left;
-    // The first is played. Of the others those are lines of which something is known.
+    // The first is played. Of the others, those visited or proven are lines.
     let others = ranked.iter().skip(1).filter(|of| of.is_known());
     let lines = ranked
         .iter()
@@ -85,7 +85,7 @@ pub(crate) fn report(shared: &Shared<'_>) -> (Report, Vec<MoveStatistics>) {
     (report, statistics)
 }
 
-/// The root moves in the order of choice: the one to play, the others that are visited or
+/// Returns the root moves in order of choice: the one to play, the others that are visited or
 /// proven, then the rest by prior.
 fn ranked(shared: &Shared<'_>) -> Vec<Ranked> {
     let tree = shared.tree;
@@ -93,7 +93,7 @@ fn ranked(shared: &Shared<'_>) -> Vec<Ranked> {
     let header = root.header();
     let board = shared.game.position().board();
     let mut visited = visited(tree, header);
-    // In imagination there may be moves that no rules allow.
+    // An imagination may have visited illegal moves.
     visited.retain(|of| usize::from(of.edge.rank().number()) < shared.root_moves.len());
     let visited_policy = visited.iter().map(|of| prior_of(of.edge)).sum();
     let mut ranked: Vec<Ranked> = visited
@@ -108,8 +108,8 @@ fn ranked(shared: &Shared<'_>) -> Vec<Ranked> {
         .collect();
     let own = root.statistics();
     let value = -own.q as f32;
-    // An urgency above the position's own value is a hope, and no news; before the first
-    // move is visited, that value is all there is.
+    // An urgency above the position's own value is optimism, not evidence; before the first move
+    // is visited, only that value exists.
     let urgency = match ranked.is_empty() {
         true => value,
         false => first_play_urgency(shared.parameters, true, value, visited_policy).min(value),
@@ -138,12 +138,13 @@ fn ranked(shared: &Shared<'_>) -> Vec<Ranked> {
         node: 0,
         header: NodeHeader::default(),
     }));
-    // A thread that looks for mates now is not waited for: the last report meets none.
+    // A thread that is searching for mates is not waited for; the last report comes after all
+    // have ended.
     if let Some(mates) = shared.mates.and_then(|mates| mates.try_lock()) {
         add_proofs(&mut ranked, &mates);
     }
-    // A move that mates stands before all others, the sooner the better; one proven lost,
-    // behind the moves not tried, the later the better.
+    // Mating moves come before all others, the sooner the better; those proven lost come after
+    // the untried ones, the later the better.
     ranked.sort_by_key(|ranked| {
         let plies = i32::from(ranked.header.plies());
         match ranked.header.outcome() {
@@ -169,7 +170,7 @@ fn ranked(shared: &Shared<'_>) -> Vec<Ranked> {
     ranked
 }
 
-/// Adds what was proven beside the tree where no visit was left to enter it.
+/// Adds proofs from beside the tree that no visit was left to enter.
 fn add_proofs(ranked: &mut [Ranked], mates: &MateSearch) {
     let unproven = |of: &&mut Ranked| of.header.outcome() == Outcome::Unknown;
     for of in ranked.iter_mut().filter(unproven) {
@@ -198,8 +199,7 @@ fn line(shared: &Shared<'_>, first: &Ranked, has_moves_left: bool) -> Line {
     line
 }
 
-/// The line of a mate that was proven beside the tree, where none in the tree is
-/// shorter.
+/// Returns the line of a mate proven beside the tree, unless the tree has a shorter one.
 fn proven_line(shared: &Shared<'_>, first: &Ranked) -> Option<Vec<Move>> {
     let mates = shared.mates?.try_lock()?;
     let proof = mates.proof_of(first.mv)?;
@@ -207,15 +207,15 @@ fn proven_line(shared: &Shared<'_>, first: &Ranked) -> Option<Vec<Move>> {
     (known == (proof.outcome, Some(proof.plies()))).then(|| proof.line.clone())
 }
 
-/// The line of the best moves in the tree.
+/// Returns the line of the best moves in the tree.
 fn likeliest_line(shared: &Shared<'_>, first: &Ranked) -> Vec<Move> {
     let mut moves = vec![first.mv];
     let mut game = shared.game.clone();
     game.play(first.mv);
     let tree = shared.tree;
     let mut node = first.node;
-    // Nodes are shared by all paths: on this one the game may be over by repetition or the 50-move
-    // rule, on others not.
+    // Nodes are shared by all paths: the game may be over by repetition or the 50-move rule on
+    // this one, but not on others.
     while node != 0 && moves.len() < MAX_LINE && game.ending().is_none() {
         let Some(next) = best_edge(tree, tree.node(node)) else {
             break;
@@ -223,7 +223,7 @@ fn likeliest_line(shared: &Shared<'_>, first: &Ranked) -> Vec<Move> {
         let position = game.position();
         let mv = match shared.memory {
             None => Some(unpack_move(next.mv(), position.board())),
-            // An imagined line is shown as far as the rules go along.
+            // An imagined line is shown as far as it is legal.
             Some(_) => policy_move(position, next.mv()),
         };
         let Some(mv) = mv else { break };
@@ -241,7 +241,7 @@ fn likeliest_line(shared: &Shared<'_>, first: &Ranked) -> Vec<Move> {
     moves
 }
 
-/// The end of a mate that was seen, not visited.
+/// Returns the end of a mate that was found but not visited.
 fn unvisited_end(shared: &Shared<'_>, position: &Chess, header: NodeHeader) -> Vec<Move> {
     let Some(plies) = header.mate() else {
         return Vec::new();
@@ -288,7 +288,7 @@ mod tests {
     use std::sync::mpsc::channel;
     use std::time::{Duration, Instant};
 
-    /// Sees one move in every position.
+    /// Prefers one move in every position.
     struct Sharp(Uniform);
 
     impl Backend for Sharp {
@@ -313,7 +313,7 @@ mod tests {
         }
     }
 
-    /// A single-threaded search for this many lines.
+    /// Returns a single-threaded search for this many lines.
     fn several(lines: usize, gumbel_moves: u32) -> Search {
         let parameters = Parameters {
             threads: 1,
@@ -364,11 +364,11 @@ mod tests {
             found.len() == 5 && found[4] >= 50 && found[0] > 2700,
             "{found:?}"
         );
-        // Every move: a quarter of the visits is theirs.
+        // Every move: they get a quarter of the visits.
         let all = run(&mut several(500, 0), &start, &nodes(3000));
         assert_eq!(all.report.lines.len(), 20);
         assert!(visits(&all)[0] > 2000);
-        // A tree that is there already, and one with several threads.
+        // With an existing tree, and with several threads.
         let mut search = several(1, 0);
         run(&mut search, &start, &nodes(200));
         search.adjust(&Parameters {
@@ -390,14 +390,14 @@ mod tests {
         for (count, expected) in [(1, 1), (2, 1), (3, 2), (5, 4), (6, 5), (7, 5)] {
             let choice = run(&mut several(5, 0), &start, &nodes(count));
             assert_eq!(choice.report.lines.len(), expected, "{count}");
-            // The position's own value, where that is all there is.
+            // The position's own value while it is the only one.
             let score = choice.report.lines[0].score;
             let is_own = |score| matches!(score, Score::Expected(q) if (q - 0.1).abs() < 1e-4);
             assert!(is_own(score) || count > 1, "{score:?}");
             assert_eq!(choice.best, Some(choice.report.lines[0].moves[0]));
             assert_eq!(choice.report.nodes, count);
         }
-        // In a game nothing is spent on lines.
+        // A timed game spends nothing on lines.
         let clock = Limits {
             time: Some(Duration::from_secs(3600)),
             ..nodes(300)
@@ -423,7 +423,7 @@ mod tests {
             ..nodes(100)
         };
         assert_eq!(run(&mut several(5, 0), &start, &few).report.lines.len(), 2);
-        // A mate ends the search when there is something to say of the other moves.
+        // A mate ends the search once the other moves have scores.
         let mate = "6k1/5ppp/8/8/8/8/5PPP/R5K1 w - - 0 1";
         let mate = Game::from_fen(mate, CastlingMode::Standard).unwrap();
         let choice = run(&mut several(3, 0), &mate, &nodes(100_000));
@@ -462,7 +462,7 @@ mod tests {
         let next = run(&mut search, &game, &nodes(1)).report;
         assert!(next.nodes > 10 && next.new_nodes == 0, "{next:?}");
         assert!(next.depth + 2 >= first.depth && next.selective_depth > next.depth);
-        // One position, looked at once.
+        // One position, evaluated once.
         let mut search = Search::new(Arc::new(Random::new(1)), &parameters);
         let one = run(&mut search, &game, &nodes(1)).report;
         assert_eq!((one.depth, one.selective_depth), (1, 1));

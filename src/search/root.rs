@@ -1,4 +1,4 @@
-//! Settings of the root alone: a mate at hand, self-play's temperature and noise, Gumbel
+//! Settings of the root alone: a mate in one, self-play's temperature and noise, Gumbel
 //! selection.
 
 pub(crate) mod gumbel;
@@ -16,15 +16,15 @@ use rand_xoshiro::rand_core::SeedableRng;
 use shakmaty::Move;
 use std::borrow::Cow;
 
-/// So far above all others a logit leaves them nothing.
+/// A logit this far above all others leaves them nothing.
 const CERTAIN: f32 = 100.0;
 
 /// Root settings of one search.
 #[derive(Debug, Default)]
 pub(crate) struct Root {
-    /// The number of the move that mates, if one does.
+    /// The number of the mating move, if any.
     mate: Option<usize>,
-    /// The divisor of logits before the policy's own temperature applies.
+    /// The divisor of logits, applied before the policy's own temperature.
     temperature: f32,
     policy_temperature: f32,
     /// Share and distribution of the noise mixed into the policy.
@@ -39,8 +39,7 @@ pub(crate) fn needs_fresh_root(parameters: &Parameters) -> bool {
         || parameters.gumbel_moves > 0
 }
 
-/// The generator of a search's random numbers: decided by the seed and the
-/// game's length.
+/// Returns the generator of a search's random numbers, seeded by the seed and the game's length.
 pub(crate) fn generator(parameters: &Parameters, game: &Game) -> Xoshiro256PlusPlus {
     let ply = game.plies().len() as u64;
     Xoshiro256PlusPlus::seed_from_u64(parameters.seed ^ ply << 48)
@@ -85,13 +84,12 @@ impl Root {
         }
     }
 
-    /// The same without what the rules say.
+    /// Returns the same without rule-based knowledge.
     pub(crate) fn without_rules(self) -> Root {
         Root { mate: None, ..self }
     }
 
-    /// The logits that the root's moves get instead of these; they are yet to be
-    /// divided by the policy's temperature.
+    /// Returns the root moves' logits, before division by the policy's temperature.
     pub(crate) fn logits<'a>(&self, logits: &'a [f32]) -> Cow<'a, [f32]> {
         let mut logits = Cow::Borrowed(logits);
         if self.temperature > 0.0 {
@@ -115,7 +113,7 @@ impl Root {
     }
 }
 
-/// Draws from the symmetric Dirichlet distribution.
+/// Samples from the symmetric Dirichlet distribution.
 fn dirichlet(random: &mut impl Rng, alpha: f32, count: usize) -> Vec<f32> {
     let Ok(gamma) = Gamma::new(alpha.max(1e-3), 1.0f32) else {
         return vec![1.0 / count.max(1) as f32; count];

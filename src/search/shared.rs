@@ -20,30 +20,30 @@ use std::sync::LazyLock;
 use std::sync::atomic::{self, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Most visits a root can have.
+/// The most visits a root can have.
 pub(crate) const MAX_VISITS: u64 = 4_000_000_000;
 
-/// Leaves of a batch in the smallest tree; more than a few cost strength there.
+/// Leaves of a batch in the smallest tree; a larger batch costs strength there.
 const LEAST_BATCH: usize = 4;
 
-/// Longest time of a batch where visits are not limited: a `stop` waits for it.
+/// The longest time of a batch where visits are not limited: a `stop` waits for it.
 const LONGEST_BATCH: Duration = Duration::from_millis(500);
 
 /// The pause of a thread that found no leaf, …
 const REST: Duration = Duration::from_micros(50);
-/// … while no more than so many do.
+/// … while at most this many threads find none.
 static CORES: LazyLock<u32> =
     LazyLock::new(|| std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32));
 
-/// One search, seen by its threads.
+/// One search, as its threads see it.
 pub(crate) struct Shared<'a> {
     pub(crate) tree: &'a Tree,
     pub(crate) parameters: &'a Parameters,
     pub(crate) backend: &'a dyn Backend,
     pub(crate) latency: &'a Latency,
-    /// The search for mates at the root, for one thread at a time.
+    /// The mate search at the root, for one thread at a time.
     pub(crate) mates: Option<&'a Mutex<MateSearch>>,
-    /// State per node of a search in imagination.
+    /// Per-node state of a search in imagination.
     pub(crate) memory: Option<&'a Memory>,
     /// Keys of positions that could be claimed as draws.
     pub(crate) draws: Vec<u64>,
@@ -51,48 +51,48 @@ pub(crate) struct Shared<'a> {
     pub(crate) control: &'a Control,
     /// The moves considered at the root.
     pub(crate) root_moves: MoveList,
-    /// Their result, if a tablebase knows it.
+    /// Their tablebase result, if known.
     pub(crate) verdict: Option<Verdict>,
     /// The value of the previous search's best move, if it was in this game.
     pub(crate) expected: Option<f64>,
     pub(crate) root: Root,
-    /// Root moves that are to be visited so that each is a line, 1 at least.
+    /// Root moves to visit so that each is a line, at least 1.
     pub(crate) lines: usize,
     /// The rescaling of the network's results; `None` keeps them.
     pub(crate) rescaling: Option<Rescaling>,
-    /// Most leaves a thread gathers.
+    /// The most leaves a thread gathers.
     pub(crate) batch: usize,
-    /// Whether batch sizes depend on visits alone, without a clock: then the same search to a
-    /// number of visits, or to a depth, is deterministic on a busy machine too.
+    /// Whether batch sizes depend on visits alone, without a clock: a search to a number of
+    /// visits, or to a depth, is then deterministic on a busy machine too.
     pub(crate) repeatable: bool,
-    /// Held for reading by whoever is in the tree, for writing to evict.
+    /// Held for reading by every thread in the tree, for writing to evict.
     pub(crate) gate: RwLock<()>,
     /// Whether all threads are to end.
     pub(crate) stop: AtomicBool,
-    /// Threads that found no leaf for themselves.
+    /// Threads that found no leaf.
     pub(crate) resting: atomic::AtomicU32,
     pub(crate) failure: Mutex<Option<BackendError>>,
     pub(crate) progress: Progress,
     /// When the search began.
     pub(crate) began: Instant,
-    /// When it must have ended, in microseconds since then.
+    /// The deadline, in microseconds since then.
     pub(crate) deadline: atomic::AtomicU64,
-    /// While pondering on a clock: the most that the move may take once it runs.
+    /// While pondering on a clock: the move's time limit once the clock runs.
     pub(crate) ponder_time: Option<Duration>,
-    /// Visits that may still be made.
+    /// Visits left to make.
     pub(crate) remaining: AtomicU64,
 }
 
 impl Shared<'_> {
-    /// Least visits of each line at a number of root visits: their square root, but together no
-    /// more than a quarter of all.
+    /// Returns the minimum visits of each line at a number of root visits: their square root, but
+    /// together no more than a quarter of all.
     pub(crate) fn visits_of_line(&self, visits: u32) -> u32 {
         let share = visits / (4 * self.lines as u32).max(1);
         visits.isqrt().min(share).max(1)
     }
 
-    /// Returns whether enough root moves for all lines have been visited or proven, if there are
-    /// enough; losing moves do not count while others are left.
+    /// Returns whether enough root moves for all lines have been visited or proven, if enough
+    /// exist; losing moves do not count while others are left.
     pub(crate) fn has_lines(&self) -> bool {
         let header = self.tree.root().header();
         // Each visit of this search went to a missing line first.
@@ -116,7 +116,7 @@ impl Shared<'_> {
         granted as u32
     }
 
-    /// Takes visits back that came for nothing.
+    /// Refunds unused visits.
     pub(crate) fn refund(&self, visits: u32) {
         if visits > 0 {
             self.remaining.fetch_add(visits.into(), Relaxed);
@@ -128,8 +128,8 @@ impl Shared<'_> {
         self.deadline.store(after.as_micros() as u64, Relaxed);
     }
 
-    /// Time to the deadline, or what it would be if the clock began to run now;
-    /// `None` without a clock.
+    /// Returns the time to the deadline, or the time if the clock started now; `None` without a
+    /// clock.
     pub(crate) fn time_left(&self) -> Option<Duration> {
         match self.deadline.load(Relaxed) {
             u64::MAX => self.ponder_time,
@@ -137,23 +137,22 @@ impl Shared<'_> {
         }
     }
 
-    /// Returns whether the clock is still to begin.
+    /// Returns whether the clock has yet to start.
     fn ponders(&self) -> bool {
         self.ponder_time.is_some() && self.deadline.load(Relaxed) == u64::MAX
     }
 
-    /// Leaves to gather where time does not press. None knows of the others'
-    /// values, so there are few in a small tree: as many as the square root of
-    /// its visits, which takes but twice as many batches as full ones would be.
+    /// Returns the leaves to gather without time pressure. Leaves of a batch cannot see each
+    /// other's values, so a small tree uses small batches: the square root of its visits, which
+    /// takes only twice as many batches as full ones.
     pub(crate) fn batch_size(&self) -> usize {
         let visits = f64::from(self.tree.root().visits());
         (visits.sqrt() as usize).max(LEAST_BATCH).min(self.batch)
     }
 
-    /// Leaves to gather so that the batch is done before the deadline; one at least
-    /// before the root has been evaluated, without which a move would be a guess. The
-    /// answer to a ponder hit, or to the stop after a miss, waits for the batch, on our
-    /// clock.
+    /// Returns the leaves to gather so that the batch is done before the deadline; at least one
+    /// before the root has been evaluated, because a move would otherwise be a guess. The
+    /// response to a ponder hit, or to a stop after a miss, waits for the batch, on our clock.
     pub(crate) fn affordable_batch(&self) -> usize {
         let mut wanted = self.batch_size();
         if !self.repeatable {
@@ -183,8 +182,8 @@ impl Shared<'_> {
         })
     }
 
-    /// Waits a moment for others to evaluate the leaves in reach; longer where more threads
-    /// do than there are cores, which are left to those that evaluate.
+    /// Waits briefly for others to evaluate the leaves in reach; longer where more threads wait
+    /// than there are cores, to leave the cores to those that evaluate.
     pub(crate) fn rest(&self) {
         let resting = self.resting.fetch_add(1, Relaxed) + 1;
         sleep(REST * resting.div_ceil(*CORES));
@@ -196,14 +195,14 @@ impl Shared<'_> {
         self.stop.load(Relaxed)
     }
 
-    /// Ends the search. The flag hands nothing on, so it needs no ordering: what the
-    /// threads have found is read once they have been waited for.
+    /// Ends the search. The flag publishes no data, so it needs no ordering: the threads' results
+    /// are read after they have been joined.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Relaxed);
     }
 
-    /// Returns whether what takes long is to be left, in the midst of it: the answer is waited
-    /// for, and there is one.
+    /// Returns whether long work should be interrupted: the caller is waiting for a move, and one
+    /// exists.
     pub(crate) fn is_urgent(&self) -> bool {
         let late = || !self.ponders() && self.time_left().is_some_and(|left| left.is_zero());
         self.tree.root().visits() > 0 && (self.stopped() || self.control.stopped() || late())
@@ -228,7 +227,7 @@ pub(crate) struct Progress {
     tablebase_hits: atomic::AtomicU64,
 }
 
-/// A part of it.
+/// One thread's increments.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Tally {
     visits: u64,
@@ -247,19 +246,19 @@ impl Tally {
         self.deepest = self.deepest.max(depth);
     }
 
-    /// Adds a leaf that was not known before.
+    /// Adds a newly discovered leaf.
     pub(crate) fn discover(&mut self) {
         self.discoveries += 1;
     }
 
-    /// Adds visits that ended on their way.
+    /// Adds visits that ended above a leaf.
     pub(crate) fn pass(&mut self, visits: u32) {
         self.visits += u64::from(visits);
     }
 }
 
 impl Progress {
-    /// Nothing yet, in a tree of this depth.
+    /// Returns the progress of a new search in a tree of this depth.
     pub(crate) fn in_tree(found: TreeDepth) -> Progress {
         Progress {
             found,
@@ -275,34 +274,34 @@ impl Progress {
         self.deepest.fetch_max(tally.deepest, Relaxed);
     }
 
-    /// Notes positions that a tablebase knew.
+    /// Counts tablebase hits.
     pub(crate) fn hit_tablebase(&self, positions: u64) {
         self.tablebase_hits.fetch_add(positions, Relaxed);
     }
 
-    /// Positions that a tablebase knew.
+    /// Returns the number of tablebase hits.
     pub(crate) fn tablebase_hits(&self) -> u64 {
         self.tablebase_hits.load(Relaxed)
     }
 
-    /// Leaves that were evaluated or proven.
+    /// Returns the number of leaves evaluated or proven.
     pub(crate) fn discoveries(&self) -> u64 {
         self.discoveries.load(Relaxed)
     }
 
-    /// Visits added at the root.
+    /// Returns the visits added at the root.
     pub(crate) fn visits(&self) -> u64 {
         self.visits.load(Relaxed)
     }
 
-    /// Mean depth of the tree's leaves in plies.
+    /// Returns the mean depth of the tree's leaves in plies.
     pub(crate) fn mean_depth(&self) -> f64 {
         let found = f64::from(self.found.visits);
         let leaves = found + self.arrived.load(Relaxed) as f64;
         (self.found.mean * found + self.depth.load(Relaxed) as f64) / leaves.max(1.0)
     }
 
-    /// Depth of the tree's deepest leaf in plies.
+    /// Returns the depth of the tree's deepest leaf in plies.
     pub(crate) fn deepest(&self) -> u32 {
         self.deepest.load(Relaxed).max(self.found.deepest)
     }

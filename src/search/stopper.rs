@@ -12,13 +12,13 @@ use super::tree::node::Node;
 use crate::play::{Limits, Report};
 use std::time::{Duration, Instant};
 
-/// Least time between reports, …
+/// The shortest time between reports, …
 const LEAST_INTERVAL: Duration = Duration::from_millis(100);
-/// … and most, where the best move stays the same.
+/// … and the longest, while the best move stays the same.
 const MOST_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Visits in a row without a new leaf after which a search has nothing left to find: every
-/// remaining line ends in a draw by history or in a proven position.
+/// Visits in a row without a new leaf after which a search is exhausted: every remaining line
+/// ends in a draw by history or in a proven position.
 const FRUITLESS: u64 = 1 << 20;
 
 pub(crate) struct Stopper<'a> {
@@ -26,16 +26,16 @@ pub(crate) struct Stopper<'a> {
     limits: &'a Limits,
     tell: &'a mut dyn FnMut(&Report),
     budget: Option<TimeBudget>,
-    /// Since when our clock runs; `None` while pondering.
+    /// When our clock started; `None` while pondering.
     clock_since: Option<Instant>,
-    /// Value that the best move is compared with: the one at the end of the search
-    /// before, or else the first one of this search.
+    /// Value that the best move is compared with: the previous search's final one, or else this
+    /// search's first.
     expected: Option<f64>,
     best: Option<u16>,
     best_since: Instant,
     told: Instant,
     told_best: Option<u16>,
-    /// Discoveries, and the visits at which their number was first reached.
+    /// The number of discoveries, and the visits at which it was first reached.
     discovered: (u64, u64),
 }
 
@@ -97,7 +97,7 @@ impl<'a> Stopper<'a> {
             self.start_clock(hit);
         }
         let root = self.shared.tree.root();
-        // Even one that is stopped before it begins looks at the position once.
+        // Even a search that is stopped before it begins evaluates the position once.
         if root.visits() == 0 {
             return false;
         }
@@ -118,7 +118,7 @@ impl<'a> Stopper<'a> {
             || self.is_time_up(root, choice, now)
     }
 
-    /// A report, if it is time for one.
+    /// Returns a report if one is due.
     fn due_report(&mut self) -> Option<Report> {
         let since = self.told.elapsed();
         let changed = self.best != self.told_best;
@@ -130,9 +130,9 @@ impl<'a> Stopper<'a> {
         })
     }
 
-    /// Returns whether more visits cannot change the answer: a mate is proven (for `go mate`, a
-    /// short enough one), or every move is. A tablebase's win is enough where time can be saved;
-    /// otherwise there may be a mate to show yet.
+    /// Returns whether more visits cannot change the choice: a mate is proven (for `go mate`, a
+    /// short enough one), or every move is. A tablebase win is enough where time can be saved;
+    /// otherwise a mate may still be found.
     fn is_proven(&self, root: Node<'_>) -> bool {
         let header = root.header();
         match header.outcome() {
@@ -162,7 +162,7 @@ impl<'a> Stopper<'a> {
             .is_some_and(|depth| self.shared.progress.mean_depth() >= f64::from(depth))
     }
 
-    /// Returns whether visits have long brought nothing new.
+    /// Returns whether visits have long found nothing new.
     fn is_exhausted(&mut self) -> bool {
         let progress = &self.shared.progress;
         let (discoveries, visits) = (progress.discoveries(), progress.visits());
@@ -201,7 +201,7 @@ impl<'a> Stopper<'a> {
         }
         let visits = self.shared.progress.visits();
         let to_come = visits as f64 / searched * (limit - elapsed).as_secs_f64();
-        // The first batches say nothing of the speed.
+        // The first batches do not indicate the speed.
         visits > 2 * self.shared.batch_size() as u64
             && is_decided(
                 choice.lead(),
@@ -224,7 +224,8 @@ mod tests {
 
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
-    /// The result of `check` for a search within these limits, with or without a visited root.
+    /// Returns the result of `check` for a search within these limits, with or without a visited
+    /// root.
     fn with_shared(limits: &Limits, visited: bool, check: impl Fn(&Shared<'_>)) {
         let game = Game::default();
         let parameters = Parameters::default();
@@ -288,7 +289,7 @@ mod tests {
             shared.set_deadline(Instant::now());
             assert!(shared.is_urgent());
         });
-        // Without a visit there is no answer yet.
+        // Without a visit there is no move yet.
         with_shared(&limits, false, |shared| {
             shared.control.stop();
             shared.set_deadline(Instant::now());
@@ -320,7 +321,7 @@ mod tests {
         with_shared(&Limits::default(), true, |shared| {
             let (affordable, _) = slow(shared);
             assert!((1..=5).contains(&affordable), "{affordable}");
-            // Even one takes too long.
+            // Even one position takes too long.
             (0..100).for_each(|_| shared.latency.record(1, MS(9000)));
             assert!(shared.affordable_batch() >= 1);
         });

@@ -6,11 +6,11 @@ pub(crate) use std::hint::spin_loop;
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, fence};
 pub(crate) use std::thread::sleep;
 
-/// Words a thread takes from the common memory at a time.
+/// Words a thread takes from the shared memory at a time.
 pub(crate) const PAGE: usize = 1 << 12;
 
-/// So many words of 0, which the system commits as they are first touched; fewer
-/// where its address space ends before.
+/// Returns `length` zeroed words, which the system commits as they are first touched; fewer where
+/// its address space ends before.
 pub(crate) fn zeroed_words(mut length: usize) -> Box<[AtomicU64]> {
     loop {
         match bytemuck::allocation::try_zeroed_slice_box(length) {

@@ -1,4 +1,4 @@
-//! Whole searches, against others that are simpler, and in places of other rules.
+//! Whole searches, compared with simpler ones, and in environments with other rules.
 
 mod dream;
 mod imagining;

@@ -1,15 +1,15 @@
-//! The tree: nodes, edges and priors in an [`Arena`], the way to them by
-//! position in a [`Table`], and what becomes of them when the game moves on.
+//! The tree: nodes, edges and priors in an [`Arena`], found by position in a [`Table`]; and
+//! eviction as the game advances.
 //!
-//! With transpositions it is a graph: several edges may lead to one node, and
-//! even back to where one came from; but no descent follows a position twice.
+//! With transpositions it is a graph: several edges may lead to one node, and even back to an
+//! ancestor; but no descent follows a position twice.
 //!
 //! | part | holds |
 //! |---|---|
 //! | `arena`, `prior`, `packed` | memory: words, priors and moves in few bits |
-//! | `node`, `header`, `block`, `edge`, `edges`, `table` | positions, what they own, the moves between them, where all that lies |
+//! | `node`, `header`, `block`, `edge`, `edges`, `table` | positions, the memory they own, the moves between them, and their locations |
 //! | `value`, `move_order` | the values of nodes and edges, and the order of choice among the edges |
-//! | `depth` | how deep it is |
+//! | `depth` | its depth |
 //! | `evict`, `reclaim` | eviction, and the memory that it frees |
 
 pub(crate) mod arena;
@@ -37,15 +37,14 @@ use reclaim::Reclaim;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use table::Table;
 
-/// Visits in flight through the root at which no thread starts more. An edge
-/// counts them in 16 bits; the other half is for what all threads start at once.
+/// Visits in flight through the root beyond which no thread starts more. An edge counts them in
+/// 16 bits; the other half is for visits that all threads start concurrently.
 pub(crate) const MAX_IN_FLIGHT: u32 = 1 << 15;
 
-/// Words kept back at the start, so that no index is 0.
+/// Words reserved at the start, so that no index is 0.
 const RESERVED: usize = NODE;
 
-/// Share of the memory that the table takes: as much as an eighth of what it
-/// leads to.
+/// Divisor of the memory: the table's share, an eighth of the memory it points into.
 const TABLE_SHARE: usize = 8;
 
 /// The memory for a node, an edge or priors has run out.
@@ -60,7 +59,7 @@ pub(crate) struct Tree {
     /// Visits in flight through the root.
     in_flight: AtomicU32,
     reclaim: Mutex<Reclaim>,
-    /// Whether a block was asked for and not found.
+    /// Whether an allocation failed for want of a block.
     starved: AtomicBool,
     evictions: AtomicU32,
 }
@@ -82,24 +81,24 @@ impl Tree {
         tree
     }
 
-    /// Forgets everything.
+    /// Clears the tree.
     pub(crate) fn clear(&mut self) {
         self.arena.reset(RESERVED);
         self.table.clear();
-        // A search that panicked left visits on their way.
+        // A search that panicked left visits in flight.
         self.in_flight = AtomicU32::new(0);
         self.reclaim = Mutex::default();
         self.starved = AtomicBool::new(false);
         self.root = self.fresh_root();
     }
 
-    /// A root of its own, which no other way leads to.
+    /// Returns a root of its own, to which no edge leads.
     fn fresh_root(&mut self) -> Index {
         let mut span = Span::default();
         let root = self.add_node(&mut span, 0);
         self.release(span, Span::default());
-        // Even the least memory holds a page of nodes; of an old tree that fills
-        // it all, the root is done with.
+        // Even the smallest memory holds a page of nodes; if an old tree fills it all, its root
+        // is reused.
         root.unwrap_or(self.root)
     }
 
@@ -119,7 +118,7 @@ impl Tree {
         &self.starved
     }
 
-    /// The number of evictions: each one removes the nodes that the root does not lead to.
+    /// Returns the number of evictions: each one removes the nodes not reachable from the root.
     pub(crate) fn evictions(&self) -> u32 {
         self.evictions.load(Relaxed)
     }
@@ -145,23 +144,22 @@ impl Tree {
         self.node(self.root)
     }
 
-    /// Bytes in use, what is lost by eviction excluded.
+    /// Returns the bytes in use, excluding memory lost by eviction.
     pub(crate) fn bytes(&self) -> usize {
         (self.arena.taken() - self.reclaim.lock().free_words()) * 8
     }
 
-    /// Share of the memory in use, in 0…1.
+    /// Returns the share of the memory in use, in 0…1.
     pub(crate) fn fullness(&self) -> f32 {
         (self.bytes() as f64 / (self.arena.capacity() * 8) as f64) as f32
     }
 
-    /// The rank of the move to get an edge after the last one.
+    /// Returns the rank of the next move to get an edge after the last one.
     pub(crate) fn next_rank(&self, header: NodeHeader, last: Rank) -> Option<Rank> {
         last.next(&self.arena, priors(header.block()), header.moves())
     }
 
-    /// The codes of the priors of all moves of a node, in the order in which
-    /// the moves are generated.
+    /// Returns the codes of the priors of all moves of a node, in generation order.
     pub(crate) fn prior_codes(&self, header: NodeHeader) -> Vec<u8> {
         let moves = usize::from(header.moves());
         let words = self
@@ -173,9 +171,9 @@ impl Tree {
         bytes.take(moves).collect()
     }
 
-    /// Gives a pending node its evaluation and the priors of these logits.
-    /// Without memory for them it becomes new again, worth the evaluation: its
-    /// next visit evaluates it again.
+    /// Gives a pending node its evaluation and the priors of these logits. Without memory for
+    /// them it becomes new again, with the evaluation as its value: its next visit evaluates it
+    /// again.
     pub(crate) fn expand(
         &self,
         span: &mut Span,
@@ -204,7 +202,7 @@ impl Tree {
         }
     }
 
-    /// Makes a node.
+    /// Creates a node.
     pub(crate) fn add_node(&self, span: &mut Span, key: u64) -> Result<Index, Full> {
         let index = match self.arena.cut_from(span, NODE) {
             Some(index) => index,
@@ -214,7 +212,7 @@ impl Tree {
         Ok(index)
     }
 
-    /// A free node, or the first of a new page of them.
+    /// Returns a free node, or the first of a new page of them.
     fn find_node(&self, span: &mut Span) -> Option<Index> {
         let mut reclaim = self.reclaim.lock();
         if let Some(index) = reclaim.take_node(&self.arena) {
@@ -229,12 +227,12 @@ impl Tree {
         self.arena.cut_from(span, NODE)
     }
 
-    /// Takes back a node that nothing leads to.
+    /// Frees a node that no edge leads to.
     pub(crate) fn give_node(&self, index: Index) {
         self.reclaim.lock().give_node(&self.arena, index);
     }
 
-    /// Ends a thread's use of its spans, that of nodes and that of blocks.
+    /// Returns a thread's unused spans of nodes and blocks.
     pub(crate) fn release(&self, mut nodes: Span, blocks: Span) {
         while let Some(index) = self.arena.cut_from(&mut nodes, NODE) {
             self.give_node(index);
@@ -259,7 +257,7 @@ impl Tree {
         self.reclaim.lock().lists.give(&self.arena, index, length);
     }
 
-    /// The node that `mv` leads to, if there is one.
+    /// Returns the node that `mv` leads to, if it exists.
     pub(crate) fn child(&self, node: Index, mv: u16) -> Option<Index> {
         let edge = self
             .edges(self.node(node).header())
@@ -267,15 +265,15 @@ impl Tree {
         (edge.node() != 0).then_some(edge.node())
     }
 
-    /// Gives the search a root of its own in place of this node, as far as memory
-    /// allows: nothing but what lies below it is kept.
+    /// Replaces this node by a root of the search's own, as far as memory allows: only the nodes
+    /// below it are kept.
     pub(crate) fn renew_root(&mut self, node: Index) {
         self.root = node;
         self.root = self.fresh_root();
     }
 
-    /// Makes a node the root and readies it for a search: it must be open to
-    /// descents or new.
+    /// Makes a node the root and prepares it for a search: it becomes either open to descents or
+    /// new.
     pub(crate) fn settle_root(&mut self, node: Index) {
         self.root = node;
         let header = self.root().header();
@@ -283,12 +281,12 @@ impl Tree {
             self.root = self.fresh_root();
             return;
         }
-        // A proof from outside the tree has no moves to show here.
+        // A proof from outside the tree has no edges to show for it here.
         if header.outcome() != Outcome::Unknown && self.proof(self.root()).is_none() {
             self.root()
                 .update(|header| Some(header.with_outcome(Outcome::Unknown, 0)));
         }
-        // A repetition since the old root may be none since this one.
+        // A repetition since the old root may not be one since this root.
         for edge in self.edges(header) {
             edge.forget_draws();
             if edge.node() != 0 {
@@ -336,7 +334,7 @@ impl Tree {
 pub(crate) mod testing {
     use super::*;
 
-    /// Gives a node a number of moves, and an evaluation of one ply left.
+    /// Gives a node a number of moves, and an evaluation with one ply left.
     pub(crate) fn expanded(tree: &Tree, span: &mut Span, node: Node<'_>, moves: usize) {
         let logits: Vec<f32> = (0..moves).map(|number| number as f32 * 0.01).collect();
         let own = Statistics {
@@ -362,7 +360,7 @@ mod tests {
     use super::testing::{expanded, grow};
     use super::*;
 
-    /// Fills the memory with a tree of three moves at each node; nodes made.
+    /// Fills the memory with a tree of three moves at each node; returns the nodes made.
     fn fill(tree: &Tree) -> usize {
         let (mut nodes, mut blocks) = (Span::default(), Span::default());
         let mut made = 0;
@@ -427,7 +425,7 @@ mod tests {
         assert!(tree.is_low(), "a request has just failed");
         assert!(tree.evict(|| false));
         assert!(!tree.is_low());
-        // Two thirds could no longer be reached.
+        // Two thirds were no longer reachable.
         assert!(tree.fullness() < 0.5, "{}", tree.fullness());
         let kept = tree.edges(tree.root().header()).count();
         assert_eq!(kept, 3);
@@ -455,7 +453,7 @@ mod tests {
         fill(&tree);
         let mut fullness = tree.fullness();
         while tree.fullness() > 0.05 {
-            // As when all free pieces are too short for what is asked.
+            // As when all free pieces are too short for a request.
             tree.starved.store(true, Relaxed);
             assert!(tree.evict(|| false));
             assert!(tree.fullness() < fullness, "{fullness}");

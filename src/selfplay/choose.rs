@@ -52,8 +52,8 @@ mod tests {
     use crate::play::{Line, Report};
     use shakmaty::Position;
 
-    /// A choice among the first moves of chess with these visits and scores, of which the
-    /// first stands at the head and the second was drawn by Gumbel's selection.
+    /// Returns a choice among the first moves of chess with these visits and scores: the first is
+    /// ranked best, and the second was sampled by Gumbel selection.
     fn choice(moves: &[(u64, Score)]) -> Choice {
         let legal = Game::default().position().legal_moves();
         let statistics = moves.iter().zip(&legal);

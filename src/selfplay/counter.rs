@@ -7,8 +7,8 @@ use crate::backend::{
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Counts the positions that another backend evaluates; what it imagines too, and each
-/// step of foresight. Several may add to one count.
+/// Counts the positions that another backend evaluates, including its imagination and each step
+/// of imagined futures. Several may share one count.
 pub(crate) struct EvaluationCounter {
     inner: Arc<dyn Backend>,
     evaluations: Arc<AtomicU64>,

@@ -430,13 +430,13 @@ mod tests {
             steps: 50,
         }));
         let played = player.play(3, &|| false, &|_| {}).unwrap().unwrap();
-        // The first one was there before the game.
+        // The first one existed before the game.
         let moves: Vec<u64> = asked.borrow()[1..]
             .iter()
             .map(|it| it.load(Relaxed))
             .collect();
         assert_eq!(moves.len(), played.searched.len());
-        // The evaluation, the root at least, and the steps of foresight.
+        // The evaluation, of at least the root, and the steps of imagined futures.
         assert!(
             moves.iter().all(|&evaluations| evaluations >= 52),
             "{moves:?}"

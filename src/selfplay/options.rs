@@ -16,17 +16,17 @@ pub enum SearchOptionError {
     Option(#[from] OptionError),
     /// It does not steer how positions are searched.
     #[error(
-        "`{0}` is no option of the search, of ratings or of imagined futures; the network, \
+        "`{0}` is not an option of the search, of ratings or of imagined futures; the network, \
          devices, threads, memory, seed, temperature, noise and Gumbel's selection have options \
          of their own here"
     )]
     Elsewhere(String),
 }
 
-/// Sets UCI options, by name and value, that steer how positions are searched.
+/// Sets UCI options, by name and value, that affect how positions are searched.
 ///
 /// # Errors
-/// [`SearchOptionError`] at the first option that is none, or has no effect here.
+/// [`SearchOptionError`] at the first invalid option, or one without effect here.
 pub fn set_search_options<'a>(
     settings: &mut player::Settings,
     options: impl IntoIterator<Item = (&'a str, &'a str)>,

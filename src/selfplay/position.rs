@@ -14,9 +14,9 @@ use crate::search::{Contender, Parameters, Search, improved_policy};
 use shakmaty::{Move, Position};
 use std::sync::Arc;
 
-/// Searches the game's current position as self-play does, and returns what records keep
-/// of it: unsearched where there is no move to choose. `search` goes by these
-/// `parameters`, and asks `backend` from now on.
+/// Searches the game's current position as self-play does, and returns the recorded part:
+/// unsearched if there is no choice of moves. `search` uses these `parameters` and `backend` from
+/// now on.
 ///
 /// # Errors
 /// [`BackendError`] if the backend fails.
@@ -169,8 +169,8 @@ fn improve<'a>(
     improved_policy(&contenders, network.found.value.q, parameters.gumbel_scale)
 }
 
-/// The mean of the position's own evaluation and those of its moves, by visits: what PUCT
-/// thinks of it.
+/// Returns PUCT's value: the mean of the position's own evaluation and those of its moves, by
+/// visits.
 fn by_visits(own: Expectation, choice: &Choice) -> Expectation {
     let statistics = choice.statistics.iter();
     let visits = statistics.map(|found| (expectation(found), found.visits as f32));

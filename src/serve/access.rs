@@ -17,9 +17,9 @@ use std::time::Duration;
 use std::{fs, io};
 use subtle::{Choice, ConstantTimeEq};
 
-/// Clients of whom a limiter knows before it forgets those that have been quiet.
+/// Clients that a limiter tracks before it drops the idle ones.
 const MANY_CLIENTS: usize = 10_000;
-/// When to come again with too many streams open.
+/// Retry delay with too many open streams.
 const BUSY: Duration = Duration::from_secs(5);
 
 /// Why a file of tokens cannot be used.
@@ -33,7 +33,7 @@ pub enum TokensError {
         /// The system's error.
         source: io::Error,
     },
-    /// It has none.
+    /// It contains none.
     #[error("there are no tokens in {0}: write one a line")]
     Empty(PathBuf),
     /// A line is not a token.
@@ -41,13 +41,12 @@ pub enum TokensError {
     Malformed(PathBuf),
 }
 
-/// The tokens that let a client in. They are kept as digests.
+/// The tokens that admit clients, stored as digests.
 #[derive(Clone, Debug)]
 pub struct Tokens(Vec<[u8; 32]>);
 
 impl Tokens {
-    /// Reads a file with one token a line; empty lines and those that begin with `#`
-    /// do not count.
+    /// Reads a file with one token per line, ignoring empty lines and those that begin with `#`.
     ///
     /// # Errors
     /// [`TokensError`] if it cannot be read or has none.
@@ -56,7 +55,7 @@ impl Tokens {
         Ok(Tokens(tokens.iter().map(|token| digest(token)).collect()))
     }
 
-    /// The number of the token, in a time that does not tell how nearly it was met.
+    /// Returns the token's index, in a time independent of how nearly it matched.
     fn find(&self, token: &str) -> Option<usize> {
         let wanted = digest(token);
         let mut found = None;
@@ -93,7 +92,7 @@ fn digest(token: &str) -> [u8; 32] {
     Sha256::digest(token.as_bytes()).into()
 }
 
-/// Whose requests count together.
+/// The identity under which requests are counted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Client {
     /// Any client with this token.
@@ -104,7 +103,7 @@ pub(super) enum Client {
     Lichess(String),
 }
 
-/// Counts what clients do.
+/// Counts the requests and streams of clients.
 pub(super) struct Access {
     tokens: Option<Tokens>,
     rate: Option<DefaultKeyedRateLimiter<Client>>,
@@ -171,7 +170,7 @@ impl Access {
     }
 }
 
-/// A stream that is open.
+/// An open stream.
 pub(super) struct OpenStream {
     streams: Arc<Mutex<HashMap<Client, usize>>>,
     client: Client,
@@ -189,7 +188,7 @@ impl Drop for OpenStream {
     }
 }
 
-/// Refuses what a page of another site has a browser send, unless its origin is named.
+/// Refuses requests from another site's page, unless its origin is allowed.
 pub(super) fn check_site(headers: &HeaderMap, origins: &[Origin]) -> Result<(), Problem> {
     let is_cross_site = headers
         .get("sec-fetch-site")

@@ -1,5 +1,5 @@
-//! Answers to clients. Every number is for the side to move in the requested position, which each
-//! answer states.
+//! Responses. All values are for the side to move in the requested position; each response states
+//! it.
 
 use super::position::fen;
 use crate::chess::{Ending, Game};
@@ -11,7 +11,7 @@ use shakmaty::{Chess, Color, Move, MoveList, Position};
 #[cfg(test)]
 use utoipa::ToSchema;
 
-/// Whose view numbers are.
+/// The perspective of all values.
 pub(super) const PERSPECTIVE: &str = "side_to_move";
 
 /// A move in both notations.
@@ -32,8 +32,8 @@ impl PlayedMove {
         }
     }
 
-    /// One of a position's legal moves, all of which are known: no moves are made again, but
-    /// for those after a check.
+    /// Returns one of a position's legal moves in both notations. Since all legal moves are
+    /// known, only checking moves are played.
     pub(super) fn among(game: &Game, legal: &MoveList, mv: Move) -> PlayedMove {
         let mut after = game.position().clone();
         after.play_unchecked(mv);
@@ -50,7 +50,7 @@ impl PlayedMove {
     }
 }
 
-/// Moves one after the other, from the game's last position.
+/// Returns successive moves from the game's last position.
 fn played(game: &Game, moves: &[Move]) -> Vec<PlayedMove> {
     let mut position = game.position().clone();
     let mut played = Vec::with_capacity(moves.len());
@@ -79,19 +79,19 @@ impl From<[f32; 3]> for Wdl {
     }
 }
 
-/// A line's score for the side to move. Besides `value`, exactly one field is present.
+/// A line's score for the side to move. Exactly one field other than `value` is present.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[cfg_attr(test, derive(ToSchema))]
 pub(super) struct Score {
     /// Expected result, W − L, in −1…1.
     value: f32,
-    /// Centipawns, as chess programs show them.
+    /// Centipawns, as chess programs display them.
     #[serde(skip_serializing_if = "Option::is_none")]
     cp: Option<i32>,
     /// Mate in N moves; negative if the side to move is mated.
     #[serde(skip_serializing_if = "Option::is_none")]
     mate: Option<i32>,
-    /// A result of an endgame tablebase.
+    /// An endgame tablebase's result.
     #[serde(skip_serializing_if = "Option::is_none")]
     tablebase: Option<&'static str>,
 }
@@ -128,13 +128,13 @@ impl From<play::Score> for Score {
 pub(super) struct Line {
     score: Score,
     wdl: Wdl,
-    /// Plies to the end of the game, where the network says so.
+    /// Plies to the end of the game, if the network predicts them.
     #[serde(skip_serializing_if = "Option::is_none")]
     moves_left: Option<f32>,
     moves: Vec<PlayedMove>,
 }
 
-/// The position that an answer is about.
+/// The position that a response describes.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(ToSchema))]
 pub(super) struct Asked {
@@ -142,10 +142,10 @@ pub(super) struct Asked {
     /// The side to move.
     #[cfg_attr(test, schema(value_type = String))]
     turn: &'static str,
-    /// Whose view all numbers are: the side to move's.
+    /// The perspective of all values: the side to move.
     #[cfg_attr(test, schema(value_type = String))]
     perspective: &'static str,
-    /// The game's ending, if it has ended.
+    /// The game's ending, if it is over.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schema(value_type = Option<String>))]
     ending: Option<&'static str>,
@@ -171,7 +171,7 @@ impl Asked {
     }
 }
 
-/// The result of thinking.
+/// The result of a search.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(ToSchema))]
 pub(super) struct Thought {
@@ -181,11 +181,11 @@ pub(super) struct Thought {
     seldepth: u32,
     /// Nodes of the tree.
     nodes: u64,
-    /// Nodes a second; none where all of them are of earlier searches.
+    /// Nodes per second; absent where all nodes are from earlier searches.
     #[serde(skip_serializing_if = "Option::is_none")]
     nps: Option<u64>,
     time_ms: u64,
-    /// The best first.
+    /// The lines, best first.
     lines: Vec<Line>,
 }
 
@@ -211,7 +211,7 @@ impl Thought {
     }
 }
 
-/// A root move in numbers.
+/// A root move's statistics.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(ToSchema))]
 pub(super) struct Statistics {
@@ -236,23 +236,23 @@ impl Statistics {
     }
 }
 
-/// The answer of a player.
+/// A player's response.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(ToSchema))]
 pub(super) struct MoveAnswer {
     #[serde(flatten)]
     asked: Asked,
-    /// The move; none where the game is over.
+    /// The move; absent where the game is over.
     #[serde(rename = "move")]
     best: Option<PlayedMove>,
-    /// The reply expected.
+    /// The expected reply.
     #[serde(skip_serializing_if = "Option::is_none")]
     ponder: Option<PlayedMove>,
     #[serde(flatten)]
     thought: Thought,
-    /// The moves considered, the best first.
+    /// The moves considered, best first.
     statistics: Vec<Statistics>,
-    /// Remarks: networks loaded or missing, ratings that the network does not read.
+    /// Remarks: networks loaded or missing, ratings that the network does not use.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
 }
@@ -309,18 +309,18 @@ pub(super) struct EvalAnswer {
     pub(super) asked: Asked,
     /// The network's name.
     pub(super) network: String,
-    /// Expected result, W − L, in −1…1, where the network tells values.
+    /// Expected result, W − L, in −1…1, if the network has a value head.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) value: Option<f32>,
-    /// The same in centipawns, as chess programs show it.
+    /// The same in centipawns, as chess programs display them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) cp: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) wdl: Option<Wdl>,
-    /// Plies to the end of the game, where the network says so.
+    /// Plies to the end of the game, if the network predicts them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) moves_left: Option<f32>,
-    /// The legal moves, the likeliest first.
+    /// The legal moves, likeliest first.
     pub(super) policy: Vec<Prior>,
 }
 

@@ -1,4 +1,4 @@
-//! Backends that all players share, one for each network.
+//! Backends shared by all players, one per network.
 
 use crate::backend::{Backend, BackendOptions};
 use crate::network::backends::{LoadError, load_for_many};
@@ -6,8 +6,8 @@ use crate::player::Factory;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// Loads a backend when it is first asked for, and keeps it. There are no more than the
-/// networks that the server's settings name.
+/// Loads a backend at its first request, and keeps it. The networks in the server's settings
+/// bound their number.
 #[derive(Clone, Default)]
 pub(super) struct Backends(Arc<Mutex<Vec<Loaded>>>);
 

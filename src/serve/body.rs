@@ -29,7 +29,8 @@ impl<T: DeserializeOwned> FromRequest<Arc<State>> for Body<T> {
     }
 }
 
-/// Why a body cannot be had: because of what came over the connection, or of its size.
+/// Returns the problem with a body that could not be read: the connection failed, or it is too
+/// large.
 fn broken(error: &axum::Error, limit: usize) -> Problem {
     let first: Option<&(dyn Error + 'static)> = error.source();
     match successors(first, |&error| error.source()).any(|error| error.is::<hyper::Error>()) {
@@ -38,9 +39,9 @@ fn broken(error: &axum::Error, limit: usize) -> Problem {
     }
 }
 
-/// Refuses what is no JSON, and what says itself that it is too large.
+/// Refuses a body that is not JSON, or whose declared length is too large.
 fn check_headers(headers: &HeaderMap, limit: usize) -> Result<(), Problem> {
-    // A page of another origin cannot send this without having asked.
+    // A page of another origin cannot send this without a preflight request.
     if !is_json(headers) {
         return Err(Problem::no_json());
     }

@@ -14,17 +14,17 @@ use std::time::Duration;
 pub struct Config {
     /// Its address.
     pub address: SocketAddr,
-    /// Hosts that it answers for, besides this machine and the address.
+    /// Hosts that it answers for, in addition to this machine and the address.
     pub hosts: Vec<Host>,
     /// The default player and its network.
     pub player: player::Settings,
-    /// Files of further networks, which requests name or their agents need.
+    /// Files of further networks, for requests to name or agents to use.
     pub networks: Vec<PathBuf>,
-    /// The file of a network that writes games, for when none of `networks` does.
+    /// The file of a network that writes games, used if none of `networks` does.
     pub writer: Option<PathBuf>,
-    /// The allowed clients; `None` allows everybody.
+    /// The allowed clients; `None` allows all.
     pub tokens: Option<Tokens>,
-    /// The origins of pages of other servers that may ask.
+    /// The origins whose pages may send requests.
     pub origins: Vec<Origin>,
     /// The account on Lichess to analyse for.
     pub lichess: Option<Lichess>,
@@ -37,35 +37,35 @@ pub struct Config {
 pub struct Limits {
     /// Bytes of a body.
     pub body: usize,
-    /// Moves of a game.
+    /// Moves per game.
     pub moves: usize,
-    /// Nodes of a search.
+    /// Nodes per search.
     pub nodes: u64,
-    /// Time of a search.
+    /// Time per search.
     pub time: Duration,
-    /// Time of a search whose request names no limit.
+    /// Default time of a search, if the request sets no limit.
     pub default_time: Duration,
-    /// Lines of an analysis.
+    /// Lines per analysis.
     pub lines: usize,
-    /// Games that a request has written.
+    /// Games that a request may generate.
     pub games: usize,
-    /// Searches that run at once.
+    /// Concurrent searches.
     pub parallel: usize,
-    /// Evaluations that are asked of a backend at once.
+    /// Concurrent evaluations per backend.
     pub evaluations: usize,
     /// Requests that may wait for a search or an evaluation.
     pub queue: usize,
-    /// Search trees that are kept, the least recently used goes first. Each takes up to
-    /// the memory of [`player::Settings::hash`].
+    /// Search trees kept; the least recently used is dropped first. Each takes up to the memory
+    /// of [`player::Settings::hash`].
     pub trees: usize,
-    /// Requests a second that a client may make; 0 sets no limit.
+    /// Requests per second and client; 0 sets no limit.
     pub rate: u32,
-    /// Streams that a client may have open.
+    /// Open streams per client.
     pub streams: usize,
-    /// Connections that are open at once.
+    /// Open connections.
     pub connections: usize,
-    /// Longest wait for the head of a request, the first or the next, and for its body. A stream
-    /// is never silent for more than half of it.
+    /// Timeout for the head of a request, the first or the next, and for its body. A stream is
+    /// never silent for more than half of this.
     pub silence: Duration,
 }
 
@@ -93,7 +93,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Longest silence of a stream before it sends a sign of life.
+    /// Returns the interval of a silent stream's keep-alives.
     pub(super) fn beat(&self) -> Duration {
         self.silence / 2
     }
@@ -116,7 +116,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Threads that speak HTTP.
+    /// Returns the number of HTTP threads.
     pub(super) fn workers(&self) -> usize {
         self.limits.parallel.clamp(1, 4)
     }

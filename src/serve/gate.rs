@@ -1,4 +1,4 @@
-//! The middleware that every request passes: whether it may come in, and its line in the log.
+//! Middleware for every request: admission, and its log line.
 
 use super::access::check_site;
 use super::problem::Problem;
@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Lets a request in whose client may ask now, and notes who it is.
+/// Admits a request if its client may send one now, and records the client.
 pub(super) async fn admit(
     Shared(state): Shared<Arc<State>>,
     ConnectInfo(address): ConnectInfo<SocketAddr>,
@@ -25,7 +25,7 @@ pub(super) async fn admit(
     Ok(next.run(request).await)
 }
 
-/// Lets a request in that is for this server.
+/// Admits a request for this server's hosts.
 pub(super) async fn own_hosts(
     Shared(state): Shared<Arc<State>>,
     request: Request,
@@ -35,7 +35,7 @@ pub(super) async fn own_hosts(
     Ok(next.run(request).await)
 }
 
-/// Counts a request, and logs it in one line.
+/// Counts and logs a request.
 pub(super) async fn observe(
     Shared(state): Shared<Arc<State>>,
     path: Option<MatchedPath>,

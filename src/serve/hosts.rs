@@ -1,5 +1,5 @@
-//! The hosts that a server answers for. A page whose name its owner points at this machine
-//! (DNS rebinding) may read what the server says; its requests tell by their `Host`.
+//! The hosts that a server answers for. A page whose owner points its name at this machine (DNS
+//! rebinding) could read the server's responses; the `Host` of its requests gives it away.
 
 use super::problem::Problem;
 use axum::http::uri::Authority;
@@ -8,13 +8,13 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// Characters of a host that a problem shows.
+/// Characters of a host shown in a problem.
 const SHOWN: usize = 100;
 
-/// A host as URLs name it, without a port.
+/// A host as in URLs, without a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Host {
-    /// A name, in small letters and without a last dot.
+    /// A name, in lower case and without a trailing dot.
     Name(String),
     /// An address.
     Address(IpAddr),
@@ -52,8 +52,7 @@ impl fmt::Display for Host {
     }
 }
 
-/// The hosts that a server answers for, whatever the port: a proxy or a container may
-/// publish another.
+/// The hosts that a server answers for, at any port: a proxy or a container may publish another.
 #[derive(Debug)]
 pub(super) struct Hosts {
     bound: IpAddr,
@@ -76,7 +75,7 @@ impl Hosts {
         is_own || self.named.contains(host)
     }
 
-    /// Refuses a request for another host, and one that does not say for which it is.
+    /// Refuses a request for another host, or without one.
     pub(super) fn check<B>(&self, request: &axum::http::Request<B>) -> Result<(), Problem> {
         let mut headers = request.headers().get_all(header::HOST).iter();
         let header = match (headers.next(), headers.next()) {
@@ -84,11 +83,11 @@ impl Hosts {
                 let header = header.to_str().ok().and_then(|text| text.parse().ok());
                 Some(header.ok_or_else(Problem::wrong_host)?)
             }
-            // No browser speaks it, but health checks of proxies do.
+            // Browsers do not use it, but health checks of proxies do.
             (None, _) if request.version() < Version::HTTP_11 => None,
             _ => return Err(Problem::wrong_host()),
         };
-        // An absolute target goes before the header.
+        // An absolute target takes precedence over the header.
         let header: Option<Authority> = header;
         let Some(authority) = request.uri().authority().or(header.as_ref()) else {
             return Ok(());
@@ -103,7 +102,7 @@ impl Hosts {
     }
 }
 
-/// The host of an authority that is a host and perhaps a port, as it must be in HTTP.
+/// Returns the host of an authority that is a host with an optional port, as HTTP requires.
 fn host_of(authority: &Authority) -> Option<Host> {
     let text = authority.as_str();
     let port = text.strip_prefix(authority.host())?;
@@ -125,7 +124,7 @@ mod tests {
         Hosts::new(bound.parse().unwrap(), named.collect())
     }
 
-    /// The status that a request for a host gets; 200 if it is let in.
+    /// Returns the status of a request for a host; 200 if admitted.
     fn status(hosts: &Hosts, host: &str) -> u16 {
         let request = Request::builder().header("Host", host).body(()).unwrap();
         hosts
@@ -210,7 +209,7 @@ mod tests {
         for version in [old, new] {
             assert_eq!(check(version, "/", &["localhost", "localhost"]), 400);
         }
-        // Of the two the target counts.
+        // Of the two, the target counts.
         assert_eq!(check(new, "http://evil.example/", &["localhost"]), 421);
         assert_eq!(check(new, "http://localhost/", &["evil.example"]), 200);
         assert_eq!(check(new, "http://me@localhost/", &["localhost"]), 400);

@@ -1,4 +1,4 @@
-//! Connections: how many there may be, how long they may be silent, and how they end.
+//! Connections: their number, timeouts and shutdown.
 
 use super::config::Limits;
 use axum::Router;
@@ -17,12 +17,12 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
-/// Longest time that a client may leave sent data unread.
+/// The longest time that a client may leave sent data unread.
 const UNREAD: Duration = Duration::from_secs(30);
 /// The pause when the system is out of connections.
 const EXHAUSTED: Duration = Duration::from_millis(100);
 
-/// Serves connections until `ended`; then lets the requests that run come to their end.
+/// Serves connections until `ended`; then lets running requests finish.
 pub(super) async fn serve(
     listener: TcpListener,
     application: Router,
@@ -72,7 +72,7 @@ pub(super) async fn serve(
     graceful.shutdown().await;
 }
 
-/// Sends at once, and gives up clients that read nothing.
+/// Sends without delay, and drops clients that stop reading.
 fn prepare(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     #[cfg(target_os = "linux")]
@@ -80,8 +80,8 @@ fn prepare(stream: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// After a connection that could not be had: those that the client has broken off are
-/// none, and files that have run out come back.
+/// Pauses after a failed accept if the system is out of files, which become available again; a
+/// connection aborted by the client needs no pause.
 async fn pause(error: &io::Error) {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     if ![ConnectionAborted, ConnectionRefused, ConnectionReset].contains(&error.kind()) {

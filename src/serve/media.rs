@@ -1,17 +1,17 @@
-//! Media types: which a body has, and which of those on offer a client likes best.
+//! Media types: a body's type, and the offered type that a client prefers.
 
 use axum::http::{HeaderMap, header};
 
-/// The type of JSON.
+/// The media type of JSON.
 pub(super) const JSON: &str = "application/json";
-/// The type of a page.
+/// The media type of a page.
 pub(super) const HTML: &str = "text/html";
-/// The type of games in PGN.
+/// The media type of games in PGN.
 pub(super) const PGN: &str = "application/x-chess-pgn";
 /// The specificity of a type that `Accept` names in full.
 const EXACT: usize = 2;
 
-/// Returns whether the body is JSON, as its headers say.
+/// Returns whether the headers declare a JSON body.
 pub(super) fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE);
     let kind = kind.and_then(|value| value.to_str().ok());
@@ -19,8 +19,8 @@ pub(super) fn is_json(headers: &HeaderMap) -> bool {
     essence.is_some_and(|essence| essence.trim().eq_ignore_ascii_case(JSON))
 }
 
-/// The type on offer that a client likes best, by the rules of RFC 9110. The first is for
-/// those who do not say, or take none; of types that are named equally the last.
+/// Returns the offered type that a client prefers, by the rules of RFC 9110: the first if the
+/// client states no preference or accepts none; the last of equally preferred types.
 pub(super) fn preferred<'a>(headers: &HeaderMap, offers: &[&'a str]) -> &'a str {
     let accept = headers.get_all(header::ACCEPT).iter();
     let accept = accept.filter_map(|value| value.to_str().ok());
@@ -34,7 +34,7 @@ pub(super) fn preferred<'a>(headers: &HeaderMap, offers: &[&'a str]) -> &'a str 
     rated.max().map_or(offers[0], |(_, offer)| offer)
 }
 
-/// The specificity of a media range of `Accept`, and its quality, in thousandths.
+/// Returns the specificity of a media range of `Accept`, and its quality in thousandths.
 fn rate(range: &str, kind: &str) -> Option<(usize, u16)> {
     let mut parts = range.split(';').map(str::trim);
     let named = parts.next()?;

@@ -8,13 +8,13 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 use std::time::Duration;
 
-/// The type of the text, which its version is part of.
+/// The media type of the text, including its version.
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// The key by which requests are counted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Kind {
-    /// The endpoint as it is documented, so that there are few.
+    /// The documented path of the endpoint, so that there are few.
     path: String,
     status: u16,
 }
@@ -24,7 +24,7 @@ struct Endpoint {
     path: String,
 }
 
-/// The event.
+/// The counters.
 pub(super) struct Metrics {
     registry: Registry,
     requests: Family<Kind, Counter>,
@@ -80,7 +80,7 @@ impl Metrics {
         seconds.observe(took.as_secs_f64());
     }
 
-    /// All as text.
+    /// Returns all metrics as text.
     pub(super) fn text(&self, waiting: usize, trees: usize) -> String {
         self.waiting.set(waiting as i64);
         self.trees.set(trees as i64);

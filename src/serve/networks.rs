@@ -1,5 +1,4 @@
-//! The networks that the server has: its own, the one that plays like people, and others
-//! beside them.
+//! The server's networks: its main one, the one that plays like people, and further ones.
 
 use super::backends::Backends;
 use super::config::Config;
@@ -19,7 +18,7 @@ use std::sync::Arc;
 use tch::{Device, Kind};
 use tokio::sync::oneshot;
 
-/// Memory for the evaluations of a further network that are remembered, in MiB.
+/// Memory of a further network's evaluation cache, in MiB.
 const CACHE: usize = 32;
 /// The family name of backends without a network.
 const NO_FAMILY: &str = "none";
@@ -29,27 +28,27 @@ const WRITES: &str = "gpt";
 /// The networks, once loaded.
 pub(super) struct Networks {
     pub(super) main: Loaded,
-    /// The one that plays like people, or why there is none.
+    /// The one that plays like people, or why it is missing.
     pub(super) human: Result<Loaded, String>,
     pub(super) others: Vec<Loaded>,
 }
 
-/// A network, and what is made of it when it is first needed.
+/// A network, with its other forms created on first use.
 pub(super) struct Loaded {
-    /// As requests name it.
+    /// Its name in requests.
     pub(super) name: String,
-    /// As network files state it.
+    /// Its family, as in network files.
     pub(super) family: &'static str,
     /// Concurrent requests form one batch.
     pub(super) backend: Arc<dyn Backend>,
     options: BackendOptions,
     /// For explanations: one at a time.
     eager: Mutex<Option<Eager>>,
-    /// For games that it writes: one request at a time.
+    /// For writing games: one request at a time.
     generator: Mutex<Option<Generator>>,
 }
 
-/// A network to look into.
+/// A network whose internals can be read.
 pub(super) type Eager = network::Network;
 
 impl Loaded {
@@ -81,16 +80,16 @@ impl Loaded {
         self.family != NO_FAMILY && self.options.network.net.is_none()
     }
 
-    /// Evaluates a batch, together with those of other requests.
+    /// Evaluates a batch, together with other requests' batches.
     pub(super) async fn evaluate(&self, batch: Batch) -> Result<Evaluations, BackendError> {
         let (reply, answer) = oneshot::channel();
-        // A client may have left.
+        // The client may have left.
         let reply = Box::new(|answer| drop(reply.send(answer)));
         self.backend.ask(batch, reply);
         answer.await.unwrap_or(Err(BackendError::Stopped))
     }
 
-    /// Does something with the eager network.
+    /// Runs a function on the eager network.
     pub(super) fn look_into<T>(
         &self,
         look: impl FnOnce(&Eager) -> Result<T, Problem>,
@@ -103,7 +102,7 @@ impl Loaded {
         look(eager.as_ref().expect("it was just opened"))
     }
 
-    /// Does something with the generator of games.
+    /// Runs a function on the game generator.
     pub(super) fn generate<T>(
         &self,
         write: impl FnOnce(&Generator) -> Result<T, Problem>,
@@ -120,7 +119,7 @@ impl Loaded {
 
     fn open<T>(&self, open: impl FnOnce(&[u8]) -> Result<T, OpenError>) -> Result<T, Problem> {
         if self.family == NO_FAMILY {
-            let detail = format!("{} is no network that can be looked into", self.name);
+            let detail = format!("the internals of {} cannot be read", self.name);
             return Err(Problem::field("network", detail));
         }
         let file = network_file(&self.options.network);
@@ -128,7 +127,7 @@ impl Loaded {
         open(&file).map_err(|error| Problem::field("network", one_line(&error)))
     }
 
-    /// Itself, if it is of the family that writes games.
+    /// Returns the network if its family writes games.
     pub(super) fn that_writes(&self) -> Result<&Loaded, Problem> {
         match self.family {
             WRITES => Ok(self),
@@ -146,7 +145,7 @@ impl Loaded {
 }
 
 impl Networks {
-    /// Loads what the configuration names.
+    /// Loads the configured networks.
     pub(super) fn load(config: &Config, backends: &Backends) -> Result<Networks, LoadError> {
         let options = &config.player.backend;
         let load = |name, options: &_| Loaded::load(name, options, backends);
@@ -180,13 +179,13 @@ impl Networks {
         })
     }
 
-    /// All of them.
+    /// Iterates over all networks.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Loaded> {
         let own = std::iter::once(&self.main).chain(&self.human);
         own.chain(&self.others)
     }
 
-    /// The network that a request names.
+    /// Returns the network that a request names.
     pub(super) fn named(&self, name: &str) -> Result<&Loaded, Problem> {
         if let ("human", Err(error)) = (name, &self.human) {
             return Err(Problem::field("network", error.as_str()));
@@ -200,13 +199,13 @@ impl Networks {
         })
     }
 
-    /// The network of a family.
+    /// Returns the network of a family.
     pub(super) fn of_family(&self, family: &str) -> Option<&Loaded> {
         self.iter().find(|it| it.family == family)
     }
 
-    /// Has the player of `settings` think with the network that a request names, or with
-    /// the one that its agent needs.
+    /// Configures the player of `settings` with the network that a request names, or with the one
+    /// that its agent needs.
     pub(super) fn choose(
         &self,
         name: Option<&str>,
@@ -238,7 +237,7 @@ impl Networks {
     }
 }
 
-/// Settings of the backend of the agent `human`.
+/// Returns the settings of the agent `human`'s backend.
 fn human_options(config: &Config) -> BackendOptions {
     let mut settings = config.player.clone();
     settings.agent = AgentKind::Human;

@@ -1,5 +1,5 @@
-//! The description of the endpoints, written from their types: `openapi.json`, which the server
-//! answers with, has to be the same.
+//! The description of the endpoints, generated from their types: must equal `openapi.json`, which
+//! the server returns.
 
 use super::problem::Problem;
 use super::routes;
@@ -35,24 +35,24 @@ use utoipa::{Modify, OpenApi};
 )]
 struct Api;
 
-/// Adds to each endpoint what it may answer to a request that it does not take.
+/// Adds the error responses to each endpoint.
 struct Problems;
 
-/// Of every endpoint.
+/// For every endpoint.
 const ALWAYS: &[(StatusCode, &str)] = &[
     (StatusCode::BAD_REQUEST, "The request is wrong"),
     (StatusCode::METHOD_NOT_ALLOWED, "Another method is meant"),
     (StatusCode::MISDIRECTED_REQUEST, "Another host is meant"),
     (StatusCode::INTERNAL_SERVER_ERROR, "The server failed"),
 ];
-/// Of those that compute, or tell what can.
+/// For those that compute, or list the agents.
 const GUARDED: &[(StatusCode, &str)] = &[
     (StatusCode::UNAUTHORIZED, "A token is needed"),
     (StatusCode::FORBIDDEN, "A page of another site asks"),
     (StatusCode::TOO_MANY_REQUESTS, "Too many requests"),
     (StatusCode::SERVICE_UNAVAILABLE, "Not at present"),
 ];
-/// Of those that read a body.
+/// For those that read a body.
 const WITH_BODY: &[(StatusCode, &str)] = &[
     (StatusCode::REQUEST_TIMEOUT, "The body does not come"),
     (StatusCode::PAYLOAD_TOO_LARGE, "The body is too large"),
@@ -89,7 +89,7 @@ fn problem(description: &str) -> RefOr<Response> {
     response.content("application/problem+json", problem).into()
 }
 
-/// The endpoints in the words of OpenAPI 3.1.
+/// Returns the endpoints' description in OpenAPI 3.1.
 #[must_use]
 pub(super) fn openapi() -> Document {
     Api::openapi()

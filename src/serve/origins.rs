@@ -11,13 +11,13 @@ pub struct Origin(HeaderValue);
 /// Why a text is not an origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OriginError {
-    /// There is no scheme, or no host.
+    /// The scheme or the host is missing.
     #[error("write a scheme and a host, as in https://example.org")]
     Incomplete,
     /// It continues after the host and the port.
     #[error("write no more than a scheme, a host and a port, as in https://example.org:8443")]
     Longer,
-    /// It stands for many.
+    /// It matches more than one origin.
     #[error("name each origin: neither `*` nor `null` says whose page it is")]
     Anybody,
 }

@@ -1,5 +1,4 @@
-//! The page, the board that is built in, and the documentation of the API. They load
-//! nothing from elsewhere.
+//! The page, the built-in board, and the API documentation. They load nothing from elsewhere.
 
 use super::position::fen;
 use super::problem::Problem;
@@ -37,7 +36,7 @@ const FILES: &[(&str, &[u8])] = files! {
     "review_games.js" "review_retry.js" "review_view.js" "score.js" "settings.js" "setup.js"
     "sound.js" "store.js" "study.js" "style.css" "tree.js" "typed.js"
 };
-/// What the page shows of a review as the review's own page does.
+/// The parts of the review page that the page shares.
 const REVIEW: &[(&str, &[u8])] = &[
     ("review_parts.css", PARTS_STYLE.as_bytes()),
     ("review_parts.js", PARTS_MODULE.as_bytes()),
@@ -51,13 +50,13 @@ const SVG: [(header::HeaderName, &str); 1] = [(header::CONTENT_TYPE, "image/svg+
 const POLICY: &str = "default-src 'self'; img-src 'self' data:; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Returns whether the board was there when the program was built.
+/// Returns whether the board was available when the program was built.
 pub(super) fn has_board() -> bool {
     !BOARD.is_empty()
 }
 
-/// The names of openings by the first four fields of their FEN, as JSON in gzip, which
-/// every browser reads.
+/// The names of openings by the first four fields of their FEN, as gzipped JSON, which every
+/// browser reads.
 static OPENINGS: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let named = named_openings().into_iter().map(|(opening, game)| {
         let fields = fen(&game);
@@ -111,7 +110,7 @@ async fn openings() -> Response {
     guarded((headers, packed.unwrap_or_default()).into_response())
 }
 
-/// The name of a file in an address, if it is text.
+/// A file name in a URL, if it is text.
 type Name = Result<Path<String>, PathRejection>;
 
 fn file(files: &[&'static [(&'static str, &'static [u8])]], name: Name) -> Response {
@@ -133,7 +132,7 @@ fn guarded(mut response: Response) -> Response {
         (header::CONTENT_SECURITY_POLICY, POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "no-referrer"),
-        // Another program may answer here tomorrow.
+        // Another program may use this address tomorrow.
         (header::CACHE_CONTROL, "no-cache"),
     ] {
         headers.insert(name, HeaderValue::from_static(value));
@@ -153,7 +152,7 @@ mod tests {
             let text = std::str::from_utf8(bytes).unwrap();
             // The namespace of SVG is a name, not an address.
             let text = text.replace("http://www.w3.org/2000/svg", "");
-            // Pictures that are written into a style are not loaded.
+            // Pictures inlined in a style are not loaded.
             let text = text.replace("url(\"${image}\")", "");
             for foreign in ["http://", "https://", "src=\"//", "@import", "url("] {
                 assert!(!text.contains(foreign), "{foreign}: {text}");

@@ -18,19 +18,19 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-/// Reports that wait for a client to read them; of the others only the last counts.
+/// Reports that wait for a client to read them; of later ones only the last counts.
 const PENDING: usize = 8;
-/// When to come again where the queue is full.
+/// Retry delay when the queue is full.
 const FULL: Duration = Duration::from_secs(1);
 
-/// Places for what computes, and a bounded queue before them.
+/// Slots for computations, and a bounded queue for them.
 pub(super) struct Places {
     places: Arc<Semaphore>,
     waiting: Arc<AtomicUsize>,
     queue: usize,
 }
 
-/// One who waits for a place.
+/// A request waiting for a slot.
 struct Waiting(Arc<AtomicUsize>);
 
 impl Drop for Waiting {
@@ -48,7 +48,7 @@ impl Places {
         }
     }
 
-    /// Joins the queue, unless it is full; what is returned waits for a place.
+    /// Joins the queue, unless it is full; the returned future waits for a slot.
     pub(super) fn enter(
         &self,
     ) -> Result<impl Future<Output = Result<OwnedSemaphorePermit, Problem>> + use<>, Problem> {
@@ -76,30 +76,30 @@ impl Places {
         }
     }
 
-    /// Lets nobody in any more.
+    /// Closes the queue.
     pub(super) fn close(&self) {
         self.places.close();
     }
 
-    /// The number waiting.
+    /// Returns the number waiting.
     pub(super) fn waiting(&self) -> usize {
         self.waiting.load(Relaxed)
     }
 }
 
-/// A player's progress reports, and its answer.
+/// A player's progress reports, and its result.
 pub(super) enum Event {
     Report(Report),
     Answer(Result<Answer, Problem>),
 }
 
-/// A choice, and what there is to say of it.
+/// A choice, with remarks.
 pub(super) struct Answer {
     pub(super) choice: Choice,
     pub(super) notes: Vec<String>,
 }
 
-/// The players that are not thinking, and how many there are.
+/// The idle players, and the number of all.
 pub(super) struct Players {
     idle: Mutex<Vec<Seat>>,
     made: AtomicUsize,
@@ -108,7 +108,7 @@ pub(super) struct Players {
     backends: Backends,
 }
 
-/// A player, and whose game it has in mind.
+/// A player, and the game of its tree.
 struct Seat {
     player: Player<Backends>,
     setup: Setup,
@@ -118,7 +118,7 @@ struct Seat {
 }
 
 impl Seat {
-    /// Returns whether this game is the one that it has in mind, gone on or taken back.
+    /// Returns whether its tree is of this game, possibly continued or with moves taken back.
     fn knows(&self, client: &Client, question: &Question) -> bool {
         let (known, asked) = (self.game.plies(), question.game.plies());
         let (settings, wanted) = (&self.setup.settings, &question.settings);
@@ -140,13 +140,13 @@ impl Players {
         }
     }
 
-    /// Trees that there are.
+    /// Returns the number of trees.
     pub(super) fn trees(&self) -> usize {
         self.made.load(Relaxed)
     }
 
-    /// The player that has this client's game in mind, else a new one, else the one
-    /// that has been idle longest.
+    /// Returns the player whose tree is of this client's game, else a new one, else the one idle
+    /// longest.
     fn take(&self, client: &Client, question: &Question) -> Seat {
         let mut idle = self.idle.lock();
         let known = idle.iter().position(|seat| seat.knows(client, question));
@@ -177,8 +177,8 @@ impl Players {
         }
     }
 
-    /// Has a player think, on a thread of its own, once there is a place for it and as
-    /// long as somebody listens. What it says comes out of the channel, the answer last.
+    /// Runs a player on its own thread, once it has a slot and while the client listens. Its
+    /// events arrive on the channel, the result last.
     pub(super) fn ask(
         self: &Arc<Self>,
         client: Client,
@@ -196,7 +196,7 @@ impl Players {
             tokio::task::spawn_blocking(move || {
                 let answer =
                     place.and_then(|_place| players.think(&client, question, &control, &events));
-                // One place is kept free for it.
+                // The channel reserves one place for it.
                 let _ = events.try_send(Event::Answer(answer));
             });
         });
@@ -247,7 +247,7 @@ impl Players {
     }
 }
 
-/// An agent's error.
+/// Returns the problem for an agent's error.
 fn refused(error: &AgentError) -> Problem {
     let AgentError::Backend(error) = error;
     match error {
@@ -262,10 +262,10 @@ fn refused(error: &AgentError) -> Problem {
     }
 }
 
-/// Why a backend has no evaluation.
+/// Returns the problem for a backend's error.
 pub(super) fn backend_problem(error: &BackendError) -> Problem {
     match error {
-        // The position is at fault, and the message says how.
+        // The position is at fault; the message explains why.
         BackendError::Unencodable(error) => Problem::field("fen", one_line(error)),
         error => {
             tracing::error!("{}", one_line(error));
@@ -274,8 +274,7 @@ pub(super) fn backend_problem(error: &BackendError) -> Problem {
     }
 }
 
-/// Hands on what a player says. Who does not read misses reports, and never holds the
-/// player up.
+/// Forwards a player's reports. A slow reader misses reports, but never delays the player.
 struct Hearer<'a> {
     events: &'a mpsc::Sender<Event>,
     notes: Vec<String>,

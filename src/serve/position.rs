@@ -1,10 +1,10 @@
-//! Positions as clients write them: a FEN, moves, or both.
+//! Positions in requests: a FEN, moves, or both.
 
 use super::problem::Problem;
 use crate::chess::Game;
 use shakmaty::{CastlingMode, EnPassantMode, fen::Fen};
 
-/// A position as a request has it.
+/// A position in a request.
 #[derive(Clone, Copy)]
 pub(super) struct Written<'a> {
     pub(super) fen: Option<&'a str>,
@@ -13,7 +13,7 @@ pub(super) struct Written<'a> {
 }
 
 impl Written<'_> {
-    /// The game, with at most this many moves.
+    /// Returns the game, with at most this many moves.
     pub(super) fn game(self, most: usize) -> Result<Game, Problem> {
         let mode = CastlingMode::from_chess960(self.chess960);
         let mut game = match self.fen {
@@ -37,7 +37,7 @@ impl Written<'_> {
     }
 }
 
-/// The FEN of the game's last position.
+/// Returns the FEN of the game's last position.
 pub(super) fn fen(game: &Game) -> String {
     Fen::from_position(game.position(), EnPassantMode::Legal).to_string()
 }

@@ -1,4 +1,4 @@
-//! Errors as RFC 9457 has them: `application/problem+json`.
+//! Errors in the format of RFC 9457: `application/problem+json`.
 
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -11,16 +11,16 @@ use utoipa::ToSchema;
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(ToSchema))]
 pub(super) struct Problem {
-    /// The kind of problem, as a reference.
+    /// The problem type, as a reference.
     #[serde(rename = "type")]
     kind: &'static str,
-    /// The kind of problem, in words.
+    /// The problem type, in words.
     title: &'static str,
-    /// The status of the answer.
+    /// The status code of the response.
     status: u16,
     /// The problem and its remedy.
     detail: String,
-    /// The field of the request that is wrong, as in `limits.nodes`.
+    /// The invalid field of the request, as in `limits.nodes`.
     #[serde(skip_serializing_if = "Option::is_none")]
     field: Option<String>,
     #[serde(skip)]
@@ -44,7 +44,7 @@ impl Problem {
         }
     }
 
-    /// A field has a value that it cannot have.
+    /// A field with an invalid value.
     pub(super) fn field(field: impl Into<String>, detail: impl Into<String>) -> Problem {
         let field = field.into();
         Problem {
@@ -58,7 +58,7 @@ impl Problem {
         }
     }
 
-    /// A request that does not say for which host it is.
+    /// A request that does not name its host.
     pub(super) fn wrong_host() -> Problem {
         Problem::field(
             "",
@@ -78,7 +78,7 @@ impl Problem {
         )
     }
 
-    /// A request that a page elsewhere has a browser send.
+    /// A request sent by a page of another site.
     pub(super) fn cross_site() -> Problem {
         Problem::new(
             StatusCode::FORBIDDEN,
@@ -118,7 +118,7 @@ impl Problem {
         Problem::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "/problems/no-json",
-            "The body is no JSON",
+            "The body is not JSON",
             "send the header `Content-Type: application/json`",
         )
     }
@@ -171,7 +171,7 @@ impl Problem {
         problem.after(Duration::from_secs(1))
     }
 
-    /// A mistake in the program, or a device that fails.
+    /// A bug in the program, or a failing device.
     pub(super) fn internal(detail: impl Into<String>) -> Problem {
         Problem::new(
             StatusCode::INTERNAL_SERVER_ERROR,

@@ -1,4 +1,4 @@
-//! Requests of clients.
+//! Request bodies.
 
 mod checked;
 mod review;
@@ -22,13 +22,13 @@ use utoipa::ToSchema;
 pub(super) enum Agent {
     /// A search by the network.
     Mcts,
-    /// The move that the network likes best.
+    /// The move with the highest policy.
     Policy,
-    /// The most valuable of the network's candidates, one ply ahead.
+    /// The network candidate with the highest value, one ply ahead.
     Value,
     /// A move as people of a rating play it.
     Human,
-    /// The move that a network reads off the future that it imagines.
+    /// The move that a network picks from an imagined continuation.
     Diffusion,
     /// A search in the imagination of a network that has learned the rules.
     World,
@@ -52,7 +52,7 @@ impl From<Agent> for AgentKind {
 #[cfg_attr(test, derive(ToSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct Thinking {
-    /// Nodes of the search, those of the tree that was there before included.
+    /// Nodes of the search, including those of the reused tree.
     nodes: Option<u64>,
     /// Time for this move, in milliseconds.
     movetime_ms: Option<u64>,
@@ -69,7 +69,7 @@ pub(super) struct Thinking {
 #[cfg_attr(test, derive(ToSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct Clock {
-    /// Time that is left, in milliseconds.
+    /// Time left, in milliseconds.
     time_ms: u64,
     /// Increment per move, in milliseconds.
     increment_ms: Option<u64>,
@@ -77,28 +77,26 @@ pub(super) struct Clock {
     moves_to_go: Option<u32>,
 }
 
-/// A position, and who is to play in it.
+/// A position in which to choose a move.
 #[derive(Clone, Debug, Deserialize)]
 #[cfg_attr(test, derive(ToSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct MoveRequest {
-    /// The first position; without it, the initial one.
+    /// The first position; the initial one if absent.
     fen: Option<String>,
     /// The moves played from there, in UCI notation or SAN. Networks see them as history.
     moves: Option<Vec<String>>,
-    /// Whether to castle by the rules of Chess960. A FEN that only Chess960 allows is
-    /// recognised.
+    /// Whether to castle by the rules of Chess960. FENs that only Chess960 allows are recognised.
     chess960: Option<bool>,
     /// The agent that chooses; the server's default if absent.
     agent: Option<Agent>,
-    /// The network that thinks: a name of `/v1/agents`; without it, the one that the agent
-    /// needs.
+    /// The network to use, a name from `/v1/agents`; the one that the agent needs if absent.
     network: Option<String>,
     /// The rating to play at, for the agent `human`.
     elo: Option<u16>,
-    /// The opponent's rating, for the agent `human`; without it, the same.
+    /// The opponent's rating, for the agent `human`; the same if absent.
     opponent_elo: Option<u16>,
-    /// The temperature at which the move is drawn; 0 plays the best.
+    /// The temperature at which the move is sampled; 0 plays the best.
     temperature: Option<f32>,
     /// Seed of the sampling; 0 chooses a new one each time.
     seed: Option<u64>,
@@ -106,12 +104,12 @@ pub(super) struct MoveRequest {
     limits: Option<Thinking>,
 }
 
-/// A position to be analysed.
+/// A position to analyse.
 #[derive(Clone, Debug, Deserialize)]
 #[cfg_attr(test, derive(ToSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct AnalyseRequest {
-    /// The first position; without it, the initial one.
+    /// The first position; the initial one if absent.
     fen: Option<String>,
     /// The moves played from there, in UCI notation or SAN.
     moves: Option<Vec<String>>,
@@ -119,62 +117,61 @@ pub(super) struct AnalyseRequest {
     chess960: Option<bool>,
     /// The agent that analyses; `mcts` if absent.
     agent: Option<Agent>,
-    /// The network that thinks: a name of `/v1/agents`; without it, the one that the agent
-    /// needs.
+    /// The network to use, a name from `/v1/agents`; the one that the agent needs if absent.
     network: Option<String>,
-    /// The rating whose moves the agent `human` tells.
+    /// The rating whose moves the agent `human` predicts.
     elo: Option<u16>,
-    /// Lines to tell, the best first; without it, 1.
+    /// Lines to return, best first; 1 if absent.
     lines: Option<usize>,
     /// Limits of the search.
     limits: Option<Thinking>,
 }
 
-/// A position to be evaluated once.
+/// A position to evaluate once.
 #[derive(Clone, Debug, Deserialize)]
 #[cfg_attr(test, derive(ToSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct EvalRequest {
-    /// The first position; without it, the initial one.
+    /// The first position; the initial one if absent.
     fen: Option<String>,
     /// The moves played from there, in UCI notation or SAN.
     moves: Option<Vec<String>>,
     /// Whether to castle by the rules of Chess960.
     chess960: Option<bool>,
-    /// The network, a name of `/v1/agents`; without it, `human` where a rating is named,
-    /// else `main`.
+    /// The network, a name from `/v1/agents`; if absent, `human` where a rating is given, else
+    /// `main`.
     network: Option<String>,
-    /// The rating of the side to move, for networks that read ratings.
+    /// The rating of the side to move, for networks that use ratings.
     elo: Option<u16>,
-    /// The rating of the other side; without it, the same.
+    /// The rating of the other side; the same if absent.
     opponent_elo: Option<u16>,
 }
 
-/// A position in which people's moves are asked for.
+/// A position in which to predict people's moves.
 #[derive(Clone, Debug, Deserialize)]
 #[cfg_attr(test, derive(ToSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct PeopleRequest {
-    /// The first position; without it, the initial one.
+    /// The first position; the initial one if absent.
     fen: Option<String>,
     /// The moves played from there, in UCI notation or SAN.
     moves: Option<Vec<String>>,
     /// Whether to castle by the rules of Chess960.
     chess960: Option<bool>,
-    /// The network, a name of `/v1/agents`; without it, `human`.
+    /// The network, a name from `/v1/agents`; `human` if absent.
     network: Option<String>,
 }
 
-/// Games to be written by a network over moves.
+/// Games to be written by a move-token model.
 #[derive(Clone, Debug, Deserialize)]
 #[cfg_attr(test, derive(ToSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct GenerateRequest {
     /// The moves that each game begins with, in UCI notation or SAN.
     moves: Option<Vec<String>>,
-    /// The number; 1 if absent.
+    /// The number of games; 1 if absent.
     games: Option<usize>,
-    /// The network, a name of `/v1/agents`; without it, the first of the family gpt.
+    /// The network, a name from `/v1/agents`; the first of the family gpt if absent.
     network: Option<String>,
     /// White's rating.
     white_elo: Option<u16>,
@@ -182,19 +179,19 @@ pub(super) struct GenerateRequest {
     black_elo: Option<u16>,
     /// Requested result of the games; the network does not always comply.
     result: Option<GameResult>,
-    /// Below 1 likelier moves become likelier still; at 0 the likeliest is played.
+    /// Below 1 likelier moves become likelier still; 0 plays the likeliest.
     temperature: Option<f32>,
-    /// Draws from the likeliest moves that together have this share, in 0…1.
+    /// Samples from the likeliest moves that together have this share, in 0…1.
     top_p: Option<f32>,
-    /// Draws from moves that are at least this share as likely as the likeliest, in 0…1.
+    /// Samples from moves that are at least this share as likely as the likeliest, in 0…1.
     min_p: Option<f32>,
-    /// Draws from all moves, legal or not: a game ends with the first that is not.
+    /// Samples from all moves, legal or not: a game ends with the first illegal one.
     raw: Option<bool>,
     /// Seed of the games; 0 chooses a new one each time.
     seed: Option<u64>,
 }
 
-/// A result as PGN writes it.
+/// A result in PGN notation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[cfg_attr(test, derive(ToSchema))]
 pub(super) enum GameResult {
@@ -217,70 +214,70 @@ impl GameResult {
     }
 }
 
-/// A position to be explained.
+/// A position to explain.
 #[derive(Clone, Debug, Deserialize)]
 #[cfg_attr(test, derive(ToSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct ExplainRequest {
-    /// The first position; without it, the initial one.
+    /// The first position; the initial one if absent.
     fen: Option<String>,
     /// The moves played from there, in UCI notation or SAN.
     moves: Option<Vec<String>>,
     /// Whether to castle by the rules of Chess960.
     chess960: Option<bool>,
-    /// The network, a name of `/v1/agents`; without it, `main`.
+    /// The network, a name from `/v1/agents`; `main` if absent.
     network: Option<String>,
-    /// The rating of both players, for networks that read ratings.
+    /// The rating of both players, for networks that use ratings.
     elo: Option<u16>,
-    /// The move to explain; without it, the policy's first.
+    /// The move to explain; the policy's first if absent.
     #[serde(rename = "move")]
     mv: Option<String>,
     /// Shows only how a network of the family diffusion imagines the future, in 1 to 100 steps.
     steps: Option<u8>,
-    /// Whether the JSON holds the attention maps, which are most of it; without it, yes.
+    /// Whether the JSON includes the attention maps, its largest part; true if absent.
     attention: Option<bool>,
 }
 
-/// Games to be reviewed.
+/// Games to review.
 #[derive(Clone, Debug, Deserialize)]
 #[cfg_attr(test, derive(ToSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct ReviewRequest {
-    /// The games in PGN, one after the other. A game that cannot be read to its end is reviewed
-    /// as far as it goes.
+    /// One or more games in PGN. A game that cannot be read to its end is reviewed as far as
+    /// possible.
     pgn: Option<String>,
-    /// Reviews the moves of the player of this name, and leaves out games of others.
+    /// Reviews the moves of the player of this name, and skips other players' games.
     player: Option<String>,
-    /// Reviews this side's moves; without it or a player, both sides'.
+    /// Reviews this side's moves; both sides' if neither this nor a player is given.
     side: Option<Side>,
-    /// The rating to compare with; without it, the player's in the PGN, or the game's.
+    /// The rating to compare with; the player's in the PGN, or the game's, if absent.
     elo: Option<u16>,
-    /// Nodes for each position; without it, 800.
+    /// Nodes per position; 800 if absent.
     nodes: Option<u64>,
-    /// The network that searches, a name of `/v1/agents`; without it, `main`.
+    /// The network that searches, a name from `/v1/agents`; `main` if absent.
     network: Option<String>,
 }
 
-/// A position in which attention is asked for.
+/// A position for which to return attention.
 #[derive(Clone, Debug, Deserialize)]
 #[cfg_attr(test, derive(ToSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct AttentionRequest {
-    /// The first position; without it, the initial one.
+    /// The first position; the initial one if absent.
     fen: Option<String>,
     /// The moves played from there, in UCI notation or SAN.
     moves: Option<Vec<String>>,
     /// Whether to castle by the rules of Chess960.
     chess960: Option<bool>,
-    /// The network, a name of `/v1/agents`; without it, `main`.
+    /// The network, a name from `/v1/agents`; `main` if absent.
     network: Option<String>,
-    /// The layer, from 1; without it, the last.
+    /// The layer, from 1; the last if absent.
     layer: Option<usize>,
-    /// The head, from 1; without it, the first.
+    /// The head, from 1; the first if absent.
     head: Option<usize>,
 }
 
-/// Returns whether a body is a request of an endpoint, as far as that can be told without a
+/// Returns whether a body is a valid request to an endpoint, as far as can be checked without a
 /// network.
 #[must_use]
 pub fn is_request(path: &str, body: &[u8]) -> bool {

@@ -1,6 +1,6 @@
-//! Reviews of games: one at a time, because each has all processors. What is known of the
-//! games that were reviewed lately is kept, so that the same game in another form, or
-//! the rest of one that was broken off, takes no second search.
+//! Game reviews: one at a time, because each uses all processors. Results of recently reviewed
+//! games are kept, so that reviewing the same game in another form, or the rest of an interrupted
+//! one, needs no second search.
 
 use super::networks::Loaded;
 use super::players::{Places, backend_problem};
@@ -25,7 +25,7 @@ use std::sync::Arc;
 #[cfg(test)]
 use utoipa::ToSchema;
 
-/// Positions of the games that are kept, all together.
+/// Total positions of the games kept.
 const KEPT: usize = 20_000;
 
 /// A game before its review.
@@ -34,39 +34,39 @@ const KEPT: usize = 20_000;
 pub(super) struct BegunGame {
     /// Its number, from 1.
     number: usize,
-    /// How many games are reviewed.
+    /// The number of games under review.
     games: usize,
-    /// Its report, in which nothing is known yet but the moves.
+    /// Its report, which so far contains only the moves.
     report: Report,
 }
 
-/// A position that was searched.
+/// A searched position.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(ToSchema))]
 pub(super) struct SearchedPly {
     /// The game's number.
     game: usize,
-    /// Plies played until the position, which 0 begins.
+    /// Plies played before the position, from 0.
     ply: usize,
     /// White's expected score in percent.
     win: f64,
     /// White's score.
     evaluation: Evaluation,
-    /// Positions of the game that were searched.
+    /// Positions of the game searched so far.
     searched: usize,
-    /// Positions of the game that are to be searched.
+    /// Positions of the game to search.
     positions: usize,
 }
 
-/// The model of people's play is asked about a move.
+/// Progress of the human-move model's predictions.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(ToSchema))]
 pub(super) struct AskedPeople {
     /// The game's number.
     game: usize,
-    /// Moves that it was asked about before.
+    /// Moves evaluated before.
     asked: usize,
-    /// Moves that it is asked about.
+    /// Moves to evaluate.
     moves: usize,
 }
 
@@ -81,7 +81,7 @@ pub(super) struct ReviewedGame {
     pub(super) pgn: String,
 }
 
-/// What a review says on its way.
+/// A progress report of a review.
 pub(super) enum Told {
     Game(BegunGame),
     Ply(SearchedPly),
@@ -90,13 +90,13 @@ pub(super) enum Told {
     Summary(Summary),
 }
 
-/// The place for a review, and what is known of games.
+/// The slot for a review, and the results of earlier ones.
 pub(super) struct Reviews {
     pub(super) places: Places,
     kept: Mutex<VecDeque<(Key, Analysis)>>,
 }
 
-/// What the results of a game depend on.
+/// The key that a game's results depend on.
 #[derive(Clone, Debug, PartialEq)]
 struct Key {
     start: String,
@@ -114,14 +114,14 @@ impl Reviews {
         }
     }
 
-    /// What is known of a game.
+    /// Returns the stored results of a game.
     fn recall(&self, key: &Key, game: &Game) -> Analysis {
         let kept = self.kept.lock();
         let known = kept.iter().find(|(other, _)| other == key);
         known.map_or_else(|| Analysis::new(game), |(_, analysis)| analysis.clone())
     }
 
-    /// Keeps what is known of a game, and forgets the games of long ago.
+    /// Stores the results of a game, and evicts the oldest games.
     fn keep(&self, key: Key, analysis: Analysis) {
         let mut kept = self.kept.lock();
         kept.retain(|(other, _)| *other != key);
@@ -134,23 +134,22 @@ impl Reviews {
     }
 }
 
-/// Reviews games, and tells what it comes to.
+/// Reviews games, and reports the results.
 pub(super) struct Reviewer<'a> {
     pub(super) reviews: &'a Reviews,
     pub(super) main: &'a Loaded,
     pub(super) human: Option<&'a Loaded>,
-    /// Threads that evaluate.
+    /// Evaluation threads.
     pub(super) threads: usize,
     pub(super) control: Arc<Control>,
-    /// Hears everything, and whether to go on.
+    /// Receives every report, and returns whether to continue.
     pub(super) tell: &'a (dyn Fn(Told) -> bool + Sync),
     /// Counts the nodes of a search.
     pub(super) count_nodes: &'a (dyn Fn(u64) + Sync),
 }
 
 impl Reviewer<'_> {
-    /// Reviews the games, one after the other. Ends early, and without a word, where
-    /// nobody listens.
+    /// Reviews the games in order. Ends early, without a report, when the client has left.
     pub(super) fn review_all(&self, task: &Reviewing) -> Result<(), Problem> {
         let mut reports = Vec::new();
         for (number, (source, side)) in (1..).zip(&task.games) {
@@ -187,7 +186,7 @@ impl Reviewer<'_> {
         Ok(())
     }
 
-    /// What is known of a game, once what was not known is searched.
+    /// Returns the analysis of a game, after searching the positions that are missing.
     fn analyse(&self, number: usize, source: &Source, nodes: u64) -> Result<Analysis, Problem> {
         let key = key(source, &name(self.main), nodes);
         let mut analysis = self.reviews.recall(&key, &source.game);
@@ -235,7 +234,7 @@ impl Reviewer<'_> {
     }
 }
 
-/// Tells of searches in the order in which they are counted.
+/// Reports searches in counting order.
 struct Progress<'a> {
     number: usize,
     game: &'a Game,
@@ -290,7 +289,7 @@ fn key(source: &Source, network: &str, nodes: u64) -> Key {
     }
 }
 
-/// Why a game cannot be evaluated.
+/// Returns the problem with a game that cannot be evaluated.
 fn refused(error: &BackendError) -> Problem {
     match error {
         BackendError::Unencodable(error) => Problem::field("pgn", one_line(error)),

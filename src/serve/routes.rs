@@ -37,7 +37,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::cors::CorsLayer;
 
 const JSON: [(HeaderName, &str); 1] = [(header::CONTENT_TYPE, "application/json")];
-/// The description of the endpoints. A test holds it against what their types say.
+/// The description of the endpoints. A test compares it with their types.
 const OPENAPI: &str = include_str!("openapi.json");
 
 pub(super) fn router(state: Arc<State>) -> Router {
@@ -69,7 +69,7 @@ pub(super) fn router(state: Arc<State>) -> Router {
         .with_state(state)
 }
 
-/// Lets pages of the origins named ask.
+/// Allows requests from pages of these origins.
 fn cors(origins: &[Origin]) -> CorsLayer {
     let origins = origins.iter().map(|origin| origin.header().clone());
     CorsLayer::new()

@@ -21,13 +21,13 @@ pub(super) struct State {
     pub(super) hosts: Hosts,
     pub(super) metrics: Metrics,
     pub(super) players: Arc<Players>,
-    /// Places for evaluations without a player.
+    /// Slots for evaluations without a player.
     pub(super) evaluations: Places,
     pub(super) reviews: Reviews,
     backends: Backends,
     networks: OnceLock<Arc<Networks>>,
     closing: AtomicBool,
-    /// Of the searches that run.
+    /// Controls of the running searches.
     controls: Mutex<Vec<Weak<Control>>>,
 }
 
@@ -66,18 +66,18 @@ impl State {
         Ok(())
     }
 
-    /// The networks; a problem while they are loaded.
+    /// Returns the networks, or a problem while they are loading.
     pub(super) fn networks(&self) -> Result<&Arc<Networks>, Problem> {
         let loading = || Problem::unavailable("the network is being loaded: come again");
         self.networks.get().ok_or_else(loading)
     }
 
-    /// Lets no further request in.
+    /// Stops admitting requests.
     pub(super) fn close(&self) {
         self.closing.store(true, Relaxed);
     }
 
-    /// A problem where the server is ending or not ready.
+    /// Returns a problem if the server is shutting down or not ready.
     pub(super) fn check_open(&self) -> Result<(), Problem> {
         if self.closing.load(Relaxed) {
             return Err(Problem::unavailable("the server is ending"));
@@ -85,7 +85,7 @@ impl State {
         self.networks().map(|_| ())
     }
 
-    /// A search's control; dropping the guard stops the search.
+    /// Returns a search's control; dropping the guard stops the search.
     pub(super) fn control(&self) -> (Arc<Control>, StopOnDrop) {
         let control = Arc::new(Control::default());
         let mut controls = self.controls.lock();
@@ -94,7 +94,7 @@ impl State {
         (control.clone(), StopOnDrop(control))
     }
 
-    /// Stops all searches: each answers with what it has. Who waits for a place is
+    /// Stops all searches: each returns its result so far. Requests waiting for a slot are
     /// refused.
     pub(super) fn stop_all(&self) {
         self.players.places.close();

@@ -1,4 +1,4 @@
-//! Answers that come piece by piece, as the client takes them.
+//! Streamed responses.
 
 use axum::BoxError;
 use axum::body::Body;
@@ -11,9 +11,9 @@ use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_stream::{Stream, StreamExt};
 
-/// The type of a stream of JSON, one object a line.
+/// The media type of a JSON stream, one object per line.
 pub(super) const NDJSON: &str = "application/x-ndjson";
-/// The type of a stream of events.
+/// The media type of an event stream.
 pub(super) const EVENTS: &str = "text/event-stream";
 
 /// The format of a stream.
@@ -21,23 +21,23 @@ pub(super) const EVENTS: &str = "text/event-stream";
 pub(super) enum Format {
     /// Events as browsers read them.
     Events,
-    /// A line of JSON for each piece.
+    /// One line of JSON per piece.
     Lines,
 }
 
 /// A piece of a stream.
 pub(super) trait Piece: Serialize {
-    /// The name of its event.
+    /// Returns its event name.
     fn name(&self) -> &'static str;
 
-    /// Itself as JSON.
+    /// Returns the piece as JSON.
     fn json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 }
 
 impl Format {
-    /// The format of a type, if it is one of a stream.
+    /// Returns the format of a media type, if it is a stream.
     pub(super) fn of(kind: &str) -> Option<Format> {
         match kind {
             EVENTS => Some(Format::Events),
@@ -46,8 +46,8 @@ impl Format {
         }
     }
 
-    /// The response that tells these pieces, and after each such time without one that
-    /// it is still there: by a comment, or by an empty line.
+    /// Returns a response that sends these pieces, with a keep-alive after each such interval
+    /// without one: a comment or an empty line.
     pub(super) fn respond<P: Piece + Send + 'static>(
         self,
         pieces: impl Stream<Item = P> + Send + 'static,
@@ -70,15 +70,15 @@ impl Format {
     }
 }
 
-/// A response of a type whose text comes piece by piece, with an empty line after each such
-/// time without one. An error breaks it off.
+/// Returns a streamed text response of a type, with an empty line after each such interval
+/// without text. An error aborts it.
 pub(super) fn text<E: Into<BoxError> + 'static>(
     kind: &'static str,
     pieces: impl Stream<Item = Result<String, E>> + Send + 'static,
     beat: Duration,
 ) -> Response {
     let mut beats = interval_at(Instant::now() + beat, beat);
-    // A slow reader gets one report, not all that were due.
+    // A slow reader gets one keep-alive, not all that were due.
     beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let pieces = pieces.timeout_repeating(beats);
     let pieces = pieces.map(|piece| piece.unwrap_or_else(|_| Ok("\n".to_owned())));
@@ -86,7 +86,7 @@ pub(super) fn text<E: Into<BoxError> + 'static>(
     unbuffered((kind, Body::from_stream(pieces)).into_response())
 }
 
-/// A response that proxies hand on as it comes.
+/// Returns a response that proxies forward without buffering.
 fn unbuffered(mut response: Response) -> Response {
     let no = HeaderValue::from_static("no");
     response.headers_mut().insert("x-accel-buffering", no);

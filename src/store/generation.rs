@@ -87,11 +87,11 @@ pub fn elo(generations: &[Generation]) -> Option<f64> {
     newest
 }
 
-/// Why bytes are no manifest.
+/// Why bytes are not a manifest.
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestError {
     /// They are not of its form.
-    #[error("this is no manifest of a generation: {0}")]
+    #[error("this is not a generation manifest: {0}")]
     Form(#[from] serde_json::Error),
     /// Something that it says cannot be.
     #[error("a manifest that cannot be: {0}")]
@@ -99,7 +99,7 @@ pub enum ManifestError {
 }
 
 impl Generation {
-    /// The value for a generation of which only the number is known.
+    /// Returns the value for a generation with only its number known.
     #[must_use]
     pub fn unfinished(number: u64) -> Generation {
         Generation {
@@ -145,7 +145,7 @@ impl Generation {
         }
         let is_finite = |outcome: Outcome| outcome.llr.is_finite();
         if !read.gate.is_none_or(is_finite) {
-            return wrong("its likelihood ratio is no number".to_owned());
+            return wrong("its likelihood ratio is not a number".to_owned());
         }
         Ok(read)
     }
@@ -156,10 +156,10 @@ impl Generation {
         serde_json::to_vec_pretty(self).expect("plain data")
     }
 
-    /// The network's name in the store.
+    /// Returns the network's name in the store.
     ///
     /// # Panics
-    /// If it is none, as no manifest that was read has it.
+    /// If it is invalid, which manifests that were read cannot be.
     #[must_use]
     pub fn network(&self) -> Name {
         self.network.parse().expect("checked when it was read")

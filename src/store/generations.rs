@@ -31,10 +31,10 @@ impl Generations {
         }
     }
 
-    /// Looks for generations beyond the last one known. Whether there are any.
+    /// Looks for generations beyond the last one known; returns whether any were found.
     ///
     /// # Errors
-    /// [`StoreError`] if the store cannot be asked, or holds a manifest that is none.
+    /// [`StoreError`] if the store cannot be reached, or contains an invalid manifest.
     pub fn look(&mut self, store: &Store) -> Result<bool, StoreError> {
         let known = self.last.as_ref().map(|last| last.number);
         if known.is_none() {
@@ -130,10 +130,10 @@ impl Store {
         }
     }
 
-    /// The manifest under a name, of the generation of this number.
+    /// Returns the manifest under a name, of the generation of this number.
     ///
     /// # Errors
-    /// [`StoreError`] if the store cannot be asked, or it is no manifest.
+    /// [`StoreError`] if the store cannot be reached, or the manifest is invalid.
     pub fn manifest(&self, name: &Name, number: u64) -> Result<Option<Generation>, StoreError> {
         let Some(bytes) = self.get(name)? else {
             return Ok(None);

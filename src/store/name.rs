@@ -18,10 +18,10 @@ const LONGEST_MARK: usize = "-0123abcd".len();
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(String);
 
-/// Why a text is no name in a store.
+/// Why a text is not a name in a store.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{text}` is no name in a store: its parts are of letters, digits, `-`, `_` and `.`, do not \
+    "`{text}` is not a name in a store: its parts are of letters, digits, `-`, `_` and `.`, do not \
      begin with `.`, and it has at most {longest} bytes"
 )]
 pub struct NameError {

@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Generations whose shards are listed at every look.
 const RECENT: usize = 4;
 
-/// The shards of a store as far as they are known, and those that come.
+/// The known shards of a store, updated by polling.
 ///
-/// Shards come to the newest generations. So a look lists those, and of the older ones
-/// only one, in turn: lists may lag, and so may workers. What was seen once stays known.
+/// New shards belong to the newest generations. A poll therefore lists those, and only one of the
+/// older ones, alternately: listings may lag, and so may workers. Known shards stay known.
 #[derive(Debug, Default)]
 pub struct Shards {
     /// Those known of each generation that was listed before.

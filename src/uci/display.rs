@@ -4,7 +4,7 @@ use crate::chess::Game;
 use shakmaty::fen::Fen;
 use shakmaty::{Color, EnPassantMode, Position, Rank, Square};
 
-/// The board from White's side, then FEN, key, checkers, and the legal moves.
+/// Returns the board from White's side, then FEN, key, checkers, and the legal moves.
 pub(crate) fn display(game: &Game) -> String {
     const RULE: &str = " +---+---+---+---+---+---+---+---+\n";
     let position = game.position();

@@ -1,4 +1,4 @@
-//! `info`: what a player reports, as UCI writes it.
+//! `info`: a player's reports in UCI format.
 
 use super::settings::Settings;
 use crate::chess::Game;
@@ -11,22 +11,20 @@ use vampirc_uci::{Serializable, UciInfoAttribute, UciMessage};
 /// pole of the tangent.
 const CENTIPAWN_SCALE: f64 = 90.0;
 const CENTIPAWN_ANGLE: f64 = 1.563_754_189_7;
-/// Up to this expected result Lc0's curve holds. Beyond, it follows the pole to 128 pawns and
+/// Lc0's curve applies up to this expected result. Beyond, it follows the pole to 128 pawns and
 /// magnifies the last digits of a network's output.
 const CENTIPAWN_BEND: f64 = 0.8;
-/// The least that a result is short of a win: networks tell no smaller differences.
+/// The minimum distance of a result from a win: networks distinguish no smaller differences.
 const LEAST_DOUBT: f64 = 1e-4;
 
-/// Centipawns of a win that a tablebase knows of, beyond all that is only
-/// expected: Stockfish's number.
+/// Centipawns of a tablebase win, above all expected results: Stockfish's number.
 const TABLEBASE_CENTIPAWNS: i32 = 20_000;
 
-/// An expected result in −1…1 as centipawns, in −2437…2437. Up to 0.8 this is Lc0's curve
+/// Returns an expected result in −1…1 as centipawns, in −2437…2437. Up to 0.8 this is Lc0's curve
 /// 90·tan(1.5637541897·q), 272 at its end. From there the score grows as the chances of not
-/// winning halve, like the evaluations of Stockfish and the percentages of Lichess: a piece
-/// more is some 9 pawns, a queen some 20. It rises with `q`, so that no move that is worth
-/// more has the lower score. Moves rank by more than that: the second line may have
-/// the higher score.
+/// winning halve, like the evaluations of Stockfish and the percentages of Lichess: an extra
+/// piece is some 9 pawns, a queen some 20. It is monotonic in `q`, so that a better value never
+/// has a lower score. Moves rank by more than that: the second line may have the higher score.
 #[must_use]
 pub fn centipawns(q: f32) -> i32 {
     if q.is_nan() {
@@ -47,7 +45,7 @@ pub fn centipawns(q: f32) -> i32 {
 /// A score as chess programs write it: centipawns, or mate in N moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WrittenScore {
-    /// Centipawns; those of what a tablebase says are beyond all others.
+    /// Centipawns; a tablebase's are above all others.
     Centipawns(i32),
     /// Mate in N moves; negative if the side to move is mated.
     Mate(i32),
@@ -64,7 +62,7 @@ impl From<Score> for WrittenScore {
     }
 }
 
-/// The lines of a report, the best first.
+/// Returns the lines of a report, best first.
 pub(crate) fn report<'a>(
     report: &'a Report,
     game: &'a Game,
@@ -126,8 +124,7 @@ pub(crate) fn no_moves(game: &Game, settings: &Settings) -> UciMessage {
     UciMessage::Info(info)
 }
 
-/// The root moves in numbers, in Lc0's manner: the best last, so that it stands
-/// right above `bestmove`.
+/// Returns the root moves' statistics in Lc0's format: the best last, right above `bestmove`.
 pub(crate) fn statistics<'a>(
     statistics: &'a [MoveStatistics],
     game: &'a Game,
@@ -145,7 +142,7 @@ pub(crate) fn statistics<'a>(
     })
 }
 
-/// The answer to `go`.
+/// Returns the answer to `go`.
 pub(crate) fn best_move(choice: &Choice, game: &Game, settings: &Settings) -> String {
     let Some(best) = choice.best else {
         return NO_MOVE.to_owned();
@@ -158,13 +155,13 @@ pub(crate) fn best_move(choice: &Choice, game: &Game, settings: &Settings) -> St
     line
 }
 
-/// The answer to `go` where there is no move to play.
+/// The answer to `go` without a legal move.
 pub(crate) const NO_MOVE: &str = "bestmove (none)";
 
 fn score(score: Score) -> UciInfoAttribute {
     match score.into() {
         WrittenScore::Centipawns(score) => UciInfoAttribute::from_centipawns(score),
-        // vampirc's own attribute holds no mate beyond 127 moves.
+        // vampirc's own attribute cannot represent mates beyond 127 moves.
         WrittenScore::Mate(moves) => {
             UciInfoAttribute::Any("score".to_owned(), format!("mate {moves}"))
         }
@@ -302,7 +299,7 @@ mod tests {
             let lc0 = 90.0 * (1.563_754_189_7 * f64::from(q)).tan();
             assert_eq!(centipawns(q), lc0.round() as i32);
         }
-        // A knight, two rooks and a queen more in the initial position.
+        // An extra knight, two rooks or a queen in the initial position.
         assert_eq!([0.978, 0.9998, 0.9996].map(centipawns), [900, 2239, 2042]);
         assert_eq!([1.0, -2.0].map(centipawns), [2437, -2437]);
         assert_eq!(centipawns(f32::NAN), 0);

@@ -1,5 +1,5 @@
-//! The options: one table gives the answer to `uci`, checks `setoption`, and fills the
-//! guide's page but for its last column, which says in words what each option does.
+//! The options: one table answers `uci`, checks `setoption`, and fills the guide's page except
+//! for its last column, the description of each option.
 
 mod table;
 
@@ -10,12 +10,12 @@ use std::str::FromStr;
 use table::ENTRIES;
 use vampirc_uci::UciOptionConfig;
 
-/// Characters of what a user wrote that an answer repeats.
+/// Characters of user input that an answer repeats.
 const LONGEST_ECHO: usize = 100;
 
 /// One option.
 struct Entry {
-    /// As clients see it; they may write it in any case.
+    /// Its name, which clients may write in any case.
     name: &'static str,
     /// Its type, and its accessors in the settings.
     kind: Kind,
@@ -32,7 +32,7 @@ enum Kind {
         get: fn(&Settings) -> u64,
         set: fn(&mut Settings, u64),
     },
-    /// UCI has no type for fractions; clients see a string.
+    /// Clients see a string, because UCI has no type for fractions.
     Decimal {
         range: RangeInclusive<f32>,
         get: fn(&Settings) -> f32,
@@ -55,14 +55,14 @@ enum Kind {
 /// The action of a button.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Button {
-    /// Forget everything that was searched and evaluated.
+    /// Clears everything that was searched and evaluated.
     ClearHash,
 }
 
-/// Why an option was not set; its previous value holds.
+/// Why an option was not set; it keeps its previous value.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OptionError {
-    /// There is no option of that name.
+    /// No option has this name.
     #[error("there is no option `{0}`; `uci` lists those there are")]
     Unknown(String),
     /// The option takes other values.
@@ -74,16 +74,15 @@ pub enum OptionError {
         value: String,
         /// The option's type.
         wanted: String,
-        /// The value that holds.
+        /// The value kept.
         kept: String,
     },
 }
 
-/// Sets the option `name`, in any case, to `value`; the button that was pressed,
-/// if it is one.
+/// Sets the option `name`, in any case, to `value`; returns the button pressed, if it is one.
 ///
 /// # Errors
-/// [`OptionError`]; `settings` are then as they were.
+/// [`OptionError`]; `settings` are then unchanged.
 pub(crate) fn set(
     settings: &mut Settings,
     name: &str,
@@ -96,7 +95,7 @@ pub(crate) fn set(
     if let Kind::Button(button) = entry.kind {
         return Ok(Some(button));
     }
-    // UCI writes the empty string so.
+    // UCI's notation for the empty string.
     let value = value.filter(|&value| value != "<empty>").unwrap_or("");
     entry
         .kind
@@ -111,24 +110,24 @@ pub(crate) fn set(
 }
 
 impl Settings {
-    /// Sets an option as `setoption` does, its name in any case; pressing a
-    /// button changes nothing.
+    /// Sets an option as `setoption` does, its name in any case; pressing a button changes
+    /// nothing.
     ///
     /// # Errors
-    /// [`OptionError`]; the settings are then as they were.
+    /// [`OptionError`]; the settings are then unchanged.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), OptionError> {
         set(self, name, Some(value)).map(|_| ())
     }
 }
 
-/// The options as `uci` lists them.
+/// Returns the options as `uci` lists them.
 pub(crate) fn list() -> impl Iterator<Item = UciOptionConfig> {
     let defaults = Settings::default();
     ENTRIES.iter().map(move |entry| entry.describe(&defaults))
 }
 
-/// A table of all options in Markdown, with types, defaults and bounds. In the guide a
-/// column with what each does follows.
+/// Returns a table of all options in Markdown, with types, defaults and bounds. The guide adds a
+/// column of descriptions.
 #[must_use]
 pub fn markdown() -> String {
     let defaults = Settings::default();
@@ -196,7 +195,7 @@ impl Kind {
         }
     }
 
-    /// The value in `settings` as it would be written; a button has none.
+    /// Returns the value in `settings` in UCI notation; a button has none.
     fn get(&self, settings: &Settings) -> Option<String> {
         match self {
             Kind::Check { get, .. } => Some(get(settings).to_string()),
@@ -207,7 +206,7 @@ impl Kind {
         }
     }
 
-    /// Reads and sets a value; else says what would have been one.
+    /// Parses and sets a value; returns the valid values on error.
     fn set(&self, settings: &mut Settings, value: &str) -> Result<(), String> {
         match self {
             Kind::Check { set, .. } => {
@@ -240,7 +239,7 @@ impl Kind {
     }
 }
 
-/// A number of a range, if it is one.
+/// Parses a number in a range.
 fn within<T: FromStr + PartialOrd>(range: &RangeInclusive<T>, value: &str) -> Option<T> {
     value.parse().ok().filter(|value| range.contains(value))
 }

@@ -1,8 +1,7 @@
-//! The one way out: whole lines, one after another, from whichever thread.
+//! The single output: whole lines, one after another, from any thread.
 //!
-//! A thread of its own writes them. Whoever thinks waits for a client that does
-//! not read, so that nothing piles up; whoever listens does not, so that `quit`
-//! is heard.
+//! Its own thread writes them. A searching thread waits for a client that does not read, to bound
+//! memory; the listening thread does not, so that it receives `quit`.
 
 use crate::bounded;
 use crossbeam::channel::{self, Receiver, Sender};
@@ -16,19 +15,19 @@ use std::thread;
 use std::time::Instant;
 use vampirc_uci::{Serializable, UciInfoAttribute, UciMessage};
 
-/// Characters of an `info string` that clients can be expected to cope with.
+/// Characters of an `info string` that clients can be expected to handle.
 const LONGEST_INFO: usize = 500;
 /// Unread bytes at which a patient [`Output`] waits, …
 const MOST_UNREAD: usize = 1 << 20;
-/// … and at which every other does too: nothing may fill the memory.
+/// … and at which every other one does too, to bound memory.
 const MOST_UNREAD_ANSWERS: usize = 64 << 20;
 
-/// Writes lines and, where asked to, the log.
+/// Writes lines and, if enabled, the log.
 pub(crate) struct Output {
     queue: Arc<Queue>,
-    /// Says nothing, and ends when nothing can be written any more.
+    /// Never receives; disconnects when writing has failed.
     broken: Receiver<Infallible>,
-    /// Unread bytes at which this one waits.
+    /// Unread bytes at which this output waits.
     most_unread: usize,
 }
 
@@ -38,15 +37,15 @@ struct Queue {
 }
 
 struct Lines {
-    /// Whole lines that nobody has begun to write.
+    /// Whole lines not yet being written.
     waiting: Vec<u8>,
     /// Bytes of lines that are being written.
     in_hand: usize,
-    /// Why nothing can be written any more.
+    /// Why writing has failed.
     failure: Option<io::Error>,
-    /// `None` from then on.
+    /// `None` after a failure.
     holds: Option<Sender<Infallible>>,
-    /// The outputs that lines can come from.
+    /// The number of open outputs.
     outputs: usize,
     log: Option<File>,
     start: Instant,
@@ -54,7 +53,7 @@ struct Lines {
 
 impl Output {
     /// # Errors
-    /// If the system has no thread for it.
+    /// If the system cannot start a thread.
     pub(crate) fn new(writer: impl Write + Send + 'static) -> io::Result<Output> {
         let (holds, broken) = channel::bounded(0);
         let lines = Lines {
@@ -81,8 +80,8 @@ impl Output {
         })
     }
 
-    /// The same way out for a thread that may be held up: it waits as long as the
-    /// client does not read.
+    /// Returns the same output for a thread that may block: it waits while the client does not
+    /// read.
     pub(crate) fn patient(&self) -> Output {
         self.queue.lines.lock().outputs += 1;
         Output {
@@ -97,8 +96,8 @@ impl Output {
         self.last_line(line, || {});
     }
 
-    /// Writes the line that ends a task; `finish` is called just before anyone
-    /// can read it, so that who reads it finds the task finished.
+    /// Writes the line that ends a task; `finish` is called just before it can be read, so that
+    /// its reader finds the task finished.
     pub(crate) fn last_line(&self, line: &str, finish: impl FnOnce()) {
         let mut lines = self.queue.lines.lock();
         while lines.unread() >= self.most_unread {
@@ -109,8 +108,8 @@ impl Output {
         self.queue.changed.notify_all();
     }
 
-    /// Waits until everything is written, but not for ever: a client that no
-    /// longer reads must not keep the engine alive.
+    /// Waits until everything is written, but not forever: a client that no longer reads must not
+    /// keep the engine alive.
     ///
     /// # Errors
     /// If something could not be written.
@@ -134,7 +133,7 @@ impl Output {
         self.line(&message.serialize());
     }
 
-    /// Writes a text for people, each of its lines an `info string`.
+    /// Writes a text for people, each line as an `info string`.
     pub(crate) fn info_string(&self, text: &str) {
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
             let line = excerpt(line, LONGEST_INFO).replace(char::is_control, " ");
@@ -142,25 +141,25 @@ impl Output {
         }
     }
 
-    /// Notes a line of input in the log.
+    /// Logs a line of input.
     pub(crate) fn received(&self, line: &str) {
         self.queue.lines.lock().note('>', line);
     }
 
-    /// Appends everything from now on to the file at `path`; `None` ends that.
+    /// Appends everything from now on to the log at `path`; `None` closes the log.
     pub(crate) fn set_log(&self, path: Option<&Path>) -> io::Result<()> {
         let log = path.map(bounded::append_to).transpose()?;
         self.queue.lines.lock().log = log;
         Ok(())
     }
 
-    /// Says nothing, and ends when nothing can be written any more: the other side is
-    /// gone, or the disk is full.
+    /// Returns a receiver that disconnects when writing has failed: the client is gone, or the
+    /// disk is full.
     pub(crate) fn broken(&self) -> &Receiver<Infallible> {
         &self.broken
     }
 
-    /// Returns whether nothing can be written any more.
+    /// Returns whether writing has failed.
     pub(crate) fn is_broken(&self) -> bool {
         self.queue.lines.lock().holds.is_none()
     }
@@ -174,7 +173,7 @@ impl Drop for Output {
 }
 
 impl Queue {
-    /// Writes what is waiting until nothing more can come.
+    /// Writes the waiting lines until all outputs are closed.
     fn write_to(&self, mut writer: impl Write) {
         let mut lines = self.lines.lock();
         loop {
@@ -201,14 +200,14 @@ impl Queue {
 }
 
 impl Lines {
-    /// Bytes that the client has not taken.
+    /// Returns the bytes that the client has not read.
     fn unread(&self) -> usize {
         self.waiting.len() + self.in_hand
     }
 
     fn add(&mut self, line: &str) {
         self.note('<', line);
-        // Unwritable entries are not kept.
+        // Nothing is queued after a failure.
         if self.holds.is_some() {
             self.waiting.extend_from_slice(line.as_bytes());
             self.waiting.push(b'\n');
@@ -226,7 +225,7 @@ impl Lines {
     }
 }
 
-/// The first `longest` characters of a text, with a mark where more follow.
+/// Returns the first `longest` characters of a text, with a mark if truncated.
 pub(crate) fn excerpt(text: &str, longest: usize) -> String {
     match text.char_indices().nth(longest) {
         Some((end, _)) => format!("{}…", &text[..end]),

@@ -1,10 +1,9 @@
-//! A line of input → a command.
+//! Parses a line of input into a command.
 //!
-//! UCI asks engines to be lenient: any white space between words, unknown words
-//! skipped, the rest still understood. vampirc-uci's parser is not (it panics
-//! on depths above 255 and on `go ` with a space behind it, and drops what
-//! follows a move that it cannot read), so input is read here; its messages and
-//! serializers write what goes out.
+//! UCI requires engines to be lenient: any white space between words, unknown words skipped, the
+//! rest still understood. vampirc-uci's parser is not (it panics on depths above 255 and on `go `
+//! with a trailing space, and drops everything after an unreadable move), so input is parsed
+//! here; its messages and serializers write the output.
 
 pub(crate) mod go;
 
@@ -18,7 +17,7 @@ pub(crate) enum Command {
     IsReady,
     SetOption {
         name: String,
-        /// As written, inner spaces included; `None` where there is no `value`.
+        /// Verbatim, including inner spaces; `None` without `value`.
         value: Option<String>,
     },
     Register,
@@ -37,22 +36,22 @@ pub(crate) enum Command {
     Help,
 }
 
-/// A line of input, understood as far as it goes.
+/// A line of input, understood as far as possible.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Parsed {
     /// The command; `None` if the line holds none.
     pub command: Option<Command>,
-    /// The problem, for the user.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
-    /// Words that mean nothing here and were passed over.
+    /// Skipped unknown words.
     pub skipped: Vec<String>,
 }
 
-/// Reads one line. Understands every input somehow; an empty line and one that
-/// begins with `#` (a comment in scripts) are no command and no mistake.
+/// Parses one line. Accepts every input; an empty line and one that begins with `#` (a comment in
+/// scripts) are neither a command nor an error.
 pub(crate) fn parse(line: &str) -> Parsed {
     let mut parsed = Parsed::default();
-    // Windows shells put a byte order mark before what they pipe.
+    // Windows shells prefix piped text with a byte order mark.
     let mut words = Words(line.trim_start_matches('\u{feff}'));
     if words.peek().is_some_and(|word| word.starts_with('#')) {
         return parsed;
@@ -94,8 +93,8 @@ fn debug(words: &mut Words, parsed: &mut Parsed) -> Option<Command> {
     }
 }
 
-/// `setoption name N [value V]`: both may hold spaces, and a name ends at the
-/// first word `value`.
+/// `setoption name N [value V]`: both may contain spaces, and a name ends at the first word
+/// `value`.
 fn set_option(words: &mut Words, parsed: &mut Parsed) -> Option<Command> {
     parsed.skip_until(words, &["name"]);
     let mut name = Vec::new();
@@ -148,7 +147,7 @@ impl Parsed {
         self.warnings.push(warning.into());
     }
 
-    /// Passes over words up to and including the first of `wanted`.
+    /// Skips words up to and including the first of `wanted`.
     fn skip_until<'a>(&mut self, words: &mut Words<'a>, wanted: &[&str]) -> Option<&'a str> {
         for word in words.by_ref() {
             if wanted.contains(&word) {
@@ -160,11 +159,11 @@ impl Parsed {
     }
 }
 
-/// The words of a line, with what is left of it at hand.
+/// The words of a line, with access to the rest.
 pub(crate) struct Words<'a>(&'a str);
 
 impl<'a> Words<'a> {
-    /// The next word, which stays.
+    /// Returns the next word without consuming it.
     pub(crate) fn peek(&self) -> Option<&'a str> {
         self.0.split_whitespace().next()
     }

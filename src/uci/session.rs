@@ -1,7 +1,7 @@
-//! The session: what each command does.
+//! The session: executes commands.
 //!
-//! It runs on the thread that reads the input and never waits for the worker,
-//! so that every command is answered at once.
+//! It runs on the thread that executes the input and never waits for the worker, so that every
+//! command is answered immediately.
 
 use super::options::{self, Button};
 use super::output::Output;
@@ -24,8 +24,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 use vampirc_uci::UciMessage;
 
-/// Longest wait at the end for a search that was told to stop. Fuzzing should report a hang, not a
-/// slow machine.
+/// Longest wait at the end for a stopped search. Fuzzing should report a hang, not a slow
+/// machine.
 const SEARCH_GRACE: Duration = Duration::from_secs(if cfg!(fuzzing) { 15 } else { 1 });
 /// Longest wait at the end for a `perft`: scripts that pipe `go perft 4` and `quit` expect the
 /// count.
@@ -35,11 +35,11 @@ const PERFT_GRACE: Duration = Duration::from_secs(2);
 const LOADING_GRACE: Duration = Duration::from_secs(10);
 /// Shortest wait at the end for the last lines to be written.
 const WRITING_GRACE: Duration = Duration::from_millis(200);
-/// Searches and counts that may wait. No client sends this many; a script that does is read
-/// further when one of them ends.
+/// Searches and counts that may wait. No client sends this many; a script that does is blocked
+/// until one of them ends.
 const MOST_WAITING: usize = 256;
-/// Most moves of a `position`: the longest game that the 75-move rule allows has
-/// 17,697 plies.
+/// The most moves of a `position`: the longest game that the 75-move rule allows has 17,697
+/// plies.
 const LONGEST_GAME: usize = 20_000;
 
 const HELP: &str = "Tessera speaks UCI, the protocol between chess programs, and is meant to be \
@@ -48,7 +48,7 @@ By hand: `position startpos moves e2e4`, `go nodes 100`, `go movetime 1000`, `st
 Further: `d` shows the position, `go perft 4` counts moves, `uci` lists the options, and \
 `setoption name VerboseMoveStats value true` shows every move in numbers.";
 
-/// Whether the worker has come to rest when a session ends.
+/// Whether the worker is idle when a session ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rest {
     Reached,
@@ -58,23 +58,23 @@ pub(crate) enum Rest {
 pub(crate) struct Session {
     output: Arc<Output>,
     jobs: Sender<Job>,
-    /// The worker's pending tasks, the oldest first.
+    /// The worker's pending tasks, oldest first.
     tasks: Vec<Arc<Task>>,
     settings: Settings,
-    /// Games that have begun.
+    /// Number of games begun.
     games: u64,
-    /// The number of requests to forget everything.
+    /// Number of requests to clear everything.
     clearings: u64,
-    /// Shared with the jobs it is searched in.
+    /// Shared with the search jobs.
     game: Arc<Game>,
     debug: bool,
 }
 
 impl Session {
-    /// Begins a session with a worker of its own.
+    /// Starts a session with its own worker.
     ///
     /// # Errors
-    /// If the system has no thread for the worker.
+    /// If the system cannot start a thread for the worker.
     pub(crate) fn start(
         output: Arc<Output>,
         factory: impl Factory,
@@ -100,7 +100,7 @@ impl Session {
         Ok(session)
     }
 
-    /// Obeys a line of input; breaks on `quit`.
+    /// Executes a line of input; breaks on `quit`.
     pub(crate) fn handle(&mut self, line: &str) -> ControlFlow<()> {
         self.output.received(line);
         self.tasks.retain(|task| !task.is_finished());
@@ -164,12 +164,12 @@ impl Session {
                     self.output.info_string(line);
                 }
             }
-            // There is nothing to register, and `quit` has been seen to.
+            // Registration does nothing, and `quit` is already handled.
             Command::Register | Command::Quit => {}
         }
     }
 
-    /// Waits until nothing is going on.
+    /// Waits until all tasks are done.
     #[cfg(test)]
     pub(crate) fn finish(&mut self) {
         let deadline = Instant::now() + Duration::from_secs(60);
@@ -179,12 +179,11 @@ impl Session {
         self.output.settle(deadline).expect("the output holds");
     }
 
-    /// Ends what is going on, as `quit` and the end of the input do: at once,
-    /// but for the moment that it takes to answer what was asked. What can no longer be
-    /// answered is not waited for.
+    /// Ends the session on `quit` or at the end of the input: immediately, except for the brief
+    /// waits for pending answers.
     ///
     /// # Errors
-    /// If the output broke and the worker is at rest.
+    /// If the output broke and the worker is idle.
     pub(crate) fn end(self) -> io::Result<Rest> {
         let now = Instant::now();
         let is_heard = !self.output.is_broken();
@@ -204,7 +203,7 @@ impl Session {
             {
                 deadline = deadline.max(Instant::now() + SEARCH_GRACE);
             }
-            // Commands behind a search that does not stop have no better chance.
+            // Commands behind a search that does not stop would not finish either.
             if !task.wait_until(deadline) {
                 break;
             }
@@ -230,7 +229,7 @@ impl Session {
         self.output.message(&UciMessage::UciOk);
     }
 
-    /// `isready`: at once where something is going on, else after loading.
+    /// Handles `isready`: answers immediately during a task, else after loading.
     fn ready(&mut self) {
         let busy = |task: &Arc<Task>| !matches!(task.kind, Kind::Ready);
         if self.tasks.iter().any(busy) {
@@ -255,8 +254,7 @@ impl Session {
         }
     }
 
-    /// Turns to the log file that the settings name; if that cannot be opened,
-    /// back to the one `before`.
+    /// Opens the log file of the settings; if that fails, reopens the one `before`.
     fn open_log(&mut self, before: Option<PathBuf>) {
         let settings = &mut self.settings;
         if settings.log_file == before {
@@ -271,8 +269,8 @@ impl Session {
         }
     }
 
-    /// Has the game write castling as the settings say; without the option, as
-    /// its first position needs it.
+    /// Sets the game's castling notation from the settings; without the option, from its first
+    /// position.
     fn write_castling(&mut self) {
         let mode = if self.settings.chess960 {
             CastlingMode::Chess960
@@ -342,7 +340,7 @@ impl Session {
         self.submit(kind, Work::Search(Box::new(search)));
     }
 
-    /// The player's current settings.
+    /// Returns the player's current settings.
     fn setup(&self) -> Setup {
         Setup {
             settings: self.settings.player.clone(),
@@ -351,7 +349,7 @@ impl Session {
         }
     }
 
-    /// Makes way for what would otherwise wait for ever.
+    /// Stops tasks that would otherwise block later ones forever.
     fn stop_the_endless(&self) {
         for task in self.tasks.iter().filter(|task| task.is_endless()) {
             task.control.stop();
@@ -368,8 +366,8 @@ impl Session {
         if self.jobs.send(Job { task, work }).is_ok() {
             return;
         }
-        // The worker is to outlive the session. If it is gone nevertheless, the
-        // answer must come from here.
+        // The worker normally outlives the session. If it is gone nevertheless, the answer must
+        // come from here.
         self.output
             .info_string("the worker has stopped: start the engine again");
         match self.tasks.pop().as_deref().map(|task| &task.kind) {

@@ -3,12 +3,12 @@
 use crate::player;
 use std::path::PathBuf;
 
-/// Everything the options of a session set.
+/// The settings behind a session's options.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// The player.
     pub player: player::Settings,
-    /// Whether `bestmove` names the reply to ponder on.
+    /// Whether `bestmove` includes the reply to ponder on.
     pub ponder: bool,
     /// Whether castling is written as king takes rook.
     pub chess960: bool,
@@ -16,7 +16,7 @@ pub struct Settings {
     pub show_wdl: bool,
     /// Whether scores come with the expected length of the game.
     pub show_moves_left: bool,
-    /// Whether every root move is reported in numbers before `bestmove`.
+    /// Whether every root move's statistics are reported before `bestmove`.
     pub verbose_move_stats: bool,
     /// The log of the dialogue.
     pub log_file: Option<PathBuf>,

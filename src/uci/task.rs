@@ -8,15 +8,14 @@ use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Something to do, with all that it depends on: commands that arrive later
-/// cannot reach it.
+/// A job with everything that it depends on: later commands cannot affect it.
 pub(crate) struct Job {
     pub task: Arc<Task>,
     pub work: Work,
 }
 
 pub(crate) enum Work {
-    /// Load what `setup` wants, for `isready`.
+    /// Load the network of `setup`, for `isready`.
     Ready(Box<Setup>),
     /// Choose a move, for `go`.
     Search(Box<SearchJob>),
@@ -24,18 +23,18 @@ pub(crate) enum Work {
     Perft { game: Arc<Game>, depth: u32 },
 }
 
-/// A `go`, with all that it depends on.
+/// A `go`, with everything that it depends on.
 pub(crate) struct SearchJob {
     pub setup: Setup,
     /// The message and its format.
     pub settings: Settings,
     pub game: Arc<Game>,
     pub limits: Limits,
-    /// When `go` arrived, which is when the clock began to run.
+    /// When `go` arrived and the clock started.
     pub received: Instant,
 }
 
-/// The session's end of a job.
+/// The session's handle of a job.
 pub(crate) struct Task {
     pub kind: Kind,
     pub control: Control,
@@ -57,9 +56,9 @@ pub(crate) enum Kind {
 /// The worker's progress.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Progress {
-    /// Other tasks come first, or what it needs is being loaded.
+    /// Other tasks come first, or its network is loading.
     Waiting,
-    /// A player searches.
+    /// A player is searching.
     Searching,
     Finished,
 }
@@ -84,7 +83,7 @@ impl Task {
         }
     }
 
-    /// Says that what a search needs is there.
+    /// Marks the search as loaded.
     pub(crate) fn begin(&self) {
         self.proceed(Progress::Searching);
     }
@@ -102,7 +101,7 @@ impl Task {
         *self.progress.lock() == Progress::Finished
     }
 
-    /// Sleeps until it is finished.
+    /// Blocks until it is finished.
     pub(crate) fn wait(&self) {
         let mut progress = self.progress.lock();
         while *progress < Progress::Finished {
@@ -110,13 +109,13 @@ impl Task {
         }
     }
 
-    /// Sleeps until it is finished, at most until `deadline`; whether it is.
+    /// Blocks until it is finished, at most until `deadline`; returns whether it is.
     pub(crate) fn wait_until(&self, deadline: Instant) -> bool {
         self.wait_for(Progress::Finished, deadline)
     }
 
-    /// Sleeps until what a search needs is there, or is not to be had, at most until
-    /// `deadline`; whether it came to that.
+    /// Blocks until the search's network is loaded, or has failed to load, at most until
+    /// `deadline`; returns whether it did.
     pub(crate) fn wait_for_loading(&self, deadline: Instant) -> bool {
         self.wait_for(Progress::Searching, deadline)
     }

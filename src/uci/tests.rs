@@ -1,4 +1,4 @@
-//! The session as a client sees it, with a player whose doings are scripted.
+//! The session as a client sees it, with a scripted player.
 
 mod client;
 mod edges;

@@ -1,4 +1,4 @@
-//! The thread that loads networks and thinks, one job after another.
+//! The thread that loads networks and searches, one job after another.
 
 use super::info;
 use super::output::Output;
@@ -17,15 +17,15 @@ use std::sync::Arc;
 pub(crate) struct Worker<F> {
     output: Arc<Output>,
     player: Player<F>,
-    /// The last report of the search at hand: what to fall back on.
+    /// The last report of the current search, as a fallback.
     latest: Option<Report>,
 }
 
-/// Tells the client what the player does.
+/// Reports the player's progress to the client.
 struct Client<'a> {
     output: &'a Output,
     latest: &'a mut Option<Report>,
-    /// The search it is about; `None` while the client waits for `readyok`.
+    /// The reported search; `None` while the client waits for `readyok`.
     search: Option<(&'a SearchJob, &'a Task)>,
 }
 
@@ -59,18 +59,17 @@ impl<F: Factory> Worker<F> {
         }
     }
 
-    /// Does the jobs in their order until no more can come.
+    /// Runs jobs in order until all senders are gone.
     pub(crate) fn run(mut self, jobs: Receiver<Job>) {
         for Job { task, work } in jobs {
-            // A panic is a bug. A client that waits for an answer still gets one, and the session
-            // continues.
+            // A panic is a bug. A waiting client still gets an answer, and the session continues.
             let answer = catch_unwind(AssertUnwindSafe(|| self.work(&work, &task)))
                 .unwrap_or_else(|panic| self.recover(&work, panic.as_ref()));
             self.output.last_line(&answer, || task.finish());
         }
     }
 
-    /// Does a job; the line that ends it.
+    /// Runs a job; returns the line that ends it.
     fn work(&mut self, work: &Work, task: &Task) -> String {
         match work {
             Work::Ready(setup) => {
@@ -161,8 +160,8 @@ impl<F: Factory> Worker<F> {
         }
     }
 
-    /// The answer where a search broke off: what it last reported as best, else any
-    /// legal move, since no answer would lose a game.
+    /// Returns the answer of an interrupted search: the last reported best move, else any legal
+    /// move, because no answer would lose a game.
     fn best_so_far(&mut self, search: &SearchJob) -> String {
         let latest = self.latest.take().unwrap_or_default();
         let best = latest.lines.first().and_then(|line| line.moves.first());

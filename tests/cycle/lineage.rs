@@ -81,7 +81,7 @@ fn a_learner_that_lost_a_generation_goes_on_from_the_one_that_is_there() {
     at(3, "store", "loop2", 0);
     check_states(folder.path(), 3);
     let log = std::fs::read_to_string(path("loop2/logs/learner0.log")).unwrap();
-    let line = "going on from the store's checkpoint of generation 2";
+    let line = "resuming from the store's checkpoint of generation 2";
     assert!(log.contains(line), "{log}");
     assert!(!path("loop2/learner-1").exists());
 }

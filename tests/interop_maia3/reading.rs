@@ -296,8 +296,8 @@ fn what_is_no_checkpoint_is_told() {
     let good = Checkpoint::new(&parameters);
     let file = good.bytes();
     for (file, told) in [
-        (b"1. e4 e5".to_vec(), "no PyTorch checkpoint"),
-        (Vec::new(), "no PyTorch checkpoint"),
+        (b"1. e4 e5".to_vec(), "not a PyTorch checkpoint"),
+        (Vec::new(), "not a PyTorch checkpoint"),
         // How torch.save began before version 1.6.
         (
             b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.".to_vec(),
@@ -348,7 +348,7 @@ fn what_is_no_checkpoint_is_told() {
             ),
             "no dictionary of tensors",
         ),
-        (file[..file.len() - 9].to_vec(), "or not all of one"),
+        (file[..file.len() - 9].to_vec(), "or is truncated"),
     ] {
         let message = error(&file);
         assert!(message.contains(told), "{message}");

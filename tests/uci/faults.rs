@@ -123,7 +123,7 @@ fn what_is_no_file_is_neither_network_nor_log() {
         let lines = engine.settle();
         // Without libtorch no network is read at all.
         let reason = match cfg!(feature = "torch") {
-            true => "no regular file",
+            true => "not a regular file",
             false => "without libtorch",
         };
         assert!(lines.iter().any(|line| line.contains(reason)), "{lines:?}");

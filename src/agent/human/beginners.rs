@@ -1,14 +1,14 @@
-//! The levels of beginners. The network hardly tells players below [`FROM`] apart, since
-//! those whose games it has learned play about alike. So below it moves are drawn at a
+//! The levels of beginners. The network hardly distinguishes players below [`FROM`], because the
+//! players in its training games play about alike. Below it, moves are therefore sampled at a
 //! rising temperature, and unlikely ones, most of them mistakes, are played more often.
 //! `bench/people.md` has the matches.
 
-/// The rating from which on people are imitated as the network knows them.
+/// The lowest rating imitated without a temperature.
 const FROM: u16 = 1200;
-/// What is added to the temperature for each point below.
+/// The temperature's increase per point below.
 const RISE: f32 = 0.001;
 
-/// The temperature at which a player of this rating is imitated.
+/// Returns the temperature for imitating a player of this rating.
 pub(super) fn temperature(rating: Option<u16>) -> f32 {
     let below = rating.map_or(0, |rating| FROM.saturating_sub(rating));
     1.0 + RISE * f32::from(below)

@@ -1,21 +1,20 @@
 //! The short search of stronger levels.
 //!
-//! A policy that imitates strong players blunders more than they do: it does not
-//! calculate. From a rating on, a search evaluates the moves, and the policy is
-//! shifted towards those that turn out well, as piKL does (Jacob et al., "Modeling Strong and
-//! Human-Like Gameplay with KL-Regularized Search", 2022): the sampled policy is
-//! proportional to prior × exp(Q / λ). It maximises the expected result, less λ times
-//! its divergence from the human policy. Visits grow with the rating, as in ALLIE
-//! (Zhang et al., "Human-Aligned Chess with a Bit of Search", 2024), and λ falls from
-//! infinity, so that levels join without a step.
+//! A policy that imitates strong players blunders more than they do, because it does not
+//! calculate. From a rating on, a search evaluates the moves, and the policy is shifted towards
+//! the best ones, as in piKL (Jacob et al., "Modeling Strong and Human-Like Gameplay with
+//! KL-Regularized Search", 2022): the sampled policy is proportional to prior × exp(Q / λ). It
+//! maximises the expected result, less λ times its divergence from the human policy. Visits grow
+//! with the rating, as in ALLIE (Zhang et al., "Human-Aligned Chess with a Bit of Search", 2024),
+//! and λ falls from infinity, so that levels join without a step.
 
 use crate::play::{Limits, MoveStatistics};
 use crate::search::Parameters;
 use crate::tablebase::Tablebase;
 use std::time::Duration;
 
-/// The highest rating that the policy alone plays. Up to here its mistakes are as large
-/// as those of people (`bench/human-mistakes`).
+/// The highest rating played by the policy alone. Up to here its mistakes are as large as
+/// people's (`bench/human-mistakes`).
 const POLICY_REACH: u16 = 1400;
 /// Visits at the first rating above it, …
 const FIRST_VISITS: f64 = 8.0;
@@ -23,9 +22,8 @@ const FIRST_VISITS: f64 = 8.0;
 const DOUBLING: f64 = 200.0;
 /// Maximum visits, for ratings beyond all levels.
 const MOST_VISITS: f64 = 4096.0;
-/// Rating points above the policy's reach at which λ is 1, the value of a win: a move
-/// that is better by λ is e times as likely as its prior has it. At twice the points λ
-/// is half as large.
+/// Rating points above the policy's reach at which λ is 1, the value of a win: a move that is
+/// better by λ is e times as likely as its prior. At twice the points λ is half as large.
 const LAMBDA_POINTS: f32 = 100.0;
 
 /// The search effort of a level.
@@ -63,8 +61,7 @@ impl Effort {
         }
     }
 
-    /// Turns the priors of a search's root moves into the shifted policy, the
-    /// likeliest first.
+    /// Replaces the priors of a search's root moves by the shifted policy, likeliest first.
     pub(super) fn shift(self, moves: &mut [MoveStatistics]) {
         // Unvisited moves get the mean value of the visited ones, weighted by prior.
         let visited = moves.iter().filter(|of| of.visits > 0);

@@ -118,7 +118,7 @@ mod tests {
         assert!(time(&fixed).unwrap() <= Duration::from_millis(50));
     }
 
-    /// Games of 400 moves, each of which costs the overhead beside the thinking.
+    /// Games of 400 moves; each costs the overhead in addition to the thinking time.
     #[test]
     fn the_clock_never_runs_out() {
         let random = &mut Xoshiro256PlusPlus::seed_from_u64(2);

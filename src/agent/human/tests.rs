@@ -14,7 +14,7 @@ fn options(seed: u64) -> Options {
     search.into()
 }
 
-/// A game of players of this rating.
+/// Returns a game between players of this rating.
 fn game(rating: u16) -> Game {
     let mut game = Game::default();
     game.set_ratings(Ratings {
@@ -24,7 +24,7 @@ fn game(rating: u16) -> Game {
     game
 }
 
-/// The moves of a game of the agent against itself, until a mate at the longest.
+/// Returns the moves of the agent's game against itself, ended by a mate at the latest.
 fn play(agent: &mut HumanAgent, rating: u16, plies: usize) -> Vec<String> {
     agent.new_game();
     let mut game = game(rating);
@@ -109,7 +109,7 @@ fn high_levels_search_and_find_what_wins() {
     assert!(mates(2600) > 30);
 }
 
-/// Sure of the last move of every position.
+/// Always certain of the last move.
 struct Certain(Uniform);
 
 impl Backend for Certain {
@@ -238,7 +238,7 @@ fn beginners_stray_from_the_likeliest_move() {
     };
     let [beginner, player] = [600, 1200].map(|rating| strays(rating, 0.0));
     assert!(beginner > player + 20, "{beginner} and {player}");
-    // A temperature that is set holds for all.
+    // An explicit temperature applies to all levels.
     assert_eq!(strays(600, 0.01), 0);
     assert_eq!(strays(1200, 0.01), 0);
 }

@@ -1,14 +1,14 @@
-//! Reading a loop's configuration, and what its values must be.
+//! Reads and checks a loop's configuration.
 
 use super::{ActorConfig, CycleConfig, GateConfig, ReanalyserConfig, Share};
 use crate::backend::Devices;
 use crate::cycle::CycleConfigError;
 use std::path::Path;
 
-/// Longest time between two looks at the store, in seconds: a day.
+/// Longest interval between polls of the store, in seconds: a day.
 const LONGEST_POLL: f64 = 86400.0;
 
-/// A key, whether its value can be, and what it must be.
+/// A key, whether its value is valid, and its constraint.
 type Rule = (&'static str, bool, &'static str);
 
 fn share(key: &'static str, value: f64) -> Rule {
@@ -37,8 +37,7 @@ fn alone(key: &'static str, cores: Share) -> Rule {
 }
 
 impl CycleConfig {
-    /// Reads and checks a configuration. Relative paths are relative to the folder that
-    /// the program runs in.
+    /// Reads and checks a configuration. Relative paths are relative to the working directory.
     ///
     /// # Errors
     /// [`CycleConfigError`], naming the file, the line or the key.
@@ -56,8 +55,8 @@ impl CycleConfig {
         Ok(config)
     }
 
-    /// Returns whether the network that is trained is of a family. One whose architecture is that
-    /// of `init` may be.
+    /// Returns whether the trained network may be of a family. If its architecture comes from
+    /// `init`, it may be.
     fn is_of_family(&self, family: &str) -> bool {
         let names = |key| self.training.contains_key(key);
         let own = self.training.get("network").and_then(|it| it.get("family"));

@@ -15,11 +15,11 @@ use crate::tablebase::Tablebase;
 use crate::train::{ConfigError, TrainConfig};
 use shakmaty::Color;
 
-/// Steps that a generation's training adds to those before.
+/// The steps that a generation's training adds.
 const STEPS: &str = "steps";
 
 impl CycleConfig {
-    /// The configuration of the run, of which `steps` are those of a generation.
+    /// Returns the run's configuration, with the `steps` of one generation.
     ///
     /// # Errors
     /// [`ConfigError`], naming the key.
@@ -33,7 +33,7 @@ impl CycleConfig {
         TrainConfig::from_table(table, &[])
     }
 
-    /// Threads of a worker, by its share of the processors.
+    /// Returns a worker's threads, by its share of the processors.
     #[must_use]
     pub fn threads(&self, cores: Share, processors: usize) -> usize {
         let kinds = [
@@ -53,8 +53,8 @@ impl CycleConfig {
 }
 
 impl SearchConfig {
-    /// The player's settings with the options. Networks that imagine futures evaluate
-    /// without: searches look ahead by themselves.
+    /// Returns the player's settings with the options. Networks that imagine futures evaluate
+    /// without them, because the search looks ahead itself.
     fn settings(&self) -> Result<player::Settings, CycleConfigError> {
         let mut settings = player::Settings::default();
         settings.options.search.hash = HASH;
@@ -72,8 +72,8 @@ impl SearchConfig {
         Ok(settings)
     }
 
-    /// Search settings for games. They sample no moves: self-play sets a temperature for each
-    /// move.
+    /// Returns the search settings for games. They sample no moves: self-play sets a temperature
+    /// for each move.
     pub(in crate::cycle) fn parameters(&self) -> Result<Parameters, CycleConfigError> {
         let noise = match self.gumbel {
             0 => NOISE,
@@ -87,7 +87,7 @@ impl SearchConfig {
         })
     }
 
-    /// Imagination settings, for searches in imagination.
+    /// Returns the imagination settings, for searches in imagination.
     pub(in crate::cycle) fn imagination(&self) -> Result<Option<WorldOptions>, CycleConfigError> {
         Ok(match self.imagination {
             true => Some(self.settings()?.options.world),
@@ -95,12 +95,12 @@ impl SearchConfig {
         })
     }
 
-    /// Decoding settings of networks that predict futures.
+    /// Returns the decoding settings of networks that predict futures.
     pub(in crate::cycle) fn decoding(&self) -> Result<Decoding, CycleConfigError> {
         Ok(self.settings()?.backend.network.decoding)
     }
 
-    /// The ratings that networks are told that ask for them.
+    /// Returns the ratings for networks that use them.
     fn ratings(&self) -> Result<Ratings, CycleConfigError> {
         Ok(self.settings()?.ratings(Color::White))
     }
@@ -111,7 +111,7 @@ impl SearchConfig {
 }
 
 impl ActorConfig {
-    /// Plays many games at once.
+    /// Returns the plan for playing many games concurrently.
     pub(in crate::cycle) fn plan(
         &self,
         search: &SearchConfig,
@@ -142,7 +142,8 @@ impl ActorConfig {
 }
 
 impl ForesightConfig {
-    /// The settings for moves chosen by futures, in games that begin with this generation.
+    /// Returns the settings for moves chosen by futures, in games that begin with this
+    /// generation.
     pub(in crate::cycle) fn at(&self, generation: u64) -> Foresight {
         let grown = match self.grows {
             0 => 1.0,
@@ -155,20 +156,20 @@ impl ForesightConfig {
     }
 }
 
-/// Books with random plies after them.
+/// Returns books followed by random plies.
 pub(in crate::cycle) fn openings(
     books: &[BookOptions],
     random_plies: Option<u32>,
     seed: u64,
 ) -> Result<Openings, OpeningsError> {
-    /// Random plies that make games differ where no book does.
+    /// Random plies that make games differ without a book.
     const BOOKLESS: u32 = 8;
     let plies = random_plies.unwrap_or(if books.is_empty() { BOOKLESS } else { 0 });
     Openings::open(books, plies, seed)
 }
 
 impl GateConfig {
-    /// The test.
+    /// Returns the test.
     #[must_use]
     pub fn sprt(&self) -> Sprt {
         Sprt {
@@ -180,7 +181,7 @@ impl GateConfig {
     }
 }
 
-/// The header of the loop's shards: all targets come from searches.
+/// Returns the header of the loop's shards: all targets come from searches.
 pub(in crate::cycle) fn header(source: &str) -> shard::Header {
     shard::Header {
         sources: vec![source.to_owned()],

@@ -1,9 +1,9 @@
-//! Whose run lies in the learner's folder: that of the store's newest generation, or
+//! The lineage of the run in the learner's folder: of the store's newest generation, or of
 //! another.
 //!
 //! The folder and the store may be deleted, changed or restored independently. A learner that
-//! resumed from whatever its folder holds could publish networks that do not descend from the
-//! store's newest. So a note beside the checkpoints names the generations they descend from.
+//! resumed from any run in its folder could publish networks that do not descend from the store's
+//! newest. A note beside the checkpoints therefore names the generations they descend from.
 
 use crate::atomic_file;
 use crate::cycle::CycleError;
@@ -25,7 +25,7 @@ impl Lineage {
         Lineage(generations.into_iter().cloned().collect())
     }
 
-    /// The note in a run's folder. `None` where there is none, as in those of earlier
+    /// Reads the note in a run's folder. `None` if it is missing, as in folders of earlier
     /// versions.
     ///
     /// # Errors
@@ -41,7 +41,7 @@ impl Lineage {
         Ok(read.ok())
     }
 
-    /// Writes the note, whole or not at all.
+    /// Writes the note atomically.
     ///
     /// # Errors
     /// [`CycleError::Io`] if it cannot be written.
@@ -66,7 +66,7 @@ impl Lineage {
     /// from one of its generations, however old, or is untrained.
     ///
     /// # Errors
-    /// [`StoreError`] if the store cannot be asked.
+    /// [`StoreError`] if the store cannot be reached.
     pub fn is_of(&self, store: &Store, name: fn(u64) -> Name) -> Result<bool, StoreError> {
         for own in &self.0 {
             let there = store.manifest(&name(own.number), own.number)?;
@@ -84,7 +84,7 @@ fn is_same(one: &Generation, other: &Generation) -> bool {
     (one.number, &one.sha256) == (other.number, &other.sha256)
 }
 
-/// Moves a run's folder out of the way: its new path. Nothing of it is lost.
+/// Moves a run's folder out of the way and returns its new path. Nothing is lost.
 ///
 /// # Errors
 /// [`CycleError::Io`] if it cannot be moved.

@@ -1,4 +1,4 @@
-//! Putting a generation into the store.
+//! Publishes a generation to the store.
 
 use super::lineage::Lineage;
 use super::restore::fetch;
@@ -14,10 +14,10 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tempfile::TempDir;
 
-/// The state behind the next generation, as it lies in the store.
+/// The state behind the next generation, as stored.
 pub(super) struct Claim {
     pub checkpoint: Checkpoint,
-    /// Whether it is this learner's own, and not that of another who was faster.
+    /// Whether it is this learner's own, and not that of a faster one.
     pub is_own: bool,
 }
 
@@ -46,8 +46,8 @@ impl Learner<'_> {
         })
     }
 
-    /// Puts the network of a checkpoint, and its manifest after it. Whether it was the
-    /// first to do so.
+    /// Stores a checkpoint's network, and then its manifest. Returns whether it was the first to
+    /// do so.
     pub(super) fn publish(
         &mut self,
         context: &WorkerContext,
@@ -65,8 +65,8 @@ impl Learner<'_> {
         let mut bytes = std::fs::read(&path).map_err(CycleError::io(&path))?;
         let mut is_own = claim.is_own;
         if put_any(context.store, &name, &bytes)? == Put::Taken {
-            // Without checkpoints the network is the claim. With them both are of one
-            // state, whose file another version of the program wrote otherwise.
+            // Without checkpoints the network is the claim. With them both are of the same state,
+            // written by another version of the program.
             is_own &= self.config.learner.checkpoints;
             bytes = context.store.get(&name)?.ok_or_else(taken(name))?;
         }
@@ -76,15 +76,15 @@ impl Learner<'_> {
             time: now.unwrap_or_default().as_secs(),
             ..generation
         };
-        // The note comes first: whoever is killed before the manifest is there, or after
-        // it, finds the store's newest generation in it. What another trained is not in
-        // it, and so is fetched.
+        // The note comes first: a learner killed before or after writing the manifest then finds
+        // the store's newest generation in it. Another learner's generation is not in the note,
+        // and is therefore fetched.
         let own = is_own.then_some(&generation);
         Lineage::of(last.into_iter().chain(own)).write(&self.folder())?;
         let json = generation.to_json();
         if number == 0 && self.config.gate.is_some() {
-            // There is nobody for it to play. The candidate comes after it: it says that
-            // all is done.
+            // The initial network has no opponent. The candidate is written last, to mark
+            // completion.
             put_any(context.store, &Name::generation(0), &json)?;
         }
         let is_first = put_any(context.store, &self.manifest()(number), &json)? != Put::Taken;
@@ -101,7 +101,7 @@ impl Learner<'_> {
     }
 }
 
-/// Something that was taken when it was put, and is gone.
+/// Returns the error for a file that existed when written to, but is gone.
 fn taken(name: Name) -> impl FnOnce() -> CycleError {
     || CycleError::Missing {
         name,

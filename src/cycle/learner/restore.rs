@@ -1,4 +1,4 @@
-//! Going on from the store's newest generation.
+//! Resumes from the store's newest generation.
 
 use super::Learner;
 use super::lineage::{Lineage, set_aside};
@@ -24,7 +24,7 @@ impl Learner<'_> {
         let most = last.steps + base.steps;
         let goes_on = step.is_some_and(|step| match &lineage {
             Some(lineage) => lineage.holds(last) && step >= last.steps,
-            // Of an earlier version, which left no note.
+            // From an earlier version, which left no note.
             None => (last.steps..=most).contains(&step),
         });
         if !goes_on {
@@ -42,12 +42,12 @@ impl Learner<'_> {
                 self.set_aside(context)?;
             }
             (context.tell)(&format!(
-                "going on from the store's checkpoint of generation {number}"
+                "resuming from the store's checkpoint of generation {number}"
             ));
             Checkpoint::remove_later(&run, fetched.state.step)?;
             keep(&fetched, &run)?;
         }
-        // The note comes last: whoever is killed before it does the same again.
+        // The note comes last: a learner killed before it repeats these steps.
         let is_noted = goes_on && lineage.is_some();
         match is_noted {
             true => Ok(()),
@@ -55,7 +55,7 @@ impl Learner<'_> {
         }
     }
 
-    /// Moves the run's folder out of the way, since it belongs to another store.
+    /// Moves the run's folder out of the way, because it belongs to another store.
     pub(super) fn set_aside(&self, context: &WorkerContext) -> Result<(), CycleError> {
         let run = self.folder();
         let aside = set_aside(&run)?;
@@ -68,7 +68,7 @@ impl Learner<'_> {
     }
 }
 
-/// The checkpoint behind a generation, if the store has it.
+/// Returns the checkpoint behind a generation, if the store has it.
 pub(super) fn fetch(store: &Store, number: u64) -> Result<Option<Checkpoint>, CycleError> {
     let Some(bytes) = store.get(&Name::checkpoint(number))? else {
         return Ok(None);
@@ -79,7 +79,7 @@ pub(super) fn fetch(store: &Store, number: u64) -> Result<Option<Checkpoint>, Cy
     Ok(Some(Checkpoint::read(&path)?))
 }
 
-/// Writes a checkpoint to where its run looks for it.
+/// Writes a checkpoint where its run looks for it.
 pub(super) fn keep(checkpoint: &Checkpoint, run: &Path) -> Result<(), CycleError> {
     let place = Checkpoint::place(run, checkpoint.state.step);
     let folder = place.parent().unwrap_or(run);

@@ -7,7 +7,7 @@ use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::Serialize;
 
-/// Samples of the games, drawn with replacement.
+/// Resamples of the games, drawn with replacement.
 const RESAMPLES: usize = 2000;
 /// The share of them left out below an interval, and above it.
 const TAIL: f64 = 0.025;
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn games_are_drawn_whole() {
-        // Ten positions of a game are no more than one piece of evidence.
+        // Ten positions of a game are only one piece of evidence.
         let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
         let width = |games: &[(f64, f64)], random: &mut Xoshiro256PlusPlus| {
             let found = interval(games, random);

@@ -1,4 +1,4 @@
-//! The positions of a file of games in which people's moves are foretold.
+//! The positions of a file of games in which people's moves are predicted.
 
 use super::Band;
 use crate::data::held_out::is_held_out;
@@ -17,20 +17,20 @@ use std::path::Path;
 pub struct Selection {
     /// The share of the games, by [`is_held_out`], in 0…1; 1 takes all.
     pub held_out: f64,
-    /// The first plies of a game are left out: Maia's openings are ten.
+    /// The first plies of a game to skip: Maia's openings are ten.
     pub skip_plies: usize,
     /// The lowest rating of a mover.
     pub lowest: u16,
-    /// The largest number of positions of a band, drawn evenly; `None` takes all.
+    /// The most positions per band, sampled evenly; `None` takes all.
     pub per_band: Option<usize>,
-    /// Seed of the draw.
+    /// Seed of the sample.
     pub seed: u64,
 }
 
 /// A position in which a person moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// The game's place in [`Positions`].
+    /// The game's index in [`Positions`].
     pub game: usize,
     /// Plies before it.
     pub ply: usize,
@@ -45,9 +45,9 @@ pub struct Position {
 pub struct Positions {
     games: Vec<(Record, Range<usize>)>,
     positions: Vec<Position>,
-    /// Games of the file, those that were left out included.
+    /// Games in the file, including skipped ones.
     pub games_read: usize,
-    /// Games that cannot be read or played through.
+    /// Games that cannot be read or replayed.
     pub games_unusable: usize,
 }
 
@@ -58,7 +58,7 @@ impl Positions {
         &self.positions
     }
 
-    /// The games, each with the places of its positions.
+    /// Returns the games, each with the indices of its positions.
     #[must_use]
     pub fn games(&self) -> &[(Record, Range<usize>)] {
         &self.games
@@ -81,7 +81,7 @@ impl Positions {
     }
 }
 
-/// The mover's rating, where it is known, and the result for the mover.
+/// Returns the mover's rating, if known, and the result for the mover.
 fn mover(record: &Record, ply: usize) -> Option<(u16, Option<Wdl>)> {
     let begins = record.first_mover();
     let turn = match ply.is_multiple_of(2) {
@@ -93,9 +93,9 @@ fn mover(record: &Record, ply: usize) -> Option<(u16, Option<Wdl>)> {
     Some((rating, turn.fold_wb(result, result.map(Wdl::reversed))))
 }
 
-/// Reads the games of a PGN, plain or compressed, and selects positions. A game that
-/// is no chess or cannot be read is counted, told to `unusable` and left out; a rating
-/// that is not given leaves out its player's moves.
+/// Reads the games of a PGN, plain or compressed, and selects positions. A game that is not chess
+/// or cannot be read is counted, passed to `unusable` and skipped; the moves of an unrated player
+/// are skipped.
 ///
 /// # Errors
 /// [`SuiteError`] if the file cannot be read, or nothing in it is selected.
@@ -110,7 +110,7 @@ pub fn read(
     };
     let mut found = Positions::default();
     let mut games: Vec<(Record, Vec<usize>)> = Vec::new();
-    // The lowest draws of each band, the highest of them on top.
+    // The lowest samples of each band, the highest of them on top.
     let mut drawn: BTreeMap<Band, BinaryHeap<(u64, usize, usize)>> = BTreeMap::new();
     for text in pgn::open(path, |file| file).map_err(failed)? {
         found.games_read += 1;
@@ -163,7 +163,7 @@ pub fn read(
     }
 }
 
-/// Why nothing is selected, where nothing is; the games are those that `held_out` selects.
+/// Returns why nothing was selected; the games are those that `held_out` selects.
 fn lacking(found: &Positions, games: &[(Record, Vec<usize>)], selection: &Selection) -> String {
     let Selection {
         held_out,
@@ -199,7 +199,7 @@ pub(super) mod tests {
         seed: 0,
     };
 
-    /// Two games of rated players, one with an unrated one, and one that is none.
+    /// Two games of rated players, one with an unrated player, and one that is invalid.
     const GAMES: &str = "\
 [Result \"1-0\"]\n[WhiteElo \"1150\"]\n[BlackElo \"1250\"]\n\n1. e4 e5 (1... c5) 2. Nf3 1-0\n
 [Result \"1/2-1/2\"]\n[WhiteElo \"2450\"]\n\n1. d4 d5 2. c4 e6 1/2-1/2\n

@@ -22,19 +22,19 @@ pub struct Prediction {
     pub wdl: [f32; 3],
 }
 
-/// A network's whole answer to a position, or the mean of several networks' answers.
+/// A network's full prediction for a position, or the mean of several networks'.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
     /// Each legal move's probability, in the order of the move generator.
     pub policy: Vec<f32>,
-    /// The index of the one that was played.
+    /// The index of the played move.
     pub played: usize,
     /// Probabilities of win, draw and loss for the mover.
     pub wdl: [f32; 3],
 }
 
 impl Answer {
-    /// Adds another network's answer to the same position, `weight` times.
+    /// Adds another network's prediction for the same position, with a weight.
     pub fn add(&mut self, other: &Answer, weight: f32) {
         self.played = other.played;
         self.policy.resize(other.policy.len(), 0.0);
@@ -44,10 +44,10 @@ impl Answer {
         }
     }
 
-    /// The answer's prediction for the move played.
+    /// Returns the prediction for the move played.
     #[must_use]
     pub fn prediction(&self) -> Prediction {
-        // Of equal moves the first is the network's.
+        // Of equal moves, the first is the network's choice.
         let policy = &self.policy;
         let top = (0..policy.len())
             .rev()
@@ -80,19 +80,19 @@ pub trait Respondent: Send {
     /// Its preferred batch size.
     fn batch(&self) -> usize;
 
-    /// Each legal move's probability, in the order of the move generator, and those of
+    /// Returns each legal move's probability, in the order of the move generator, and those of
     /// win, draw and loss for the mover, for each position.
     ///
     /// # Errors
-    /// [`PredictionError`]; there are then no answers at all.
+    /// [`PredictionError`]; then there are no predictions at all.
     fn respond(&mut self, games: &[Game]) -> Result<Vec<Response>, PredictionError>;
 }
 
 /// A policy over the legal moves, and probabilities of win, draw and loss.
 pub type Response = (Vec<f32>, [f32; 3]);
 
-/// A network's own policy and value: one evaluation a position. Networks that read ratings
-/// are told both players'.
+/// A network's own policy and value: one evaluation per position. Networks that use ratings
+/// receive both players'.
 pub struct Evaluator<'a>(pub &'a dyn Backend);
 
 impl Respondent for Evaluator<'_> {
@@ -140,7 +140,7 @@ impl Respondent for Sampler {
     }
 }
 
-/// The mean over moves by their visits; over all alike if nothing was visited.
+/// Returns the mean over moves weighted by visits; unweighted if nothing was visited.
 fn mean_wdl(moves: &[MoveStatistics]) -> [f32; 3] {
     let visited = moves.iter().any(|of| of.visits > 0);
     let weight = |of: &MoveStatistics| if visited { of.visits as f32 } else { 1.0 };
@@ -151,12 +151,11 @@ fn mean_wdl(moves: &[MoveStatistics]) -> [f32; 3] {
     })
 }
 
-/// The answers to the positions that are `wanted`, with their places in ascending order,
-/// by respondents side by side that answer alike. `done` hears how many positions were
-/// answered.
+/// Returns the predictions for the `wanted` positions, with their indices in ascending order,
+/// using equivalent respondents in parallel. `done` receives the number of positions answered.
 ///
 /// # Errors
-/// [`PredictionError`]; there are then no answers at all.
+/// [`PredictionError`]; then there are no predictions at all.
 pub fn ask<R: Respondent>(
     respondents: Vec<R>,
     positions: &Positions,
@@ -196,8 +195,8 @@ pub fn ask<R: Respondent>(
     Ok(found)
 }
 
-/// Positions to be answered together: each with its place, and with the played move's
-/// place among the legal ones.
+/// Positions to answer together: each with its index, and with the played move's index among the
+/// legal ones.
 #[derive(Default)]
 struct Waiting {
     games: Vec<Game>,
@@ -205,7 +204,7 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// Puts the positions and forgets them; how many there were.
+    /// Answers the positions and clears them; returns how many there were.
     fn ask(
         &mut self,
         respondent: &mut impl Respondent,

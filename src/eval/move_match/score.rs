@@ -8,8 +8,8 @@ use serde::Serialize;
 /// Bins of the expected calibration error, of equal width (Guo et al., "On
 /// Calibration of Modern Neural Networks", 2017).
 const BINS: usize = 15;
-/// Probabilities below this count as this: a value head without draws would
-/// otherwise have an infinite loss.
+/// Probabilities are clamped to at least this: a value head without draws would otherwise have an
+/// infinite loss.
 const LEAST_PROBABILITY: f32 = 1e-6;
 
 /// A mean with its standard error.
@@ -17,7 +17,7 @@ const LEAST_PROBABILITY: f32 = 1e-6;
 pub struct Estimate {
     /// The mean.
     pub mean: f64,
-    /// Its standard error, for games drawn at random.
+    /// Its standard error, for a random sample of games.
     pub error: f64,
 }
 
@@ -36,7 +36,7 @@ pub struct Score {
     pub calibration_error: f64,
     /// Positions of games with a result; the figures below are of these.
     pub with_result: usize,
-    /// Share in which the likeliest result came about.
+    /// Share in which the likeliest result occurred.
     pub result_accuracy: Estimate,
     /// −ln of the result's probability.
     pub result_log_loss: Estimate,
@@ -44,7 +44,7 @@ pub struct Score {
     pub score_calibration_error: f64,
 }
 
-/// The fit of `predictions`, one for each position, over the positions at `places`.
+/// Returns the fit of `predictions`, one for each position, over the positions at `places`.
 #[must_use]
 pub fn score(positions: &Positions, predictions: &[Prediction], places: &[usize]) -> Score {
     let has_result = |&place: &usize| positions.all()[place].result.is_some();
@@ -79,7 +79,7 @@ pub fn score(positions: &Positions, predictions: &[Prediction], places: &[usize]
     }
 }
 
-/// The index of a result among win, draw and loss.
+/// Returns the index of a result among win, draw and loss.
 fn slot(result: Wdl) -> usize {
     match result {
         Wdl::Win => 0,
@@ -99,7 +99,7 @@ pub(super) fn loss(probability: f32) -> f64 {
     -f64::from(probability.max(LEAST_PROBABILITY)).ln()
 }
 
-/// The mean of `value` over places, with the cluster-robust error of a mean: the
+/// Returns the mean of `value` over places, with the cluster-robust error of a mean: the
 /// deviations of a game are summed before they are squared.
 fn estimate(positions: &Positions, places: &[usize], value: impl Fn(usize) -> f64) -> Estimate {
     let count = places.len().max(1) as f64;
@@ -114,8 +114,8 @@ fn estimate(positions: &Positions, places: &[usize], value: impl Fn(usize) -> f6
     }
 }
 
-/// The mean over bins of |mean foretold − mean come about|, weighted by what lies
-/// in them. Pairs are what was foretold, in 0…1, and what came about.
+/// Returns the mean over bins of |mean predicted − mean observed|, weighted by bin size. Pairs
+/// are the prediction, in 0…1, and the observation.
 fn calibration_error(pairs: impl Iterator<Item = (f64, f64)>) -> f64 {
     let mut bins = [0.0; BINS];
     let mut count = 0;
@@ -174,7 +174,7 @@ mod tests {
             found.result_log_loss.mean,
             -(2.0 * 0.8f64.ln() + 2.0 * impossible) / 4.0,
         );
-        // 0.9 foretold and 1 scored, 0.1 and 0, and twice 0.5 and 0.5.
+        // 0.9 predicted and 1 scored, 0.1 and 0, and twice 0.5 and 0.5.
         near(found.score_calibration_error, 0.05);
     }
 

@@ -220,7 +220,7 @@ fn halves_part_the_puzzles_by_their_names() {
     let half = |half| puzzles.iter().filter(|it| Half::of(it) == half).count();
     assert_eq!(half(Half::Select) + half(Half::Report), 200);
     assert!((70..=130).contains(&half(Half::Report)));
-    // Neither order nor place matter.
+    // Neither order nor position matters.
     let alone = read_text(&format!("{HEADER}{}", row(7))).unwrap();
     assert_eq!(Half::of(&alone[0]), Half::of(&puzzles[7]));
 }

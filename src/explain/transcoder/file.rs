@@ -17,7 +17,7 @@ use tch::Tensor;
 const FORMAT: u32 = 1;
 /// Bytes of the largest file: 65,536 features of width 1,024 take some 0.7 GB.
 const LARGEST_FILE: u64 = 1 << 30;
-/// Most features and the greatest width.
+/// The most features and the greatest width.
 const LARGEST_SIDE: usize = 1 << 16;
 
 /// A transcoder's source and quality.
@@ -31,13 +31,13 @@ pub struct TranscoderAbout {
     pub layer: usize,
     /// Features.
     pub features: usize,
-    /// Most features that are active on a square.
+    /// The most features active on a square.
     pub top_k: usize,
     /// Positions that it was fitted to.
     pub positions: usize,
-    /// Positions of other games, by which the following was measured.
+    /// Positions of other games, used for the following measurements.
     pub held_out: usize,
-    /// 1 − (squared error) / (variance) of the block's output: 1 is all of it.
+    /// 1 − (squared error) / (variance) of the block's output: 1 is a perfect reconstruction.
     pub explained_variance: f64,
     /// Share of the features that are active on no square of the positions held out.
     pub dead: f64,
@@ -58,13 +58,13 @@ pub struct Strongest {
     pub activation: f32,
 }
 
-/// Why a file is no transcoder of a network.
+/// Why a file is not a transcoder of a network.
 #[derive(Debug, thiserror::Error)]
 pub enum TranscoderError {
     /// The file cannot be read or written.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It is no transcoder.
+    /// It is not a transcoder.
     #[error("not a transcoder: {0}")]
     Invalid(String),
     /// It was made for another network.
@@ -98,10 +98,10 @@ pub(super) fn fingerprint(network: &Network) -> String {
 }
 
 impl Transcoder {
-    /// Writes the file: all of it or nothing.
+    /// Writes the file atomically.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn write(&self, path: &Path) -> Result<(), TranscoderError> {
         let encoded =
             |tensor: &Tensor| STANDARD.encode(bytemuck::cast_slice::<f32, u8>(&floats(tensor)));
@@ -123,7 +123,7 @@ impl Transcoder {
     /// Reads a file that was made for this network.
     ///
     /// # Errors
-    /// [`TranscoderError`] if it is none, or was made for other weights.
+    /// [`TranscoderError`] if it is not a transcoder, or was made for other weights.
     pub fn read(path: &Path, network: &Network) -> Result<Transcoder, TranscoderError> {
         let bytes = bounded::read(path, LARGEST_FILE)?;
         let transcoder = Transcoder::parse(&bytes)?;

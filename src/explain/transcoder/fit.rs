@@ -11,9 +11,9 @@ use tch::{Device, Kind, Tensor};
 
 /// Squares of a step.
 const STEP: i64 = 2048;
-/// Share of the steps after which the rate falls to nothing.
+/// Share of the steps after which the rate decays to zero.
 const DECAY_FROM: f64 = 0.5;
-/// Strongest positions that are kept of each feature.
+/// Strongest positions kept per feature.
 const STRONGEST: i64 = 3;
 
 /// Settings for fitting a transcoder.
@@ -23,7 +23,7 @@ pub struct FitSettings {
     pub layer: usize,
     /// Features.
     pub features: usize,
-    /// Most features that are active on a square.
+    /// The most features active on a square.
     pub top_k: usize,
     /// Steps of the optimizer, of 2,048 squares each.
     pub steps: usize,
@@ -33,9 +33,9 @@ pub struct FitSettings {
     pub seed: i64,
 }
 
-/// Fits a transcoder to a layer's block over positions, and measures it by others,
-/// which are best of other games. `tell` hears of each hundredth step and the mean
-/// squared error there, in units of the output's variance.
+/// Fits a transcoder to a layer's block over positions, and measures it on others, preferably of
+/// other games. `tell` receives each hundredth step and its mean squared error, in units of the
+/// output's variance.
 ///
 /// # Errors
 /// [`ExplainError`] if the network has no such layer, or there are too few positions.
@@ -65,7 +65,7 @@ pub fn fit(
     let encoder_bias = root.zeros("encoder_bias", &[features]);
     let mut decoder = root.zeros("decoder", &[features, width]);
     let decoder_bias = root.zeros("decoder_bias", &[width]);
-    // A feature begins by writing what it reads.
+    // Features are initialised to write the direction that they read.
     tch::no_grad(|| decoder.copy_(&encoder.transpose(0, 1)));
     let optimizer = Adam::default().build(&store, settings.rate);
     let mut optimizer = optimizer.map_err(|error| ExplainError::Fit(error.to_string()))?;
@@ -137,7 +137,7 @@ fn tokens(
     }))
 }
 
-/// The positions that activate each feature most, of activations [positions, 64,
+/// Returns the positions that activate each feature most, from activations [positions, 64,
 /// features].
 fn strongest(evaluator: &Evaluator, active: &Tensor, games: &[Game]) -> Vec<Vec<Strongest>> {
     let (by_position, squares) = active.max_dim(1, false);

@@ -1,4 +1,4 @@
-//! The features that are active in a position, and what they do there.
+//! The features active in a position, and their effects.
 
 use super::effects::{Effect, ablate};
 use super::{Strongest, ThemeFeature, Transcoder};
@@ -11,10 +11,10 @@ use shakmaty::Move;
 use std::collections::BTreeSet;
 use tch::Kind;
 
-/// Features that are reported of a position for their strength.
+/// Features reported of a position for their strength.
 const STRONGEST: usize = 12;
-/// Features that are reported because they speak most for a move or the value, and as
-/// many that speak most against.
+/// Features reported for the largest positive effect on a move or the value, and as many for the
+/// largest negative one.
 const EACH_WAY: usize = 6;
 
 /// A transcoder's view of a position.
@@ -24,7 +24,7 @@ pub struct TranscoderReport {
     pub layer: usize,
     /// Features.
     pub features: usize,
-    /// Most features that are active on a square.
+    /// The most features active on a square.
     pub top_k: usize,
     /// Share of the block's output that it explains, over positions held out.
     pub explained_variance: f64,
@@ -61,11 +61,11 @@ pub struct ActiveFeature {
 }
 
 impl Transcoder {
-    /// The features that count in the game's position, and what each does for these of
-    /// its moves.
+    /// Returns the features that matter in the game's position, and their effects on these of its
+    /// moves.
     ///
     /// # Errors
-    /// [`ExplainError`] if the network has no such layer, or a move is not legal.
+    /// [`ExplainError`] if the network has no such layer, or a move is illegal.
     pub fn report(
         &self,
         network: &Network,

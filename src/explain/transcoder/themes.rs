@@ -8,7 +8,7 @@ use crate::network::Network;
 use serde::{Deserialize, Serialize};
 use tch::Kind;
 
-/// Themes that name a tactical motif, as Lichess calls them.
+/// Lichess's names of tactical motifs.
 pub const MOTIFS: [&str; 14] = [
     "fork",
     "pin",
@@ -26,17 +26,17 @@ pub const MOTIFS: [&str; 14] = [
     "exposedKing",
 ];
 
-/// Puzzles with a theme that are needed to choose a feature.
+/// Puzzles with a theme required to choose a feature.
 const FEWEST: usize = 20;
 
 /// A position of a puzzle.
 #[derive(Clone, Debug)]
 pub struct LabelledGame {
-    /// The first position to be solved.
+    /// The first position to solve.
     pub game: Game,
     /// The puzzle's themes.
     pub themes: Vec<String>,
-    /// Whether features are chosen by it; else they are judged by it.
+    /// Whether features are chosen by it; otherwise they are judged by it.
     pub selects: bool,
 }
 
@@ -61,8 +61,8 @@ pub struct ThemeFeature {
     pub puzzles: usize,
 }
 
-/// Finds for each motif the feature that predicts it best over the puzzles that select,
-/// and judges it by the others. Motifs with few puzzles are left out.
+/// Finds for each motif the feature that predicts it best over the selecting puzzles, and judges
+/// it by the others. Motifs with few puzzles are skipped.
 ///
 /// # Errors
 /// [`ExplainError`] if the network has no such layer.
@@ -132,8 +132,8 @@ pub fn predict_themes(
     Ok(motifs.collect())
 }
 
-/// The best F1 of puzzles in the order of their scores, and the threshold below which
-/// they are taken to be without the theme.
+/// Returns the best F1 of puzzles in the order of their scores, and the threshold below which
+/// they are classified as without the theme.
 fn best_threshold(order: &[usize], has: &[bool], score: impl Fn(usize) -> f32) -> (f64, f32) {
     let all = order.iter().filter(|&&puzzle| has[puzzle]).count();
     let mut found = (0.0, f32::INFINITY);
@@ -144,7 +144,7 @@ fn best_threshold(order: &[usize], has: &[bool], score: impl Fn(usize) -> f32) -
             .get(place + 1)
             .map_or(f32::NEG_INFINITY, |&it| score(it));
         let here = score(puzzle);
-        // Equal scores are on one side of every threshold, and no activation says nothing.
+        // Equal scores are on one side of every threshold, and inactivity is not evidence.
         if here <= 0.0 {
             break;
         }

@@ -1,5 +1,4 @@
-//! A weights file as bytes: gzip around a protobuf, and what keeps hostile
-//! files small.
+//! A weights file as bytes: gzip around a protobuf, with bounds against hostile files.
 
 use super::schema::{MAGIC, Net};
 use super::{Lc0Error, NEWEST_LC0};
@@ -13,13 +12,13 @@ use std::io::{Read, Write};
 
 /// The first bytes of compressed files.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
-/// No network comes near this size.
+/// An upper bound on file sizes, far above any network.
 const LARGEST: u64 = 8 << 30;
 /// Largest inflated size of a small file.
 const SMALLEST_BOUND: u64 = 64 << 20;
 /// Largest compression ratio of a larger file. Weights hardly compress, to two thirds at best.
 const LARGEST_RATIO: u64 = 32;
-/// The message in a file, compressed or not.
+/// Returns the message in a file, compressed or not.
 pub(crate) fn open(file: &[u8]) -> Result<Net, Lc0Error> {
     let bytes = match file.starts_with(&GZIP) {
         true => inflate(file)?,
@@ -31,11 +30,11 @@ pub(crate) fn open(file: &[u8]) -> Result<Net, Lc0Error> {
     Ok(Net::decode(bytes)?)
 }
 
-/// Opens a file to evaluate its network. Like Lc0, this refuses files that require a newer
-/// Lc0, because they may contain fields, or values, that are not known here.
+/// Opens a file to evaluate its network. Like Lc0, this refuses files that require a newer Lc0,
+/// because they may contain fields, or values, that are not known here.
 ///
 /// # Errors
-/// As [`open`], and [`Lc0Error::TooNew`].
+/// The errors of [`open`], and [`Lc0Error::TooNew`].
 pub(crate) fn open_known(file: &[u8]) -> Result<Net, Lc0Error> {
     let net = open(file)?;
     let asked = net.min_version.unwrap_or_default();
@@ -48,8 +47,8 @@ pub(crate) fn open_known(file: &[u8]) -> Result<Net, Lc0Error> {
     }
 }
 
-/// Returns whether a file, compressed or not, begins as Lc0's weights files do: the magic number
-/// is the first field of all that Lc0's trainers have written.
+/// Returns whether a file, compressed or not, begins like an Lc0 weights file: the magic number
+/// is the first field of all files that Lc0's trainers have written.
 #[must_use]
 pub fn is_weights_file(file: &[u8]) -> bool {
     let mut start = [0; 5];
@@ -60,7 +59,7 @@ pub fn is_weights_file(file: &[u8]) -> bool {
     read.is_ok() && start[0] == 0x0d && start[1..] == MAGIC.to_le_bytes()
 }
 
-/// A file of the message, compressed as Lc0 expects it.
+/// Returns the message as a file, compressed as Lc0 expects it.
 pub(crate) fn pack(net: &Net) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     let written = encoder.write_all(&net.encode_to_vec());
@@ -84,8 +83,7 @@ fn inflate(file: &[u8]) -> Result<Bytes, Lc0Error> {
 /// Called with a field's number and its content.
 pub(crate) type VisitField<'a> = dyn FnMut(u32, &[u8]) -> Result<(), Lc0Error> + 'a;
 
-/// Visits the fields of a message that have a length, and numbers of variable length as they
-/// are encoded.
+/// Visits a message's length-delimited fields, and varints as they are encoded.
 pub(crate) fn fields(mut message: &[u8], visit: &mut VisitField) -> Result<(), Lc0Error> {
     while !message.is_empty() {
         let (tag, wire_type) = decode_key(&mut message)?;
@@ -161,7 +159,7 @@ mod tests {
             [97, 98, 100],
             [u32::MAX; 3],
         ] {
-            // Its description of itself is readable.
+            // Its metadata is readable.
             assert!(open(&of(new)).is_ok());
             let error = open_known(&of(new)).unwrap_err();
             assert!(matches!(error, Lc0Error::TooNew { .. }), "{new:?}: {error}");

@@ -1,4 +1,4 @@
-//! Weights files of Lc0's, in and out.
+//! Reads and writes Lc0 weights files.
 
 use super::fold::fold_batch_norms;
 use super::format::{format_of, has_single_heads};
@@ -16,11 +16,11 @@ use tch::{Device, Tensor};
 
 /// Reads a weights file, `.pb.gz` or `.pb`, as a network that plays these heads.
 ///
-/// Batch norms are folded into the convolutions before them, as Lc0 does.
+/// Batch norms are folded into the convolutions before them, as in Lc0.
 ///
 /// # Errors
-/// [`Lc0Error`] if it is none, is damaged, lacks the heads, or has something that
-/// we do not evaluate; [`Lc0Error::Onnx`] if it holds an ONNX model instead.
+/// [`Lc0Error`] if it is not a weights file, is damaged, lacks the heads, or contains something
+/// that we do not evaluate; [`Lc0Error::Onnx`] if it contains an ONNX model instead.
 pub fn read(file: &[u8], heads: HeadChoice) -> Result<Network, Lc0Error> {
     let net = container::open_known(file)?;
     let (kind, mut tensors) = contents(&net)?;
@@ -45,7 +45,7 @@ pub fn read(file: &[u8], heads: HeadChoice) -> Result<Network, Lc0Error> {
     })
 }
 
-/// The tensor of a parameter.
+/// Returns the tensor of a parameter.
 fn decoded(parameter: &Parameter, layer: Option<Layer>) -> Result<Tensor, Lc0Error> {
     let Parameter { name, shape, .. } = parameter;
     let layer = layer.filter(|layer| layer.count() > 0);
@@ -67,12 +67,12 @@ fn decoded(parameter: &Parameter, layer: Option<Layer>) -> Result<Tensor, Lc0Err
     }
 }
 
-/// A weights file of the network, `.pb.gz`, that every backend of Lc0 plays.
+/// Returns the network as a weights file, `.pb.gz`, that every Lc0 backend plays.
 ///
 /// # Errors
 /// [`Lc0Error::Inexpressible`] if the network is not of Lc0's family (see
-/// [`for_lc0`](super::for_lc0)), has what Lc0 lacks, or the encoding has no room
-/// for a number.
+/// [`for_lc0`](super::for_lc0)), has parts that Lc0 lacks, or contains a value outside the
+/// encoding's range.
 pub fn write(network: &Network, encoding: Lc0Encoding) -> Result<Vec<u8>, Lc0Error> {
     let Some(architecture) = network.downcast::<Lc0>() else {
         let family = network.architecture.config().family();
@@ -105,7 +105,7 @@ pub fn write(network: &Network, encoding: Lc0Encoding) -> Result<Vec<u8>, Lc0Err
     }))
 }
 
-/// The number of layers and attention heads.
+/// Returns the number of layers and attention heads.
 fn numbers(config: &Lc0Config) -> BTreeMap<String, u32> {
     let tower = config.tower.map(|tower| ("body".to_owned(), tower.blocks));
     let body = config.attention.map(|body| (String::new(), body.encoder));
@@ -124,7 +124,7 @@ fn numbers(config: &Lc0Config) -> BTreeMap<String, u32> {
     all.map(|(path, number)| (path, number as u32)).collect()
 }
 
-/// Training notes that Lc0 has fields for.
+/// Returns the training notes that Lc0 has fields for.
 fn training_params(notes: &serde_json::Value) -> TrainingParams {
     let number = |name: &str| notes.get(name).and_then(serde_json::Value::as_f64);
     let steps = notes.get("steps").and_then(serde_json::Value::as_u64);

@@ -1,4 +1,4 @@
-//! Batch norms, folded into the convolutions before them as Lc0 does.
+//! Folds batch norms into the convolutions before them, as in Lc0.
 
 use super::Lc0Error;
 use super::layer::Lc0Encoding;
@@ -11,7 +11,7 @@ const EPSILON: f32 = 1e-5;
 /// Folds the batch norms of all convolutions.
 ///
 /// # Errors
-/// [`Lc0Error::Shape`] if the parts of one do not fit each other.
+/// [`Lc0Error::Shape`] if the parts of one do not fit together.
 pub(super) fn fold_batch_norms(tensors: &mut Tensors) -> Result<(), Lc0Error> {
     let names = tensors.layers.keys();
     let convolutions = names.filter_map(|name| name.strip_suffix(".bn_means"));
@@ -63,7 +63,7 @@ fn fold(name: &str, tensors: &mut Tensors) -> Result<(), Lc0Error> {
     Ok(())
 }
 
-/// The numbers of a layer that is there and not empty.
+/// Returns the values of a layer that exists and is not empty.
 fn numbers(layer: Option<Layer>) -> Result<Option<Vec<f32>>, Lc0Error> {
     let Some(layer) = layer.filter(|layer| layer.count() > 0) else {
         return Ok(None);

@@ -13,7 +13,7 @@ use crate::network::lc0::{
     AttentionBody, Lc0Config, PolicyHead, PolicyHeadConfig, SquareEmbedding, ValueHead,
 };
 
-/// Input formats that Lc0 has, by its numbers.
+/// Lc0's input formats, by number.
 const INPUT_FORMATS: [i32; 7] = [1, 2, 3, 4, 5, 132, 133];
 
 /// A network as its format describes it.
@@ -31,7 +31,7 @@ pub(in crate::interop) struct Kind {
 }
 
 impl Kind {
-    /// A file's format, completed for older files as Lc0 does.
+    /// Returns a file's format, completed for older files as in Lc0.
     ///
     /// # Errors
     /// [`Lc0Error::Onnx`] and [`Lc0Error::Unsupported`].
@@ -112,7 +112,7 @@ impl Kind {
 }
 
 /// Refuses unknown encodings of the weights. Since Lc0 0.33 each layer states its own; before,
-/// the file did, and Lc0 read LINEAR16 only.
+/// the file did, and Lc0 only read LINEAR16.
 fn check_encoding(net: &Net) -> Result<(), Lc0Error> {
     let asked = net.min_version.unwrap_or_default();
     let encoding = net.format.and_then(|format| format.weights_encoding);
@@ -122,7 +122,7 @@ fn check_encoding(net: &Net) -> Result<(), Lc0Error> {
     }
 }
 
-/// An enumeration's value; fields that a file lacks are 0.
+/// Returns an enumeration's value; missing fields are 0.
 fn known<T: TryFrom<i32>>(what: &str, number: Option<i32>) -> Result<T, Lc0Error> {
     let number = number.unwrap_or_default();
     T::try_from(number).map_err(|_| unsupported(what, number))
@@ -132,7 +132,7 @@ fn unsupported(what: &str, number: i32) -> Lc0Error {
     Lc0Error::Unsupported(format!("{what} {number}"))
 }
 
-/// Activations by Lc0's numbers; the default is none of them.
+/// Activations by Lc0's numbers, excluding the default.
 const ACTIVATIONS: [(ActivationFunction, Activation); 8] = [
     (ActivationFunction::Mish, Activation::Mish),
     (ActivationFunction::Relu, Activation::Relu),
@@ -161,8 +161,8 @@ fn function_of(activation: Activation) -> Result<ActivationFunction, Lc0Error> {
     found.ok_or_else(|| Lc0Error::Inexpressible("GELU".to_owned()))
 }
 
-/// Returns whether older Lc0 reads the heads of such a network, too: one policy and one value,
-/// neither with anything besides.
+/// Returns whether older Lc0 versions also read the heads of such a network: one policy and one
+/// value, neither with optional parts.
 pub(super) fn has_single_heads(config: &Lc0Config) -> bool {
     let mut policies = config.policy.heads.keys();
     let mut values = config.value.iter();
@@ -227,7 +227,7 @@ pub(super) fn format_of(
         ffn_activation: function(|body| body.feed_forward_activation)?,
         input_embedding: embedding.map(|embedding| embedding as i32),
     };
-    // When each of these came to Lc0.
+    // The Lc0 versions that introduced each of these.
     let minor = [
         (true, 21),
         (config.input_format == 3, 25),

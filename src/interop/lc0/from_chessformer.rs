@@ -1,14 +1,13 @@
-//! Our own networks, said in Lc0's words.
+//! Our own networks, converted to Lc0's architecture.
 //!
-//! Chessformers with layer norms and GAB are what Lc0 calls attention bodies
-//! with smolgen, but for three things that are worked into the weights:
+//! Chessformers with layer norms and GAB are attention bodies with smolgen in Lc0's terms, except
+//! for three differences that are folded into the weights:
 //!
 //! - Lc0 counts the plies of the 50-move rule where we count hundreds.
-//! - Lc0 bends the tokens by Mish before its gates, we do not. Far above zero
-//!   Mish is the identity: tokens are moved there by the bias and back by the
-//!   gate.
-//! - Lc0's moves left are a ReLU, ours a softplus. A ReLU moved by the logarithm
-//!   of the golden ratio is never further from it than that.
+//! - Lc0 applies Mish to the tokens before its gates, we do not. Far above zero Mish is the
+//!   identity: the bias moves tokens there and the gate moves them back.
+//! - Lc0's moves left are a ReLU, ours a softplus. A ReLU shifted by the logarithm of the golden
+//!   ratio never differs from it by more than that.
 
 use super::Lc0Error;
 use crate::encode::{BOARDS, PLANES_PER_BOARD};
@@ -23,27 +22,27 @@ use crate::network::{About, Activation, Architecture, Chessformer, Lc0, Network,
 use std::collections::BTreeMap;
 use tch::{Device, Kind, Tensor};
 
-/// The plane that counts plies of the 50-move rule, and what we multiply it by.
+/// The plane that counts plies of the 50-move rule, and our scale for it.
 const RULE50: (i64, f64) = (109, 0.01);
-/// The plane that is all ones.
+/// The all-ones plane.
 const ONES: i64 = 111;
-/// From here on Mish is the identity, to 2e-6.
+/// Above this, Mish is the identity to within 2e-6.
 const MISH_IS_IDENTITY: f64 = 8.0;
-/// Logit of a draw for heads that say the value alone: a ten-millionth is left
-/// of it, and a tensor that holds it can still be quantized.
+/// Logit of a draw for heads that only predict a value: leaves it a probability of 1e-7, and a
+/// tensor that contains it can still be quantized.
 const NO_DRAW: f64 = -16.0;
-/// Lc0's converter to ONNX knows no other width of a value's hidden layer.
+/// The only width of a value's hidden layer that Lc0's converter to ONNX supports.
 const VALUE_HIDDEN: i64 = 128;
 
-/// The network as Lc0 can play it: one of Lc0's family as it is, a Chessformer of
-/// ours with its weights rewritten.
+/// Converts the network for Lc0: one of Lc0's family is returned as it is, one of our
+/// Chessformers with its weights rewritten.
 ///
-/// The heads of a Chessformer are then `vanilla` and `soft`,
-/// `winner`, `q` and `st`. The plies to the end of a game come out up to 9.6
-/// different, differences between positions less so; all else is the same.
+/// The heads of a Chessformer become `vanilla` and `soft`, `winner`, `q` and `st`. The plies to
+/// the end of a game differ by up to 9.6, differences between positions by less; everything else
+/// is the same.
 ///
 /// # Errors
-/// [`Lc0Error::Inexpressible`], naming what Lc0 has no fields for.
+/// [`Lc0Error::Inexpressible`], naming the part that Lc0 has no fields for.
 pub fn for_lc0(network: Network) -> Result<Network, Lc0Error> {
     if network.downcast::<Lc0>().is_some() {
         return Ok(network);
@@ -164,8 +163,8 @@ fn config_of(model: &ModelConfig) -> Result<Lc0Config, Lc0Error> {
     })
 }
 
-/// Modules that are the same in both under other names, ours first; their
-/// weights, and biases where they have some.
+/// Modules that are the same in both under other names, ours first; their weights, and biases if
+/// any.
 const RENAMED: [(&str, &str); 8] = [
     ("value.result.squares", "value.winner.squares"),
     ("value.result.hidden", "value.winner.hidden"),
@@ -189,7 +188,7 @@ impl Source {
         Ok(tensor.detach().to_device(Device::Cpu).to_kind(Kind::Float))
     }
 
-    /// All that Lc0 computes as we do, by its names here.
+    /// Returns the tensors that both compute alike, by their names here.
     fn renamed(&self, model: &ModelConfig) -> Result<Named, Lc0Error> {
         let mut named = Named::new();
         for name in self.0.keys() {
@@ -207,7 +206,7 @@ impl Source {
         for policy in ["vanilla", "soft"] {
             let name = format!("policy.{policy}.promotion.weight");
             if let Some(weight) = named.get_mut(&name) {
-                // Lc0 has a row besides that is added to all.
+                // Lc0 also has a row that is added to all.
                 *weight = Tensor::cat(&[&*weight, &weight.narrow(0, 0, 1).zeros_like()], 0);
             }
         }
@@ -223,7 +222,7 @@ impl Source {
         Ok(named)
     }
 
-    /// Queries and keys are one matrix here, and have no biases, nor have values.
+    /// Queries and keys are one matrix here, without biases; values have none either.
     fn projections(&self, path: &str, named: &mut Named) -> Result<(), Lc0Error> {
         let joint = self.get(&format!("{path}.query_key.weight"))?;
         let value = self.get(&format!("{path}.value.weight"))?;
@@ -239,7 +238,7 @@ impl Source {
         Ok(())
     }
 
-    /// See the head of this file.
+    /// See the module documentation.
     fn embedding(&self, model: &ModelConfig, named: &mut Named) -> Result<(), Lc0Error> {
         let weight = self.get("embedding.project.weight")?;
         let bias = self.get("embedding.project.bias")?;
@@ -258,7 +257,7 @@ impl Source {
         let (plane, scale) = RULE50;
         let planes = weight.copy();
         let _ = planes.narrow(1, plane, 1).g_mul_scalar_(scale);
-        // Lc0's map of what reaches what, which we do not read.
+        // Lc0's attack map, which we do not use.
         let map = Tensor::zeros([model.width, 64], (Kind::Float, Device::Cpu));
         named.insert(
             "embedding.project.weight".to_owned(),
@@ -267,8 +266,8 @@ impl Source {
         Ok(())
     }
 
-    /// softplus(x) lies between x and x + ln 2 for x ≥ 0, and between 0 and ln 2
-    /// below; max(0, x + ln φ) is at most ln φ away everywhere.
+    /// softplus(x) is between x and x + ln 2 for x ≥ 0, and between 0 and ln 2 below; max(0, x +
+    /// ln φ) differs from it by at most ln φ everywhere.
     fn moves_left(&self, named: &mut Named) -> Result<(), Lc0Error> {
         let golden_ratio = (1.0 + 5f64.sqrt()) / 2.0;
         let weight = self.get("moves_left.plies.weight")?;
@@ -281,8 +280,8 @@ impl Source {
     }
 }
 
-/// The least that each feature of a token can be, whatever stands on its square
-/// and its history: at most one piece at a time.
+/// Returns the minimum of each token feature over all contents of its square and its history: at
+/// most one piece at a time.
 fn least(weight: &Tensor, bias: &Tensor) -> Tensor {
     let below_zero = |weights: Tensor| weights.clamp_max(0.0);
     let mut least = bias + weight.select(1, ONES);
@@ -296,7 +295,7 @@ fn least(weight: &Tensor, bias: &Tensor) -> Tensor {
         least += below_zero(weight.select(1, board + pieces));
     }
     for plane in BOARDS as i64..ONES {
-        // Half as many plies again as the rule allows.
+        // 1.5 times as many plies as the rule allows.
         let most = if plane == RULE50.0 { 1.5 } else { 1.0 };
         least += below_zero(weight.select(1, plane)) * most;
     }

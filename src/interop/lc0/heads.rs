@@ -1,12 +1,12 @@
-//! The places of heads in files with one of each kind and in files with many, and their names for
-//! tower tensors.
+//! The locations of heads in files with one of each kind and in files with several, and their
+//! tensor names in towers.
 
 use super::schema::Policy;
 use super::tensors::Tensors;
 use crate::network::lc0::{Lc0Config, PolicyHead, PolicyHeadConfig, ValueHead};
 
-/// Brings the tensors of a file's heads to their names in a network: those of a file with one
-/// policy and one value to where files with many have them.
+/// Renames the tensors of a file's heads for the network: moves those of a file with one policy
+/// and one value to their place in files with several.
 pub(super) fn gather(tensors: &mut Tensors, policy: Policy, has_body: bool) {
     for kind in ["policy.", "value."] {
         let single = format!("single.{kind}");
@@ -25,8 +25,8 @@ pub(super) fn gather(tensors: &mut Tensors, policy: Policy, has_body: bool) {
     }
     let heads = PolicyHead::ALL.map(|head| format!("policy.{}.", head.name()));
     let present: Vec<&String> = heads.iter().filter(|head| tensors.has_any(head)).collect();
-    // The last layer of a classical policy shares a field with the embedding of
-    // policies by attention.
+    // The last layer of a classical policy shares a field with the embedding of attention
+    // policies.
     if policy == Policy::Classical {
         for head in present {
             tensors.rename(&format!("{head}conv2."), &format!("{head}squares."));
@@ -50,7 +50,7 @@ pub(super) fn gather(tensors: &mut Tensors, policy: Policy, has_body: bool) {
     }
 }
 
-/// The way back: for files with one of each kind where that is `single`.
+/// Reverses [`gather`]: for files with one of each kind if `single`.
 pub(super) fn spread(tensors: &mut Tensors, config: &Lc0Config, single: bool) {
     if config.attention.is_none() {
         for squares in squares() {
@@ -78,7 +78,7 @@ pub(super) fn spread(tensors: &mut Tensors, config: &Lc0Config, single: bool) {
     }
 }
 
-/// The heads that read towers by a convolution.
+/// Returns the heads that read towers by a convolution.
 fn squares() -> impl Iterator<Item = String> {
     let values = ValueHead::ALL.map(|head| format!("value.{}", head.name()));
     values.into_iter().chain(["moves_left".to_owned()])

@@ -1,4 +1,4 @@
-//! The sizes of a network, read off its tensors: a file states none of them.
+//! Infers a network's sizes from its tensors, because files do not state them.
 
 use super::Lc0Error;
 use super::format::Kind;
@@ -10,13 +10,13 @@ use crate::network::lc0::{
 };
 use std::collections::BTreeMap;
 
-/// The architecture of a network of this kind with these tensors.
+/// Returns the architecture of a network of this kind with these tensors.
 ///
-/// Sizes come from the tensors that have nothing but them, biases mostly. That
-/// the other tensors fit is for their reader to find out.
+/// Sizes come from tensors that have only the size in question, mostly biases. The reader of the
+/// other tensors checks that they fit.
 ///
 /// # Errors
-/// [`Lc0Error`] naming what is missing, or unknown to us.
+/// [`Lc0Error`] naming the missing or unknown part.
 pub(in crate::interop) fn infer(kind: &Kind, sizes: &impl Sizes) -> Result<Lc0Config, Lc0Error> {
     let tower = tower(sizes)?;
     let attention = match kind.attention_body {
@@ -52,7 +52,7 @@ fn unsupported<T>(what: impl Into<String>) -> Result<T, Lc0Error> {
     Err(Lc0Error::Unsupported(what.into()))
 }
 
-/// Features of each square that a head reads.
+/// Returns the features of each square that a head reads.
 fn features(kind: &Kind, squares: &str, sizes: &impl Sizes) -> Result<i64, Lc0Error> {
     match kind.attention_body {
         true => sizes.needed(&format!("{squares}.bias")),
@@ -169,7 +169,7 @@ fn policies(kind: &Kind, sizes: &impl Sizes) -> Result<PolicyConfig, Lc0Error> {
     })
 }
 
-/// A policy's sizes; `None` if the head is empty.
+/// Returns a policy's sizes; `None` if the head is empty.
 fn policy(
     kind: &Kind,
     shared: Option<i64>,

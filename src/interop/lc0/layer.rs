@@ -1,4 +1,4 @@
-//! The numbers of one tensor, in the four ways that Lc0 stores them.
+//! A tensor's values, in Lc0's four encodings.
 
 use super::Lc0Error;
 use super::schema::{Encoding, Layer};
@@ -7,8 +7,7 @@ use half::{bf16, f16};
 /// The storage of tensors in written files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Lc0Encoding {
-    /// 65,536 steps between a tensor's least and largest number: what every Lc0
-    /// reads.
+    /// 65,536 steps between a tensor's minimum and maximum, read by every Lc0.
     #[default]
     Linear16,
     /// IEEE half precision; Lc0 0.33 and newer.
@@ -20,7 +19,7 @@ pub enum Lc0Encoding {
 }
 
 impl Lc0Encoding {
-    /// Its value in a [`Layer`].
+    /// Returns its value in a [`Layer`].
     pub(super) fn field(self) -> Encoding {
         match self {
             Lc0Encoding::Linear16 => Encoding::Linear16,
@@ -32,7 +31,7 @@ impl Lc0Encoding {
 }
 
 impl Layer {
-    /// Its encoding; layers that do not say are LINEAR16.
+    /// Returns its encoding, LINEAR16 if not stated.
     fn encoding_or_default(&self) -> Encoding {
         match self.encoding {
             None => Encoding::Linear16,
@@ -50,10 +49,10 @@ impl Layer {
         (bytes / each) as i64
     }
 
-    /// Its numbers, computed as Lc0 does.
+    /// Returns its values, computed as in Lc0.
     ///
     /// # Errors
-    /// [`Lc0Error::Unsupported`] if the encoding is a new one.
+    /// [`Lc0Error::Unsupported`] if the encoding is unknown.
     pub(super) fn decode(&self) -> Result<Vec<f32>, Lc0Error> {
         let bytes = self.params.as_deref().unwrap_or_default();
         let words = || {
@@ -88,7 +87,7 @@ impl Layer {
         })
     }
 
-    /// A layer that holds `numbers`, which are finite.
+    /// Returns a layer that contains `numbers`, which are finite.
     pub(super) fn encode(numbers: &[f32], encoding: Lc0Encoding) -> Layer {
         let (min, max) = numbers
             .iter()
@@ -116,7 +115,7 @@ impl Layer {
             min_val: is_linear.then_some(min),
             max_val: is_linear.then_some(max),
             params: Some(params.into()),
-            // An Lc0 that knows one encoding only knows no field for it either.
+            // Lc0 versions with a single encoding have no field for it.
             encoding: (!is_linear).then_some(encoding.field() as i32),
         }
     }

@@ -1,15 +1,15 @@
-//! The messages of Lc0's weights files, after LeelaChessZero/lczero-common's
-//! `net.proto` and Lc0's own additions to it: types and numbers of the fields. Those that
-//! hold tensors are in `tensors/table.rs`.
+//! The messages of Lc0's weights files, after LeelaChessZero/lczero-common's `net.proto` and
+//! Lc0's own additions to it: field types and numbers. Messages that contain tensors are in
+//! `tensors/table.rs`.
 //!
-//! Parts that Lc0 does not read are left out: heads beyond those it names, and its reserved
+//! Parts that Lc0 does not read are omitted: heads beyond those it names, and its reserved
 //! fields.
 
 use prost::Message;
 use prost::bytes::Bytes;
 use std::fmt;
 
-/// Four bytes that every weights file has in its field 1.
+/// Four bytes in field 1 of every weights file.
 pub(crate) const MAGIC: u32 = 0x1c0;
 
 /// A whole file: either weights or a model in ONNX.
@@ -66,7 +66,7 @@ impl fmt::Display for EngineVersion {
     }
 }
 
-/// One tensor, row by row; whoever reads it knows its shape.
+/// One tensor, row by row, without its shape.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Layer {
     #[prost(float, optional, tag = "1")]
@@ -216,12 +216,12 @@ pub(crate) struct TrainingParams {
     pub lc0_params: Option<String>,
 }
 
-/// A model in ONNX, and what its inputs and outputs are called.
+/// A model in ONNX, and the names of its inputs and outputs.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct OnnxModel {
     #[prost(bytes = "bytes", optional, tag = "1")]
     pub model: Option<Bytes>,
-    /// As ONNX numbers types.
+    /// An ONNX type number.
     #[prost(int32, optional, tag = "2")]
     pub data_type: Option<i32>,
     #[prost(string, optional, tag = "3")]

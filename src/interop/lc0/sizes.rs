@@ -1,4 +1,4 @@
-//! The sizes of a network's tensors, whatever file they come from.
+//! The sizes of a network's tensors, for every file format.
 
 use super::Lc0Error;
 
@@ -10,10 +10,10 @@ pub(in crate::interop) trait Sizes {
     /// Returns the number of layers at a path, or the `heads` of its layers.
     fn number(&self, name: &str) -> i64;
 
-    /// The same as [`Sizes::count`] of a tensor that must be there.
+    /// Returns the same as [`Sizes::count`], of a required tensor.
     ///
     /// # Errors
-    /// [`Lc0Error::Missing`] if it is not.
+    /// [`Lc0Error::Missing`] if it is absent.
     fn needed(&self, name: &str) -> Result<i64, Lc0Error> {
         match self.count(name) {
             0 => Err(Lc0Error::Missing(name.to_owned())),
@@ -21,15 +21,15 @@ pub(in crate::interop) trait Sizes {
         }
     }
 
-    /// The same of a tensor that may be missing.
+    /// Returns the same, of an optional tensor.
     fn optional(&self, name: &str) -> Option<i64> {
         Some(self.count(name)).filter(|&count| count > 0)
     }
 
-    /// Channels that a convolution makes, before or after its batch norm is folded into it.
+    /// Returns the output channels of a convolution, with its batch norm folded or not.
     ///
     /// # Errors
-    /// [`Lc0Error::Missing`] if it is not there.
+    /// [`Lc0Error::Missing`] if it is absent.
     fn channels(&self, module: &str) -> Result<i64, Lc0Error> {
         let [biases, means] =
             ["bias", "bn_means"].map(|part| self.count(&format!("{module}.{part}")));

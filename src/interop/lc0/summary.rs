@@ -10,7 +10,7 @@ use crate::network::Size;
 use crate::network::lc0::Lc0Config;
 use serde::Serialize;
 
-/// A weights file's description of itself.
+/// A weights file's metadata.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Lc0Summary {
     /// Its architecture; sizes, formats, heads.
@@ -18,7 +18,7 @@ pub struct Lc0Summary {
     /// The network's size.
     #[serde(flatten)]
     pub size: Size,
-    /// The oldest Lc0 that reads it, if it is a file of Lc0's.
+    /// The oldest Lc0 that reads it, if it is an Lc0 file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_version: Option<String>,
     /// Licence of the weights as the file states it, or `unknown`.
@@ -27,10 +27,10 @@ pub struct Lc0Summary {
     pub training: serde_json::Value,
 }
 
-/// Says what a file of Lc0's is: architecture, sizes, formats, heads.
+/// Describes an Lc0 file: architecture, sizes, formats, heads.
 ///
 /// # Errors
-/// [`Lc0Error`] if it is none, or has something that we do not know.
+/// [`Lc0Error`] if it is not an Lc0 file, or contains something unknown.
 pub fn summary(file: &[u8]) -> Result<Lc0Summary, Lc0Error> {
     let net = container::open(file)?;
     let (kind, tensors) = contents(&net)?;
@@ -44,11 +44,11 @@ pub fn summary(file: &[u8]) -> Result<Lc0Summary, Lc0Error> {
     })
 }
 
-/// A file's network as its format describes it, and its tensors.
+/// Returns a file's network as its format describes it, and its tensors.
 ///
 /// # Errors
-/// [`Lc0Error::Onnx`] and [`Lc0Error::Empty`] if it has none; others if they are not those of
-/// a network.
+/// [`Lc0Error::Onnx`] and [`Lc0Error::Empty`] if it has none; others if they are not those of a
+/// network.
 pub(super) fn contents(net: &Net) -> Result<(Kind, Tensors), Lc0Error> {
     let mut tensors = match (&net.weights, &net.onnx_model) {
         (Some(weights), _) => Tensors::read(weights)?,
@@ -60,7 +60,7 @@ pub(super) fn contents(net: &Net) -> Result<(Kind, Tensors), Lc0Error> {
     Ok((kind, tensors))
 }
 
-/// The licence that a file states.
+/// Returns the licence that a file states.
 pub(crate) fn licence(net: &Net) -> String {
     match net.license() {
         "" => "unknown".to_owned(),
@@ -68,7 +68,7 @@ pub(crate) fn licence(net: &Net) -> String {
     }
 }
 
-/// The file's notes on its training, for people.
+/// Returns the file's notes on its training, for people to read.
 pub(crate) fn training(net: &Net) -> serde_json::Value {
     let mut notes = serde_json::Map::new();
     notes.insert("format".to_owned(), "Lc0 weights".into());

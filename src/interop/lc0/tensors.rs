@@ -11,11 +11,11 @@ use prost::encoding::{bytes, decode_varint, message, uint32};
 use std::collections::BTreeMap;
 use table::{Field, Message, WEIGHTS};
 
-/// Fields that a file may have. A few bytes become hundreds in memory; no network has as
-/// many layers.
+/// The most fields in a file. A few bytes take hundreds in memory; no network has this many
+/// layers.
 const MOST_FIELDS: usize = 10_000;
 
-/// Tensors by our names, and how often each repeated message and what each number is.
+/// Tensors by our names, with the repeat count of each message and the meaning of each number.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Tensors {
     pub layers: BTreeMap<String, Layer>,
@@ -23,7 +23,7 @@ pub(super) struct Tensors {
 }
 
 impl Tensors {
-    /// Those of a message.
+    /// Reads the tensors of a message.
     ///
     /// # Errors
     /// [`Lc0Error`] if it is damaged, or has too many fields.
@@ -74,7 +74,7 @@ impl Tensors {
         })
     }
 
-    /// The message of these tensors.
+    /// Returns the tensors as a message.
     pub fn write(mut self) -> Bytes {
         self.encode(WEIGHTS, "").into()
     }
@@ -113,19 +113,19 @@ impl Tensors {
         }
     }
 
-    /// Returns whether there is any tensor below a path, which ends with a dot.
+    /// Returns whether any tensor exists below a path, which ends with a dot.
     pub fn has_any(&self, path: &str) -> bool {
         let mut from = self.layers.range(path.to_owned()..);
         from.next().is_some_and(|(name, _)| name.starts_with(path))
     }
 
-    /// Moves all that is below one path to below another, but for what is there already.
+    /// Moves everything below one path to another, except for existing names.
     pub fn rename(&mut self, from: &str, to: &str) {
         moved(&mut self.layers, from, to);
         moved(&mut self.numbers, from, to);
     }
 
-    /// Forgets all that is below a path.
+    /// Removes everything below a path.
     pub fn remove(&mut self, path: &str) {
         self.layers.retain(|name, _| !name.starts_with(path));
         self.numbers.retain(|name, _| !name.starts_with(path));
@@ -153,7 +153,7 @@ fn joined(path: &str, name: &str) -> String {
     }
 }
 
-/// Puts a message that is not empty into another.
+/// Nests a message in another, unless it is empty.
 fn nest(tag: u32, inner: Vec<u8>, out: &mut Vec<u8>) {
     if !inner.is_empty() {
         bytes::encode(tag, &inner, out);

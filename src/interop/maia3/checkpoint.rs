@@ -1,4 +1,4 @@
-//! From a checkpoint to a network.
+//! Converts a checkpoint to a network.
 
 use super::Maia3Error;
 use crate::interop::pytorch::{Checkpoint, View};
@@ -15,13 +15,11 @@ const WRAPPERS: [&str; 2] = ["module.", "_orig_mod."];
 /// Former and present names of the position encoding.
 const FORMERLY: (&str, &str) = ("smolgen", "gab");
 
-/// The weights that generate biases, and how their name ends where they stand
-/// once more, in every layer.
+/// The weights that generate biases, and the suffix of their copies in every layer.
 const GENERATOR: &str = "gab_shared_weight";
 const GENERATOR_COPY: &str = ".self_attn.gab_weight";
 
-/// Parameters of networks built otherwise, by the ends of their names, and
-/// what they are.
+/// Parameters of unsupported networks, by the suffixes of their names, with descriptions.
 const UNSUPPORTED: [(&str, &str); 6] = [
     ("abs_pe.bias", "absolute position encodings"),
     ("relative_bias.gate", "relative position biases"),
@@ -31,11 +29,10 @@ const UNSUPPORTED: [(&str, &str); 6] = [
     ("norm2.bias", "centred norms in its layers"),
 ];
 
-/// Features of a square in networks that see the clocks: time control, its
-/// increment and the time left.
+/// Features per square in networks that see the clocks: time control, increment and time left.
 const CLOCKS: i64 = 3;
 
-/// The licence stated for checkpoints, which name none.
+/// The licence reported for checkpoints, which do not state one.
 const LICENCE: &str = "unknown";
 
 type Views<'a> = BTreeMap<String, View<'a>>;
@@ -45,21 +42,20 @@ type Views<'a> = BTreeMap<String, View<'a>>;
 pub struct Maia3Summary {
     /// `maia3`.
     pub family: &'static str,
-    /// The published network that has these sizes, of [`crate::network::maia3::PRESETS`].
+    /// The published network of these sizes, from [`crate::network::maia3::PRESETS`].
     pub published_as: Option<&'static str>,
     /// Its sizes.
     pub model: Maia3Config,
     /// Its size.
     #[serde(flatten)]
     pub size: Size,
-    /// Numbers and texts that stand beside the parameters, such as the step that
-    /// training had come to.
+    /// Numbers and texts beside the parameters, such as the training step.
     pub training: Map<String, Value>,
-    /// Names of tensors that no Maia-3 network reads.
+    /// Names of tensors that Maia-3 networks do not use.
     pub ignored: Vec<String>,
 }
 
-/// Says what a checkpoint is, without reading its tensors.
+/// Describes a checkpoint without reading its tensors.
 ///
 /// # Errors
 /// [`Maia3Error`], as for [`read`].
@@ -80,14 +76,13 @@ pub fn summary(file: &[u8]) -> Result<Maia3Summary, Maia3Error> {
     })
 }
 
-/// Reads a checkpoint: what `torch.save` made of a network's state dictionary,
-/// or of a dictionary that holds it as `model_state_dict`.
+/// Reads a checkpoint: `torch.save` of a network's state dictionary, or of a dictionary that
+/// contains it as `model_state_dict`.
 ///
-/// Nothing of the file is run, and memory stays within a small multiple of its
-/// size.
+/// No code in the file is run, and memory stays within a small multiple of its size.
 ///
 /// # Errors
-/// [`Maia3Error`], naming what is wrong or cannot be evaluated.
+/// [`Maia3Error`], naming the error or the unsupported part.
 pub fn read(file: &[u8]) -> Result<Network, Maia3Error> {
     let (mut checkpoint, mut views, architecture) = outline(file)?;
     let training = Value::Object(checkpoint.notes());
@@ -121,7 +116,7 @@ pub fn read(file: &[u8]) -> Result<Network, Maia3Error> {
     })
 }
 
-/// A checkpoint, what tensors it has, and the structure that their shapes tell.
+/// Returns a checkpoint, its tensors, and the structure inferred from their shapes.
 fn outline(file: &[u8]) -> Result<(Checkpoint<'_>, Views<'_>, Maia3), Maia3Error> {
     let checkpoint = Checkpoint::read(file)?;
     let views = named(checkpoint.state_dict()?)?;
@@ -140,12 +135,12 @@ fn outline(file: &[u8]) -> Result<(Checkpoint<'_>, Views<'_>, Maia3), Maia3Error
     Ok((checkpoint, views, architecture))
 }
 
-/// Returns whether a parameter is the generator once more.
+/// Returns whether a parameter is a copy of the generator.
 fn is_copy(name: &str) -> bool {
     name.ends_with(GENERATOR_COPY)
 }
 
-/// The tensors by the names that published checkpoints use.
+/// Returns the tensors by their names in published checkpoints.
 fn named<'a>(state_dict: BTreeMap<&'a str, View<'a>>) -> Result<Views<'a>, Maia3Error> {
     let mut views = BTreeMap::new();
     for (mut name, view) in state_dict {
@@ -170,8 +165,8 @@ fn named<'a>(state_dict: BTreeMap<&'a str, View<'a>>) -> Result<Views<'a>, Maia3
     Ok(views)
 }
 
-/// The sizes that the parameters' shapes tell. Heads are told by what generates
-/// their biases.
+/// Infers the sizes from the parameters' shapes; the generator of attention biases gives the
+/// number of heads.
 fn sizes(views: &Views) -> Result<Maia3Config, Maia3Error> {
     let matrix = |name: &str| match views.get(name).map(View::shape) {
         None => Err(Maia3Error::Missing(name.to_owned())),
@@ -222,16 +217,16 @@ fn sizes(views: &Views) -> Result<Maia3Config, Maia3Error> {
     })
 }
 
-/// Reads tensors for as long as there is room: no two of a network's share
-/// their numbers, so that together they are no more than the file.
+/// Reads tensors while room is left: a network's tensors do not share memory, so together they
+/// are no larger than the file.
 struct Reader<'c, 'a> {
     checkpoint: &'c mut Checkpoint<'a>,
-    /// Numbers that may still be read.
+    /// Elements that may still be read.
     left: usize,
 }
 
 impl<'a> Reader<'_, 'a> {
-    /// A tensor in f32.
+    /// Returns a tensor in f32.
     fn floats(&mut self, name: &str, view: &View<'a>) -> Result<Tensor, Maia3Error> {
         let floating = [Kind::Float, Kind::Half, Kind::BFloat16, Kind::Double];
         if !floating.contains(&view.kind()) {

@@ -1,4 +1,4 @@
-//! Puts together a graph of ONNX, one node after another.
+//! Builds an ONNX graph, node by node.
 
 use super::schema::{
     AttributeProto, AttributeType, DataType, Dimension, DimensionProto, GraphProto, ModelProto,
@@ -9,7 +9,7 @@ use crate::torch::ExportPrecision;
 use std::collections::{HashMap, HashSet};
 use tch::{Kind, Tensor};
 
-/// An attribute of integers.
+/// Returns an attribute of integers.
 pub(super) fn ints(name: &str, values: &[i64]) -> AttributeProto {
     AttributeProto {
         ints: values.to_vec(),
@@ -17,7 +17,7 @@ pub(super) fn ints(name: &str, values: &[i64]) -> AttributeProto {
     }
 }
 
-/// An attribute of one integer.
+/// Returns an attribute of one integer.
 pub(super) fn int(name: &str, value: i64) -> AttributeProto {
     AttributeProto {
         i: value,
@@ -25,7 +25,7 @@ pub(super) fn int(name: &str, value: i64) -> AttributeProto {
     }
 }
 
-/// An attribute of one number.
+/// Returns an attribute of one number.
 pub(super) fn float(name: &str, value: f64) -> AttributeProto {
     AttributeProto {
         f: value as f32,
@@ -41,7 +41,7 @@ fn attribute(name: &str, kind: AttributeType) -> AttributeProto {
     }
 }
 
-/// The type in which a network of this precision computes.
+/// Returns the dtype of a network of this precision.
 pub(super) fn data_type(precision: ExportPrecision) -> DataType {
     match precision {
         ExportPrecision::F32 => DataType::Float,
@@ -50,17 +50,17 @@ pub(super) fn data_type(precision: ExportPrecision) -> DataType {
     }
 }
 
-/// A graph in the making. Values are known by their names.
+/// A graph under construction. Values are identified by name.
 pub(super) struct Builder {
     graph: GraphProto,
     float: DataType,
-    /// Constants that are there already, by what they hold.
+    /// Existing constants, by content.
     constants: HashMap<Vec<u8>, String>,
     names: HashSet<String>,
 }
 
 impl Builder {
-    /// A graph that computes in the type of `precision`.
+    /// Returns a graph that computes in the dtype of `precision`.
     pub fn new(precision: ExportPrecision) -> Builder {
         Builder {
             graph: GraphProto {
@@ -73,8 +73,8 @@ impl Builder {
         }
     }
 
-    /// The version of ONNX's operators: the 17 that all of Lc0's backends take,
-    /// but only with 22 do convolutions and softplus know bfloat16.
+    /// Returns the version of ONNX's operators: 17, which all Lc0 backends accept, or 22 for
+    /// bfloat16 because earlier convolutions and softplus lack it.
     fn operator_set(&self) -> i64 {
         match self.float {
             DataType::Bfloat16 => 22,
@@ -82,13 +82,12 @@ impl Builder {
         }
     }
 
-    /// The network's type, for casts.
+    /// Returns the network's dtype, for casts.
     pub fn float(&self) -> DataType {
         self.float
     }
 
-    /// Declares an input whose first size is the batch's; numbers are in the
-    /// network's type.
+    /// Declares an input whose first dimension is the batch; values have the network's dtype.
     pub fn input(&mut self, name: &str, shape: &[i64]) {
         let input = value_info(name, self.float, shape);
         self.names.insert(name.to_owned());
@@ -143,32 +142,32 @@ impl Builder {
         output
     }
 
-    /// Adds a tensor under a name of its own: `name`, where that is free.
-    /// Floating-point numbers are stored in the network's type.
+    /// Adds a tensor under a unique name: `name`, if unused. Floating-point values are stored in
+    /// the network's dtype.
     pub fn tensor(&mut self, name: &str, tensor: &Tensor) -> String {
         self.initializer(name, tensor, self.float)
     }
 
-    /// A number in the network's type.
+    /// Adds a number in the network's dtype.
     pub fn scalar(&mut self, value: f64) -> String {
         let tensor = Tensor::from(value);
         self.constant(format!("f{value}").into_bytes(), &tensor, self.float)
     }
 
-    /// A list of integers.
+    /// Adds a list of integers.
     pub fn integers(&mut self, values: &[i64]) -> String {
         let key = values.iter().flat_map(|value| value.to_le_bytes());
         let key = std::iter::once(b'l').chain(key).collect();
         self.constant(key, &Tensor::from_slice(values), self.float)
     }
 
-    /// One integer without dimensions.
+    /// Adds one integer without dimensions.
     pub fn integer(&mut self, value: i64) -> String {
         let tensor = Tensor::from(value);
         self.constant(format!("i{value}").into_bytes(), &tensor, self.float)
     }
 
-    /// A number in single precision, whatever the network's type is.
+    /// Adds a number in single precision, regardless of the network's dtype.
     pub fn single(&mut self, value: f32) -> String {
         let tensor = Tensor::from(value);
         self.constant(format!("s{value}").into_bytes(), &tensor, DataType::Float)
@@ -206,10 +205,10 @@ impl Builder {
         name
     }
 
-    /// The mean or the sum over `axes`, as the operator says.
+    /// Adds the operator's mean or sum over `axes`.
     pub fn reduce(&mut self, operator: &str, input: &str, axes: &[i64], keep: bool) -> String {
         let keep = int("keepdims", i64::from(keep));
-        // The axes of the mean became an input with version 18.
+        // The axes of the mean became an input in version 18.
         if operator == "ReduceMean" && self.operator_set() < 18 {
             return self.node(operator, &[input], vec![ints("axes", axes), keep]);
         }
@@ -217,11 +216,11 @@ impl Builder {
         self.node(operator, &[input, &axes], vec![keep])
     }
 
-    /// The model of the finished graph.
+    /// Returns the finished graph's model.
     pub fn finish(self) -> ModelProto {
         let version = self.operator_set();
         ModelProto {
-            // The oldest versions of the format that know these operators.
+            // The oldest versions of the format with these operators.
             ir_version: if version < 18 { 8 } else { 10 },
             producer_name: env!("CARGO_PKG_NAME").to_owned(),
             producer_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -238,7 +237,7 @@ impl Builder {
 fn value_info(name: &str, kind: DataType, shape: &[i64]) -> ValueInfoProto {
     let size = |(index, &size): (usize, &i64)| DimensionProto {
         value: Some(match index {
-            // Lc0 fixes the size of this name where a device wants it fixed.
+            // Lc0 fixes the size of this name where a device requires it.
             0 => Dimension::Parameter("batch".to_owned()),
             _ => Dimension::Value(size),
         }),
@@ -256,7 +255,7 @@ fn value_info(name: &str, kind: DataType, shape: &[i64]) -> ValueInfoProto {
     }
 }
 
-/// A tensor's numbers, little-endian.
+/// Returns a tensor's values, little-endian.
 fn bytes(tensor: &Tensor) -> Vec<u8> {
     let tensor = tensor.contiguous().view([-1]).view_dtype(Kind::Uint8);
     let mut data = vec![0; tensor.numel()];

@@ -86,7 +86,7 @@ class Writer {
   }
 
   void constant(const c10::IValue& value) {
-    // ONNX knows nothing of devices.
+    // ONNX has no devices.
     if (value.isNone() || value.isDevice()) {
       out_ << "\"None\"";
     } else if (value.isBool()) {
@@ -146,9 +146,9 @@ class Writer {
 
 extern "C" {
 
-// Traces `forward` over the first `given` of the `count` tensors in `inputs`;
-// the others it knows by itself and reads by these very tensors. The tensors
-// that the graph holds besides go to `receive`, which owns them then.
+// Traces `forward` over the first `given` of the `count` tensors in `inputs`; it reads the others
+// directly, as these very tensors. Further tensors in the graph go to `receive`, which then owns
+// them.
 char* tessera_graph(
     at::Tensor* const* inputs,
     size_t given,

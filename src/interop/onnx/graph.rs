@@ -1,4 +1,4 @@
-//! A forward pass as a graph of libtorch's operators.
+//! A forward pass as a graph of libtorch operators.
 
 use crate::torch::shim::{RawTensor, take_text};
 use serde::Deserialize;
@@ -7,28 +7,28 @@ use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
 use tch::Tensor;
 
-/// The graph of a pass: its nodes in the order in which they ran.
+/// The graph of a pass: its nodes in execution order.
 #[derive(Debug, Deserialize)]
 pub(super) struct Graph {
     pub nodes: Vec<Node>,
     pub inputs: Vec<Typed>,
     pub outputs: Vec<Argument>,
-    /// Tensors that the pass knew by itself, see [`Argument::Tensor`].
+    /// Tensors that the pass accessed directly, see [`Argument::Tensor`].
     #[serde(skip)]
     pub tensors: Vec<Tensor>,
 }
 
-/// One operator at work.
+/// An operator call.
 #[derive(Debug, Deserialize)]
 pub(super) struct Node {
     /// Its name in libtorch: `aten::linear`.
     pub operator: String,
-    /// Its arguments, as its schema in libtorch orders them.
+    /// Its arguments, in the order of its libtorch schema.
     pub arguments: Vec<Argument>,
     pub outputs: Vec<Typed>,
 }
 
-/// A value of the graph; shape and type are there if it is a tensor.
+/// A value of the graph; tensors have a shape and type.
 #[derive(Debug, Deserialize)]
 pub(super) struct Typed {
     pub value: usize,
@@ -53,7 +53,7 @@ pub(super) enum Argument {
 }
 
 impl Argument {
-    /// Visits the values that it names.
+    /// Visits the values that it references.
     fn values(&self, visit: &mut dyn FnMut(usize)) {
         match self {
             Argument::Value(value) => visit(*value),
@@ -64,8 +64,7 @@ impl Argument {
 }
 
 impl Graph {
-    /// Takes out what no output depends on, and returns the values that remain
-    /// in use.
+    /// Removes nodes that no output depends on, and returns the values that remain in use.
     pub fn prune(&mut self) -> HashSet<usize> {
         let mut used = HashSet::new();
         for output in &self.outputs {
@@ -117,12 +116,11 @@ struct Pass<'a> {
     tensors: Vec<Tensor>,
 }
 
-/// Runs `forward` over `given` and records what it does to them and to `known`,
-/// tensors that it reads by itself: the graph's inputs are the former and then
-/// the latter.
+/// Runs `forward` over `given` and records its operations on them and on `known`, tensors that it
+/// reads directly: the graph's inputs are the former followed by the latter.
 ///
 /// # Errors
-/// What libtorch says if the pass fails or does not return `outputs` tensors.
+/// libtorch's message if the pass fails or does not return `outputs` tensors.
 pub(super) fn trace(
     given: &[Tensor],
     known: &[Tensor],
@@ -138,9 +136,8 @@ pub(super) fn trace(
         tensors: Vec::new(),
     };
     let mut json = ptr::null_mut();
-    // SAFETY: the array holds as many tensors as said, which outlive the call, as
-    // does the pass; `run` and `receive` expect that and unwind nowhere. Texts
-    // are the shim's own.
+    // SAFETY: the array contains the stated number of tensors, which outlive the call, as does
+    // the pass; `run` and `receive` expect that and never unwind. Texts belong to the shim.
     let (failure, json) = unsafe {
         let failure = take_text(tessera_graph(
             inputs.as_ptr(),
@@ -170,7 +167,7 @@ unsafe extern "C" fn run(
     count: usize,
 ) -> c_int {
     let pass = std::panic::AssertUnwindSafe(|| {
-        // SAFETY: `trace` hands over a `Pass` that outlives the call.
+        // SAFETY: `trace` passes a `Pass` that outlives the call.
         let pass = unsafe { &*context.cast::<Pass>() };
         let given = (0..pass.given)
             // SAFETY: there are that many live tensors; the clones are ours.
@@ -185,8 +182,8 @@ unsafe extern "C" fn run(
         return 1;
     }
     for (index, mut tensor) in tensors.into_iter().enumerate() {
-        // SAFETY: there is room for `count` pointers; the clone behind this one
-        // belongs to the caller from here on, who deletes it.
+        // SAFETY: there is room for `count` pointers; from here on the clone behind this one
+        // belongs to the caller, which deletes it.
         unsafe {
             *outputs.add(index) = torch_sys::at_shallow_clone(tensor.as_mut_ptr()).cast();
         }
@@ -194,10 +191,10 @@ unsafe extern "C" fn run(
     0
 }
 
-/// Takes over a tensor that the graph holds.
+/// Takes ownership of a tensor in the graph.
 unsafe extern "C" fn receive(context: *mut c_void, tensor: *mut RawTensor) {
-    // SAFETY: `context` is the `Pass` of `trace`, which nobody else reads now, and
-    // the tensor is ours.
+    // SAFETY: `context` is the `Pass` of `trace`, not accessed by anyone else now, and the tensor
+    // is ours.
     unsafe {
         let pass = &mut *context.cast::<Pass>();
         pass.tensors.push(Tensor::from_ptr(tensor.cast()));

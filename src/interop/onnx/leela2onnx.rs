@@ -1,9 +1,9 @@
-//! ONNX as Lc0's converter `leela2onnx` writes it, taken back to Lc0's family.
+//! ONNX as written by Lc0's converter `leela2onnx`, converted back to Lc0's family.
 //!
-//! The converter names tensors and nodes by their place in the network. By those names the
-//! weights are found again, and by their shapes the architecture. A graph is taken if every
-//! tensor in it has a place in that architecture, constants included, and if activations,
-//! norms and outputs are those that Lc0 computes. Names follow Lc0 0.33's converter.
+//! The converter names tensors and nodes by their place in the network. Weights are found by
+//! those names, and the architecture by their shapes. A graph is accepted if every tensor in it,
+//! constants included, has a place in that architecture, and if activations, norms and outputs
+//! are those that Lc0 computes. Names follow Lc0 0.33's converter.
 
 mod expected;
 mod places;
@@ -25,8 +25,8 @@ use tch::{Device, Tensor};
 /// Largest relative error of a constant: bfloat16 rounds to 1/256.
 const TOLERANCE: f64 = 0.004;
 
-/// Activations by what the converter adds to the name of the place, and the operators that
-/// make them up.
+/// Activations by the converter's suffix to the place's name, with the operators that compute
+/// them.
 const ACTIVATIONS: [(&str, Activation, &[&str]); 5] = [
     ("/sqrrelu", Activation::Relu2, &["Relu", "Mul"]),
     ("/relu", Activation::Relu, &["Relu"]),
@@ -41,11 +41,11 @@ const ACTIVATIONS: [(&str, Activation, &[&str]); 5] = [
     ("/swish", Activation::Swish, &["Sigmoid", "Mul"]),
 ];
 
-/// The network of Lc0's family that a graph is.
+/// Converts a graph to a network of Lc0's family.
 ///
 /// # Errors
-/// [`OnnxError::NotLc0s`], naming the first thing that such networks do not have; others if
-/// a tensor cannot be read.
+/// [`OnnxError::NotLc0s`], naming the first thing that such networks do not have; others if a
+/// tensor cannot be read.
 pub(super) fn convert(graph: &GraphProto, input_format: u32) -> Result<(Lc0, Weights), OnnxError> {
     let mut converted = Converted::new(graph)?;
     let config = converted.config(input_format)?;
@@ -67,7 +67,7 @@ pub(super) fn convert(graph: &GraphProto, input_format: u32) -> Result<(Lc0, Wei
     Ok((architecture, weights))
 }
 
-/// A refusal.
+/// Returns a refusal.
 fn other(reason: impl Into<String>) -> OnnxError {
     OnnxError::NotLc0s(reason.into())
 }
@@ -76,7 +76,7 @@ fn other(reason: impl Into<String>) -> OnnxError {
 struct Converted<'a> {
     nodes: &'a [NodeProto],
     outputs: Vec<&'a str>,
-    /// Those that have not been taken yet.
+    /// Tensors that have not been used yet.
     tensors: BTreeMap<&'a str, Tensor>,
 }
 
@@ -101,10 +101,10 @@ impl<'a> Converted<'a> {
         tensor.ok_or_else(|| other(format!("it has no tensor {name}")))
     }
 
-    /// The activation at each place that has one.
+    /// Returns the activation at each place that has one.
     ///
     /// # Errors
-    /// [`OnnxError::NotLc0s`] if an operator is not what the name says.
+    /// [`OnnxError::NotLc0s`] if an operator does not match its name.
     fn activations(&self) -> Result<BTreeMap<String, Activation>, OnnxError> {
         let mut found = BTreeMap::new();
         for node in self.nodes {
@@ -125,7 +125,7 @@ impl<'a> Converted<'a> {
         Ok(found)
     }
 
-    /// The architecture, read off names and shapes.
+    /// Returns the architecture inferred from names and shapes.
     fn config(&self, input_format: u32) -> Result<Lc0Config, OnnxError> {
         let activations = self.activations()?;
         let activation = |place: &str| activations.get(place).copied().unwrap_or(Activation::None);
@@ -158,8 +158,8 @@ impl<'a> Converted<'a> {
         })
     }
 
-    /// Takes the tensor of a parameter, in its shape. Factors of products stand transposed,
-    /// kernels of 1 × 1 have two sizes more than the matrices they are.
+    /// Takes the tensor of a parameter, in its shape. Matrices are stored transposed, and 1 × 1
+    /// kernels have two dimensions more.
     fn parameter(&mut self, parameter: &Parameter) -> Result<Tensor, OnnxError> {
         let Parameter { name, shape, .. } = parameter;
         let place = places::of(name).find(|place| self.tensors.contains_key(place.as_str()));
@@ -202,7 +202,8 @@ impl<'a> Converted<'a> {
         })
     }
 
-    /// The last operators tell logits from probabilities, and values from both.
+    /// Checks the last operators, which distinguish logits from probabilities, and both from
+    /// values.
     fn check_outputs(&self, config: &Lc0Config) -> Result<(), OnnxError> {
         let makes = |output: &str| {
             let mut nodes = self.nodes.iter();
@@ -215,7 +216,7 @@ impl<'a> Converted<'a> {
                 .iter()
                 .position(|kinds| kinds.contains(&makes(output)));
             let Some(place) = place else {
-                return Err(other(format!("its output {output} is none of Lc0's")));
+                return Err(other(format!("its output {output} is not an Lc0 output")));
             };
             expected.remove(place);
         }
@@ -225,7 +226,7 @@ impl<'a> Converted<'a> {
         }
     }
 
-    /// Takes the numbers by which scores and branches are scaled.
+    /// Takes the constants that scale scores and branches.
     fn take_constants(&mut self, expected: &Expected) -> Result<(), OnnxError> {
         for (name, &number) in &expected.constants {
             self.take(name)
@@ -234,12 +235,12 @@ impl<'a> Converted<'a> {
         Ok(())
     }
 
-    /// Takes the map from the policy's logits to moves, and that of what reaches what.
+    /// Takes the map from policy logits to moves, and the attack map.
     fn take_tables(&mut self, architecture: &Lc0) -> Result<(), OnnxError> {
         let heads = &architecture.model().policy.heads;
         for (buffer, expected) in architecture.buffers() {
             let (name, expected) = match (buffer.as_str(), heads.values().next()) {
-                // The converter's channels come before the squares, ours behind them.
+                // The converter's channels come before the squares, ours after them.
                 ("policy_gather", Some(PolicyHeadConfig::Convolutional { channels })) => {
                     let squares = expected.divide_scalar_mode(*channels, "floor");
                     (
@@ -258,8 +259,8 @@ impl<'a> Converted<'a> {
         Ok(())
     }
 
-    /// Refuses what is left but for shapes, bounds, and constants of other ways to say the
-    /// same.
+    /// Refuses anything left over except for shapes, bounds, and constants of equivalent
+    /// formulations.
     fn expect_nothing_else(&self, config: &Lc0Config) -> Result<(), OnnxError> {
         for (&name, tensor) in &self.tensors {
             if !tensor.is_floating_point() {
@@ -306,12 +307,12 @@ impl Sizes for Converted<'_> {
     }
 }
 
-/// A node is known by its first output.
+/// Returns a node's name: its first output.
 fn name(node: &NodeProto) -> &str {
     node.output.first().map_or("", String::as_str)
 }
 
-/// The heads in a shape [batch, squares, heads, head width].
+/// Returns the heads in a shape [batch, squares, heads, head width].
 fn heads(shape: &Tensor) -> i64 {
     shape.f_int64_value(&[2]).unwrap_or_default()
 }
@@ -331,7 +332,7 @@ fn differs(name: &str) -> OnnxError {
     other(format!("its tensor {name} holds other numbers"))
 }
 
-/// A refusal for a tensor of the network that is not there.
+/// Returns a refusal for a missing tensor.
 fn missing(name: &str) -> OnnxError {
     let place = places::of(name).next();
     other(format!(

@@ -1,4 +1,4 @@
-//! From libtorch's operators to ONNX's.
+//! Translates libtorch operators to ONNX.
 
 mod arguments;
 mod arithmetic;
@@ -12,28 +12,27 @@ use arguments::Arguments;
 use std::collections::HashMap;
 use tch::Tensor;
 
-/// Why an operator cannot be said in ONNX.
+/// Why an operator cannot be expressed in ONNX.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("its operator {operator} has no counterpart in ONNX here: {reason}")]
 pub struct Inexpressible {
     /// The operator's name in libtorch.
     pub operator: String,
-    /// Its part.
+    /// The unsupported part.
     pub reason: String,
 }
 
-/// A graph on its way into ONNX.
+/// A graph being translated to ONNX.
 pub(super) struct Translator<'a> {
     pub builder: Builder,
     tensors: &'a [Tensor],
-    /// The names in ONNX of the graph's values; a list of tensors has many.
+    /// The ONNX names of the graph's values; a list of tensors has several.
     names: HashMap<usize, Vec<String>>,
-    /// The graph's tensors by value: their dimensions and whether they hold
-    /// floating-point numbers.
+    /// The graph's tensors by value: their dimensions and whether they are floating-point.
     types: HashMap<usize, &'a Typed>,
 }
 
-/// One node to be translated.
+/// A node to translate.
 struct Call<'a> {
     name: &'a str,
     arguments: Arguments<'a>,
@@ -48,14 +47,14 @@ impl Call<'_> {
         self.shape.len() as i64
     }
 
-    /// An argument that is one of the dimensions of the first, from the front.
+    /// Returns an argument that is a dimension of the first, counted from the front.
     fn axis(&self, index: usize) -> Result<i64, String> {
         Ok(wrap(self.arguments.int(index)?, self.rank()))
     }
 }
 
 impl<'a> Translator<'a> {
-    /// Starts with the graph's inputs, which `builder` knows by `inputs`.
+    /// Starts with the graph's inputs, named `inputs` in `builder`.
     pub fn new(builder: Builder, graph: &'a Graph, inputs: Vec<String>) -> Translator<'a> {
         let nodes = graph.nodes.iter().flat_map(|node| &node.outputs);
         let types = graph.inputs.iter().chain(nodes);
@@ -68,7 +67,7 @@ impl<'a> Translator<'a> {
         }
     }
 
-    /// The name of an output of the graph, and its shape.
+    /// Returns the name of an output of the graph, and its shape.
     pub fn output(&self, output: &Argument) -> Option<(String, &'a [i64])> {
         let (Argument::Value(value), [name]) = (output, self.list(output)?) else {
             return None;
@@ -79,7 +78,7 @@ impl<'a> Translator<'a> {
     /// Translates one node.
     ///
     /// # Errors
-    /// [`Inexpressible`] if it cannot be.
+    /// [`Inexpressible`] if it cannot be translated.
     pub fn node(&mut self, node: &'a Node) -> Result<(), Inexpressible> {
         let names = self.names_of(node).map_err(|reason| Inexpressible {
             operator: node.operator.clone(),
@@ -90,7 +89,7 @@ impl<'a> Translator<'a> {
         Ok(())
     }
 
-    /// The names of each of the node's outputs.
+    /// Returns the names of each of the node's outputs.
     fn names_of(&mut self, node: &'a Node) -> Result<Vec<Vec<String>>, String> {
         let first = node.arguments.first().unwrap_or(&Argument::None);
         if node.operator == "prim::ListUnpack" {
@@ -132,7 +131,7 @@ impl<'a> Translator<'a> {
         }
     }
 
-    /// Floating-point numbers are all of the network's type.
+    /// All floating-point values have the network's dtype.
     fn converted(&mut self, call: &Call, from: bool, to: bool) -> Result<String, String> {
         match (from, to) {
             (from, to) if from == to => Ok(call.x.clone()),
@@ -149,7 +148,7 @@ impl<'a> Translator<'a> {
         self.builder.node("Cast", &[x], vec![to])
     }
 
-    /// The names of an argument that is a tensor or a list of them.
+    /// Returns the names of an argument that is a tensor or a list of tensors.
     fn list(&self, argument: &Argument) -> Option<&[String]> {
         match argument {
             Argument::Value(value) => self.names.get(value).map(Vec::as_slice),
@@ -157,7 +156,7 @@ impl<'a> Translator<'a> {
         }
     }
 
-    /// The name in ONNX of an argument that is a tensor or a number.
+    /// Returns the ONNX name of an argument that is a tensor or a number.
     fn operand(&mut self, argument: &Argument) -> Result<String, String> {
         match argument {
             Argument::Value(_) => match self.list(argument) {
@@ -170,7 +169,7 @@ impl<'a> Translator<'a> {
             }
             Argument::Int(value) => Ok(self.builder.scalar(*value as f64)),
             Argument::Float(value) => Ok(self.builder.scalar(*value)),
-            other => Err(format!("{other:?} is no tensor")),
+            other => Err(format!("{other:?} is not a tensor")),
         }
     }
 
@@ -194,14 +193,14 @@ impl<'a> Translator<'a> {
         }
     }
 
-    /// A node with any number of inputs.
+    /// Adds a node with any number of inputs.
     fn joined(&mut self, operator: &str, inputs: &[String]) -> String {
         let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
         self.builder.node(operator, &inputs, vec![])
     }
 }
 
-/// A dimension counted from the front.
+/// Returns a dimension counted from the front.
 fn wrap(dimension: i64, rank: i64) -> i64 {
     match dimension {
         negative if negative < 0 => negative + rank,

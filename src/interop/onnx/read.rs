@@ -1,4 +1,4 @@
-//! Files that hold networks in ONNX.
+//! Reads ONNX network files.
 
 use super::schema::ModelProto;
 use super::{OnnxError, leela2onnx};
@@ -9,18 +9,18 @@ use crate::interop::lc0::{Lc0Error, Lc0Summary, container};
 use crate::network::{About, Architecture, Lc0, Network};
 use prost::Message;
 
-/// Fields of messages that a file may have, at most. Two bytes become a hundred in
-/// memory; the networks of the field have some ten thousand.
+/// The most message fields in a file. Two bytes take a hundred in memory; known networks have
+/// some ten thousand.
 const MOST_FIELDS: usize = 1_000_000;
-/// The fields whose messages hold lists: a model's graph; nodes, tensors, inputs
-/// and outputs; attributes.
+/// The fields whose messages contain lists: a model's graph; nodes, tensors, inputs and outputs;
+/// attributes.
 const LISTS: [&[u32]; 3] = [&[7], &[1, 5, 11, 12], &[5]];
 
-/// Reads a network of Lc0's family from ONNX: what Lc0's `leela2onnx` made, or a weights
-/// file of Lc0's that has it inside.
+/// Reads a network of Lc0's family from ONNX written by Lc0's `leela2onnx`, or from an Lc0
+/// weights file that contains it.
 ///
 /// # Errors
-/// [`OnnxError`] if it is none, or is damaged.
+/// [`OnnxError`] if it is not such a file, or is damaged.
 pub fn read(file: &[u8]) -> Result<Network, OnnxError> {
     let (network, _) = open(file, container::open_known)?;
     Ok(Network {
@@ -30,7 +30,7 @@ pub fn read(file: &[u8]) -> Result<Network, OnnxError> {
     })
 }
 
-/// Says what a file of ONNX is: the network of Lc0's family that it holds.
+/// Describes an ONNX file: the network of Lc0's family that it contains.
 ///
 /// # Errors
 /// [`OnnxError`], as for [`read`].
@@ -45,8 +45,7 @@ pub fn summary(file: &[u8]) -> Result<Lc0Summary, OnnxError> {
     })
 }
 
-/// The network in a file, and the oldest Lc0 that reads the file around it, which is opened
-/// so.
+/// Returns the network in a file, and the oldest Lc0 that reads the Lc0 file around it, if any.
 fn open(
     file: &[u8],
     open: fn(&[u8]) -> Result<Net, Lc0Error>,
@@ -69,7 +68,7 @@ fn open(
 
 fn network(bytes: &[u8], format: InputFormat, licence: String) -> Result<Network<Lc0>, OnnxError> {
     let mut left = MOST_FIELDS;
-    // Streams that end early here do so below as well.
+    // Streams that end early here also do so below.
     let counted = count(bytes, &LISTS, &mut left);
     if left == 0 && counted.is_ok() {
         return Err(OnnxError::TooManyFields);
@@ -92,8 +91,8 @@ fn network(bytes: &[u8], format: InputFormat, licence: String) -> Result<Network
     })
 }
 
-/// Takes the fields of a message from what is `left`, and those of the messages
-/// in its `lists`, and so on below them.
+/// Counts the fields of a message against `left`, and recursively those of the messages in its
+/// `lists`.
 fn count(message: &[u8], lists: &[&[u32]], left: &mut usize) -> Result<(), Lc0Error> {
     container::fields(message, &mut |tag, content| {
         *left = left.saturating_sub(1);
@@ -114,14 +113,14 @@ mod tests {
     use proptest::prelude::*;
     use tch::{Device, Kind, Tensor};
 
-    /// A tower with one of everything, as Lc0's converter writes it.
+    /// A tower with one of everything, written by Lc0's converter.
     const TOWER: &[u8] = include_bytes!("../../../tests/fuzz/corpus/onnx/tower.onnx");
 
     fn tower() -> ModelProto {
         ModelProto::decode(TOWER).unwrap()
     }
 
-    /// The message about a tower that differs in this way.
+    /// Returns the error for a tower changed in this way.
     fn error(change: impl Fn(&mut GraphProto)) -> String {
         let mut model = tower();
         change(model.graph.as_mut().unwrap());
@@ -194,7 +193,7 @@ mod tests {
             ),
             (
                 &|graph| node(graph, "/output/value").op_type = "Sigmoid".to_owned(),
-                "its output /output/value is none of Lc0's",
+                "its output /output/value is not an Lc0 output",
             ),
             (&|graph| drop(graph.output.pop()), "it lacks an output"),
         ];
@@ -223,7 +222,7 @@ mod tests {
         let message = read(&encode(&none).unwrap()).unwrap_err().to_string();
         assert!(message.contains("no graph"), "{message}");
         let message = read(b"1. e4 e5").unwrap_err().to_string();
-        assert!(message.contains("no ONNX file"), "{message}");
+        assert!(message.contains("not an ONNX file"), "{message}");
         let flood = [vec![0x3a, 0x80, 0x89, 0x7a], [0x0a, 0].repeat(1_000_000)].concat();
         assert!(matches!(
             read(&flood).unwrap_err(),
@@ -244,7 +243,7 @@ mod tests {
                 let place = (place * file.len() as f64) as usize;
                 file[place] ^= 1 << bit;
             }
-            // Half of the damage near the end, behind all tensors or before.
+            // Damages the end, after all tensors, in half of the cases.
             if cut < 0.5 {
                 file.truncate((cut * 2.0 * file.len() as f64) as usize);
             }

@@ -1,5 +1,5 @@
-//! The part of ONNX's protobuf schema (onnx.proto3, IR versions 3 to 10) that
-//! networks of the field use. Fields of other parts are passed over.
+//! The part of ONNX's protobuf schema (onnx.proto3, IR versions 3 to 10) that known networks use.
+//! Other fields are skipped.
 
 use prost::Message;
 
@@ -111,7 +111,7 @@ pub struct TensorProto {
     pub name: String,
     #[prost(bytes = "vec", tag = "9")]
     pub raw_data: Vec<u8>,
-    /// 1: the data lies in another file.
+    /// 1: the data is in another file.
     #[prost(int32, tag = "14")]
     pub data_location: i32,
 }
@@ -144,7 +144,7 @@ pub struct TensorShapeProto {
     pub dim: Vec<DimensionProto>,
 }
 
-/// A size, or the name of one that is free.
+/// A size, or the name of a dynamic one.
 #[derive(Clone, PartialEq, Message)]
 pub struct DimensionProto {
     #[prost(oneof = "Dimension", tags = "1, 2")]

@@ -1,4 +1,4 @@
-//! Tensors out of ONNX's protobuf.
+//! Reads tensors from ONNX's protobuf.
 
 use super::schema::{DataType, TensorProto};
 use half::{bf16, f16};
@@ -7,7 +7,7 @@ use tch::Tensor;
 /// Why a tensor cannot be read.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TensorError {
-    /// Its numbers are elsewhere.
+    /// Its data is in another file.
     #[error("it lies in another file, which is not read: store it inside")]
     External,
     /// A type that Lc0's converter does not write.
@@ -26,7 +26,7 @@ pub enum TensorError {
     NotFinite,
 }
 
-/// A tensor of f32, or of i64 if it holds integers.
+/// Reads a tensor of f32, or of i64 if it contains integers.
 pub(super) fn read(proto: &TensorProto) -> Result<Tensor, TensorError> {
     if proto.data_location != 0 {
         return Err(TensorError::External);
@@ -43,7 +43,7 @@ pub(super) fn read(proto: &TensorProto) -> Result<Tensor, TensorError> {
     let count = proto.dims.iter().try_fold(1usize, |count, &size| {
         count.checked_mul(usize::try_from(size).ok()?)
     });
-    // Beside a size of 0 the others might be too large for strides.
+    // With a size of 0, the others might be too large for strides.
     match count.is_some_and(|count| count > 0 && count == tensor.numel()) {
         true => Ok(tensor.reshape(&proto.dims)),
         false => Err(TensorError::Shape {

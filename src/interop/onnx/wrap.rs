@@ -1,4 +1,4 @@
-//! ONNX inside a weights file of Lc0's.
+//! ONNX inside an Lc0 weights file.
 
 use super::OnnxError;
 use super::builder::data_type;
@@ -20,15 +20,15 @@ const MIN_VERSION: EngineVersion = EngineVersion {
     patch: Some(0),
 };
 
-/// The names of the outputs where Lc0's own converter puts them.
+/// The output names of Lc0's own converter.
 const POLICY: &str = "/output/policy";
 const WDL: &str = "/output/wdl";
 const MOVES_LEFT: &str = "/output/mlh";
 
-/// A network in ONNX inside a `.pb.gz` that Lc0's ONNX backends play.
+/// Writes a network as ONNX inside a `.pb.gz` for Lc0's ONNX backends.
 ///
-/// Lc0 ranks moves by win minus loss: where another head ranks them here, win
-/// and loss are moved so that their difference is that head's.
+/// Lc0 ranks moves by win minus loss: where another head ranks them here, win and loss are
+/// adjusted so that their difference equals that head's value.
 ///
 /// # Errors
 /// [`OnnxError`] if the network cannot be expressed.
@@ -62,7 +62,7 @@ pub fn wrap_in_lc0(network: &Network, precision: ExportPrecision) -> Result<Vec<
                 input: Some(input),
                 output: Some(Lc0Output::Wdl as i32),
                 network: Some(Structure::Onnx as i32),
-                // Whatever the network has, the policy comes in its final order.
+                // The policy comes in its final order for every network.
                 policy: Some(Policy::Classical as i32),
                 value: Some(Value::Wdl as i32),
                 moves_left: has_moves_left.then_some(MovesLeft::V1 as i32),
@@ -83,7 +83,8 @@ pub fn wrap_in_lc0(network: &Network, precision: ExportPrecision) -> Result<Vec<
     }))
 }
 
-/// The outputs that Lc0 reads: policy logits, win, draw and loss probabilities, and plies [B, 1].
+/// Returns the outputs that Lc0 reads: policy logits, win, draw and loss probabilities, and plies
+/// [B, 1].
 fn outputs_of_lc0(search_value: &str, outputs: Outputs) -> Vec<Tensor> {
     let wdl = outputs.wdl().softmax(-1, None::<Kind>);
     let ranks = Output::from_name(search_value).filter(|&output| output != Output::Wdl);
@@ -97,8 +98,8 @@ fn outputs_of_lc0(search_value: &str, outputs: Outputs) -> Vec<Tensor> {
     always.into_iter().chain(moves_left).collect()
 }
 
-/// Probabilities [B, 3] whose win minus loss is `q` `[B]`, and whose draw is that
-/// of `wdl` as far as there is room for it.
+/// Returns probabilities [B, 3] whose win minus loss is `q` `[B]`, with the draw probability of
+/// `wdl` as far as that allows.
 fn with_result(wdl: &Tensor, q: &Tensor) -> Tensor {
     let draw = wdl.select(1, 1).minimum(&(-q.abs() + 1.0));
     let decided = -&draw + 1.0;

@@ -1,4 +1,4 @@
-//! From a network to ONNX.
+//! Converts a network to ONNX.
 
 use super::OnnxError;
 use super::builder::Builder;
@@ -11,27 +11,27 @@ use crate::torch::ExportPrecision;
 use prost::Message;
 use tch::{Device, Kind, Tensor};
 
-/// Example positions for the tracer: more than one, so that the batch size is not taken for a
+/// Example positions for the tracer: more than one, so that the batch size is not mistaken for a
 /// constant 1.
 const TRACED: i64 = 2;
 
-/// Bytes that a message of protobuf can have at most.
+/// The largest protobuf message in bytes.
 const LARGEST: usize = i32::MAX as usize;
 
-/// A network as a function of what ONNX hands it.
+/// A network as a function of its ONNX inputs.
 pub(crate) struct Function<'a> {
-    /// Its inputs by name and shape; the first size is the batch's.
+    /// Its inputs by name and shape; the first dimension is the batch.
     pub inputs: Vec<(&'a str, Vec<i64>)>,
-    /// The tensors that it reads by itself, by name.
+    /// The tensors that it reads directly, by name.
     pub tensors: Vec<(String, Tensor)>,
     /// Its outputs by name.
     pub outputs: Vec<&'a str>,
-    /// From the inputs to the outputs.
+    /// Maps the inputs to the outputs.
     pub forward: &'a dyn Fn(&[Tensor]) -> Vec<Tensor>,
 }
 
 impl Function<'_> {
-    /// The function as an ONNX model in the type of `precision`.
+    /// Returns the function as an ONNX model in the dtype of `precision`.
     pub fn model(&self, precision: ExportPrecision) -> Result<ModelProto, OnnxError> {
         let given: Vec<Tensor> = self
             .inputs
@@ -70,20 +70,20 @@ impl Function<'_> {
         for (name, output) in self.outputs.iter().zip(&graph.outputs) {
             let (from, shape) = translator
                 .output(output)
-                .ok_or_else(|| OnnxError::Torch(format!("the output {name} is no tensor")))?;
+                .ok_or_else(|| OnnxError::Torch(format!("the output {name} is not a tensor")))?;
             translator.builder.output(name, &from, shape);
         }
         Ok(translator.builder.finish())
     }
 }
 
-/// A network in ONNX: from the inputs it reads, with a batch as first
-/// size, to the outputs of the network file, by their names there. Of most
-/// families that is `/input/planes` [batch, 112, 8, 8], filled as Lc0 does in the
-/// network's input format; `metadata` are those of its network file.
+/// Writes a network as ONNX: from its inputs, with the batch as the first dimension, to the
+/// outputs of the network file, by their names there. The input of most families is
+/// `/input/planes` [batch, 112, 8, 8], filled as in Lc0 for the network's input format;
+/// `metadata` is its network file's.
 ///
-/// Maia-3's networks have planes [batch, 104, 8, 8], the bitboards of a row bit
-/// by bit, and the ratings `self_elo` and `opponent_elo`, one number a position.
+/// Maia-3 networks have planes [batch, 104, 8, 8], the bitboards of a row bit by bit, and the
+/// ratings `self_elo` and `opponent_elo`, one number per position.
 ///
 /// # Errors
 /// [`OnnxError`] if the network cannot be expressed.
@@ -105,17 +105,17 @@ pub fn write(
     encode(&model)
 }
 
-/// All tensors that the network reads, by name.
+/// Returns all tensors that the network reads, by name.
 pub(super) fn tensors(network: &Network) -> Vec<(String, Tensor)> {
     let mut tensors = network.parameters();
     tensors.extend(network.architecture.buffers());
     tensors
 }
 
-/// The property of a model that holds the metadata of the network file.
+/// The model property that contains the network file's metadata.
 const METADATA: &str = "tessera";
 
-/// The network file's metadata.
+/// Returns the network file's metadata as properties.
 fn properties(metadata: &Metadata) -> Vec<StringStringEntryProto> {
     let json = serde_json::to_string(metadata).expect("plain data");
     vec![StringStringEntryProto {

@@ -30,7 +30,7 @@ pub(super) fn passed(position: &Chess) -> Option<Chess> {
     position.clone().swap_turn().ok()
 }
 
-/// A piece that has just moved, by a move that is no castling, in the position after it.
+/// A piece that has just moved, other than by castling, in the position after the move.
 #[derive(Clone, Copy)]
 pub(super) struct Moved {
     pub from: Square,

@@ -8,8 +8,8 @@ use shakmaty::{Chess, Move, Position};
 /// Plies in which the right is lost.
 const PLIES: usize = 3;
 
-/// That the mover can never castle any more after the first moves of a line, the move that
-/// was played included, and could have kept the right or used it.
+/// States that the mover can no longer castle after the first moves of a line, including the move
+/// played, and could have kept the right or used it.
 #[must_use]
 pub fn castling_given_up(before: &Chess, line: &[Move], best: Move) -> Option<Fact> {
     let mover = before.turn();
@@ -36,7 +36,7 @@ pub fn castling_given_up(before: &Chess, line: &[Move], best: Move) -> Option<Fa
     None
 }
 
-/// That the best move castles.
+/// States that the best move castles.
 #[must_use]
 pub fn castling_missed(before: &Chess, best: Move) -> Option<Fact> {
     let text = format!("{} could have castled.", side(before.turn()));

@@ -53,7 +53,7 @@ pub fn line_opened(before: &Chess, played: Move, reply: Move) -> Option<Fact> {
     ))
 }
 
-/// That the first move of a line takes what defended the piece that its third move takes.
+/// States that a line's first move captures the defender of the piece that its third move takes.
 #[must_use]
 pub fn defender_removed(position: &Chess, line: &[Move]) -> Option<Fact> {
     let &[first, answer, second, ..] = line else {

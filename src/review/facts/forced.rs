@@ -27,9 +27,9 @@ pub struct Forced {
     pub line: Vec<Move>,
 }
 
-/// What the side to move forces at least if it begins with the first move of `plan`, the
-/// rest of which it may follow by quiet moves too. `None` if that move mates by force or
-/// the positions are too many.
+/// Returns the minimum that the side to move forces by beginning with the first move of `plan`,
+/// continuing with the plan's quiet moves if it likes. `None` if that move mates by force or
+/// there are too many positions.
 #[must_use]
 pub fn forced(position: &Chess, plan: &[Move]) -> Option<Forced> {
     let deep = Search::run(position, plan, DEEP);
@@ -64,7 +64,7 @@ struct Search {
     left: usize,
 }
 
-/// What is left of a search at a position.
+/// The remaining depth of a search at a position.
 #[derive(Clone, Copy)]
 struct Depth<'a> {
     /// Whether the side to move is the one that forces something.
@@ -117,7 +117,7 @@ impl Search {
             return Some((if is_check { -MATE } else { 0 }, Vec::new()));
         }
         let own = position.turn().fold_wb(1, -1) * balance(position);
-        // Beyond the depth nobody has to capture; the attacker never has to go on.
+        // Beyond the depth nobody has to capture; the attacker never has to continue.
         let may_rest = !is_check && (depth.plies == 0 || depth.attacks);
         if depth.captures == 0 || may_rest && own >= high {
             return Some((own, Vec::new()));

@@ -12,7 +12,7 @@ use super::{
 use serde::{Deserialize, Serialize};
 use shakmaty::{Chess, Move, Position};
 
-/// Pieces besides kings and pawns from which on passed pawns count.
+/// The most pieces, other than kings and pawns, with which passed pawns count.
 const ENDGAME: usize = 6;
 /// Facts of one move that are told: more would bury the first.
 const MOST: usize = 2;
@@ -58,14 +58,14 @@ pub struct Reasons {
     pub best: Vec<Fact>,
 }
 
-/// What a line comes to, and the line: the search's own, or that of the best defence.
+/// A line's result, and the line: the search's own, or that of the best defence.
 struct Counted {
     outcome: Outcome,
     line: Vec<Move>,
 }
 
 impl Moment<'_> {
-    /// The facts that hold here and bear on the move's worth.
+    /// Returns the facts that apply here and explain the move's value.
     #[must_use]
     pub fn reasons(&self) -> Reasons {
         let lines = (self.outcome_of_played(), self.outcome_of_best());
@@ -183,7 +183,7 @@ impl Moment<'_> {
         facts
     }
 
-    /// What is wrong with the move where it loses no material.
+    /// Returns the move's drawbacks if it loses no material.
     fn drawbacks(&self, next: &Chess, reply: Move) -> Vec<Fact> {
         let mover = self.before.turn();
         let best = self.best.moves.first().copied();
@@ -256,7 +256,7 @@ impl Moment<'_> {
         facts
     }
 
-    /// What the best move has to say for itself where no material or mate does.
+    /// Returns the merits of the best move if it wins neither material nor by mate.
     fn merits_of_best(&self) -> Vec<Fact> {
         let Some(&best) = self.best.moves.first() else {
             return Vec::new();
@@ -295,7 +295,7 @@ fn tactics(position: &Chess, line: &[Move]) -> Vec<Fact> {
             .iter()
             .for_each(|&mv| position = after(&position, mv));
         let &mv = rest.first()?;
-        // To take back is no tactic.
+        // Recapturing is not a tactic.
         let takes_back = before.last().is_some_and(|last| last.to() == mv.to());
         Some(match takes_back {
             true => Vec::new(),
@@ -392,7 +392,7 @@ mod tests {
         assert_eq!(told("Rxe4 Kf2", Some(500)), 3);
         // The score for Black does not fit a rook against a pawn.
         assert_eq!(told("Rxe4 Kf2", Some(-100)), 0);
-        // What lies beyond the horizon does not count; the threat is told.
+        // Results beyond the horizon do not count; the threat is reported.
         assert_eq!(told("Rd5 Kf2 Rd4 Kg2 Rd5 Kf2 Re5 Kf3 Rxe4", None), 1);
     }
 

@@ -28,7 +28,7 @@ pub fn new_threat(position: &Chess, mv: Move) -> Option<Fact> {
     Some(Fact::new(Topic::Threat, text, squares))
 }
 
-/// What the same capture gains in a position; nothing where it is not legal.
+/// Returns the gain of the same capture in a position; 0 if it is illegal.
 fn gained_before(position: &Chess, capture: Move) -> i32 {
     let is_legal = position.legal_moves().contains(&capture);
     if is_legal { gain(position, capture) } else { 0 }

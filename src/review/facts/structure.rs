@@ -5,8 +5,8 @@ use super::words::{self, side};
 use super::{Fact, Topic};
 use shakmaty::{Chess, File, Move, Position, Role};
 
-/// That the other side takes back with a pawn in the second move of a line, and has doubled
-/// pawns on that file then.
+/// States that the other side recaptures with a pawn in a line's second move, and then has
+/// doubled pawns on that file.
 #[must_use]
 pub fn doubled_pawns(position: &Chess, line: &[Move]) -> Option<Fact> {
     let &[first, answer, ..] = line else {

@@ -1,4 +1,4 @@
-//! A threat that was there before the move: if the side to move passes, the reply works.
+//! A threat that existed before the move: if the side to move passes, the reply works.
 
 use super::board::{after, passed};
 use super::words::{san, side};
@@ -25,9 +25,9 @@ pub fn mate_threatened(before: &Chess, reply: Move) -> Option<Fact> {
     is_mate.then(|| fact(&position, reply))
 }
 
-/// The capture that was threatened, still is after the move that was played, and is parried
-/// by the best one. Of several, the one that gains most. The reply itself is none: where it
-/// is a capture that gains something, the line tells of it.
+/// Returns the threatened capture that remains after the played move, and that the best one
+/// parries; of several, the one that gains most. The reply itself does not count, because the
+/// line already shows it if it gains by a capture.
 #[must_use]
 pub fn threat_left(before: &Chess, played: Move, best: Move, reply: Move) -> Option<Fact> {
     let position = passed(before)?;

@@ -11,7 +11,7 @@ const PLIES: usize = 4;
 /// Pawns by which a side is ahead, at least.
 const AHEAD: i32 = 2;
 
-/// That the queens come off in a line, and `ahead` has more material then.
+/// States that the queens are traded in a line, after which `ahead` has more material.
 #[must_use]
 pub fn queens_off(position: &Chess, line: &[Move], ahead: Color) -> Option<Fact> {
     let queens = |position: &Chess| position.board().queens().count();
@@ -41,7 +41,7 @@ pub fn pawn_ending(position: &Chess, line: &[Move]) -> Option<Fact> {
     is_new.then(|| Fact::new(Topic::Exchange, text, [line[plies - 1].to()]))
 }
 
-/// The first position of a line of which something holds, where nothing is taken back.
+/// Returns the first quiet position of a line that satisfies the condition.
 fn first(
     position: &Chess,
     line: &[Move],

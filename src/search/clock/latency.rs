@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Predictions are raised by this much.
+/// Predictions are multiplied by this.
 const CAUTION: f32 = 1.25;
 /// The decay of old observations, per batch.
 const FADING: f32 = 0.2;
@@ -19,7 +19,7 @@ pub(crate) struct Latency {
 }
 
 impl Latency {
-    /// Learns that a batch took so long.
+    /// Records the duration of a batch.
     pub(crate) fn record(&self, positions: usize, taken: Duration) {
         let taken = taken.as_secs_f32();
         let before = load(&self.least);
@@ -40,7 +40,7 @@ impl Latency {
         }
     }
 
-    /// The largest batch, up to `wanted`, that should be done within `left`.
+    /// Returns the largest batch, up to `wanted`, expected to finish within `left`.
     pub(crate) fn affordable(&self, left: Duration, wanted: usize) -> usize {
         let left = left.as_secs_f32() / CAUTION - load(&self.least);
         let slope = load(&self.slope);

@@ -1,21 +1,21 @@
-//! The clock: how long to think about a move. Pure functions of the limits.
+//! Time management: how long to think about a move. Pure functions of the limits.
 
 use crate::play::Limits;
 use std::time::Duration;
 
-/// Moves the time is made to last for when the rules do not say. Trees are kept
-/// from move to move, so early thinking is not lost.
+/// Moves to budget for when the rules do not say. Trees are kept from move to move, so early
+/// thinking is not lost.
 const HORIZON: u32 = 25;
-/// A control many moves away is planned for as if it were this near.
+/// A time control more moves away than this is budgeted as if it were this near.
 const MAX_HORIZON: u32 = 50;
 /// Largest extension of the planned time for a hard move, …
 const STRETCH: f64 = 4.0;
-/// … and the share of the plan that the easiest one takes.
+/// … and the easiest one's share of the plan.
 const LEAST: f64 = 0.4;
 /// Share of the clock that one move may take, unless it is the last one before
 /// the time control.
 const MAX_SHARE: f64 = 0.5;
-/// Longer clocks, of more than 30 years, are as good as this.
+/// Longer clocks, over 30 years, are cut to this.
 const LONGEST: Duration = Duration::from_secs(1 << 30);
 
 /// A best move with half of the visits takes the time planned for it; each
@@ -23,29 +23,29 @@ const LONGEST: Duration = Duration::from_secs(1 << 30);
 const EVEN_SHARE: f64 = 0.5;
 /// The time factor of a best move that has just changed, …
 const UNSETTLED: f64 = 1.5;
-/// … and one that was it from the start (Stockfish: best-move instability).
+/// … and of one that led from the start (Stockfish: best-move instability).
 const SETTLED: f64 = 0.9;
 /// The time factor of a value that has fallen by 1, …
 const FALL_COST: f64 = 2.0;
-/// … and how far it can fall until it costs no more (Stockfish: falling eval).
+/// … and the fall beyond which it rises no further (Stockfish: falling eval).
 const MAX_FALL: f64 = 0.5;
 
 /// Time for one move.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct TimeBudget {
-    /// The default time of the move.
+    /// The planned time of the move.
     pub(crate) soft: Duration,
-    /// Its limit.
+    /// The limit of the time.
     pub(crate) hard: Duration,
     /// Whether the move may be played before the soft limit.
     pub(crate) flexible: bool,
 }
 
 impl TimeBudget {
-    /// The time that `limits` give; `None` if they do not speak of time.
+    /// Returns the budget that `limits` allow; `None` without a time limit.
     ///
-    /// `overhead` is kept back for what happens outside the engine. A fixed
-    /// time for the move gives up at most half of itself to it.
+    /// `overhead` is reserved for delays outside the engine. A fixed time per move gives up at
+    /// most half of itself to it.
     pub(crate) fn new(limits: &Limits, overhead: Duration) -> Option<TimeBudget> {
         if limits.infinite {
             return None;
@@ -67,8 +67,7 @@ impl TimeBudget {
         }
     }
 
-    /// The time to think in a stability, of which only [`TimeBudget::hard`] is
-    /// never exceeded.
+    /// Returns the time to think at this stability; only [`TimeBudget::hard`] is never exceeded.
     pub(crate) fn limit(&self, stability: Stability) -> Duration {
         match self.flexible {
             true => self.soft.mul_f64(stability.factor()).min(self.hard),
@@ -98,7 +97,7 @@ fn from_clock(time: Duration, limits: &Limits, overhead: Duration) -> TimeBudget
     }
 }
 
-/// The clarity of the choice.
+/// How settled the choice is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Stability {
     /// Share of the root's visits that went to the best move, in 0…1.
@@ -106,7 +105,7 @@ pub(crate) struct Stability {
     /// Share of the elapsed time for which it has been the best, in 0…1.
     pub(crate) stable: f64,
     /// The fall of the best move's value since the end of the previous search, or else since the
-    /// beginning of this one, in 0…2.
+    /// start of this one, in 0…2.
     pub(crate) fallen: f64,
 }
 
@@ -121,9 +120,9 @@ impl Stability {
     }
 }
 
-/// Returns whether a move with `lead` more visits than any other can no longer be overtaken by the
-/// visits to come: Lc0's smart pruning. A `factor` above 1 reckons with rivals that do not get all
-/// of them.
+/// Returns whether the remaining visits can no longer overtake a move with `lead` more visits
+/// than any other: Lc0's smart pruning. A `factor` above 1 assumes that rivals do not get all of
+/// them.
 pub(crate) fn is_decided(lead: u32, to_come: f64, factor: f64) -> bool {
     factor > 0.0 && f64::from(lead) * factor > to_come
 }
@@ -146,7 +145,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the clock says, the overhead is kept back.
+        /// The overhead is kept back at any clock.
         #[test]
         fn the_hard_limit_leaves_the_overhead(
             time in 0u64..10_000_000,
@@ -160,8 +159,8 @@ mod tests {
             prop_assert!(budget.soft <= budget.hard);
         }
 
-        /// The stability never leads past the hard limit, whatever it and the
-        /// clock are; trouble takes no less time than its absence.
+        /// Stability never exceeds the hard limit; an unsettled choice takes no less time than a
+        /// settled one.
         #[test]
         fn trouble_takes_time_within_the_hard_limit(
             time in any::<u64>(),
@@ -223,7 +222,7 @@ mod tests {
         assert!(none.soft > MS(1500) && none.soft < MS(3000));
         let some = TimeBudget::new(&clock(60_000, 1000, None), MS(50)).unwrap();
         assert!(some.soft > none.soft + MS(800));
-        // Of the increment alone a move can be made in time.
+        // A move can be made in time on the increment alone.
         let last = TimeBudget::new(&clock(200, 1000, None), MS(50)).unwrap();
         assert!(last.hard <= MS(75) && last.soft > MS(50), "{last:?}");
     }

@@ -1,7 +1,7 @@
-//! Backup: adds what visits found to every edge and node of their paths.
+//! Backup: adds the results of visits to every edge and node of their paths.
 //!
-//! Picks come in the order of the tree, so that neighbours share most of their
-//! paths. Each node is written once for all neighbouring visits through it.
+//! Picks come in tree order, so neighbours share most of their paths. Each node is written once
+//! for all neighbouring visits through it.
 
 use super::picks::{LeafKind, Pick, Picks, Step};
 use crate::search::shared::{Shared, Tally};
@@ -9,12 +9,12 @@ use crate::search::tree::Tree;
 use crate::search::tree::header::Outcome;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Updates to one step of the current path.
+/// Updates of one step of the current path.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pending {
     /// Visits to be counted.
     visits: u32,
-    /// Those of them that history drew.
+    /// Those of them drawn by history.
     drawn: u32,
     /// Visits that are no longer in flight.
     completed: u32,
@@ -32,8 +32,8 @@ pub(crate) struct Backup {
 }
 
 impl Backup {
-    /// Backs up those picks from `first` on that need no evaluation, and takes
-    /// them off the list.
+    /// Backs up the picks from `first` on that need no evaluation, and removes them from the
+    /// list.
     pub(crate) fn without_batch(
         &mut self,
         tree: &Tree,
@@ -114,8 +114,8 @@ impl Backup {
         pending.visits += pick.visits;
     }
 
-    /// Writes the steps of `path` from its end to depth `down_to`, handing on to
-    /// each what the one below received.
+    /// Writes the steps of `path` from its end to depth `down_to`, adding to each the updates of
+    /// the one below.
     fn unwind(&mut self, tree: &Tree, path: &[Step], down_to: usize) {
         for depth in (down_to..path.len()).rev() {
             let pending = std::mem::take(&mut self.pending[depth]);
@@ -136,7 +136,8 @@ impl Backup {
                             node.prove(proof.0, proof.1);
                             proven = proof != known;
                         }
-                        // Nothing below may prove what a search beside the tree has.
+                        // A proof from a search beside the tree cannot be proven again by the
+                        // children.
                         None => proven = known.0 != Outcome::Unknown,
                     }
                 }

@@ -7,15 +7,15 @@ use crate::search::tree::arena::Index;
 pub(crate) enum LeafKind {
     /// It is not evaluated yet; `slot` is its place in the batch.
     Unevaluated { slot: usize },
-    /// Its value is proven. `newly_proven`: by this very visit.
+    /// Its value is proven; `newly_proven` if by this visit.
     Terminal { newly_proven: bool },
-    /// The moves before make it a draw. The edge counts the draw, and the path's
-    /// last step has no node.
+    /// A draw by the preceding moves. The edge counts the draw, and the path's last step has no
+    /// node.
     HistoryDraw,
-    /// Other paths have visited the node more often than this edge has, or the
-    /// search cannot go deeper: the visit backs up the node's present value.
+    /// Other paths have visited the node more often than this edge has, or the depth limit is
+    /// reached: the visit backs up the node's present value.
     Revisit,
-    /// Another visit has it evaluated already: this one is undone.
+    /// Another visit is already having it evaluated: this one is undone.
     Collision,
 }
 

@@ -1,8 +1,7 @@
-//! Selection: how the visits that reach a node are shared out among its moves.
+//! Selection: how the visits that reach a node are distributed among its moves.
 //!
-//! The rule is PUCT as Lc0 has it. One descent brings many visits, and each
-//! move gets as many at once as it would get one by one, an idea that Lc0 took
-//! from Ceres.
+//! The rule is Lc0's PUCT. One descent carries many visits, and each move gets as many at once as
+//! it would get one by one, an idea that Lc0 took from Ceres.
 
 use crate::search::numeric::ln;
 use crate::search::parameters::{FpuStrategy, Parameters};
@@ -46,9 +45,8 @@ pub(crate) fn exploration(parameters: &Parameters, at_root: bool, visits: u32) -
     cpuct * (n - 1.0).max(1.0).sqrt()
 }
 
-/// First-play urgency: what a move without visits is taken to be worth. By
-/// default that is below the position's own value, the more, the more policy has
-/// been tried.
+/// First-play urgency: the assumed value of an unvisited move. By default it is below the
+/// position's own value, further the more policy has been tried.
 pub(crate) fn first_play_urgency(
     parameters: &Parameters,
     at_root: bool,
@@ -73,8 +71,7 @@ pub(crate) trait Untried {
     fn next(&mut self) -> Option<f32>;
 }
 
-/// Shares `visits` out among the candidates, to which untried moves are added
-/// as they come into reach.
+/// Distributes `visits` among the candidates, adding untried moves as they come into reach.
 pub(crate) fn share_out(
     candidates: &mut Vec<Candidate>,
     untried: &mut impl Untried,
@@ -104,7 +101,7 @@ pub(crate) fn share_out(
             continue;
         }
         let Some(best) = best else {
-            // Every move is proven: the best of them takes what is left.
+            // Every move is proven: the best takes the rest.
             let best = candidates.iter_mut().max_by(|a, b| a.q.total_cmp(&b.q));
             if let Some(best) = best {
                 best.given += visits;
@@ -120,9 +117,8 @@ pub(crate) fn share_out(
     }
 }
 
-/// Gives a visit to each move that is to be a line and is not tried, or has fewer visits than
-/// the least that a line is to have; the visits given. Lines are the most visited moves of
-/// those that are not proven.
+/// Gives a visit to each move that is to be a line and is untried or has fewer visits than a
+/// line's minimum; returns the visits given. Lines are the most visited unproven moves.
 pub(crate) fn visit_lines(
     candidates: &mut Vec<Candidate>,
     untried: &mut impl Untried,
@@ -158,8 +154,8 @@ pub(crate) fn visit_lines(
 }
 
 impl Candidate {
-    /// A move with this many visits made and in flight, worth a draw. It gets none before it is
-    /// rated.
+    /// Returns a move with this many visits made and in flight, valued as a draw. It gets none
+    /// before it is rated.
     pub(crate) fn new(edge: Index, prior: f32, started: u32) -> Candidate {
         Candidate {
             edge,
@@ -178,7 +174,7 @@ impl Candidate {
         self.rate(exploration);
     }
 
-    /// Brings the score up to date: Q + U.
+    /// Updates the score: Q + U.
     pub(crate) fn rate(&mut self, exploration: f32) {
         self.score = self.q + exploration * self.prior / (1 + self.started) as f32;
     }
@@ -241,8 +237,8 @@ mod tests {
     }
 
     proptest! {
-        /// Many at once is the same as one by one, and unvisited moves are
-        /// looked at only where that changes nothing.
+        /// Many at once equals one by one, and unvisited moves are only requested where that
+        /// changes nothing.
         #[test]
         fn sharing_out_equals_visiting_one_by_one(
             tried in prop::collection::vec((-1.0f32..1.0, 1u32..50), 0..8),
@@ -297,7 +293,7 @@ mod tests {
         let mut visit = |candidates: &mut Vec<Candidate>, lines, visits| {
             visit_lines(candidates, &mut list, -0.2, 1.0, (lines, 5), visits)
         };
-        // First those that are not tried, as long as there are visits; one at a time.
+        // Untried ones first, one at a time, while visits remain.
         assert_eq!(visit(&mut candidates, 2, 4), 1);
         assert_eq!(visit(&mut candidates, 3, 1), 1);
         assert_eq!(visit(&mut candidates, 9, 4), 3);

@@ -1,4 +1,4 @@
-//! The moves of a node that have no edges yet, as selection asks for them.
+//! The moves of a node that have no edges yet, in the form selection reads them.
 
 use super::select::Untried;
 use crate::search::tree::Tree;
@@ -15,8 +15,7 @@ pub(crate) struct Unvisited<'a> {
 }
 
 impl<'a> Unvisited<'a> {
-    /// Those after the move of rank `last`; `ranks` becomes a list of the ones
-    /// asked for.
+    /// Returns those after the move of rank `last`; `ranks` becomes a list of the ones requested.
     pub(crate) fn new(
         tree: &'a Tree,
         header: NodeHeader,

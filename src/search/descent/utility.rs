@@ -1,5 +1,4 @@
-//! Utility: what a move is worth once draws and the length of the game have
-//! their price.
+//! Utility: a move's value, adjusted for draws and the length of the game.
 
 use crate::search::parameters::Parameters;
 use crate::search::tree::node::Statistics;
@@ -19,9 +18,8 @@ struct Length<'a> {
 }
 
 impl<'a> Utility<'a> {
-    /// At a node worth `own` (for the side that moved there). `own_turn`: the
-    /// side to move there is the one to move at the root. `has_length`: the
-    /// backend tells how long games will last.
+    /// At a node of value `own` (for the side that moved there). `own_turn`: the side to move
+    /// there is the one to move at the root. `has_length`: the backend predicts game lengths.
     #[inline]
     pub(crate) fn new(
         parameters: &'a Parameters,
@@ -44,13 +42,13 @@ impl<'a> Utility<'a> {
         }
     }
 
-    /// Returns whether the value alone counts.
+    /// Returns whether only the value counts.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
         self.draw == 0.0 && self.length.is_none()
     }
 
-    /// Returns the value of a move that leads to a position of this value for the side to move
+    /// Returns the utility of a move to a position with these statistics for the side to move
     /// there.
     pub(crate) fn of(&self, child: &Statistics) -> f32 {
         let length = self.length.as_ref().map_or(0.0, |length| length.of(child));

@@ -32,9 +32,9 @@ pub(crate) struct SearchWorker<'a, E> {
     tree: &'a Tree,
     parameters: &'a Parameters,
     environment: E,
-    /// Why the backend cannot be asked about a leaf.
+    /// Why the backend cannot evaluate a leaf.
     refusal: Option<BackendError>,
-    /// Whether the backend tells how long games last.
+    /// Whether the backend predicts game lengths.
     has_length: bool,
     nodes: Span,
     blocks: Span,
@@ -80,8 +80,8 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
         }
     }
 
-    /// Fills the batch with up to `want` leaves. Visits that end at known
-    /// values are backed up at once.
+    /// Fills the batch with up to `want` leaves. Visits that end at known values are backed up
+    /// immediately.
     pub(crate) fn gather(&mut self, want: usize) -> Gathered {
         self.picks.clear();
         self.environment.clear();
@@ -90,8 +90,8 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
         let mut at_once = self.parameters.out_of_order.max(0.0) * want as f32;
         let mut visits = 0;
         while self.environment.gathered() < want && collisions > 0 && at_once >= 0.0 {
-            // All visits of a descent might collide, as Lc0 reckons too: in a
-            // small tree they are sent one by one.
+            // All visits of a descent might collide, as Lc0 also assumes: in a small tree they
+            // are sent one by one.
             let room = collisions.min((want - self.environment.gathered()) as u32);
             let granted = self.shared.grant(room);
             if granted == 0 {
@@ -139,7 +139,7 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
         }
     }
 
-    /// Opens the evaluated leaves and backs everything up.
+    /// Expands the evaluated leaves and backs everything up.
     pub(crate) fn finish(&mut self) {
         for pick in &self.picks.list {
             if let LeafKind::Unevaluated { slot } = pick.leaf {
@@ -162,7 +162,7 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
         self.backup.all(self.tree, &self.picks, self.shared);
     }
 
-    /// Undoes what [`SearchWorker::gather`] did: the evaluation failed.
+    /// Undoes [`SearchWorker::gather`] after a failed evaluation.
     pub(crate) fn abandon(&mut self) {
         for pick in &mut self.picks.list {
             if let LeafKind::Unevaluated { .. } = pick.leaf {
@@ -175,12 +175,12 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
         self.backup.all(self.tree, &self.picks, self.shared);
     }
 
-    /// Gives back what memory is left over.
+    /// Returns unused memory.
     pub(crate) fn release_memory(self) {
         self.tree.release(self.nodes, self.blocks);
     }
 
-    /// The node that the path has come to.
+    /// Returns the path's current node.
     fn here(&self) -> Index {
         self.path[self.path.len() - 1].node
     }
@@ -196,8 +196,8 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
         });
     }
 
-    /// Takes `visits`, already in flight on their way to this node, on to leaves.
-    /// The environment stands at the node's position.
+    /// Takes `visits`, already in flight to this node, down to leaves. The environment is at the
+    /// node's position.
     fn descend(&mut self, index: Index, visits: u32) {
         let node = self.tree.node(index);
         let header = node.header();
@@ -213,8 +213,8 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
         }
     }
 
-    /// Sees what kind of leaf this is. Not inlined: the list of moves would
-    /// weigh on every level of the recursion.
+    /// Classifies the leaf. Not inlined: the move list would take stack space at every level of
+    /// the recursion.
     #[inline(never)]
     fn classify(&mut self, node: Node<'a>, visits: u32) {
         let claim = |header: NodeHeader| {
@@ -232,7 +232,7 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
         self.add_pick(visits, LeafKind::Terminal { newly_proven: true });
     }
 
-    /// One visit evaluates the leaf, the others come for nothing.
+    /// One visit evaluates the leaf; the others collide.
     fn leaf(&mut self, node: Node<'a>, moves: &E::Moves, visits: u32) {
         match self.environment.push(self.here(), moves) {
             Ok(slot) => self.add_pick(1, LeafKind::Unevaluated { slot }),
@@ -248,7 +248,7 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
     }
 
     fn extend(&mut self, node: Node<'a>, visits: u32) {
-        // Most leaves are never visited again: that this one is makes it worth a look.
+        // Most leaves are never visited again: a revisited one is worth a look.
         if node.header().count() == 0 && self.path.len() > 1 && self.is_mate_by_checks(node) {
             return self.add_pick(visits, LeafKind::Terminal { newly_proven: true });
         }
@@ -294,8 +294,8 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
         match node {
             Ok(0) => self.add_pick(visits, LeafKind::HistoryDraw),
             Ok(node) => {
-                // Other ways have brought more visits here than this one: as many
-                // as it lags behind need not go further.
+                // Other paths have brought more visits here than this one: as many as it lags
+                // behind need not descend further.
                 let ahead = self.tree.node(node).visits().saturating_sub(started);
                 let caught_up = match self.parameters.transpositions {
                     true => ahead.min(visits),
@@ -314,7 +314,7 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
         self.environment.undo();
     }
 
-    /// The node of the position that the environment stands at, to which the edge leads.
+    /// Returns the node of the environment's position, to which the edge leads.
     fn child_of(&mut self, edge: Edge<'_>) -> Result<Index, Full> {
         let known = edge.node();
         if known != 0 {
@@ -346,7 +346,7 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
     }
 }
 
-/// A leaf's evaluation as its node keeps it: for the side that moved there.
+/// Returns a leaf's evaluation as its node stores it: for the side that moved there.
 fn statistics_from(value: Value) -> Statistics {
     Statistics {
         visits: 1,
@@ -356,9 +356,9 @@ fn statistics_from(value: Value) -> Statistics {
     }
 }
 
-/// Collisions allowed while a batch is gathered. Lc0's curve: few while the tree is small and
-/// every visit should see the earlier ones, many when it is large; never so many that gathering
-/// crawls.
+/// Returns the collisions allowed while a batch is gathered. Lc0's curve: few while the tree is
+/// small and every visit should see the earlier ones, many when it is large, but never enough to
+/// slow gathering to a crawl.
 fn collision_allowance(parameters: &Parameters, visits: u32, want: usize) -> u32 {
     const START: f32 = 28.0;
     const END: f32 = 145_000.0;

@@ -1,12 +1,13 @@
-//! The imagination of a network that has learned the rules: what it makes of the moves from
+//! The imagination of a network that has learned the rules: it predicts the results of moves from
 //! the root on, by its latents alone.
 //!
-//! The rules are asked about the root alone, where the move that is sent must be legal. Its
-//! candidates are the legal moves, and what the network takes for such besides: how often
-//! that would have been chosen tells how well it knows the rules. Below, the candidates are
-//! the likeliest moves by policy and legality, without what is illegal rather than legal.
-//! Nothing is proven, and no two ways lead to one node. Where the network thinks that the
-//! game has ended, it stays so: each further ply is worth the same for the other side.
+//! The actual rules apply only at the root, where the chosen move must be legal. Its candidates
+//! are the legal moves, and those that the network believes to be legal; how often one of the
+//! latter would have been chosen measures how well the network knows the rules. Below the root,
+//! the candidates are the likeliest moves by policy and legality, excluding those more likely
+//! illegal than legal. Nothing is proven, and nodes have no transpositions. Where the network
+//! predicts that the game has ended, it stays ended: each further ply has the same value for the
+//! other side.
 
 use super::Environment;
 use crate::backend::{BackendError, Imagination, Imagined, ImaginedBoard, Scene, Value};
@@ -19,20 +20,20 @@ use crate::search::tree::packed::pack_move;
 use shakmaty::Position;
 use std::sync::Arc;
 
-/// Probability from which the game is taken to have ended.
+/// Probability from which the game counts as ended.
 const ENDED: f32 = 0.5;
 
 /// The mark of a root edge that is not a legal move; its policy index follows. No packed move has
 /// this form.
 const IMAGINED: u16 = 8 << 12;
 
-/// Options of a search in imagination, beside those of every search.
+/// Options of a search in imagination, in addition to those of every search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorldOptions {
-    /// Moves that are considered in a position, those that the network finds likeliest to be
-    /// legal and good; 1…248.
+    /// Candidates per position: the moves that the network considers likeliest to be legal and
+    /// good; 1…248.
     pub top: usize,
-    /// Most moves that it looks back on, the one that it imagines included; at least 1.
+    /// The most moves of context, including the one being imagined; at least 1.
     pub context: usize,
 }
 
@@ -45,24 +46,23 @@ impl Default for WorldOptions {
     }
 }
 
-/// A search's imagination, as one of its threads has it.
+/// One search thread's view of the imagination.
 pub(crate) struct Latent<'a> {
     shared: &'a Shared<'a>,
     options: &'a WorldOptions,
     imagination: &'a dyn Imagination,
     memory: &'a Memory,
-    /// The legal moves that are considered at the root, packed and as entries of the
-    /// policy.
+    /// The legal moves considered at the root, packed and as policy entries.
     root_moves: Vec<(u16, u16)>,
-    /// All legal moves there, as entries of the policy.
+    /// All legal moves there, as policy entries.
     legal: Vec<u16>,
-    /// From which node each move of the path went, and the move as its edge keeps it.
+    /// The node that each move of the path was played from, and the move as its edge stores it.
     path: Vec<(Index, u16)>,
     batch: Vec<Asked>,
     answers: Vec<Answer>,
 }
 
-/// A node of the batch, with the path there.
+/// A node of the batch, with the path to it.
 enum Asked {
     Root {
         at: Index,
@@ -71,7 +71,7 @@ enum Asked {
         at: Index,
         path: Vec<(Index, u16)>,
     },
-    /// The game had ended before.
+    /// The game had already ended.
     Ended {
         at: Index,
         value: Value,
@@ -107,7 +107,7 @@ impl<'a> Latent<'a> {
         }
     }
 
-    /// The entry of the policy of a move that an edge keeps, `depth` plies below the root.
+    /// Returns the policy entry of an edge's move, `depth` plies below the root.
     fn entry(&self, mv: u16, depth: usize) -> u16 {
         let known = || self.root_moves.iter().find(|(packed, _)| *packed == mv);
         match depth {
@@ -116,8 +116,8 @@ impl<'a> Latent<'a> {
         }
     }
 
-    /// The board of the node that the last move of a path left. What was forgotten is
-    /// imagined again.
+    /// Returns the board of the node that the path's last move left. Evicted boards are imagined
+    /// again.
     fn board(&self, path: &[(Index, u16)]) -> Result<Arc<ImaginedBoard>, BackendError> {
         let Some((&(at, _), before)) = path.split_last() else {
             return Err(BackendError::Torch("a path has a move".to_owned()));
@@ -148,10 +148,10 @@ impl<'a> Latent<'a> {
         }
     }
 
-    /// The outcome of a path's last move.
+    /// Returns the outcome of a path's last move.
     fn after(&self, path: &[(Index, u16)]) -> Result<Scene, BackendError> {
         let context = self.options.context.min(self.imagination.context());
-        // Those before may be forgotten: then they are not looked back on.
+        // Earlier boards may be evicted; those are left out of the context.
         let kept = |&(at, _): &(Index, u16)| self.memory.thought(at)?.board;
         let from = self.board(path)?;
         let back = path.iter().rev().take(context.saturating_sub(1));
@@ -166,13 +166,13 @@ impl<'a> Latent<'a> {
         self.imagination.imagine(scenes, self.options.top.max(1))
     }
 
-    /// The moves of the root with their logits: the legal ones in their order, then those
-    /// that the network takes for such.
+    /// Returns the root's moves with their logits: the legal ones in order, then those that the
+    /// network believes to be legal.
     fn root(&self, imagined: &Imagined) -> (Vec<u16>, Vec<f32>) {
         let mut moves: Vec<u16> = self.root_moves.iter().map(|&(packed, _)| packed).collect();
         let mut logits = imagined.logits.clone();
         let parameters = self.shared.parameters;
-        // Noise and Gumbel's selection are over the legal moves.
+        // Noise and Gumbel selection apply to the legal moves.
         if parameters.gumbel_moves == 0 && parameters.noise_epsilon <= 0.0 {
             let others = imagined.likeliest.iter();
             for &(entry, logit) in others.filter(|(entry, _)| !self.legal.contains(entry)) {
@@ -184,7 +184,7 @@ impl<'a> Latent<'a> {
     }
 }
 
-/// The same value for the other side.
+/// Returns the same value for the other side.
 fn turned(value: Value) -> Value {
     Value {
         q: -value.q,

@@ -1,4 +1,4 @@
-//! The rules of chess, with tablebases and a look for mates by checks.
+//! The rules of chess, with tablebases and a search for mates by checks.
 
 use super::Environment;
 use crate::backend::{BackendError, Batch, Evaluations, Value};
@@ -12,15 +12,15 @@ use crate::search::tree::packed::{pack_move, unpack_move};
 use crate::tablebase::bare_king::{self, Known};
 use shakmaty::{MoveList, Position};
 
-/// Tells positions that tablebases cover from others with the same key.
+/// Distinguishes positions that tablebases cover from others with the same key.
 const WDL_HOLDS: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Plies by which the 50-move clocks of a node's paths may differ (see
+/// The most plies by which the 50-move clocks of a node's paths differ (see
 /// [`crate::encode::Encoder::key`]).
 const SHARED_CLOCK: u32 = 8;
 
-/// The game, played on from the root by the rules of chess. It needs no nodes: their
-/// positions follow from the moves.
+/// The game, continued from the root by the rules of chess. It needs no nodes: positions follow
+/// from the moves.
 pub(crate) struct Rules<'a> {
     shared: &'a Shared<'a>,
     game: Game,
@@ -107,7 +107,7 @@ impl Environment for Rules<'_> {
 
     fn outcome(&self, moves: &MoveList) -> Option<(Outcome, u8)> {
         if self.depth == 0 {
-            // A move is to be chosen all the same.
+            // A move must be chosen anyway.
             return None;
         }
         let position = self.game.position();
@@ -115,7 +115,7 @@ impl Environment for Rules<'_> {
             (true, true) => Some((Outcome::Loss, 0)),
             (true, false) => Some((Outcome::Draw, 0)),
             (false, _) if position.is_insufficient_material() => Some((Outcome::Draw, 0)),
-            // A network may think nothing of the move that mates.
+            // A network may give the mating move no probability.
             (false, _) if mate_in_one(position, moves).is_some() => Some((Outcome::Win, 1)),
             (false, _) if let Some(known) = self.bare_king() => Some(known),
             (false, _) => {

@@ -1,10 +1,9 @@
 //! The line of a proven mate, and its length.
 //!
-//! The table keeps bounds: the plies that were known when a position was proven, of
-//! which some have been shortened since and others replaced. So the proof is walked as
-//! a whole, by the rules: one move of the attacker's and every move of the defender's.
-//! What comes out is the length that the attacker's moves guarantee, and the line on
-//! which the defender holds out for so long.
+//! The table keeps bounds: the plies known when a position was proven. Some have since been
+//! shortened, others replaced. The proof is therefore walked as a whole, by the rules: one move
+//! for the attacker and every move for the defender. The result is the length that the attacker's
+//! moves guarantee, and the line on which the defender holds out that long.
 
 use super::children::played;
 use super::{Goal, ProofNumbers, Prover, judge};
@@ -12,21 +11,19 @@ use crate::chess::key_of;
 use shakmaty::{Chess, Move, Position};
 use std::collections::HashMap;
 
-/// A proof that is being walked.
+/// The state of a proof walk.
 struct Walk<'a> {
     goal: &'a Goal<'a>,
     /// The limit of [`Prover::nodes`].
     last: u64,
-    /// Plies to the mate and the next move, of positions that have been walked; `None`
-    /// of those on the path.
+    /// Plies to the mate and the next move of walked positions; `None` for those on the path.
     walked: HashMap<u64, Option<(u32, Option<Move>)>>,
 }
 
 impl Prover {
-    /// The line to a proven mate on which the defender holds out longest. What the
-    /// table has lost is proven again. `None` where nothing is proven, or where all
-    /// this takes more nodes than `goal` allows; every move that is looked at is one.
-    /// `None`, too, where [`Goal::halt`] says so.
+    /// Returns the line to a proven mate on which the defender holds out longest. Entries lost
+    /// from the table are proven again. `None` where nothing is proven, where this takes more
+    /// nodes than `goal` allows (each move tried is one), or where [`Goal::halt`] says so.
     pub fn line(&mut self, position: &Chess, goal: &Goal<'_>) -> Option<Vec<Move>> {
         let mut walk = Walk {
             goal,
@@ -46,7 +43,7 @@ impl Prover {
         Some(line)
     }
 
-    /// Plies to the mate from here; `None` if it could not be shown.
+    /// Returns the plies to the mate from here; `None` if it could not be shown.
     fn walk(&mut self, walk: &mut Walk<'_>, position: &Chess, ply: u32) -> Option<u32> {
         let zobrist = key_of(position);
         let key = self.context(walk.goal).key(position, zobrist);
@@ -92,7 +89,7 @@ impl Prover {
         Some(found.0)
     }
 
-    /// The attacker's move to the shortest mate that is known, and what it leads to.
+    /// Returns the attacker's move to the shortest known mate, and the position after it.
     fn shortest(
         &mut self,
         goal: &Goal<'_>,
@@ -112,7 +109,7 @@ impl Prover {
         shortest.map(|(_, mv, after)| (mv, after))
     }
 
-    /// A position's outcome, if known without a search.
+    /// Returns a position's outcome, if known without a search.
     #[must_use]
     pub fn known(&self, position: &Chess, goal: &Goal<'_>) -> Option<ProofNumbers> {
         let context = self.context(goal);

@@ -1,29 +1,28 @@
-//! Proof and disproof numbers of positions, in a table of fixed size.
+//! Proof and disproof numbers of positions, in a fixed-size table.
 
 use super::ProofNumbers;
 use bytemuck::Zeroable;
 
-/// Entries that share a place.
+/// Entries per cluster.
 const CLUSTER: usize = 4;
 
-/// Facts about one position.
+/// The entry of one position.
 #[derive(Clone, Copy, Zeroable)]
 struct Entry {
     /// The whole key: a proof must not rest on another position's.
     key: u64,
     pn: u32,
     dn: u32,
-    /// Nodes spent below, the less the sooner it is replaced.
+    /// Nodes spent below; entries with fewer are replaced first.
     work: u32,
     plies: u8,
     provisional: bool,
     /// The search that wrote a provisional entry.
     search: u8,
-    /// [`Table::clear`] makes all entries of other generations free. 0 is none.
+    /// [`Table::clear`] frees all entries of other generations; 0 marks an empty entry.
     generation: u8,
 }
 
-/// The table.
 pub(super) struct Table {
     entries: Vec<Entry>,
     generation: u8,
@@ -42,7 +41,7 @@ impl Table {
         }
     }
 
-    /// Forgets everything.
+    /// Clears the table.
     pub(super) fn clear(&mut self) {
         self.search = 0;
         self.generation = self.generation.wrapping_add(1);
@@ -52,8 +51,8 @@ impl Table {
         }
     }
 
-    /// Begins another search, from another root: what the last one only supposed, by
-    /// the path on which it came to a position, is no longer believed.
+    /// Begins another search, from another root: the last one's provisional entries, which depend
+    /// on its paths, no longer apply.
     pub(super) fn begin_search(&mut self) {
         self.search = self.search.wrapping_add(1);
     }
@@ -78,7 +77,7 @@ impl Table {
         })
     }
 
-    /// Keeps what `work` nodes below a position have shown.
+    /// Stores the result of `work` nodes below a position.
     pub(super) fn set(&mut self, key: u64, numbers: ProofNumbers, work: u64) {
         let first = self.cluster(key);
         let generation = self.generation;

@@ -7,7 +7,7 @@ fn game(fen: &str) -> Game {
     Game::from_fen(fen, CastlingMode::Standard).unwrap()
 }
 
-/// Plies to the mate that is proven, whose line is held against the rules.
+/// Returns the plies to the proven mate, after checking its line by the rules.
 fn mate(game: &Game, goal: &Goal<'_>) -> Option<u32> {
     let mut prover = Prover::new(1 << 22);
     let found = prover.prove(game.position(), goal);
@@ -137,7 +137,7 @@ fn a_search_in_pieces_finds_what_one_finds() {
     for _ in 0..20 {
         let before = prover.nodes();
         prover.prove(game.position(), &piece);
-        // A position is made with all its children.
+        // Expanding a position makes all its children.
         assert!(prover.nodes() - before < 250 + 218);
     }
     let in_pieces = prover.prove(game.position(), &piece);
@@ -163,7 +163,7 @@ fn who_is_told_to_leave_off_does() {
     let most = 4 * (HALT_INTERVAL + 218);
     let spent = prover.nodes();
     assert!((2 * HALT_INTERVAL..most).contains(&spent), "{spent}");
-    // The next question is another.
+    // The next goal differs.
     let patient = Goal::new(Color::White, Attack::All, 5_000);
     prover.prove(game.position(), &patient);
     assert!(prover.nodes() >= spent + 5_000);
@@ -232,8 +232,8 @@ fn mates_within(position: &Chess, plies: u32) -> bool {
         })
 }
 
-/// In random games from open positions, Chess960 among them: a claimed mate in two is
-/// one, and none is missed.
+/// In random games from open positions, some of them Chess960: a claimed mate in two is correct,
+/// and none is missed.
 #[test]
 fn exhaustive_search_agrees() {
     let starts = [

@@ -8,24 +8,23 @@ use crate::search::tree::node::Node;
 use crate::search::tree::packed::unpack_move;
 use shakmaty::{Move, Position};
 
-/// The extent of an outline of a tree.
+/// The extent of a tree's outline.
 #[derive(Clone, Copy, Debug)]
 pub struct OutlineLimits {
     /// Plies below the root.
     pub plies: usize,
-    /// Moves of a position, the best first.
+    /// Moves per position, best first.
     pub moves: usize,
     /// Fewest visits of a move.
     pub visits: u32,
-    /// The root move that was chosen, which need not be the most visited: it comes first
-    /// and is not left out, if it was visited at all.
+    /// The chosen root move, not necessarily the most visited: it comes first and is included if
+    /// visited at all.
     pub chosen: Option<Move>,
 }
 
-/// A move of an outline. Numbers are those of the side that plays it.
+/// A move of an outline. Values are for the side that plays it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OutlineMove {
-    /// The move.
     pub mv: Move,
     /// Visits of the edge.
     pub visits: u32,
@@ -40,18 +39,18 @@ pub struct OutlineMove {
 /// A position of a tree.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outline {
-    /// Its moves in the order of choice, the best first: by what is proven and by visits,
-    /// but for [`OutlineLimits::chosen`].
+    /// Its moves in order of choice, best first: by proven outcome and visits, except for
+    /// [`OutlineLimits::chosen`].
     pub moves: Vec<OutlineMove>,
-    /// The move of the greatest prior; `None` where no move was visited.
+    /// The move with the highest prior; `None` where no move was visited.
     pub policy_first: Option<Move>,
 }
 
 impl Outline {
-    /// The outline of a tree below a node that stands for `game`. Where transpositions
-    /// are shared, a position may occur more than once.
+    /// Returns the outline of a tree below the node of `game`. With shared transpositions a
+    /// position may occur more than once.
     pub(crate) fn of(tree: &Tree, node: Node<'_>, game: &Game, limits: OutlineLimits) -> Outline {
-        // On this path the game may be over by repetition, on others not.
+        // On this path the game may be over by repetition.
         if limits.plies == 0 || game.ending().is_some() {
             return Outline::default();
         }
@@ -83,7 +82,7 @@ impl Outline {
                 },
             }
         };
-        // Edges lie in the order of priors.
+        // Edges are in order of priors.
         let first = tree.edges(header).next();
         Outline {
             moves: kept.take(limits.moves).map(outlined).collect(),

@@ -1,7 +1,7 @@
-//! Gumbel selection at the root, for searches of few visits: moves drawn without
-//! replacement by the Gumbel-top-k trick, visits shared out among them by
-//! sequential halving (Danihelka et al. 2022, "Policy improvement by planning
-//! with Gumbel"; the order of visits is that of DeepMind's mctx).
+//! Gumbel selection at the root, for searches of few visits: moves sampled without replacement by
+//! the Gumbel-top-k trick, visits distributed among them by sequential halving (Danihelka et al.
+//! 2022, "Policy improvement by planning with Gumbel"; the order of visits is that of DeepMind's
+//! mctx).
 
 use crate::search::tree::Tree;
 use crate::search::tree::header::Outcome;
@@ -10,14 +10,13 @@ use crate::search::tree::node::Node;
 use crate::softmax::softmax;
 use rand::Rng;
 
-/// Visits that the value's scale takes the most-visited move to have beside its
-/// own (c_visit in the paper).
+/// Visits added to the most-visited move's in the scale of values (c_visit in the paper).
 const SCALE_VISITS: f32 = 50.0;
 
-/// A root move as selection sees it.
+/// A root move as Gumbel selection sees it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Contender {
-    /// Its number in the order of generation.
+    /// Its number in generation order.
     pub(crate) number: u8,
     pub(crate) prior: f32,
     /// Value for the mover, if it has been visited or is proven.
@@ -28,7 +27,7 @@ pub(crate) struct Contender {
     pub(crate) lost: bool,
 }
 
-/// The edges of a node as Gumbel's selection sees them.
+/// Returns the edges of a node as Gumbel selection sees them.
 pub(crate) fn contenders(tree: &Tree, node: Node<'_>) -> Vec<Contender> {
     tree.edges(node.header())
         .map(|edge| {
@@ -47,19 +46,19 @@ pub(crate) fn contenders(tree: &Tree, node: Node<'_>) -> Vec<Contender> {
         .collect()
 }
 
-/// The draw for one search.
+/// The noise and visit schedule of one search.
 #[derive(Debug)]
 pub(crate) struct Gumbel {
-    /// By the move's number.
+    /// By move number.
     noise: Vec<f32>,
-    /// The number of visits of the move that the n-th visit goes to.
+    /// Entry n is the visit count of the move that receives the n-th visit.
     visits: Vec<u32>,
     scale: f32,
 }
 
 impl Gumbel {
-    /// Samples Gumbel noise for a root with a number of moves, of which `considered` share
-    /// `visits`; `scale` is the paper's c_scale.
+    /// Samples Gumbel noise for a root with a number of moves; `considered` of them share
+    /// `visits`. `scale` is the paper's c_scale.
     pub(crate) fn new(
         random: &mut impl Rng,
         moves: usize,
@@ -88,7 +87,7 @@ impl Gumbel {
             .or_else(|| self.best(contenders, own, |_| true))
     }
 
-    /// The move to play: the best of the most visited.
+    /// Returns the move to play: the best of the most visited.
     pub(crate) fn choice(&self, contenders: &[Contender], own: f32) -> Option<usize> {
         let open = contenders.iter().filter(|contender| !contender.lost);
         let most = open.map(|contender| contender.started).max();
@@ -97,7 +96,7 @@ impl Gumbel {
         })
     }
 
-    /// The best of those that may be chosen, proven losses after all others.
+    /// Returns the best of the eligible contenders, proven losses after all others.
     fn best(
         &self,
         contenders: &[Contender],
@@ -123,9 +122,9 @@ impl Gumbel {
     }
 }
 
-/// The policy that a search improves the priors to (the paper's eq. 11), in the
-/// order of the contenders: what visits are too few to say. `scale` is the
-/// paper's c_scale, `own` the position's own evaluation for the mover.
+/// Returns the policy improved by a search (the paper's eq. 11), in the order of the contenders,
+/// which is informative even with few visits. `scale` is the paper's c_scale, `own` the
+/// position's own evaluation for the mover.
 pub(crate) fn improved_policy(contenders: &[Contender], own: f32, scale: f32) -> Vec<f32> {
     let unvisited = mixed(contenders, own);
     let most = contenders.iter().map(|contender| contender.started).max();
@@ -140,8 +139,8 @@ pub(crate) fn improved_policy(contenders: &[Contender], own: f32, scale: f32) ->
     policy
 }
 
-/// The assumed value of an unvisited move: the position's own evaluation mixed with the visited
-/// moves' values, by their priors (the paper's appendix D).
+/// Returns the assumed value of an unvisited move: the position's own evaluation mixed with the
+/// visited moves' values, by their priors (the paper's appendix D).
 fn mixed(contenders: &[Contender], own: f32) -> f32 {
     let (mut visits, mut policy, mut worth) = (0.0, 0.0, 0.0);
     for contender in contenders {
@@ -157,9 +156,9 @@ fn mixed(contenders: &[Contender], own: f32) -> f32 {
     }
 }
 
-/// Sequential halving: in each of log₂(considered) rounds the moves still
-/// considered get the same number of visits, then the worse half goes. The n-th
-/// number is how many visits the move has that the n-th visit goes to.
+/// Sequential halving: in each of log₂(considered) rounds the moves still considered get the same
+/// number of visits, then the worse half is dropped. Entry n is the visit count of the move that
+/// receives the n-th visit.
 fn halving(considered: usize, visits: usize) -> Vec<u32> {
     if considered < 2 {
         return (0..visits as u32).collect();
@@ -228,7 +227,7 @@ mod tests {
             assert_eq!(Some(choice), (0..20).rev().find(drawn));
             first_drawn.extend((0..20).filter(drawn));
         }
-        // Even priors: every move is drawn now and then.
+        // Even priors: every move is sampled sometimes.
         assert_eq!(first_drawn.len(), 20);
     }
 
@@ -247,7 +246,7 @@ mod tests {
             contender(2, 0.2, None),
         ];
         let policy = improved_policy(&found, 0.0, 0.1);
-        // The value of what was not visited: (0 + 2 · (−0.04 / 0.8)) / 3.
+        // The value of unvisited moves: (0 + 2 · (−0.04 / 0.8)) / 3.
         let q: [f32; 3] = [0.4, 0.6, (1.0 - 0.1 / 3.0) / 2.0];
         let weights: Vec<f32> = found
             .iter()

@@ -1,5 +1,5 @@
-//! Tree reuse: earlier roots, so that a game which takes a move back, or leaves the
-//! line that was pondered on, still finds its part of the tree.
+//! Tree reuse: earlier roots, so that a game which takes a move back, or leaves the pondered
+//! line, still finds its part of the tree.
 
 use crate::chess::Game;
 use crate::search::tree::Tree;
@@ -10,7 +10,7 @@ use shakmaty::{Move, Position};
 /// Roots kept.
 const LENGTH: usize = 16;
 
-/// The last roots, in the order in which they were searched.
+/// The last roots, in search order.
 #[derive(Default)]
 pub(crate) struct RootHistory {
     roots: Vec<FormerRoot>,
@@ -18,15 +18,15 @@ pub(crate) struct RootHistory {
 
 struct FormerRoot {
     node: Index,
-    /// Its meaning: the game, and the searched moves if not all were.
+    /// The root's game, and the searched moves if not all were.
     game: Game,
     searched: Vec<Move>,
-    /// [`Tree::evictions`] until then.
+    /// [`Tree::evictions`] at that time.
     evictions: u32,
 }
 
 impl RootHistory {
-    /// The game last searched.
+    /// Returns the game last searched.
     pub(crate) fn game(&self) -> Option<&Game> {
         self.roots.last().map(|root| &root.game)
     }
@@ -35,7 +35,7 @@ impl RootHistory {
         self.roots.clear();
     }
 
-    /// Remembers the root, which stands for this game.
+    /// Stores the root of this game.
     pub(crate) fn push(&mut self, tree: &Tree, game: &Game, searched: &[Move]) {
         if self.roots.len() == LENGTH {
             self.roots.remove(0);
@@ -48,8 +48,8 @@ impl RootHistory {
         });
     }
 
-    /// The node of the game's position, if the last root that the game passed
-    /// leads there; the roots after that one are forgotten.
+    /// Returns the node of the game's position, if the last root that the game passed leads
+    /// there; later roots are dropped.
     pub(crate) fn find_root(
         &mut self,
         tree: &Tree,
@@ -59,7 +59,7 @@ impl RootHistory {
         let last = self.roots.len().checked_sub(1)?;
         let (kept, node) = (0..=last).rev().find_map(|number| {
             let root = &self.roots[number];
-            // Evictions leave what the last root leads to, and nothing else.
+            // Evictions keep only the nodes reachable from the last root.
             let is_there = number == last || root.evictions == tree.evictions();
             let node = is_there
                 .then(|| root.find_root(tree, game, searched))
@@ -77,7 +77,7 @@ impl FormerRoot {
         if played > 0 && has_repeated(game) {
             return None;
         }
-        // A tree of some moves is not one of all, except below them.
+        // A tree of some root moves cannot serve a search of all, except below them.
         let complete = match played {
             0 => self.searched == searched,
             _ => searched.is_empty(),
@@ -94,9 +94,9 @@ impl FormerRoot {
     }
 }
 
-/// Returns whether a position has come twice since the last capture or pawn move. Without that no
-/// move makes a third time. With it a tree from before may hold thousands of visits for a move
-/// that now ends the game, and new ones would not outvote them.
+/// Returns whether a position has occurred twice since the last capture or pawn move. Otherwise
+/// no move can be a third occurrence. If so, an earlier tree may hold thousands of visits for a
+/// move that now ends the game, and new ones would not outvote them.
 fn has_repeated(game: &Game) -> bool {
     let reversible = game.rule50() as usize + 1;
     let mut plies = game.plies().iter().rev().take(reversible);
@@ -104,7 +104,7 @@ fn has_repeated(game: &Game) -> bool {
 }
 
 /// Returns the number of plies from `before` to `now`; `None` if they are different games. Other
-/// ratings make a different game, since a network may evaluate its positions differently.
+/// ratings make a different game, because a network may evaluate its positions differently.
 pub(crate) fn plies_since(before: &Game, now: &Game) -> Option<usize> {
     let (old, new) = (before.plies(), now.plies());
     let played = new.len().checked_sub(old.len())?;

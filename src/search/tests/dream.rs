@@ -1,4 +1,4 @@
-//! A search in an environment without rules, that keeps something by node.
+//! A search in an environment without rules that has per-node state.
 
 use crate::backend::{BackendError, Uniform, Value};
 use crate::chess::Game;
@@ -24,12 +24,12 @@ const WINNING: u16 = 7;
 /// The moves that led to a node.
 type Latent = Vec<u16>;
 
-/// Positions are what the moves before make of the root. A node's are made from its
-/// parent's as it is evaluated.
+/// A position is its sequence of moves from the root. A node's is made from its parent's when it
+/// is evaluated.
 struct Dream<'a> {
     latents: &'a Mutex<HashMap<Index, Latent>>,
     root_moves: Vec<u16>,
-    /// From which node each move of the path went.
+    /// The node from which each move of the path was played.
     path: Vec<(Index, u16)>,
     batch: Vec<Latent>,
 }

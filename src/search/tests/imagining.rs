@@ -1,4 +1,4 @@
-//! Searches in the imagination of something that knows the rules, or nearly.
+//! Searches in an imagination that knows the rules, or nearly.
 
 use crate::backend::{
     Backend, BackendError, Batch, Evaluations, Imagination, Imagined, ImaginedBoard, Properties,
@@ -13,11 +13,10 @@ use shakmaty::{CastlingMode, Position};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// It imagines games as they are; but it holds one move for the best at every root that no
-/// rules allow.
+/// Imagines games exactly; but at every root it prefers one illegal move.
 #[derive(Default)]
 struct Seer {
-    /// Games by the number that a board holds.
+    /// Games by the number that a board stores.
     games: Mutex<Vec<Game>>,
     scenes: AtomicUsize,
     longest: AtomicUsize,
@@ -211,7 +210,7 @@ fn what_no_rules_allow_is_counted_and_not_played() {
     assert!(moves.contains(&choice.best.unwrap()));
 }
 
-/// Boards of 64 KiB in one MiB: sixteen. What was forgotten is imagined again.
+/// Boards of 64 KiB in one MiB: sixteen. Evicted boards are imagined again.
 #[test]
 fn little_memory_costs_time_and_changes_nothing() {
     let run = |hash: usize| {

@@ -176,15 +176,15 @@ fn batches_of_one_are_plain_puct() {
     }
 }
 
-/// What is proven on one path to a position serves every other path: the next visit to
-/// a parent proves the parent too.
+/// A proof on one path to a position serves every other path: the next visit to a parent proves
+/// the parent too.
 #[test]
 fn proofs_serve_all_paths() {
     let parameters = Parameters {
         threads: 1,
         minibatch: 1,
         hash: 4,
-        // Each visit descends, and none is content with what others found.
+        // Each visit descends; none reuses the results of others.
         transpositions: false,
         ..Parameters::default()
     };

@@ -1,18 +1,16 @@
-//! The memory of the tree: one slab of 64-bit words, addressed by `u32`.
+//! The tree's memory: one slab of 64-bit words, addressed by `u32`.
 //!
-//! Everything the tree holds lies in it, so that its size is the bound on the
-//! tree. The system commits its pages as they are first touched. Each thread
-//! cuts blocks from a span of its own; blocks given back are kept in lists by
-//! size, and used once no fresh memory is left.
+//! The whole tree is stored in it, so its size bounds the tree. The system commits its pages as
+//! they are first touched. Each thread cuts blocks from a span of its own; freed blocks are kept
+//! in lists by size, and reused once no fresh memory is left.
 
 use crate::search::sync::{AtomicU64, AtomicUsize, PAGE, zeroed_words};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Position of a word in the [`Arena`]. Nothing lies at 0, so that it can mean
-/// nothing.
+/// Position of a word in the [`Arena`]. Nothing is stored at 0, which stands for "none".
 pub(crate) type Index = u32;
 
-/// Longest block, in words: as much as any node owns in one piece.
+/// Longest block, in words: the most that a node owns in one piece.
 pub(crate) const MAX_BLOCK: usize = 33;
 
 /// The slab.
@@ -29,12 +27,12 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// The start of the rest.
+    /// Returns the start of the rest.
     pub(crate) fn start(&self) -> Index {
         self.next as Index
     }
 
-    /// The rest of it.
+    /// Returns the rest of the span, if any.
     pub(crate) fn rest(self) -> Option<(Index, usize)> {
         let length = self.end - self.next;
         (length > 0).then_some((self.next as Index, length))
@@ -42,8 +40,8 @@ impl Span {
 }
 
 impl Arena {
-    /// A slab of `mebibytes`, less where the addresses or the system's address
-    /// space end before.
+    /// Returns a slab of `mebibytes`, less where the addresses or the system's address space end
+    /// before.
     pub(crate) fn new(mebibytes: usize) -> Arena {
         let length = mebibytes.max(1).saturating_mul(1 << 17);
         Arena {
@@ -52,17 +50,17 @@ impl Arena {
         }
     }
 
-    /// Words there are.
+    /// Returns the capacity in words.
     pub(crate) fn capacity(&self) -> usize {
         self.words.len()
     }
 
-    /// Words handed out since the last [`Arena::reset`].
+    /// Returns the words allocated since the last [`Arena::reset`].
     pub(crate) fn taken(&self) -> usize {
         self.next.load(Relaxed).min(self.capacity())
     }
 
-    /// Forgets everything but the first `reserved` words.
+    /// Frees everything after the first `reserved` words.
     pub(crate) fn reset(&mut self, reserved: usize) {
         self.next = AtomicUsize::new(reserved);
     }
@@ -82,7 +80,7 @@ impl Arena {
         &self.words[index as usize..index as usize + length]
     }
 
-    /// A block of fresh memory, unless there is none left.
+    /// Returns a block of fresh memory, or `None` if it has run out.
     pub(crate) fn cut(&self, span: &mut Span, length: usize) -> Option<Index> {
         if let Some(index) = self.cut_from(span, length) {
             return Some(index);
@@ -91,7 +89,7 @@ impl Arena {
         self.cut_from(span, length)
     }
 
-    /// A block of what is left of the span.
+    /// Returns a block from the rest of the span.
     pub(crate) fn cut_from(&self, span: &mut Span, length: usize) -> Option<Index> {
         (span.end - span.next >= length).then(|| {
             let start = span.next;
@@ -100,17 +98,16 @@ impl Arena {
         })
     }
 
-    /// A page of fresh memory. Its first word is at a multiple of a node's
-    /// length.
+    /// Returns a page of fresh memory. Its first word is at a multiple of a node's length.
     pub(crate) fn cut_page(&self) -> Option<Span> {
         let next = self.next.fetch_add(PAGE, Relaxed);
         let end = next + PAGE;
-        // The counter stays past the end: nothing fresh is left.
+        // The counter stays past the end: no fresh memory is left.
         (end <= self.capacity()).then_some(Span { next, end })
     }
 }
 
-/// Blocks given back, in intrusive lists by length.
+/// Freed blocks, in intrusive lists by length.
 pub(crate) struct FreeLists {
     /// The first block of each length from 1 on.
     heads: [Index; MAX_BLOCK],
@@ -127,12 +124,12 @@ impl Default for FreeLists {
 }
 
 impl FreeLists {
-    /// Words in the lists.
+    /// Returns the words in the lists.
     pub(crate) fn words(&self) -> usize {
         self.words
     }
 
-    /// Gives a block back; a long one goes in pieces.
+    /// Frees a block; a long one in pieces.
     pub(crate) fn give(&mut self, arena: &Arena, mut index: Index, mut length: usize) {
         self.words += length;
         while length > 0 {
@@ -145,7 +142,7 @@ impl FreeLists {
         }
     }
 
-    /// Makes one block of those that lie side by side.
+    /// Merges adjacent blocks.
     pub(crate) fn merge(&mut self, arena: &Arena) {
         let mut blocks = Vec::new();
         for (head, length) in self.heads.into_iter().zip(1..) {
@@ -216,7 +213,7 @@ mod tests {
         }
         assert!(taken[0] >= blocks[0] && taken[taken.len() - 1] + 7 <= blocks[0] + 300);
         assert_eq!(free.words(), 300 - 7 * taken.len());
-        // Given back in any order, neighbours become long blocks again.
+        // Freed in any order, neighbours merge into long blocks again.
         taken.reverse();
         for &index in &taken {
             free.give(&arena, index, 7);

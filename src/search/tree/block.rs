@@ -1,4 +1,4 @@
-//! The block that a node owns once it is expanded.
+//! An expanded node's block.
 //!
 //! | word | bits | holds |
 //! |---|---|---|
@@ -20,12 +20,12 @@ const D_UNIT: f64 = 65_535.0;
 const M_UNIT: f64 = 8.0;
 const MASK12: u64 = (1 << 12) - 1;
 
-/// Words of the block of a node with a number of moves.
+/// Returns the words of the block of a node with a number of moves.
 pub(crate) fn words(moves: usize) -> usize {
     HEADER + prior::words(moves)
 }
 
-/// The priors.
+/// Returns the index of the priors.
 pub(crate) fn priors(block: Index) -> Index {
     block + HEADER as Index
 }
@@ -42,7 +42,7 @@ impl<'a> Block<'a> {
         Block { arena, index }
     }
 
-    /// Makes it the block of a node without edges, of this evaluation.
+    /// Initializes it as the block of a node without edges, with this evaluation.
     pub(crate) fn clear(self, own: &Statistics) {
         self.arena.word(self.index).store(0, Relaxed);
         let q = (own.q.clamp(-1.0, 1.0) + 1.0) * Q_UNIT + 0.5;
@@ -52,7 +52,7 @@ impl<'a> Block<'a> {
         self.arena.word(self.index + 1).store(word, Relaxed);
     }
 
-    /// The position's own evaluation, as of one visit.
+    /// Returns the position's own evaluation, as of one visit.
     #[inline]
     pub(crate) fn own(self) -> Statistics {
         let word = self.arena.word(self.index + 1).load(Relaxed);
@@ -64,14 +64,14 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// The first two edges and the directory of the others.
+    /// Returns the first two edges and the directory of the others.
     #[inline]
     pub(crate) fn edge_pointers(self) -> (Index, Index) {
         let word = self.arena.word(self.index).load(Acquire);
         (word as Index, (word >> 32) as Index)
     }
 
-    /// Says where they are; only the thread that has locked the node may.
+    /// Sets both pointers; only the thread that has locked the node may.
     pub(crate) fn set_edge_pointers(self, pair: Index, directory: Index) {
         let word = u64::from(pair) | u64::from(directory) << 32;
         self.arena.word(self.index).store(word, Release);

@@ -4,11 +4,11 @@ use super::Tree;
 use super::arena::Index;
 use std::collections::HashMap;
 
-/// Nodes are looked at that have at least this share of the root's visits: every one of a
-/// small tree, and of a large one no more than take a few milliseconds.
+/// Only nodes with at least this fraction of the root's visits are counted: all of a small tree,
+/// and of a large one no more than a few milliseconds' worth.
 const LEAST_SHARE: u32 = 1 << 15;
 
-/// Deepest path that is followed, in plies.
+/// Deepest path followed, in plies.
 const MAX_DEPTH: u32 = 500;
 
 /// The depth of a tree.
@@ -16,14 +16,14 @@ const MAX_DEPTH: u32 = 500;
 pub(crate) struct TreeDepth {
     /// Visits of the root.
     pub(crate) visits: u32,
-    /// Mean depth at which they ended, in plies.
+    /// Their mean depth, in plies.
     pub(crate) mean: f64,
     /// Depth of the deepest leaf, in plies.
     pub(crate) deepest: u32,
 }
 
 impl TreeDepth {
-    /// The depth of a tree that no search is in.
+    /// Returns the depth of a tree that no search is using.
     pub(crate) fn of(tree: &Tree) -> TreeDepth {
         let visits = tree.root().visits();
         let mut survey = Survey {
@@ -42,14 +42,14 @@ impl TreeDepth {
 
 struct Survey<'a> {
     tree: &'a Tree,
-    /// Fewest visits of an edge that is followed.
+    /// Fewest visits of an edge to follow.
     least: u32,
-    /// Mean and greatest depth below a node. Many ways may lead to one, and in a circle.
+    /// Mean and greatest depth below a node. Several paths may lead to one, and in a cycle.
     known: HashMap<Index, (f64, u32)>,
 }
 
 impl Survey<'_> {
-    /// Mean and greatest depth below a node, within a number of plies.
+    /// Returns the mean and greatest depth below a node, within a number of plies.
     fn below(&mut self, index: Index, plies: u32) -> (f64, u32) {
         if let Some(&known) = self.known.get(&index) {
             return known;
@@ -59,7 +59,7 @@ impl Survey<'_> {
         }
         self.known.insert(index, (0.0, 0));
         let tree = self.tree;
-        // A position's own evaluation ended there.
+        // The visit of the position's own evaluation ended there.
         let (mut visits, mut depth, mut deepest) = (1.0, 0.0, 0);
         for edge in tree.edges(tree.node(index).header()) {
             let of_edge = edge.visits();

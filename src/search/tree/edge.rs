@@ -5,9 +5,8 @@
 //! | 0 | 32, 16, 16 | visits, visits in flight, share of draws by history |
 //! | 1 | 32, 16, 16 | the node it leads to, the move, its rank |
 //!
-//! Visits belong to edges, because several may lead to one node. What every
-//! visit changes is in one word, so that it takes one write on the way down and
-//! one on the way back.
+//! Visits belong to edges, because several may lead to one node. Everything a visit changes is in
+//! one word, so a visit takes one write on the way down and one on the way back.
 
 use super::arena::Index;
 use super::prior::Rank;
@@ -27,31 +26,31 @@ const RANK_SHIFT: u32 = 48;
 #[derive(Clone, Copy)]
 pub(crate) struct Edge<'a>(&'a [AtomicU64; EDGE]);
 
-/// The visits of an edge, at one moment.
+/// A snapshot of an edge's visits.
 #[derive(Clone, Copy)]
 pub(crate) struct EdgeVisits(u64);
 
 impl EdgeVisits {
-    /// Visits made.
+    /// Returns the completed visits.
     #[inline]
     pub(crate) fn visits(self) -> u32 {
         self.0 as u32
     }
 
-    /// Visits on their way.
+    /// Returns the visits in flight.
     #[inline]
     pub(crate) fn in_flight(self) -> u32 {
         u32::from((self.0 >> IN_FLIGHT_SHIFT) as u16)
     }
 
-    /// Visits made and on their way.
+    /// Returns the visits completed and in flight.
     #[inline]
     pub(crate) fn started(self) -> u32 {
         self.visits() + self.in_flight()
     }
 
-    /// Share of the visits made, in 0…1, that the
-    /// moves before made draws: by repetition, or by the 50-move rule.
+    /// Returns the share of the completed visits, in 0…1, that the preceding moves made draws: by
+    /// repetition, or by the 50-move rule.
     #[inline]
     pub(crate) fn drawn(self) -> f64 {
         (self.0 >> DRAWN_SHIFT) as f64 / DRAWN_UNIT
@@ -68,7 +67,7 @@ impl<'a> Edge<'a> {
         Edge(words)
     }
 
-    /// Makes the words an edge without visits that leads nowhere yet.
+    /// Initializes the words as an edge without visits or node.
     pub(crate) fn clear(self, mv: u16, rank: Rank) {
         self.0[0].store(0, Relaxed);
         let word = u64::from(mv) << MOVE_SHIFT | u64::from(rank.bits()) << RANK_SHIFT;
@@ -80,19 +79,18 @@ impl<'a> Edge<'a> {
         EdgeVisits(self.0[0].load(Acquire))
     }
 
-    /// Visits made.
+    /// Returns the completed visits.
     pub(crate) fn visits(self) -> u32 {
         self.edge_visits().visits()
     }
 
-    /// The node it leads to; 0 if there is none yet.
+    /// Returns the node it leads to, or 0 if none yet.
     #[inline]
     pub(crate) fn node(self) -> Index {
         self.0[1].load(Acquire) as Index
     }
 
-    /// Lets it lead to `node`, unless another thread was first; where it leads
-    /// then.
+    /// Links it to `node`, unless another thread was first; returns the node it leads to then.
     pub(crate) fn link(self, node: Index) -> Index {
         let unlinked = |word: u64| (word as Index == 0).then_some(word | u64::from(node));
         match self.0[1].fetch_update(Release, Acquire, unlinked) {
@@ -101,25 +99,25 @@ impl<'a> Edge<'a> {
         }
     }
 
-    /// The move.
+    /// Returns the move.
     pub(crate) fn mv(self) -> u16 {
         (self.0[1].load(Relaxed) >> MOVE_SHIFT) as u16
     }
 
-    /// The move's place among its node's moves.
+    /// Returns the move's rank among its node's moves.
     #[inline]
     pub(crate) fn rank(self) -> Rank {
         Rank::from_bits((self.0[1].load(Relaxed) >> RANK_SHIFT) as u16)
     }
 
-    /// Puts visits in flight; what there was before. The caller keeps to
+    /// Adds visits in flight and returns the state before. The caller respects
     /// [`MAX_IN_FLIGHT`](super::MAX_IN_FLIGHT) at the root.
     pub(crate) fn add_in_flight(self, visits: u32) -> EdgeVisits {
         EdgeVisits(self.0[0].fetch_add(u64::from(visits) << IN_FLIGHT_SHIFT, Relaxed))
     }
 
-    /// Takes visits out of flight, and counts `visits` of them, `drawn` of which
-    /// ended by history. Whoever sees them counted sees where they led.
+    /// Completes visits in flight and counts `visits` of them; `drawn` of those ended by history.
+    /// A thread that sees them counted also sees the node they led to.
     pub(crate) fn complete(self, completed: u32, visits: u32, drawn: u32) {
         let change = u64::from(visits).wrapping_sub(u64::from(completed) << IN_FLIGHT_SHIFT);
         let before = EdgeVisits(self.0[0].fetch_add(change, Release));
@@ -132,8 +130,8 @@ impl<'a> Edge<'a> {
         }
     }
 
-    /// Forgets draws by history, and visits if all were such. Nothing else may
-    /// be looking at it.
+    /// Removes draws by history, and all visits if all were such draws. Requires exclusive
+    /// access.
     pub(crate) fn forget_draws(self) {
         let edge_visits = match self.node() {
             0 => EdgeVisits(0),

@@ -1,10 +1,9 @@
 //! The edges of a node.
 //!
-//! In chunks of two and four, so that none ever moves, little is wasted, and
-//! memory given back fits the next node. The node's block points to the first
-//! two. With the third edge comes a directory of eight places: a chunk of two,
-//! five of four, and a directory of directories for the 25th edge and those
-//! after.
+//! They are stored in chunks of two and four, so that edges never move, little space is wasted,
+//! and freed memory fits the next node. The node's block points to the first two. The third edge
+//! adds a directory of eight places: a chunk of two, five of four, and a directory of directories
+//! for the 25th edge and later ones.
 
 use super::arena::{Index, Span};
 use super::block::{self, Block};
@@ -18,11 +17,11 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 /// Edges without a directory.
 const DIRECT: u32 = 2;
-/// Edges that the first directory itself leads to.
+/// Edges that the first directory reaches directly.
 const NEAR: u32 = 24;
 /// Place of the directory of directories in the first one.
 const FAR_SLOT: u32 = 7;
-/// Edges that each directory below that leads to.
+/// Edges that each second-level directory reaches.
 const FAR: u32 = 32;
 /// Words of a directory.
 const DIRECTORY: usize = 4;
@@ -41,7 +40,7 @@ impl Tree {
         Edge::new(self.arena().block(index))
     }
 
-    /// Returns the index of edge `number` of a node of this header, in the order of ranks.
+    /// Returns the index of a node's edge `number`, in order of rank.
     #[inline]
     fn edge_index(&self, header: NodeHeader, number: u32) -> Index {
         let (pair, directory) = self.block(header).edge_pointers();
@@ -59,7 +58,7 @@ impl Tree {
         chunk + place * EDGE as Index
     }
 
-    /// The node's edges, the greatest prior first.
+    /// Returns the node's edges, the highest prior first.
     #[inline]
     pub(crate) fn edge_indices(&self, header: NodeHeader) -> impl Iterator<Item = Index> {
         let mut index = 0;
@@ -73,13 +72,13 @@ impl Tree {
         })
     }
 
-    /// The node's edges, the greatest prior first.
+    /// Returns the node's edges, the highest prior first.
     #[inline]
     pub(crate) fn edges(&self, header: NodeHeader) -> impl Iterator<Item = Edge<'_>> {
         self.edge_indices(header).map(|index| self.edge(index))
     }
 
-    /// The edge of the least prior, if there is any.
+    /// Returns the edge of the lowest prior, if any.
     #[cfg(test)]
     pub(crate) fn last_edge(&self, header: NodeHeader) -> Option<Edge<'_>> {
         let last = header.count().checked_sub(1)?;
@@ -98,8 +97,8 @@ impl Tree {
         word.store(kept | u64::from(index) << shift, Release);
     }
 
-    /// Makes the move of this rank edge `number` of the node, unless another
-    /// thread has already done so.
+    /// Makes the move of this rank edge `number` of the node, unless another thread has already
+    /// done so.
     pub(crate) fn add_edge(
         &self,
         span: &mut Span,
@@ -135,7 +134,7 @@ impl Tree {
         }
     }
 
-    /// Finds memory for one more edge. The node is locked.
+    /// Allocates memory for one more edge. The node is locked.
     fn make_room(&self, span: &mut Span, header: NodeHeader) -> Option<()> {
         let block = self.block(header);
         let (pair, directory) = block.edge_pointers();
@@ -173,7 +172,7 @@ impl Tree {
         Some(())
     }
 
-    /// All of these blocks or none.
+    /// Allocates all of these blocks or none.
     fn allocate_all<const N: usize>(
         &self,
         span: &mut Span,
@@ -202,7 +201,7 @@ impl Tree {
             return;
         }
         let (pair, directory) = self.block(header).edge_pointers();
-        // Giving writes to what is given, so what leads on goes last.
+        // `give` overwrites the block, so the pointers to others go last.
         for first in (4..count).step_by(4) {
             give(self.edge_index(header, first), QUAD);
         }
@@ -223,7 +222,7 @@ impl Tree {
         give(header.block(), block::words(header.moves().into()));
     }
 
-    /// Words of what [`Tree::contents`] tells.
+    /// Returns the words that [`Tree::contents`] lists.
     pub(crate) fn content_words(&self, header: NodeHeader) -> usize {
         if header.moves() == 0 {
             return 0;

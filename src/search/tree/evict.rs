@@ -1,9 +1,8 @@
-//! Memory that nobody needs any more, or not as much as others do.
+//! Eviction of nodes that are unreachable, or needed less than others.
 //!
-//! When memory runs low the search stops for a moment, and nodes that cannot be
-//! reached from the root any more go. Where that is not enough, least-visited
-//! nodes lose what lies below them; they keep what they are worth, and are
-//! evaluated again when a visit comes by.
+//! When memory runs low the search pauses, and nodes that are no longer reachable from the root
+//! are freed. If that is not enough, the least-visited nodes lose their subtrees; they keep their
+//! values, and are evaluated again at their next visit.
 
 use super::Tree;
 use super::arena::Index;
@@ -13,26 +12,26 @@ use super::reclaim::nodes_of;
 use crate::search::sync::PAGE;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Evict when less than this share of the memory is left, …
+/// Divisor of the memory: evict when less than this share is left, …
 const RESERVE_SHARE: usize = 64;
-/// … or less than so many words: a longer pause would be felt.
+/// … or fewer than this many words: a longer pause would be noticeable.
 const MAX_RESERVE: usize = 1 << 17;
-/// Share of the memory that an eviction leaves free, at least.
+/// Divisor of the memory: the least that an eviction frees.
 const FREED_SHARE: usize = 8;
-/// Nodes looked at between two looks at whether the search is to end.
+/// Nodes visited between checks whether the search should end.
 const PATIENCE: usize = 1 << 14;
 
-/// The part that stays when nodes with few visits lose their subtrees.
+/// The nodes that stay when those with few visits lose their subtrees.
 struct Survey {
-    /// A bit for each node that can still be reached.
+    /// One bit per reachable node.
     reached: Vec<u64>,
     nodes: usize,
-    /// Words of what these nodes own.
+    /// Words that these nodes own.
     words: usize,
 }
 
 impl Survey {
-    /// Notes that a node is reached; false if that was known.
+    /// Marks a node as reached; returns false if it already was.
     fn reach(&mut self, index: Index) -> bool {
         let number = index as usize / NODE;
         let (word, bit) = (&mut self.reached[number / 64], 1 << (number % 64));
@@ -62,8 +61,8 @@ impl Tree {
         reclaim.lists.words() < reserve / 2 || reclaim.free_nodes() * NODE < reserve / 4
     }
 
-    /// Makes room. No other thread may be in the tree; nodes with visits in
-    /// flight stay. False, and nothing changed, if `hurry` said to leave it.
+    /// Frees memory. No other thread may be in the tree; nodes with visits in flight stay.
+    /// Returns false, with nothing changed, if `hurry` interrupted it.
     pub(crate) fn evict(&self, hurry: impl Fn() -> bool) -> bool {
         let mut reclaim = self.reclaim().lock();
         let node_words = reclaim.pages.len() * PAGE;
@@ -117,8 +116,8 @@ impl Tree {
         true
     }
 
-    /// Walks from the root to every node that stays if the subtrees of nodes with few visits go.
-    /// `None` if the walk was interrupted.
+    /// Walks from the root to every node that stays if nodes with up to `visits` visits lose
+    /// their subtrees. `None` if the walk was interrupted.
     fn survey(&self, visits: u32, hurry: &impl Fn() -> bool) -> Option<Survey> {
         let mut survey = Survey {
             reached: vec![0; self.arena().taken() / NODE / 64 + 1],
@@ -147,8 +146,7 @@ impl Tree {
         Some(survey)
     }
 
-    /// Returns whether a node's subtree can go when nodes with up to a number of visits lose
-    /// theirs.
+    /// Returns whether a node's subtree can go when nodes with up to `visits` visits lose theirs.
     fn is_expendable(&self, index: Index, header: NodeHeader, visits: u32) -> bool {
         visits > 0
             && index != self.root_index()

@@ -4,15 +4,14 @@
 use super::arena::Index;
 use crate::tablebase::Verdict;
 
-/// Plies to the end of a game that is won or lost with no mate in sight: by the
-/// word of a tablebase, or beyond counting. Any mate is shorter, so the winner
-/// prefers it and the loser avoids it.
+/// Plies to the end of a game that is won or lost with no mate known: by a tablebase, or too far
+/// to count. Any mate is shorter, so the winner prefers it and the loser avoids it.
 pub(crate) const OUT_OF_SIGHT: u8 = u8::MAX;
 
-/// The stage of a node's life.
+/// A node's stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// Without moves or priors: to be evaluated by its next visit.
+    /// Without moves or priors: its next visit evaluates it.
     New,
     /// A thread is evaluating it.
     Pending,
@@ -32,7 +31,7 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    /// The value for the side that moved here.
+    /// Returns the value for the side that moved here.
     pub(crate) fn value(self) -> f64 {
         match self {
             Outcome::Win => -1.0,
@@ -60,18 +59,18 @@ pub(crate) struct NodeHeader(pub(super) u64);
 const LOCK: u64 = 1 << 52;
 
 impl NodeHeader {
-    /// The block with its evaluation, priors and edge directory, once it is expanded: see
+    /// Returns the block with its evaluation, priors and edge directory, once it is expanded: see
     /// [`super::block`].
     pub(crate) fn block(self) -> Index {
         self.0 as Index
     }
 
-    /// Edges there are.
+    /// Returns the number of edges.
     pub(crate) fn count(self) -> u32 {
         (self.0 >> 32) as u32 & 0xff
     }
 
-    /// Legal moves that have priors.
+    /// Returns the number of legal moves that have priors.
     pub(crate) fn moves(self) -> u8 {
         (self.0 >> 40) as u8
     }
@@ -94,12 +93,12 @@ impl NodeHeader {
         }
     }
 
-    /// Plies to the proven end; [`OUT_OF_SIGHT`] where nobody knows.
+    /// Returns the plies to the proven end; [`OUT_OF_SIGHT`] if unknown.
     pub(crate) fn plies(self) -> u8 {
         (self.0 >> 56) as u8
     }
 
-    /// Plies to the mate, if one is proven.
+    /// Returns the plies to the mate, if one is proven.
     pub(crate) fn mate(self) -> Option<u8> {
         let decided = matches!(self.outcome(), Outcome::Win | Outcome::Loss);
         (decided && self.plies() < OUT_OF_SIGHT).then_some(self.plies())

@@ -1,7 +1,7 @@
-//! The order of choice among the moves of a node.
+//! The order of choice among a node's moves.
 //!
-//! A live report asks for it while other threads change the tree: everything is
-//! read once, and the order is that of what was read.
+//! A live report sorts while other threads change the tree: everything is read once, and the
+//! order is that of the values read.
 
 use super::Tree;
 use super::arena::Index;
@@ -17,7 +17,7 @@ use std::cmp::{Ordering, Reverse};
 #[derive(Clone, Copy)]
 pub(crate) struct Snapshot<'a> {
     pub(crate) edge: Edge<'a>,
-    /// The node it leads to; 0 where there is none.
+    /// The node it leads to; 0 if none.
     pub(crate) node: Index,
     /// The node's proven outcome.
     pub(crate) header: NodeHeader,
@@ -28,7 +28,7 @@ pub(crate) struct Snapshot<'a> {
 
 impl<'a> Snapshot<'a> {
     pub(crate) fn of(tree: &Tree, edge: Edge<'a>) -> Snapshot<'a> {
-        // First the visits: whoever sees them counted sees where they led.
+        // Visits first: a thread that sees them counted also sees the node they led to.
         let edge_visits = edge.edge_visits();
         let index = edge.node();
         let (header, value) = match index {
@@ -56,9 +56,9 @@ impl<'a> Snapshot<'a> {
     }
 }
 
-/// The place of a move in the order of choice, the greater the better: a proven
-/// win (the shorter, a tablebase's last), then visits, value and prior, then a
-/// proven loss (the longer, a tablebase's first).
+/// A move's sort key in the order of choice, greater is better: a proven win (the shorter, a
+/// tablebase's last), then visits, value and prior, then a proven loss (the longer, a tablebase's
+/// first).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MoveOrder {
     class: u8,
@@ -80,7 +80,7 @@ impl MoveOrder {
             class,
             urgency,
             visits: if class == 1 { statistics.visits } else { 0 },
-            // Of the two zeros neither is the greater.
+            // Makes both zeros equal.
             q: statistics.q + 0.0,
             rank,
         }
@@ -111,24 +111,24 @@ impl PartialEq for MoveOrder {
 
 impl Eq for MoveOrder {}
 
-/// The value of a move for the side that plays it, with its visits.
+/// Returns the value of a move for the side that plays it, with its visits.
 pub(crate) fn edge_statistics(tree: &Tree, edge: Edge<'_>) -> Statistics {
     Snapshot::of(tree, edge).statistics
 }
 
-/// A move's current state.
+/// Returns the sort key of a move's current state.
 pub(crate) fn move_order(tree: &Tree, edge: Edge<'_>) -> MoveOrder {
     Snapshot::of(tree, edge).order
 }
 
-/// The best edge, if any has been visited.
+/// Returns the best edge, if any has been visited.
 pub(crate) fn best_edge<'a>(tree: &'a Tree, node: Node<'_>) -> Option<Edge<'a>> {
     tree.edges(node.header())
         .filter(|edge| edge.visits() > 0)
         .max_by_key(|&edge| move_order(tree, edge))
 }
 
-/// The edges of a node that are visited or proven, in the order of choice, the best first.
+/// Returns the visited or proven edges of a node in order of choice, best first.
 pub(crate) fn visited<'a>(tree: &'a Tree, header: NodeHeader) -> Vec<Snapshot<'a>> {
     let mut visited: Vec<Snapshot<'a>> = tree
         .edges(header)
@@ -151,8 +151,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
     use std::time::{Duration, Instant};
 
-    /// An order that changed while it was sorted by would panic, or show in
-    /// visits that rise.
+    /// An order that changed during the sort would panic, or show up as increasing visits.
     #[test]
     fn moves_are_in_order_while_other_threads_visit_them() {
         let tree = Tree::new(1);
@@ -183,7 +182,7 @@ mod tests {
                 let visited = visited(&tree, header);
                 let visits = visited.iter().map(|of| of.statistics.visits);
                 let falls = visits.clone().is_sorted_by(|a, b| a >= b);
-                // The other thread ends even where this one fails.
+                // The other thread ends even if this one fails.
                 over.store(!falls, Relaxed);
                 assert!(falls, "{:?}", visits.collect::<Vec<_>>());
             }

@@ -7,11 +7,9 @@
 //! | 2 | 64 | key of the position |
 //! | 3 | | its [`NodeHeader`] |
 //!
-//! Values are means over what is known of the position, seen by the side that
-//! moved here, so that a player compares its moves by the values of their nodes
-//! as they are. The exception is [`Outcome`], which is for the side to move.
-//! They are worked out from the edges, see [`super::value`], and may therefore be
-//! kept in few bits.
+//! Values are means over the subtree, for the side that moved here, so that a player compares
+//! moves directly by their nodes' values. The exception is [`Outcome`], which is for the side to
+//! move. They are recomputed from the edges, see [`super::value`], so few bits suffice.
 
 use super::arena::Index;
 use super::header::{NodeHeader, Outcome, Stage};
@@ -23,7 +21,7 @@ pub(crate) const NODE: usize = 4;
 
 const Q_UNIT: f64 = (1u64 << 30) as f64;
 const D_UNIT: f64 = 65_535.0;
-/// Moves left are counted to 512 plies.
+/// Resolution of moves left, which are counted to 512 plies.
 const M_UNIT: f64 = 128.0;
 
 /// The value of a node.
@@ -47,7 +45,7 @@ impl<'a> Node<'a> {
         Node(words)
     }
 
-    /// Makes the words a node without visits.
+    /// Initializes the words as a node without visits.
     pub(crate) fn clear(self, key: u64) {
         self.0[0].store(0, Relaxed);
         self.0[1].store(0, Relaxed);
@@ -55,7 +53,7 @@ impl<'a> Node<'a> {
         self.0[3].store(NodeHeader::default().0, Release);
     }
 
-    /// Makes the words no node.
+    /// Marks the words as free.
     pub(crate) fn free(self) {
         let free = NodeHeader::default().with_stage(Stage::Free);
         self.0[3].store(free.0, Release);
@@ -69,7 +67,7 @@ impl<'a> Node<'a> {
         self.0[0].load(Relaxed) as u32
     }
 
-    /// Visits and value, of one moment.
+    /// Returns a consistent snapshot of visits and value.
     #[inline]
     pub(crate) fn visits_and_q(self) -> (u32, f32) {
         let word = self.0[0].load(Relaxed);
@@ -88,7 +86,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Replaces what the node is worth.
+    /// Replaces the node's value.
     #[inline]
     pub(crate) fn set(self, statistics: &Statistics) {
         let q = statistics.q.clamp(-1.0, 1.0) * Q_UNIT;
@@ -108,8 +106,8 @@ impl<'a> Node<'a> {
         NodeHeader(self.0[3].load(Acquire))
     }
 
-    /// Replaces the header by what `change` makes of it; `None` leaves it.
-    /// Returns what it was when it was replaced.
+    /// Replaces the header by the result of `change`; `None` leaves it. Returns the header that
+    /// was replaced.
     pub(crate) fn update(
         self,
         mut change: impl FnMut(NodeHeader) -> Option<NodeHeader>,
@@ -122,8 +120,8 @@ impl<'a> Node<'a> {
             .map(NodeHeader)
     }
 
-    /// Records a proof. The more is known the shorter a win is, and a loss too:
-    /// whoever knows less does not lengthen it again.
+    /// Records a proof. Further search only shortens wins and losses: a thread with an older
+    /// result does not lengthen them again.
     pub(crate) fn prove(self, outcome: Outcome, plies: u8) {
         self.update(|header| {
             let known = header.outcome() == outcome && header.plies() <= plies;
@@ -140,8 +138,7 @@ impl<'a> Node<'a> {
         });
     }
 
-    /// Makes a node without moves of this one; its worth stays. Nothing else may
-    /// be looking at it.
+    /// Removes the node's moves and keeps its value. Requires exclusive access.
     pub(crate) fn strip(self) {
         self.update(|header| {
             let header = header.with_block(0).with_count(0).with_moves(0);

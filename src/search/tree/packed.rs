@@ -2,7 +2,7 @@
 
 use shakmaty::{Board, Move, Role, Square};
 
-/// A move in 16 bits: origin, target, and what is special about it.
+/// Packs a move in 16 bits: origin, target, and a tag for special moves.
 pub(crate) fn pack_move(mv: Move) -> u16 {
     let (from, to, kind) = match mv {
         Move::Normal {
@@ -22,7 +22,7 @@ pub(crate) fn pack_move(mv: Move) -> u16 {
 const CASTLE: u16 = 14;
 const EN_PASSANT: u16 = 15;
 
-/// The move that [`pack_move`] packed, on the board it was legal on.
+/// Returns the move that [`pack_move`] packed, on the board where it was legal.
 pub(crate) fn unpack_move(packed: u16, board: &Board) -> Move {
     let from = Square::new(u32::from(packed) & 63);
     let to = Square::new(u32::from(packed) >> 6 & 63);

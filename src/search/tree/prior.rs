@@ -1,9 +1,8 @@
 //! Priors in a byte each.
 //!
-//! A position keeps one byte for every legal move, in the order in which the
-//! moves are generated, and no move: a tree is mostly leaves, and leaves are
-//! mostly priors. The code is logarithmic, exact to 1.8 %, which is what a
-//! logit in bf16 is worth; it reaches down to 2⁻¹³.
+//! A position stores one byte per legal move, in generation order, and no moves: a tree is mostly
+//! leaves, and leaves are mostly priors. The code is logarithmic, exact to 1.8 %, the precision
+//! of a logit in bf16; it reaches down to 2⁻¹³.
 
 use super::arena::{Arena, Index};
 use crate::search::numeric::{exp2, log2};
@@ -11,8 +10,8 @@ use std::f32::consts::LOG2_E;
 use std::sync::LazyLock;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Moves that can have priors. No legal position has more than 218; invented
-/// ones may, and of them only a root chooses which.
+/// Moves that can have priors. No legal position has more than 218; constructed ones may, and
+/// only a root chooses which of them to keep.
 pub(crate) const MAX_MOVES: usize = 248;
 /// Binary orders of magnitude that the codes span.
 const RANGE: f32 = 13.0;
@@ -21,12 +20,12 @@ const STEPS: f32 = 255.0;
 static DECODED: LazyLock<[f32; 256]> =
     LazyLock::new(|| std::array::from_fn(|code| exp2((code as f32 - STEPS) * RANGE / STEPS)));
 
-/// Words of the priors of a number of moves.
+/// Returns the words needed for the priors of a number of moves.
 pub(crate) fn words(moves: usize) -> usize {
     moves.div_ceil(8)
 }
 
-/// The table from codes to probabilities.
+/// Returns the table from codes to probabilities.
 pub(crate) fn table() -> &'static [f32; 256] {
     &DECODED
 }
@@ -42,7 +41,7 @@ pub(crate) fn write(
 ) {
     let top = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let scale = LOG2_E / temperature;
-    // Eight lanes at a time; what fills the last of them has no weight.
+    // Eight lanes at a time; the padding of the last has zero weight.
     scratch.clear();
     scratch.extend(logits.iter().map(|&logit| (logit - top) * scale));
     scratch.resize(words(logits.len()) * 8, f32::NEG_INFINITY);
@@ -62,10 +61,10 @@ pub(crate) fn write(
     }
 }
 
-/// A move by its prior's code and its number in the order of generation.
+/// A move by its prior's code and its number in generation order.
 ///
-/// Moves become children in descending order of rank, so the children of a node
-/// are always a prefix of that order, and the last child says which is next.
+/// Moves become children in descending order of rank, so the children of a node are always a
+/// prefix of that order, and the last child determines the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rank(u16);
 
@@ -80,7 +79,7 @@ impl Rank {
         Rank(u16::from(code) << 8 | u16::from(254u8.wrapping_sub(number)))
     }
 
-    /// As 16 bits, and back by [`Rank::from_bits`].
+    /// Returns the rank as 16 bits, for [`Rank::from_bits`].
     pub(crate) fn bits(self) -> u16 {
         self.0
     }
@@ -93,15 +92,15 @@ impl Rank {
         (self.0 >> 8) as u8
     }
 
-    /// The move's number in the order of generation.
+    /// Returns the move's number in generation order.
     pub(crate) fn number(self) -> u8 {
         254u8.wrapping_sub(self.0 as u8)
     }
 
-    /// The highest-ranking of `moves` moves below this one.
+    /// Returns the highest-ranking of `moves` moves below this one.
     pub(crate) fn next(self, arena: &Arena, index: Index, moves: u8) -> Option<Rank> {
-        // In eight lanes. What fills the last word ranks below all moves, by
-        // its code of 0 and its number.
+        // In eight lanes. The padding of the last word ranks below all moves, by its code of 0
+        // and its number.
         let mut best = [0; 8];
         let mut first = 254u16;
         for word in arena.slice(index, words(moves.into())) {

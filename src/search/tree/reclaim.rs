@@ -5,13 +5,13 @@ use super::node::{NODE, Node};
 use crate::search::sync::PAGE;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Memory to be used again, and where the nodes are.
+/// Reusable memory, and the locations of the nodes.
 #[derive(Default)]
 pub(crate) struct Reclaim {
     pub(crate) lists: FreeLists,
     /// Pages of nodes.
     pub(crate) pages: Vec<Index>,
-    /// The first of the free nodes; each leads to the next.
+    /// The first free node; each links to the next.
     free: Index,
     free_nodes: usize,
     last: Option<Eviction>,
@@ -27,32 +27,32 @@ struct Eviction {
 }
 
 impl Reclaim {
-    /// Words that wait to be used.
+    /// Returns the words available for reuse.
     pub(crate) fn free_words(&self) -> usize {
         self.lists.words() + self.free_nodes * NODE
     }
 
-    /// Free nodes.
+    /// Returns the number of free nodes.
     pub(crate) fn free_nodes(&self) -> usize {
         self.free_nodes
     }
 
-    /// The visits from which an eviction begins to strip nodes when a request has
-    /// just failed. If hardly anything was taken since the last eviction, that one
-    /// left pieces which are too short: to free the same again would help nobody.
+    /// Returns the visits from which an eviction begins to strip nodes after an allocation has
+    /// failed. If hardly anything was taken since the last eviction, the pieces that it freed are
+    /// too short: freeing the same ones again would not help.
     pub(crate) fn least_visits(&self) -> u32 {
         let in_vain = |last: &Eviction| self.free_words() > last.free_words / 2;
         let last = self.last.filter(in_vain);
         last.map_or(0, |last| last.visits.saturating_mul(2).max(1))
     }
 
-    /// Takes note of an eviction that has just ended.
+    /// Records an eviction that has just ended.
     pub(crate) fn note(&mut self, visits: u32) {
         let free_words = self.free_words();
         self.last = Some(Eviction { visits, free_words });
     }
 
-    /// Takes note of a page of nodes that are all free.
+    /// Adds a page of free nodes.
     pub(crate) fn add_page(&mut self, arena: &Arena, page: Index) {
         for index in nodes_of(page) {
             Node::new(arena.block(index)).free();
@@ -77,7 +77,7 @@ impl Reclaim {
     }
 }
 
-/// The nodes of a page.
+/// Returns the nodes of a page.
 pub(crate) fn nodes_of(page: Index) -> impl Iterator<Item = Index> {
     (page..page + PAGE as Index).step_by(NODE)
 }

@@ -1,31 +1,28 @@
-//! The table of positions: where the node of a position is, so that all ways to
-//! it lead there.
+//! The table of positions: maps a position to its node, so that all paths to it lead there.
 //!
-//! An entry is a word: 32 bits of index, 32 of the key. The node itself keeps the
-//! whole key; what the table says is a hint to be checked against it. A lost
-//! entry costs a second node, nothing more, so threads need no more agreement
-//! than that each entry is read and written whole.
+//! An entry is a word: 32 bits of index, 32 of the key. The node itself stores the whole key; the
+//! entry is a hint to be checked against it. A lost entry only costs a second node, so threads
+//! need no synchronisation beyond reading and writing each entry whole.
 //!
-//! The table grows with the tree, bucket by bucket, by linear hashing (Litwin
-//! 1980): a small tree has its table in the processor's cache, and no search
-//! stops for a large one to be rebuilt.
+//! The table grows with the tree, bucket by bucket, by linear hashing (Litwin 1980): a small tree
+//! has its table in the processor's cache, and no search stops for a large one to be rebuilt.
 
 use super::arena::Index;
 use crate::search::sync::{AtomicU64, AtomicUsize, Mutex, zeroed_words};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-/// Entries that a key may be in: a cache line of them.
+/// Entries that a key may be in: one cache line.
 const BUCKET: usize = 8;
 /// Buckets of an empty table; a power of two.
 const FIRST_BUCKETS: usize = 1 << 9;
-/// An entry in this place of its bucket or a later one makes the table grow, …
+/// An entry in this slot of its bucket or a later one makes the table grow, …
 const CROWDED: usize = 5;
-/// … by so many buckets.
+/// … by this many buckets.
 const GROWTH: usize = 4;
 
 pub(crate) struct Table {
     entries: Box<[AtomicU64]>,
-    /// Buckets in use; what lies behind them may hold anything.
+    /// Buckets in use; the memory behind them is undefined.
     buckets: AtomicUsize,
     growing: Mutex<()>,
 }
@@ -40,7 +37,7 @@ impl Table {
         }
     }
 
-    /// Forgets everything.
+    /// Clears the table.
     pub(crate) fn clear(&mut self) {
         self.buckets = AtomicUsize::new(FIRST_BUCKETS);
         for entry in &mut self.entries[..FIRST_BUCKETS * BUCKET] {
@@ -48,28 +45,28 @@ impl Table {
         }
     }
 
-    /// The node of this key for which `is_it` holds.
+    /// Returns the node of this key for which `is_it` holds.
     pub(crate) fn find(&self, key: u64, is_it: impl Fn(Index) -> bool) -> Option<Index> {
         self.bucket_of(key).iter().find_map(|entry| {
-            // A node is seen as it was when it was remembered.
+            // Acquire: the node is seen as it was when [`Table::insert`] stored the entry.
             let entry = entry.load(Acquire);
             (word(key, entry as Index) == entry && entry != 0 && is_it(entry as Index))
                 .then_some(entry as Index)
         })
     }
 
-    /// Remembers the node of a key, in place of another one if need be.
+    /// Inserts the node of a key, replacing another one if necessary.
     pub(crate) fn insert(&self, key: u64, node: Index) {
         let bucket = self.bucket_of(key);
         let free = bucket.iter().position(|entry| entry.load(Relaxed) == 0);
-        // Bits that the table does not keep choose the one to go.
+        // Key bits that the table does not store choose the replaced entry.
         let place = free.unwrap_or((key >> 32) as usize % BUCKET);
         bucket[place].store(word(key, node), Release);
         if self.buckets.load(Relaxed) == self.most_buckets() {
             return;
         }
-        // If a bucket overflows, threads wait for the one that makes room: it may have been
-        // interrupted.
+        // If a bucket overflows, threads wait for the one that is growing the table: it may have
+        // been interrupted.
         match free {
             Some(..CROWDED) => {}
             Some(_) => {
@@ -81,7 +78,7 @@ impl Table {
         }
     }
 
-    /// Forgets the node.
+    /// Removes the node.
     pub(crate) fn remove(&self, key: u64, node: Index) {
         for entry in self.bucket_of(key) {
             if entry.load(Relaxed) == word(key, node) {
@@ -114,7 +111,7 @@ impl Table {
     }
 
     fn bucket_of(&self, key: u64) -> &[AtomicU64] {
-        // A new bucket is seen with what it was filled with.
+        // Acquire: a new bucket is seen with its entries.
         let buckets = self.buckets.load(Acquire);
         let level = level(buckets);
         let number = key as usize & (2 * level - 1);
@@ -129,8 +126,8 @@ impl Table {
     }
 }
 
-/// The largest power of two up to this number: with this many buckets, the bit of a key that
-/// selects its half of a split bucket.
+/// Returns the largest power of two up to this number: with this many buckets, the bit of a key
+/// that selects its half of a split bucket.
 fn level(buckets: usize) -> usize {
     1 << buckets.ilog2()
 }

@@ -17,8 +17,8 @@ const DRAWN: Statistics = Statistics {
     m: 0.0,
 };
 
-/// The value of a proven position for the side that moved there. A distance out of
-/// sight counts as 0 plies.
+/// Returns the value of a proven position for the side that moved there. An out-of-sight distance
+/// counts as 0 plies.
 pub(crate) fn proven_value(outcome: Outcome, plies: u8) -> Statistics {
     Statistics {
         visits: 1,
@@ -31,8 +31,8 @@ pub(crate) fn proven_value(outcome: Outcome, plies: u8) -> Statistics {
     }
 }
 
-/// The value of an edge: that of its node, mixed with a draw for the share of visits
-/// that history made draws.
+/// Returns the value of an edge: its node's value, mixed with a draw by the share of visits drawn
+/// by history.
 pub(crate) fn edge_value(node: &Statistics, drawn: f64) -> Statistics {
     if drawn == 0.0 {
         return *node;

@@ -1,44 +1,44 @@
-//! Contempt: the strength of the players, and how results are rescaled to it.
+//! Contempt: the players' strength, and the rescaling of results to it.
 //!
-//! The formulas are Lc0's, by Naphthalin. Strength narrows the width of results;
-//! being the stronger moves them in one's favour.
+//! The formulas are Lc0's, by Naphthalin. Strength narrows the width of results; the stronger
+//! player's results shift in its favour.
 
 use super::rescaling::Rescaling;
 use clap::ValueEnum;
 use shakmaty::Color;
 use std::f64::consts::LN_10;
 
-/// Whom contempt takes to be the stronger (Lc0: ContemptMode).
+/// The side that contempt assumes to be stronger (Lc0: ContemptMode).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub enum ContemptMode {
-    /// The side to move at the root; nobody in an infinite search.
+    /// The side to move at the root; neither in an infinite search.
     #[default]
     Play,
     /// White.
     WhiteSideAnalysis,
     /// Black.
     BlackSideAnalysis,
-    /// Nobody.
+    /// Neither.
     Disable,
 }
 
 /// Rescaling of results; none by default.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contempt {
-    /// Whom it takes to be the stronger.
+    /// The side assumed to be stronger.
     pub mode: ContemptMode,
-    /// By how many Elo (Lc0: Contempt).
+    /// Its Elo advantage (Lc0: Contempt).
     pub elo: f32,
-    /// Their attenuation: 1 for realistic values, less in play (Lc0: WDLContemptAttenuation).
+    /// The attenuation: 1 for realistic values, less in play (Lc0: WDLContemptAttenuation).
     pub attenuation: f32,
-    /// Elo of the side with contempt, from which the width follows; 0 leaves it
-    /// to `draw_rate_target` (Lc0: WDLCalibrationElo).
+    /// Elo of the side with contempt, from which the width follows; 0 uses `draw_rate_target`
+    /// instead (Lc0: WDLCalibrationElo).
     pub calibration_elo: f32,
-    /// Share of draws from equal positions that the network reckons with, in
-    /// 0.001…0.999 (Lc0: WDLDrawRateReference).
+    /// Share of draws from equal positions that the network assumes, in 0.001…0.999 (Lc0:
+    /// WDLDrawRateReference).
     pub draw_rate_reference: f32,
-    /// Share of draws that results are rescaled to; 0 leaves it as it is (Lc0:
+    /// Share of draws that results are rescaled to; 0 leaves it unchanged (Lc0:
     /// WDLDrawRateTarget).
     pub draw_rate_target: f32,
     /// The share of the contempt that is removed from reported values, in 0…1 (Lc0:
@@ -60,32 +60,31 @@ impl Default for Contempt {
     }
 }
 
-/// Beyond this, contempt no longer means Elo where the width does not follow
-/// from them (Lc0: ContemptMaxValue).
+/// Limit of contempt in Elo where the width does not follow from it (Lc0: ContemptMaxValue).
 const MAX_ELO: f64 = 420.0;
-/// Advantage in μ, as a share of a won game's, at which openings leave the
-/// players (Lc0: WDLBookExitBias).
+/// Advantage in μ with which openings leave the players, as a share of a won game's (Lc0:
+/// WDLBookExitBias).
 const BOOK_EXIT_BIAS: f64 = 0.65;
-/// Least share of draws to rescale to.
+/// Lowest share of draws to rescale to.
 const MIN_DRAW_RATE: f64 = 0.001;
 
 /// Lc0's fit of the width to the Elo of Stockfish's levels, a sigmoid: the width
 /// of the weakest, …
 const WIDEST: f64 = 15.0;
-/// … the Elo in which it falls by a factor of e, …
+/// … the Elo over which it falls by a factor of e, …
 const NARROWING: f64 = 425.0;
-/// … and where it does, in those units.
+/// … and the midpoint, in those units.
 const NARROWING_AT: f64 = 6.75;
 /// Elo of single games become Elo of pairs of games around this level …
 const PAIRS_AT: f64 = 2737.0;
 /// … as gently as this (Lc0's fit as well).
 const PAIRS_WITHIN: f64 = 250.0;
 
-/// μ that an Elo makes in a position of width 1.
+/// μ per Elo in a position of width 1.
 const MU_PER_ELO: f64 = LN_10 / 200.0;
 
 impl Contempt {
-    /// The rescaling for `turn` to move at the root; `None` if results stand.
+    /// Returns the rescaling for `turn` to move at the root; `None` if results are unchanged.
     pub(crate) fn rescaling(&self, turn: Color, infinite: bool) -> Option<Rescaling> {
         // In f64, so that the system's functions round to the same f32 everywhere.
         let (ratio, shift) = match self.calibration_elo > 0.0 {
@@ -110,7 +109,7 @@ impl Contempt {
         width_at(f64::from(self.draw_rate_reference))
     }
 
-    /// Ratio and shift where the width is said by the share of draws.
+    /// Returns ratio and shift where the draw rate determines the width.
     fn by_draw_rate(&self) -> (f64, f64) {
         let reference = self.reference();
         let target = match f64::from(self.draw_rate_target) {
@@ -124,7 +123,7 @@ impl Contempt {
         (target / reference, shift)
     }
 
-    /// Ratio and shift where it follows from the strength of both sides.
+    /// Returns ratio and shift where both sides' strength determines the width.
     fn by_elo(&self) -> (f64, f64) {
         let pairs = |elo: f64| {
             let below = ((PAIRS_AT - elo) / PAIRS_WITHIN).exp();
@@ -145,7 +144,7 @@ impl Contempt {
     }
 }
 
-/// The width at which equal positions have this share of draws.
+/// Returns the width at which equal positions have this share of draws.
 fn width_at(draw_rate: f64) -> f64 {
     1.0 / ((1.0 + draw_rate) / (1.0 - draw_rate)).ln()
 }
@@ -213,7 +212,7 @@ mod tests {
         assert_eq!(rescaling, contempt(100.0).rescaling(Color::Black, false));
     }
 
-    /// Worked out apart from this code, by the formulas of Lc0 0.33.
+    /// Computed independently of this code, by the formulas of Lc0 0.33.
     #[test]
     fn the_numbers_are_lc0s() {
         let near = |found: f32, wanted: f64| {
@@ -244,7 +243,7 @@ mod tests {
             (even.d - 0.8).abs() < 1e-4 && even.q.abs() < 1e-6,
             "{even:?}"
         );
-        // It is no contempt: nothing is taken out again.
+        // This is not contempt, so nothing is taken out again.
         let (q, d) = rescaling.without_contempt(even.q, even.d, 1.0, Color::White);
         assert_eq!((q, d), (even.q, even.d));
     }

@@ -1,19 +1,18 @@
-//! Rescaling: the network's word on win, draw and loss moved to where it would
-//! be between two players of given strength.
+//! Rescaling: moves the network's win, draw and loss to their values between two players of given
+//! strength.
 //!
-//! The model is Lc0's: the result of a game is a logistic variable around the
-//! advantage μ with the width s, a win where it exceeds 1 and a loss where it
-//! falls below −1. Widths are multiplied, and μ is shifted, the further, the wider
-//! the position still is.
+//! The model is Lc0's: the result of a game is a logistic variable around the advantage μ with
+//! the width s, a win where it exceeds 1 and a loss where it falls below −1. Widths are
+//! multiplied, and μ is shifted further in wider positions.
 
 use crate::backend::Value;
 use crate::search::numeric::{exp2, ln};
 use shakmaty::Color;
 use std::f32::consts::LOG2_E;
 
-/// Widest that a network is believed to mean it (Lc0: WDLMaxS).
+/// The largest width that a network is trusted with (Lc0: WDLMaxS).
 const MAX_WIDTH: f32 = 1.4;
-/// Results that are surer than this stand.
+/// Results more certain than this are unchanged.
 const SURE: f32 = 1e-4;
 
 /// The rescaling of one search.
@@ -40,8 +39,8 @@ impl Rescaling {
         Value { q, d, ..value }
     }
 
-    /// Takes a share of the contempt, and not the width, out of a rescaled result
-    /// (its q and d) for `turn` to move.
+    /// Takes a share of the contempt, but not the width, out of a rescaled result (its q and d)
+    /// for `turn` to move.
     pub(crate) fn without_contempt(self, q: f32, d: f32, share: f32, turn: Color) -> (f32, f32) {
         let shift = share * self.shift_for(turn);
         match Logistic::of(q, d) {
@@ -62,7 +61,7 @@ impl Rescaling {
     }
 }
 
-/// A result that is not known yet.
+/// An open result.
 #[derive(Clone, Copy, Debug)]
 struct Logistic {
     mu: f32,
@@ -70,7 +69,7 @@ struct Logistic {
 }
 
 impl Logistic {
-    /// `None` where one of win, draw and loss is as good as out of the question.
+    /// Returns `None` where a win, draw or loss is practically ruled out.
     fn of(q: f32, d: f32) -> Option<Logistic> {
         let (win, loss) = ((1.0 - d + q) / 2.0, (1.0 - d - q) / 2.0);
         if ![win, d, loss].into_iter().all(|part| part > SURE) {
@@ -140,8 +139,8 @@ mod tests {
     }
 
     proptest! {
-        /// The further the shift, the better for White and the worse for Black;
-        /// and of two positions of one width the better stays the better.
+        /// The further the shift, the better for White and the worse for Black; and of two
+        /// positions of equal width the better one stays better.
         #[test]
         fn shifts_are_monotone(
             mu in -0.9f32..0.8,
@@ -162,7 +161,7 @@ mod tests {
             prop_assert!(less.apply(better, Color::White).q >= q(less, Color::White) - 1e-4);
         }
 
-        /// Taken out whole, a shift leaves the network's word, whatever the width.
+        /// Taken out whole, a shift restores the network's result, at any width.
         #[test]
         fn shifts_are_undone(
             mu in -0.8f32..0.8,

@@ -1,4 +1,4 @@
-//! Checked requests, as players, networks and writers take them.
+//! Checked requests, in the form that players, networks and writers use.
 
 use super::{
     Agent, AnalyseRequest, AttentionRequest, EvalRequest, ExplainRequest, GameResult,
@@ -14,10 +14,10 @@ use crate::{play, player};
 use shakmaty::Move;
 use std::time::Duration;
 
-/// Ratings that a request can name.
+/// The range of ratings in requests.
 const RATINGS: std::ops::RangeInclusive<u16> = 1..=4000;
 
-/// Games to be written, checked.
+/// A checked request for games.
 pub(in crate::serve) struct Writing {
     pub(in crate::serve) game: Game,
     pub(in crate::serve) games: usize,
@@ -29,13 +29,13 @@ pub(in crate::serve) struct Writing {
     pub(in crate::serve) seed: u64,
 }
 
-/// A position to be looked into, checked.
+/// A checked position to look into.
 pub(in crate::serve) struct Look {
     pub(in crate::serve) game: Game,
     pub(in crate::serve) network: String,
 }
 
-/// A question to a player, checked.
+/// A checked request to a player.
 pub(in crate::serve) struct Question {
     pub(in crate::serve) settings: player::Settings,
     /// The network that the request names.
@@ -108,7 +108,7 @@ impl AnalyseRequest {
 }
 
 impl EvalRequest {
-    /// The game, the network, and the ratings of the side to move and the other.
+    /// Returns the game, the network, and the ratings of the side to move and the other.
     #[expect(clippy::type_complexity)]
     pub(in crate::serve) fn question(
         &self,
@@ -130,7 +130,7 @@ impl EvalRequest {
 }
 
 impl PeopleRequest {
-    /// The game and the network.
+    /// Returns the game and the network.
     pub(in crate::serve) fn question(&self, config: &Config) -> Result<(Game, &str), Problem> {
         let game = written(&self.fen, &self.moves, self.chess960).game(config.limits.moves)?;
         Ok((game, self.network.as_deref().unwrap_or("human")))
@@ -166,7 +166,7 @@ impl GenerateRequest {
 }
 
 impl ExplainRequest {
-    /// The position, the rating of both players, and the move to explain.
+    /// Returns the position, the rating of both players, and the move to explain.
     pub(in crate::serve) fn look(
         &self,
         config: &Config,
@@ -180,7 +180,7 @@ impl ExplainRequest {
         Ok((look(game, self.network.as_deref()), elo, mv))
     }
 
-    /// In how many steps to imagine the future, if that is what is asked for.
+    /// Returns the number of steps to imagine the future in, if requested.
     pub(in crate::serve) fn steps(&self) -> Result<Option<usize>, Problem> {
         match self.steps {
             Some(steps) if !(1..=100).contains(&steps) => {
@@ -190,14 +190,14 @@ impl ExplainRequest {
         }
     }
 
-    /// Returns whether the attention maps are asked for.
+    /// Returns whether attention maps are requested.
     pub(in crate::serve) fn wants_attention(&self) -> bool {
         self.attention.unwrap_or(true)
     }
 }
 
 impl AttentionRequest {
-    /// The position, and the layer and the head, from 1.
+    /// Returns the position, and the layer and the head, from 1.
     pub(in crate::serve) fn look(
         &self,
         config: &Config,
@@ -212,7 +212,7 @@ fn look(game: Game, network: Option<&str>) -> Look {
     Look { game, network }
 }
 
-/// A question for the best lines within a node limit.
+/// Returns a request for the best lines within a node limit.
 pub(in crate::serve) fn analysis(
     config: &Config,
     game: Game,
@@ -329,7 +329,7 @@ impl Thinking {
             ..play::Limits::default()
         };
         match self.clock {
-            // A move never spends more of it than its limit.
+            // A move never uses more of the clock than its limit.
             Some(clock) if move_time.is_none() => {
                 let milliseconds = |time: u64| Duration::from_millis(time).min(most_time);
                 limits.time = Some(milliseconds(clock.time_ms));
@@ -349,7 +349,7 @@ mod tests {
     use crate::serve::request::is_request;
     use proptest::prelude::*;
 
-    /// A body that uses every field of a move.
+    /// A body that uses every field of a move request.
     const BODY: &str = r#"{"fen":"r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1","moves":["O-O","e8c8"],
         "chess960":false,"agent":"human","network":"human","elo":1500,"opponent_elo":1600,"temperature":0.5,
         "seed":7,"limits":{"nodes":100,"movetime_ms":50,"depth":3,
@@ -401,7 +401,7 @@ mod tests {
         assert_eq!(limits.time, Some(Duration::from_secs(60)));
     }
 
-    /// Every endpoint that takes a body, and the schema of that.
+    /// Every endpoint that takes a body, and its schema.
     const ENDPOINTS: [(&str, &str); 7] = [
         ("/v1/move", "MoveRequest"),
         ("/v1/analyse", "AnalyseRequest"),

@@ -1,4 +1,4 @@
-//! Games to be reviewed, checked.
+//! Checked review requests.
 
 use super::ReviewRequest;
 use super::checked::checked;
@@ -8,13 +8,13 @@ use crate::serve::config::{Config, Limits};
 use crate::serve::problem::Problem;
 use shakmaty::Color;
 
-/// Nodes of each position unless a request says otherwise.
+/// Default nodes per position.
 const NODES: u64 = 800;
 
-/// Games to be reviewed, checked.
+/// A checked review request.
 #[derive(Debug)]
 pub(in crate::serve) struct Reviewing {
-    /// The games, each with the side whose moves are reviewed.
+    /// The games, each with the side under review.
     pub(in crate::serve) games: Vec<(Source, Option<Color>)>,
     /// Games that cannot be read, with the reason.
     pub(in crate::serve) unreadable: Vec<String>,
@@ -43,7 +43,7 @@ impl ReviewRequest {
         })
     }
 
-    /// The games, and why others cannot be read.
+    /// Returns the games, and why others cannot be read.
     fn read(&self, limits: &Limits) -> Result<(Vec<Source>, Vec<String>), Problem> {
         let text = self.pgn.as_deref().unwrap_or_default();
         let (mut games, mut unreadable) = (Vec::new(), Vec::new());
@@ -72,7 +72,7 @@ impl ReviewRequest {
         }
     }
 
-    /// The games that are reviewed: those of the player, if one is named.
+    /// Returns the games to review: the player's, if one is named.
     fn chosen(&self, games: Vec<Source>) -> Result<Vec<(Source, Option<Color>)>, Problem> {
         let Some(player) = &self.player else {
             let side = self.side.map(Color::from);
@@ -93,7 +93,7 @@ impl ReviewRequest {
     }
 }
 
-/// A game of which at least one move can be read, or that has none.
+/// Returns a game in which at least one move can be read, or that has none.
 fn source(text: &[u8]) -> Result<Source, String> {
     let source = Source::read(text).map_err(|error| error.to_string())?;
     match &source.fault {
@@ -102,7 +102,7 @@ fn source(text: &[u8]) -> Result<Source, String> {
     }
 }
 
-/// All positions together take no more than a search may.
+/// Checks that all positions together stay within a search's node limit.
 fn check_nodes(nodes: u64, games: &[Source], most: u64) -> Result<(), Problem> {
     let positions: usize = games.iter().map(|it| it.game.plies().len()).sum();
     let all = nodes.saturating_mul(positions as u64);

@@ -1,4 +1,4 @@
-//! `/v1/agents`: who can be asked, and what they may take.
+//! `/v1/agents`: the available agents, and their limits.
 
 use crate::agent::LOWEST_RATING;
 use crate::player::HIGHEST_LEVEL;
@@ -18,11 +18,11 @@ use utoipa::ToSchema;
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(ToSchema))]
 pub(in crate::serve) struct AgentDescription {
-    /// As a request names it.
+    /// Its name in requests.
     name: &'static str,
-    /// Its action.
+    /// A description of its play.
     description: &'static str,
-    /// The network that it thinks with unless a request names another.
+    /// The network that it uses by default.
     network: String,
     /// Ratings that it can play at.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -33,16 +33,16 @@ pub(in crate::serve) struct AgentDescription {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(ToSchema))]
 pub(in crate::serve) struct NetworkDescription {
-    /// As a request names it.
+    /// Its name in requests.
     name: String,
-    /// Its own name.
+    /// Its title.
     title: String,
     /// Its family: `chessformer`, `lc0`, `maia3`, `gpt`, `diffusion` or `world`.
     #[cfg_attr(test, schema(value_type = String))]
     family: &'static str,
-    /// Whether it tells values, so that it can be searched.
+    /// Whether it has a value head, so that it can be searched.
     has_value: bool,
-    /// Ratings that it reads.
+    /// Ratings that it uses.
     #[serde(skip_serializing_if = "Option::is_none")]
     ratings: Option<[u16; 2]>,
 }
@@ -67,23 +67,23 @@ fn describe(network: &Loaded) -> NetworkDescription {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(ToSchema))]
 pub(in crate::serve) struct LimitsDescription {
-    /// Bytes of a body.
+    /// Bytes per body.
     body_bytes: usize,
-    /// Moves of a game.
+    /// Moves per game.
     moves: usize,
-    /// Nodes of a search.
+    /// Nodes per search.
     nodes: u64,
-    /// Time of a search.
+    /// Time per search.
     movetime_ms: u64,
-    /// Time of a search that has no limit.
+    /// Default time of a search without limits.
     default_movetime_ms: u64,
-    /// Lines of an analysis.
+    /// Lines per analysis.
     lines: usize,
-    /// Games of a request to write some.
+    /// Games per generation request.
     games: usize,
-    /// Streams a client.
+    /// Streams per client.
     streams: usize,
-    /// Requests a second and client; 0 is no limit.
+    /// Requests per second and client; 0 sets no limit.
     requests_per_second: u32,
     /// Requests that may wait.
     queue: usize,
@@ -95,7 +95,7 @@ pub(in crate::serve) struct LimitsDescription {
 pub(in crate::serve) struct AgentsAnswer {
     /// The engine and its version.
     engine: &'static str,
-    /// The agent that plays unless a request says otherwise.
+    /// The default agent.
     default: String,
     agents: Vec<AgentDescription>,
     networks: Vec<NetworkDescription>,

@@ -1,4 +1,4 @@
-//! `/v1/analyse`: lines as they grow, as a stream where the client takes one.
+//! `/v1/analyse`: lines as they grow, streamed if the client accepts it.
 
 use crate::chess::Game;
 use crate::serve::access::{Client, OpenStream};
@@ -45,9 +45,9 @@ impl Piece for Update {
     }
 }
 
-/// An analysis, with several lines. `Accept: text/event-stream` or
-/// `application/x-ndjson` gets a stream, which ends with the result; anything else gets
-/// the result alone. The analysis ends when the client leaves.
+/// Analyses a position, with several lines. `Accept: text/event-stream` or `application/x-ndjson`
+/// gets a stream, which ends with the result; anything else gets only the result. The analysis
+/// stops when the client leaves.
 #[cfg_attr(test, utoipa::path(post, path = "/v1/analyse", request_body = AnalyseRequest, responses(
     (status = 200, description = "The result, or a stream of updates", content(
         (MoveAnswer = "application/json"),
@@ -82,7 +82,7 @@ pub(in crate::serve) async fn analyse(
     Ok(format.respond(updates(state, game, events, (open, stop)), beat))
 }
 
-/// The answer, past all reports.
+/// Returns the result, skipping all reports.
 async fn last(events: &mut mpsc::Receiver<Event>) -> Option<Result<Answer, Problem>> {
     while let Some(event) = events.recv().await {
         if let Event::Answer(answer) = event {
@@ -97,7 +97,7 @@ fn finished(state: &State, answer: Answer, game: &Game) -> MoveAnswer {
     MoveAnswer::of(&answer.choice, game, answer.notes)
 }
 
-/// The receiver of events. A client that leaves drops it, and with it the search.
+/// Returns the receiver of events. A client that leaves drops it, which stops the search.
 fn updates(
     state: Arc<State>,
     game: Game,

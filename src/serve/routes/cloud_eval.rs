@@ -1,5 +1,5 @@
-//! `/api/cloud-eval`: an analysis as Lichess's cloud answers it. Scores are White's, and
-//! castling is king takes rook.
+//! `/api/cloud-eval`: an analysis in the format of Lichess's cloud evaluations. Scores are
+//! White's, and castling is king takes rook.
 
 use crate::chess::Game;
 use crate::play::Report;
@@ -20,10 +20,10 @@ use std::sync::Arc;
 #[cfg(test)]
 use utoipa::{IntoParams, ToSchema};
 
-/// Nodes of an analysis whose depth nobody chooses.
+/// Default nodes of an analysis.
 const NODES: u64 = 1000;
 
-/// The question.
+/// The query.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(test, derive(IntoParams))]
 #[serde(rename_all = "camelCase")]
@@ -31,7 +31,7 @@ const NODES: u64 = 1000;
 pub(in crate::serve) struct CloudQuery {
     /// The position.
     fen: String,
-    /// Lines, the best first; without it, 1.
+    /// Lines, best first; 1 if absent.
     #[cfg_attr(test, param(required = false))]
     multi_pv: Option<usize>,
     /// `standard`, `chess960` or `fromPosition`.
@@ -43,7 +43,7 @@ pub(in crate::serve) struct CloudQuery {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(ToSchema))]
 pub(in crate::serve) struct CloudLine {
-    /// In UCI notation, with blanks between.
+    /// In UCI notation, separated by spaces.
     moves: String,
     /// Centipawns, from White's view.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,7 +53,7 @@ pub(in crate::serve) struct CloudLine {
     mate: Option<i32>,
 }
 
-/// An analysis as Lichess's cloud has it.
+/// An analysis in Lichess's cloud format.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(ToSchema))]
 pub(in crate::serve) struct CloudEval {
@@ -64,14 +64,14 @@ pub(in crate::serve) struct CloudEval {
     pvs: Vec<CloudLine>,
 }
 
-/// An error as Lichess answers it.
+/// An error in Lichess's format.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(ToSchema))]
 pub(in crate::serve) struct CloudError {
     error: String,
 }
 
-/// An analysis in the words of Lichess's `GET /api/cloud-eval`.
+/// Analyses a position in the format of the Lichess endpoint `GET /api/cloud-eval`.
 #[cfg_attr(test, utoipa::path(get, path = "/api/cloud-eval", params(CloudQuery), responses(
     (status = 200, description = "The analysis, from White's view", body = CloudEval),
     (status = 400, description = "The position or the query cannot be read", content(
@@ -96,7 +96,7 @@ pub(in crate::serve) async fn cloud_eval(
             "this variant has no evaluations",
         ));
     }
-    // Lichess writes castling so in every game.
+    // Lichess writes castling this way in every game.
     let game = match Game::from_fen(&query.fen, CastlingMode::Chess960) {
         Ok(game) => game,
         Err(reason) => return Ok(error(StatusCode::BAD_REQUEST, &reason.to_string())),

@@ -1,5 +1,4 @@
-//! `/v1/eval`: one evaluation by a network. What is asked at once is evaluated in one
-//! batch.
+//! `/v1/eval`: one evaluation by a network. Concurrent requests are evaluated in one batch.
 
 use crate::backend::{BackendError, Batch};
 use crate::chess::{Game, Ratings};
@@ -17,7 +16,7 @@ use axum::extract::State as Shared;
 use shakmaty::Position;
 use std::sync::Arc;
 
-/// A network's evaluation of a position: value, results, and the policy.
+/// Evaluates a position with a network: value, results, and policy.
 #[cfg_attr(test, utoipa::path(post, path = "/v1/eval", request_body = EvalRequest, responses(
     (status = 200, description = "The evaluation", body = EvalAnswer),
 )))]
@@ -47,7 +46,7 @@ pub(in crate::serve) async fn eval(
     Ok(Json(answer))
 }
 
-/// The value of the game's last position, and the probabilities of its moves.
+/// Returns the value of the game's last position, and the probabilities of its moves.
 async fn evaluate(network: &Loaded, game: &Game) -> Result<EvalAnswer, BackendError> {
     let properties = network.backend.properties();
     let moves = game.position().legal_moves();

@@ -1,4 +1,4 @@
-//! `/v1/explain` and `/v1/attention`: what a network sees.
+//! `/v1/explain` and `/v1/attention`: a network's internals.
 
 use crate::backend::Decoding;
 use crate::chess::Ratings;
@@ -37,13 +37,13 @@ pub(in crate::serve) struct AttentionAnswer {
     head: usize,
     /// The number of heads of a layer.
     heads: usize,
-    /// For each square (a1, b1, … h8), what share of its attention falls on each square.
+    /// For each square (a1, b1, … h8), its share of attention on each square.
     weights: Vec<Vec<f32>>,
 }
 
-/// Explains what a network sees in a position: policy and value after each move, attention,
+/// Explains a network's view of a position: policy and value after each move, attention,
 /// attribution, heads. As JSON, or with `Accept: text/html` as a self-contained page. The guide's
-/// page on `tessera explain` describes each part. It takes seconds.
+/// page on `tessera explain` describes each part. Takes seconds.
 #[cfg_attr(test, utoipa::path(post, path = "/v1/explain", request_body = ExplainRequest, responses(
     (status = 200, description = "The explanation", content(
         (serde_json::Value = "application/json"),
@@ -92,7 +92,7 @@ pub(in crate::serve) async fn explain(
     .await
 }
 
-/// One attention head's attention from each square.
+/// Returns one attention head's attention from each square.
 #[cfg_attr(test, utoipa::path(post, path = "/v1/attention", request_body = AttentionRequest, responses(
     (status = 200, description = "The attention", body = AttentionAnswer),
 )))]
@@ -119,7 +119,7 @@ pub(in crate::serve) async fn attention(
     }))
 }
 
-/// A number from 1 that a request names, or the usual one.
+/// Returns a request's number, from 1, or the default.
 fn chosen(field: &str, number: Option<usize>, most: usize, usual: usize) -> Result<usize, Problem> {
     let number = number.unwrap_or(usual);
     match (1..=most).contains(&number) {
@@ -128,7 +128,7 @@ fn chosen(field: &str, number: Option<usize>, most: usize, usual: usize) -> Resu
     }
 }
 
-/// Looks into a network on a thread of its own.
+/// Reads a network's internals on its own thread.
 async fn look_inside<T: Send + 'static>(
     state: &State,
     look: Look,
@@ -147,7 +147,7 @@ async fn look_inside<T: Send + 'static>(
         .map_err(|_| Problem::internal("a mistake in the program; please report it"))?
 }
 
-/// Why there is nothing to see.
+/// Returns the problem for an explanation error.
 fn refused(error: ExplainError) -> Problem {
     match error {
         ExplainError::Over(_) => Problem::field("fen", error.to_string()),

@@ -1,4 +1,4 @@
-//! `/v1/generate`: games that a network over moves writes.
+//! `/v1/generate`: games written by a move-token model.
 
 use crate::chess::{Ending, Game, Ratings};
 use crate::data::pgn::AnnotatedGame;
@@ -31,17 +31,17 @@ use tokio_stream::wrappers::ReceiverStream;
 #[cfg(test)]
 use utoipa::ToSchema;
 
-/// Games that are written side by side: those who wait get the first ones sooner.
+/// Games written side by side: few, so that the first ones arrive sooner.
 const SIDE_BY_SIDE: usize = 8;
 
-/// A game that was written.
+/// A written game.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(ToSchema))]
 pub(in crate::serve) struct WrittenGame {
     /// Its number, from 1.
     number: usize,
     moves: Vec<PlayedMove>,
-    /// `1-0`, `1/2-1/2` or `0-1`, if the game came to a result.
+    /// `1-0`, `1/2-1/2` or `0-1`, if the game reached a result.
     #[cfg_attr(test, schema(value_type = Option<String>))]
     result: Option<&'static str>,
     /// Its ending: `mate`, `drawn`, `resigned`, `agreed`, `illegal` or `unfinished`.
@@ -51,13 +51,13 @@ pub(in crate::serve) struct WrittenGame {
     pgn: String,
 }
 
-/// Games that were written.
+/// The written games.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(ToSchema))]
 pub(in crate::serve) struct WrittenGames {
     /// The network's name.
     network: String,
-    /// With the same seed they are the same.
+    /// The same seed writes the same games.
     seed: u64,
     games: Vec<WrittenGame>,
 }
@@ -69,7 +69,7 @@ pub(in crate::serve) struct WrittenGames {
 pub(in crate::serve) enum GameUpdate {
     /// A game.
     Game(WrittenGame),
-    /// Why there are no more: the last line.
+    /// Why the games end here: the last line.
     Error(Problem),
 }
 
@@ -82,9 +82,9 @@ impl Piece for GameUpdate {
     }
 }
 
-/// Games by a network of the family gpt, as JSON or, by `Accept: application/x-chess-pgn`,
-/// as PGN. `text/event-stream` and `application/x-ndjson` get each game as it is there, and
-/// so does PGN. No more are written once the client leaves.
+/// Writes games with a network of the family gpt, as JSON or, by `Accept:
+/// application/x-chess-pgn`, as PGN. `text/event-stream` and `application/x-ndjson` stream each
+/// game when it is finished, and so does PGN. Writing stops when the client leaves.
 #[cfg_attr(test, utoipa::path(post, path = "/v1/generate", request_body = GenerateRequest, responses(
     (status = 200, description = "The games, or a stream of them", content(
         (WrittenGames = "application/json"),
@@ -121,7 +121,7 @@ pub(in crate::serve) async fn generate(
     if kind == PGN {
         let games = games.map(|game| match game {
             Ok(game) => Ok(game.pgn),
-            // PGN has no words for it.
+            // PGN cannot express it.
             Err(problem) => Err(format!("{problem:?}")),
         });
         return Ok(stream::text(PGN, games, beat));
@@ -142,7 +142,7 @@ pub(in crate::serve) async fn generate(
     Ok(Json(games).into_response())
 }
 
-/// The network that writes.
+/// Returns the network that writes.
 fn writer<'a>(networks: &'a Networks, name: Option<&str>) -> Result<&'a Loaded, Problem> {
     match name {
         Some(name) => networks.named(name)?.that_writes(),
@@ -154,8 +154,7 @@ fn writer<'a>(networks: &'a Networks, name: Option<&str>) -> Result<&'a Loaded, 
     }
 }
 
-/// Has games written on a thread of its own, once there is a place and as long as somebody
-/// takes them.
+/// Writes games on its own thread, once it has a slot and while the client listens.
 fn write(
     state: &State,
     networks: Arc<Networks>,
@@ -188,7 +187,7 @@ fn write(
     Ok(taken)
 }
 
-/// Hands on games as they are written.
+/// Forwards games as they are written.
 fn write_all(
     networks: &Networks,
     writing: &Writing,
@@ -221,7 +220,7 @@ fn write_all(
     }
 }
 
-/// The games of these numbers.
+/// Returns the games of these numbers.
 fn some(
     generator: &Generator,
     writing: &Writing,
@@ -303,7 +302,7 @@ fn tell(written: Written, number: usize, writing: &Writing, name: &str) -> Writt
     }
 }
 
-/// The moves of a game, from its first position.
+/// Returns a game's moves, from its first position.
 fn moves(game: &Game) -> Vec<PlayedMove> {
     let plies = game.plies();
     let played = plies.iter().zip(&plies[1..]);

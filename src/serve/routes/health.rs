@@ -1,4 +1,4 @@
-//! Whether the server lives and can be asked, and what it has done.
+//! Liveness, readiness and metrics.
 
 use crate::serve::metrics::CONTENT_TYPE;
 use crate::serve::problem::Problem;
@@ -14,8 +14,8 @@ pub(in crate::serve) async fn healthz() -> &'static str {
     "ok"
 }
 
-/// Readiness: whether requests are taken. They are not while networks are loaded, nor while
-/// the server shuts down.
+/// Readiness: whether the server takes requests. It does not while networks load or while it
+/// shuts down.
 #[cfg_attr(test, utoipa::path(get, path = "/readyz", responses(
     (status = 200, description = "Requests are taken", body = String),
     (status = 503, description = "No requests are taken at present", body = Problem, content_type = "application/problem+json"),
@@ -26,7 +26,7 @@ pub(in crate::serve) async fn readyz(
     state.check_open().map(|()| "ready")
 }
 
-/// Counters for Prometheus.
+/// Returns counters for Prometheus.
 #[cfg_attr(test, utoipa::path(get, path = "/metrics", responses(
     (status = 200, description = "OpenMetrics text", body = String, content_type = "application/openmetrics-text"),
 )))]

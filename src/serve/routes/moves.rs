@@ -11,7 +11,7 @@ use axum::extract::State as Shared;
 use axum::{Extension, Json};
 use std::sync::Arc;
 
-/// An agent's move in a position, with what it thinks.
+/// Returns an agent's move in a position, with its evaluation.
 #[cfg_attr(test, utoipa::path(post, path = "/v1/move", request_body = MoveRequest, responses(
     (status = 200, description = "The move; none where the game is over", body = MoveAnswer),
 )))]

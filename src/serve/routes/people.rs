@@ -1,4 +1,4 @@
-//! `/v1/people`: the moves that people play, by their rating.
+//! `/v1/people`: the moves that people play, by rating.
 
 use crate::backend::{BackendError, Batch};
 use crate::chess::{Game, Ratings};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 #[cfg(test)]
 use utoipa::ToSchema;
 
-/// The moves that people play, by their rating.
+/// The moves that people play, by rating.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(ToSchema))]
 pub(in crate::serve) struct PeopleAnswer {
@@ -29,11 +29,11 @@ pub(in crate::serve) struct PeopleAnswer {
     network: String,
     /// The ratings, in ascending order. Both players have the same one.
     ratings: Vec<u16>,
-    /// The legal moves, by the largest share that one has at any rating.
+    /// The legal moves, by their largest share at any rating.
     moves: Vec<Popularity>,
 }
 
-/// A move, and how many people play it.
+/// A move, and how often people play it.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(ToSchema))]
 pub(in crate::serve) struct Popularity {
@@ -43,7 +43,7 @@ pub(in crate::serve) struct Popularity {
     shares: Vec<f32>,
 }
 
-/// The share of players who play each move, at ratings from 600 to 2600.
+/// Returns each move's share of players, at ratings from 600 to 2600.
 #[cfg_attr(test, utoipa::path(post, path = "/v1/people", request_body = PeopleRequest, responses(
     (status = 200, description = "The moves", body = PeopleAnswer),
 )))]
@@ -70,7 +70,7 @@ pub(in crate::serve) async fn people(
     }))
 }
 
-/// Every legal move with its share at each rating, in one batch.
+/// Returns every legal move with its share at each rating, in one batch.
 async fn popularity(network: &Loaded, game: &Game) -> Result<Vec<Popularity>, BackendError> {
     let legal = game.position().legal_moves();
     let encoder = &network.backend.properties().encoder;

@@ -1,4 +1,4 @@
-//! `/v1/review`: games reviewed, each ply as it is searched.
+//! `/v1/review`: reviewed games, with each position as it is searched.
 
 use crate::play::Control;
 use crate::review::{Summary, game_page};
@@ -28,7 +28,7 @@ use utoipa::ToSchema;
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(ToSchema))]
 pub(in crate::serve) struct ReviewEnd {
-    /// What the games have in common, and which could not be read.
+    /// The games' summary, and the games that could not be read.
     summary: Summary,
 }
 
@@ -37,7 +37,7 @@ pub(in crate::serve) struct ReviewEnd {
 #[cfg_attr(test, derive(ToSchema))]
 pub(in crate::serve) struct ReviewAnswer {
     games: Vec<ReviewedGame>,
-    /// What the games have in common, and which could not be read.
+    /// The games' summary, and the games that could not be read.
     summary: Summary,
 }
 
@@ -48,15 +48,15 @@ pub(in crate::serve) struct ReviewAnswer {
 pub(in crate::serve) enum ReviewUpdate {
     /// A game's review begins.
     Game(Box<BegunGame>),
-    /// A position was searched, in no certain order.
+    /// A position was searched, in no particular order.
     Ply(SearchedPly),
-    /// The model of people's play is asked about a move.
+    /// The human-move model is evaluating moves.
     People(AskedPeople),
     /// A game's review.
     Review(Box<ReviewedGame>),
     /// The last line, after all games.
     Result(Box<ReviewEnd>),
-    /// Why there is no more: the last line.
+    /// Why the review ends here: the last line.
     Error(Problem),
 }
 
@@ -85,12 +85,11 @@ impl From<Told> for ReviewUpdate {
     }
 }
 
-/// Games reviewed: marks, reasons in words, what people of each rating play. By
-/// `Accept: text/event-stream` or `application/x-ndjson` as a stream with each position as it
-/// is searched; by `text/html` one game's page, which asks for nothing else; by
-/// `application/x-chess-pgn` the games with marks and comments. A game that cannot be
-/// read to its end is reviewed as far as it goes, and its warnings say so. The
-/// review ends when the client leaves.
+/// Reviews games: marks, reasons in words, the moves that people of each rating play. `Accept:
+/// text/event-stream` or `application/x-ndjson` gets a stream with each position as it is
+/// searched; `text/html` gets one game's self-contained page; `application/x-chess-pgn` gets the
+/// games with marks and comments. A game that cannot be read to its end is reviewed as far as
+/// possible, with warnings. The review stops when the client leaves.
 #[cfg_attr(test, utoipa::path(post, path = "/v1/review", request_body = ReviewRequest, responses(
     (status = 200, description = "The reviews, or a stream of updates", content(
         (ReviewAnswer = "application/json"),
@@ -127,14 +126,14 @@ pub(in crate::serve) async fn review(
     };
     let held = (open, stop);
     let updates = updates.map(move |update| {
-        // The client that leaves drops it, and with it the searches.
+        // A client that leaves drops it, which stops the searches.
         let _held = &held;
         update
     });
     Ok(format.respond(updates, state.config.limits.beat()))
 }
 
-/// The network that searches.
+/// Returns the network that searches.
 fn searching<'a>(networks: &'a Networks, task: &Reviewing) -> Result<&'a Loaded, Problem> {
     let network = networks.named(&task.network)?;
     let has_value = network.backend.properties().require_value();
@@ -142,8 +141,7 @@ fn searching<'a>(networks: &'a Networks, task: &Reviewing) -> Result<&'a Loaded,
     Ok(network)
 }
 
-/// Has games reviewed on a thread of its own, once it is their turn and as long as
-/// somebody listens.
+/// Reviews games on its own thread, once it is their turn and while the client listens.
 fn start(
     state: &Arc<State>,
     networks: Arc<Networks>,
@@ -152,7 +150,7 @@ fn start(
 ) -> Result<mpsc::Receiver<ReviewUpdate>, Problem> {
     let place = state.reviews.places.enter()?;
     let plies = task.games.iter().map(|(game, _)| game.game.plies().len());
-    // Room for all there is to say: who reads slowly holds nobody up, and misses nothing.
+    // Room for every event: a slow reader delays nobody, and misses nothing.
     let (updates, heard) = mpsc::channel(2 * plies.sum::<usize>() + 2 * task.games.len() + 2);
     let state = state.clone();
     tokio::spawn(async move {
@@ -192,7 +190,7 @@ fn start(
     Ok(heard)
 }
 
-/// All reviews, once the last is there.
+/// Returns all reviews once the last is finished.
 async fn finished(
     mut updates: impl Stream<Item = ReviewUpdate> + Unpin,
 ) -> Result<ReviewAnswer, Problem> {
@@ -211,7 +209,7 @@ async fn finished(
     Err(Problem::internal("the review broke off"))
 }
 
-/// The answer in the form that was asked for.
+/// Returns the response in the requested format.
 fn written(kind: &str, answer: ReviewAnswer) -> Response {
     let games = &answer.games;
     match kind {

@@ -1,7 +1,7 @@
-//! The table of options, in the order in which they are listed.
+//! The table of options, in listing order.
 //!
-//! A row names the option, the setting behind it and the values that it takes. Paths begin
-//! at [`Settings`]; `search`, `network` and `agent` are the player's.
+//! A row names the option, its setting and the valid values. Paths begin at [`Settings`];
+//! `search`, `network` and `agent` are the player's.
 
 use super::{Button, Entry, Kind};
 use crate::agent::{AgentKind, LOWEST_RATING};
@@ -16,13 +16,13 @@ use std::path::{Path, PathBuf};
 /// The name of the built-in network for clients.
 const BUILT_IN: &str = "<built-in>";
 
-/// A strategy at the root that is none of its own.
+/// The root strategy that follows the strategy elsewhere.
 const SAME: &str = "same";
 
-/// The highest rating that Maia-3 knows.
+/// The highest rating that Maia-3 supports.
 const MAX_ELO: u64 = 5000;
 
-/// Spin boxes of clients hold 32 bits with a sign.
+/// Clients' spin boxes hold 32-bit signed integers.
 const MAX_SEED: u64 = i32::MAX as u64;
 
 /// The forms that a list of devices takes.
@@ -47,7 +47,7 @@ macro_rules! check {
     };
 }
 
-/// A fourth argument is the player's method that sets it, where it is kept in two places.
+/// An optional fourth argument is the player's setter, for settings kept in two places.
 macro_rules! spin {
     ($name:literal => $root:ident $(. $field:ident)*, $range:expr, $set:ident) => {
         spin(
@@ -91,7 +91,7 @@ macro_rules! combo {
     };
 }
 
-/// The file of a network.
+/// A network file.
 macro_rules! network_file {
     ($name:literal => $root:ident $(. $field:ident)*) => {
         text(
@@ -271,7 +271,7 @@ const fn text(
     entry(name, Kind::Text { get, set })
 }
 
-/// The names of all values of a type, as on the command line.
+/// Returns the names of all values of a type, as on the command line.
 fn values_of<T: ValueEnum>() -> Vec<String> {
     T::value_variants().iter().cloned().map(name).collect()
 }

@@ -1,12 +1,11 @@
-//! The command `go`: what it says, and the limits that follow from it.
+//! The command `go`: parsing, and the resulting limits.
 
 use super::{Command, Parsed, Words};
 use crate::play::Limits;
 use shakmaty::{Color, Move};
 use std::time::Duration;
 
-/// Times beyond this (seven weeks) are cut to it, so that no deadline
-/// overflows.
+/// Longer times (seven weeks) are cut to this, so that deadlines do not overflow.
 const LONGEST: u64 = u32::MAX as u64;
 
 /// A parsed `go`, without unknown words.
@@ -24,7 +23,7 @@ pub(crate) struct Go {
     pub infinite: bool,
     pub ponder: bool,
     pub search_moves: Vec<String>,
-    /// Whether a limit was given that could not be read.
+    /// Whether an unreadable limit was given.
     pub unreadable: bool,
 }
 
@@ -45,7 +44,7 @@ const WORDS: [&str; 13] = [
 ];
 
 impl Go {
-    /// Reads what follows the word `go`.
+    /// Parses the words after `go`.
     pub(crate) fn parse(words: &mut Words, parsed: &mut Parsed) -> Command {
         let mut go = Go::default();
         let mut perft = None;
@@ -90,12 +89,12 @@ impl Go {
         }
     }
 
-    /// The limits for a player of `turn`, whose legal `searchmoves` are given.
+    /// Returns the limits for a player of `turn`, with `searchmoves` resolved to legal moves.
     ///
-    /// A side whose clock is not given has none. Where there is no other limit either,
-    /// the opponent's clock stands in for it, since both mostly play by the same; and
-    /// limits none of which could be read are the least there are: answering too soon
-    /// costs less than not at all.
+    /// A side whose clock is not given has none. If there is no other limit either, the
+    /// opponent's clock stands in for it, since both usually play with the same one; and if no
+    /// limit could be read, the smallest one applies, because answering too soon costs less than
+    /// not at all.
     pub(crate) fn limits(&self, turn: Color, search_moves: Vec<Move>) -> Limits {
         let white = (self.white_time, self.white_increment);
         let black = (self.black_time, self.black_increment);
@@ -127,8 +126,8 @@ impl Go {
     }
 }
 
-/// Returns whether a search within `limits` comes to an end by itself (pondering, once the
-/// expected move has been played). One for a mate does not where there is none.
+/// Returns whether a search within `limits` ends by itself (when pondering, once the expected
+/// move has been played). A search for a mate that does not exist does not.
 pub(crate) fn ends_by_itself(limits: &Limits) -> bool {
     !limits.infinite
         && (limits.time.is_some()
@@ -137,7 +136,7 @@ pub(crate) fn ends_by_itself(limits: &Limits) -> bool {
             || limits.depth.is_some())
 }
 
-/// The number after `limit`. A word that begins another limit is left to it.
+/// Returns the number after `limit`. A word that begins another limit is not consumed.
 fn number(limit: &str, words: &mut Words, parsed: &mut Parsed) -> Option<u64> {
     let word = words.peek().filter(|word| !WORDS.contains(word));
     let Some(word) = word else {
@@ -154,8 +153,8 @@ fn number(limit: &str, words: &mut Words, parsed: &mut Parsed) -> Option<u64> {
     number
 }
 
-/// A whole number as clients write it: what is negative (a clock that has run
-/// out) counts as 0, fractions are cut off, what is too large is the largest.
+/// Parses a whole number leniently: negative ones (a clock that has run out) count as 0,
+/// fractions are truncated, large ones saturate.
 fn read(word: &str) -> Option<u64> {
     let digits = word.trim_start_matches(['-', '+']);
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
@@ -170,7 +169,7 @@ fn read(word: &str) -> Option<u64> {
     if word.starts_with('-') {
         return Some(0);
     }
-    // Nothing but digits can only fail by being too many.
+    // A string of digits can only fail by overflow.
     Some(whole.parse().unwrap_or(u64::MAX))
 }
 

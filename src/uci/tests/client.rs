@@ -1,4 +1,4 @@
-//! A client at a session in this process, and the scripted player behind it.
+//! A client of a session in this process, and its scripted player.
 
 use super::super::output::Output;
 use super::super::session::{Rest, Session};
@@ -24,12 +24,12 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// `go nodes` with these numbers make the scripted player fail.
+/// `go nodes` with this number makes the scripted player fail.
 pub(super) const BACKEND_FAILS: u64 = 666;
 pub(super) const PANICS: u64 = 667;
 pub(super) const FAILS_AT_ONCE: u64 = 668;
 
-/// What was asked of the scripted factory and player, in order.
+/// Records the calls of the scripted factory and player, in order.
 #[derive(Clone, Default)]
 pub(super) struct Journal(Arc<Mutex<Vec<String>>>);
 
@@ -38,18 +38,17 @@ impl Journal {
         self.0.lock().push(entry.into());
     }
 
-    /// What was noted since the last call.
+    /// Returns the calls since the last call.
     pub(super) fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock())
     }
 }
 
-/// How long a network of the name `slow` takes to load: longer than `quit` waits for
-/// a search.
+/// Loading time of a network named `slow`: longer than `quit` waits for a search.
 const SLOWNESS: Duration = Duration::from_millis(1500);
 
-/// Makes scripted players. A network of the name `missing` cannot be loaded, one of the name
-/// `cpu-only` on the CPU alone, and no network is built in for the backend `check`.
+/// Makes scripted players. A network named `missing` cannot be loaded, one named `cpu-only` only
+/// on the CPU, and the backend `check` has no built-in network.
 #[derive(Clone, Default)]
 pub(super) struct Script(pub(super) Journal);
 
@@ -118,7 +117,7 @@ impl Factory for Script {
     }
 }
 
-/// Plays the first move that it may; takes exactly the time it is given.
+/// Plays the first allowed move; takes exactly its time.
 struct Player(Journal);
 
 impl ConfigurableAgent for Player {
@@ -193,7 +192,7 @@ impl Agent for Player {
     }
 }
 
-/// Hands on whole lines.
+/// Forwards whole lines.
 struct Lines {
     partial: Vec<u8>,
     lines: Sender<String>,
@@ -231,11 +230,11 @@ impl Client {
             partial: Vec::new(),
             lines: sender,
         });
-        let output = Arc::new(output.expect("a thread can be had"));
+        let output = Arc::new(output.expect("a thread can be started"));
         let script = Script::default();
         let journal = script.0.clone();
         let session = Session::start(output.clone(), script, Settings::default())
-            .expect("a thread can be had");
+            .expect("a thread can be started");
         Client {
             session,
             output,
@@ -248,14 +247,14 @@ impl Client {
         self.session.handle(line)
     }
 
-    /// Sends lines none of which is `quit`.
+    /// Sends lines; none may be `quit`.
     pub(super) fn say(&mut self, lines: &[&str]) {
         for line in lines {
             assert!(self.send(line).is_continue(), "{line}");
         }
     }
 
-    /// Waits for a line that begins so; it and what came before it.
+    /// Waits for a line with this beginning; returns it and the lines before.
     pub(super) fn wait_for(&self, beginning: &str) -> Vec<String> {
         let mut seen = Vec::new();
         loop {
@@ -272,17 +271,17 @@ impl Client {
         }
     }
 
-    /// Everything said once all tasks are done: stops them first.
+    /// Stops all tasks; returns all output once they are done.
     pub(super) fn settle(&mut self) -> Vec<String> {
         self.say(&["stop", "isready"]);
         let mut seen = self.wait_for("readyok");
-        // Where something was going on, that was too early to be the end.
+        // If a task was running, that was too early to be the end.
         self.session.finish();
         seen.extend(self.lines.try_iter());
         seen
     }
 
-    /// What has been said so far.
+    /// Returns the output so far.
     pub(super) fn said(&self) -> Vec<String> {
         let deadline = Instant::now() + Duration::from_secs(20);
         self.output.settle(deadline).expect("the output holds");

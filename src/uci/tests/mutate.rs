@@ -1,11 +1,10 @@
-//! Lines of input with mistakes in them. The tests over the real program read
-//! this file too.
+//! Input lines with mistakes. The tests of the real program also read this file.
 
 use rand::Rng;
 use rand::seq::IndexedRandom;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// What lines are made from: what clients send, and what they should not.
+/// The seeds: valid client input, and invalid input.
 const SEEDS: [&str; 34] = [
     "uci",
     "isready",
@@ -64,7 +63,7 @@ const CHARACTERS: [char; 18] = [
     '\u{1f600}',
 ];
 
-/// A line that a client could send, with up to three mistakes.
+/// Returns a plausible client line with up to three mistakes.
 pub(super) fn mutated(random: &mut Xoshiro256PlusPlus) -> String {
     let mut line: Vec<char> = SEEDS
         .choose(random)
@@ -96,8 +95,8 @@ pub(super) fn mutated(random: &mut Xoshiro256PlusPlus) -> String {
             }
         }
     }
-    // The log file is the one option that reaches outside of the session, and
-    // `quit` has its own test.
+    // The log file is the only option that reaches outside the session, and `quit` has its own
+    // test.
     let line: String = line.into_iter().collect();
     line.replace("quit", "stop").replace("LogFile", "Net")
 }

@@ -9,7 +9,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use std::io::Cursor;
 
 const LINES: usize = 120_000;
-/// Lines between which everything is brought to rest and counted.
+/// Lines between checks that everything is idle and complete.
 const ROUND: usize = 500;
 
 #[test]

@@ -5,7 +5,7 @@ use super::client::Client;
 const ON: &str = "setoption name UCI_LimitStrength value true";
 const OFF: &str = "setoption name UCI_LimitStrength value false";
 
-/// A client whose engine is ready to play at full strength.
+/// Returns a client whose engine is ready to play at full strength.
 fn ready() -> Client {
     let mut client = Client::new();
     client.say(&["isready"]);
@@ -97,7 +97,7 @@ fn without_its_network_another_one_plays() {
     client.say(&["setoption name HumanNet value people.pt", "go nodes 1"]);
     client.wait_for("bestmove ");
     assert_eq!(client.journal.take(), ["load", "build Human"]);
-    // The one that plays like people is not built in either.
+    // The network that plays like people is not built in either.
     client.say(&[
         "setoption name HumanNet value",
         "setoption name Backend value check",

@@ -1,4 +1,4 @@
-//! The place of each tensor in Lc0's messages: fields in the order of their numbers, with our
+//! The location of each tensor in Lc0's messages: fields in the order of their numbers, with our
 //! names.
 
 /// The fields of a message.
@@ -7,7 +7,7 @@ pub(super) type Message = &'static [(u32, &'static str, Field)];
 /// The type of a field.
 pub(super) enum Field {
     Tensor,
-    /// Weights, and biases in the field behind: of dense layers, convolutions or norms.
+    /// Weights, and biases in the next field: of dense layers, convolutions or norms.
     Pair,
     Number,
     One(Message),
@@ -19,7 +19,7 @@ use Field::{Many, Number, One, Pair, Tensor};
 const CONVOLUTION: Message = &[
     (1, "", Pair),
     (3, "bn_means", Tensor),
-    // Variances, whatever the name says.
+    // Variances, despite the name.
     (4, "bn_stddivs", Tensor),
     (5, "bn_gammas", Tensor),
     (6, "bn_betas", Tensor),
@@ -62,8 +62,8 @@ const LAYER: Message = &[
     (5, "feed_forward.norm", Pair),
 ];
 
-/// A policy: by attention, or by one or two convolutions. What a classical one calls `squares`
-/// and `moves` is `conv2` and `embedding` here.
+/// A policy: by attention, or by one or two convolutions. A classical policy's `squares` and
+/// `moves` are `conv2` and `embedding` here.
 const POLICY: Message = &[
     (1, "embedding", Pair),
     (3, "query", Pair),
@@ -75,7 +75,7 @@ const POLICY: Message = &[
     (11, "conv2", One(CONVOLUTION)),
 ];
 
-/// A value, which reads squares of a body by `squares`, those of a tower by `conv`.
+/// A value head, which reads a body by `squares` and a tower by `conv`.
 const VALUE: Message = &[
     (1, "squares", Pair),
     (3, "hidden", Pair),

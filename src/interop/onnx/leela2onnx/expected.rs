@@ -1,10 +1,10 @@
-//! The converter's record of a network besides its weights.
+//! The converter's nodes and constants of a network, other than its weights.
 
 use crate::network::Activation;
 use crate::network::lc0::{EncoderConfig, Lc0Config, PolicyHeadConfig, SquareEmbedding};
 use std::collections::BTreeMap;
 
-/// Constants of other ways to say the same: how their names end, and their numbers.
+/// Constants of equivalent formulations: suffixes of their names, and their values.
 const OPTIONAL: [(&str, f64); 4] = [
     ("/mish/one", 1.0),
     ("/mish/two", 2.0),
@@ -12,7 +12,7 @@ const OPTIONAL: [(&str, f64); 4] = [
     ("/selu/selu/mul/w", 1.050_700_987_355_480_5),
 ];
 
-/// The number of a constant that may be there.
+/// Returns the value of an optional constant.
 pub(super) fn optional(config: &Lc0Config, name: &str) -> Option<f64> {
     if let Some(norm) = name.strip_suffix("/var_eps/w") {
         return Some(epsilon(config, norm));
@@ -21,7 +21,7 @@ pub(super) fn optional(config: &Lc0Config, name: &str) -> Option<f64> {
     all.find_map(|(end, number)| name.ends_with(end).then_some(*number))
 }
 
-/// Epsilon of a norm.
+/// Returns the epsilon of a norm.
 pub(super) fn epsilon(config: &Lc0Config, norm: &str) -> f64 {
     let is_dense = config
         .attention
@@ -32,14 +32,14 @@ pub(super) fn epsilon(config: &Lc0Config, norm: &str) -> f64 {
     }
 }
 
-/// The operators that may make each output.
+/// Returns the operators that may compute each output.
 pub(super) fn last_operators(config: &Lc0Config) -> Vec<&'static [&'static str]> {
     let policy: &[&str] = match config.policy.heads.values().next() {
         Some(PolicyHeadConfig::Classical { .. }) => &["Add"],
         _ => &["Gather"],
     };
     let value: &[&str] = match config.value.values().any(|head| head.wdl) {
-        // The softmax may be left to whoever runs it.
+        // The softmax may be left to the caller.
         true => &["Softmax", "Add"],
         false => &["Tanh"],
     };
@@ -106,8 +106,8 @@ impl Expected {
         expected
     }
 
-    /// `inside` are the activations of feed-forward blocks and of smolgen; a `gain` of 1 is
-    /// left out.
+    /// `inside` contains the activations of feed-forward blocks and of smolgen; a `gain` of 1 is
+    /// omitted.
     fn encoder(
         &mut self,
         path: &str,

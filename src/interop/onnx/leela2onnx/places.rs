@@ -1,4 +1,4 @@
-//! The converter's destination for a network's tensors.
+//! The converter's names for a network's tensors.
 
 /// Suffixes of the names of a module's weight and bias, in one or two forms.
 type Ends = &'static [[&'static str; 2]];
@@ -7,10 +7,10 @@ const KERNEL: Ends = &[["/w/kernel", "/w/bias"]];
 const DENSE: Ends = &[["/matmul/w", "/add/w"]];
 /// A dense layer of an encoder.
 const FACTOR: Ends = &[["/w/w", "/b/w"]];
-/// Whole, and taken apart.
+/// Whole, and decomposed.
 const NORM: Ends = &[["/w/scale", "/w/bias"], ["/gammas/w", "/betas/w"]];
 
-/// Stacks of layers: how our names begin, and the converter's.
+/// Stacks of layers: our name prefixes, and the converter's.
 const STACKS: [(&str, &str); 3] = [
     ("body.", "/block"),
     ("encoder.", "/encoder"),
@@ -18,7 +18,7 @@ const STACKS: [(&str, &str); 3] = [
 ];
 
 /// Our modules, those of layers by their names in the stack, and the converter's. Heads read
-/// towers by a convolution, bodies by a product.
+/// towers by a convolution, bodies by a matrix product.
 const MODULES: [(&str, &str, Ends); 42] = [
     ("input", "/inputconv", KERNEL),
     ("conv1", "/conv1", KERNEL),
@@ -77,7 +77,7 @@ const MODULES: [(&str, &str, Ends); 42] = [
     ("moves_left.output", "/mlh/dense2", DENSE),
 ];
 
-/// The converter's names for a parameter: one of them is there.
+/// Returns the converter's possible names for a parameter; one of them exists.
 pub(super) fn of(name: &str) -> impl Iterator<Item = String> {
     let (module, kind) = match name {
         "embedding.multiply" => ("gates", "weight"),

@@ -2,7 +2,7 @@
 
 use crate::interop::onnx::graph::Argument;
 
-/// The arguments of a node, by their places.
+/// A node's arguments, by position.
 #[derive(Clone, Copy)]
 pub(super) struct Arguments<'a>(pub &'a [Argument]);
 
@@ -47,7 +47,7 @@ impl<'a> Arguments<'a> {
     }
 
     pub fn ints(self, index: usize) -> Result<Vec<i64>, String> {
-        let wrong = || format!("its argument {index} is no list of integers");
+        let wrong = || format!("its argument {index} is not a list of integers");
         let Argument::List(values) = self.get(index)? else {
             return Err(wrong());
         };

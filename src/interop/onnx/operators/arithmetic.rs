@@ -1,11 +1,11 @@
-//! An elementwise operation.
+//! Elementwise operators.
 
 use super::{Call, Translator};
 use crate::interop::onnx::builder::float;
 use crate::interop::onnx::graph::Argument;
 
 impl Translator<'_> {
-    /// The output's name, if the operator is one of these.
+    /// Returns the output's name, if the operator is elementwise.
     pub(super) fn arithmetic(&mut self, call: &Call) -> Result<Option<String>, String> {
         if let Some((operator, operands)) = same(call.name) {
             let operands = self.operands(call.arguments.first(operands)?)?;
@@ -73,7 +73,7 @@ impl Translator<'_> {
         }))
     }
 
-    /// `x` times a factor, unless that is one.
+    /// Returns `x` times a factor, unless that is one.
     pub(super) fn scaled(&mut self, x: &str, factor: &Argument) -> Result<String, String> {
         match factor {
             Argument::Int(1) | Argument::Float(1.0) => Ok(x.to_owned()),
@@ -84,7 +84,7 @@ impl Translator<'_> {
         }
     }
 
-    /// x/2 · (1 + erf(x/√2)), of which there is no operator before version 20.
+    /// Returns x/2 · (1 + erf(x/√2)), because ONNX has no GELU operator before version 20.
     fn gelu(&mut self, call: &Call) -> Result<String, String> {
         if !matches!(call.arguments.get(1)?, Argument::Text(text) if text == "none") {
             return Err("it approximates".to_owned());
@@ -99,8 +99,7 @@ impl Translator<'_> {
     }
 }
 
-/// ONNX's operator that is just this one of libtorch's, and how many of the first
-/// arguments are its inputs.
+/// Returns the equivalent ONNX operator, and how many of the first arguments are its inputs.
 fn same(name: &str) -> Option<(&'static str, usize)> {
     Some(match name {
         "matmul" | "bmm" | "mm" => ("MatMul", 2),

@@ -1,4 +1,4 @@
-//! The building blocks of networks: products, convolutions, norms.
+//! Network layers: matrix products, convolutions, norms.
 
 use super::{Call, Translator};
 use crate::interop::onnx::builder::{float, int, ints};
@@ -6,7 +6,7 @@ use crate::interop::onnx::graph::Argument;
 use crate::interop::onnx::schema::DataType;
 
 impl Translator<'_> {
-    /// The output's name, if the operator is one of these.
+    /// Returns the output's name, if the operator is a layer.
     pub(super) fn layer(&mut self, call: &Call) -> Result<Option<String>, String> {
         Ok(Some(match call.name {
             "linear" => self.linear(call)?,
@@ -37,8 +37,7 @@ impl Translator<'_> {
         }))
     }
 
-    /// Weights are stored as libtorch has them; whoever runs the model turns
-    /// them once.
+    /// Weights are stored in libtorch's layout; the runtime transposes them once.
     fn linear(&mut self, call: &Call) -> Result<String, String> {
         let weight = self.operand(call.arguments.get(1)?)?;
         let weight = self.transposed(&weight, &[1, 0]);
@@ -52,7 +51,7 @@ impl Translator<'_> {
         }
     }
 
-    /// softmax(q · kᵀ · scale + bias) · v. The scale comes first: products outgrow
+    /// softmax(q · kᵀ · scale + bias) · v. The scale is applied first because products overflow
     /// 16 bits.
     fn attention(&mut self, call: &Call) -> Result<String, String> {
         let arguments = call.arguments;
@@ -97,7 +96,7 @@ impl Translator<'_> {
             inputs.push(self.operand(call.arguments.get(2)?)?);
         }
         let size = self.shape(kernel).get(2..).unwrap_or_default();
-        // libtorch takes one number for both directions.
+        // libtorch accepts one number for both directions.
         let both = |index| match call.arguments.ints(index)?[..] {
             [one] => Ok(vec![one; size.len()]),
             ref all => Ok::<Vec<i64>, String>(all.to_vec()),
@@ -125,8 +124,8 @@ impl Translator<'_> {
         Ok(self.builder.node("LayerNormalization", &inputs, attributes))
     }
 
-    /// x / √(mean of x² + ε) · weight, in single precision up to the division:
-    /// sums of squares outgrow 16 bits.
+    /// x / √(mean of x² + ε) · weight, in single precision up to the division because sums of
+    /// squares overflow 16 bits.
     fn rms_norm(&mut self, call: &Call) -> Result<String, String> {
         let dimensions = call.arguments.ints(1)?.len() as i64;
         let axes: Vec<i64> = (-dimensions..0).collect();

@@ -1,11 +1,11 @@
-//! Operators that move numbers without changing them.
+//! Operators that move values without changing them.
 
 use super::{Call, Translator, wrap};
 use crate::interop::onnx::builder::{int, ints};
 use crate::interop::onnx::graph::Argument;
 
 impl Translator<'_> {
-    /// The output's name, if the operator is one of these.
+    /// Returns the output's name, if the operator is one of these.
     pub(super) fn shaped(&mut self, call: &Call) -> Result<Option<String>, String> {
         let x = call.x.as_str();
         let arguments = call.arguments;
@@ -16,7 +16,7 @@ impl Translator<'_> {
                 let mut sizes: Vec<i64> = call.shape[..start].to_vec();
                 sizes.push(call.shape[start..=end].iter().product());
                 sizes.extend(&call.shape[end + 1..]);
-                // Of all sizes the batch's alone is free.
+                // Only the batch size is dynamic.
                 sizes[0] = -1;
                 self.reshaped(x, &sizes)
             }
@@ -79,7 +79,7 @@ impl Translator<'_> {
 
     fn concatenated(&mut self, call: &Call) -> Result<String, String> {
         let Argument::List(parts) = call.arguments.get(0)? else {
-            return Err("its parts are no list of known length".to_owned());
+            return Err("its parts are not a list of known length".to_owned());
         };
         let rank = self.shape(parts.first().unwrap_or(&Argument::None)).len() as i64;
         let mut names = self.operands(parts)?;
@@ -94,7 +94,7 @@ impl Translator<'_> {
         Ok(self.builder.node("Concat", &names, vec![int("axis", axis)]))
     }
 
-    /// The names of the parts that a tensor is cut into.
+    /// Returns the names of the parts that a tensor is split into.
     pub(super) fn split(&mut self, call: &Call) -> Result<Vec<String>, String> {
         let axis = call.axis(2)?;
         let size = call.shape.get(axis as usize).copied().unwrap_or_default();
@@ -112,7 +112,7 @@ impl Translator<'_> {
         Ok(self.builder.node_with("Split", &inputs, axis, sizes.len()))
     }
 
-    /// The names of the slices of which a tensor is the stack.
+    /// Returns the names of the slices of a stacked tensor.
     pub(super) fn unbound(&mut self, call: &Call) -> Result<Vec<String>, String> {
         let axis = call.axis(1)?;
         let count = call.shape.get(axis as usize).copied().unwrap_or_default();
@@ -140,7 +140,7 @@ impl Translator<'_> {
         self.builder.node("Transpose", &[x], vec![order])
     }
 
-    /// The numbers from one place to before another, along an axis, by a step.
+    /// Returns the slice from `start` to before `end` along an axis, with a step.
     fn sliced(&mut self, x: &str, [start, end, axis, step]: [i64; 4]) -> String {
         let [start, end, axis, step] =
             [start, end, axis, step].map(|value| self.builder.integers(&[value]));
@@ -149,7 +149,7 @@ impl Translator<'_> {
     }
 }
 
-/// The sizes of the parts of `whole`, all `part` but for a smaller last one.
+/// Returns the sizes of the parts of `whole`: all `part`, except for a smaller last one.
 fn parts(whole: i64, part: i64) -> Vec<i64> {
     let part = part.max(1);
     (0..(whole + part - 1) / part)

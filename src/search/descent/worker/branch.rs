@@ -1,4 +1,4 @@
-//! The moves that continue the visits which reach a node.
+//! The moves along which the visits that reach a node continue.
 
 use super::SearchWorker;
 use crate::search::descent::select::{
@@ -37,8 +37,7 @@ pub(super) enum Selected {
 }
 
 impl<'a, E: Environment> SearchWorker<'a, E> {
-    /// Shares the visits out and puts a branch for each move that gets any on
-    /// the stack.
+    /// Distributes the visits and pushes a branch on the stack for each move that gets any.
     pub(super) fn select(&mut self, node: Node<'a>, visits: u32) -> Selected {
         if self.path.len() == 1
             && let Some(gumbel) = &self.shared.root.gumbel
@@ -67,7 +66,7 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
                 0 => None,
                 to => Some(self.tree.node(to)),
             };
-            // A move proven to win or to lose needs no visits, and not even a first one.
+            // A move proven to win or to lose needs no visits, not even a first one.
             let outcome = child.map_or(Outcome::Unknown, |child| child.header().outcome());
             let open = match outcome {
                 Outcome::Loss if !at_root => return Selected::Proven,
@@ -115,7 +114,7 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
         let mut untried = Unvisited::new(self.tree, header, last, &mut self.ranks);
         let mut visits = visits;
         if at_root && self.shared.lines > 1 {
-            // A move that no rules allow is no line.
+            // An illegal move cannot be a line.
             let moves = self.shared.root_moves.len();
             let is_imagined = |edge: &Edge<'_>| usize::from(edge.rank().number()) >= moves;
             let imagined = self.tree.edges(header).filter(is_imagined).count();
@@ -140,7 +139,7 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
                 });
             }
         }
-        // Untried moves come in order, so the first tells of all.
+        // Untried moves come in order, so the first decides for all.
         let fresh = self.candidates.get(tried);
         if fresh.is_none_or(|candidate| candidate.given == 0) || self.add_edges(node, tried) {
             Selected::Branches
@@ -149,7 +148,7 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
         }
     }
 
-    /// The same at a root where Gumbel's selection rules.
+    /// The same at a root with Gumbel selection.
     fn select_by_gumbel(&mut self, gumbel: &Gumbel, node: Node<'a>, visits: u32) -> Selected {
         if node.header().count() < u32::from(node.header().moves()) {
             for number in 0..usize::from(node.header().moves()) {
@@ -183,8 +182,8 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
         Selected::Branches
     }
 
-    /// Makes edges of the untried moves that were given visits; false if the
-    /// memory does not suffice.
+    /// Creates edges for the untried moves that were given visits; returns false if memory runs
+    /// out.
     fn add_edges(&mut self, node: Node<'_>, tried: usize) -> bool {
         let moves = self.environment.moves(self.here());
         for (&rank, number) in self.ranks.iter().zip(tried..) {

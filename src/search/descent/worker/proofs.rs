@@ -1,4 +1,4 @@
-//! Adds mates that were proven outside the tree.
+//! Adds mates proven outside the tree.
 
 use super::SearchWorker;
 use crate::search::descent::picks::{LeafKind, Step};
@@ -13,8 +13,8 @@ use crate::search::tree::prior::Rank;
 use std::sync::atomic::Ordering::Relaxed;
 
 impl<E: Environment> SearchWorker<'_, E> {
-    /// Looks for mates at the root for as long as time affords, unless another thread
-    /// does, and enters in the tree what is found.
+    /// Searches for mates at the root while time allows, unless another thread does, and enters
+    /// the results in the tree.
     pub(super) fn look_for_mates(&mut self) {
         let shared = self.shared;
         // Before the lock of the mates, as everywhere: a report takes both.
@@ -32,9 +32,8 @@ impl<E: Environment> SearchWorker<'_, E> {
         self.enter_proofs(&mut mates);
     }
 
-    /// Enters new proofs: wins by a visit along the move, losses by their mere outcome. A
-    /// visit to each of thirty moves that allow a mate would be taken from the few that do
-    /// not.
+    /// Enters new proofs: wins by a visit along the move, losses by their outcome alone. A visit
+    /// to each of thirty moves that allow a mate would be taken from the few that do not.
     fn enter_proofs(&mut self, mates: &mut MateSearch) {
         if self.tree.root().header().stage() != Stage::Expanded {
             return;
@@ -94,7 +93,7 @@ impl<E: Environment> SearchWorker<'_, E> {
         true
     }
 
-    /// Tells the root of a move that is proven to lose, and leads to this node.
+    /// Records at the root that a move to this node is proven to lose.
     fn enter_loss(&self, node: Index) {
         let tree = self.tree;
         tree.refresh(tree.node(node));
@@ -105,7 +104,7 @@ impl<E: Environment> SearchWorker<'_, E> {
         tree.refresh(root);
     }
 
-    /// Looks for a mate by checks in the position of this node, and proves it so.
+    /// Searches for a mate by checks at this node, and marks the node if proven.
     pub(super) fn is_mate_by_checks(&mut self, node: Node<'_>) -> bool {
         let plies = self.environment.mate_by_checks();
         if let Some(plies) = plies {
@@ -114,7 +113,8 @@ impl<E: Environment> SearchWorker<'_, E> {
         plies.is_some()
     }
 
-    /// The edge of a root move, made if need be with those of greater priors.
+    /// Returns the edge of a root move, creating it along with those of greater priors if
+    /// necessary.
     pub(super) fn root_edge(&mut self, number: usize) -> Result<Index, Full> {
         let root = self.tree.root();
         let mut last = Rank::TOP;

@@ -13,6 +13,8 @@ import * as studying from "./study.js";
 
 /** Milliseconds that a position stands before it is explained. */
 const WAIT = 250;
+/** The family whose networks have no attention maps. */
+const WITHOUT_ATTENTION = "diffusion";
 /** Rows of a table, and lines of a chart. */
 const ROWS = 8;
 const LINES = 5;
@@ -67,6 +69,7 @@ async function explain() {
   at("legend").textContent = "";
   if (!name) return say("No network here can be looked into.");
   if (ending) return say(`The game is over: ${ending.why}. There is nothing to explain.`);
+  if (isAttention && network(name).family === WITHOUT_ATTENTION) return say("This network has no attention: choose another picture.");
   const request = { ...studying.game().request(), network: name };
   const current = answers;
   try {

@@ -6,6 +6,7 @@
 
 #[cfg(feature = "torch")]
 pub mod doctor;
+mod error;
 #[cfg(feature = "torch")]
 mod imagination;
 mod loader;
@@ -19,8 +20,9 @@ mod opened;
 #[cfg(feature = "torch")]
 mod sequence;
 
-pub use loader::{LoadError, Loader, load, load_for_many};
-pub use networks::{NetworkError, formats};
+pub use error::{LoadError, NetworkError};
+pub use loader::{Loader, load, load_for_many};
+pub use networks::formats;
 #[cfg(feature = "torch")]
 pub use networks::{describe, load_network, network_file, read_network};
 #[cfg(feature = "torch")]

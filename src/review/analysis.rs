@@ -1,3 +1,4 @@
+//! count towards its visits. The backend evaluates the leaves of all workers in common batches.
 //! The searches of a game's positions, side by side.
 //!
 //! Workers take runs of consecutive positions from a queue and search each with a tree of their
@@ -27,10 +28,6 @@ const STRETCH: usize = 10;
 const HASH: usize = 32;
 /// Most moves of a line that are kept, where it does not mate.
 const LINE: usize = 12;
-/// Winning chances from which on a loss is looked at again, …
-const DOUBT: f64 = 0.18;
-/// … with this many times the visits.
-const AGAIN: u64 = 3;
 /// Visits from which on the value of a move that was not chosen means something.
 const SEEN: u64 = 4;
 
@@ -45,12 +42,10 @@ pub struct Searched {
     pub wdl: [f32; 3],
     /// The score of the best other move that was looked at.
     pub second: Option<Evaluation>,
-    /// Visits that were asked for.
-    pub nodes: u64,
 }
 
 impl Searched {
-    fn of(game: &Game, choice: &Choice, nodes: u64) -> Option<Searched> {
+    fn of(game: &Game, choice: &Choice) -> Option<Searched> {
         let line = choice.report.lines.first()?;
         let evaluation = Evaluation::from(line.score);
         let kept = match evaluation {
@@ -72,7 +67,6 @@ impl Searched {
             evaluation,
             wdl: line.wdl,
             second,
-            nodes,
         })
     }
 
@@ -134,8 +128,8 @@ impl Analyst {
     }
 
     /// Searches the positions of a game that have no result in `found`, which has a place
-    /// for each, and those in doubt once more. Positions without a legal move are left out.
-    /// `hear` is called after each first search.
+    /// for each. Positions without a legal move are left out. `hear` is called after each
+    /// search.
     ///
     /// # Errors
     /// [`AgentError`] of the first search that failed; what was found before is kept.
@@ -149,27 +143,7 @@ impl Analyst {
             found[*ply].is_none() && !game.plies()[*ply].position.legal_moves().is_empty()
         };
         let missing: Vec<usize> = (0..found.len()).filter(missing).collect();
-        self.search_all(game, &missing, self.nodes, found, hear)?;
-        let again = self.nodes.saturating_mul(AGAIN);
-        let (mut last, mut open) = (Vec::new(), doubtful(game, found, again));
-        // Other moves may come into doubt by what is found.
-        while open != last {
-            self.search_all(game, &open, again, found, &|_| {})?;
-            last = std::mem::replace(&mut open, doubtful(game, found, again));
-        }
-        Ok(())
-    }
-
-    /// Searches these positions, side by side.
-    fn search_all(
-        &self,
-        game: &Game,
-        plies: &[usize],
-        nodes: u64,
-        found: &mut [Option<Searched>],
-        hear: &(dyn Fn(Found<'_>) + Sync),
-    ) -> Result<(), AgentError> {
-        let queue = Mutex::new(stretches(plies).into_iter());
+        let queue = Mutex::new(stretches(&missing).into_iter());
         let results = Mutex::new(Vec::new());
         let work = || {
             let mut search = Search::new(Arc::clone(&self.backend), &parameters());
@@ -177,7 +151,7 @@ impl Analyst {
                 let next = queue.lock().next();
                 let Some(stretch) = next else { return Ok(()) };
                 for ply in stretch {
-                    let found = self.search(&mut search, game, ply, nodes)?;
+                    let found = self.search(&mut search, game, ply)?;
                     let Some((searched, nodes)) = found else {
                         continue;
                     };
@@ -191,7 +165,7 @@ impl Analyst {
             }
         };
         let work = &work;
-        let workers = self.workers.clamp(1, plies.len().max(1));
+        let workers = self.workers.clamp(1, missing.len().max(1));
         let outcome = side_by_side((0..workers).map(|_| move || work()));
         for (ply, searched) in results.into_inner() {
             found[ply] = Some(searched);
@@ -205,7 +179,6 @@ impl Analyst {
         search: &mut Search,
         game: &Game,
         ply: usize,
-        nodes: u64,
     ) -> Result<Option<(Searched, u64)>, AgentError> {
         if self.control.stopped() {
             return Ok(None);
@@ -213,33 +186,13 @@ impl Analyst {
         let mut before = game.clone();
         before.truncate(ply + 1);
         let limits = Limits {
-            nodes: Some(nodes),
+            nodes: Some(self.nodes),
             ..Limits::default()
         };
         let choice = search.run(&before, &limits, &self.control, &mut |_| {})?;
-        let searched = Searched::of(&before, &choice, nodes).filter(|_| !self.control.stopped());
+        let searched = Searched::of(&before, &choice).filter(|_| !self.control.stopped());
         Ok(searched.map(|searched| (searched, choice.report.new_nodes)))
     }
-}
-
-/// Returns the positions before and after moves that seem to lose much, unless they have been
-/// searched with this many nodes.
-fn doubtful(game: &Game, found: &[Option<Searched>], nodes: u64) -> Vec<usize> {
-    let is_doubtful = |ply: &usize| {
-        let (Some(before), Some(after)) = (&found[*ply], &found[*ply + 1]) else {
-            return false;
-        };
-        let played = game.plies()[*ply].played.map(|mv| game.format_move(mv));
-        let is_best = played.as_ref() == before.line.first();
-        let are_mates = [before, after].map(|it| matches!(it.evaluation, Evaluation::Mate(_)));
-        let loss = before.evaluation.chances() + after.evaluation.chances();
-        !is_best && are_mates != [true; 2] && loss >= DOUBT
-    };
-    let plies = (0..found.len().saturating_sub(1)).filter(is_doubtful);
-    let mut both: Vec<usize> = plies.flat_map(|ply| [ply, ply + 1]).collect();
-    both.dedup();
-    both.retain(|&ply| found[ply].as_ref().is_some_and(|it| it.nodes < nodes));
-    both
 }
 
 fn parameters() -> Parameters {
@@ -323,45 +276,6 @@ mod tests {
             .analyse(&fools_mate(), &mut found, &|_| {})
             .unwrap();
         assert_eq!(found, vec![None; 5]);
-    }
-
-    #[test]
-    fn moves_that_seem_bad_are_looked_at_again() {
-        let game = fools_mate();
-        let searched = |mv: &str, centipawns, nodes| {
-            Some(Searched {
-                line: vec![mv.to_owned()],
-                evaluation: Evaluation::Centipawns(centipawns),
-                wdl: [0.3, 0.4, 0.3],
-                second: None,
-                nodes,
-            })
-        };
-        // f3 loses little, e5 is the best move, g4 seems to lose much.
-        let mut found = vec![
-            searched("e2e4", 20, 50),
-            searched("e7e5", 10, 50),
-            searched("e2e4", -10, 50),
-            searched("d8h4", 300, 50),
-            None,
-        ];
-        assert_eq!(doubtful(&game, &found, 200), [2, 3]);
-        found[2].as_mut().unwrap().nodes = 200;
-        assert_eq!(doubtful(&game, &found, 200), [3]);
-        found[2].as_mut().unwrap().line = vec!["g2g4".to_owned()];
-        assert!(doubtful(&game, &found, 200).is_empty());
-        // A whole analysis leaves no doubt that it has not looked at.
-        let mut found = vec![None; 5];
-        analyst(false).analyse(&game, &mut found, &|_| {}).unwrap();
-        assert!(
-            found
-                .iter()
-                .flatten()
-                .all(|it| [50, 150].contains(&it.nodes))
-        );
-        let mut stopped = found.clone();
-        analyst(true).analyse(&game, &mut stopped, &|_| {}).unwrap();
-        assert_eq!(stopped, found);
     }
 
     #[test]

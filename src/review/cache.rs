@@ -132,7 +132,6 @@ mod tests {
             evaluation: Evaluation::Centipawns(-30),
             wdl: [0.3, 0.3, 0.4],
             second: Some(Evaluation::Mate(-3)),
-            nodes: 800,
         });
         cache("a").store(&game, &analysis).unwrap();
         assert_eq!(cache("a").load(&game), analysis);

@@ -14,7 +14,6 @@ fn searched(line: &str, evaluation: Evaluation) -> Option<Searched> {
         evaluation,
         wdl: [0.3, 0.4, 0.3],
         second: Some(Evaluation::Centipawns(-500)),
-        nodes: 50,
     })
 }
 

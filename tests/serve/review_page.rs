@@ -167,6 +167,7 @@ fn a_game_that_was_played_is_reviewed() {
     browser.wait("document.querySelectorAll('#play-moves button').length === 2");
     browser.click("#play-resign");
     browser.click("dialog[open] [value=yes]");
+    browser.wait("document.querySelector('#play-status').textContent.includes('resignation')");
     browser.click("#play-review");
     wait_for_review(&mut browser);
     assert!(browser.text("#review-title").starts_with("You – "));

@@ -3,6 +3,7 @@ use crate::backend::{BackendError, Batch, Evaluations, Properties, Random, Unifo
 use crate::chess::Ratings;
 use crate::play::MoveStatistics;
 use crate::search::Parameters;
+use shakmaty::CastlingMode;
 use std::collections::HashSet;
 
 fn options(seed: u64) -> Options {
@@ -218,7 +219,10 @@ fn beginners_stray_from_the_likeliest_move() {
         let mut options = options(0);
         options.search.temperature = temperature;
         let mut agent = HumanAgent::new(Arc::new(Random::new(1)), &options);
-        let game = game(rating);
+        // Three moves: the likeliest has most of the probability.
+        let fen = "7k/p7/8/8/8/8/8/K7 w - - 0 1";
+        let mut game = Game::from_fen(fen, CastlingMode::Standard).unwrap();
+        game.set_ratings(self::game(rating).ratings());
         let likeliest = |choice: &Choice| {
             let by_prior = |of: &&MoveStatistics| (of.prior * 1e6) as u64;
             choice

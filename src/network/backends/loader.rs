@@ -1,42 +1,12 @@
 //! Loads backends with their cache and batching service.
 
-use super::networks::{NetworkError, Networks};
+use super::error::LoadError;
+use super::networks::Networks;
 use crate::backend::{
     Backend, BackendKind, BackendOptions, Cache, CrossCheck, DeviceChoice, NetworkOptions,
     Precision, Random, Uniform,
 };
-use std::path::PathBuf;
 use std::sync::Arc;
-
-/// Why a backend could not be loaded.
-#[derive(Debug, thiserror::Error)]
-pub enum LoadError {
-    /// The file cannot be read.
-    #[error("cannot read the network {path}: {source}")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: std::io::Error,
-    },
-    /// No file was named and the program was built without a network.
-    #[error("no network is built into this program: name the file of one (option Net, or --net)")]
-    NoneBuiltIn,
-    /// The same for the human-like network.
-    #[error(
-        "no network that plays like people is built into this program: name the file of one \
-         (option HumanNet, or --net)"
-    )]
-    NoHumanBuiltIn,
-    /// The file can be read, but not used.
-    #[error("cannot use the network {network}: {source}")]
-    Network {
-        /// The file, or the name of a built-in network.
-        network: String,
-        /// The problem and its remedy.
-        source: NetworkError,
-    },
-}
 
 /// Loads backends and keeps the last network in memory, so that a backend with the same network
 /// and other options loads immediately.

@@ -1,7 +1,7 @@
 //! Networks in memory, and the backends around them.
 
+use super::error::LoadError;
 use super::imagination::WorldImagination;
-use super::loader::LoadError;
 use super::opened::Opened;
 use super::sequence::SequenceBackend;
 use crate::backend::{
@@ -17,7 +17,7 @@ use std::path::Path;
 use std::sync::Arc;
 use tch::Device;
 
-pub use crate::torch::NetworkError;
+use super::error::NetworkError;
 
 /// The built-in network, if any: the file that nets/default names.
 const BUILT_IN: Option<&[u8]> = include!(concat!(env!("OUT_DIR"), "/embedded.rs"));

@@ -1,18 +1,8 @@
 //! Replaces `networks.rs` in a program that is built without libtorch.
 
-use super::loader::LoadError;
+use super::error::{LoadError, NetworkError};
 use crate::backend::{Backend, BackendOptions, DeviceChoice, NetworkOptions, Precision};
 use std::sync::Arc;
-
-/// Why a network cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum NetworkError {
-    /// The Cargo feature `torch` was off.
-    #[error(
-        "this program was built without libtorch (feature `torch`): set Backend to random or uniform"
-    )]
-    NoTorch,
-}
 
 /// Returns an empty list: there are no networks.
 #[must_use]

@@ -25,6 +25,7 @@ pub struct OutlineLimits {
 /// A move of an outline. Values are for the side that plays it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OutlineMove {
+    /// The move.
     pub mv: Move,
     /// Visits of the edge.
     pub visits: u32,

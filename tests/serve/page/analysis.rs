@@ -62,8 +62,8 @@ fn a_link_opens_its_position_and_a_reload_keeps_the_game() {
     browser.wait(&format!("{CURRENT} === '1. e4'"));
     browser.key("ArrowLeft");
     browser.wait(&format!("location.hash === '#analyse/{fen}'"));
-    browser.click("nav [href='#explain']");
-    browser.click("nav [href='#analyse']");
+    browser.click("nav [href=\"#explain\"]");
+    browser.click("nav [href=\"#analyse\"]");
     browser.wait(&format!("{} === 1", count("#analyse-moves button")));
     // A game can begin there.
     browser.go(&format!("http://{}/#play/{fen}", server.address));

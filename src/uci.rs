@@ -37,6 +37,7 @@ mod settings;
 mod task;
 mod worker;
 
+#[cfg(feature = "serve")]
 pub(crate) use info::info_lines;
 pub use info::{WrittenScore, centipawns};
 pub use settings::Settings;

@@ -101,8 +101,9 @@ pub(crate) fn report<'a>(
     likelihood.into_iter().chain(lines)
 }
 
-/// The lines of a report as text, each with its line break, as a session with default options
+/// Returns the lines of a report as text, each with its line break, as a session with default options
 /// prints them.
+#[cfg(feature = "serve")]
 pub(crate) fn info_lines(of: &Report, game: &Game) -> String {
     let settings = Settings::default();
     let lines = report(of, game, &settings).map(|message| message.serialize() + "\n");

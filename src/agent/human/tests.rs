@@ -212,7 +212,7 @@ fn human_time_goes_on_after_the_ponder_hit() {
     assert!(taken < Duration::from_secs(3), "{taken:?}");
 }
 
-/// A policy that prefers one move: beginners stray from it more often.
+/// Beginners stray from their policy's likeliest move more often than the policy does.
 #[test]
 fn beginners_stray_from_the_likeliest_move() {
     let strays = |rating: u16, temperature: f32| {
@@ -240,8 +240,9 @@ fn beginners_stray_from_the_likeliest_move() {
         });
         strays.count()
     };
-    let [beginner, player] = [600, 1200].map(|rating| strays(rating, 0.0));
-    assert!(beginner > player + 20, "{beginner} and {player}");
+    // Policies of the random backend depend on the rating, so both have the same.
+    let [beginner, policy] = [0.0, 1.0].map(|temperature| strays(600, temperature));
+    assert!(beginner > policy + 50, "{beginner} and {policy}");
     // An explicit temperature applies to all levels.
     assert_eq!(strays(600, 0.01), 0);
     assert_eq!(strays(1200, 0.01), 0);

@@ -29,6 +29,7 @@ mod gate;
 mod hosts;
 mod json;
 mod lichess;
+mod lichess_account;
 mod listen;
 mod media;
 mod metrics;
@@ -49,7 +50,8 @@ mod stream;
 pub use access::{Tokens, TokensError};
 pub use config::{Config, Limits};
 pub use hosts::{Host, HostError};
-pub use lichess::{Lichess, LichessError, LichessToken};
+pub use lichess::LichessError;
+pub use lichess_account::{Lichess, LichessToken};
 pub use origins::{Origin, OriginError};
 pub use request::is_request;
 

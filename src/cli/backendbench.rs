@@ -9,7 +9,7 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 use tessera::backend::{
-    Backend, BackendOptions, Batch, CodePolicy, Evaluations, NetworkOptions, Precision, Properties,
+    Backend, BackendOptions, Batch, CodePolicy, NetworkOptions, Precision, Properties,
 };
 use tessera::command_line::{BackendArguments, PlaceArguments, TimeSpan, network_file};
 use tessera::eval::throughput::{Throughput, measure, positions};
@@ -55,6 +55,7 @@ pub struct Arguments {
 }
 
 /// Evaluations that a trace shows.
+#[cfg(feature = "torch")]
 const TRACED: usize = 10;
 
 /// The formats that are measured.
@@ -214,7 +215,7 @@ impl Arguments {
 fn trace(path: &Path, backend: &dyn Backend, positions: &Batch, size: usize) -> anyhow::Result<()> {
     let mut batch = Batch::default();
     (0..size).for_each(|index| batch.push_from(positions, index));
-    let mut out = Evaluations::default();
+    let mut out = tessera::backend::Evaluations::default();
     let evaluate = || (0..TRACED).try_for_each(|_| backend.evaluate(&batch, &mut out));
     Ok(tessera::torch::trace(path, evaluate)??)
 }

@@ -2,7 +2,7 @@
 
 use super::access::Tokens;
 use super::hosts::Host;
-use super::lichess::Lichess;
+use super::lichess_account::Lichess;
 use super::origins::Origin;
 use crate::player;
 use std::net::{Ipv4Addr, SocketAddr};

@@ -21,9 +21,7 @@ mod provider;
 pub(super) use client::LichessClient;
 pub(super) use provider::provide;
 
-use super::access::{TokensError, token_lines};
-use std::fmt;
-use std::path::Path;
+use super::lichess_account::Lichess;
 use std::time::Duration;
 
 /// Where a user makes a token.
@@ -32,42 +30,6 @@ const TOKEN_PAGE: &str = "https://lichess.org/account/oauth/token/create?scopes[
 const TOO_MANY: Duration = Duration::from_secs(60);
 /// Characters of Lichess's answer in an error.
 const SHOWN: usize = 200;
-
-/// The account on whose analysis board the server analyses.
-#[derive(Clone, Debug)]
-pub struct Lichess {
-    /// Lets the server register itself.
-    pub token: LichessToken,
-    /// The address of the site, where engines are registered.
-    pub site: String,
-    /// The address of the broker, which passes requests on.
-    pub broker: String,
-}
-
-/// An API token of Lichess.
-#[derive(Clone)]
-pub struct LichessToken(String);
-
-impl fmt::Debug for LichessToken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("LichessToken")
-    }
-}
-
-impl LichessToken {
-    /// Reads the first token of a file, which is read as
-    /// [`Tokens::read`](super::Tokens::read) does.
-    ///
-    /// # Errors
-    /// [`TokensError`] if the file cannot be read, or its first line is not a token.
-    pub fn read(path: &Path) -> Result<LichessToken, TokensError> {
-        let token = token_lines(path)?.swap_remove(0);
-        match token.chars().all(|letter| letter.is_ascii_graphic()) {
-            true => Ok(LichessToken(token)),
-            false => Err(TokensError::Malformed(path.to_owned())),
-        }
-    }
-}
 
 /// Why Lichess cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -143,6 +105,8 @@ impl LichessError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::serve::access::TokensError;
+    use crate::serve::lichess_account::LichessToken;
     use std::io::Write;
 
     fn token(text: &str) -> Result<LichessToken, TokensError> {

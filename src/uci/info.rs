@@ -5,7 +5,7 @@ use crate::chess::Game;
 use crate::encode::policy_index;
 use crate::play::{Choice, Line, MoveStatistics, Report, Score};
 use shakmaty::Position;
-use vampirc_uci::{Serializable, UciInfoAttribute, UciMessage};
+use vampirc_uci::{UciInfoAttribute, UciMessage};
 
 /// Lc0's curve from expected results to centipawns: its scale, and how near it comes to the
 /// pole of the tangent.
@@ -105,6 +105,7 @@ pub(crate) fn report<'a>(
 /// prints them.
 #[cfg(feature = "serve")]
 pub(crate) fn info_lines(of: &Report, game: &Game) -> String {
+    use vampirc_uci::Serializable;
     let settings = Settings::default();
     let lines = report(of, game, &settings).map(|message| message.serialize() + "\n");
     lines.collect()
@@ -192,6 +193,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::time::Duration;
+    use vampirc_uci::Serializable;
 
     fn line(game: &Game, score: Score, moves: &[&str]) -> Line {
         let mut game = game.clone();

@@ -183,7 +183,7 @@ fn a_position_is_set_up() {
         ("black king", "e8"),
         ("white rook", "h1"),
     ] {
-        browser.click(&format!("#editor [aria-label='{piece}']"));
+        browser.click(&format!("#editor [aria-label=\"{piece}\"]"));
         browser.click_square("#editor-board", square);
     }
     browser.click("#editor [name=K]");

@@ -1,0 +1,41 @@
+//! The account on Lichess that the server analyses for.
+
+use super::access::{TokensError, token_lines};
+use std::fmt;
+use std::path::Path;
+
+/// The account on whose analysis board the server analyses.
+#[derive(Clone, Debug)]
+pub struct Lichess {
+    /// Lets the server register itself.
+    pub token: LichessToken,
+    /// The address of the site, where engines are registered.
+    pub site: String,
+    /// The address of the broker, which passes requests on.
+    pub broker: String,
+}
+
+/// An API token of Lichess.
+#[derive(Clone)]
+pub struct LichessToken(pub(super) String);
+
+impl fmt::Debug for LichessToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LichessToken")
+    }
+}
+
+impl LichessToken {
+    /// Reads the first token of a file, which is read as
+    /// [`Tokens::read`](super::Tokens::read) does.
+    ///
+    /// # Errors
+    /// [`TokensError`] if the file cannot be read, or its first line is not a token.
+    pub fn read(path: &Path) -> Result<LichessToken, TokensError> {
+        let token = token_lines(path)?.swap_remove(0);
+        match token.chars().all(|letter| letter.is_ascii_graphic()) {
+            true => Ok(LichessToken(token)),
+            false => Err(TokensError::Malformed(path.to_owned())),
+        }
+    }
+}

@@ -178,16 +178,18 @@ fn a_position_is_set_up() {
     browser.wait(&contains("#editor-problem", "White has no king."));
     let done = "document.querySelector('#editor-done').disabled";
     assert_eq!(browser.evaluate(done), true);
-    for (piece, square) in [
-        ("white king", "e1"),
-        ("black king", "e8"),
-        ("white rook", "h1"),
+    let fen = "document.querySelector('#editor [name=fen]').value";
+    for (piece, square, placement) in [
+        ("white king", "e1", "8/8/8/8/8/8/8/4K3"),
+        ("black king", "e8", "4k3/8/8/8/8/8/8/4K3"),
+        ("white rook", "h1", "4k3/8/8/8/8/8/8/4K2R"),
     ] {
         browser.click(&format!("#editor [aria-label=\"{piece}\"]"));
         browser.click_square("#editor-board", square);
+        // The board places it in a frame of its own.
+        browser.wait(&format!("{fen}.startsWith('{placement} ')"));
     }
     browser.click("#editor [name=K]");
-    let fen = "document.querySelector('#editor [name=fen]').value";
     browser.wait(&format!("{fen} === '4k3/8/8/8/8/8/8/4K2R w K - 0 1'"));
     browser.choose("#editor", "black");
     browser.click("#editor-done");

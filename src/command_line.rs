@@ -1,5 +1,5 @@
-//! What the command lines of both programs share: how they are read, names of earlier
-//! releases, times, and the options that say which network runs where.
+//! Shared parts of both command lines: reading them, names of earlier releases, times, and the
+//! options that choose a network and its device.
 
 mod described;
 mod network;
@@ -20,7 +20,7 @@ use std::io::{Write, stdout};
 /// The only argument of a call that prints the whole command line as JSON, for the test that
 /// compares it with the table of names.
 const DESCRIBE: &str = "--describe-command-line";
-/// Options of many commands, whose values each help would explain anew.
+/// Options of many commands, whose values only the guide explains.
 const EXPLAINED_ELSEWHERE: [&str; 3] = ["agent", "backend", "precision"];
 /// The heading of commands that are in no group.
 const OTHERS: &str = "Other";
@@ -28,14 +28,14 @@ const OTHERS: &str = "Other";
 /// Commands that belong together in a program's help: a heading, and their names.
 pub type Group = (&'static str, &'static [&'static str]);
 
-/// Reads this process's command line, with names of earlier releases. Ends the process where
-/// that is wrong, or asks for help or the version.
+/// Reads this process's command line, with names of earlier releases. Ends the process if it is
+/// wrong, or asks for help or the version.
 #[must_use]
 pub fn parse<C: Parser>(groups: &[Group], old_names: &[OldName]) -> C {
     let mut command = grouped(shortened(C::command()), groups);
     let mut arguments: Vec<_> = std::env::args_os().collect();
     if arguments.iter().skip(1).eq([DESCRIBE]) {
-        // Whoever reads it may have read enough.
+        // The reader may have closed the pipe.
         let _ = writeln!(stdout(), "{}", described::described(command, old_names));
         std::process::exit(0);
     }

@@ -9,7 +9,7 @@
 //! | [`mod@bench`] | the search: its signature and its speed |
 //! | [`throughput`] | a backend: evaluations per second by batch size |
 //! | [`move_match`] | networks against people's moves, by rating |
-//! | `foresight` | networks' imagined futures against an engine's |
+//! | `futures` | networks' imagined futures against an engine's |
 //! | [`perft`] | move generation against suites of known counts |
 //! | [`positions`] | nothing: reads the positions of puzzles and suites |
 

@@ -133,6 +133,21 @@ fn a_cache_that_is_broken_or_cannot_be_written_fails_no_load() {
 }
 
 #[test]
+fn backendbench_traces_a_networks_operators() {
+    let place = Workplace::new();
+    let trace = place.folder.path().join("trace.json");
+    let [net, file] = [&place.net, &trace].map(|path| path.to_str().unwrap());
+    let bench = ["backendbench", "--net", net, "--device", "cpu"];
+    let short = ["--batch", "2", "--time", "0s", "--trace", file];
+    said(place.tessera(&[&bench[..], &short].concat()));
+    let trace: Value = serde_json::from_slice(&std::fs::read(trace).unwrap()).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    let operators = events.iter().filter(|event| event["cat"] == "cpu_op");
+    // Ten evaluations, each with some.
+    assert!(operators.count() > 10, "{}", events.len());
+}
+
+#[test]
 fn backendbench_compares_the_formats_that_a_network_runs_in() {
     let place = Workplace::new();
     let net = place.net.to_str().unwrap();

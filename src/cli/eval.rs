@@ -12,7 +12,7 @@ use tessera::chess::{Game, Ratings};
 use tessera::command_line::{BackendArguments, NetworkArguments};
 use tessera::network::backends;
 
-/// The rating of a player of whom nothing is said.
+/// The rating of an unknown player.
 const USUAL_ELO: u16 = 1500;
 
 /// Evaluate one position: win, draw and loss, and the policy move by move

@@ -104,8 +104,7 @@ fn share(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A column of the comparison: a network, or several of which one answers each
-/// position.
+/// A column of the comparison: a network, or several, one for each position.
 struct Column {
     name: String,
     predictions: Vec<Prediction>,

@@ -444,7 +444,7 @@ fn table(rows: &[[String; 10]]) -> io::Result<Vec<u8>> {
     writer.into_inner().map_err(|error| error.into_error())
 }
 
-/// What Ctrl-C stops; a second one ends the program.
+/// Returns the control that Ctrl-C stops; a second one ends the program.
 fn stop_when_interrupted() -> anyhow::Result<Arc<Control>> {
     let control = Arc::new(Control::default());
     let asked = Arc::clone(&control);

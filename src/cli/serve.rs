@@ -34,7 +34,7 @@ pub struct Arguments {
     /// own need --token-file or --open
     #[arg(long, default_value = "127.0.0.1", value_name = "ADDRESS", value_parser = Bind::look_up)]
     bind: Bind,
-    /// Hosts under which clients reach the server, besides localhost and --bind, such as
+    /// Hosts under which clients reach the server, other than localhost and --bind, such as
     /// chess.example.org behind a proxy, with commas between them
     #[arg(long = "host", value_name = "HOST", value_delimiter = ',')]
     hosts: Vec<Host>,
@@ -105,8 +105,8 @@ struct LimitArguments {
     /// Search trees kept for games in progress, 64 MiB each; 0 keeps four per core
     #[arg(long, value_name = "N", default_value_t = 0)]
     trees: u16,
-    /// Requests a second of one client; 0 sets no limit. Without it there is none on this
-    /// machine, and 20 for others
+    /// Requests a second of one client; 0 sets no limit, which is the default on this
+    /// machine; others default to 20
     #[arg(long, value_name = "N")]
     rate: Option<u32>,
     /// Streams that one client may have open

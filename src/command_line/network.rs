@@ -1,4 +1,4 @@
-//! Which network runs, where, and in which format.
+//! Options that choose a network, its device and its format.
 
 use crate::backend::{
     BackendKind, BackendOptions, CodeArguments, Devices, NetworkOptions, Precision, shipped,
@@ -6,11 +6,10 @@ use crate::backend::{
 use clap::Args;
 use std::path::PathBuf;
 
-/// The file of a network, which is named by its path, or by its name where it ships beside
-/// the program.
+/// Returns the file of a network: a path, or the name of one that ships with the program.
 ///
 /// # Errors
-/// Says which networks ship, where a plain name is of none of them.
+/// Lists the shipped networks if a plain name matches none.
 pub fn network_file(text: &str) -> Result<PathBuf, String> {
     let path = shipped::file(text);
     let is_name = path.extension().is_none() && path.components().count() == 1;
@@ -30,7 +29,7 @@ pub fn network_file(text: &str) -> Result<PathBuf, String> {
 /// The device of networks.
 #[derive(Args, Clone, Debug)]
 pub struct PlaceArguments {
-    /// Which code a network file may bring.
+    /// The treatment of a network file's code.
     #[command(flatten)]
     pub code: CodeArguments,
     /// Device that runs the network: auto, cpu, cuda, cuda:1 or several, as in cuda:0,cuda:1
@@ -55,7 +54,7 @@ impl PlaceArguments {
 /// The device and format of networks.
 #[derive(Args, Clone, Debug)]
 pub struct DeviceArguments {
-    /// Where.
+    /// The device.
     #[command(flatten)]
     pub place: PlaceArguments,
     /// Number format that the network runs in; `tessera doctor` says what auto is here
@@ -78,7 +77,7 @@ pub struct NetworkArguments {
     /// without it, the network built into the program
     #[arg(long, value_name = "NET", value_parser = network_file)]
     pub net: Option<PathBuf>,
-    /// How it is run.
+    /// The device and format.
     #[command(flatten)]
     pub on: DeviceArguments,
 }

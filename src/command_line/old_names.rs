@@ -88,10 +88,10 @@ pub(super) fn translate(arguments: &mut Vec<OsString>, old_names: &[OldName]) ->
 
 /// A command line under translation.
 struct Translation {
-    /// What is not translated yet.
+    /// The rest to translate.
     left: VecDeque<OsString>,
     done: Vec<OsString>,
-    /// What comes after everything else.
+    /// Arguments to append at the end.
     last: Vec<OsString>,
     notes: Vec<String>,
 }
@@ -173,7 +173,7 @@ impl Translation {
                 }
                 self.done.extend([name, list]);
             }
-            // It is no old name here, or has no value: the program complains.
+            // Not an old name here, or without a value: the program reports it.
             _ => {
                 self.done.push(name);
                 self.take_value(has_own_value);

@@ -15,7 +15,7 @@ impl TimeSpan {
     /// Reads a time above zero.
     ///
     /// # Errors
-    /// Says how a time is written, where the text is none.
+    /// Explains how to write a time if the text is not one.
     pub fn positive(text: &str) -> Result<TimeSpan, String> {
         match text.parse()? {
             TimeSpan(Duration::ZERO) => Err("it must be above zero".to_owned()),

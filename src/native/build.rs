@@ -230,7 +230,7 @@ fn compile_unit(build: &cc::Build, name: &str, files: &[&str], inputs: &DefaultH
     build.include(".");
     let mut hash = inputs.clone();
     let compiler = build.get_compiler();
-    // Not as a command, which has the environment of this build besides.
+    // Not as a command, which would also inherit the environment of this build.
     let own_environment: Vec<_> = compiler.get_envs().collect();
     (compiler.path(), compiler.args(), own_environment).hash(&mut hash);
     if let Ok(version) = Command::new(compiler.path()).arg("--version").output() {

@@ -10,7 +10,7 @@
 //! | `client` | requests to Lichess; `no_client` replaces it in a build without the feature `cloud` |
 //! | `provider` | registration, polling, one analysis per session |
 
-// Only the client uses all of it.
+// Only the client uses everything here.
 #![cfg_attr(not(feature = "cloud"), allow(dead_code))]
 
 #[cfg_attr(not(feature = "cloud"), path = "lichess/no_client.rs")]

@@ -1,6 +1,7 @@
 // Traces libtorch's work by its profiler.
 #include "shim.h"
 
+#include <ATen/Context.h>
 #include <torch/csrc/autograd/profiler_kineto.h>
 
 #include <set>
@@ -21,7 +22,10 @@ char* tessera_profile_begin() {
     namespace profiler = torch::autograd::profiler;
     const profiler::ProfilerConfig config(
         profiler::ProfilerState::KINETO, false, false, false, false, false, all_threads);
-    const std::set<ActivityType> activities{ActivityType::CPU, ActivityType::CUDA};
+    std::set<ActivityType> activities{ActivityType::CPU};
+    if (at::hasCUDA()) {
+      activities.insert(ActivityType::CUDA);
+    }
     profiler::prepareProfiler(config, activities);
     profiler::enableProfiler(config, activities);
   });

@@ -113,7 +113,7 @@ impl Ablate {
             let summary = train(&config, &mut trainer, &options)?;
             if !summary.finished {
                 bail!(
-                    "stopped at step {} of `{}`; run again to go on",
+                    "stopped at step {} of `{}`; run again to resume",
                     summary.step,
                     config.name
                 );
@@ -230,7 +230,7 @@ fn speed(
     let report = &mut |progress: &Progress| speeds.push(progress.samples_per_second);
     let summary = trainer.run(&options, report)?;
     if bench.stop.load(Ordering::Relaxed) {
-        bail!("stopped before the speed was known; run again to go on");
+        bail!("stopped before the speed was known; run again to resume");
     }
     Ok(match speeds.as_slice() {
         [_, rest @ ..] if !rest.is_empty() => rest.iter().sum::<f64>() / rest.len() as f64,

@@ -67,7 +67,7 @@ impl Loop {
             if let Err(error) = kept {
                 break Err(error);
             }
-            // Actors end by themselves only after those who train and judge.
+            // Actors end by themselves only after the learner and the gate.
             if workers
                 .iter()
                 .filter(|it| it.is_needed())

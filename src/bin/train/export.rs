@@ -65,7 +65,7 @@ impl Export {
         set(&mut about.search_value, self.search_value);
         let exported = network.architecture.exported();
         let ranks = &network.about.search_value;
-        // Networks over moves rank none by values, unless told to.
+        // Move-token models rank no moves by values, unless asked to.
         let has_ranks = exported.has_output(ranks);
         let is_over_moves = matches!(exported.encoder, EncoderSpec::Moves { .. });
         ensure!(

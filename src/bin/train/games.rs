@@ -111,7 +111,7 @@ pub fn file_and_settings(
 pub fn number<T: FromStr>(name: &str, value: &str) -> Result<T, String> {
     value
         .parse()
-        .map_err(|_| format!("{name}: `{value}` is no number of its kind"))
+        .map_err(|_| format!("{name}: `{value}` is not a number of its kind"))
 }
 
 /// Reads a positive number, as the value of a setting.

@@ -115,7 +115,7 @@ enum Command {
     /// Count what shards, chunks and games consist of.
     Stats(stats::Stats),
     /// Print the moves of games in standard algebraic notation, as the vocabulary of a
-    /// network over moves.
+    /// move-token model.
     Vocabulary(vocabulary::VocabularyCommand),
     /// Label with a UCI engine: games it plays, existing games and positions, or
     /// games sampled from networks.

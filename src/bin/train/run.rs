@@ -125,8 +125,8 @@ pub fn take_shards_from(folder: &std::path::Path, config: &mut TrainConfig) -> a
     Ok(())
 }
 
-/// A flag that becomes true at Ctrl-C or a signal to terminate, so that the program can
-/// finish what it does; what that means is said. A second signal ends it at once.
+/// Returns a flag that becomes true at Ctrl-C or SIGTERM, so that the program can finish its
+/// work; `stopping` is then printed. A second signal ends the program immediately.
 pub fn stop_when_interrupted(stopping: &'static str) -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let asked = stop.clone();

@@ -11,7 +11,7 @@ use tessera::error_report::tell;
 /// Arguments of `train vocabulary`.
 #[derive(Args)]
 pub struct VocabularyCommand {
-    /// Shards, the games of which are read.
+    /// Shards whose games are read.
     #[arg(required = true, value_name = "SHARD")]
     shards: Vec<PathBuf>,
     /// Leave out moves that were played less often. A game with such a move is then no

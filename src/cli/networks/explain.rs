@@ -173,7 +173,7 @@ impl Arguments {
         Ok(network.and_then(|network| network.downcast::<Gpt>()))
     }
 
-    /// Shows how a network over moves reads the game.
+    /// Shows how a move-token GPT reads the game.
     fn read(&self, network: &Network<Gpt>, mut game: Game) -> anyhow::Result<()> {
         let name = &network.about.name;
         let others = [

@@ -1,4 +1,4 @@
-//! `tessera generate`: games written by a GPT over moves.
+//! `tessera generate`: games written by a move-token GPT.
 
 use crate::cli::options::play;
 use anyhow::{Context, bail};
@@ -26,7 +26,7 @@ const DEFAULT: &str = "tessera-gpt";
 /// Digits of the network's hash that the games name.
 const HASH_DIGITS: usize = 12;
 
-/// Write games by a network over moves (of the family gpt), as PGN
+/// Write games by a move-token GPT, as PGN
 #[derive(clap::Args)]
 pub struct Arguments {
     /// The network: a file, or the name of one that ships with the program; by default

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// The engine's name on Lichess, by which a later registration replaces this one.
 pub(super) const NAME: &str = "Tessera";
-/// What Lichess calls chess and Chess960.
+/// Lichess's names of chess and Chess960.
 const CHESS: &str = "chess";
 
 /// An engine to be registered.
@@ -61,7 +61,7 @@ pub(super) struct Job {
     pub(super) work: Work,
 }
 
-/// What is to be analysed, and how long. Lichess names one of the limits; without any, the
+/// The position to analyse, and the limits. Lichess names one of the limits; without any, the
 /// analysis runs until it is stopped.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -107,7 +107,7 @@ impl Display {
             "{}: generation {}, {} shards with {rows} rows, {samples} samples seen",
             match is_finished {
                 true => "finished",
-                false => "stopped; run again to go on",
+                false => "stopped; run again to resume",
             },
             number.map_or("none".to_owned(), |number| number.to_string()),
             self.rows.shards(),

@@ -130,7 +130,7 @@ impl Process {
         Ok(())
     }
 
-    /// Returns whether the manifest is there with which its work is done.
+    /// Returns whether the manifest that ends its work exists.
     fn has_done_its_work(&self, store: &Store) -> bool {
         let Some(end) = &self.work.end else {
             return false;

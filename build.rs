@@ -79,8 +79,8 @@ fn name_commit(root: &Path) {
     }
 }
 
-/// Writes what src/backend/networks.rs includes: the bytes of the network that
-/// nets/default names, if there is one.
+/// Writes what src/network/backends/built_in.rs includes: the bytes of the network that
+/// nets/default names, if there is one, and its name.
 fn embed(root: &Path) {
     let nets = root.join("nets");
     let named = nets.join("default");
@@ -96,6 +96,9 @@ fn embed(root: &Path) {
         );
         file
     });
+    if let Some(stem) = main.as_ref().and_then(|file| file.file_stem()?.to_str()) {
+        println!("cargo:rustc-env=TESSERA_DEFAULT_NETWORK={stem}");
+    }
     let human = Some(nets.join("tessera-human.pt")).filter(|file| file.is_file());
     if human.is_none() {
         // It may come.

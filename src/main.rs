@@ -10,6 +10,8 @@ use std::io;
 use std::process::ExitCode;
 use tessera::command_line::parse;
 use tessera::error_report::{has_colours, log_filter, report};
+#[cfg(feature = "torch")]
+use tessera::network::backends;
 use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -31,6 +33,8 @@ fn main() -> ExitCode {
         .with(layer)
         .with(log_filter())
         .init();
+    #[cfg(feature = "torch")]
+    backends::carry(backends::NETWORKS);
     match parse::<cli::Cli>(&cli::GROUPS, &cli::OLD_NAMES).run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => report(error.as_ref()),

@@ -21,7 +21,7 @@ fn diagnosis(arguments: &[&str]) -> Value {
     let findings = diagnosis["findings"].as_array().unwrap();
     for finding in findings {
         assert!(!finding["found"].as_str().unwrap().is_empty());
-        assert_eq!(finding["ok"] == true, finding["mend"].is_null());
+        assert_eq!(finding["ok"] == true, finding["remedy"].is_null());
     }
     let well = findings.iter().all(|finding| finding["ok"] == true);
     assert_eq!(diagnosis["ok"], well);
@@ -81,5 +81,5 @@ fn a_network_that_is_none_is_wrong() {
         said.lines()
             .any(|line| line.starts_with("wrong") && line.contains(file))
     );
-    assert!(said.contains("mend it: "));
+    assert!(said.contains("fix: "));
 }

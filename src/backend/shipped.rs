@@ -17,17 +17,17 @@ pub fn file(text: impl AsRef<Path>) -> PathBuf {
     if path.exists() || !is_plain {
         return path.to_owned();
     }
-    let found = folder().and_then(|folder| {
-        let named = folder.join(path);
-        let mut with_ending = named.clone().into_os_string();
-        with_ending.push(".");
-        with_ending.push(ENDING);
-        let files = [named, with_ending.into()];
-        files
-            .into_iter()
-            .find(|file| is_network(file) && file.is_file())
-    });
-    found.unwrap_or_else(|| path.to_owned())
+    beside(path).unwrap_or_else(|| path.to_owned())
+}
+
+/// The file of a network that ships with the program, by its name with or without its ending.
+pub(crate) fn beside(name: impl AsRef<Path>) -> Option<PathBuf> {
+    let named = folder()?.join(name);
+    let mut with_ending = named.clone().into_os_string();
+    with_ending.push(".");
+    with_ending.push(ENDING);
+    let mut files = [named, with_ending.into()].into_iter();
+    files.find(|file| is_network(file) && file.is_file())
 }
 
 /// The names of all networks that ship with the program.

@@ -74,7 +74,7 @@ impl DeviceArguments {
 #[derive(Args, Clone, Debug)]
 pub struct NetworkArguments {
     /// The network: a file, or a name such as tessera-s of one that ships with the program;
-    /// without it, the network built into the program
+    /// without it, the default network
     #[arg(long, value_name = "NET", value_parser = network_file)]
     pub net: Option<PathBuf>,
     /// The device and format.

@@ -5,6 +5,8 @@
 //! unknown.
 
 #[cfg(feature = "torch")]
+mod built_in;
+#[cfg(feature = "torch")]
 pub mod doctor;
 mod error;
 #[cfg(feature = "torch")]
@@ -20,6 +22,8 @@ mod opened;
 #[cfg(feature = "torch")]
 mod sequence;
 
+#[cfg(feature = "torch")]
+pub use built_in::{BuiltInNetworks, NETWORKS, carry};
 pub use error::{LoadError, NetworkError};
 pub use loader::{Loader, load, load_for_many};
 pub use networks::formats;

@@ -86,8 +86,8 @@ fn told(findings: &[Finding]) -> Result<String, std::fmt::Error> {
     for finding in findings {
         let state = if finding.ok { "ok" } else { "wrong" };
         writeln!(text, "{state:5}  {:9}  {}", finding.subject, finding.found)?;
-        if let Some(mend) = &finding.mend {
-            writeln!(text, "{:16}  mend it: {mend}", "")?;
+        if let Some(remedy) = &finding.remedy {
+            writeln!(text, "{:16}  fix: {remedy}", "")?;
         }
     }
     Ok(text)

@@ -21,7 +21,7 @@ pub struct Finding {
     /// The finding, for people.
     pub found: String,
     /// The remedy, if something is wrong.
-    pub mend: Option<String>,
+    pub remedy: Option<String>,
 }
 
 impl Finding {
@@ -30,16 +30,16 @@ impl Finding {
             subject,
             ok: true,
             found: found.into(),
-            mend: None,
+            remedy: None,
         }
     }
 
-    fn bad(subject: &'static str, found: impl Into<String>, mend: impl Into<String>) -> Finding {
+    fn bad(subject: &'static str, found: impl Into<String>, remedy: impl Into<String>) -> Finding {
         Finding {
             subject,
             ok: false,
             found: found.into(),
-            mend: Some(mend.into()),
+            remedy: Some(remedy.into()),
         }
     }
 }
@@ -57,8 +57,18 @@ pub struct Evaluation {
 #[must_use]
 pub fn libtorch(found: &str) -> Finding {
     let subject = "libtorch";
+    // Patch releases keep the interface of their series.
+    let series = |version: &str| {
+        version
+            .rsplit_once('.')
+            .map(|(series, _)| series.to_owned())
+    };
     match found {
         LIBTORCH_VERSION => Finding::good(subject, format!("{found}, as expected")),
+        _ if series(found) == series(LIBTORCH_VERSION) => Finding::good(
+            subject,
+            format!("{found}, which can replace {LIBTORCH_VERSION}"),
+        ),
         _ => Finding::bad(
             subject,
             format!("`{found}` in place of {LIBTORCH_VERSION}"),
@@ -259,7 +269,7 @@ mod tests {
         let remedy = |status: &CudaStatus, driver: &str| {
             let finding = cuda(status, Some(&[gpu(driver)]));
             assert!(!finding.ok);
-            finding.mend.unwrap()
+            finding.remedy.unwrap()
         };
         assert!(remedy(&absent, "580.65").contains("tools/setup --cuda"));
         assert!(remedy(&CudaStatus::NoDevice, "550.54").contains("580 or newer"));
@@ -269,8 +279,13 @@ mod tests {
     }
 
     #[test]
-    fn another_libtorch_is_wrong() {
-        assert!(libtorch(LIBTORCH_VERSION).ok);
-        assert!(!libtorch("2.5.1").ok);
+    fn libtorch_of_another_series_is_wrong() {
+        let patch = LIBTORCH_VERSION.replace(".0", ".7");
+        for found in [LIBTORCH_VERSION, &patch] {
+            assert!(libtorch(found).ok, "{found}");
+        }
+        for found in ["2.5.1", "2.1.0", "2", ""] {
+            assert!(!libtorch(found).ok, "{found}");
+        }
     }
 }

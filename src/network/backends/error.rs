@@ -15,13 +15,15 @@ pub enum LoadError {
         /// The system's error.
         source: std::io::Error,
     },
-    /// No file was named and the program was built without a network.
-    #[error("no network is built into this program: name the file of one (option Net, or --net)")]
+    /// No file was named, and neither the program nor the folder beside it has the default network.
+    #[error(
+        "no network is built into this program or beside it: name the file of one (option Net, or --net)"
+    )]
     NoneBuiltIn,
     /// The same for the human-like network.
     #[error(
-        "no network that plays like people is built into this program: name the file of one \
-         (option HumanNet, or --net)"
+        "no network that plays like people is built into this program or beside it: name the file \
+         of one (option HumanNet, or --net)"
     )]
     NoHumanBuiltIn,
     /// The file can be read, but not used.

@@ -1,5 +1,6 @@
 //! Networks in memory, and the backends around them.
 
+use super::built_in;
 use super::error::LoadError;
 use super::imagination::WorldImagination;
 use super::opened::Opened;
@@ -18,12 +19,6 @@ use std::sync::Arc;
 use tch::Device;
 
 use super::error::NetworkError;
-
-/// The built-in network, if any: the file that nets/default names.
-const BUILT_IN: Option<&[u8]> = include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
-
-/// The human-like network, if nets/tessera-human.pt existed at build time.
-const HUMAN: Option<&[u8]> = include!(concat!(env!("OUT_DIR"), "/embedded_human.rs"));
 
 /// The maximum size of a network file in bytes: 4 GiB, a billion weights in f32.
 const LARGEST_FILE: u64 = 4 << 30;
@@ -189,9 +184,9 @@ pub fn load_network(options: &NetworkOptions) -> Result<TorchBackend, LoadError>
 /// # Errors
 /// [`LoadError`] if the file or the network does not exist.
 pub fn network_file(options: &NetworkOptions) -> Result<Cow<'static, [u8]>, LoadError> {
-    match (options.net.as_deref(), options.built_in) {
-        (None, BuiltIn::Human) => HUMAN.map(Cow::Borrowed).ok_or(LoadError::NoHumanBuiltIn),
-        (net, _) => read_network(net),
+    match options.net.as_deref() {
+        None => built_in::read(options.built_in),
+        Some(path) => read_file(path).map(Cow::Owned),
     }
 }
 
@@ -209,14 +204,16 @@ pub fn describe(net: Option<&Path>, code: CodePolicy) -> Result<Metadata, LoadEr
 /// [`LoadError`] if the file or the network does not exist.
 pub fn read_network(net: Option<&Path>) -> Result<Cow<'static, [u8]>, LoadError> {
     match net {
-        None => BUILT_IN.map(Cow::Borrowed).ok_or(LoadError::NoneBuiltIn),
-        Some(path) => bounded::read_regular(path, LARGEST_FILE)
-            .map(Cow::Owned)
-            .map_err(|source| {
-                let path = path.to_owned();
-                LoadError::Read { path, source }
-            }),
+        None => built_in::read(BuiltIn::Main),
+        Some(path) => read_file(path).map(Cow::Owned),
     }
+}
+
+pub(super) fn read_file(path: &Path) -> Result<Vec<u8>, LoadError> {
+    bounded::read_regular(path, LARGEST_FILE).map_err(|source| {
+        let path = path.to_owned();
+        LoadError::Read { path, source }
+    })
 }
 
 fn unusable(net: Option<&Path>, source: NetworkError) -> LoadError {
@@ -362,22 +359,11 @@ mod tests {
     }
 
     #[test]
-    fn the_network_of_people_is_sound_where_it_is_built_in() {
+    fn the_built_in_networks_are_sound() {
+        let metadata = describe(None, CodePolicy::Checked).unwrap();
+        assert!(!metadata.name.is_empty());
         let mut options = options(None);
         options.network.built_in = BuiltIn::Human;
-        match (HUMAN, load(&options)) {
-            (Some(_), Ok(backend)) => assert!(backend.properties().reads_ratings),
-            (None, Err(error)) => assert!(error.to_string().contains("HumanNet"), "{error}"),
-            (file, backend) => panic!("{:?}, {:?}", file.is_some(), backend.err()),
-        }
-    }
-
-    #[test]
-    fn the_network_built_in_is_sound() {
-        match (BUILT_IN, describe(None, CodePolicy::Checked)) {
-            (Some(_), Ok(metadata)) => assert!(!metadata.name.is_empty()),
-            (None, Err(error)) => assert!(matches!(error, LoadError::NoneBuiltIn)),
-            (_, other) => panic!("{other:?}"),
-        }
+        assert!(load(&options).unwrap().properties().reads_ratings);
     }
 }

@@ -16,6 +16,8 @@ pub struct Lichess {
 }
 
 /// An API token of Lichess.
+// Only the client reads it.
+#[cfg_attr(not(feature = "cloud"), allow(dead_code))]
 #[derive(Clone)]
 pub struct LichessToken(pub(super) String);
 

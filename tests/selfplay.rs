@@ -150,7 +150,7 @@ fn chunks_hold_the_games_and_repeat_exactly() {
 }
 
 #[test]
-fn killed_work_goes_on_to_the_same_games() {
+fn killed_self_play_resumes_to_the_same_games() {
     let folder = tempfile::tempdir().unwrap();
     let command = |name: &str| {
         let mut command = selfplay(folder.path(), &["--limit", "40", "--max-plies", "60"]);

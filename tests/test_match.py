@@ -254,7 +254,7 @@ class MatchTest(ToolTest):
             ([*good, "--engine", "name=x,cmd=/nonexistent", "--nodes", "1"], "x does not start"),
             ([*good, *self.engine("x", extra=",option.No=1"), "--nodes", "1"], "does not support option No"),
             ([*good, *self.engine("x")], "to think with"),
-            ([*good, *self.engine("x"), "--tc", "fast"], "no time control"),
+            ([*good, *self.engine("x"), "--tc", "fast"], "not a time control"),
             ([*good, *self.engine("x"), "--nodes", "1", "--openings", "no.epd"], "no.epd"),
         ):
             with self.subTest(expected):

@@ -109,7 +109,7 @@ class ToolsTest(ToolTest):
         empty = self.pgn("empty.pgn", ("a", "b", "*"))
         for arguments, reason in [
             ([apart], "no game connects"), ([empty], "no finished game"), (["none.pgn"], "none.pgn"),
-            ([one, "--anchor", "x=1"], "nobody is named x"), ([one, "--anchor", "a"], "--anchor a"),
+            ([one, "--anchor", "x=1"], "no player is named x"), ([one, "--anchor", "a"], "--anchor a"),
         ]:
             done = self.rank(*arguments)
             self.assertEqual(done.returncode, 2, done)

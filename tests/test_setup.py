@@ -228,7 +228,7 @@ class SetupTest(Sandbox):
             self.assertTrue((self.root / ".libtorch/torch").exists())
         self.assertEqual([path.name for path in self.root.glob(".board*")], [])
         status, _, error = self.run_tool("setup", "--check")
-        self.assertEqual((status, "missing: the board" in error), (0, True), error)
+        self.assertEqual((status, "missing: the web board" in error), (0, True), error)
 
     def test_cuda_replaces_the_cpu_and_serves_it(self):
         self.assertEqual(self.run_tool("setup")[0], 0)

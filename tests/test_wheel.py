@@ -54,7 +54,7 @@ def make(binaries, folder):
     return Path(done.stdout.strip())
 
 
-@unittest.skipUnless(sys.platform == "linux", "wheels are made on Linux alone")
+@unittest.skipUnless(sys.platform == "linux", "wheels can only be made on Linux")
 class WheelTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
-    # Imported where they are used: the engine starts without them.
+    # Imported on first use, because the engine starts without them.
     import chess
     import chess.engine
     import torch

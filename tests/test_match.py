@@ -174,7 +174,7 @@ class MatchTest(ToolTest):
                 self.assertEqual(result["faults"]["old"]["time loss"], time_losses)
                 self.assertEqual(sum(result["faults"]["old"].values()), time_losses)
                 self.assertEqual([game.errors for game in self.games(f"{fault}.pgn")], [[], []])
-        self.assertIn("no nodes", self.match(
+        self.assertIn("not nodes", self.match(
             *self.engine("new"), "--engine", "name=old,proto=xboard,cmd=x", "--nodes", "5", status=2,
         ))
 

@@ -61,7 +61,7 @@ fn generated() -> Option<PathBuf> {
     let folder = PathBuf::from(folder);
     if !folder.is_dir() {
         crate::skip::skip(&format!(
-            "tables by Syzygy's generator in {}; SYZYGY_PATH can name another folder",
+            "tables of Syzygy's generator in {}; SYZYGY_PATH can name another folder",
             folder.display()
         ));
         return None;

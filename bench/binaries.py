@@ -1,4 +1,4 @@
-"""The release builds of `tessera` and `train`, as the scripts here call them."""
+"""Runs the release builds of `tessera` and `train` for the scripts here."""
 
 import json
 import os
@@ -14,7 +14,7 @@ RELEASE = ROOT / "target" / "release"
 
 
 def environment():
-    """Where there is no .libtorch beside the binaries, Python's torch serves."""
+    """Without .libtorch next to the binaries, uses that of Python's torch."""
     variables = dict(os.environ)
     if not (ROOT / ".libtorch").exists():
         library = Path(torch.__file__).parent
@@ -24,7 +24,7 @@ def environment():
 
 
 def run(program, *words):
-    """What a binary says to standard output; it must not fail."""
+    """Runs a binary that must not fail; returns its standard output."""
     command = [str(RELEASE / program), *map(str, words)]
     done = subprocess.run(
         command, env=environment(), stdout=subprocess.PIPE, text=True, check=False
@@ -35,12 +35,12 @@ def run(program, *words):
 
 
 def measure(program, *words):
-    """The JSON object that a measuring command ends with."""
+    """The JSON object on the last line of a measuring command."""
     return json.loads(run(program, *words, "--json").splitlines()[-1])
 
 
 def train(config, folder, settings, *words):
-    """Trains in `folder` with some keys of the configuration set anew; the lines of the metrics."""
+    """Trains in `folder` with some keys of the configuration overridden; returns the lines of the metrics."""
     words = [*words, *(f"--set={name}={value}" for name, value in settings.items())]
     run("train", "run", config, "-o", folder, *words)
     lines = (Path(folder) / "metrics.jsonl").read_text().splitlines()

@@ -1,9 +1,8 @@
-//! How fast training data is decoded: `cargo bench --bench decode`.
+//! Measures the decoding of training data: `cargo bench --bench decode`.
 //!
-//! Rates of one thread, a second of its own processor time, from shards of
-//! tests/games and from the chunks in the shared data, to samples with packed
-//! bitboards; then what the loader makes of both on all threads, in batches of
-//! 1024. A name picks one: shards, chunks, loader.
+//! The rates are of one thread, over a second of its own processor time, from shards of tests/games
+//! and from the chunks in the shared data to samples with packed bitboards; then of the loader on
+//! both, on all threads, in batches of 1024. A name selects one: shards, chunks, loader.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -19,13 +18,13 @@ use tessera::data::shard::{Block, Header, Shard, ShardWriter};
 use tessera::data::v6::{Chunks, V6Error};
 use tessera::encode::InputFormat;
 
-/// How long each rate is measured.
+/// Duration of each measurement.
 const TIME: Duration = Duration::from_secs(4);
-/// Samples of a batch.
+/// Samples per batch.
 const BATCH: usize = 1024;
 /// Samples shuffled together.
 const GROUP: u64 = 100_000;
-/// How often the games are repeated in the shard that the loader reads.
+/// Repetitions of the games in the shard that the loader reads.
 const COPIES: usize = 200;
 const RULES: TargetRules = TargetRules {
     evals: Some(EvalRefersTo::MovePlayed),
@@ -57,7 +56,7 @@ fn main() {
     }
 }
 
-/// Runs `work`, which says how much it did, for a while by a clock.
+/// Repeats `work`, which returns the amount done, for a while by a clock; returns the rate.
 fn rate(name: &str, unit: &str, clock: impl Fn() -> Duration, mut work: impl FnMut() -> usize) {
     work();
     let start = clock();
@@ -69,12 +68,12 @@ fn rate(name: &str, unit: &str, clock: impl Fn() -> Duration, mut work: impl FnM
     println!("{name:<44}{rate:>12.0} {unit}/s");
 }
 
-/// Processor time of this thread, which other programs do not slow down.
+/// Processor time of this thread, which other programs do not affect.
 fn own() -> Duration {
     ThreadTime::now().as_duration()
 }
 
-/// The games of the tests as one shard.
+/// Packs the games of the tests as one shard.
 fn write_shard(folder: &Path) -> PathBuf {
     let games = ["tcec-standard", "stockfish-noise", "master-games"];
     let records: Vec<Record> = games

@@ -1,9 +1,9 @@
-"""A Chessformer in PyTorch's eager mode, as a peer to measure `train` by.
+"""A Chessformer in PyTorch's eager mode, as a baseline for `train`.
 
-The same architecture, losses and optimizer, written as one would write them in
-Python: a batch at a time, under bfloat16 autocast, with torch.optim.NAdam. The
-parameters are made from the list that `train size --parameters` prints, so
-that a difference between the two models is an error rather than an advantage.
+The same architecture, losses and optimizer, written as is usual in Python: a batch
+at a time, under bfloat16 autocast, with torch.optim.NAdam. The parameters are made
+from the list that `train size --parameters` prints, so that a difference between
+the two models is an error rather than an advantage.
 """
 
 import math
@@ -22,8 +22,8 @@ ATTACK_GAIN = 8
 
 
 def geometry():
-    """Where pawns of both sides, knights and kings leap to, straight and diagonal
-    lines, and which squares are between two others."""
+    """Targets of leaps of both sides' pawns, knights and kings, straight and diagonal
+    lines, and the squares between two others."""
     places = torch.cartesian_prod(torch.arange(8), torch.arange(8))
     ranks, files = (places - places.unsqueeze(1)).unbind(2)
     far = torch.maximum(ranks.abs(), files.abs())
@@ -62,7 +62,7 @@ class Chessformer(nn.Module):
         self.register_buffer("displacements", 15 * ranks + files)
         for name, table in geometry().items():
             self.register_buffer(name, table)
-        # Which of the 4096 + 192 logits a move is does not change what it costs.
+        # The choice of the logits among the 4096 + 192 does not affect the cost.
         self.register_buffer("moves", torch.arange(SQUARES * SQUARES + 192)[-MOVES:])
 
     def parameter(self, name):
@@ -102,7 +102,7 @@ class Chessformer(nn.Module):
         return x
 
     def attacks(self, planes):
-        """What attacks each square, and which square which, of [B, 64, 12] pieces."""
+        """The pieces that attack each square, and the attacks between squares, of [B, 64, 12] pieces."""
         pieces = planes.mT
         ours_and_theirs = pieces.unflatten(1, (2, 6)).unbind(2)
         pawns, knights, bishops, rooks, queens, kings = ours_and_theirs
@@ -219,7 +219,7 @@ class Chessformer(nn.Module):
 
 
 def targets(batch, device):
-    """Positions at random, with about thirty legal moves each and every target."""
+    """Random positions, with about thirty legal moves each and every target."""
     legal = torch.rand(batch, MOVES, device=device) < 30 / MOVES
     legal[:, 0] = True
     return {
@@ -234,7 +234,7 @@ def targets(batch, device):
 
 
 def loss(outputs, batch):
-    """The losses of the paper's appendix, and Lc0's moves left."""
+    """The losses of the paper's appendix, and Lc0's moves-left loss."""
 
     def cross_entropy(logits, target):
         return F.cross_entropy(logits.masked_fill(batch["illegal"], -1e9), target)
@@ -254,7 +254,7 @@ def loss(outputs, batch):
 
 
 def positions_per_second(config, shapes, batch_size, steps, device):
-    """Trains for some steps on one batch; of them, the median's speed."""
+    """Trains for some steps on one batch; returns the speed of the median step."""
     torch.manual_seed(1)
     model = Chessformer(config, shapes).to(device)
     optimizer = torch.optim.NAdam(model.parameters(), lr=5e-4, betas=(0.9, 0.98), eps=1e-7)
@@ -279,7 +279,7 @@ def positions_per_second(config, shapes, batch_size, steps, device):
 
 
 def product_rate(size, device):
-    """Multiply-accumulates a second of a size³ product in bfloat16, the best of some."""
+    """Multiply-accumulates per second of a size³ product in bfloat16, the best of several runs."""
     a, b = (torch.randn(size, size, device=device, dtype=torch.bfloat16) for _ in range(2))
     best = math.inf
     for _ in range(8 if device != "cpu" else 2):

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""How often the move that the agent `world` imagines best is not legal, by ply of its own games.
+"""How often the best imagined move of the agent `world` is illegal, by ply of its own games.
 
   bench/imagination.py --net nets/tessera-world.pt --nodes 200 --games 20
 
-Games begin after --random random moves and end by the rules or after --plies. The engine
-says by an `info string` where its choice was not legal.
+Games start after --random random moves and end by the rules or after --plies. The engine
+reports illegal choices in an `info string`.
 """
 
 import argparse
@@ -23,14 +23,14 @@ def arguments():
     add("--net", required=True, metavar="FILE")
     add("--nodes", type=int, default=200)
     add("--games", type=int, default=20)
-    add("--plies", type=int, default=120, help="most plies of a game")
+    add("--plies", type=int, default=120, help="maximum plies of a game")
     add("--random", type=int, default=8, help="random moves at the start of each game")
     add("--seed", type=int, default=1)
     return parser.parse_args()
 
 
 def choose(engine, moves, nodes):
-    """The move that the engine sends, and whether the one imagined best was legal."""
+    """The engine's move, and whether the best imagined one was legal."""
     print("position startpos moves", *moves, file=engine.stdin)
     print("go nodes", nodes, file=engine.stdin, flush=True)
     is_legal = True
@@ -38,7 +38,7 @@ def choose(engine, moves, nodes):
         is_legal &= "is not legal" not in line
         if line.startswith("bestmove"):
             return line.split()[1], is_legal
-    raise SystemExit("the engine is gone")
+    raise SystemExit("the engine has exited")
 
 
 def main():

@@ -6,8 +6,8 @@
     bench/opening_labels.py write diet.jsonl labels.jsonl -o nets/openings.pgn.zst
 
 A position's key is the board with the side to move as White, castling rights and en passant, without
-clocks, so transpositions and reversed colours count as one. Positions that `openings.csv` measures are
-left out by that key, as are the start position and 1. e4, whose policies are measured.
+clocks, so transpositions and reversed colours count as one. Positions in `openings.csv`, which is for
+measuring, are left out by that key, as are the start position and 1. e4, whose policies are measured.
 
 Needs chess: tools/venv.
 """
@@ -29,7 +29,7 @@ import chess.pgn
 from openings import Engine, board_of, eco_lines, texts
 
 PLIES = 20
-NODES = 20_000, 100_000  # of each position; of one that is seen often
+NODES = 20_000, 100_000  # of each position; of a frequent one
 OFTEN = 200
 LINES = 5
 MOVES = re.compile(r"\{[^}]*\}|\([^)]*\)|\d+\.+|[^\s]*\$\d+")
@@ -87,7 +87,7 @@ def collect(arguments):
             found[place] = {"count": 0, "source": source, "paths": []}
         entry = found[place]
         entry["count"] += 1
-        # Up to four ways to get there, drawn evenly.
+        # Up to four paths to a position, sampled evenly.
         if len(entry["paths"]) < 4 or rng.random() < 4 / entry["count"]:
             path = " ".join(move.uci() for move in board.move_stack)
             if path not in entry["paths"]:
@@ -124,7 +124,7 @@ def collect(arguments):
     rare = [item for item in order if not (item[1]["count"] >= arguments.often or item[1]["source"] in ("1-ply", "3-ply", "eco", "4-ply"))]
     rare = rng.sample(rare, min(arguments.rare, len(rare)))
     print(len(found), "positions,", len(often), "kept, and of the rare", len(rare))
-    # What is judged first matters where there is little time.
+    # Label frequent positions first, in case time runs out.
     kept = often + rare
     random.Random(7).shuffle(kept)
     kept.sort(key=lambda item: -(item[1]["count"] >= OFTEN))
@@ -174,7 +174,7 @@ def write(arguments):
         if entry["key"] not in labels:
             continue
         count += 1
-        # A position's weight grows with the root of its number up to four ways.
+        # A position's weight grows with the logarithm of its count, up to four paths.
         copies = min(4, len(entry["paths"]), 1 + int(math.log10(max(1, entry["count"]))))
         for path in entry["paths"][:copies]:
             lines = labels[entry["key"]]["lines"]

@@ -4,9 +4,9 @@
     bench/openings.py reference -o bench/openings.csv --eco DIR --games master-games.pgn.zst
     bench/openings.py measure bench/openings.csv --net FILE… [--engine FILE]
 
-The reference holds Stockfish's judgement (20,000 nodes, its WDL model) of the 400 positions after
+The reference contains Stockfish's evaluation (20,000 nodes, its WDL model) of the 400 positions after
 two plies, of every 12th line of the ECO tables, and of 800 quiet positions of master games, one a
-game: nobody is in check, Stockfish's move is no capture and no check, and its expected score is
+game: nobody is in check, Stockfish's move is neither a capture nor a check, and its expected score is
 within 0.9. Expected scores are in -1..1, from the view of the side to move. The network sees the
 moves that led to a position (seven of them in the quiet ones). These positions are for measuring:
 they stay out of training, with colours reversed too.
@@ -32,7 +32,7 @@ import chess.pgn
 NODES = 20_000
 ECO_STEP = 12  # every twelfth line is measured
 QUIET = 800
-PLIES = 16, 100  # of a master game, that quiet positions are taken from
+PLIES = 16, 100  # range of plies of master games for quiet positions
 HISTORY = 7  # moves before a quiet position
 DECIDED = 0.9
 MAIN_MOVES = {"": "e2e4 d2d4 g1f3 c2c4", "e2e4": "e7e5 c7c5 e7e6 c7c6"}
@@ -40,7 +40,7 @@ STATS = re.compile(r"info string ([a-h]\S+) .*\(P: +([0-9.]+)%\).*\(Q: +(-?[0-9.
 
 
 class Engine:
-    """A UCI engine in a process of its own."""
+    """A UCI engine in its own process."""
 
     def __init__(self, command, **options):
         self.process = subprocess.Popen([command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
@@ -58,7 +58,7 @@ class Engine:
         lines = []
         while not (line := self.process.stdout.readline()).startswith(word):
             if not line:
-                sys.exit("the engine is gone")
+                sys.exit("the engine has exited")
             lines.append(line)
         return lines
 
@@ -67,7 +67,7 @@ class Engine:
         self.until("readyok")
 
     def search(self, fen, moves, nodes):
-        """All lines of a search from an empty table."""
+        """All output lines of a search from an empty table."""
         self.say("ucinewgame")
         self.ready()
         place = f"fen {fen}" if fen else "startpos"
@@ -128,7 +128,7 @@ def texts(path):
 
 
 def quiet_candidates(path, seed=1):
-    """Positions of games drawn at random, one a game."""
+    """Random positions of games, one a game."""
     rng = random.Random(seed)
     drawn = [text for text in texts(path) if rng.random() < 0.02]
     rng.shuffle(drawn)

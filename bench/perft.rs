@@ -1,5 +1,5 @@
-//! perft of every suite in the shared data to depth 5: `cargo bench --bench perft`,
-//! or to another depth: `cargo bench --bench perft -- 4`. A suite's name picks it.
+//! perft of every suite in the shared data to depth 5: `cargo bench --bench perft`, or to another
+//! depth: `cargo bench --bench perft -- 4`. A suite's name selects it.
 
 use shakmaty::CastlingMode;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ const SUITES: [&str; 3] = ["perftsuite.epd", "frcperftsuite.epd", "perft-marcel.
 
 fn main() -> ExitCode {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared/data/epd");
-    // Cargo adds `--bench` of its own.
+    // Cargo adds `--bench`.
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let depth = arguments.iter().find_map(|argument| argument.parse().ok());
     let depth = depth.unwrap_or(DEFAULT_DEPTH);
@@ -22,7 +22,7 @@ fn main() -> ExitCode {
     for name in SUITES.into_iter().filter(|name| all || named(name)) {
         let path = folder.join(name);
         if !path.exists() {
-            println!("skipped: {} is not there", path.display());
+            println!("skipped: {} does not exist", path.display());
             continue;
         }
         let entries = match read(&path) {

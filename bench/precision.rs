@@ -1,11 +1,10 @@
-//! How fast networks are in each format, and which `auto` takes:
-//! `cargo bench --bench precision -- FILE…`.
+//! Measures networks in each number format, and which one `auto` selects: `cargo bench --bench
+//! precision -- FILE…`.
 //!
-//! The networks are the one that ships, an attention body of Lc0's with random weights,
-//! and the files named, of any kind that
-//! `tessera import` reads. Each is measured on one core, with all that the processor has
-//! and with instruction sets kept from libtorch's libraries and from our kernels. Rates
-//! are the best of several turns, since a machine is never idle.
+//! The networks are the one that ships, an Lc0 attention body with random weights, and the given
+//! files, of any kind that `tessera import` reads. Each is measured on one core, with all
+//! instruction sets of the processor, and with some hidden from libtorch's libraries and from our
+//! kernels. Rates are the best of several rounds, because a machine is never idle.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,15 +18,15 @@ use tessera::network::lc0::HeadChoice;
 use tessera::network::{About, ArchitectureConfig, Network};
 use tessera::torch::ExportPrecision;
 
-/// Batch sizes: what a search asks for early, and what is recommended.
+/// Batch sizes: an early one of a search, and the recommended one.
 const BATCHES: [usize; 2] = [8, 32];
-/// Turns of each batch size.
+/// Rounds of each batch size.
 const TURNS: usize = 9;
-/// Seconds of a turn.
+/// Duration of a round.
 const TIME: &str = "200ms";
 /// The formats in the order of the columns.
 const FORMATS: [&str; 3] = ["f32", "bf16", "int8"];
-/// What is kept from libraries, and by which settings.
+/// The instruction sets that remain visible to libraries, and the settings that hide the others.
 const MASKS: [(&str, &[(&str, &str)]); 4] = [
     ("all", &[]),
     (
@@ -76,7 +75,7 @@ fn shipped() -> Named {
     ("tessera-xs".to_owned(), path)
 }
 
-/// A body shaped like that of BT4, but with 4 layers of width 256 in place of 15 of 1024.
+/// Creates a body shaped like that of BT4, but with 4 layers of width 256 in place of 15 of 1024.
 fn body(folder: &TempDir) -> Named {
     let config = json!({
         "family": "lc0",
@@ -144,8 +143,8 @@ fn write(name: &str, network: &Network, folder: &TempDir) -> Named {
     (name.to_owned(), path)
 }
 
-/// The cells of a network: its speed in each format, what `auto` takes, and that one's
-/// speed as a share of the highest.
+/// Returns the cells of a network: its speed in each format, the choice of `auto`, and the speed of
+/// that choice as a share of the highest.
 fn row(net: &Path, settings: &[(&str, &str)], folder: &TempDir) -> String {
     let batches = BATCHES
         .repeat(TURNS)
@@ -165,7 +164,7 @@ fn row(net: &Path, settings: &[(&str, &str)], folder: &TempDir) -> String {
         .arg("--net")
         .arg(net)
         .envs(settings.iter().copied())
-        // So that `auto` measures anew.
+        // Make `auto` measure again.
         .env("XDG_CACHE_HOME", folder.path())
         .output()
         .expect("the engine starts");

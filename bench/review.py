@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures `tessera review`: its marks against Stockfish, and its ratings against players' own.
+"""Measures `tessera review`: its marks compared with Stockfish's, and its ratings with players' own.
 
     bench/review.py games human-games.pgn.zst -o games.pgn --skip 400 --count 60
     bench/review.py label games.pgn -o labels.jsonl [--minutes N]      (resumes)
@@ -7,11 +7,11 @@
     bench/review.py marks labels.jsonl review.json
     bench/review.py ratings review.json
 
-`games` picks games that training held out, in an order that depends on the seed alone. `label` searches each
-position by Stockfish with a million nodes. `marks` gives a move the mark that its loss in winning chances
-earns by these scores, as the review does by its own, and compares both: recall is the share of Stockfish's
-mistakes and blunders that the review marks as one of the two, precision the share of the review's that
-Stockfish confirms.
+`games` picks games that training held out, in an order that depends only on the seed. `label` searches
+each position by Stockfish with a million nodes. `marks` gives each move the mark of its loss in winning
+chances by these scores, as the review does by its own, and compares both: recall is the share of
+Stockfish's mistakes and blunders that the review marks as one of the two, precision the share of the
+review's that Stockfish confirms.
 
 Needs chess: tools/venv.
 """
@@ -34,7 +34,7 @@ import chess.pgn
 ROOT = Path(__file__).resolve().parent.parent
 NODES = 1_000_000
 SHORTEST = 40  # plies of a game
-FEWEST = 20  # moves of a side whose rating counts
+FEWEST = 20  # moves of a side that are needed for its rating to count
 GROUP = 10  # games whose ratings are estimated together
 CEILING = 1_000
 STEEPNESS = 0.003_682_08
@@ -120,7 +120,7 @@ def chances(score):
 
 
 def mark(before, after, is_best):
-    """The mark of a move by the mover's scores before and after it, as the review has it."""
+    """The mark of a move by the mover's scores before and after it, as in the review."""
     if is_best:
         return None
     won, lost = before.get("mate", 0) > 0, after.get("mate", 1) <= 0
@@ -139,7 +139,7 @@ def mark(before, after, is_best):
 
 
 def reversed_score(score):
-    """The score of the side that has just moved."""
+    """The score for the side that has just moved."""
     if score.get("mate") == 0:
         return {"mate": 1}
     return {name: -value for name, value in score.items() if name != "best"}
@@ -180,7 +180,7 @@ def marks(arguments):
 
 
 class Estimate:
-    """The review's estimate of a rating, with other constants if need be."""
+    """The review's estimate of a rating, optionally with other constants."""
 
     def __init__(self, power, mean, spread, shared):
         self.power, self.ratings = power, range(600, 2601, 10)
@@ -211,7 +211,7 @@ class Estimate:
 
 
 def told(estimate, sides):
-    """Mean error of estimates, share of ratings in their intervals, mean deviation."""
+    """Mean error of the estimates, share of ratings in their intervals, mean deviation."""
     found = [(*estimate.of(likelihood), rating) for rating, likelihood in sides]
     error = statistics.fmean(abs(mean - rating) for mean, _, _, rating in found)
     covered = statistics.fmean(low <= rating <= high for _, low, high, rating in found)

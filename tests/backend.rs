@@ -1,13 +1,13 @@
-//! What the built programs must have for networks to be fast.
+//! Symbols that the built programs must export for networks to be fast.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 use std::process::Command;
 
-/// MKL, inside libtorch, finds our answer only among the symbols that the
-/// program exports; that it then asks is tested beside the code.
+/// MKL, inside libtorch, calls our override only if the program exports it; the override itself is
+/// tested beside the code.
 #[test]
-fn every_program_on_libtorch_exports_the_answer_for_mkl() {
+fn every_libtorch_program_exports_the_mkl_override() {
     for program in [env!("CARGO_BIN_EXE_tessera"), env!("CARGO_BIN_EXE_train")] {
         let Ok(nm) = Command::new("nm").arg("--dynamic").arg(program).output() else {
             crate::skip::skip("`nm`, which lists symbols");
@@ -15,7 +15,7 @@ fn every_program_on_libtorch_exports_the_answer_for_mkl() {
         };
         assert!(nm.status.success());
         let symbols = String::from_utf8_lossy(&nm.stdout);
-        // Symbols of libtorch's own namespaces, as the compiler spells them.
+        // Mangled symbols of libtorch's namespaces.
         let uses_libtorch = symbols.contains(" U _ZN2at") || symbols.contains(" U _ZN5torch");
         let exports = symbols.contains(" T mkl_serv_intel_cpu_true");
         assert_eq!(exports, uses_libtorch, "{program}");

@@ -18,7 +18,7 @@ use tessera::eval::bench::SIGNATURE;
 
 const TESSERA: &str = env!("CARGO_BIN_EXE_tessera");
 
-/// A mate in two, then twice a mate in one that another move gives as well.
+/// A mate in two, then two positions with two mates in one each.
 const PUZZLES: &str = "\
 PuzzleId,FEN,Moves,Rating,RatingDeviation,Popularity,NbPlays,Themes,GameUrl,OpeningTags
 dhs2l,6rk/p1b2p1p/5Pr1/q7/2p1N2Q/7R/P1P4P/R6K b - - 7 31,h7h6 h4h6 g6h6 h3h6,438,83,81,206,,,
@@ -27,7 +27,7 @@ two,6k1/2p2ppp/8/8/8/8/5PPP/QR4K1 b - - 0 1,c7c5 a1a8,2900,83,81,206,,,
 ";
 const SUITE: &str = "\
 6k1/2p2ppp/8/8/8/8/5PPP/QR4K1 w - - bm Rb8#; id \"mate\";
-this is no position
+not a legal position
 6k1/2p2ppp/8/8/8/8/5PPP/QR4K1 w - - bm Kh1; id \"odd\"; c0 \"Kh1=10, Rb8#=3, Qa8#=3\";
 ";
 
@@ -37,14 +37,14 @@ fn tessera(arguments: &[&str]) -> Command {
     command
 }
 
-/// The last line that the command prints, as JSON.
+/// Runs a command and parses the last line of its output as JSON.
 fn json(arguments: &[&str]) -> Value {
     let output = tessera(arguments).arg("--json").assert().success();
     let text = String::from_utf8(output.get_output().stdout.clone()).unwrap();
     serde_json::from_str(text.lines().last().unwrap()).unwrap()
 }
 
-/// What a failing command says, after its exit status.
+/// Runs a failing command; returns its exit status and its error output.
 fn failure(arguments: &[&str]) -> (i32, String) {
     let output = tessera(arguments).assert().failure();
     let output = output.get_output();
@@ -53,7 +53,7 @@ fn failure(arguments: &[&str]) -> (i32, String) {
     (output.status.code().unwrap(), text)
 }
 
-/// A file with `text` in a folder that is deleted with the first value.
+/// Writes a file with `text` to a temporary folder, deleted when the first value is dropped.
 fn file(name: &str, text: &str) -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
@@ -77,7 +77,7 @@ fn the_version_has_the_signature() {
 }
 
 #[test]
-fn a_wrong_command_line_is_told_and_exits_with_2() {
+fn wrong_command_lines_are_reported_and_exit_with_2() {
     for (arguments, expected) in [
         (&["perft"][..], "<DEPTH>"),
         (&["perft", "0"], "1..=30"),
@@ -95,21 +95,19 @@ fn a_wrong_command_line_is_told_and_exits_with_2() {
 }
 
 #[test]
-fn what_cannot_be_done_is_told_in_one_line_and_exits_with_1() {
+fn failures_are_reported_in_one_line_and_exit_with_1() {
     let (_folder, bad_csv) = file("bad.csv", &PUZZLES.replace("c7c6", "c7c2"));
     let (_folder, no_rating) = file("short.csv", "PuzzleId,FEN,Moves\n");
-    let (_folder, bad_epd) = file("bad.epd", "this is no position\n");
-    let [bad_csv, no_rating, bad_epd] = [&bad_csv, &no_rating, &bad_epd].map(|path| {
-        path.to_str()
-            .expect("temporary folders have plain names here")
-    });
+    let (_folder, bad_epd) = file("bad.epd", "not a legal position\n");
+    let [bad_csv, no_rating, bad_epd] = [&bad_csv, &no_rating, &bad_epd]
+        .map(|path| path.to_str().expect("temporary paths are valid UTF-8"));
     let empty_board = "8/8/8/8/8/8/8/8 w - - 0 1";
     for (arguments, expected) in [
         (&["puzzles", "missing.csv"][..], "cannot read missing.csv"),
         (&["puzzles", bad_csv], "bad.csv, line 3: `c7c2`"),
         (&["puzzles", no_rating], "line 1: the column `Rating`"),
         (&["epd", "missing.epd"], "cannot read missing.epd"),
-        (&["epd", bad_epd], "bad.epd, line 1: `this is no position`"),
+        (&["epd", bad_epd], "bad.epd, line 1: `not a legal position`"),
         (
             &["perft", "3", "--fen", empty_board],
             "not a legal position",
@@ -156,15 +154,15 @@ fn perft() {
 }
 
 #[test]
-fn puzzles_by_players_that_do_not_search() {
+fn players_without_a_search_solve_puzzles() {
     let (_folder, path) = file("puzzles.csv", PUZZLES);
     let path = path.to_str().unwrap();
     let run = |agent, rest: &[&str]| {
         let arguments = ["puzzles", path, "--agent", agent, "--backend", "uniform"];
         json(&[&arguments, rest].concat())
     };
-    // To the uniform backend every move is alike but a mate: the player that
-    // looks one move ahead sees both mates in one.
+    // The uniform backend rates all moves alike except mates, so a one-ply player sees both mates
+    // in one.
     let value = run("value", &[]);
     assert_eq!((&value["solved"], &value["total"]), (&2.into(), &3.into()));
     assert_eq!(value["agent"], "value");
@@ -189,7 +187,7 @@ fn puzzles_by_players_that_do_not_search() {
 }
 
 #[test]
-fn suites_by_a_player_that_does_not_search() {
+fn a_player_without_a_search_solves_suites() {
     let (_folder, path) = file("suite.epd", SUITE);
     let path = path.to_str().unwrap();
     let arguments = ["epd", path, "--agent", "value", "--backend", "uniform"];
@@ -312,8 +310,8 @@ fn a_network_is_described_evaluated_and_measured() {
     }
 }
 
-/// Two players of 1150 and 2450 open with the move that `opinion.pt` likes, a third
-/// does not.
+/// Two players, rated 1150 and 2450, open with the move that `opinion.pt` prefers; a third does
+/// not.
 #[cfg(feature = "torch")]
 const GAMES: &str = "\
 [Result \"1-0\"]\n[WhiteElo \"1150\"]\n[BlackElo \"2450\"]\n\n1. Nf3 d5 1-0\n
@@ -322,7 +320,7 @@ const GAMES: &str = "\
 
 #[cfg(feature = "torch")]
 #[test]
-fn networks_are_held_against_peoples_moves() {
+fn networks_are_compared_with_human_moves() {
     let (folder, games) = file("games.pgn", GAMES);
     let game = tessera::chess::Game::default();
     let nets = ["g1f3", "e2e4"].map(|mv| {
@@ -357,7 +355,7 @@ fn networks_are_held_against_peoples_moves() {
         let rows = bands(column).iter();
         rows.map(|row| number(&row["move_match"]["mean"])).collect()
     };
-    // The second of 2450 answers as Black, by a move that no network likes.
+    // The second player rated 2450 replies as Black with a move that neither network prefers.
     assert_eq!(matched(0), [0.5, 0.5, 0.5]);
     assert_eq!(matched(1), [0.5, 0.5, 0.5]);
     let all = &bands(0)[2];
@@ -367,7 +365,7 @@ fn networks_are_held_against_peoples_moves() {
     let loss = -2.0 * best.ln() + 2.0 * (5f64.exp() + 19.0).ln();
     let found = number(&all["log_loss"]["mean"]);
     assert!((found - loss / 4.0).abs() < 1e-4, "{found}");
-    // Both networks count the same: White's three moves have half of a favourite's share.
+    // Both networks have equal weight: White's three moves get half of a favourite's share.
     let found = number(&bands(2)[2]["log_loss"]["mean"]);
     let even = 1.0 / (5f64.exp() + 19.0);
     let loss = -3.0 * f64::midpoint(best, even).ln() - even.ln();
@@ -376,7 +374,7 @@ fn networks_are_held_against_peoples_moves() {
     assert_eq!(number(&difference["mean"]), 0.0);
     assert_eq!(number(&difference["high"]), 1.0);
 
-    // Weak players do not search, and answer by the policy alone.
+    // Weak players answer by the policy without searching.
     let searching = json(&[&arguments[..], &["--search"]].concat());
     let column = |of: &Value| of["networks"][0].clone();
     let (searched, alone) = (column(&searching), column(&measured));
@@ -384,7 +382,7 @@ fn networks_are_held_against_peoples_moves() {
     let log_loss = |of: &Value, row: usize| number(&of["bands"][row]["log_loss"]["mean"]);
     assert!((log_loss(&searched, 0) - log_loss(&alone, 0)).abs() < 1e-6);
     assert_eq!(searching["networks"][1], measured["networks"][1]);
-    // Strong players see a mate that the policy does not like.
+    // Strong players see a mate to which the policy gives little probability.
     let mate = "[Result \"0-1\"]\n[WhiteElo \"1150\"]\n[BlackElo \"2450\"]\n\n\
         1. f3 e5 2. g4 Qh4# 0-1\n";
     let (_folder, mate) = file("mate.pgn", mate);
@@ -411,7 +409,7 @@ fn networks_are_held_against_peoples_moves() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     let mut child = std::process::Command::new(TESSERA)
         .args(["backendbench", "--backend", "uniform", "--time", "0.2s"])
         .stdout(Stdio::piped())
@@ -430,8 +428,7 @@ fn a_reader_that_goes_away_is_no_error() {
     assert_eq!(errors, "");
 }
 
-/// A program that is started with redirections as the shell writes them, in which `$pipe`
-/// is a pipe whose reader is gone.
+/// Prepares a program with shell redirections in which `$pipe` is a pipe without a reader.
 #[cfg(unix)]
 pub(crate) fn unread(redirections: &str, program: &str) -> std::process::Command {
     let script = format!(
@@ -446,11 +443,11 @@ pub(crate) fn unread(redirections: &str, program: &str) -> std::process::Command
 
 #[cfg(unix)]
 #[test]
-fn nobody_has_to_read_what_is_told() {
+fn unread_output_does_not_stop_a_command() {
     let (_folder, suite) = file("suite.epd", SUITE);
     let suite = suite.to_str().unwrap();
     let epd = ["epd", suite, "--backend", "uniform", "--nodes", "10"];
-    // Of a reader that is gone for either stream, or for both.
+    // Either stream, or both, has lost its reader.
     for (streams, arguments, prints) in [
         ("2>&-", &epd[..], true),
         ("2>$pipe", &epd, true),
@@ -481,7 +478,7 @@ fn nobody_has_to_read_what_is_told() {
 
 #[cfg(feature = "torch")]
 #[test]
-fn a_network_is_held_against_itself_in_f32() {
+fn a_network_is_compared_with_itself_in_f32() {
     for (precision, told) in [("f32", false), ("bf16", true)] {
         let output = tessera(&[
             "eval",
@@ -501,7 +498,7 @@ fn a_network_is_held_against_itself_in_f32() {
 }
 
 #[test]
-fn the_signature_is_that_of_this_version_and_tells_another_search() {
+fn the_signature_matches_this_version_and_detects_another_search() {
     let run = |set: &'static [&'static str]| {
         std::thread::spawn(move || json(&[&["bench"], set].concat()))
     };
@@ -516,8 +513,8 @@ fn the_signature_is_that_of_this_version_and_tells_another_search() {
 }
 
 #[test]
-fn bench_visits_as_many_nodes_as_it_is_told() {
-    // A mate that is proven would end a search sooner.
+fn bench_visits_the_given_number_of_nodes() {
+    // A proven mate would end a search early.
     let tree = ["--set", "MateSearch=false"];
     let output = tessera(&[&["bench", "--nodes", "50", "--threads", "2"], &tree[..]].concat());
     let output = { output }.assert().success();

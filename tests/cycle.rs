@@ -1,4 +1,4 @@
-//! The loop over the real binary: generation by generation, and killed at random
+//! The self-play loop through the real binary: generation by generation, and killed at random
 //! instants.
 
 #[cfg(feature = "cloud")]
@@ -15,7 +15,7 @@ use tessera::chess::Ratings;
 use tessera::data::shard::Shard;
 use tessera::store::{Generation, Name, ShardName, Store};
 
-/// Longest that a loop of these tests may take on a machine that is busy.
+/// Time limit of a loop in these tests, on a busy machine.
 const LONGEST: Duration = Duration::from_secs(240);
 
 fn train(folder: &Path, arguments: &[&str]) -> Command {
@@ -24,7 +24,7 @@ fn train(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// A loop of a tiny network: a few games of a few plies a generation.
+/// Returns the configuration of a loop with a tiny network and a few short games a generation.
 fn config(generations: u64, more: &str) -> String {
     format!(
         r#"
@@ -69,7 +69,7 @@ shape = {{ kind = "stable", decay = 0.0 }}
     )
 }
 
-/// The same loop of another family's network around that body.
+/// Returns the configuration of the same loop with a network of another family around that body.
 fn of_family(network: &str, body: &str, generations: u64, more: &str) -> String {
     let chessformer = "[training.model]\n";
     let other = format!("[training.network]\n{network}\n[training.network.model.{body}]\n");
@@ -86,7 +86,7 @@ fn workplace(text: &str) -> tempfile::TempDir {
     folder
 }
 
-/// Runs a loop to its end; what it says as JSON.
+/// Runs a loop to its end; returns its JSON output.
 fn finish(folder: &Path) -> Value {
     let mut command = train(folder, &["loop", "loop.toml", "--threads", "2", "--json"]);
     let output = command
@@ -113,8 +113,8 @@ fn logs(folder: &Path) -> String {
     text
 }
 
-/// Checks that everything in the store is whole and fits together: shards are read to
-/// their last game, manifests name networks that are there, and sums add up.
+/// Asserts that the store is complete and consistent: shards are readable to their last game,
+/// manifests name existing networks, and sums add up.
 fn check(folder: &Path, generations: u64, samples_per_row: f64) -> (Vec<Generation>, u64) {
     let store = Store::open(&folder.join("store")).unwrap();
     let manifests = store.generations().unwrap();
@@ -157,7 +157,7 @@ fn check(folder: &Path, generations: u64, samples_per_row: f64) -> (Vec<Generati
     (manifests, rows)
 }
 
-/// Steps in the order in which the learner's metrics tell of them.
+/// Returns the steps in the order of the learner's metrics.
 fn steps(folder: &Path) -> Vec<u64> {
     let text = std::fs::read_to_string(folder.join("loop/learner/metrics.jsonl")).unwrap();
     let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
@@ -179,21 +179,21 @@ fn two_generations_of_self_play() {
     assert_eq!(steps(folder.path()), (1..=8).collect::<Vec<_>>());
     let report = std::fs::read_to_string(folder.path().join("loop/report.html")).unwrap();
     assert!(report.contains("tiny"));
-    // Actors took up the first trained network.
+    // Actors adopted the first trained network.
     let store = Store::open(&folder.path().join("store")).unwrap();
     let shards = store.shards().unwrap();
     assert!(shards.iter().any(|name| name.generation == 0));
     // A finished loop has nothing left to do.
     let again = finish(folder.path());
     assert_eq!(again["rows"], said["rows"]);
-    // One more generation goes on from there.
+    // The loop resumes with one more generation.
     std::fs::write(folder.path().join("loop.toml"), config(3, ACTORS)).unwrap();
     finish(folder.path());
     check(folder.path(), 3, 2.0);
     assert_eq!(steps(folder.path()), (1..=12).collect::<Vec<_>>());
 }
 
-/// A shard of games of people.
+/// Packs a shard of human games.
 fn people(folder: &Path) {
     let games: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/games");
     let games = games.join("tcec-standard.pgn");
@@ -203,7 +203,7 @@ fn people(folder: &Path) {
 }
 
 #[test]
-fn people_s_games_are_searched_again_and_a_gate_judges() {
+fn human_games_are_reanalysed_and_a_gate_decides() {
     let more = r#"
 [reanalysers]
 visits = 6
@@ -237,7 +237,7 @@ max_plies = 20
 }
 
 #[test]
-fn a_world_model_trains_by_play_in_its_imagination() {
+fn a_world_model_trains_on_imagined_play() {
     let world = "family = \"world\"\n[training.network.model]\nblocks = 1\ncontext = 2";
     let more = format!("{ACTORS}[reanalysers]\nvisits = 4\nown = 1.0\n");
     let text = of_family(world, "encoder", 2, &more);
@@ -249,25 +249,29 @@ fn a_world_model_trains_by_play_in_its_imagination() {
     let metrics = std::fs::read_to_string(folder.path().join("loop/learner/metrics.jsonl"));
     assert!(
         metrics.unwrap().contains("\"board\""),
-        "what moves do is learned"
+        "the world model is trained"
     );
 }
 
 #[test]
-fn futures_choose_moves_of_a_denoiser_that_trains_by_play() {
+fn a_denoiser_trained_by_self_play_chooses_moves_by_futures() {
     let denoiser = "family = \"diffusion\"\n[training.network.model]\nhorizon = 2\n\
         changed = 4";
-    let foresight = "[actors.foresight]\nshare = 1.0\ngrows = 1\nsteps = 2\n";
+    let foresight = r"[actors.foresight]
+share = 1.0
+grows = 1
+steps = 2
+";
     let text = of_family(denoiser, "trunk", 2, &format!("{ACTORS}{foresight}"));
     let folder = workplace(&text);
     finish(folder.path());
     check(folder.path(), 2, 2.0);
 }
 
-/// Failures that a restart cannot fix end the loop at once, with one line, and give workers an
-/// exit status of their own.
+/// Failures that a restart cannot fix end the loop at once with one line; workers exit with a
+/// status reserved for them.
 #[test]
-fn what_is_missing_or_wrong_is_final() {
+fn permanent_failures_end_the_loop() {
     let again = "[reanalysers]\nvisits = 6\ngames = [{ path = \"nobody-has.shard\" }]\n";
     let missing = config(1, again);
     let folder = workplace(&missing);
@@ -300,7 +304,7 @@ fn what_is_missing_or_wrong_is_final() {
     }
 }
 
-/// A number drawn from the clock: kills are to hit other instants every time.
+/// Returns a number from the clock, so that kills hit other instants each time.
 fn drawn(below: u64) -> u64 {
     let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     u64::from(time.unwrap().subsec_nanos()) / 1000 % below
@@ -309,14 +313,14 @@ fn drawn(below: u64) -> u64 {
 fn wait(child: &mut Child) {
     let begun = Instant::now();
     while child.try_wait().unwrap().is_none() {
-        assert!(begun.elapsed() < LONGEST, "it does not end");
+        assert!(begun.elapsed() < LONGEST, "timed out");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
 
-/// Kills of a loop, the generations that it makes, and milliseconds within which a kill comes.
-/// The environment variable `TESSERA_KILLS` can ask for more of them, which come sooner, so
-/// that the loop has not ended before.
+/// Returns the number of kills, the number of generations, and the upper bound in milliseconds of
+/// the time before a kill. The environment variable `TESSERA_KILLS` requests more kills, which come
+/// sooner, so that the loop does not end first.
 fn kills() -> (u64, u64, u64) {
     let wanted = std::env::var("TESSERA_KILLS");
     wanted.map_or((6, 3, 8000), |wanted| {
@@ -326,7 +330,7 @@ fn kills() -> (u64, u64, u64) {
 }
 
 #[test]
-fn a_loop_that_is_killed_again_and_again_loses_nothing() {
+fn a_loop_killed_repeatedly_loses_nothing() {
     let (kills, generations, longest) = kills();
     let folder = workplace(&config(generations, ACTORS));
     let mut killed = 0;
@@ -352,7 +356,7 @@ fn a_loop_that_is_killed_again_and_again_loses_nothing() {
 }
 
 #[test]
-fn workers_are_killed_and_the_store_stays_whole() {
+fn killed_workers_leave_the_store_intact() {
     let folder = workplace(&config(2, ACTORS));
     let worker = |kind: &str| {
         let arguments = [kind, "loop.toml", "--threads", "1"];
@@ -361,10 +365,10 @@ fn workers_are_killed_and_the_store_stays_whole() {
     let store = Store::open(&folder.path().join("store")).unwrap();
     let begun = Instant::now();
     let (mut actor, mut learner) = (worker("actor"), worker("learner"));
-    // They are let live longer and longer, so that slow machines come to an end too.
+    // The workers live longer each time, so that slow machines finish too.
     let mut longest = 1000;
     while store.generations().unwrap().len() < 3 {
-        assert!(begun.elapsed() < LONGEST, "it does not end");
+        assert!(begun.elapsed() < LONGEST, "timed out");
         std::thread::sleep(Duration::from_millis(200 + drawn(longest)));
         longest += 1000;
         let (kind, victim) = match drawn(2) {
@@ -384,7 +388,7 @@ fn workers_are_killed_and_the_store_stays_whole() {
 }
 
 #[test]
-fn several_processes_learn_together() {
+fn several_processes_train_together() {
     let folder = workplace(&config(2, ACTORS));
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = free.local_addr().unwrap().port().to_string();
@@ -417,7 +421,7 @@ fn several_processes_learn_together() {
 
 #[cfg(feature = "cloud")]
 #[test]
-fn a_bucket_that_refuses_loses_answers_and_lags_will_do() {
+fn the_loop_tolerates_a_faulty_and_lagging_bucket() {
     use bucket::{Bucket, Faults, NAME};
     let faults = Faults {
         refuses: 7,
@@ -438,14 +442,14 @@ fn a_bucket_that_refuses_loses_answers_and_lags_will_do() {
     check(folder.path(), 2, 2.0);
     let (requests, overwritten) = bucket.counts();
     assert!(requests > 50, "{requests}");
-    assert_eq!(overwritten, 0, "nothing is put without a condition");
+    assert_eq!(overwritten, 0, "every put is conditional");
 }
 
 #[cfg(unix)]
 #[test]
-fn a_signal_ends_an_actor_with_what_it_finished() {
+fn a_signalled_actor_stores_its_finished_games() {
     let folder = workplace(&config(1, &ACTORS.replace("visits = 6", "visits = 4")));
-    // A shard that is never full.
+    // This shard never fills up.
     let text = config(1, ACTORS).replace("shard_rows = 24", "shard_rows = 1000000");
     std::fs::write(folder.path().join("loop.toml"), text).unwrap();
     let arguments = ["learner", "loop.toml", "--threads", "1"];
@@ -463,7 +467,7 @@ fn a_signal_ends_an_actor_with_what_it_finished() {
     }
     let mut said = BufReader::new(actor.stderr.take().unwrap()).lines();
     assert!(said.any(|line| line.unwrap().contains("games at once")));
-    // It has more to say.
+    // Drain the rest of the output.
     std::thread::spawn(move || said.for_each(drop));
     std::thread::sleep(Duration::from_secs(8));
     let interrupt = |child: &Child| {
@@ -475,8 +479,8 @@ fn a_signal_ends_an_actor_with_what_it_finished() {
     wait(&mut actor);
     assert_eq!(actor.wait().unwrap().code(), Some(0));
     let shards = store.shards().unwrap();
-    assert_eq!(shards.len(), 1, "what was finished is there");
-    // It has rows enough for the learner now.
+    assert_eq!(shards.len(), 1, "finished games are in the store");
+    // The learner now has enough rows.
     interrupt(&learner);
     wait(&mut learner);
     assert_eq!(learner.wait().unwrap().code(), Some(0));
@@ -504,7 +508,7 @@ fn mistakes_get_one_line() {
     let other = config(1, ACTORS).replace("batch = 16", "batch = 0");
     std::fs::write(folder.path().join("bad.toml"), other).unwrap();
     told(&["loop", "bad.toml"], "batch");
-    // A network that is not what its manifest says is not played with.
+    // An actor refuses a network that does not match its manifest.
     let wrong = Generation {
         sha256: "0".repeat(64),
         ..Generation::unfinished(0)

@@ -1,5 +1,5 @@
-//! Chunks as a source of training samples: in files, tars and folders, valid and damaged. They
-//! are made from real games here, so that nothing is skipped.
+//! Chunks as a source of training samples: in files, tars and folders, valid and damaged. They are
+//! made from real games here, so this test never skips.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -149,7 +149,7 @@ fn tars_and_folders_of_the_same_chunks_give_the_same_samples() {
 
 #[cfg(unix)]
 #[test]
-fn links_to_folders_are_followed_but_not_in_circles() {
+fn links_to_folders_are_followed_but_not_in_cycles() {
     let root = tempfile::tempdir().unwrap();
     let folder = folder_of_chunks(root.path());
     let linked = root.path().join("linked");
@@ -226,7 +226,7 @@ fn short_term_values_follow_the_game_and_end_in_its_result() {
         following = record.root_q / 6.0 - 5.0 / 6.0 * following;
         assert!((sample.short_term.unwrap() - following).abs() < 1e-6);
     }
-    // Two games in one chunk stay separate.
+    // Two games in one chunk remain separate.
     let (twice, _) = read("games".into(), &[bytes, bytes].concat());
     for (sample, again) in samples.iter().chain(&samples).zip(&twice) {
         assert_eq!(sample.short_term, again.short_term);
@@ -400,7 +400,7 @@ fn statistics_count_chunks_and_games_alike() {
 }
 
 #[test]
-fn packed_chunks_give_the_chunks_samples() {
+fn packed_chunks_give_the_same_samples() {
     let root = tempfile::tempdir().unwrap();
     let folder = folder_of_chunks(root.path());
     let output = root.path().join("chunks.shard");

@@ -231,7 +231,7 @@ fn samples_of_a_game_are_spread_over_the_epoch() {
 }
 
 #[test]
-fn rates_thin_a_source_and_are_drawn_anew() {
+fn rates_thin_a_source_and_resample_each_epoch() {
     let folder = tempfile::tempdir().unwrap();
     let mut sampling = sampling(folder.path());
     let whole = load(&sampling, Cursor::default(), 1).samples_per_epoch();
@@ -257,7 +257,7 @@ fn rates_thin_a_source_and_are_drawn_anew() {
 
 /// A validation of a few thousand samples reads only the first of them.
 #[test]
-fn validation_begins_with_samples_of_every_source() {
+fn validation_starts_with_samples_of_every_source() {
     let folder = tempfile::tempdir().unwrap();
     let whole = Sampling {
         validation: 0.8,
@@ -314,7 +314,7 @@ fn validation_ends_and_keeps_its_order() {
 }
 
 #[test]
-fn settings_that_make_no_sense_are_named() {
+fn invalid_settings_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let good = sampling(folder.path());
     let error = |change: &dyn Fn(&mut Sampling), batch_size, position| {
@@ -393,7 +393,7 @@ fn scored(path: &Path, games: &[&str]) -> Sampling {
 }
 
 #[test]
-fn the_least_data_trains_and_none_is_said_to_be_none() {
+fn the_least_data_trains_and_its_absence_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let begin = |sampling: &Sampling, split, batch| {
         let loader = Loader::new(sampling, split, batch, Cursor::default(), 1);

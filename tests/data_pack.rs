@@ -67,7 +67,7 @@ fn shards_hold_the_games_and_every_sample_is_a_legal_move_of_its_position() {
         decay: 0.95,
     };
     for (name, options) in GAMES {
-        // In a folder that packing creates.
+        // Packing creates this folder.
         let output = folder.path().join("shards/games.shard");
         let (shard, _) = pack(&games(name), &output, options);
         let records = records(&shard);
@@ -107,7 +107,7 @@ fn shards_hold_the_games_and_every_sample_is_a_legal_move_of_its_position() {
         }
         let promised: u64 = shard.blocks().iter().map(|block| block.samples).sum();
         assert_eq!(samples, promised, "{name}");
-        // The side that stands better by the engines' scores tends to win.
+        // The side that the engines prefer tends to win.
         assert_eq!(
             agreement > 10.0,
             name.starts_with("tcec"),
@@ -123,11 +123,11 @@ fn shards_hold_the_games_and_every_sample_is_a_legal_move_of_its_position() {
 }
 
 #[test]
-fn games_that_meet_what_networks_are_measured_by_are_left_out() {
+fn games_that_contain_test_positions_are_left_out() {
     let folder = tempfile::tempdir().unwrap();
     let input = games("master-games.pgn");
     let all = parsed(&input);
-    // A puzzle from one game's twentieth position, a suite from another's.
+    // A puzzle from one game's twentieth position, and a suite entry from another's.
     let fen = |record: &Record| {
         let game = tessera::data::replay::main_line(record).unwrap();
         let position = game.plies()[20].position.clone();
@@ -221,7 +221,7 @@ fn bad_games_are_skipped_by_name_or_stop_a_strict_run() {
 }
 
 #[test]
-fn mistakes_of_the_user_get_one_clear_line() {
+fn user_errors_get_one_clear_line() {
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("out.shard");
     let says = |arguments: &[&str], expected: &str| {
@@ -325,7 +325,7 @@ fn statistics_add_up() {
 }
 
 #[test]
-fn teachers_judge_every_position_that_is_not_held_out() {
+fn teachers_label_every_position_that_is_not_held_out() {
     let folder = tempfile::tempdir().unwrap();
     let input = games("master-games.pgn");
     let net = Path::new(env!("CARGO_MANIFEST_DIR")).join("nets/tessera-xs.pt");

@@ -1,4 +1,4 @@
-//! Shards in an object store: a small S3 server over loopback, which fails occasionally like real
+//! Shards in an object store: a small S3 server over loopback with the occasional failures of real
 //! ones.
 
 use crate::support::{games, succeed, train};

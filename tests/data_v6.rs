@@ -45,7 +45,7 @@ fn records(chunk: &Path) -> Vec<V6Record> {
     chunk.records().map(|record| *record.unwrap()).collect()
 }
 
-/// Encodes a row again from only the boards and the position.
+/// Encodes a row again from its boards and position alone.
 fn encode_again(input: &Input) -> Input {
     let position = input.position().unwrap();
     let turn = position.turn();
@@ -108,7 +108,7 @@ fn moves_with_a_probability_are_the_legal_ones() {
 }
 
 #[test]
-fn games_played_again_give_every_record() {
+fn replayed_games_give_every_record() {
     let mut replayed = 0;
     for chunk in chunks() {
         let records = records(&chunk);
@@ -186,7 +186,7 @@ fn searched(record: &V6Record) -> Searched {
 }
 
 #[test]
-fn games_written_anew_are_lc0_s_to_the_byte() {
+fn rewritten_games_equal_lc0s_byte_for_byte() {
     let folder = tempfile::tempdir().unwrap();
     for chunk in chunks() {
         let records = records(&chunk);
@@ -226,7 +226,7 @@ fn unpacked(chunk: &Path) -> Vec<u8> {
 }
 
 #[test]
-fn damaged_chunks_say_where() {
+fn errors_locate_the_damage_in_chunks() {
     let Some(chunk) = chunks().into_iter().next() else {
         return;
     };

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use tch::{Kind, Tensor};
 use tessera::train::Checkpoint;
 
-/// Within which the others must stop when one process is gone.
+/// Time limit for the others to stop once one process is gone.
 const STOPPED_WITHIN: Duration = Duration::from_secs(30);
 
-/// A folder with a shard of real games and the configuration of a tiny network,
-/// whose parameters fill several buckets.
+/// Creates a folder with a shard of real games and the configuration of a tiny network whose
+/// parameters fill several buckets.
 fn workplace(steps: u64, optimizer: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let games = games("tcec-standard.pgn");
@@ -68,7 +68,7 @@ fn start(folder: &Path, output: &str, size: usize) -> Vec<Child> {
     start_each(folder, output, size, |_| &[])
 }
 
-/// The same, each process with arguments of its own.
+/// Starts a run of `size` processes, each with its own arguments.
 fn start_each(
     folder: &Path,
     output: &str,
@@ -168,16 +168,13 @@ fn several_processes_take_the_steps_of_one() {
 fn wait_for(folder: &Path, output: &str, lines: usize) {
     let started = Instant::now();
     while metrics(folder, output).len() < lines {
-        assert!(
-            started.elapsed() < Duration::from_secs(120),
-            "it does not get on"
-        );
+        assert!(started.elapsed() < Duration::from_secs(120), "timed out");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
 #[test]
-fn when_one_is_killed_the_others_stop_and_all_can_go_on() {
+fn when_one_is_killed_the_others_stop_and_all_can_resume() {
     let workplace = workplace(30, NADAM);
     let folder = workplace.path();
     finish(start(folder, "whole", 2));
@@ -230,9 +227,9 @@ fn a_signal_to_one_stops_all_with_a_checkpoint() {
     assert_eq!(steps.last().unwrap()["step"], newest.state.step);
 }
 
-/// They go back to the checkpoint together, as often as they may.
+/// All processes return to the checkpoint together, as often as allowed.
 #[test]
-fn a_loss_that_stays_no_number_ends_all() {
+fn a_persistent_nan_loss_ends_all() {
     let far_too_fast = "kind = \"sgd\"\nclip_norm = 0\n[schedule]\npeak = 1e30\nwarmup = 0";
     let workplace = workplace(40, far_too_fast);
     let folder = workplace.path();
@@ -247,7 +244,7 @@ fn a_loss_that_stays_no_number_ends_all() {
 }
 
 #[test]
-fn a_run_goes_on_with_another_number_of_processes() {
+fn a_run_resumes_with_another_number_of_processes() {
     let workplace = workplace(8, SGD);
     let folder = workplace.path();
     finish(start(folder, "whole", 1));
@@ -267,7 +264,7 @@ fn a_run_goes_on_with_another_number_of_processes() {
     assert_eq!(whole.state.cursor, changed.state.cursor);
 }
 
-/// torchrun of the PyTorch that the tests of tools install, or of the path.
+/// Returns torchrun from the tools' virtual environment, or else from the path.
 fn torchrun() -> Option<PathBuf> {
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join(".venv/bin/torchrun");
     [own, PathBuf::from("torchrun")]
@@ -318,7 +315,7 @@ fn mistakes_get_one_line() {
         "{errors}"
     );
 
-    // 24 samples for five processes.
+    // 24 samples cannot be split among five processes.
     for process in start(folder, "uneven", 5) {
         let output = process.wait_with_output().unwrap();
         let errors = String::from_utf8_lossy(&output.stderr);

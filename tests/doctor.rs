@@ -1,4 +1,4 @@
-//! `tessera doctor` on this machine, as it is and with something wrong.
+//! `tessera doctor` on this machine, healthy and with faults.
 
 use serde_json::Value;
 use std::fs;
@@ -12,8 +12,8 @@ fn doctor(arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-/// The JSON object in the last line, having checked that it agrees with the
-/// exit status and that whatever is wrong has a remedy.
+/// Returns the JSON object in the last line, having checked that it agrees with the exit status and
+/// that every fault has a remedy.
 fn diagnosis(arguments: &[&str]) -> Value {
     let output = doctor(&[arguments, &["--json"]].concat());
     let said = String::from_utf8(output.stdout).unwrap();
@@ -38,7 +38,7 @@ fn finding<'a>(diagnosis: &'a Value, subject: &str) -> &'a Value {
 }
 
 #[test]
-fn the_libtorch_of_the_build_is_well() {
+fn the_libtorch_of_the_build_is_healthy() {
     let diagnosis = diagnosis(&[]);
     assert_eq!(finding(&diagnosis, "libtorch")["ok"], true);
     assert_eq!(
@@ -56,14 +56,14 @@ fn the_libtorch_of_the_build_is_well() {
         let precision = speed["precision"].as_str().unwrap();
         assert!(told.contains(&format!("{precision} {rate:.0}")), "{told}");
     }
-    // A machine with a driver but without libtorch's CUDA part is told so.
+    // The report names the missing CUDA part on a machine with a driver.
     let gpus = diagnosis["gpus"].as_array().map_or(0, Vec::len);
     let used = diagnosis["cuda_devices"].as_u64().unwrap();
     assert_eq!(finding(&diagnosis, "CUDA")["ok"], gpus == 0 || used > 0);
 }
 
 #[test]
-fn a_network_that_is_none_is_wrong() {
+fn an_invalid_network_is_a_fault() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("broken.pt");
     fs::write(&file, "no TorchScript").unwrap();

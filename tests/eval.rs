@@ -1,4 +1,4 @@
-//! Measuring players on the real suites in the shared data.
+//! Players measured on the real suites in the shared data.
 
 use shakmaty::Position;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ fn shared(name: &str) -> Option<PathBuf> {
 }
 
 #[test]
-fn puzzles_are_solved_by_their_solutions_alone() {
+fn puzzles_are_solved_only_by_their_solutions() {
     let Some(path) = shared("puzzles/dev.csv") else {
         return;
     };
@@ -50,7 +50,7 @@ fn puzzles_are_solved_by_their_solutions_alone() {
 }
 
 #[test]
-fn a_sample_has_as_many_puzzles_of_every_band() {
+fn a_sample_has_equally_many_puzzles_of_every_band() {
     let Some(path) = shared("puzzles/dev.csv") else {
         return;
     };
@@ -90,8 +90,8 @@ fn looking_one_move_ahead_finds_every_mate_in_one() {
 
 #[test]
 fn every_suite_is_read() {
-    // Name, usable positions, and the lines that cannot be used: a best move
-    // that is none, positions that are not legal.
+    // Name, number of usable positions, and unusable lines: those with an illegal best move or an
+    // illegal position.
     for (name, positions, refused) in [
         ("arasan2024", 200, 0),
         ("bratko-kopec", 24, 0),

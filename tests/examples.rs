@@ -1,4 +1,4 @@
-//! The examples, run where that is cheap.
+//! Runs the examples that are cheap.
 
 mod agent;
 mod backend;

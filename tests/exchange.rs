@@ -1,4 +1,4 @@
-//! Networks of other programs from the command line: in, described, and out.
+//! Foreign networks on the command line: imported, described, and exported.
 
 use crate::interop_lc0::plain;
 use assert_cmd::Command;
@@ -14,13 +14,13 @@ fn tessera(arguments: &[&str]) -> Command {
     command
 }
 
-/// What a command that succeeds prints.
+/// Runs a command that must succeed; returns its standard output.
 fn printed(arguments: &[&str]) -> String {
     let done = tessera(arguments).assert().success();
     String::from_utf8(done.get_output().stdout.clone()).unwrap()
 }
 
-/// The line that a command ends with which fails.
+/// Runs a command that must fail; returns its only line of error output.
 fn failure(arguments: &[&str]) -> String {
     let done = tessera(arguments).assert().failure();
     let told = String::from_utf8(done.get_output().stderr.clone()).unwrap();
@@ -28,7 +28,7 @@ fn failure(arguments: &[&str]) -> String {
     told
 }
 
-/// What a network says of the initial position.
+/// Returns a network's evaluation of the initial position.
 fn evaluation(network: &str) -> Value {
     let text = printed(&["eval", "--net", network, "--precision", "f32", "--json"]);
     serde_json::from_str(text.lines().last().unwrap()).unwrap()
@@ -65,7 +65,7 @@ fn assert_alike(network: &str, other: &str, tolerance: f64) {
 }
 
 #[test]
-fn our_network_goes_out_and_comes_back() {
+fn our_network_survives_export_and_import() {
     let folder = Folder::new();
     let [plain, foreign, back] = ["plain.pt", "xs.pb.gz", "back.pt"].map(|name| folder.path(name));
     plain::write(Path::new(&plain), ExportPrecision::Fp16);
@@ -77,7 +77,7 @@ fn our_network_goes_out_and_comes_back() {
     let arguments = ["import", &foreign, "-o", &back, "--precision", "f32"];
     let said = printed(&arguments);
     assert!(said.contains("xs"), "{said}");
-    // Lc0's files rank moves by win minus loss, which was made to be q.
+    // Lc0's files rank moves by win minus loss, which the export sets to q.
     let heads = ["--policy-head", "vanilla", "--value-head", "q"];
     printed(&[&arguments as &[&str], &heads].concat());
     let [ours, theirs] = [&plain, &back].map(|network| evaluation(network));
@@ -88,7 +88,7 @@ fn our_network_goes_out_and_comes_back() {
 }
 
 #[test]
-fn our_onnx_goes_out_alone() {
+fn exported_onnx_is_not_read_back() {
     let folder = Folder::new();
     let (shipped, back) = (shipped(), folder.path("back.pt"));
     for (command, name, told) in [
@@ -139,7 +139,7 @@ fn maia_plays_from_its_own_file() {
     let (file, network) = (file.to_str().unwrap(), folder.path("maia.pt"));
     let said = printed(&["import", file, "-o", &network, "--precision", "f32"]);
     assert!(said.contains("maia-1500, 865571 parameters"), "{said}");
-    // Lc0 0.33 says the same.
+    // Lc0 0.33 reports the same.
     let value = evaluation(&network)["value"].as_f64().unwrap();
     assert!((value - 0.0402).abs() < 1e-4, "{value}");
     let described = printed(&["describe", file]);
@@ -159,7 +159,7 @@ fn maia_plays_from_its_own_file() {
 }
 
 #[test]
-fn mistakes_are_told_in_a_line() {
+fn mistakes_get_one_line_each() {
     let folder = Folder::new();
     let out = folder.path("out.pt");
     let network = shipped();

@@ -1,5 +1,4 @@
-//! `tessera explain`: what it writes is what the network computes, and a browser shows
-//! it.
+//! `tessera explain`: its output is what the network computes, and a browser shows it.
 
 pub mod browser;
 mod features;
@@ -17,14 +16,14 @@ use tessera::backend::{CodePolicy, DeviceChoice, Precision, evaluate_games};
 use tessera::chess::Game;
 use tessera::encode::{Input, SCALARS};
 
-/// A position for each side to move.
+/// One position for each side to move.
 const WHITE: &str = "r1bqkbnr/pppp1ppp/2n5/1B2p3/4P3/5N2/PPPP1PPP/RNBQK2R w KQkq - 2 4";
 const BLACK: &str = "r3k2r/pp3ppp/2n5/1B1pP3/3P4/2N2N2/P4PPP/R3K2R b KQkq - 1 12";
 
-/// By how much another machine may compute a number of an explanation differently.
+/// Tolerance between machines for a number of an explanation.
 const TOLERANCE: f64 = 3e-5;
 
-/// Bytes that the page of a network that ships may have.
+/// Maximum size in bytes of the page of a network that ships.
 const LARGEST: u64 = 3_000_000;
 
 fn root() -> &'static Path {
@@ -40,13 +39,13 @@ fn explain(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// What `--json` says of the only explanation.
+/// Returns the only explanation from the `--json` output.
 fn explained(folder: &Path) -> Value {
     let text = fs::read_to_string(folder.join("x.json")).unwrap();
     serde_json::from_str::<Value>(&text).unwrap()["explanations"][0].take()
 }
 
-/// The numbers in an array of arrays.
+/// Returns the numbers in nested arrays.
 fn numbers(array: &Value) -> Vec<f64> {
     match array {
         Value::Array(parts) => parts.iter().flat_map(numbers).collect(),
@@ -54,7 +53,7 @@ fn numbers(array: &Value) -> Vec<f64> {
     }
 }
 
-/// Writes the words that a network reads of a position, and the scalars' names.
+/// Writes a network's input words for a position, and the scalars' names.
 fn write_row(folder: &Path, fen: &str) {
     let game = Game::from_fen(fen, CastlingMode::Standard).unwrap();
     let row = [Input::encode(&game)];
@@ -63,7 +62,7 @@ fn write_row(folder: &Path, fen: &str) {
 }
 
 #[test]
-fn attention_is_that_of_the_formulas() {
+fn attention_follows_the_formulas() {
     let python = crate::python::with("torch");
     let mut golden = Golden::open("attention", python.is_some());
     let folder = tempfile::tempdir().unwrap();
@@ -104,9 +103,9 @@ fn attention_is_that_of_the_formulas() {
     golden.finish();
 }
 
-/// The sentences below README's picture.
+/// Checks the sentences below the README's picture.
 #[test]
-fn the_figures_of_the_readme_are_the_network_s() {
+fn the_figures_of_the_readme_match_the_network() {
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
     let (_, rest) = readme.split_once("tessera explain --fen \"").unwrap();
     let (fen, rest) = rest.split_once('"').unwrap();
@@ -153,15 +152,12 @@ fn the_figures_of_the_readme_are_the_network_s() {
         looks(head, king)
     );
     let readme = readme.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(
-        readme.contains(&expected),
-        "README does not say: {expected}"
-    );
+    assert!(readme.contains(&expected), "README lacks: {expected}");
 }
 
-/// Win, draw and loss, and the policy's first move, of positions without a history.
+/// Returns win, draw and loss, and the policy's first move, for positions without a history.
 #[test]
-fn the_figures_of_the_gallery_are_the_networks() {
+fn the_figures_of_the_gallery_match_the_networks() {
     let backends = ["tessera-xs", "tessera-s"].map(|name| {
         let file = fs::read(root().join(format!("nets/{name}.pt"))).unwrap();
         let (code, device) = (CodePolicy::Checked, DeviceChoice::Cpu);
@@ -204,8 +200,8 @@ fn the_figures_of_the_gallery_are_the_networks() {
     assert_eq!(rows, 6 * 2);
 }
 
-/// libtorch sums in another order with more threads, and threads that wait for each
-/// other take the processors from another program.
+/// libtorch sums in another order with more threads, and threads that wait for each other take
+/// processor time from other programs.
 #[test]
 fn the_bytes_do_not_depend_on_the_number_of_threads() {
     let folder = tempfile::tempdir().unwrap();
@@ -222,7 +218,7 @@ fn the_bytes_do_not_depend_on_the_number_of_threads() {
 }
 
 #[test]
-fn a_search_stands_beside_the_policy() {
+fn a_search_is_shown_beside_the_policy() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let written = ["--nodes", "300", "--json", "--svg", "pictures"];
@@ -230,7 +226,7 @@ fn a_search_stands_beside_the_policy() {
     let found = explained(folder);
     let search = &found["search"];
     assert_eq!(search["nodes"], 300);
-    // Priors are the policy at the search's temperature: the order is the same.
+    // Priors are the policy at the search's temperature, so the order is the same.
     assert_eq!(search["policy_first"], found["moves"][0]["san"]);
     let moves = search["moves"].as_array().unwrap();
     assert_eq!(
@@ -257,9 +253,9 @@ fn a_search_stands_beside_the_policy() {
     );
 }
 
-/// A network of the shape of Lc0's BT4-1024x15x32h, with random weights.
+/// Writes a network of the shape of Lc0's BT4-1024x15x32h with random weights.
 #[test]
-#[ignore = "a network of full size: a minute, and gigabytes"]
+#[ignore = "full-size network: takes a minute and gigabytes"]
 fn a_page_of_bt4s_shape_takes_a_minute() {
     use tessera::network::lc0::{
         AttentionBody, EncoderConfig, HeadChoice, Lc0Config, PolicyConfig, PolicyHead,
@@ -362,7 +358,7 @@ fn pages_of_the_networks_that_ship_are_small() {
 }
 
 #[test]
-fn two_networks_stand_side_by_side() {
+fn two_networks_are_shown_side_by_side() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let pgn = "[White \"A\"]\n[Black \"B\"]\n\n1. e4 e5 2. Nf3 Nc6 3. Bb5 *\n";
@@ -381,7 +377,7 @@ fn two_networks_stand_side_by_side() {
         one["fen"],
         "r1bqkbnr/pppp1ppp/2n5/4p3/4P3/5N2/PPPP1PPP/RNBQKB1R w KQkq - 2 3"
     );
-    // The network built in is that one.
+    // The other network is the built-in one.
     assert_eq!(one["moves"], other["moves"]);
     let chosen = one["chosen"].as_u64().unwrap() as usize;
     assert_eq!(one["moves"][chosen]["san"], "d4");

@@ -1,4 +1,4 @@
-//! What a fuzzer begins with is read without a panic: `tools/fuzz` goes on from it.
+//! Reads the seed corpora of `tools/fuzz` without a panic.
 
 use crate::network_code::records;
 
@@ -9,7 +9,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// The files that a target begins with.
+/// Returns the seed files of a target.
 fn corpus(target: &str) -> Vec<PathBuf> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/corpus");
     let files = fs::read_dir(folder.join(target)).unwrap();
@@ -20,7 +20,7 @@ fn corpus(target: &str) -> Vec<PathBuf> {
 
 #[test]
 fn every_corpus_is_read() {
-    // A session may end its process, which would end the tests.
+    // A session may end its process, and so the tests.
     for &(name, read) in targets::TARGETS.iter().filter(|target| target.0 != "uci") {
         for path in corpus(name) {
             println!("{name}: {}", path.display());

@@ -1,13 +1,4 @@
-//! Values confirmed by PyTorch, kept for machines without it.
-//!
-//! Some tests compare our computations with PyTorch, whose packages take 4.6 GB. If they are
-//! installed (`tools/test --torch`), PyTorch itself checks every number. Otherwise our numbers
-//! must match a golden file in `tests/golden`. If both are available, both must match. After an
-//! intended change, a run that PyTorch has confirmed rewrites the files:
-//!
-//! ```sh
-//! TESSERA_GOLDEN=write tools/test --torch
-//! ```
+//! Values confirmed by PyTorch, stored for machines without it.
 
 use rand::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;

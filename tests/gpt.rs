@@ -13,10 +13,10 @@ use tessera::network::gpt::{Conditions, GptConfig, Sequences};
 use tessera::network::{About, Architecture, Gpt, Network};
 use tessera::torch::ExportPrecision;
 
-/// By how much another machine may compute a number differently in f32.
+/// Tolerance between machines for a number computed in f32.
 const TOLERANCE: f64 = 1e-5;
 
-/// Ours, and as GPT-2 has it.
+/// Our architecture, and GPT-2's.
 pub fn networks() -> [(&'static str, GptConfig); 2] {
     let sizes = r#"{"layers": 2, "width": 32, "heads": 4, "feed_forward": 48, "context": 24"#;
     let published = r#", "norm": "layer", "positions": "learned", "mlp": "gelu", "tied": true,
@@ -27,7 +27,7 @@ pub fn networks() -> [(&'static str, GptConfig); 2] {
     })
 }
 
-/// A network with weights that are large enough to tell everything apart.
+/// Creates a network with weights large enough to make every part matter.
 pub fn random(config: &GptConfig) -> Network<Gpt> {
     let gpt = Gpt::new(config, Device::Cpu).unwrap();
     tch::manual_seed(7);

@@ -1,5 +1,5 @@
-//! The engine starts as GUIs start it: from any folder, with an environment in
-//! which nothing says where libtorch is.
+//! The engine starts as GUIs start it: from any folder, without environment variables that locate
+//! libtorch.
 
 #![cfg(unix)]
 
@@ -29,7 +29,7 @@ fn the_engine_starts_from_any_folder_with_an_empty_environment() {
     assert!(said.lines().any(|line| line == "uciok"), "{complained}");
 }
 
-/// What a program does that is started in a folder which is then deleted.
+/// Runs a program whose working folder has been deleted.
 fn in_a_deleted_folder(program: &str, arguments: &[&str], input: &str) -> Output {
     let folder = tempfile::tempdir().unwrap();
     let mut child = Command::new("sh")
@@ -50,7 +50,7 @@ fn in_a_deleted_folder(program: &str, arguments: &[&str], input: &str) -> Output
 const LOST: &str = "the working folder was deleted, so that relative paths lead nowhere";
 
 #[test]
-fn the_engine_plays_where_its_folder_was_deleted() {
+fn the_engine_plays_in_a_deleted_folder() {
     let engine = env!("CARGO_BIN_EXE_tessera");
     let input = "setoption name Net value nets/any.pt\nisready\n\
                  setoption name LogFile value any.log\n\
@@ -67,7 +67,7 @@ fn the_engine_plays_where_its_folder_was_deleted() {
 }
 
 #[test]
-fn commands_say_what_is_wrong_with_paths_in_a_deleted_folder() {
+fn commands_explain_relative_paths_in_a_deleted_folder() {
     let tessera = env!("CARGO_BIN_EXE_tessera");
     let fine = in_a_deleted_folder(tessera, &["perft", "2"], "");
     assert!(fine.status.success());

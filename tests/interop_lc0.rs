@@ -1,5 +1,5 @@
-//! Lc0's network files: what is read evaluates as an independent implementation
-//! says, what is written reads back the same, and no file does harm.
+//! Lc0's network files: imported networks match an independent implementation, exported ones read
+//! back unchanged, and malformed files do no harm.
 
 pub mod generate;
 mod hostile;
@@ -21,10 +21,10 @@ use tessera::interop::lc0::{self, Lc0Error};
 use tessera::network::lc0::{HeadChoice, Lc0Config};
 use tessera::network::{Lc0, Network, Output, Positions};
 
-/// How far f32 may be from f64.
+/// Tolerance between f32 and f64.
 const TOLERANCE: f64 = 1e-4;
 
-/// The ten networks of Maia, where they are.
+/// Returns the ten Maia networks, if available.
 fn maia(name: &str) -> Option<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data/nets");
     let file: PathBuf = folder.join(format!("maia-{name}.pb.gz"));
@@ -35,19 +35,19 @@ fn maia(name: &str) -> Option<Vec<u8>> {
     read
 }
 
-/// A weights file's network, played with its usual heads.
+/// A network from a weights file, with its default heads.
 fn read(file: &[u8]) -> Result<Network, Lc0Error> {
     lc0::read(file, HeadChoice::default())
 }
 
-/// What a network was built from.
+/// The specification that a network was built from.
 fn model(network: &Network) -> &Lc0Config {
     network.downcast::<Lc0>().unwrap().model()
 }
 
 /// Compares a network with the reference on these positions.
 fn compare(network: &Network, file: &[u8], inputs: &[Input]) {
-    // Many tests at once: more threads would only wait for each other.
+    // Many tests run at once, so more threads would only wait for each other.
     tch::set_num_threads(1);
     let reference = Reference::new(file);
     let names = network.architecture.interface().outputs;
@@ -79,7 +79,7 @@ fn compare(network: &Network, file: &[u8], inputs: &[Input]) {
     }
 }
 
-/// The rows of a tensor [B, …].
+/// Returns the rows of a tensor [B, …].
 fn table(tensor: &Tensor) -> Vec<Vec<f64>> {
     let rows = tensor.size()[0];
     let flat = tensor.to_kind(Kind::Double).contiguous().view([rows, -1]);
@@ -114,11 +114,11 @@ fn check(shape: &Shape, seed: u64, count: usize) -> Network {
 }
 
 #[test]
-fn maia_1500_is_what_lc0_says_on_hundreds_of_positions() {
+fn maia_1500_matches_lc0_on_hundreds_of_positions() {
     let Some(file) = maia("1500") else { return };
     let network = read(&file).unwrap();
     compare(&network, &file, &positions(250, 15));
-    // Q of the initial position by Lc0 0.33.
+    // Q of the initial position according to Lc0 0.33.
     let start = [Input::encode(&tessera::chess::Game::default())];
     let outputs = network.forward(Positions::Rows(&rows(&start)));
     let wdl = &table(&outputs[1].softmax(-1, None::<Kind>))[0];
@@ -133,7 +133,7 @@ fn maia_1500_is_what_lc0_says_on_hundreds_of_positions() {
 }
 
 #[test]
-fn all_maias_are_what_the_reference_says() {
+fn all_maia_networks_match_the_reference() {
     for name in [
         "1100", "1200", "1300", "1400", "1600", "1700", "1800", "1900", "2200",
     ] {
@@ -146,10 +146,11 @@ fn all_maias_are_what_the_reference_says() {
     }
 }
 
-/// Towers as Lc0's networks have had them, shrunk.
+/// Towers of all of Lc0's generations, shrunk.
 pub fn towers() -> Vec<Shape> {
     vec![
-        // Before heads had formats: classical ones, with and without squeezing.
+        // Before files named head formats: classical heads, with and without squeeze and
+        // excitation.
         Shape {
             format: [2, 0, 0, 0, 0],
             policy_channels: 5,
@@ -178,7 +179,7 @@ pub fn towers() -> Vec<Shape> {
             encodings: &[1, 2, 3, 4],
             ..TOWER
         },
-        // Policy by attention: SELU, and encoder layers of its own.
+        // Attention policy: SELU, and encoder layers of its own.
         Shape {
             input_format: 3,
             format: [4, 3, 2, 1, 1],
@@ -189,14 +190,13 @@ pub fn towers() -> Vec<Shape> {
 }
 
 #[test]
-fn towers_of_every_kind_evaluate_as_the_reference() {
+fn towers_of_every_kind_match_the_reference() {
     for (seed, shape) in towers().iter().enumerate() {
         check(shape, seed as u64, 40);
     }
 }
 
-/// Bodies as Lc0's networks have them, shrunk: T1-256x10, BT2, BT3, BT4, and a
-/// tower with an encoder on top.
+/// Bodies of Lc0's networks, shrunk: T1-256x10, BT2, BT3, BT4, and a tower with an encoder on top.
 pub fn bodies() -> Vec<Shape> {
     let body = BODY.body.unwrap();
     let map = Body {
@@ -223,7 +223,7 @@ pub fn bodies() -> Vec<Shape> {
             many_heads: false,
             ..BODY
         },
-        // What a file of 2022 said of the same.
+        // How a file of 2022 described the same network.
         Shape {
             format: [4, 3, 2, 1, 1],
             body_format: [0, 0, 0],
@@ -263,10 +263,10 @@ pub fn bodies() -> Vec<Shape> {
 }
 
 #[test]
-fn attention_bodies_of_every_kind_evaluate_as_the_reference() {
+fn attention_bodies_of_every_kind_match_the_reference() {
     for (seed, shape) in bodies().iter().enumerate() {
         if shape.format[0] == 4 {
-            // The reference knows today's numbers only.
+            // The reference knows only today's format numbers.
             let file = generate(shape, seed as u64);
             let today = Shape {
                 format: [6, 3, 2, 1, 1],
@@ -282,8 +282,8 @@ fn attention_bodies_of_every_kind_evaluate_as_the_reference() {
 }
 
 #[test]
-#[ignore = "networks of full size: minutes, and gigabytes"]
-fn bodies_of_full_size_evaluate_as_the_reference() {
+#[ignore = "full-size networks: take minutes and gigabytes"]
+fn full_size_bodies_match_the_reference() {
     let body = BODY.body.unwrap();
     let sizes = [
         // T1-256x10, BT3-768x15, BT4-1024x15.

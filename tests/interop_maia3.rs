@@ -1,5 +1,4 @@
-//! Maia-3 checkpoints: read as `torch.save` writes them, and evaluated as their
-//! formulas say.
+//! Maia-3 checkpoints: read as `torch.save` writes them, and evaluated according to their formulas.
 
 pub mod allocations;
 mod checkpoint;
@@ -23,8 +22,8 @@ use tessera::network::{Architecture, Maia3, Network, Positions};
 /// A parameter: name, shape, values.
 type Parameter = (String, Vec<i64>, Vec<f32>);
 
-/// Games, by where they begin, that come by castling on both sides, promotions,
-/// en passant, and rooks' and queens' moves along the first rank from e1.
+/// Starting positions whose games include castling on both sides, promotions, en passant, and rook
+/// and queen moves along the first rank from e1.
 const BEGINNINGS: [&str; 8] = [
     "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
     "r3k2r/pppq1ppp/8/8/8/8/PPPQ1PPP/R3K2R w KQkq - 0 1",
@@ -32,12 +31,12 @@ const BEGINNINGS: [&str; 8] = [
     "1n2k1n1/P1P3P1/8/8/8/8/p1p3p1/1N2K1N1 b - - 0 1",
     "6k1/1P6/8/2pP4/8/8/1p4K1/4R3 w - c6 0 2",
     "2r1r2k/8/8/8/8/8/1K6/4Q3 w - - 0 1",
-    // In the second a queen and a rook go where pawns are promoted.
+    // In the second of these a queen and a rook move to promotion squares.
     "4n1n1/3P1P2/8/8/1k6/8/2p1p3/1N1N2K1 w - - 0 1",
     "8/P2P2QR/8/8/1k6/8/2p1p3/1N1N2K1 w - - 0 1",
 ];
 
-/// Positions along games of random moves: at least `count`.
+/// Returns at least `count` positions from games of random moves.
 fn games(count: usize) -> Vec<Game> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(3);
     let mut games = Vec::new();
@@ -47,7 +46,7 @@ fn games(count: usize) -> Vec<Game> {
             for _ in 0..12 {
                 games.push(game.clone());
                 let moves = game.position().legal_moves();
-                // What is rare is what is to be tested.
+                // Prefer rare moves, which are the ones to test.
                 let rare = |mv: &&Move| mv.is_castle() || mv.is_promotion() || mv.is_en_passant();
                 let rare: Vec<&Move> = moves.iter().filter(rare).collect();
                 let mv = match (moves.len(), rare.len()) {
@@ -64,7 +63,7 @@ fn games(count: usize) -> Vec<Game> {
     games
 }
 
-/// Small sizes, no two of them alike, with either way to sum the board up.
+/// Small configurations with mutually distinct sizes, with both ways to summarise the board.
 pub fn small() -> [Maia3Config; 2] {
     [None, Some(3)].map(|compress| Maia3Config {
         layers: 2,
@@ -82,12 +81,12 @@ pub fn small() -> [Maia3Config; 2] {
     })
 }
 
-/// The sizes of a network.
+/// Returns the sizes of a network.
 fn model(network: &Network) -> &Maia3Config {
     network.downcast::<Maia3>().unwrap().model()
 }
 
-/// Random parameters, none of which could be left out without a difference.
+/// Random parameters, each of which affects the outputs.
 fn random_parameters(config: &Maia3Config, seed: u64) -> Vec<Parameter> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let maia3 = Maia3::new(config, Device::Cpu).unwrap();
@@ -110,21 +109,20 @@ fn random_parameters(config: &Maia3Config, seed: u64) -> Vec<Parameter> {
         .collect()
 }
 
-/// Ratings of the mover and the opponent in position `index`, some of them out
-/// of range.
+/// Returns ratings of the mover and the opponent in position `index`, some of them out of range.
 fn ratings(index: usize) -> [i64; 2] {
     let rating = |step: usize| (index * step % 6400) as i64 - 500;
     [rating(577), rating(1123)]
 }
 
-/// The square as the mover sees it.
+/// Returns the square from the mover's view.
 fn oriented(square: Square, turn: Color) -> usize {
     let seen = turn.fold_wb(square, square.flip_vertical());
     usize::from(seen)
 }
 
-/// Which of the twelve kinds of pieces stands on each square, `age` plies ago
-/// (or at the game's beginning), as the mover of that board saw it.
+/// Returns the square and the kind (of twelve) of each piece, `age` plies ago (or at the game's
+/// beginning), from the view of that board's mover.
 fn board(game: &Game, age: usize) -> Vec<(usize, usize)> {
     let plies = game.plies();
     let position = &plies[plies.len() - 1 - age.min(plies.len() - 1)].position;
@@ -139,8 +137,8 @@ fn board(game: &Game, age: usize) -> Vec<(usize, usize)> {
         .collect()
 }
 
-/// Positions as a Maia-3 network reads them, i64 [B, 106]. Words that it should
-/// not look at are all ones.
+/// Returns positions as a Maia-3 network reads them, i64 [B, 106]. Words that it should not look at
+/// are all ones.
 fn rows(games: &[Game]) -> Tensor {
     let mut words = Vec::new();
     for (index, game) in games.iter().enumerate() {
@@ -158,8 +156,8 @@ fn rows(games: &[Game]) -> Tensor {
     Tensor::from_slice(&words).view([games.len() as i64, -1])
 }
 
-/// A move as Maia-3's own program writes it: UCI from the mover's view, castling
-/// as the king's two steps.
+/// Returns a move as Maia-3's own program writes it: UCI from the mover's view, castling as the
+/// king's move of two squares.
 fn written(game: &Game, mv: Move) -> String {
     let mirrored = |letter: char| match letter.to_digit(10) {
         Some(rank) if game.position().turn().is_black() => (b'9' - rank as u8) as char,
@@ -168,7 +166,7 @@ fn written(game: &Game, mv: Move) -> String {
     game.format_move(mv).chars().map(mirrored).collect()
 }
 
-/// Maia-3's moves in its order.
+/// Returns Maia-3's moves in its order.
 fn all_written() -> Vec<String> {
     let squares = Square::ALL;
     let pairs = squares
@@ -185,8 +183,8 @@ fn all_written() -> Vec<String> {
     pairs.chain(promotions).collect()
 }
 
-/// Holds a network's outputs for `games` against Maia-3's own: 4352 logits and
-/// those of loss, draw and win for each. Returns the largest difference.
+/// Compares a network's outputs for `games` with Maia-3's own: 4352 logits and those of loss, draw
+/// and win for each. Returns the largest difference.
 fn largest_difference(network: &Network, games: &[Game], expected: &[(Vec<f64>, Vec<f64>)]) -> f64 {
     let _guard = tch::no_grad_guard();
     let outputs = network.forward(Positions::Rows(&rows(games)));

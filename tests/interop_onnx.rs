@@ -1,4 +1,4 @@
-//! A network means the same in ONNX, in onnxruntime and in the engine.
+//! A network has the same outputs in ONNX, in onnxruntime and in the engine.
 
 use crate::interop_lc0::{generate, protobuf};
 use generate::{BODY, Body, Shape, TOWER, generate};
@@ -20,7 +20,7 @@ use tessera::network::maia3::Maia3Config;
 use tessera::network::{About, Architecture, Chessformer, Lc0, Maia3, Network, Positions, Weights};
 use tessera::torch::{ExportPrecision, TorchBackend};
 
-/// Where games begin that show a network all that it can see.
+/// Starting positions of games that exercise every input of a network.
 const STARTS: [&str; 4] = [
     "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
     "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R b KQkq - 11 1",
@@ -28,7 +28,7 @@ const STARTS: [&str; 4] = [
     "8/P6k/8/8/3R4/8/p6K/8 b - - 79 120",
 ];
 
-/// A hundred positions along games.
+/// Returns a hundred positions along games.
 fn inputs() -> Vec<Input> {
     let mut inputs = Vec::new();
     for start in STARTS {
@@ -36,7 +36,7 @@ fn inputs() -> Vec<Input> {
         for ply in 0..25 {
             inputs.push(Input::encode(&game));
             let moves = game.position().legal_moves();
-            // Back and forth now and then, so that positions repeat.
+            // Moves go back and forth now and then, so that positions repeat.
             match moves.get((ply * 7 + ply % 3) % moves.len().max(1)) {
                 Some(&mv) => game.play(mv),
                 None => break,
@@ -46,7 +46,7 @@ fn inputs() -> Vec<Input> {
     inputs
 }
 
-/// Lc0's planes of format 1, [position, 112, 64], one number at a time.
+/// Returns Lc0's planes of format 1, [position, 112, 64], one number at a time.
 fn planes(inputs: &[Input]) -> Vec<f32> {
     let mut planes = Vec::new();
     for input in inputs {
@@ -65,7 +65,7 @@ fn planes(inputs: &[Input]) -> Vec<f32> {
     planes
 }
 
-/// What a script beside this file prints.
+/// Runs a script of tests/python; returns its standard output.
 fn run(python: &Path, script: &str, folder: &Path, names: &[String]) -> String {
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python");
     let output = Command::new(python)
@@ -80,14 +80,14 @@ fn run(python: &Path, script: &str, folder: &Path, names: &[String]) -> String {
     text.into_owned()
 }
 
-/// What onnxruntime makes of the models, whose names in the folder are given.
+/// Evaluates the named models of the folder in onnxruntime.
 fn run_in_onnxruntime(python: &Path, folder: &Path, names: &[String]) {
     let planes = planes(&inputs());
     fs::write(folder.join("planes"), bytemuck::cast_slice(&planes)).unwrap();
     run(python, "run_onnx.py", folder, names);
 }
 
-/// The ONNX model in a weights file of Lc0's.
+/// Returns the ONNX model in an Lc0 weights file.
 fn unwrapped(file: &[u8]) -> Vec<u8> {
     let mut net = Vec::new();
     flate2::read::GzDecoder::new(file)
@@ -96,8 +96,8 @@ fn unwrapped(file: &[u8]) -> Vec<u8> {
     Message::parse(&net).at(11).at(1).bytes()
 }
 
-/// What Lc0 is to get of the engine's network: policy, win, draw and loss, whose
-/// difference is the value that ranks moves, and plies.
+/// Returns the outputs that Lc0 should get from the engine's network: policy, then win, draw and
+/// loss, whose difference is the value that ranks moves, then plies.
 fn for_lc0(file: &[u8]) -> Vec<f32> {
     let backend = TorchBackend::new(
         file,
@@ -131,7 +131,7 @@ fn floats(path: &Path) -> Vec<f32> {
     bytemuck::pod_collect_to_vec(&fs::read(path).unwrap())
 }
 
-/// The largest difference; beyond ±1 relative ones count.
+/// Returns the largest difference, relative for numbers beyond ±1.
 fn difference(found: &[f32], expected: &[f32]) -> f32 {
     assert_eq!(found.len(), expected.len());
     let pairs = found.iter().zip(expected);
@@ -139,7 +139,7 @@ fn difference(found: &[f32], expected: &[f32]) -> f32 {
     pairs.map(off).fold(0.0, f32::max)
 }
 
-/// What the engine computes, one output after another.
+/// Returns the engine's outputs, one after another.
 fn evaluate(file: &[u8]) -> Vec<f32> {
     let (policy, device) = (CodePolicy::Checked, DeviceChoice::Cpu);
     let backend = TorchBackend::new(file, policy, device, Precision::F32, 1).unwrap();
@@ -190,8 +190,8 @@ fn networks() -> Vec<(String, ModelConfig)> {
     .collect()
 }
 
-/// The file of a network all of whose parameters are random: biases and norms
-/// too, which start at zeros and ones and would not be missed.
+/// Writes a network with random parameters throughout: biases and norms too, whose initial zeros
+/// and ones would hide their omission.
 fn random(name: &str, config: &ModelConfig, folder: &Path) -> Vec<u8> {
     let model = Chessformer::new(config, Device::Cpu).unwrap();
     tch::manual_seed(5);
@@ -209,7 +209,7 @@ fn random(name: &str, config: &ModelConfig, folder: &Path) -> Vec<u8> {
     fs::read(path).unwrap()
 }
 
-/// Networks of Lc0's, one of every kind, by name.
+/// Lc0 networks, one of every kind, by name.
 fn networks_of_lc0() -> [(&'static str, Shape); 4] {
     let body = BODY.body.unwrap();
     let map = Body {
@@ -237,7 +237,7 @@ fn networks_of_lc0() -> [(&'static str, Shape); 4] {
     ]
 }
 
-/// The file of a network of Lc0's with random weights.
+/// Writes an Lc0 network with random weights.
 fn of_lc0(shape: &Shape, folder: &Path) -> Vec<u8> {
     let path = folder.join("lc0.pt");
     let network = lc0::read(&generate(shape, 1), HeadChoice::default()).unwrap();
@@ -245,7 +245,7 @@ fn of_lc0(shape: &Shape, folder: &Path) -> Vec<u8> {
     fs::read(&path).unwrap()
 }
 
-/// The networks' files by name, the one that ships among them.
+/// Returns the network files by name, including the one that ships.
 fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let networks = networks().into_iter();
     let mut files: Vec<(String, Vec<u8>)> = networks
@@ -278,7 +278,7 @@ fn onnxruntime_and_the_engine_agree() {
             let name = format!("{name}-{precision:?}");
             let model = to_onnx(&file, CodePolicy::Checked, precision).unwrap();
             fs::write(folder.path().join(format!("{name}.onnx")), &model).unwrap();
-            // Onnxruntime only checks bfloat16: on the CPU it does not compute in it.
+            // In bfloat16 onnxruntime only checks the model: its CPU kernels do not compute in it.
             if precision == ExportPrecision::Bf16 {
                 checked.push(name);
                 continue;
@@ -297,7 +297,7 @@ fn onnxruntime_and_the_engine_agree() {
 }
 
 #[test]
-fn what_was_written_is_not_read_back() {
+fn exported_onnx_is_not_imported() {
     let folder = tempfile::tempdir().unwrap();
     let file = of_lc0(&TOWER, folder.path());
     let (policy, precision) = (CodePolicy::Checked, ExportPrecision::F32);
@@ -311,7 +311,7 @@ fn what_was_written_is_not_read_back() {
 }
 
 #[test]
-fn lc0_gets_what_the_engine_says() {
+fn lc0_gets_the_engines_outputs() {
     let Some(python) = crate::python::with_or_skip("onnx, onnxruntime") else {
         return;
     };
@@ -441,7 +441,7 @@ fn maia_3_keeps_its_ratings() {
     let found = self::floats(&place("maia.found"));
     let off = difference(&found, &expected);
     assert!(off < 1e-4, "off by {off}");
-    // Lc0 knows no ratings.
+    // Lc0 has no ratings.
     let error = to_onnx_in_lc0(&file, CodePolicy::Checked, ExportPrecision::F32).unwrap_err();
     assert!(matches!(error, ExchangeError::Onnx(OnnxError::InputFormat)));
 }

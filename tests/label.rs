@@ -1,5 +1,5 @@
-//! `train label` over its binary, with our own engine on the random backend as
-//! the engine, with one that fails, and with Stockfish where it is installed.
+//! `train label` through its binary: with our own engine on the random backend, with a failing
+//! engine, and with Stockfish if installed.
 
 use crate::support::TESSERA as ENGINE;
 use serde_json::Value;
@@ -18,7 +18,7 @@ fn train(folder: &Path) -> Command {
     command
 }
 
-/// `train label` with our own engine, quick and repeatable.
+/// Runs `train label` with our own engine, quickly and repeatably.
 fn label(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = train(folder);
     command
@@ -35,7 +35,7 @@ fn output(mut command: Command) -> Output {
     command.output().unwrap()
 }
 
-/// The JSON object of the last line, and what was said on standard error.
+/// Returns the JSON object of the last line, and the standard error.
 fn succeed(command: Command) -> (Value, String) {
     let output = output(command);
     let errors = String::from_utf8(output.stderr).unwrap();
@@ -83,7 +83,7 @@ const PLAY: [&str; 9] = [
 ];
 
 #[test]
-fn games_do_not_depend_on_the_processes_and_are_packed() {
+fn games_are_independent_of_the_processes_and_can_be_packed() {
     let folder = tempfile::tempdir().unwrap();
     let mut texts_of = Vec::new();
     for (name, processes) in [("one.pgn", "1"), ("two.pgn.gz", "2")] {
@@ -102,7 +102,7 @@ fn games_do_not_depend_on_the_processes_and_are_packed() {
     assert!(records.iter().map(random).sum::<usize>() > 5);
     let findings = pack(folder.path(), "one.pgn", &["--unscored-random"]);
     assert_eq!(findings["games"], 5);
-    // Every position after the random opening is judged.
+    // Every position after the random opening is labelled.
     let judged: usize = records
         .iter()
         .map(|game| game.main_line().count() - 8)
@@ -122,9 +122,9 @@ fn games_do_not_depend_on_the_processes_and_are_packed() {
 }
 
 #[test]
-fn killed_work_goes_on_to_the_same_games() {
+fn killed_labelling_resumes_to_the_same_games() {
     let folder = tempfile::tempdir().unwrap();
-    goes_on_after_kills(folder.path(), |name| {
+    assert_resumes_after_kills(folder.path(), |name| {
         let mut command = label(
             folder.path(),
             &["--play", "--limit", "30", "--max-plies", "30"],
@@ -134,9 +134,9 @@ fn killed_work_goes_on_to_the_same_games() {
     });
 }
 
-/// Checks that a command, given its output's name, writes the same games to
-/// killed.pgn and whole.pgn, though it is killed twice on the way to one.
-fn goes_on_after_kills(folder: &Path, command: impl Fn(&str) -> Command) {
+/// Asserts that a command, given its output's name, writes the same games to killed.pgn, despite
+/// two kills on the way, as to whole.pgn.
+fn assert_resumes_after_kills(folder: &Path, command: impl Fn(&str) -> Command) {
     let part = folder.join("killed.pgn.part");
     let mut kills = 0;
     for wanted in [2, 6] {
@@ -201,7 +201,7 @@ fn several_moves_of_a_position_become_a_distribution() {
 }
 
 #[test]
-fn games_of_people_are_annotated_in_part() {
+fn human_games_are_annotated_in_part() {
     let folder = tempfile::tempdir().unwrap();
     let games = crate::support::games("master-games.pgn");
     let mut command = label(folder.path(), &["--share", "0.1", "-o", "out.pgn.zst"]);
@@ -243,7 +243,7 @@ fn games_of_people_are_annotated_in_part() {
 mod failing {
     use super::*;
 
-    /// `train label` of three positions with an engine that fails.
+    /// Runs `train label` on three positions with a failing engine.
     fn faulty(folder: &Path, options: &[&str]) -> Command {
         let engine = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/faulty_engine.py");
         let lines = ["4k3/8/8/8/8/8/4P3/4K3 w - -", "4k3/4p3/8/8/8/8/8/4K3 b - -"];
@@ -271,7 +271,7 @@ mod failing {
     }
 
     #[test]
-    fn an_engine_that_fails_once_is_started_again() {
+    fn an_engine_that_fails_once_is_restarted() {
         if !is_there() {
             return;
         }
@@ -295,7 +295,7 @@ mod failing {
     }
 
     #[test]
-    fn a_position_that_kills_the_engine_twice_is_given_up() {
+    fn a_position_that_kills_the_engine_twice_is_skipped() {
         if !is_there() {
             return;
         }
@@ -311,7 +311,7 @@ mod failing {
     }
 
     #[test]
-    fn an_engine_that_always_fails_is_given_up() {
+    fn an_engine_that_always_fails_ends_the_run() {
         if !is_there() {
             return;
         }
@@ -330,7 +330,7 @@ mod failing {
 }
 
 #[test]
-fn what_cannot_work_is_refused_in_a_line() {
+fn impossible_requests_get_one_line() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, told) in [
         (

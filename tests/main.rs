@@ -1,6 +1,5 @@
-//! All integration tests, in one program: linking a program with libtorch takes
-//! longer than compiling a file of tests. A file's tests are run by
-//! `cargo nextest run --test integration uci::`.
+//! All integration tests in one program, because linking with libtorch takes longer than compiling
+//! a test file. Run the tests of one file with `cargo nextest run --test integration uci::`.
 
 mod cli;
 mod data_loader;
@@ -75,8 +74,8 @@ mod torchscript;
 mod train;
 
 #[test]
-fn every_file_of_tests_is_listed_here() {
-    // A program of its own, see Cargo.toml.
+fn every_test_file_is_listed_here() {
+    // A separate program, see Cargo.toml.
     const APART: &str = "models";
     let tests = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     for entry in std::fs::read_dir(tests).unwrap() {

@@ -1,25 +1,24 @@
-//! The map in src/lib.rs holds: a module uses only those above it.
+//! Checks the map in src/lib.rs: a module uses only those above it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Rooms in which modules still use each other in circles. In `network` it is one: an
-/// `Architecture` returns its configuration, an enum of the configurations that lie with the
-/// families.
+/// Folders whose modules still form cycles. In `network` there is one: an `Architecture` returns
+/// its configuration, an enum of the configurations that are defined by the families.
 const WITH_CIRCLES: [&str; 2] = ["network", "train"];
 
-/// The names of a path from the crate on, or of another.
+/// The segments of a path, from the crate root or relative.
 type Names = Vec<String>;
 
-/// Modules in the order of the table, the ground floor first.
+/// Returns the modules in the order of the table, the lowest layer first.
 fn map(lib: &str) -> Vec<&str> {
     let rows = lib.lines().filter_map(|line| line.strip_prefix("//! | [`"));
     let modules = rows.filter_map(|row| row.split_once("`] |"));
     modules.map(|(module, _)| module).collect()
 }
 
-/// The Rust files below a folder.
+/// Returns the Rust files below a folder.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -33,7 +32,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The modules that code names as `crate::module` or in `crate::{module::…, …}`.
+/// Returns the modules that code names as `crate::module` or in `crate::{module::…, …}`.
 fn used(code: &str) -> Vec<String> {
     let name = |text: &str| {
         let letters = text.trim_start().chars();
@@ -90,7 +89,7 @@ fn every_module_uses_only_those_above_it_in_the_map() {
         let text = fs::read_to_string(&file).unwrap();
         let code = text.lines().map(|line| line.split("//").next().unwrap());
         for other in used(&code.collect::<Vec<_>>().join("\n")) {
-            // What is not in the map serves all of it, and uses nothing of it.
+            // Modules outside the map serve all others, and use none of them.
             let is_above = match (floor(&other), floor(module)) {
                 (Some(other), own) => own.is_some_and(|own| other <= own),
                 (None, _) => true,
@@ -102,7 +101,7 @@ fn every_module_uses_only_those_above_it_in_the_map() {
     assert!(count > 100, "{count}");
 }
 
-/// They would never run: Cargo.toml says that the programs have none.
+/// They would never run, because Cargo.toml disables the programs' tests.
 #[test]
 fn programs_have_no_unit_tests() {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
@@ -116,7 +115,7 @@ fn programs_have_no_unit_tests() {
     }
 }
 
-/// The parts of the search in the order of their table, those of a row alike.
+/// Returns the parts of the search by the rows of their table.
 fn parts_of_the_search(search: &str) -> Vec<Vec<&str>> {
     let rows = search
         .lines()
@@ -169,12 +168,12 @@ fn every_part_of_the_search_uses_only_those_above_it() {
 }
 
 #[test]
-fn uses_are_found_alone_and_in_groups() {
+fn uses_are_found_singly_and_in_groups() {
     let code = "use crate::{a::{b, c}, d}; fn f() { crate::g::h() }";
     assert_eq!(used(code), ["a", "d", "g"]);
 }
 
-/// The product code of every module, without comments and unit tests.
+/// Returns the product code of every module, without comments and unit tests.
 fn modules(src: &Path) -> BTreeMap<Names, String> {
     let code = |file: PathBuf| {
         let inside = file.strip_prefix(src).unwrap().with_extension("");
@@ -194,7 +193,7 @@ fn modules(src: &Path) -> BTreeMap<Names, String> {
     files(src).into_iter().filter_map(code).collect()
 }
 
-/// The paths of what a tree of `use` names.
+/// Returns the paths in a `use` tree.
 fn leaves(tree: &str) -> Vec<Names> {
     let names = |path: &str| -> Names {
         let path = path.split(" as ").next().unwrap().split("::");
@@ -217,8 +216,8 @@ fn leaves(tree: &str) -> Vec<Names> {
     found
 }
 
-/// The paths that code names in `use`, and those that it writes out from `crate` or `super`
-/// on.
+/// Returns the paths that code imports by `use`, and those that it writes out from `crate` or
+/// `super`.
 fn named(code: &str) -> (Vec<Names>, Vec<Names>) {
     let (mut imported, mut written) = (Vec::new(), Vec::new());
     let mut rest = String::new();
@@ -240,7 +239,7 @@ fn named(code: &str) -> (Vec<Names>, Vec<Names>) {
     (imported, written)
 }
 
-/// The path from the crate on of one that is named in a module.
+/// Resolves a path in a module to one from the crate root.
 fn absolute(path: &[String], module: &[String], all: &BTreeMap<Names, String>) -> Option<Names> {
     let ups = path.iter().take_while(|name| *name == "super").count();
     let own = match &*path[0] {
@@ -255,7 +254,7 @@ fn absolute(path: &[String], module: &[String], all: &BTreeMap<Names, String>) -
     Some([own, &path[ups.max(usize::from(ups == 0))..]].concat())
 }
 
-/// The module that a path leads to, and not through others that pass its name on.
+/// Returns the module that defines the target of a path, following re-exports.
 fn home(
     mut path: Names,
     all: &BTreeMap<Names, String>,
@@ -275,7 +274,7 @@ fn home(
     None
 }
 
-/// The uses of one module by another, through `crate`, `super` and what is passed on.
+/// Returns the uses of one module by another, through `crate`, `super` and re-exports.
 fn uses(all: &BTreeMap<Names, String>) -> BTreeSet<(Names, Names)> {
     let mut passed = BTreeMap::new();
     let mut found = Vec::new();
@@ -302,7 +301,7 @@ fn uses(all: &BTreeMap<Names, String>) -> BTreeSet<(Names, Names)> {
     homes.collect()
 }
 
-/// A circle among the parts of a folder, if there is one.
+/// Returns the parts of a cycle in a folder, if any.
 fn circle(folder: &[String], uses: &BTreeSet<(Names, Names)>) -> Option<BTreeSet<String>> {
     let part = |module: &Names| match module.starts_with(folder) {
         true => module.get(folder.len()).cloned(),
@@ -313,7 +312,7 @@ fn circle(folder: &[String], uses: &BTreeSet<(Names, Names)>) -> Option<BTreeSet
         .filter_map(|(from, to)| Some((part(from)?, part(to)?)));
     let mut edges: BTreeSet<(String, String)> = edges.filter(|(from, to)| from != to).collect();
     loop {
-        // A part of a circle uses another of the parts, and is used by one.
+        // A part of a cycle uses another part, and is used by one.
         let (users, used): (BTreeSet<_>, BTreeSet<_>) = edges.iter().cloned().unzip();
         let before = edges.len();
         edges.retain(|(from, to)| users.contains(to) && used.contains(from));
@@ -324,7 +323,7 @@ fn circle(folder: &[String], uses: &BTreeSet<(Names, Names)>) -> Option<BTreeSet
 }
 
 #[test]
-fn no_modules_beside_each_other_use_each_other_in_circles() {
+fn no_sibling_modules_form_a_cycle() {
     let all = modules(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
     let uses = uses(&all);
     assert!(uses.len() > 1000, "{}", uses.len());
@@ -335,13 +334,13 @@ fn no_modules_beside_each_other_use_each_other_in_circles() {
             continue;
         }
         if let Some(parts) = circle(folder, &uses) {
-            panic!("in {folder:?} there is a circle, found among {parts:?}");
+            panic!("{folder:?} has a cycle among {parts:?}");
         }
     }
 }
 
 #[test]
-fn paths_are_found_through_all_their_forms() {
+fn paths_are_found_in_all_their_forms() {
     let code = |text: &str| text.to_owned();
     let names = |path: &str| -> Names { path.split("::").map(str::to_owned).collect() };
     let all = BTreeMap::from([

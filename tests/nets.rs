@@ -1,6 +1,6 @@
-//! The networks that ship still play as they did: what a broken network, encoding
-//! or policy index would not survive. The bounds leave room for other processors'
-//! rounding; the figures themselves are in README and nets/README.
+//! The networks that ship still play as measured, which a broken network, encoding or policy index
+//! would not survive. The bounds allow for rounding on other processors; README and nets/README
+//! have the figures themselves.
 
 use assert_cmd::Command;
 use serde_json::Value;
@@ -26,7 +26,7 @@ fn puzzles() -> Option<PathBuf> {
     None
 }
 
-/// The share of puzzles that a player solves, by the program itself.
+/// Returns the share of puzzles that a player solves, measured by the program itself.
 fn accuracy(file: &Path, player: &[&str]) -> f64 {
     let mut command = Command::cargo_bin("tessera").unwrap();
     let output = command
@@ -88,13 +88,13 @@ fn puzzles_are_still_solved() {
         let accuracy = accuracy(&file, &words);
         assert!(
             accuracy >= bound,
-            "{name} by {player} solves but {accuracy:.3}"
+            "{name} by {player} solves only {accuracy:.3}"
         );
     }
 }
 
 #[test]
-fn people_are_still_foretold_by_their_ratings() {
+fn human_moves_are_still_predicted_by_rating() {
     let games = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data/games");
     let games = games.join("human-games.pgn.zst");
     if !games.exists() {
@@ -126,7 +126,7 @@ fn people_are_still_foretold_by_their_ratings() {
         all["move_match"]["mean"].as_f64().unwrap()
     };
     let (human, engine) = (matched(0), matched(1));
-    println!("tessera-human foretells {human:.3} of the moves, tessera-xs {engine:.3}");
+    println!("tessera-human predicts {human:.3} of the moves, tessera-xs {engine:.3}");
     assert!(human > 0.46 && human > engine + 0.03, "{human} {engine}");
 }
 
@@ -135,7 +135,7 @@ fn networks() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("nets")
 }
 
-/// The networks that ship; the folder may hold others, which were imported.
+/// Returns the networks that ship; the folder may also contain imported ones.
 const SHIPPED: [&str; 6] = [
     "tessera-xs",
     "tessera-s",
@@ -145,13 +145,13 @@ const SHIPPED: [&str; 6] = [
     "tessera-world",
 ];
 
-/// Bytes that a network's file may have.
+/// Maximum size in bytes of a network file.
 const LARGEST: u64 = 16 << 20;
-/// The same of one over moves, which has no board: ten million parameters in fp16.
+/// The same for a move-token model, which has no board: ten million parameters in fp16.
 const LARGEST_OVER_MOVES: u64 = 20 << 20;
 
 #[test]
-fn every_network_is_whole_and_has_its_card() {
+fn every_network_is_valid_and_has_its_card() {
     let cards = fs::read_to_string(networks().join("README.md")).unwrap();
     for name in SHIPPED {
         let path = networks().join(format!("{name}.pt"));
@@ -171,7 +171,7 @@ fn every_network_is_whole_and_has_its_card() {
     }
 }
 
-/// The plies that the network expects a game to last from here on.
+/// Returns the plies that the network expects the game to last.
 fn moves_left(fen: &str) -> f64 {
     let mut command = Command::cargo_bin("tessera").unwrap();
     let output = command
@@ -185,7 +185,7 @@ fn moves_left(fen: &str) -> f64 {
 }
 
 #[test]
-fn the_end_of_a_game_is_seen_coming() {
+fn the_end_of_a_game_is_predicted() {
     let opening = moves_left("rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1");
     let ending = moves_left("8/8/4k3/8/8/8/1Q6/1K6 w - - 0 80");
     println!("{opening:.1} plies from the start, {ending:.1} with a queen more");
@@ -215,7 +215,7 @@ fn player(kind: BackendKind) -> Box<dyn ConfigurableAgent> {
     AgentKind::Mcts.build(backend, &parameters.clone().into())
 }
 
-/// Points of the player who has White.
+/// Returns the points of the player with White.
 fn play(
     opening: &str,
     mut white: Box<dyn ConfigurableAgent>,

@@ -1,4 +1,4 @@
-//! Network files are untrusted: what they may bring, and what becomes of the others.
+//! Network files are untrusted: the code they may contain, and the refusal of all other.
 
 mod exporters;
 pub mod records;
@@ -29,7 +29,7 @@ const CODE: &str = "code/__torch__.py";
 const DATA: &str = "data.pkl";
 const METADATA: &str = "extra/metadata.json";
 
-/// Memory that a check may take besides a few times the file's size.
+/// Memory that a check may take in addition to a few times the file's size.
 const ALLOWANCE: usize = 64 << 20;
 
 /// A small tower like Maia's.
@@ -37,7 +37,7 @@ fn network() -> Network {
     lc0::read(&generate(&TOWER, 5), HeadChoice::default()).unwrap()
 }
 
-/// Its file, of a family that is not known here: such networks run by their code.
+/// Its file, under an unknown family: such networks run by their code.
 static GOOD: LazyLock<Records> = LazyLock::new(|| {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("network.pt");
@@ -48,20 +48,20 @@ static GOOD: LazyLock<Records> = LazyLock::new(|| {
     records.replaced(DATA, family, other)
 });
 
-/// The network with more lines in `meta`.
+/// Returns the network with additional lines in `meta`.
 fn with_meta(lines: &str) -> Records {
     let last = "    return self.metadata\n";
     let lines = format!("{lines}{last}");
     GOOD.replaced(CODE, last.as_bytes(), lines.as_bytes())
 }
 
-/// The network with another method.
+/// Returns the network with an additional method.
 fn with_method(method: &str) -> Records {
     let meta = "  def meta(";
     GOOD.replaced(CODE, meta.as_bytes(), format!("{method}{meta}").as_bytes())
 }
 
-/// The file with two records of one name.
+/// Returns the file with two records of one name.
 fn twice(name: &str) -> Vec<u8> {
     let other: String = name.replace('.', "_");
     let mut records = GOOD.clone();
@@ -77,8 +77,7 @@ fn twice(name: &str) -> Vec<u8> {
     file
 }
 
-/// Files that would do harm, and what is said of them. `written` is what one of them
-/// writes.
+/// Returns malicious files with the expected errors; one of them tries to write to `written`.
 fn hostile(written: &Path) -> Vec<(Vec<u8>, &'static str)> {
     let save = format!("    torch.save(self.metadata, \"{}\")\n", written.display());
     let nested = |open: &str, close: &str| {
@@ -167,7 +166,7 @@ fn hostile(written: &Path) -> Vec<(Vec<u8>, &'static str)> {
     ]
 }
 
-/// The engine, which is killed with this value.
+/// An engine process, killed on drop.
 struct Engine {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -186,7 +185,7 @@ impl Engine {
         writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
     }
 
-    /// What it says up to a line that begins so.
+    /// Reads lines up to one that starts with `last`.
     fn until(&mut self, last: &str) -> Vec<String> {
         let mut said = Vec::new();
         while !said
@@ -206,7 +205,7 @@ impl Drop for Engine {
     }
 }
 
-/// A file of little that unpacks to much.
+/// Returns a small file that unpacks to a large one.
 fn bomb(name: &str) -> Vec<u8> {
     let mut records = GOOD.clone();
     records.0.retain(|record| record.0 != name);
@@ -214,7 +213,7 @@ fn bomb(name: &str) -> Vec<u8> {
 }
 
 #[test]
-fn what_would_do_harm_is_refused_by_the_library() {
+fn malicious_files_are_refused_by_the_library() {
     let folder = tempfile::tempdir().unwrap();
     let written = folder.path().join("written");
     let mut files = hostile(&written);
@@ -237,7 +236,7 @@ fn what_would_do_harm_is_refused_by_the_library() {
 }
 
 #[test]
-fn what_would_do_harm_is_refused_by_the_program() {
+fn malicious_files_are_refused_by_the_program() {
     let folder = tempfile::tempdir().unwrap();
     let written = folder.path().join("written");
     let mut engine = Engine::start();
@@ -256,7 +255,7 @@ fn what_would_do_harm_is_refused_by_the_program() {
         let refusal = refusal.unwrap_or_else(|| panic!("{told}: {said}"));
         assert!(refusal.contains(told), "{refusal}");
         assert!(refusal.contains("AllowNetworkCode"), "{refusal}");
-        // One process for each: the first few stand for all.
+        // One process for each of the first few, which stand for all.
         if index < 8 {
             let output = Command::new(TESSERA).arg("describe").arg(&path).assert();
             let output = output.failure();
@@ -275,13 +274,13 @@ fn what_would_do_harm_is_refused_by_the_program() {
     assert!(!written.exists());
 }
 
-/// Code that none of our exporters writes, but does no harm.
+/// Code that none of our exporters writes, but which does no harm.
 #[test]
-fn foreign_code_runs_where_that_is_allowed() {
+fn foreign_code_runs_when_allowed() {
     let method = "  def other(self: __torch__.Network) -> str:\n    return \"other\"\n";
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("foreign.pt");
-    // Of contract version 1 too, whose metadata are what `meta` returns.
+    // Contract version 1 too, whose metadata are the result of `meta`.
     let mut old = with_method(method);
     old.0.retain(|record| record.0 != METADATA);
     for records in [with_method(method), old] {
@@ -305,7 +304,7 @@ fn foreign_code_runs_where_that_is_allowed() {
     assert_ne!(engine.until("bestmove").last().unwrap(), "bestmove (none)");
 }
 
-/// Networks of contract version 1 have their metadata from `meta` alone.
+/// Networks of contract version 1 have metadata only in `meta`.
 #[test]
 fn files_of_version_1_open_as_before() {
     let mut records = GOOD.clone();
@@ -315,7 +314,7 @@ fn files_of_version_1_open_as_before() {
     assert_eq!(metadata, new);
 }
 
-/// The file with the hash of the tensors that it has.
+/// Returns the file with the hash of its tensors.
 fn with_hash(records: &Records) -> Vec<u8> {
     let tensors = Module::load(&records.file()).unwrap().tensors().unwrap();
     let json = std::str::from_utf8(records.get(METADATA)).unwrap();
@@ -324,7 +323,7 @@ fn with_hash(records: &Records) -> Vec<u8> {
     records.with(METADATA, metadata.to_string()).file()
 }
 
-/// A bias that is shorter than the channels that a kernel adds it to.
+/// The bias is shorter than the channels to which a kernel adds it.
 #[test]
 fn a_convolution_with_a_short_bias_is_an_error() {
     let channels = b"K\x10t(K\x01t";
@@ -339,11 +338,11 @@ fn a_convolution_with_a_short_bias_is_an_error() {
     );
 }
 
-/// Code of a network of a family known here, but for a head width whose product with the
-/// number of heads wraps to the right width, or an epsilon that is computed: libtorch runs
-/// it as it is, and players do without it.
+/// The code is that of a known family except for a head width whose product with the number of
+/// heads wraps around to the right width, or a computed epsilon. libtorch runs such code unchanged;
+/// players do not use it.
 #[test]
-fn networks_that_open_run_none_of_their_code() {
+fn opened_networks_run_none_of_their_code() {
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("nets/tessera-xs.pt");
     let shipped = Records::read(&std::fs::read(shipped).unwrap());
     let (device, precision) = (DeviceChoice::Cpu, Precision::F32);
@@ -371,7 +370,7 @@ fn networks_that_open_run_none_of_their_code() {
     }
 }
 
-/// Buffers of kinds that no contract knows, where code is allowed.
+/// Buffers of kinds that the contract excludes, where code is allowed.
 #[test]
 fn tensors_that_are_not_plain_are_errors() {
     let folder = tempfile::tempdir().unwrap();
@@ -408,7 +407,7 @@ fn tensors_that_are_not_plain_are_errors() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Checksums do not stand in the way: what was changed is packed anew.
+    /// Records are packed again after a change, so checksums do not stop it.
     #[test]
     fn changed_records_are_refused_or_harmless(
         record in any::<prop::sample::Index>(),
@@ -433,7 +432,7 @@ proptest! {
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
     ) {
         let mut file = GOOD.file();
-        // The directory, on which all hangs, takes the last part.
+        // The last eighth includes the directory, on which everything depends.
         let directory = file.len() - file.len() / 8;
         for (place, byte) in changes {
             let place = directory + place.index(file.len() - directory);

@@ -1,5 +1,5 @@
-//! Every page that the programs write, opened in a browser: no script fails, no id is
-//! there twice, no section is empty, and nothing is cut off on a screen or a phone.
+//! Opens every page that the programs write in a browser: no script fails, no id is duplicated, no
+//! section is empty, and nothing is cut off on a screen or a phone.
 
 use crate::serve::Server;
 use crate::serve::browser::Browser;
@@ -10,17 +10,16 @@ use std::path::Path;
 use std::process::Command;
 use tessera::train::{History, write_report};
 
-/// A name that is markup, attribute and script wherever it is not escaped.
+/// A name that acts as markup, attribute or script where it is not escaped.
 const NAME: &str = "<!--<script> \" ' & </script> \u{2028} {{data}} |";
-/// The same as the name of a run, which is that of its folder.
+/// The same for the name of a run, which is that of its folder.
 const RUN: &str = "<!--<script> \" ' & \u{2028} {{data}} |";
 
 const SCREEN: u32 = 1440;
 const PHONE: u32 = 390;
 
-/// What is wrong with the page that is shown. Headings, introductions and what is said
-/// in place of something do not fill a section. Each board of chessground has one and
-/// the same filter of shapes.
+/// Returns the faults of the page shown. Headings, introductions and placeholders do not fill a
+/// section. All chessground boards have the same filter of shapes.
 const FAULTS: &str = r#"(() => {
   const ids = [...document.querySelectorAll("[id]:not(.cg-shapes *)")].map((it) => it.id);
   const faults = ids.filter((id, at) => ids.indexOf(id) !== at).map((id) => `two elements have the id ${id}`);
@@ -42,7 +41,7 @@ const FAULTS: &str = r#"(() => {
   return faults;
 })()"#;
 
-/// Holds that the page shown is whole, and gives its text.
+/// Asserts that the page shown has no faults; returns its text.
 fn check(browser: &mut Browser, page: &str) -> String {
     for width in [PHONE, SCREEN] {
         browser.resize(width);
@@ -54,7 +53,7 @@ fn check(browser: &mut Browser, page: &str) -> String {
     text.as_str().unwrap().to_owned()
 }
 
-/// Trains a tiny network of each family, and writes the networks' files.
+/// Trains a tiny network of each family, and writes the network files.
 fn networks(folder: &Path) {
     diffusion::configure(folder);
     worlds::configure(folder);
@@ -81,7 +80,7 @@ fn networks(folder: &Path) {
     }
 }
 
-/// Writes the trainer's pages; that of the loop is its run's without statistics of data.
+/// Writes the trainer's pages; the loop's page is that of its run without data statistics.
 fn write_reports(folder: &Path) -> [&'static str; 3] {
     succeed(train(folder).args(["report", RUN, "-o", "one.html"]));
     let runs = ["report", RUN, "diffusion", "world", "gpt"];
@@ -91,7 +90,7 @@ fn write_reports(folder: &Path) -> [&'static str; 3] {
     ["one.html", "several.html", "loop.html"]
 }
 
-/// Writes a page of each kind of explanation.
+/// Writes a page for each kind of explanation.
 fn write_explanations(folder: &Path) -> [&'static str; 8] {
     std::fs::write(folder.join("one.pgn"), games(1)).unwrap();
     let fit = ["transcoder", "--net", "tiny.pt", "--layer", "1"];
@@ -124,7 +123,7 @@ fn write_explanations(folder: &Path) -> [&'static str; 8] {
 }
 
 #[test]
-fn every_page_is_whole_in_a_browser() {
+fn every_page_is_faultless_in_a_browser() {
     let Some(mut browser) = Browser::start() else {
         return;
     };

@@ -1,5 +1,5 @@
-//! Move generation against the counts of every perft suite in the shared data:
-//! the depths that take seconds. `cargo bench --bench perft` does depth 5.
+//! Compares move generation with the counts of every perft suite in the shared data, up to depths
+//! that take seconds. `cargo bench --bench perft` covers depth 5.
 
 use rayon::prelude::*;
 use shakmaty::CastlingMode;
@@ -7,7 +7,7 @@ use std::path::Path;
 use tessera::eval::perft::{Outcome, read};
 
 const DEPTH: u32 = 4;
-/// Counts beyond this are left to the bench.
+/// Larger counts are left to the benchmark.
 const LEAVES: u64 = 50_000;
 
 fn check(name: &str, mode: CastlingMode, positions: usize) {
@@ -32,7 +32,10 @@ fn check(name: &str, mode: CastlingMode, positions: usize) {
         }
     }
     println!("{name}: {positions} positions, {leaves} leaves");
-    assert!(leaves > 1000 * positions as u64, "too little was counted");
+    assert!(
+        leaves > 1000 * positions as u64,
+        "too few nodes were counted"
+    );
 }
 
 #[test]

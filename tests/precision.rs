@@ -1,6 +1,6 @@
-//! The format that a network runs in: measured once, and kept.
+//! The number format in which a network runs: measured once, and cached.
 
-// What has AVX2 has formats to choose from.
+// Processors with AVX2 have several formats to choose from.
 #![cfg(target_arch = "x86_64")]
 
 use crate::interop_lc0::plain;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use tessera::torch::ExportPrecision;
 
-/// A network in a folder, which is also the user's own.
+/// A network in a folder that also serves as the user's home.
 struct Workplace {
     folder: TempDir,
     net: PathBuf,
@@ -36,7 +36,7 @@ impl Workplace {
         command
     }
 
-    /// What `doctor` says of the format that the network runs in.
+    /// Returns `doctor`'s report on the network's number format.
     fn format(&self, mut doctor: Command) -> Value {
         let output = doctor.arg("--net").arg(&self.net).arg("--json").output();
         let text = String::from_utf8(output.unwrap().stdout).unwrap();
@@ -46,7 +46,7 @@ impl Workplace {
         format
     }
 
-    /// The file that the choice is kept in.
+    /// Returns the cache file of the choice.
     fn kept(&self) -> PathBuf {
         let folders = ["cache", "Library/Caches", "."];
         let files = folders.map(|folder| {
@@ -65,7 +65,7 @@ fn said(mut command: Command) -> String {
 }
 
 #[test]
-fn what_was_measured_is_kept_and_said() {
+fn measurements_are_cached_and_reported() {
     let place = Workplace::new();
     let measured = place.format(place.tessera(&["doctor"]));
     let speeds = measured["speeds"].as_array().unwrap();
@@ -78,7 +78,7 @@ fn what_was_measured_is_kept_and_said() {
     assert_eq!(place.format(place.tessera(&["doctor"])), measured);
     assert_eq!(fs::read_to_string(&file).unwrap(), text);
 
-    // Another answer is believed.
+    // A different cached answer is trusted.
     let mut answers: Value = serde_json::from_str(&text).unwrap();
     let other = match measured["precision"] == "f32" {
         true => "int8",
@@ -94,7 +94,7 @@ fn what_was_measured_is_kept_and_said() {
     let expected = format!(" s, runs in {other} (evaluations/s: ");
     assert!(lines.contains(&expected), "{lines}");
 
-    // What is measured on another processor says nothing of this one.
+    // Measurements on another processor do not count here.
     answers[0]["processor"] = "AMD K6".into();
     fs::write(&file, answers.to_string()).unwrap();
     place.format(place.tessera(&["doctor"]));
@@ -103,7 +103,7 @@ fn what_was_measured_is_kept_and_said() {
 }
 
 #[test]
-fn a_cache_that_is_broken_or_cannot_be_written_fails_no_load() {
+fn a_damaged_or_unwritable_cache_does_not_prevent_loading() {
     let place = Workplace::new();
     let format = |doctor| place.format(doctor);
     format(place.tessera(&["doctor"]));
@@ -115,7 +115,7 @@ fn a_cache_that_is_broken_or_cannot_be_written_fails_no_load() {
         let written: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
         assert_eq!(written.as_array().unwrap().len(), 1, "{broken}");
     }
-    // A folder has the file's name, then a file the folder's.
+    // First a folder has the file's name, then a file has the folder's.
     fs::remove_file(&file).unwrap();
     fs::create_dir(&file).unwrap();
     format(place.tessera(&["doctor"]));
@@ -124,7 +124,7 @@ fn a_cache_that_is_broken_or_cannot_be_written_fails_no_load() {
     fs::write(folder, "no folder").unwrap();
     format(place.tessera(&["doctor"]));
     assert_eq!(fs::read_to_string(folder).unwrap(), "no folder");
-    // Nobody's home.
+    // The user has no home folder.
     let mut homeless = place.tessera(&["doctor"]);
     for variable in ["HOME", "LOCALAPPDATA", "XDG_CACHE_HOME"] {
         homeless.env(variable, Path::new("/no such folder"));
@@ -143,12 +143,12 @@ fn backendbench_traces_a_networks_operators() {
     let trace: Value = serde_json::from_slice(&std::fs::read(trace).unwrap()).unwrap();
     let events = trace["traceEvents"].as_array().unwrap();
     let operators = events.iter().filter(|event| event["cat"] == "cpu_op");
-    // Ten evaluations, each with some.
+    // Ten evaluations, each with some operators.
     assert!(operators.count() > 10, "{}", events.len());
 }
 
 #[test]
-fn backendbench_compares_the_formats_that_a_network_runs_in() {
+fn backendbench_compares_number_formats() {
     let place = Workplace::new();
     let net = place.net.to_str().unwrap();
     let bench = [

@@ -1,10 +1,10 @@
-//! The Python that tests ask.
+//! The Python interpreter of the tests.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A Python that imports `modules`, written as in `import a, b`: the one that
-/// `tools/test` prepares, or the user's own.
+/// Finds a Python that can `import a, b`, given `modules` in that form: the one that `tools/test`
+/// prepares, or the user's own.
 pub fn with(modules: &str) -> Option<PathBuf> {
     let prepared = Path::new(env!("CARGO_MANIFEST_DIR")).join(".venv/bin/python");
     let import = format!("import {modules}");
@@ -16,7 +16,7 @@ pub fn with(modules: &str) -> Option<PathBuf> {
         })
 }
 
-/// The same, or a skipped test.
+/// Finds a Python, or skips the test.
 pub fn with_or_skip(modules: &str) -> Option<PathBuf> {
     let found = with(modules);
     if found.is_none() {

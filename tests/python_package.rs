@@ -17,12 +17,12 @@ const WORDS: usize = BOARDS + 7;
 
 const STARTS: [&str; 9] = [
     "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
-    // The initial position with other counters, and without a right.
+    // The initial position with other counters, and without one of its rights.
     "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 7 9",
     "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQk - 0 1",
     "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R b KQkq - 3 1",
     "n1n5/PPPk4/8/8/8/8/4Kppp/5N1N b - - 0 1",
-    // En passant: to be taken, out of reach, and one that no pawn can have passed.
+    // En passant: capturable, out of reach, and one square that no pawn can have passed.
     "rnbqkbnr/ppp1p1pp/8/3pPp2/8/8/PPPP1PPP/RNBQKBNR w KQkq f6 0 3",
     "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq e3 0 1",
     "rnbqkbnr/pppp1ppp/8/8/4p3/8/PPPPPPPP/RNBQKBNR w KQkq d6 0 3",
@@ -30,8 +30,8 @@ const STARTS: [&str; 9] = [
     "bqnb1rkr/pp3ppp/3ppn2/2p5/5P2/P2P4/NPP1P1PP/BQ1BNRKR w HFhf - 2 9",
 ];
 
-/// Random games from each start, cut anywhere. Half of the moves take the last one back, so
-/// that positions repeat.
+/// Returns random games from each start, cut off anywhere. Half of the moves take the last one
+/// back, so that positions repeat.
 fn games() -> Vec<Game> {
     let mut draw = Xoshiro256PlusPlus::seed_from_u64(1);
     let mut games = Vec::new();
@@ -60,7 +60,7 @@ fn games() -> Vec<Game> {
     games
 }
 
-/// A game for Python.
+/// Returns a game in the form that Python reads.
 fn told_as(game: &Game, fen: &str) -> Value {
     let mut played = Vec::new();
     let mut before = Game::from_fen(fen, CastlingMode::Standard).unwrap();
@@ -76,7 +76,7 @@ fn told_as(game: &Game, fen: &str) -> Value {
 }
 
 #[test]
-fn rows_and_policies_are_those_of_the_engine() {
+fn rows_and_policies_equal_the_engines() {
     let Some(python) = python() else { return };
     let games = games();
     let told = games.iter().zip(STARTS.iter().cycle());

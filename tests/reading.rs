@@ -1,5 +1,5 @@
-//! What other people's files hold reaches the commands, or is named: games, positions
-//! and puzzles in the forms that circulate, through pipes and under wrong names.
+//! Foreign games, positions and puzzles are read or their faults named: in the forms that
+//! circulate, through pipes and under wrong names.
 
 use assert_cmd::Command;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ fn tessera(arguments: &[&str]) -> Command {
     command
 }
 
-/// What a command that succeeds prints, and what it says on standard error.
+/// Runs a command that must succeed; returns its standard output and standard error.
 #[track_caller]
 fn told(mut command: Command) -> (String, String) {
     let done = command.assert().success();
@@ -35,7 +35,7 @@ fn told(mut command: Command) -> (String, String) {
     (text(&output.stdout), text(&output.stderr))
 }
 
-/// The last line of a command that fails.
+/// Runs a command that must fail; returns its last line of error output.
 #[track_caller]
 fn failure(mut command: Command) -> String {
     let done = command.assert().failure();
@@ -43,7 +43,7 @@ fn failure(mut command: Command) -> String {
     said.lines().last().unwrap_or_default().to_owned()
 }
 
-/// A folder for files.
+/// Creates an empty folder.
 struct Folder(tempfile::TempDir);
 
 impl Folder {
@@ -64,7 +64,7 @@ impl Folder {
         self.path(name)
     }
 
-    /// What `train pack` says of games in a file.
+    /// Packs the games in a file; returns the output of `train pack`.
     #[track_caller]
     fn pack(&self, games: &str) -> (String, String) {
         let (input, output) = (self.write("games.pgn", games), self.path("out.shard"));
@@ -84,7 +84,7 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_token_that_is_no_move_names_itself_and_skips_its_game() {
+fn invalid_moves_are_named_and_skip_their_game() {
     let folder = Folder::new();
     let games = format!("1. e4 e5 2. Sf3 Sc6 3. d4 exd4 1-0\n\n{GAMES}");
     let (packed, said) = folder.pack(&games);
@@ -128,7 +128,7 @@ fn null_moves_are_counted_where_they_end_a_game() {
 }
 
 #[test]
-fn games_without_tags_and_lines_that_are_escaped_are_counted_right() {
+fn games_without_tags_and_escaped_lines_are_counted_correctly() {
     let folder = Folder::new();
     let games = "1. e4 e5 1-0\n\n1. d4 d5 0-1\n\n% no game\n";
     let (packed, said) = folder.pack(games);

@@ -1,9 +1,9 @@
-//! The documents say what the program says, and their links lead somewhere.
+//! The documents agree with the program, and their links resolve.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Folders that hold documents.
+/// Folders with documents.
 const FOLDERS: [&str; 6] = ["", ".github", "bench", "bench/gallery", "nets", "src/guide"];
 
 fn root() -> &'static Path {
@@ -15,7 +15,7 @@ fn read(path: &Path) -> String {
     text.replace("\r\n", "\n")
 }
 
-/// The text of a document between `<!-- name -->` and `<!-- /name -->`.
+/// Returns the text of a document between `<!-- name -->` and `<!-- /name -->`.
 fn block(document: &str, name: &str) -> String {
     let text = read(&root().join(document));
     let (_, after) = text.split_once(&format!("<!-- {name} -->\n")).unwrap();
@@ -24,7 +24,7 @@ fn block(document: &str, name: &str) -> String {
 }
 
 #[test]
-fn the_options_table_is_the_program_s() {
+fn the_options_table_matches_the_program() {
     let table = tessera::uci::options::markdown();
     let guide = block("src/guide/options.md", "options");
     let is_row = |(row, columns): (&str, &str)| {
@@ -34,19 +34,19 @@ fn the_options_table_is_the_program_s() {
     assert!(
         guide.lines().count() == table.lines().count()
             && guide.lines().zip(table.lines()).all(is_row),
-        "src/guide/options.md differs from the program's options; put this there, with what each \
-         does:\n{table}"
+        "src/guide/options.md differs from the program's options; use this table and add what each \
+         option does:\n{table}"
     );
 }
 
 #[test]
-fn the_signature_is_the_program_s() {
+fn the_signature_matches_the_program() {
     let text = read(&root().join("src/guide/measuring.md"));
     let signature = tessera::eval::bench::SIGNATURE;
     assert!(text.contains(&format!("currently {signature}.")));
 }
 
-/// Every document of the repository.
+/// Returns every document of the repository.
 fn documents() -> Vec<PathBuf> {
     let entries = FOLDERS
         .iter()
@@ -59,8 +59,7 @@ fn documents() -> Vec<PathBuf> {
     documents
 }
 
-/// The targets of a document's links, inline and by reference, but for those to the
-/// web.
+/// Returns the targets of a document's links, inline and by reference, except for web links.
 fn links(text: &str) -> impl Iterator<Item = &str> {
     let inline = text
         .split("](")
@@ -76,7 +75,7 @@ fn links(text: &str) -> impl Iterator<Item = &str> {
         .filter(|target| !target.contains("://"))
 }
 
-/// The anchor of a heading, as GitHub and rustdoc make it.
+/// Returns the anchor of a heading as GitHub and rustdoc generate it.
 fn anchor(heading: &str) -> String {
     let kept = heading.trim().to_lowercase();
     let kept = kept
@@ -86,7 +85,7 @@ fn anchor(heading: &str) -> String {
 }
 
 #[test]
-fn every_link_leads_to_a_file_and_a_heading() {
+fn every_link_resolves_to_a_file_and_a_heading() {
     for document in documents() {
         let text = read(&document);
         for link in links(&text) {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tessera::data::pgn::{Games, read_game};
 
-/// A game of beginners in which much goes wrong, with clocks, a comment and a variation.
+/// A beginners' game with many mistakes, with clocks, a comment and a variation.
 const GAME: &str = "[Event \"Club night\"]
 [Site \"https://example.org/game\"]
 [White \"Anna\"]
@@ -40,7 +40,7 @@ fn succeed(output: Output) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// A folder with games.
+/// Creates a folder with games.
 fn folder(games: &[(&str, &str)]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in games {
@@ -51,7 +51,7 @@ fn folder(games: &[(&str, &str)]) -> TempDir {
     folder
 }
 
-/// Reviews without a network: quick, and worth little.
+/// Reviews without a network: quick, and of little value.
 const RANDOM: [&str; 4] = ["--backend", "random", "--nodes", "60"];
 
 fn reviewed(folder: &Path, arguments: &[&str]) -> Value {
@@ -93,7 +93,7 @@ fn a_game_is_reviewed_in_every_form() {
     assert_eq!(json["summary"]["games"].as_array().unwrap().len(), 1);
 }
 
-/// The second time nothing is searched: the results are those that were kept.
+/// The second run searches nothing: it reuses the stored results.
 #[test]
 fn results_are_kept() {
     let folder = folder(&[("game.pgn", GAME)]);
@@ -104,7 +104,7 @@ fn results_are_kept() {
     assert_eq!(fs::read_dir(&cache).unwrap().count(), 1);
 }
 
-/// Games of odd forms, and what is said of each.
+/// Unusual games and their expected results.
 #[test]
 fn odd_games_are_reviewed_as_far_as_they_go() {
     let long = "1. Nf3 Nf6 2. Ng1 Ng8 ".repeat(150);
@@ -162,10 +162,10 @@ fn one_broken_game_in_a_thousand_stops_nothing() {
     assert_eq!(json["games"][0]["side"], "white");
 }
 
-/// Ctrl-C ends the searches; what was searched is reviewed, written and kept.
+/// Ctrl-C ends the searches; searched positions are reviewed, written and kept.
 #[cfg(unix)]
 #[test]
-fn an_interrupted_review_keeps_what_is_done() {
+fn an_interrupted_review_keeps_its_results() {
     let long = "1. Nf3 Nf6 2. Ng1 Ng8 ".repeat(150);
     let folder = folder(&[("games.pgn", &format!("{GAME}\n[White \"b\"]\n\n{long}*\n"))]);
     let running = Command::new(env!("CARGO_BIN_EXE_tessera"))
@@ -210,7 +210,7 @@ fn an_interrupted_review_keeps_what_is_done() {
 }
 
 #[test]
-fn several_games_have_a_folder_of_pages() {
+fn several_games_produce_a_folder_of_pages() {
     let second = GAME.replace("Anna", "Dora").replace("Bert <b>", "Anna");
     let third = GAME.replace("Anna", "Emil");
     let games = format!("{GAME}\n{second}\n{third}");
@@ -239,7 +239,7 @@ fn several_games_have_a_folder_of_pages() {
 }
 
 #[test]
-fn refusals_are_said_in_words() {
+fn refusals_give_their_reason() {
     let folder = folder(&[
         ("game.pgn", GAME),
         ("two.pgn", &format!("{GAME}\n{GAME}")),
@@ -281,14 +281,14 @@ fn standard_input_is_read() {
     assert_eq!(Games::new(text.as_bytes()).count(), 1);
 }
 
-/// Width of a page that is wider than its window.
+/// An expression for the page's faults: a width beyond the window, and invalid numbers.
 const FAULTS: &str = r#"(() => {
   const { scrollWidth, clientWidth } = document.documentElement;
   const blank = document.body.innerText.match(/.*\b(NaN|undefined|Infinity)\b.*/);
   return [scrollWidth > clientWidth ? scrollWidth : null, blank && blank[0]].filter(Boolean);
 })()"#;
 
-/// Steps through the game by keys and clicks; what is seen at each step.
+/// Steps through the game by keys and clicks; returns the state after each step.
 const USE: &str = r##"(() => {
   const seen = [];
   const press = (key) => document.body.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
@@ -318,7 +318,7 @@ const USE: &str = r##"(() => {
 })()"##;
 
 #[test]
-fn a_browser_goes_through_the_game() {
+fn a_browser_steps_through_the_game() {
     if chromium().is_none() {
         crate::skip::skip("Chromium (Debian: apt install chromium)");
         return;
@@ -374,7 +374,7 @@ fn a_browser_goes_through_the_game() {
     assert_eq!(links, 2);
 }
 
-/// python-chess reads the annotated game as it is meant.
+/// python-chess reads the annotated game without errors.
 #[test]
 fn python_chess_reads_the_annotated_game() {
     let script = "import chess.pgn, sys\n\

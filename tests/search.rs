@@ -1,4 +1,4 @@
-//! Players, seen from outside: what they choose, report and promise.
+//! Players tested through their interface: their choices, reports and guarantees.
 
 mod backends;
 mod contempt;

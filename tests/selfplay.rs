@@ -1,5 +1,4 @@
-//! `train selfplay` over its binary: what it writes reads back as the games it
-//! played.
+//! `train selfplay` through its binary: its chunks read back as the games it played.
 
 use crate::support::train;
 use serde_json::Value;
@@ -14,7 +13,7 @@ use tessera::data::v6::{ADJUDICATED, CUT_OFF, Chunk, V6Record};
 use tessera::data::{Legal, Policy, Wdl};
 use tessera::encode::{Input, policy_index};
 
-/// `train selfplay` on the random backend.
+/// Runs `train selfplay` on the random backend.
 fn selfplay(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = train(folder, &[]);
     command
@@ -30,7 +29,7 @@ fn selfplay(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// The JSON object that a command prints last.
+/// Returns the JSON object that a command prints last.
 fn succeed(command: Command) -> Value {
     let said = crate::support::succeed(command);
     serde_json::from_str(said.lines().last().unwrap()).unwrap()
@@ -58,7 +57,7 @@ fn games(folder: &Path) -> Vec<String> {
         .collect()
 }
 
-/// Checks that the records are what the game's searched positions come to.
+/// Asserts that the records match the game's searched positions.
 fn check(records: &[V6Record], text: &str, visits: u32) {
     let game = main_line(&parse_game(text.as_bytes()).unwrap()).unwrap();
     let result = parse_game(text.as_bytes()).unwrap().result.unwrap();
@@ -150,7 +149,7 @@ fn chunks_hold_the_games_and_repeat_exactly() {
 }
 
 #[test]
-fn killed_work_goes_on_to_the_same_games() {
+fn killed_self_play_resumes_to_the_same_games() {
     let folder = tempfile::tempdir().unwrap();
     let command = |name: &str| {
         let mut command = selfplay(folder.path(), &["--limit", "40", "--max-plies", "60"]);
@@ -222,7 +221,7 @@ fn resignations_are_checked_on_games_played_on() {
 }
 
 #[test]
-fn gumbel_s_selection_teaches_the_improved_policy() {
+fn gumbel_selection_yields_the_improved_policy_as_target() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = selfplay(folder.path(), &["--limit", "2", "--max-plies", "40"]);
     command.args(["--gumbel", "4", "-o", "out"]);
@@ -231,7 +230,7 @@ fn gumbel_s_selection_teaches_the_improved_policy() {
     for (chunk, text) in chunks(&out).iter().zip(games(&out)) {
         let records = records(chunk);
         check(&records, &text, 20);
-        // Visits go to four moves; the improved policy leaves none out.
+        // Visits go to four moves; the improved policy covers all.
         let everywhere = records.iter().filter(|record| {
             let sample = record.sample().unwrap();
             let Policy::Distribution(policy) = &sample.policy else {
@@ -244,7 +243,7 @@ fn gumbel_s_selection_teaches_the_improved_policy() {
 }
 
 #[test]
-fn a_network_plays_many_games_at_once() {
+fn a_network_plays_many_concurrent_games() {
     let folder = tempfile::tempdir().unwrap();
     let net = Path::new(env!("CARGO_MANIFEST_DIR")).join("nets/tessera-xs.pt");
     let mut command = train(folder.path(), &[]);

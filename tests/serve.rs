@@ -1,4 +1,4 @@
-//! `tessera serve`: the real binary, asked over HTTP.
+//! `tessera serve`: the real binary over HTTP.
 
 mod access;
 mod analyse;
@@ -20,10 +20,10 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How long an answer may take on a busy machine.
+/// Time limit for a response on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A server, which is killed in the end.
+/// A server process, killed on drop.
 pub struct Server {
     child: Child,
     pub address: String,
@@ -36,7 +36,7 @@ impl Drop for Server {
     }
 }
 
-/// An answer.
+/// A response.
 #[derive(Debug)]
 struct Answer {
     status: u16,
@@ -56,7 +56,7 @@ impl Answer {
 }
 
 impl Server {
-    /// A server without a network, ready to be asked.
+    /// Starts a server without a network and waits until it is ready.
     pub fn start(arguments: &[&str]) -> Server {
         let server = Server::starting(arguments);
         let begun = Instant::now();
@@ -76,7 +76,7 @@ impl Server {
         Server::of(command.args(arguments))
     }
 
-    /// The server that a command starts.
+    /// Starts a server by this command.
     fn of(command: &mut Command) -> Server {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
@@ -93,7 +93,7 @@ impl Server {
         stream
     }
 
-    /// Sends a request as it is written.
+    /// Sends a raw request.
     fn send(&self, request: &str) -> BufReader<TcpStream> {
         let mut stream = self.connect();
         stream.write_all(request.as_bytes()).unwrap();
@@ -122,14 +122,14 @@ impl Server {
         self.ask(&post(path, "", body))
     }
 
-    /// The JSON that answers a request that succeeds.
+    /// Returns the JSON of a successful response.
     fn json(&self, path: &str, body: &str) -> Value {
         let answer = self.post(path, body);
         assert_eq!(answer.status, 200, "{answer:?}");
         answer.json()
     }
 
-    /// The problem that answers a request that does not.
+    /// Returns the status and the problem of an error response.
     fn problem(&self, path: &str, body: &str) -> (u16, Value) {
         let answer = self.post(path, body);
         let kind = answer.header("content-type");
@@ -140,7 +140,7 @@ impl Server {
     }
 }
 
-/// A request with a body; `headers` end in line breaks.
+/// Returns a request with a body; `headers` end in line breaks.
 fn post(path: &str, headers: &str, body: &str) -> String {
     format!(
         "POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}\
@@ -149,7 +149,7 @@ fn post(path: &str, headers: &str, body: &str) -> String {
     )
 }
 
-/// The status, and headers by their names in small letters.
+/// Returns the status, and the headers with their names in lower case.
 fn read_head(stream: &mut impl BufRead) -> (u16, Vec<(String, String)>) {
     let mut line = String::new();
     stream.read_line(&mut line).unwrap();

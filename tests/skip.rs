@@ -1,12 +1,8 @@
-//! Tests that need what a machine may lack say so, and are counted.
-//!
-//! `tools/test` names a file in `TESSERA_SKIPS`, counts its lines and prints them.
-//! Where `TESSERA_REQUIRE_ALL` is set, as in continuous integration, whatever is
-//! missing fails its test, but for what [`ALLOWED`] lists.
+//! Counts and explains skipped tests, which need something that the machine lacks.
 
 use std::io::Write;
 
-/// What no machine needs to have, and why.
+/// Requirements that no machine needs to meet, and the reasons.
 const ALLOWED: [(&str, &str); 2] = [
     (
         "tables of Syzygy's generator",
@@ -18,10 +14,7 @@ const ALLOWED: [(&str, &str); 2] = [
     ),
 ];
 
-/// Says that the test which calls this cannot run for the lack of `missing`.
-///
-/// # Panics
-/// Where everything is required.
+/// Reports that the calling test cannot run without `missing`.
 pub fn skip(missing: &str) {
     let reason = ALLOWED.iter().find(|(what, _)| missing.starts_with(what));
     let required = std::env::var_os("TESSERA_REQUIRE_ALL").is_some();
@@ -35,7 +28,7 @@ pub fn skip(missing: &str) {
     };
     let test = std::thread::current().name().unwrap_or("a test").to_owned();
     let why = reason.map_or(String::new(), |(_, why)| format!(" ({why})"));
-    // A line by one call, since tests run side by side.
+    // Each line is written by one call, since tests run concurrently.
     let line = format!("{test}: no {missing}{why}\n");
     let file = std::fs::File::options().append(true).open(list);
     file.unwrap().write_all(line.as_bytes()).unwrap();

@@ -1,4 +1,4 @@
-//! Our two programs as the end-to-end tests run them, and the games that they run on.
+//! Runs our two programs for the end-to-end tests, and names their games.
 
 use std::borrow::BorrowMut;
 use std::path::{Path, PathBuf};
@@ -7,12 +7,12 @@ use std::process::{Command, Output, Stdio};
 pub const TESSERA: &str = env!("CARGO_BIN_EXE_tessera");
 pub const TRAIN: &str = env!("CARGO_BIN_EXE_train");
 
-/// A command of `tessera`, run in a folder.
+/// Returns a command of `tessera` in a folder.
 pub fn tessera(folder: &Path, arguments: &[&str]) -> Command {
     command(TESSERA, folder, arguments)
 }
 
-/// A command of `train`, run in a folder.
+/// Returns a command of `train` in a folder.
 pub fn train(folder: &Path, arguments: &[&str]) -> Command {
     command(TRAIN, folder, arguments)
 }
@@ -32,7 +32,7 @@ pub fn succeed(mut command: impl BorrowMut<Command>) -> String {
     printed(command.borrow_mut().output().unwrap())
 }
 
-/// Standard output of a process that must have succeeded.
+/// Returns the standard output of a process that must have succeeded.
 #[track_caller]
 pub fn printed(output: Output) -> String {
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -54,7 +54,7 @@ pub fn fail(mut command: impl BorrowMut<Command>) -> String {
     errors
 }
 
-/// A file of tests/games.
+/// Returns the path of a file in tests/games.
 pub fn games(name: &str) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     root.join("tests/games").join(name)

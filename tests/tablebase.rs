@@ -1,16 +1,12 @@
-//! Tablebases: read, asked at the root and in the search, and told of.
-//!
-//! No package brings tables, so most of these are made here: endgames of three
-//! pieces and one of four, solved by retrograde analysis and written in Syzygy's
-//! format. Generated tables of up to four pieces are read too where there are any.
+//! Tablebases: reading, probing at the root and in the search, and messages.
 
 mod endgame;
+mod messages;
 mod reading;
 mod rook_knight;
 mod root;
 mod searching;
 mod table;
-mod telling;
 
 use endgame::Endgame;
 use shakmaty::{Bitboard, CastlingMode, Chess, EnPassantMode, Position, Role};
@@ -47,7 +43,7 @@ impl Tables {
         Tablebase::new(self.folder.path().to_str().unwrap())
     }
 
-    /// What [`Endgame::value`] says of a position of any of the endgames.
+    /// Returns [`Endgame::value`] of a position of any of the endgames.
     fn value(&self, position: &Chess) -> Option<i32> {
         let is_of = |endgame: &&Endgame| {
             let board = position.board();
@@ -58,7 +54,7 @@ impl Tables {
     }
 }
 
-/// The folder of tables that Syzygy's generator made, if there is one.
+/// Returns the folder of tables made by Syzygy's generator, if it exists.
 fn generated() -> Option<PathBuf> {
     let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/data/syzygy");
     let folder = std::env::var("SYZYGY_PATH").unwrap_or_else(|_| beside.to_owned());
@@ -77,8 +73,7 @@ fn game(fen: &str) -> Game {
     Game::from_fen(fen, CastlingMode::Standard).unwrap()
 }
 
-/// The game that begins at a position after so many plies without capture or
-/// pawn move.
+/// Creates a game that starts at a position after this many plies without a capture or pawn move.
 fn game_at(position: &Chess, rule50: u32) -> Game {
     let mut setup = position.to_setup(EnPassantMode::Legal);
     setup.halfmoves = rule50;

@@ -1,4 +1,4 @@
-"""tools/cluster: what its scripts and manifests start."""
+"""tools/cluster: the commands that its scripts and manifests start."""
 
 import importlib.machinery
 import importlib.util
@@ -17,8 +17,8 @@ from tool_test import ROOT, lack
 CLUSTER = ROOT / "tools/cluster"
 WORKERS = {"loop-actors": "actor", "loop-learner": "learner"}
 
-# Notes its arguments. An actor works until its standard input ends, a learner until `end` is there. A reanalyser
-# lacks a file.
+# Records its arguments. An actor works until its standard input closes, a learner until the file `end`
+# exists. A reanalyser lacks a file.
 TRAIN = """#!/bin/sh
 echo "$@" >> "$(dirname "$0")/started"
 case $1 in
@@ -70,7 +70,7 @@ class Slurm(ClusterTest):
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(self.started()[-1], [kind, *end])
 
-    def test_what_is_missing_is_named(self):
+    def test_missing_variables_are_named(self):
         done = self.run_script("slurm-actors", CONFIG="loop.toml")
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("STORE", done.stderr)
@@ -99,11 +99,11 @@ class Kubernetes(unittest.TestCase):
         for manifest in manifests:
             kubernetes_validate.validate(manifest, "1.30", strict=True)
             name = manifest["metadata"]["name"]
-            # Kueue lets it begin.
+            # Kueue admits it.
             self.assertIn("kueue.x-k8s.io/queue-name", manifest["metadata"]["labels"])
             self.assertTrue(manifest["spec"]["suspend"])
             pod = manifest["spec"]["template"]["spec"]
-            # Only of such pods is the status looked at.
+            # podFailurePolicy applies only to such pods.
             self.assertEqual(pod["restartPolicy"], "Never")
             [rule] = manifest["spec"]["podFailurePolicy"]["rules"]
             self.assertEqual((rule["action"], rule["onExitCodes"]["values"]), ("FailJob", [FINAL]))
@@ -141,7 +141,7 @@ class Ray(ClusterTest):
         self.addCleanup(ray.shutdown)
 
     def wait_for(self, what, count):
-        """Waits until so many workers of a kind were started."""
+        """Waits until `count` workers of a kind have started."""
         end = time.monotonic() + 120
         while sum(words[0] == what for words in self.started()) < count:
             self.assertLess(time.monotonic(), end, f"{what}: {self.started()}")
@@ -179,7 +179,7 @@ class Ray(ClusterTest):
         self.cluster.add_node(num_cpus=2)
         end = time.monotonic() + 120
         while len(self.started()) == before:
-            self.assertLess(time.monotonic(), end, "nothing is started again")
+            self.assertLess(time.monotonic(), end, "no worker was restarted")
             time.sleep(0.1)
         (self.folder / "end").write_text("")
         said, _ = loop.communicate(timeout=120)

@@ -1,4 +1,4 @@
-"""fastchess's check of the protocol, step by step, where fastchess is installed."""
+"""fastchess's step-by-step check of the protocol, if fastchess is installed."""
 
 import shutil
 import subprocess

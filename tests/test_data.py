@@ -1,4 +1,4 @@
-"""tools/data against a server and a repository of its own: no network is needed."""
+"""tools/data with its own server and repository, without a network."""
 
 import functools
 import hashlib
@@ -59,7 +59,7 @@ class DataTest(unittest.TestCase):
         return f'url = "{self.address}/{name}"\nsha256 = "{hashlib.sha256(CONTENT).hexdigest()}"'
 
     def archive(self):
-        """A repository whose newest commit is not the one that is wanted."""
+        """A repository whose newest commit is not the wanted one."""
         archive = self.folder / "archive"
 
         def git(*words):
@@ -99,7 +99,7 @@ class DataTest(unittest.TestCase):
         self.assertIn("move it away", self.data("games", status=2))
         self.assertEqual(path.read_bytes(), b"mine")
 
-    def test_what_is_damaged_does_not_appear(self):
+    def test_damaged_files_do_not_appear(self):
         self.assertIn("hash", self.data("cut", status=2))
         self.assertIn("404", self.data("gone", status=2))
         self.assertEqual(list((self.folder / "data").iterdir()), [])
@@ -112,7 +112,7 @@ class DataTest(unittest.TestCase):
             self.assertFalse((archive / "unwanted.txt").exists())
             (archive / "wanted/games.pgn").unlink()
 
-    def test_what_cannot_be_fetched_says_why(self):
+    def test_unfetchable_sources_give_a_reason(self):
         listed = self.data()
         self.assertIn("not fetched: they change", listed)
         self.assertIn("made: train label --play --limit 1", listed)

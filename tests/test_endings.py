@@ -1,4 +1,4 @@
-"""Positions of endings: legal, of the material asked for, and the same from the same seed."""
+"""Positions of endings: legal, of the requested material, and the same for the same seed."""
 
 import subprocess
 import sys
@@ -42,7 +42,7 @@ class EndingsTest(unittest.TestCase):
                 board.push(move)
                 self.assertFalse(board.is_checkmate() or board.is_stalemate(), board.fen())
                 board.pop()
-        # 200 positions of unlike sides: each colour and either mover in about a quarter.
+        # 200 positions with unequal sides: each combination of colour and mover in about a quarter.
         self.assertEqual(len(seen), 4)
         self.assertTrue(all(30 < count < 70 for count in seen.values()), seen)
 
@@ -52,7 +52,7 @@ class EndingsTest(unittest.TestCase):
 
     def test_mistakes_get_one_line(self):
         for wrong in ("KR", "KRvX", "RvK", "KRvKvK"):
-            self.assertIn("is no ending", endings(wrong, status=2))
+            self.assertIn("is not an ending", endings(wrong, status=2))
         self.assertIn("no legal position", endings("KvK", "--limit", "1", status=1))
 
 

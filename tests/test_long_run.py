@@ -1,4 +1,4 @@
-"""tools/long-run with programs that only write what the real ones would."""
+"""tools/long-run with programs that only imitate the output of the real ones."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Trains: a checkpoint and a line, then until it is told to stop. A branch ends by itself.
+# Trains: a checkpoint and a line, then waits for a signal. A branch ends by itself.
 TRAIN = """#!/usr/bin/env python3
 import json, signal, sys, time
 from pathlib import Path
@@ -49,7 +49,7 @@ class LongRun(unittest.TestCase):
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
         return done.stdout + done.stderr
 
-    def test_it_starts_once_tells_and_stops(self):
+    def test_it_starts_once_reports_and_stops(self):
         self.assertIn("nobody trains", self.run_tool("status"))
         first = self.run_tool("start")
         self.assertIn("trains", first)
@@ -68,7 +68,7 @@ class LongRun(unittest.TestCase):
         self.assertIn(f"schedule.shape.decay={100 / 350}", words)
         self.assertIn("process", self.run_tool("status"))
 
-    def test_a_branch_of_nothing_says_so(self):
+    def test_a_branch_without_a_checkpoint_is_refused(self):
         said = self.run_tool("branch", "-o", "x.pt")
         self.assertIn("has no checkpoint yet", said)
         self.assertNotIn("Traceback", said)

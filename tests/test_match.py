@@ -1,4 +1,4 @@
-"""tools/match against engines that behave, and engines that do not."""
+"""tools/match with engines that behave, and engines that do not."""
 
 import math
 import os
@@ -16,8 +16,7 @@ from arbiter.openings import Openings
 from arbiter.player import Forfeit
 from arbiter.standings import Standings, elo
 
-# Plays the legal move that sorts last, until its third move: then it does what
-# its argument says.
+# Plays the legal move that sorts last. At its third move it commits the fault in its argument.
 ENGINE = textwrap.dedent(
     """
     import sys, time, chess
@@ -54,7 +53,7 @@ ENGINE = textwrap.dedent(
     """
 )
 
-# Plays the same by the other protocol, and resigns or stays silent at its third move.
+# Plays the same moves over the other protocol, and resigns or stays silent at its third move.
 XBOARD_ENGINE = textwrap.dedent(
     """
     import sys, time, chess
@@ -89,8 +88,8 @@ XBOARD_ENGINE = textwrap.dedent(
     """
 )
 
-# Ponders as it is told: the move it expects is the first legal one. It notes what it
-# is told, and ends a search on the opponent's time as slowly as its argument says.
+# Ponders as requested, expecting the first legal move. It logs its input, and ends a search on the opponent's
+# time with the delay in its argument.
 PONDERING_ENGINE = textwrap.dedent(
     """
     import sys, time, chess
@@ -156,12 +155,12 @@ class MatchTest(ToolTest):
                     self.assertTrue(game.headers["Reason"].startswith(f"{loser}: {kind}"))
                     self.assertEqual(game.errors, [])
 
-    def test_faults_are_told_in_words(self):
+    def test_faults_are_reported_in_words(self):
         told = [[Forfeit.counted(n, kind) for kind in Forfeit.KINDS] for n in (1, 2)]
         self.assertEqual(told[0], ["1 illegal move", "1 missing move", "1 time loss", "1 crash", "1 hang"])
         self.assertEqual(told[1], ["2 illegal moves", "2 missing moves", "2 time losses", "2 crashes", "2 hangs"])
 
-    def test_engines_of_xboard_play_too(self):
+    def test_xboard_engines_play_too(self):
         for fault, endings, time_losses in [
             ("well", {"adjudication: length": 2}, 0), ("resigns", {"resignation": 2}, 0), ("slow", {"time loss": 2}, 2),
         ]:
@@ -175,7 +174,7 @@ class MatchTest(ToolTest):
                 self.assertEqual(result["faults"]["old"]["time loss"], time_losses)
                 self.assertEqual(sum(result["faults"]["old"].values()), time_losses)
                 self.assertEqual([game.errors for game in self.games(f"{fault}.pgn")], [[], []])
-        self.assertIn("no nodes", self.match(
+        self.assertIn("not nodes", self.match(
             *self.engine("new"), "--engine", "name=old,proto=xboard,cmd=x", "--nodes", "5", status=2,
         ))
 
@@ -200,7 +199,7 @@ class MatchTest(ToolTest):
         self.assertEqual(set(openings), {"e2e4 c7c5", "d2d4 d7d5", "c2c4 e7e5"})
         self.assertEqual([game.headers["White"] for game in games], ["one", "two"] * 3)
 
-    def test_an_interrupted_match_goes_on(self):
+    def test_an_interrupted_match_resumes(self):
         conditions = [*self.engine("one"), *self.engine("two"), "--nodes", "1", "--max-plies", "20"]
         conditions += ["--pgn", "games.pgn"]
         self.match(*conditions, "--limit", "2")
@@ -215,14 +214,14 @@ class MatchTest(ToolTest):
         self.assertIn("other conditions", other)
 
     def test_adjudication(self):
-        # Both claim +9.00: nobody resigns, but low limits call it a draw.
+        # Both claim +9.00, so neither side resigns, but with low limits the game is a draw.
         pair = [*self.engine("one"), *self.engine("two"), "--limit", "2", "--nodes", "1"]
         drawn = self.match(*pair, "--resign", "2,500", "--draw", "3,2,900")
         self.assertEqual(drawn["endings"], {"adjudication: drawn scores": 2})
         resigned = self.match(*pair, "--resign", "2,-900")
         self.assertEqual(resigned["endings"], {"adjudication: resigned": 2})
 
-    def test_engines_ponder_where_asked(self):
+    def test_engines_ponder_on_request(self):
         (self.folder / "ponders.py").write_text(PONDERING_ENGINE)
 
         def play(opponent, name, seconds, *more):
@@ -232,30 +231,30 @@ class MatchTest(ToolTest):
             )
             return result["faults"][name]["time loss"], (self.folder / f"{name}.told").read_text()
 
-        # Both play the first legal move, which is what they expect of each other.
+        # Both play the first legal move, as each expects of the other.
         same = ["--engine", f"name=same,cmd={sys.executable} ponders.py 0 same.told"]
         losses, told = play(same, "hit", 0, "--ponder")
         self.assertEqual(losses, 0)
         self.assertIn("\ngo ponder\nponderhit\n", told)
-        # The other engine plays something else.
+        # The other engine plays a different move.
         losses, told = play(self.engine("other"), "miss", 0, "--ponder")
         self.assertEqual(losses, 0)
         self.assertIn("\ngo ponder\nstop\nposition", told)
-        # Its clock runs while it ends the search that was for nothing.
+        # Its clock runs while it ends the futile search.
         losses, told = play(self.engine("other"), "slow", 2, "--ponder")
         self.assertEqual(losses, 2)
         losses, told = play(self.engine("other"), "off", 2)
         self.assertEqual(losses, 0)
         self.assertNotIn("go ponder", told)
 
-    def test_mistakes_are_told_in_one_line(self):
+    def test_mistakes_get_one_line(self):
         good = self.engine("good")
         for arguments, expected in (
             ([*good, *good, "--nodes", "1"], "both engines are named"),
             ([*good, "--engine", "name=x,cmd=/nonexistent", "--nodes", "1"], "x does not start"),
             ([*good, *self.engine("x", extra=",option.No=1"), "--nodes", "1"], "does not support option No"),
             ([*good, *self.engine("x")], "to think with"),
-            ([*good, *self.engine("x"), "--tc", "fast"], "no time control"),
+            ([*good, *self.engine("x"), "--tc", "fast"], "not a time control"),
             ([*good, *self.engine("x"), "--nodes", "1", "--openings", "no.epd"], "no.epd"),
         ):
             with self.subTest(expected):
@@ -284,13 +283,13 @@ class PartsTest(unittest.TestCase):
         self.assertEqual(entrant.options, {"Move Overhead": "5", "Net": "a,b.pt"})
         self.assertEqual(entrant.thinking.clock, TimeControl(60, 0.5, 40))
 
-    def test_entrant_with_what_both_engines_share(self):
+    def test_entrant_with_shared_settings(self):
         each = ["cmd=engine,dir=there,option.Hash=8,option.Threads=1,nodes=400"]
         entrant = Entrant.parse(["name=A,option.Hash=16"], Thinking(depth=1), each)
         self.assertEqual((entrant.command, entrant.directory), (["engine"], "there"))
         self.assertEqual(entrant.options, {"Hash": "16", "Threads": "1"})
         self.assertEqual(entrant.thinking, Thinking(nodes=400))
-        # Its own limits stand in place of all others, and `st` is `time`.
+        # Its own limits replace all others, and `st` means `time`.
         self.assertEqual(Entrant.parse(["name=A,st=0.5"], Thinking(), each).thinking, Thinking(time=0.5))
 
     def test_elo_of_known_scores(self):

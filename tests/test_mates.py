@@ -1,4 +1,4 @@
-"""bench/mates with an engine that announces what it is told to."""
+"""bench/mates with an engine that announces a given mate."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ import unittest
 
 from tool_test import ROOT, ToolTest
 
-# Announces the mate and the line of its first two arguments, whatever the position.
+# Announces the mate and the line of its first two arguments in every position.
 ENGINE = textwrap.dedent(
     """\
     #!{python}
@@ -30,7 +30,7 @@ POSITION = "7k/8/8/8/8/8/R7/1R5K w - - bm #2;\n"
 
 class MatesTest(ToolTest):
     def announced(self, score, line, status, position=POSITION, more=()):
-        """The counts of the table's row."""
+        """The counts in the table's row."""
         engine = self.folder / "engine"
         engine.write_text(ENGINE.format(python=sys.executable, score=score, line=line, move=line.split()[0]))
         engine.chmod(0o755)
@@ -53,7 +53,7 @@ class MatesTest(ToolTest):
             with self.subTest(f"{score} {line}"):
                 self.assertEqual(self.announced(score, line, status=1)[4], 1)
 
-    def test_a_judge_knows_what_the_suite_does_not_say(self):
+    def test_a_judge_supplies_unknown_mates(self):
         bare = POSITION.replace(" bm #2;", "")
         (self.folder / "judge").write_text(
             ENGINE.format(python=sys.executable, score="mate 2", line="a2a7 h8g8 b1b8", move="a2a7")

@@ -1,4 +1,4 @@
-"""The description of the API, held against the standard by a validator that is not ours."""
+"""The description of the API passes an independent validator of the standard."""
 
 import json
 import unittest

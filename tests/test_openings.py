@@ -1,4 +1,4 @@
-"""The openings of tools/match: every game is read as it is meant, or named."""
+"""The openings of tools/match: every game is read correctly, or its fault named."""
 
 import gzip
 import os
@@ -31,16 +31,16 @@ class TestOpenings(ToolTest):
             self.book(text, **options).board(0)
         return str(caught.exception)
 
-    def test_what_cannot_be_read_is_named(self):
+    def test_unreadable_games_are_named(self):
         for moves, reason in (
-            ("1. e4 e5 2. Sf3 Sc6 3. d4 exd4 1-0", "number 1: `Sf3` at ply 2 is no move"),
+            ("1. e4 e5 2. Sf3 Sc6 3. d4 exd4 1-0", "number 1: `Sf3` at ply 2 is not a move"),
             ("1. e4 e5 2. Ke3 *", "`Ke3` at ply 2 is not a legal move"),
             ("1. Nf3 d5 2. d3 d4 3. Nd2 *", "`Nd2` at ply 4 is ambiguous"),
             ("1. a8Q Kg7", "`a8Q` at ply 0 is not a legal move"),
-            ("1. e4 {never closed", "`{` at ply 1 is no move"),
+            ("1. e4 {never closed", "`{` at ply 1 is not a move"),
             ("1. e4 (1. d4 e5", "a variation has no end"),
-            ("1. e4) e5", "a variation ends that did not begin"),
-            ("1. e4 1-0 e5", "`e5` at ply 1 stands behind the result"),
+            ("1. e4) e5", "`)` closes no variation"),
+            ("1. e4 1-0 e5", "`e5` at ply 1 follows the result"),
             ("[Variant \"Atomic\"]\n\n1. e4", "variant `Atomic` is not chess"),
         ):
             self.assertIn(reason, self.refused(moves))
@@ -73,7 +73,7 @@ class TestOpenings(ToolTest):
         ):
             self.assertEqual(self.lines(text), lines, text)
 
-    def test_books_are_known_by_their_content(self):
+    def test_books_are_recognised_by_content(self):
         fen = chess.Board().fen()
         for text in (fen, f"\ufeff{fen}\n", f"# a comment\n{fen}", '[White "a"]\n\n*', "\ufeff1. e4 *"):
             for data in (text.encode(), gzip.compress(text.encode())):
@@ -85,7 +85,7 @@ class TestOpenings(ToolTest):
         with self.assertRaises(MatchError):
             Openings(self.folder)
 
-    def test_openings_are_not_written_over(self):
+    def test_openings_are_not_overwritten(self):
         self.book("1. e4 *\n")
         (self.folder / "soft.pgn").symlink_to("book.pgn")
         os.link(self.folder / "book.pgn", self.folder / "hard.pgn")

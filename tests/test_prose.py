@@ -77,7 +77,7 @@ class ProseTest(unittest.TestCase):
         )
         self.assertEqual(self.findings("page.md", text), [])
 
-    def test_code_and_links_are_no_prose(self):
+    def test_code_and_links_are_not_prose(self):
         text = (
             "`goes on` and ``so ` many``, see [it](#what-goes-on).\n\n```sh\n# goes on\n```\n\n    goes on\n\n"
             "<!-- goes on -->\n[x]: goes-on.md goes on\n\nIt goes on.\n"

@@ -1,4 +1,4 @@
-"""The rating list against known ratings, and leagues of real games."""
+"""The rating list compared with known ratings, and leagues of real games."""
 
 import json
 import math
@@ -19,7 +19,7 @@ def expected(difference):
 
 
 def season(ratings, rounds, advantage=0, draws=0.3, seed=1):
-    """Games of everybody against everybody, as the model has them."""
+    """Round robins with results drawn from the model."""
     source = random.Random(seed)
     for _ in range(rounds):
         for white in ratings:
@@ -27,7 +27,7 @@ def season(ratings, rounds, advantage=0, draws=0.3, seed=1):
                 if white == black:
                     continue
                 p = expected(ratings[white] - ratings[black] + advantage)
-                # Draws take from wins and losses alike, so that the mean stays.
+                # Draws come equally from wins and losses, so that the mean stays.
                 share = draws * 2 * min(p, 1 - p)
                 drawn = source.random()
                 yield white, black, 0.5 if drawn < share else float(drawn < share / 2 + p)
@@ -44,7 +44,7 @@ class RatingTest(unittest.TestCase):
         single = Standings.of(dict(enumerate(scores)), paired=False)
         self.assertAlmostEqual(best.error, single.elo_error, delta=0.02 * single.elo_error)
 
-    def test_ratings_are_found_again(self):
+    def test_ratings_are_recovered(self):
         truth = {"a": 300, "b": 120, "c": 0, "d": -60, "e": -360}
         found, (advantage, error) = rate(season(truth, 500, advantage=35))
         self.assertEqual([rating.name for rating in found], list("abcde"))
@@ -54,7 +54,7 @@ class RatingTest(unittest.TestCase):
             self.assertLess(rating.error, 15)
         self.assertLess(abs(advantage - 35), 1.6 * error)
 
-    def test_errors_cover_the_truth_as_often_as_they_say(self):
+    def test_errors_cover_the_truth_at_the_stated_rate(self):
         truth = {"a": 100, "b": 0, "c": -100}
         covered = 0
         for seed in range(200):
@@ -69,7 +69,7 @@ class RatingTest(unittest.TestCase):
         gradient, _ = derivatives(rows, maximum(rows, 3))
         self.assertLess(max(map(abs, gradient)), 1e-6)
 
-    def test_who_won_all_games_has_a_rating(self):
+    def test_a_winner_of_all_games_has_a_rating(self):
         (best, _), _ = rate([("a", "b", 1.0), ("b", "a", 0.0)] * 10)
         self.assertTrue(math.isfinite(best.elo) and best.elo > 100)
 
@@ -103,20 +103,20 @@ class ToolsTest(ToolTest):
         self.assertIn("| 3 | c\\|d | 1000 |", text)
         self.assertEqual(listed["players"][2]["elo"], 1000)
 
-    def test_mistakes_are_told(self):
+    def test_mistakes_get_one_line(self):
         apart = self.pgn("apart.pgn", ("a", "b", "1-0"), ("c", "d", "1-0"))
         one = self.pgn("one.pgn", ("a", "b", "1-0"))
         empty = self.pgn("empty.pgn", ("a", "b", "*"))
         for arguments, reason in [
             ([apart], "no game connects"), ([empty], "no finished game"), (["none.pgn"], "none.pgn"),
-            ([one, "--anchor", "x=1"], "nobody is named x"), ([one, "--anchor", "a"], "--anchor a"),
+            ([one, "--anchor", "x=1"], "no player is named x"), ([one, "--anchor", "a"], "--anchor a"),
         ]:
             done = self.rank(*arguments)
             self.assertEqual(done.returncode, 2, done)
             self.assertIn(reason, done.stderr)
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
 
-    def test_a_league_is_played_and_goes_on(self):
+    def test_a_league_is_played_and_resumes(self):
         league = self.folder / "league.toml"
         engines = "".join(f'[[engine]]\nname = "{name}"\nwith = "cmd={WEAK_ENGINE}"\n' for name in "abc")
         league.write_text(f'each = "nodes=1"\nanchors = {{ a = 500 }}\n{engines}', encoding="utf-8-sig")
@@ -133,7 +133,7 @@ class ToolsTest(ToolTest):
         self.assertEqual({rating["games"] for rating in first["players"]}, {4})
         self.assertEqual(first, play())
 
-    def test_leagues_that_make_no_sense(self):
+    def test_invalid_leagues(self):
         for text, reason in [
             ("", "two or more"), ("x = 1", "unknown key x"), ("[", "cannot read"),
             ('[[engine]]\nname = "a"', "`with`"),

@@ -1,4 +1,4 @@
-"""tools/release: the archive plays in a root that holds nothing but it and the C library."""
+"""tools/release: the archive plays in a root with nothing else but the C library."""
 
 import hashlib
 import itertools
@@ -27,7 +27,7 @@ PLIES = 10
 
 
 def options_of_the_bot():
-    """The UCI options that the configurations of lichess-bot set."""
+    """The UCI options in the configurations of lichess-bot."""
     names = set()
     for name in ("lichess-bot.yml", "lichess-bot-human.yml"):
         _, _, section = (ROOT / "tools" / name).read_text().partition("  uci_options:\n")
@@ -74,7 +74,7 @@ class ReleaseTest(unittest.TestCase):
         return [*new_root, shutil.which("chroot"), self.root, f"/{self.folder.name}/{program}", *arguments]
 
     def test_a_game_in_an_empty_root(self):
-        # With an empty environment, and from a working directory that is not the program's.
+        # With an empty environment, and from a working directory other than the program's.
         command = [str(word) for word in self.in_root("tessera")]
         top = {path.name for path in self.root.iterdir()}
         self.assertLessEqual(top, {self.folder.name, "lib", "lib64", "usr", "proc"})
@@ -92,7 +92,7 @@ class ReleaseTest(unittest.TestCase):
         self.assertTrue(done.stdout.startswith("train "), done.stdout)
 
     def new_root(self, *words):
-        """A command whose root is the archive's from its start on, as a container's."""
+        """A command whose root is the archive from its start, as in a container."""
         command = [shutil.which("unshare"), "--net", "--pid", "--fork", "--kill-child", f"--root={self.root}"]
         if os.geteuid() != 0:
             command.insert(1, "--map-root-user")
@@ -107,7 +107,7 @@ class ReleaseTest(unittest.TestCase):
             copies = re.findall(r"^COPY .* (/\S+)$", (ROOT / path).read_text(), re.MULTILINE)
             self.assertEqual(copies, ["/opt/tessera"], path)
             self.assertIn("\nENV PATH=/opt/tessera:$PATH\n", (ROOT / path).read_text())
-        # As the image has it, and with what the manifest mounts.
+        # As in the image, with the mounts of the manifest.
         self.in_root("train")
         (self.root / "opt").mkdir()
         (self.root / "opt/tessera").symlink_to(f"/{self.folder.name}")
@@ -119,7 +119,7 @@ class ReleaseTest(unittest.TestCase):
         jobs = list(yaml.safe_load_all((ROOT / "tools/cluster/kubernetes.yaml").read_text()))
         jobs = {job["metadata"]["name"]: job["spec"]["template"]["spec"]["containers"][0] for job in jobs}
         store = self.root / "run/loop/store"
-        # By its name too, on the image's PATH.
+        # By its name as well, on the image's PATH.
         words = self.new_root("--wd=/tmp", "train", "--version")
         done = subprocess.run(words, env={"PATH": "/opt/tessera:/usr/bin"}, capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
@@ -141,14 +141,14 @@ class ReleaseTest(unittest.TestCase):
             else:
                 self.assertIn("generation 0: ", worker.stderr.readline())
 
-    def test_programs_look_beside_themselves_alone(self):
+    def test_programs_look_only_beside_themselves(self):
         for path in [self.folder / "tessera", self.folder / "train", *(self.folder / "lib").iterdir()]:
             said = subprocess.run(["patchelf", "--print-rpath", path], capture_output=True, text=True, check=True)
             self.assertIn(said.stdout.strip(), ("", "$ORIGIN") if path.parent.name == "lib" else ("$ORIGIN/lib",))
         for path in loaded(self.folder / "tessera").values():
             self.assertEqual(path.resolve().parent, (self.folder / "lib").resolve())
 
-    def test_all_that_is_inside_is_listed(self):
+    def test_all_contents_are_listed(self):
         bill = json.loads((self.folder / "sbom.cdx.json").read_text())
         listed = {entry["name"]: entry for entry in bill["components"]}
         files = [*self.folder.glob("lib/*"), *self.folder.glob("nets/*.pt"), self.folder / "tessera"]
@@ -160,14 +160,14 @@ class ReleaseTest(unittest.TestCase):
         for name in ("shakmaty", "tch", "clap", "zstd-sys"):
             self.assertIn(f"\n{name} {listed[name]['version']}: ", crates)
             self.assertEqual(listed[name]["purl"], f"pkg:cargo/{name}@{listed[name]['version']}")
-        # Only tests need it.
+        # Only tests need proptest.
         self.assertNotIn("proptest", listed)
         if (ROOT / ".board/installed.json").exists():
             self.assertEqual(listed["chessground"]["purl"], f"pkg:npm/chessground@{listed['chessground']['version']}")
             self.assertTrue((self.folder / "licences/board/chessops").is_file())
         for name in ("Containerfile", "tessera.service"):
             self.assertTrue((self.folder / name).is_file())
-        # A crate's own text, and that of the C code in it.
+        # A crate's own licence, and that of its C code.
         self.assertIn("\nzstd-sys", crates)
         self.assertIn(": zstd/LICENSE\n", crates)
         self.assertTrue((self.folder / "licences/torch/LICENSE").is_file())
@@ -193,12 +193,12 @@ class ReleaseTest(unittest.TestCase):
                 sizes[row] += path.stat().st_size / 1e6
         self.assertGreater(len(sizes), 5)
         for row, size in sizes.items():
-            # Only a release build has the programs that the guide speaks of.
+            # Only a release build contains the programs with the documented sizes.
             is_built_so = row != "`tessera` and `train`" or binaries().name == "release"
             part = 0.05 if is_built_so else 0.3
             self.assertAlmostEqual(size, stated_sizes()[row], delta=max(1, part * size), msg=row)
 
-    def test_completions_and_manual_pages_are_in_it(self):
+    def test_completions_and_manual_pages_are_included(self):
         share = self.folder / "share"
         for name in ("tessera", "train"):
             self.assertIn(f"complete -F _{name}", (share / "bash-completion/completions" / name).read_text())
@@ -238,7 +238,7 @@ class PartsTest(unittest.TestCase):
         with zipfile.ZipFile(self.folder / "0.zip") as archive:
             self.assertEqual([(info.filename, info.external_attr >> 16) for info in archive.infolist()], named)
 
-    def test_licences_are_known_by_their_names(self):
+    def test_licences_are_recognised_by_name(self):
         for name in ("LICENSE", "LICENCE.md", "License-MIT", "LICENSE-APACHE-2.0", "COPYING.txt", "UNLICENSE"):
             self.assertTrue(LICENCE.fullmatch(name), name)
         for name in ("license_check.rs", "notices", "README.md", "copyright.c"):
@@ -258,7 +258,7 @@ class PartsTest(unittest.TestCase):
         shutil.copytree(ROOT / "tools/openbench", source / "tools/openbench")
         (source / "tools/setup").write_text("#!/bin/sh\nmkdir -p $(dirname $0)/../.libtorch/torch\n")
         (self.folder / "bin").mkdir()
-        # Stands for cargo: the program says where it finds libtorch.
+        # Stands in for cargo: the program records where it finds libtorch.
         (self.folder / "bin/cargo").write_text(
             "#!/bin/sh\nmkdir -p target/release && echo $LIBTORCH >target/release/tessera\n"
         )
@@ -271,7 +271,7 @@ class PartsTest(unittest.TestCase):
                 command, cwd=source / "tools/openbench", env=environment, capture_output=True, text=True, check=False
             )
             self.assertEqual(make.returncode, 0, make.stderr)
-            # Where it stays once the source is gone.
+            # Its place once the source is gone.
             libtorch = (source / "tools/openbench" / name).read_text().strip()
             self.assertEqual(libtorch, f"{home.resolve()}/.cache/tessera/libtorch-2.11.0/torch")
         version = re.search(r'^VERSION = "(.*)"', (ROOT / "tools/setup").read_text(), re.MULTILINE)[1]
@@ -279,7 +279,7 @@ class PartsTest(unittest.TestCase):
         built = json.loads((ROOT / "tools/openbench/Tessera.json").read_text())["build"]
         self.assertEqual(built["path"], "tools/openbench")
 
-    def test_mistakes_are_told_in_one_line(self):
+    def test_mistakes_get_one_line(self):
         for arguments, expected in (
             (["--binaries", self.folder, "-o", self.folder / "x.rar"], "x.rar does not end in"),
             (["--binaries", self.folder, "-o", self.folder / "x.tar.zst"], "x.tar.zst does not end in"),

@@ -1,4 +1,4 @@
-"""The engine answers alike whatever it was asked before: 100 positions at fixed nodes."""
+"""The engine's answers do not depend on earlier requests: 100 positions at fixed nodes."""
 
 import random
 import subprocess
@@ -14,7 +14,7 @@ NODES = 32
 
 
 class Engine:
-    """A running engine that is spoken to in plain UCI."""
+    """A running engine, controlled in plain UCI."""
 
     def __init__(self, program):
         self.process = subprocess.Popen(
@@ -38,7 +38,7 @@ class Engine:
         return lines
 
     def answer(self, fen):
-        """Best move, nodes, score and line of a new game that begins here."""
+        """Best move, nodes, score and line of a new game from this position."""
         self.tell("ucinewgame", f"position fen {fen}", f"go nodes {NODES}")
         *_, last, best = self.wait("bestmove")
         words = last.split()
@@ -64,17 +64,17 @@ def positions(draw, count):
     return list(found)
 
 
-# What a GUI may ask in a position, each answered by a move.
+# Requests that a GUI may send in a position, each answered by a move.
 SEARCHES = (
     ["go nodes 40"], ["go movetime 20"], ["go infinite", "stop"],
     ["go ponder wtime 300 btime 300", "ponderhit"], ["go ponder wtime 300 btime 300", "stop"],
 )
-# Options with another value, and their default.
+# Options with another value and their default.
 OPTIONS = ("MultiPV", "3", "1"), ("UCI_ShowWDL", "true", "false"), ("Agent", "policy", "mcts"), ("Hash", "32", "256")
 
 
 def disturb(engine, draw, fens):
-    """A few commands that leave all options as they were."""
+    """Sends a few commands that leave all options unchanged."""
     for _ in range(draw.randint(1, 4)):
         place = f"position fen {draw.choice(fens)}"
         kind = draw.choice(["search", "search", "option", "perft", "new game"])

@@ -1,5 +1,5 @@
-"""tools/setup and tools/tessera in a folder of their own, with a pip, cargo and
-rustc that only pretend: no network is needed and nothing is built."""
+"""tools/setup and tools/tessera in a temporary folder, with fake pip, cargo and rustc:
+no network is needed and nothing is built."""
 
 import base64
 import hashlib
@@ -21,7 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Writes what the real wheels hold, in small. FAKE_PIP chooses a fault.
+# Writes small versions of the real wheels' files. FAKE_PIP selects a fault.
 PIP = textwrap.dedent(
     """
     import os, sys, tempfile, time, zipfile
@@ -66,7 +66,7 @@ PIP = textwrap.dedent(
     """
 )
 
-# Packs what the sandbox has of a package. FAKE_NPM chooses a fault.
+# Packs the sandbox's version of a package. FAKE_NPM selects a fault.
 NPM = textwrap.dedent(
     """\
     #!/bin/sh
@@ -135,7 +135,7 @@ class Sandbox(unittest.TestCase):
         self.environment.pop("LIBTORCH", None)
 
     def pack(self):
-        """Makes small packages, and has tools/setup expect them."""
+        """Creates small packages, and makes tools/setup expect them."""
         (self.folder / "packages").mkdir()
         setup = self.root / "tools/setup"
         text = setup.read_text()
@@ -160,7 +160,7 @@ class Sandbox(unittest.TestCase):
             [self.root / "tools" / tool, *arguments],
             cwd="/", env={**self.environment, **environment}, start_new_session=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            # A shell's background jobs, these tests perhaps among them, ignore Ctrl-C.
+            # Background jobs of a shell, perhaps including these tests, ignore Ctrl-C.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
@@ -182,7 +182,7 @@ class SetupTest(Sandbox):
         self.assertIn(reason, errors[0])
         self.assertNotIn("Traceback", error)
 
-    def test_keeps_what_the_cpu_needs_and_is_done_at_once_afterwards(self):
+    def test_keeps_the_cpu_files_and_then_returns_at_once(self):
         status, out, error = self.run_tool("setup")
         self.assertEqual((status, out), (0, ""), error)
         home = self.root / ".libtorch"
@@ -214,12 +214,12 @@ class SetupTest(Sandbox):
             ["chessground.base.css", "chessground.js", "chessops/chess.js", "installed.json",
              "licences/chessground", "licences/chessops", "licences/result", "result.js"],
         )
-        # A browser knows no packages.
+        # Browsers do not resolve packages.
         self.assertIn("'/board/result.js'", (board / "chessops/chess.js").read_text())
         self.assertEqual(self.run_tool("setup")[0], 0)
         self.assertEqual(self.called("npm chessops@0.15.1"), 1)
 
-    def test_without_the_board_all_else_is_there(self):
+    def test_without_the_board_everything_else_works(self):
         for fault, reason in (("no network", "no network"), ("other", "than was expected")):
             status, _, error = self.run_tool("setup", FAKE_NPM=fault)
             self.assertEqual(status, 0, error)
@@ -228,7 +228,7 @@ class SetupTest(Sandbox):
             self.assertTrue((self.root / ".libtorch/torch").exists())
         self.assertEqual([path.name for path in self.root.glob(".board*")], [])
         status, _, error = self.run_tool("setup", "--check")
-        self.assertEqual((status, "missing: the board" in error), (0, True), error)
+        self.assertEqual((status, "missing: the web board" in error), (0, True), error)
 
     def test_cuda_replaces_the_cpu_and_serves_it(self):
         self.assertEqual(self.run_tool("setup")[0], 0)
@@ -250,7 +250,7 @@ class SetupTest(Sandbox):
             self.assertEqual(process.returncode, 0)
         self.assertEqual(self.called("pip torch==2.11.0"), 1)
 
-    def test_interrupted_it_goes_on_and_leaves_nothing_behind(self):
+    def test_an_interrupted_setup_resumes_and_leaves_nothing_behind(self):
         process = self.start("setup", FAKE_PIP="slow")
         deadline = time.monotonic() + 30
         while not self.calls.read_text() and time.monotonic() < deadline:
@@ -266,7 +266,7 @@ class SetupTest(Sandbox):
         status, _, error = self.run_tool("setup", FAKE_PIP="restless")
         self.assertEqual(status, 0, error)
 
-    def test_each_fault_is_told_in_one_line(self):
+    def test_each_fault_gets_one_line(self):
         self.fails("no network", FAKE_PIP="no network")
         self.fails("disk full", FAKE_PIP="disk full")
         self.fails("damaged", FAKE_PIP="damaged")
@@ -300,13 +300,13 @@ class TesseraTest(Sandbox):
         self.assertEqual(self.run_tool("tessera")[0], 0)
         self.assertEqual(self.called("cargo build"), 2)
 
-    def test_of_the_networks_only_those_built_in_count(self):
+    def test_only_built_in_networks_count(self):
         nets = self.root / "nets"
         later = time.time() + 60
         (nets / "default").write_text("own net.pt\n")
         (nets / "own net.pt").write_text("")
         self.assertEqual(self.run_tool("tessera")[0], 0)
-        # What `train export` writes there, and documents.
+        # Files that `train export` writes there, and documents.
         for name, builds in (
             ("mine.pt", 1), ("README.md", 1), ("configs/mine.toml", 1),
             ("own net.pt", 2), ("default", 3), ("tessera-human.pt", 4),
@@ -319,7 +319,7 @@ class TesseraTest(Sandbox):
             self.assertEqual((status, self.called("cargo build")), (0, builds), f"{name}: {error}")
             os.utime(path, (0, 0))
 
-    def test_builds_anew_for_another_libtorch(self):
+    def test_rebuilds_for_another_libtorch(self):
         self.assertEqual(self.run_tool("tessera")[0], 0)
         own = self.folder / "own"
         for name in ("lib", "include"):
@@ -334,7 +334,7 @@ class TesseraTest(Sandbox):
         done = subprocess.run([link], cwd="/", env=self.environment, input="x\n", capture_output=True, text=True)
         self.assertEqual(done.stdout, "engine \nx\n", done.stderr)
 
-    def test_each_fault_is_told_in_one_line_and_leaves_no_engine(self):
+    def test_each_fault_gets_one_line_and_leaves_no_engine(self):
         for fault, reason in (("no fetch", "is there a network?"), ("no build", "the build failed")):
             status, out, error = self.run_tool("tessera", FAKE_CARGO=fault)
             self.assertEqual((status, out), (1, ""))

@@ -7,7 +7,7 @@ import unittest
 
 from tool_test import ToolTest
 
-# Says something on standard error and goes, once it should move.
+# Prints to standard error and exits when it should move.
 ENGINE = textwrap.dedent(
     """
     import sys

@@ -1,4 +1,4 @@
-"""The sequential test against maxima found by brute force, and in matches."""
+"""The sequential test compared with maxima found by brute force, and in matches."""
 
 import math
 import random
@@ -15,7 +15,7 @@ from arbiter.standings import Standings
 
 
 def highest(function, low, high):
-    """The maximum of a function that first rises and then falls, by thirds."""
+    """The maximum of a unimodal function, by ternary search."""
     for _ in range(200):
         left, right = low + (high - low) / 3, high - (high - low) / 3
         low, high = (left, high) if function(left) < function(right) else (low, right)
@@ -29,7 +29,7 @@ def log_likelihood(counts, probabilities):
 
 
 def best_trinomial(counts, mean):
-    """The highest log-likelihood of this mean: one probability is free."""
+    """The highest log-likelihood with this mean: one probability is free."""
 
     def at(wins):
         draws = 2 * (mean - wins)
@@ -39,7 +39,7 @@ def best_trinomial(counts, mean):
 
 
 def best_trinomial_of_t(counts, t):
-    """The same where (mean − ½) / σ is `t`: then wins − losses follow from the draws."""
+    """The same with (mean − ½) / σ equal to `t`: then wins − losses follow from the draws."""
 
     def at(draws):
         excess = t * math.sqrt((1 - draws) / (1 + t * t))
@@ -49,8 +49,8 @@ def best_trinomial_of_t(counts, t):
 
 
 def best_pentanomial(counts, mean):
-    """The highest log-likelihood of this mean, by climbing along what leaves the mean alone."""
-    # Mixing the uniform distribution with an end of the scale has any mean.
+    """The highest log-likelihood with this mean, by coordinate ascent that preserves the mean."""
+    # A mixture of the uniform distribution and an end of the scale can have any mean.
     end = 1 if mean > 0.5 else 0
     share = abs(mean - 0.5) * 2
     point = [(1 - share) / 5] * 5
@@ -91,8 +91,8 @@ class LikelihoodTest(unittest.TestCase):
             self.assertAlmostEqual(Sprt(0, 30).llr(counts), high - low, places=5)
 
     def test_normalised_likeliest_pairs_are_a_maximum(self):
-        # A maximum under constraints: the slope of the likelihood lies in the space that
-        # the slopes of the constraints (sum and t-value) span.
+        # At a constrained maximum the gradient of the likelihood lies in the space spanned by the gradients
+        # of the constraints (sum and t-value).
         frequencies, t = [0.1, 0.2, 0.4, 0.25, 0.05], 0.15
 
         def t_value(point):
@@ -117,7 +117,7 @@ class LikelihoodTest(unittest.TestCase):
         self.assertAlmostEqual(abs(product / lengths), 1, places=5)
 
     def test_ratios_that_fastchess_publishes(self):
-        # From its unit tests, two decimals each.
+        # From its unit tests, to two decimals.
         for counts, low, high, model, expected in (
             ([21184, 40708, 21404], 0.5, 2.5, "logistic", -1.57),
             ([57030, 106593, 57433], 0, 2, "logistic", -2.59),
@@ -158,8 +158,8 @@ class SprtTest(unittest.TestCase):
                 Sprt.parse(text)
 
     def test_error_rates(self):
-        # Matches between engines that differ by ELO0, and by ELO1. At a rate of 5 % more
-        # than 19 errors in 200 would come once in 400 times, and so would fewer than 3.
+        # Matches between engines that differ by ELO0, and by ELO1. With an error rate of 5 %, more than 19
+        # errors in 200 occur once in 400 times, as do fewer than 3.
         for test in (Sprt(0, 60), Sprt(0, 120, model="normalised")):
             for truth, wrong in ((test.elo0, "H1"), (test.elo1, "H0")):
                 with self.subTest(test.model, truth=truth):
@@ -196,7 +196,7 @@ class EloTest(unittest.TestCase):
             self.assertAlmostEqual(elo(expected_score(difference)), difference)
 
     def test_standings_that_fastchess_publishes(self):
-        # From its unit tests, which divide variances by n and not by n − 1.
+        # From its unit tests, which divide variances by n instead of n − 1.
         pairs = [34, 54, 63, 64, 75]
         points = [(0, 0), (0.5, 0), (0.5, 0.5), (1, 0.5), (1, 1)]
         scores = [score for count, pair in zip(pairs, points) for score in pair * count]
@@ -223,7 +223,7 @@ class EloTest(unittest.TestCase):
 
 
 class MatchTest(ToolTest):
-    """Matches in which each position decides, by the engines' weakness, how it ends."""
+    """Matches in which each position decides, by the engines' weakness, how the game ends."""
 
     def setUp(self):
         super().setUp()
@@ -254,7 +254,7 @@ class MatchTest(ToolTest):
         self.assertEqual(alone["sprt"], together["sprt"])
         self.assertEqual(together["games"], 2 * sum(together["pentanomial"]))
 
-    def test_a_test_interrupted_goes_on_exactly(self):
+    def test_an_interrupted_test_resumes_exactly(self):
         arguments = ["--sprt", "0,60", "--elo-model", "normalized"]
         whole = self.match(*arguments, "--pgn", "whole.pgn")
         tenth = [found.start() for found in re.finditer(r"^\[Event ", self.text("whole.pgn"), re.M)][9]
@@ -276,7 +276,7 @@ class MatchTest(ToolTest):
         self.assertEqual(resumed["sprt"], whole["sprt"])
 
     def games(self, name):
-        """The games without what differs from time to time."""
+        """The games without tags that vary over time."""
         return re.sub(r" [\d.]+s }", "", self.text(name)).split("[Event ")[1:]
 
     def text(self, name):
@@ -295,7 +295,7 @@ class MatchTest(ToolTest):
         self.assertIsNone(result["pentanomial"])
         self.assertIsNotNone(result["sprt"]["accepted"])
 
-    def test_mistakes_are_told_in_one_line(self):
+    def test_mistakes_get_one_line(self):
         for arguments, expected in (
             (["--sprt", "5,0"], "ELO0 is below ELO1"),
             (["--sprt", "0"], "use ELO0,ELO1"),
@@ -304,7 +304,7 @@ class MatchTest(ToolTest):
             (["--sprt", "0,5", "--limit", "3"], "--limit is even"),
             (["--sprt", "0,5", "--elo-model", "bayesian"], "invalid choice"),
             (["--each", "name=x"], "give it to --engine"),
-            (["--each", "nodes=many"], "nodes `many` is no number"),
+            (["--each", "nodes=many"], "nodes `many` is not a number"),
             (["--limit", "0"], "above zero"),
         ):
             with self.subTest(expected):

@@ -1,4 +1,4 @@
-"""The programs on a terminal: what the engine says to people, completions, manual pages."""
+"""The programs on a terminal: the engine's greeting, completions, manual pages."""
 
 import os
 import pty
@@ -12,7 +12,7 @@ from pathlib import Path
 from tool_test import binaries, lack
 
 GREETING = re.compile(r"Tessera \d+\.\d+\.\d+\. Waiting for UCI; `help`, or `tessera serve` for a board\.")
-# Completes the last of the words, as a shell does where Tab is pressed behind it.
+# Completes the last of the words, as a shell does when Tab is pressed after it.
 COMPLETE = """
 eval "$("$1" completions bash)"
 line=$(complete -p tessera)
@@ -30,7 +30,7 @@ class TerminalTest(unittest.TestCase):
         self.tessera = self.folder / "tessera"
 
     def start(self, stdin):
-        """The engine with this input, whose answers go through a pipe."""
+        """Runs the engine with this input, its output piped."""
         return subprocess.Popen([self.tessera], stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def test_people_are_greeted(self):
@@ -87,7 +87,7 @@ class TerminalTest(unittest.TestCase):
         if shutil.which("man") is None:
             lack("man (Debian: apt install man-db)")
         folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
-        # Under the name by which the wheel calls it.
+        # Under the wheel's name for it.
         for name, program in (("tessera", "tessera"), ("tessera-train", "train")):
             command = [name, "man", folder]
             subprocess.run(command, executable=self.folder / program, check=True, timeout=60)

@@ -1,4 +1,4 @@
-"""The tuner against its schedule, and with an engine whose best options are known."""
+"""The tuner compared with its schedule, and on an engine whose best options are known."""
 
 import os
 import unittest
@@ -22,8 +22,8 @@ class SpsaTest(unittest.TestCase):
         spsa = Spsa([parameter], pairs, seed=0)
         held_back = 0.1 * pairs
         for pair in (0, 10, 999):
-            # In fishtest's names: c = c_end · N^γ and a = r_end · c_end² · (A + N)^α; then
-            # at iteration k: c/k^γ and R = a / (A + k)^α / c², and a game won adds R · c.
+            # In fishtest's names: c = c_end · N^γ and a = r_end · c_end² · (A + N)^α; then at iteration k:
+            # c/k^γ and R = a / (A + k)^α / c², and a game won adds R · c.
             step = 6 * pairs**0.101 / (pair + 1) ** 0.101
             a = 0.002 * 6**2 * (held_back + pairs) ** 0.602
             gain = a / (held_back + pair + 1) ** 0.602 / step**2 * step
@@ -56,7 +56,7 @@ class SpsaTest(unittest.TestCase):
         seen = [spsa.perturb([7.3], pair) for pair in range(2000)]
         values = [(int(one.plus["X"]), int(one.minus["X"])) for one in seen]
         self.assertEqual({abs(plus - minus) for plus, minus in values}, {1})
-        # The deviation of the mean is some 0.01.
+        # The standard deviation of the mean is about 0.01.
         self.assertAlmostEqual(sum(plus + minus for plus, minus in values) / 4000, 7.3, delta=0.04)
 
     def test_values_follow_the_winner(self):
@@ -103,7 +103,7 @@ class StateTest(ToolTest):
 
 
 class TuneTest(ToolTest):
-    """Tuning an engine that is best at Alpha 70 and Beta 0.6."""
+    """Tunes an engine that is best at Alpha 70 and Beta 0.6."""
 
     def setUp(self):
         super().setUp()
@@ -123,7 +123,7 @@ class TuneTest(ToolTest):
         self.assertAlmostEqual(int(result["values"]["Alpha"]), 70, delta=10)
         self.assertAlmostEqual(float(result["values"]["Beta"]), 0.6, delta=0.1)
 
-    def test_interrupted_it_goes_on_exactly(self):
+    def test_an_interrupted_tuning_resumes_exactly(self):
         whole = self.tune(games=60, state="whole.json")
         book = self.folder / "book.epd"
         text = book.read_text()
@@ -143,7 +143,7 @@ class TuneTest(ToolTest):
         self.assertIn("games 60", self.tune("--resume", games=66, status=2))
         self.assertEqual(*(Path(self.folder / name).read_text() for name in ("tune.json", "whole.json")))
 
-    def test_mistakes_are_told_in_one_line(self):
+    def test_mistakes_get_one_line(self):
         (self.folder / "broken.json").write_text("{}")
         for arguments, keywords, expected in (
             ([], {"options": ["Gamma=1,0,2,0.1,0.1"]}, "no option Gamma"),
@@ -152,7 +152,7 @@ class TuneTest(ToolTest):
             ([], {"options": ["Alpha=1,0,20"]}, "NAME=START,MIN,MAX,STEP_END,R_END"),
             ([], {"options": [*OPTIONS, "alpha=1,0,2,0.1,0.1"]}, "named twice"),
             ([], {"games": 3}, "--limit is even"),
-            (["--resume"], {"state": "broken.json"}, "no tuning's state"),
+            (["--resume"], {"state": "broken.json"}, "is not the state of a tuning"),
             ([], {"state": "nowhere/tune.json"}, "nowhere/tune.json"),
         ):
             with self.subTest(expected):

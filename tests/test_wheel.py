@@ -1,4 +1,4 @@
-"""tools/release --wheel: what pip installs plays, serves, trains, and answers Python."""
+"""tools/release --wheel: the installed wheel plays, serves, trains, and works in Python."""
 
 import base64
 import csv
@@ -25,7 +25,7 @@ TORCH = ROOT / ".libtorch"
 NAME = re.compile(r"tessera_chess-\d+\.\d+\.\d+-py3-none-manylinux_2_(\d+)_(x86_64|aarch64)\.whl")
 SIGNATURE = re.search(r"SIGNATURE: u64 = ([\d_]+);", (ROOT / "src/eval/bench.rs").read_text())[1].replace("_", "")
 
-# What the documentation of the package shows.
+# The example in the package's documentation.
 NOTEBOOK = """
 import chess, tessera_chess
 
@@ -54,7 +54,7 @@ def make(binaries, folder):
     return Path(done.stdout.strip())
 
 
-@unittest.skipUnless(sys.platform == "linux", "wheels are made on Linux alone")
+@unittest.skipUnless(sys.platform == "linux", "wheels can only be made on Linux")
 class WheelTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -72,7 +72,7 @@ class WheelTest(unittest.TestCase):
         subprocess.run([sys.executable, "-m", "pip", "--python", cls.venv / "bin/python", *install], check=True)
         [cls.packages] = cls.venv.glob("lib/python*/site-packages")
         cls.has_torch = importlib.util.find_spec("torch") is not None
-        # python-chess, and PyTorch where it is, from the environment of the tests.
+        # python-chess, and PyTorch if present, from the environment of the tests.
         chess = Path(importlib.util.find_spec("chess").origin).parents[1]
         (cls.packages / "tests.pth").write_text(f"{chess}\n")
         if not cls.has_torch:
@@ -80,7 +80,7 @@ class WheelTest(unittest.TestCase):
 
     @classmethod
     def add_libtorch(cls):
-        """Stands libtorch where pip puts PyTorch, whose Python is gigabytes."""
+        """Puts libtorch in place of PyTorch, whose Python package is gigabytes."""
         (cls.packages / "torch").mkdir()
         (cls.packages / "torch/__init__.py").touch()
         (cls.packages / "torch/lib").symlink_to(TORCH / "torch/lib")
@@ -234,7 +234,7 @@ class WheelTest(unittest.TestCase):
         self.assertEqual((done.returncode, len(done.stderr.splitlines())), (1, 1))
         self.assertIn("PyTorch 2.12.0 is installed, and Tessera needs 2.11", done.stderr)
 
-    def test_a_notebook_asks_a_network(self):
+    def test_a_notebook_evaluates_a_network(self):
         if not self.has_torch:
             self.skipTest("PyTorch is gigabytes, and tools/test --torch installs it; tests/python_package.rs has the rows")
         guide = (ROOT / "src/guide/python.md").read_text()

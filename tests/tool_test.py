@@ -1,4 +1,4 @@
-"""What the tests of the tools that play games share."""
+"""Common parts of the tests of tools."""
 
 import json
 import os
@@ -15,7 +15,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 
 def lack(missing):
-    """Skips the test that calls this; where everything is required it fails."""
+    """Skips the calling test, or fails it if everything is required."""
     if "TESSERA_REQUIRE_ALL" in os.environ:
         raise AssertionError(f"this test cannot run without {missing}")
     raise unittest.SkipTest(f"there is no {missing}")
@@ -27,7 +27,7 @@ except ImportError:
     lack("python-chess (tools/venv installs it)")
 
 def binaries():
-    """The folder of the programs that were built last, or the one that TESSERA_BINARIES names."""
+    """The folder of the newest build, or the one in TESSERA_BINARIES."""
     named = os.environ.get("TESSERA_BINARIES")
     folders = [Path(named)] if named else [ROOT / "target/release", ROOT / "target/debug"]
     built = [folder for folder in folders if all((folder / name).exists() for name in ("tessera", "train"))]
@@ -37,7 +37,7 @@ def binaries():
 
 
 def stated_sizes():
-    """The sizes that the guide states, in MB, by what has them."""
+    """The sizes in MB that the guide states, by name."""
     _, _, table = (ROOT / "src/guide/install.md").read_text().partition("<!-- sizes -->\n")
     rows = [row.strip("| ").split(" | ") for row in table.partition("<!-- /sizes -->")[0].splitlines()[2:]]
     return {name: int(size) for name, size in rows}
@@ -47,18 +47,18 @@ WEAK_ENGINE = shlex.join([sys.executable, str(ROOT / "tests/python/weak_engine.p
 
 
 class ToolTest(unittest.TestCase):
-    """Runs tools in a folder of its own."""
+    """Runs tools in a temporary folder."""
 
     def setUp(self):
         self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
 
-    def enterContext(self, context):  # unittest has it from Python 3.11 on
+    def enterContext(self, context):  # unittest provides it from Python 3.11 on
         value = context.__enter__()
         self.addCleanup(context.__exit__, None, None, None)
         return value
 
     def run_tool(self, name, *arguments, status=0):
-        """The object that --json prints, or of a failure what is said."""
+        """The object that --json prints, or the error output of a failure."""
         done = subprocess.run(
             [sys.executable, ROOT / "tools" / name, *arguments, "--json"],
             cwd=self.folder, capture_output=True, text=True, timeout=120,
@@ -67,7 +67,7 @@ class ToolTest(unittest.TestCase):
         return json.loads(done.stdout.splitlines()[-1]) if status == 0 else done.stderr
 
     def write_openings(self, name, count):
-        """Writes so many different positions after four random plies."""
+        """Writes this many different positions after four random plies."""
         draw, positions = random.Random(1), {}
         while len(positions) < count:
             board = chess.Board()

@@ -1,5 +1,4 @@
-//! An exported network means the same to the engine, to PyTorch, and to its
-//! formulas.
+//! An exported network means the same to the engine, to PyTorch, and to its formulas.
 
 use crate::golden::Golden;
 use shakmaty::CastlingMode;
@@ -16,11 +15,11 @@ use tessera::network::{About, Architecture, Chessformer, Network};
 use tessera::torch::{ExportPrecision, TorchBackend};
 use zip::ZipArchive;
 
-/// By how much another machine may compute a number differently in f32.
+/// Tolerance between machines for a number computed in f32.
 const TOLERANCE: f64 = 1e-5;
 
-/// Games, as a FEN and the moves from there, whose last positions set every
-/// plane that a network can see.
+/// Games, as a FEN and the moves from there. Their last positions set every plane that a network
+/// can read.
 const GAMES: [(&str, &str); 7] = [
     (START, ""),
     (START, "e2e4 e7e5 g1f3 b8c6 f1b5 g8f6 e1g1"),
@@ -41,7 +40,7 @@ const GAMES: [(&str, &str); 7] = [
 const START: &str = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1";
 
 fn inputs() -> Vec<Input> {
-    // Among the ratings is an unknown one of each of the two players.
+    // Each player's rating is unknown once.
     let mut ratings = [
         [0, 2800],
         [1200, 1200],
@@ -116,8 +115,8 @@ pub fn networks() -> Vec<(String, ModelConfig)> {
     networks
 }
 
-/// Exports a network all of whose parameters are random: biases and norms too,
-/// which start at zeros and ones and would not be missed.
+/// Exports a network with random parameters throughout: biases and norms too, whose initial zeros
+/// and ones would hide their omission.
 fn export_random(name: &str, config: &ModelConfig, path: &Path) {
     let model = Chessformer::new(config, Device::Cpu).unwrap();
     tch::manual_seed(5);
@@ -133,7 +132,7 @@ fn export_random(name: &str, config: &ModelConfig, path: &Path) {
     network.write(ExportPrecision::F32, path).unwrap();
 }
 
-/// What the engine computes: its outputs' names and numbers.
+/// Returns the names and numbers of the engine's outputs.
 fn evaluate(network: &Path, inputs: &[Input]) -> Vec<(String, Vec<f32>)> {
     let file = fs::read(network).unwrap();
     let backend = TorchBackend::new(
@@ -150,7 +149,7 @@ fn evaluate(network: &Path, inputs: &[Input]) -> Vec<(String, Vec<f32>)> {
     names.zip(outputs.iter().map(floats)).collect()
 }
 
-/// The code of a TorchScript file, which PyTorch has to understand.
+/// Returns the code of a TorchScript file, which PyTorch must be able to compile.
 pub fn code(network: &Path) -> Vec<u8> {
     let mut archive = ZipArchive::new(fs::File::open(network).unwrap()).unwrap();
     let names = archive.file_names().map(str::to_owned);

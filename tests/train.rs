@@ -62,7 +62,7 @@ fn a_run_is_measured_and_exported() {
         .unwrap();
     assert!(String::from_utf8_lossy(&refused.stderr).contains("--last"));
 
-    // Its file is measured like the run that it is from, but for its half precision.
+    // The exported file is measured like its run, apart from its half precision.
     let words = ["validate", "tiny.pt", "--device", "cpu", "--json"];
     let refused = train(folder).args(words).output().unwrap();
     assert!(String::from_utf8_lossy(&refused.stderr).contains("give a configuration"));
@@ -129,7 +129,7 @@ fn mistakes_get_one_line() {
 }
 
 #[test]
-fn games_that_leave_nothing_to_validate_or_train_on_are_told_of_once() {
+fn missing_training_or_validation_games_are_reported_once() {
     let workplace = workplace(4);
     let folder = workplace.path();
     let config = std::fs::read_to_string(folder.join("tiny.toml")).unwrap();
@@ -167,7 +167,7 @@ fn games_that_leave_nothing_to_validate_or_train_on_are_told_of_once() {
 }
 
 #[test]
-fn a_run_that_resumes_otherwise_says_what_changed() {
+fn a_run_resumed_with_changes_reports_them() {
     let workplace = workplace(3);
     let folder = workplace.path();
     let said = |change: &[&str]| {
@@ -197,9 +197,9 @@ fn a_run_that_resumes_otherwise_says_what_changed() {
     );
 }
 
-/// As when `head` closes it.
+/// As after `head` exits.
 #[test]
-fn a_closed_pipe_is_no_failure() {
+fn a_closed_pipe_is_not_a_failure() {
     let workplace = workplace(5);
     let folder = workplace.path();
     succeed(&mut run(folder, "run"));

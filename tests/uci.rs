@@ -1,7 +1,7 @@
 //! The real program over pipes, as a chess client runs it.
 //!
-//! The tests whose names begin with `endures` go on for as many seconds as the
-//! environment variable `TESSERA_ENDURANCE` says, where it is set.
+//! Tests whose names start with `endures` run for as many seconds as the environment variable
+//! `TESSERA_ENDURANCE` specifies, or else briefly.
 
 mod faults;
 mod human;
@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use tessera::chess::Game;
 use tessera::uci::centipawns;
 
-/// Beyond this an answer counts as missing.
+/// A slower answer counts as missing.
 const PATIENCE: Duration = Duration::from_secs(60);
 const ITALIAN: &str = "position startpos moves e2e4 e7e5 g1f3 b8c6 f1c4 f8c5";
 
@@ -31,7 +31,7 @@ struct Engine {
     child: Child,
     input: Option<ChildStdin>,
     lines: Receiver<String>,
-    /// What it writes to standard error, once it has ended.
+    /// The complete standard error, sent when the engine has exited.
     errors: Receiver<String>,
 }
 
@@ -70,7 +70,7 @@ impl Engine {
         }
     }
 
-    /// An engine that needs no network.
+    /// Starts an engine that needs no network.
     fn random() -> Engine {
         let mut engine = Engine::start();
         engine.say("setoption name Backend value random");
@@ -83,7 +83,7 @@ impl Engine {
         writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
     }
 
-    /// The next line that begins so, and those before it.
+    /// Waits for the next line with this beginning; returns it and those before it.
     fn wait_for(&self, beginning: &str) -> Vec<String> {
         let mut seen = Vec::new();
         loop {
@@ -101,7 +101,7 @@ impl Engine {
         }
     }
 
-    /// What is said until everything so far has been dealt with.
+    /// Waits until all previous commands are processed; returns the output.
     fn settle(&mut self) -> Vec<String> {
         self.say("isready");
         self.wait_for("readyok")
@@ -112,7 +112,7 @@ impl Engine {
         line.split(' ').nth(1).unwrap().to_owned()
     }
 
-    /// Waits for the end; how long it took, and what was said.
+    /// Waits for the exit; returns the time taken and the remaining output.
     fn ends(&mut self) -> (Duration, Vec<String>) {
         let asked = Instant::now();
         let status = self.child.wait().unwrap();
@@ -125,12 +125,12 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        // Only a test that fails finds it still there.
+        // The process still runs only if a test has failed.
         let _ = self.child.kill();
     }
 }
 
-/// For how long to go on, if not briefly.
+/// Returns the duration that `TESSERA_ENDURANCE` requests, or else `briefly`.
 fn endurance(briefly: Duration) -> Duration {
     let seconds = std::env::var("TESSERA_ENDURANCE");
     seconds.map_or(briefly, |seconds| {
@@ -138,8 +138,7 @@ fn endurance(briefly: Duration) -> Duration {
     })
 }
 
-/// MiB of memory that the engine has, files apart, where the system tells it as
-/// Linux does.
+/// Returns the engine's anonymous memory in MiB, if the system reports it as Linux does.
 fn resident(engine: &Engine) -> Option<usize> {
     let status = std::fs::read_to_string(format!("/proc/{}/status", engine.child.id())).ok()?;
     let line = status
@@ -149,15 +148,14 @@ fn resident(engine: &Engine) -> Option<usize> {
     Some(kibibytes / 1024)
 }
 
-/// Processor time that the engine has taken, which does not grow while other programs
-/// have the processors; where the system does not tell it as Linux does, the time
-/// since `began`.
+/// Returns the engine's processor time, which does not grow while other programs occupy the
+/// processors. If the system does not report it as Linux does, returns the time since `began`.
 fn worked(engine: &Engine, began: Instant) -> Duration {
-    // Linux counts hundredths of a second on every processor that it runs on.
+    // Linux counts hundredths of a second on all processors.
     const TICK: Duration = Duration::from_millis(10);
     let of_process = || {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", engine.child.id())).ok()?;
-        // The name of the program, in brackets, may hold anything.
+        // The program's name, in parentheses, may contain anything.
         let mut fields = stat.rsplit_once(") ")?.1.split(' ').skip(11);
         let mut ticks = || fields.next()?.parse::<u32>().ok();
         Some(TICK * (ticks()? + ticks()?))
@@ -221,7 +219,7 @@ fn every_form_of_go_has_one_answer_from_every_agent() {
 }
 
 #[test]
-fn searchmoves_and_multipv_are_heeded() {
+fn searchmoves_and_multipv_are_obeyed() {
     let mut engine = Engine::random();
     engine.say("setoption name MultiPV value 5");
     engine.say(ITALIAN);
@@ -238,7 +236,7 @@ fn searchmoves_and_multipv_are_heeded() {
 }
 
 #[test]
-fn every_line_is_told_with_a_score_that_its_chances_make() {
+fn every_line_has_the_score_of_its_chances() {
     let mut engine = Engine::random();
     engine.say("setoption name MultiPV value 500");
     engine.say("setoption name UCI_ShowWDL value true");
@@ -290,7 +288,7 @@ fn a_stop_while_pondering_is_answered_for_the_position_sent() {
 }
 
 #[test]
-fn mate_in_one_is_seen_and_told() {
+fn mate_in_one_is_found_and_reported() {
     let mut engine = Engine::random();
     engine.say("position fen 6k1/5ppp/8/8/8/8/8/R3K3 w - - 0 1");
     for agent in ["mcts", "value"] {
@@ -309,11 +307,11 @@ fn mate_in_one_is_seen_and_told() {
 }
 
 #[test]
-fn isready_is_answered_at_once_while_it_thinks() {
+fn isready_is_answered_immediately_during_a_search() {
     let mut engine = Engine::random();
     engine.say("go infinite");
     engine.wait_for("info depth");
-    // The best of some, since the machine may be busy with other tests.
+    // The best of several attempts, since other tests may keep the machine busy.
     let quickest = (0..20).map(|_| {
         let asked = Instant::now();
         engine.settle();
@@ -326,7 +324,7 @@ fn isready_is_answered_at_once_while_it_thinks() {
 }
 
 #[test]
-fn quit_and_the_end_of_input_end_it_at_once() {
+fn quit_and_end_of_input_end_it_immediately() {
     for (go, quit) in [
         ("go infinite", true),
         ("go infinite", false),
@@ -362,7 +360,7 @@ fn scripts_can_be_piped() {
 }
 
 #[test]
-fn the_built_in_net_plays_for_one_that_cannot_be_loaded() {
+fn the_built_in_network_replaces_one_that_cannot_be_loaded() {
     let folder = tempfile::tempdir().unwrap();
     let corrupt = folder.path().join("corrupt net.pt");
     std::fs::write(&corrupt, "no network at all").unwrap();
@@ -383,7 +381,7 @@ fn the_built_in_net_plays_for_one_that_cannot_be_loaded() {
         let is_told = |line: &String| line.contains("the built-in network plays in its place");
         assert!(lines.iter().any(is_told), "{lines:?}");
         assert_ne!(lines.last().unwrap(), "bestmove (none)");
-        // Once the file is whole it is read.
+        // A completed file is loaded.
         std::fs::copy(
             std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("nets/tessera-s.pt"),
             &net,
@@ -397,7 +395,7 @@ fn the_built_in_net_plays_for_one_that_cannot_be_loaded() {
 
 #[cfg(feature = "torch")]
 #[test]
-fn options_around_the_net_do_not_load_it_again() {
+fn unrelated_options_do_not_reload_the_network() {
     let loads = |lines: &[String]| {
         let tells = |line: &&String| line.contains(" loaded in ");
         lines.iter().filter(tells).count()
@@ -423,7 +421,7 @@ fn options_around_the_net_do_not_load_it_again() {
 }
 
 #[test]
-fn positions_without_moves_have_no_best_one() {
+fn positions_without_moves_have_no_best_move() {
     let mut engine = Engine::random();
     for (fen, score) in [
         ("R5k1/5ppp/8/8/8/8/8/4K3 b - - 0 1", "score mate 0"),
@@ -441,7 +439,7 @@ fn positions_without_moves_have_no_best_one() {
 }
 
 #[test]
-fn what_comes_during_a_search_does_not_disturb_it() {
+fn commands_during_a_search_do_not_disturb_it() {
     let mut engine = Engine::random();
     engine.say(ITALIAN);
     engine.say("go infinite searchmoves d2d3");
@@ -483,7 +481,7 @@ fn chess960_games_castle() {
 }
 
 #[test]
-fn statistics_tell_of_every_move_that_was_looked_at() {
+fn statistics_cover_every_searched_move() {
     let mut engine = Engine::random();
     engine.say("setoption name VerboseMoveStats value true");
     for agent in ["mcts", "policy", "value"] {
@@ -493,7 +491,7 @@ fn statistics_tell_of_every_move_that_was_looked_at() {
         let lines = engine.wait_for("bestmove");
         let moves = lines.iter().filter(|line| line.contains(" (P: ")).count();
         match agent {
-            // It looks at the policy's candidates only.
+            // `value` evaluates only the policy's candidates.
             "value" => assert!((3..20).contains(&moves), "{agent}: {lines:?}"),
             _ => assert_eq!(moves, 20, "{agent}: {lines:?}"),
         }
@@ -507,7 +505,7 @@ fn mutated_input_is_survived() {
     engine.say("setoption name Hash value 16");
     for _ in 0..20 {
         for _ in 0..250 {
-            // Some of what a client could set makes this slow without need.
+            // Skip settings that would only slow this test down.
             let line = mutate::mutated(&mut random).replace("Clear Hash", "Clear");
             engine.say(&line);
         }

@@ -1,8 +1,8 @@
-//! python-chess, a client that many tools stand on, plays the real program.
+//! python-chess, a client on which many tools are built, drives the real program.
 
 use std::process::Command;
 
-/// A Python with python-chess; where there is none, the test that calls this is skipped.
+/// Returns a Python with python-chess; without one, skips the calling test.
 pub fn python() -> Option<&'static str> {
     let python = if cfg!(windows) { "python" } else { "python3" };
     let has_chess = Command::new(python)

@@ -1,9 +1,9 @@
-"""What one would write in Python: the network of a file behind FastAPI, one position a call.
+"""A typical Python server for comparison: a network file behind FastAPI, one position per call.
 
   NET=nets/tessera-xs.pt uvicorn --app-dir bench/serve peer:app --workers 2
 
-It takes a FEN and answers as `/v1/eval` of `tessera serve` does. `python3 peer.py FEN`
-answers once, as a process for each request would.
+It takes a FEN and answers like `/v1/eval` of `tessera serve`. `python3 peer.py FEN`
+answers once, like a server with one process per request.
 """
 
 import json
@@ -14,7 +14,7 @@ import chess
 import torch
 
 HISTORY = 8
-# What the network's own input has first for each board.
+# The order of the piece planes of each board in the network's input.
 PIECES = [(kind, mine) for mine in (True, False) for kind in chess.PIECE_TYPES]
 
 
@@ -44,7 +44,7 @@ MOVES = moves()
 
 
 def row(board):
-    """The network's input, with the position in the place of those before it."""
+    """The network's input, with the position in place of its history."""
 
     def word(squares):
         turned = chess.flip_vertical(squares) if board.turn == chess.BLACK else squares
@@ -66,7 +66,7 @@ def row(board):
 
 
 def index(board, move):
-    """The place of a legal move in the policy."""
+    """The index of a legal move in the policy."""
     origin, target = move.from_square, move.to_square
     if board.is_castling(move):
         target = chess.square(7 if chess.square_file(target) == 6 else 0, chess.square_rank(target))

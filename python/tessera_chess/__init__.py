@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
-    # Imported where they are used: the engine starts without them.
+    # Imported on first use, because the engine starts without them.
     import chess
     import chess.engine
     import torch
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 _HERE = Path(__file__).resolve().parent
-# The PyTorch whose libtorch the binaries are linked with.
+# The version of PyTorch whose libtorch the binaries are linked with.
 _TORCH = "2.11"
 
 NETS = _HERE / "nets"
@@ -68,10 +68,10 @@ def engine(**options: str | int | bool | None) -> chess.engine.SimpleEngine:
 def _environment() -> dict[str, str]:
     """The environment in which the binaries find libtorch.
 
-    They look in the folder that holds this package. PyTorch may be elsewhere, as where a virtual
-    environment sees the system's packages.
+    They look in the folder that contains this package. PyTorch may be elsewhere, for example if a
+    virtual environment includes the system's packages.
 
-    Raises `ModuleNotFoundError` if the right PyTorch is not there at all.
+    Raises `ModuleNotFoundError` if the right PyTorch is missing.
     """
     environment = dict(os.environ)
     spec = importlib.util.find_spec("torch")
@@ -116,7 +116,7 @@ SCALARS = (
     "castling_us_queenside", "castling_us_kingside", "castling_them_queenside", "castling_them_kingside",
     "black_to_move", "rule50", "en_passant", "self_elo", "opponent_elo",
 )
-"""What the words of a row hold after the bitboards."""
+"""The words of a row after the bitboards."""
 
 WIDTH = _BOARDS + len(SCALARS)
 """Words of a row."""
@@ -127,16 +127,16 @@ def encode(
 ) -> torch.Tensor:
     """Returns the rows that networks read, int64 [B, `WIDTH`], on the CPU: one for each board.
 
-    A row is Lc0's input format 1 with `SCALARS` behind it (the guide's page on file formats describes both). The
+    A row is Lc0's input format 1 followed by `SCALARS` (the guide's page on file formats describes both). The
     moves on a board's stack are its history. The ratings, 0 if unknown, are those of the side to move and of the
-    other.
+    opponent.
     """
     import chess
     import torch
 
     boards = [boards] if isinstance(boards, chess.Board) else boards
     rows = [[*_words(board), self_elo, opponent_elo] for board in boards]
-    # Words are unsigned, and PyTorch's integers are not.
+    # Words are unsigned, but PyTorch's integers are signed.
     signed = [[word - (1 << 64) if word >> 63 else word for word in row] for row in rows]
     return torch.tensor(signed, dtype=torch.int64).reshape(-1, WIDTH)
 
@@ -152,7 +152,7 @@ def _words(board: chess.Board) -> list[int]:
         if not past.move_stack:
             break
         past.pop()
-    # What came before a position that was set up is unknown: it stands for that itself.
+    # The history before a custom start position is unknown, so the position itself fills it.
     if len(words) < _BOARDS and not _is_initial(past):
         oldest = [_orient(squares, us) for squares in _pieces(_before_double_push(past), us)]
         while len(words) < _BOARDS:
@@ -170,7 +170,7 @@ def _words(board: chess.Board) -> list[int]:
 
 
 def _orient(squares: int, us: bool) -> int:
-    """A bitboard as the side to move sees it: for Black, top to bottom."""
+    """A bitboard from the mover's view: for Black, flipped vertically."""
     return squares if us else int.from_bytes(squares.to_bytes(8, "little"), "big")
 
 
@@ -198,14 +198,14 @@ def _rook(board: chess.Board, colour: bool, kingside: bool) -> int:
 
 
 def _en_passant(board: chess.Board) -> int | None:
-    """The square that a pawn has just passed; a FEN may name one that none can have."""
+    """The square that a pawn has just passed; a FEN may name an impossible one."""
     import chess
 
     return None if board.status() & chess.STATUS_INVALID_EP_SQUARE else board.ep_square
 
 
 def _before_double_push(board: chess.Board) -> chess.Board:
-    """The board before the double push that an en-passant square gives away."""
+    """The board before the double push that an en-passant square implies."""
     square = _en_passant(board)
     if square is not None:
         back = -8 if board.turn else 8
@@ -217,7 +217,7 @@ def _before_double_push(board: chess.Board) -> chess.Board:
 
 # --------------------------------------------------------------------- policy
 
-# Promotions with entries of their own; a knight's is its pair of squares.
+# Promotions with entries of their own; a knight's uses its pair of squares.
 _PROMOTIONS = (5, 4, 3)
 
 
@@ -234,13 +234,13 @@ def _entries() -> dict[tuple[int, int, int | None], int]:
 
 
 def _is_travelled(origin: int, target: int) -> bool:
-    """Whether a queen or a knight could travel so on an empty board."""
+    """Whether a queen or a knight could move like this on an empty board."""
     files, ranks = abs(origin % 8 - target % 8), abs(origin // 8 - target // 8)
     return origin != target and (0 in (files, ranks) or files == ranks or files * ranks == 2)
 
 
 def policy_index(board: chess.Board, move: chess.Move) -> int:
-    """Returns where a legal move stands in the output `policy`.
+    """Returns the index of a legal move in the output `policy`.
 
     The 1858 entries are in Lc0's order, from the side to move's view; castling is the king taking its rook.
     """
@@ -254,12 +254,12 @@ def policy_index(board: chess.Board, move: chess.Move) -> int:
 
 
 def policy_move(board: chess.Board, index: int) -> chess.Move | None:
-    """Returns the legal move that stands at `index` of the output `policy`, or `None`."""
+    """Returns the legal move at `index` of the output `policy`, or `None`."""
     return next((move for move in board.legal_moves if policy_index(board, move) == index), None)
 
 
 def policy(board: chess.Board, logits: torch.Tensor) -> dict[chess.Move, float]:
-    """Returns the probability of each legal move by one row of the output `policy`, the likeliest first."""
+    """Returns the probability of each legal move from one row of the output `policy`, the likeliest first."""
     moves = list(board.legal_moves)
     chances = logits[[policy_index(board, move) for move in moves]].float().softmax(-1).tolist()
     return dict(sorted(zip(moves, chances), key=lambda entry: -entry[1]))
@@ -269,16 +269,16 @@ def policy(board: chess.Board, logits: torch.Tensor) -> dict[chess.Move, float]:
 
 
 class Network:
-    """A network file: TorchScript, with names for what it reads and returns.
+    """A network file: TorchScript, with named inputs and outputs.
 
-    Call it with rows, as `encode` makes them, and it returns its outputs by name.
+    Call it with rows from `encode`; it returns its outputs by name.
     """
 
     def __init__(self, module: torch.jit.ScriptModule, metadata: dict[str, Any], device: str) -> None:
         self.module = module
-        """The TorchScript module. Families with further methods, such as `represent`, have them here."""
+        """The TorchScript module, with the additional methods of some families, such as `represent`."""
         self.metadata = metadata
-        """What the file says of itself; the guide's page on file formats lists the fields."""
+        """The file's metadata; the guide's page on file formats lists the fields."""
         self.device = device
         encoder = metadata["encoder"]
         if encoder["kind"] == "planes" and encoder["format"] not in (1, 2):
@@ -286,7 +286,7 @@ class Network:
         self._columns = [*range(_BOARDS), *(_BOARDS + SCALARS.index(name) for name in encoder.get("scalars", ()))]
 
     def __call__(self, *inputs: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Evaluates rows, or, with networks over moves, the inputs of `forward` that the metadata lists."""
+        """Evaluates rows or, for a move-token model, the inputs of `forward` that the metadata lists."""
         import torch
 
         if self.metadata["encoder"]["kind"] == "planes":

@@ -1,4 +1,4 @@
-"""`python -m tessera_chess` is the engine."""
+"""`python -m tessera_chess` runs the engine."""
 
 from . import _tessera
 

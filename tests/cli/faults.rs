@@ -1,10 +1,10 @@
-//! What the system refuses is told, and waited for by nobody.
+//! Refusals by the operating system are reported and do not hang.
 
 use crate::cli::tessera;
 use std::time::Duration;
 
 #[test]
-fn threads_that_cannot_be_had_are_told_of() {
+fn threads_that_cannot_start_are_reported() {
     let arguments = ["backendbench", "--backend", "uniform", "--threads"];
     let bench = |threads: &str| {
         let mut command = tessera(&arguments);
@@ -13,7 +13,7 @@ fn threads_that_cannot_be_had_are_told_of() {
         command
     };
     bench("5000").assert().code(2);
-    // Stacks as no memory holds.
+    // Request stacks that no machine can allocate.
     let mut command = bench("4");
     let output = command
         .env("RUST_MIN_STACK", (1u64 << 46).to_string())

@@ -10,7 +10,7 @@ fn output(program: &str, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Both programs, by their names.
+/// Both programs and their paths.
 #[cfg(feature = "torch")]
 pub(super) const PROGRAMS: [(&str, &str); 2] = [
     ("tessera", env!("CARGO_BIN_EXE_tessera")),
@@ -19,7 +19,8 @@ pub(super) const PROGRAMS: [(&str, &str); 2] = [
 #[cfg(not(feature = "torch"))]
 pub(super) const PROGRAMS: [(&str, &str); 1] = [("tessera", env!("CARGO_BIN_EXE_tessera"))];
 
-/// The commands that a program's help lists, each once, and each with its own help.
+/// Returns the help of every command that a program's help lists, checking that each is listed
+/// once.
 fn helps(program: &str) -> BTreeMap<String, String> {
     let text = output(program, &["--help"]);
     let described = names::described(program);
@@ -34,7 +35,7 @@ fn helps(program: &str) -> BTreeMap<String, String> {
     commands.collect()
 }
 
-/// The long options in a text.
+/// Returns the long options in a text.
 fn options(text: &str) -> BTreeSet<&str> {
     let places = text.match_indices("--").map(|(at, _)| &text[at..]);
     let options = places.filter_map(|rest| {
@@ -47,7 +48,7 @@ fn options(text: &str) -> BTreeSet<&str> {
     options.collect()
 }
 
-/// The options that a command has: lines of its help that begin with one.
+/// Returns a command's options: lines of its help that begin with one.
 fn own(help: &str) -> BTreeSet<&str> {
     let lines = help.lines().map(str::trim_start);
     let lines = lines.filter(|line| line.starts_with('-'));
@@ -56,7 +57,7 @@ fn own(help: &str) -> BTreeSet<&str> {
         .collect()
 }
 
-/// What is wrong with a command's help, where `all` has the help of all commands.
+/// Returns the faults of a command's help; `all` holds the help of all commands.
 fn faults(command: &str, help: &str, all: &BTreeMap<String, String>) -> Vec<String> {
     let mut faults = Vec::new();
     let parts = help.lines().flat_map(|line| line.split('`').enumerate());
@@ -72,7 +73,8 @@ fn faults(command: &str, help: &str, all: &BTreeMap<String, String>) -> Vec<Stri
         }
     }
     for line in help.lines() {
-        // Explained in one place, they would fill the help of most commands.
+        // These values are explained in one place; otherwise they would fill the help of most
+        // commands.
         let explains = ["- mcts: ", "- uniform: ", "- int8: "];
         if explains.iter().any(|it| line.trim_start().starts_with(it)) {
             faults.push(format!(
@@ -93,7 +95,7 @@ fn faults(command: &str, help: &str, all: &BTreeMap<String, String>) -> Vec<Stri
 }
 
 #[test]
-fn helps_speak_of_options_that_there_are_and_of_no_code() {
+fn helps_mention_only_existing_options_and_no_code() {
     let mut all = BTreeMap::new();
     for (name, program) in PROGRAMS {
         let version = output(program, &["--version"]);

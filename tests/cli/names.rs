@@ -1,17 +1,17 @@
-//! One name for one thing: the command lines of both programs, compared with the table of
-//! names in .github/CONTRIBUTING.md.
+//! Each concept has one name: compares the command lines of both programs with the table of names
+//! in .github/CONTRIBUTING.md.
 
 use super::help::PROGRAMS;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Command, Output};
 
-/// What the table has for an option without a value.
+/// The table's mark for an option without a value.
 const SWITCH: &str = "—";
-/// The value of every time.
+/// The value name of every time.
 const TIME: &str = "TIME";
 
-/// A program's command line as it describes it itself.
+/// Returns a program's own description of its command line.
 pub(super) fn described(program: &str) -> Value {
     let output = Command::new(program)
         .arg("--describe-command-line")
@@ -29,7 +29,7 @@ pub(super) fn commands(described: &Value) -> impl Iterator<Item = (&str, &Value)
     })
 }
 
-/// The values that each option may have by the table.
+/// Returns the values that the table allows for each option.
 fn table(document: &str) -> BTreeMap<&str, BTreeSet<&str>> {
     let (_, rest) = document.split_once("<!-- names -->").unwrap();
     let (rows, _) = rest.split_once("<!-- /names -->").unwrap();
@@ -51,7 +51,7 @@ fn table(document: &str) -> BTreeMap<&str, BTreeSet<&str>> {
     table
 }
 
-/// What of a program's options is against the table.
+/// Returns the deviations of a program's options from the table.
 fn faults(described: &Value, table: &BTreeMap<&str, BTreeSet<&str>>) -> Vec<String> {
     let mut faults = Vec::new();
     for (name, command) in commands(described) {
@@ -70,15 +70,15 @@ fn faults(described: &Value, table: &BTreeMap<&str, BTreeSet<&str>>) -> Vec<Stri
                     Some(values) if !values.contains(value) => fault("another value in the table"),
                     Some(_) => {}
                 }
-                // Each has commas of its own.
+                // Composed values have commas of their own.
                 let is_composed = value.contains("=VALUE") || value.contains('[');
                 let has_commas = argument["delimiter"] == ",";
                 if argument["several"] == true && has_commas == is_composed {
-                    fault("lists have commas, and what has commas of its own is repeated");
+                    fault("use commas for lists, and repeat options whose values have commas");
                 }
             }
             if (argument["is_time"] == true) != (value == TIME) {
-                fault("a time is called TIME, and nothing else is");
+                fault("use TIME for times, and for nothing else");
             }
         }
     }
@@ -91,7 +91,7 @@ fn document() -> String {
 }
 
 #[test]
-fn every_option_has_the_name_and_the_value_of_the_table() {
+fn every_option_has_its_name_and_value_in_the_table() {
     let document = document();
     let table = table(&document);
     let mut faults = Vec::new();
@@ -105,7 +105,7 @@ fn every_option_has_the_name_and_the_value_of_the_table() {
             used.extend(options.map(str::to_owned));
         }
     }
-    // Without libtorch there are fewer commands.
+    // A build without libtorch has fewer commands.
     if cfg!(feature = "torch") {
         let stale = table.keys().filter(|option| !used.contains(**option));
         faults.extend(stale.map(|option| format!("no command has --{option}")));
@@ -114,7 +114,7 @@ fn every_option_has_the_name_and_the_value_of_the_table() {
 }
 
 #[test]
-fn a_command_of_both_programs_does_the_same_in_both() {
+fn commands_of_both_programs_do_the_same() {
     let mut known: BTreeMap<String, Value> = BTreeMap::new();
     for (program, path) in PROGRAMS {
         for (name, command) in commands(&described(path)) {
@@ -127,7 +127,7 @@ fn a_command_of_both_programs_does_the_same_in_both() {
 }
 
 #[test]
-fn faults_against_the_table_are_found() {
+fn deviations_from_the_table_are_found() {
     let document = "<!-- names -->\n| `N` | a count | `--limit`, `--jobs` |\n\
         | `TIME` | a time | `--time` |\n| — | a switch | `--json` |\n\
         | `OPTION=VALUE` | a setting | `--set` |\n<!-- /names -->";
@@ -177,7 +177,7 @@ fn errors(output: &Output) -> &str {
 }
 
 #[test]
-fn names_of_the_release_before_work_with_a_note() {
+fn names_of_the_previous_release_work_with_a_note() {
     let time = ["backendbench", "--backend", "uniform", "--batch", "1"];
     for (arguments, note) in [
         (
@@ -207,7 +207,7 @@ fn names_of_the_release_before_work_with_a_note() {
 
 #[cfg(feature = "torch")]
 #[test]
-fn commands_of_the_release_before_work_with_a_note() {
+fn commands_of_the_previous_release_work_with_a_note() {
     let train = env!("CARGO_BIN_EXE_train");
     let [old, new] = ["describe", "size"].map(|name| run(train, &[name, "--preset", "cf-1m-gab"]));
     assert!(old.status.success() && old.stdout == new.stdout);
@@ -217,7 +217,7 @@ fn commands_of_the_release_before_work_with_a_note() {
         errors(&old)
     );
     assert_eq!(errors(&new), "");
-    // The configuration comes first, whatever came before it.
+    // The configuration comes first, whatever preceded it.
     let output = run(train, &["actor", "store", "--config", "none.toml"]);
     assert!(errors(&output).contains("write `actor none.toml` in place of `--config none.toml`"));
     assert!(
@@ -228,14 +228,14 @@ fn commands_of_the_release_before_work_with_a_note() {
 }
 
 #[test]
-fn old_names_belong_to_commands_and_are_not_of_today() {
+fn old_names_belong_to_commands_and_are_not_current() {
     for (program, path) in PROGRAMS {
         let described = described(path);
         let commands: BTreeMap<&str, &Value> = commands(&described).collect();
         for old in described["old_names"].as_array().unwrap() {
             let command = commands.get(old["command"].as_str().unwrap());
             let Some(command) = command else {
-                // Without libtorch there are fewer commands.
+                // A build without libtorch has fewer commands.
                 if cfg!(feature = "torch") {
                     panic!("{program}: {old}");
                 }

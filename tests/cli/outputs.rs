@@ -1,4 +1,4 @@
-//! Where commands write: known before the work begins, and standard output by the name `-`.
+//! Output paths: checked before the work begins, with `-` as standard output.
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
@@ -11,7 +11,7 @@ use tessera::data::replay::main_line;
 const TESSERA: &str = env!("CARGO_BIN_EXE_tessera");
 const TRAIN: &str = env!("CARGO_BIN_EXE_train");
 const NETWORK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/nets/tessera-xs.pt");
-/// Games of the engine against itself, quick ones.
+/// Quick self-play games.
 const LABEL: [&str; 8] = [
     "label",
     "--engine",
@@ -45,7 +45,7 @@ fn outputs_that_cannot_be_written_are_refused_before_anything_is_read() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("folder")).unwrap();
     std::fs::write(folder.path().join("file"), "").unwrap();
-    // None of the inputs is there.
+    // None of the inputs exists.
     let files: [(&str, &[&str]); 9] = [
         (TESSERA, &["generate", "--net", "none.pt", "-o"]),
         (TESSERA, &["import", "none.pb.gz", "-o"]),
@@ -60,7 +60,7 @@ fn outputs_that_cannot_be_written_are_refused_before_anything_is_read() {
             &["transcoder", "--layer", "1", "--games", "none.pgn", "-o"],
         ),
     ];
-    // These make the folder.
+    // These create their folder.
     let makers: [(&str, &[&str]); 2] = [
         (TRAIN, &["pack", "none.pgn", "--played", "-o"]),
         (TRAIN, &["label", "none.pgn", "-o"]),
@@ -80,7 +80,7 @@ fn outputs_that_cannot_be_written_are_refused_before_anything_is_read() {
         assert_eq!(errors.lines().count(), 1, "{errors}");
         assert!(output.stdout.is_empty(), "{arguments:?}");
     };
-    // What each of these says is tested of `atomic_file`.
+    // The tests of `atomic_file` cover the full messages.
     let places = [
         ("folder", "it is a folder"),
         ("file/new", "file is not a folder"),
@@ -101,7 +101,7 @@ fn outputs_that_cannot_be_written_are_refused_before_anything_is_read() {
 }
 
 #[test]
-fn a_dash_is_standard_output_and_standard_input() {
+fn a_dash_names_standard_input_and_output() {
     let folder = tempfile::tempdir().unwrap();
     let export = |output: &str| run(folder.path(), TRAIN, &["export", NETWORK, "-o", output]);
     let written = export("net.pt");
@@ -128,7 +128,7 @@ fn a_dash_is_standard_output_and_standard_input() {
     assert!(pack("-", "piped.shard").status.success());
     let shard = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
     assert!(piped.stdout == shard("piped.shard"));
-    // The names of the sources differ, and the places of what stands behind them.
+    // The shards differ in the names of their sources, and so in the offsets after them.
     let difference = shard("named.shard").len() - piped.stdout.len();
     assert!((1..20).contains(&difference), "{difference}");
 
@@ -156,7 +156,7 @@ fn a_dash_is_standard_output_and_standard_input() {
 }
 
 #[test]
-fn a_reader_that_has_read_enough_ends_the_labelling() {
+fn labelling_ends_when_its_reader_closes_the_pipe() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = [
         &LABEL[..],
@@ -188,7 +188,7 @@ fn a_reader_that_has_read_enough_ends_the_labelling() {
     assert_eq!(folder.path().read_dir().unwrap().count(), 0);
 }
 
-/// The games that a command writes to standard output or, if it cannot, to a file.
+/// Returns the games that a command wrote to standard output or to `file`.
 fn games(output: &Output, file: Option<&Path>) -> String {
     assert!(output.status.success(), "{}", errors(output));
     match file {
@@ -258,7 +258,7 @@ fn other_programs_read_the_games_and_labelled_ones_keep_their_tags() {
         assert_eq!(read["errors"], Value::Array(Vec::new()));
         let read_tags = read["tags"].as_object().unwrap();
         for (name, value) in tags(game) {
-            // python-chess leaves what is escaped as it is.
+            // python-chess keeps escapes as they are.
             let escaped = value.replace('\\', "\\\\").replace('"', "\\\"");
             assert_eq!(read_tags[&name], escaped);
         }

@@ -1,6 +1,5 @@
-//! A bucket of S3's protocol over loopback, with the faults of real ones: requests that
-//! are refused now and then, answers that are lost after the work was done, and lists
-//! that lag.
+//! A bucket that speaks S3's protocol over loopback, with realistic faults: requests are refused
+//! now and then, responses are lost after the work was done, and lists lag.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -13,17 +12,17 @@ use std::time::{Duration, Instant};
 
 /// The bucket's name.
 pub const NAME: &str = "bucket";
-/// What every answer on an object says besides.
+/// Headers of every response about an object.
 const FIXED: &str = "ETag: \"one\"\r\nLast-Modified: Sat, 01 Jan 2022 00:00:00 GMT\r\n";
 
-/// What goes wrong.
+/// Faults to inject.
 #[derive(Clone, Copy, Default)]
 pub struct Faults {
-    /// Every so-many-th request is refused; 0 is never.
+    /// Refuses every n-th request; 0 means never.
     pub refuses: u64,
-    /// Of every so-many-th put the answer is lost; 0 is never.
+    /// Loses the response to every n-th put; 0 means never.
     pub loses: u64,
-    /// Time after which objects are listed.
+    /// Delay before an object is listed.
     pub lag: Duration,
 }
 
@@ -35,7 +34,7 @@ struct State {
     overwritten: u64,
 }
 
-/// A bucket.
+/// A simulated bucket.
 #[derive(Clone)]
 pub struct Bucket {
     address: String,
@@ -79,7 +78,7 @@ impl Bucket {
         bucket
     }
 
-    /// Sets the variables by which programs find the bucket.
+    /// Sets the environment variables by which programs find the bucket.
     pub fn show<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         command
             .env("AWS_ENDPOINT_URL", &self.address)
@@ -90,7 +89,7 @@ impl Bucket {
             .env("NO_PROXY", "127.0.0.1")
     }
 
-    /// Requests so far, and puts that replaced an object.
+    /// Returns the number of requests so far, and of puts that replaced an object.
     pub fn counts(&self) -> (u64, u64) {
         let state = self.state.lock().unwrap();
         (state.requests, state.overwritten)
@@ -158,7 +157,7 @@ impl Bucket {
     }
 }
 
-/// The answer to a list of one folder.
+/// Returns the response to a request to list one folder.
 fn list(objects: &BTreeMap<String, (Vec<u8>, Instant)>, query: &str, lag: Duration) -> String {
     let mut prefix = String::new();
     for pair in query.split('&') {

@@ -1,4 +1,4 @@
-//! Learners whose folders and stores do not belong together, and workers that others end.
+//! Learners whose folders and stores do not match, and workers that are terminated from outside.
 
 use super::*;
 use tessera::torch::ExportPrecision;
@@ -9,7 +9,7 @@ fn copy(from: &Path, to: &Path) {
     assert!(status.unwrap().success());
 }
 
-/// Checks a loop whose every network is that of the checkpoint beside it.
+/// Asserts that every published network is that of its checkpoint.
 fn check_states(folder: &Path, generations: u64) {
     let (manifests, _) = check(folder, generations, 2.0);
     let store = Store::open(&folder.join("store")).unwrap();
@@ -27,7 +27,7 @@ fn check_states(folder: &Path, generations: u64) {
 }
 
 #[test]
-fn a_store_that_is_gone_takes_no_networks_from_an_old_run() {
+fn a_missing_store_gets_no_networks_from_an_old_run() {
     let folder = workplace(&config(2, ACTORS));
     finish(folder.path());
     std::fs::remove_dir_all(folder.path().join("store")).unwrap();
@@ -40,7 +40,7 @@ fn a_store_that_is_gone_takes_no_networks_from_an_old_run() {
 }
 
 #[test]
-fn an_older_store_is_gone_on_with_from_its_own_checkpoint() {
+fn a_restored_store_resumes_from_its_own_checkpoint() {
     let folder = workplace(&config(1, ACTORS));
     finish(folder.path());
     let backup = folder.path().join("backup");
@@ -56,10 +56,10 @@ fn an_older_store_is_gone_on_with_from_its_own_checkpoint() {
     assert!(folder.path().join("loop/learner-1").exists());
 }
 
-/// Of two learners that went on from generation 1 one has published generation 2. The
-/// other takes it up, although it is as far by itself.
+/// Two learners resumed from generation 1, and one of them has published generation 2. The other
+/// adopts it although it has got as far by itself.
 #[test]
-fn a_learner_that_lost_a_generation_goes_on_from_the_one_that_is_there() {
+fn a_learner_that_lost_a_generation_adopts_the_published_one() {
     let folder = workplace(&config(1, ACTORS));
     let path = |name: &str| folder.path().join(name);
     finish(folder.path());
@@ -76,7 +76,7 @@ fn a_learner_that_lost_a_generation_goes_on_from_the_one_that_is_there() {
         std::fs::write(path("loop.toml"), text).unwrap();
         finish(folder.path());
     };
-    // With other samples the network is another.
+    // Other samples lead to another network.
     at(2, "store2", "loop2", 7);
     at(3, "store", "loop2", 0);
     check_states(folder.path(), 3);
@@ -87,7 +87,7 @@ fn a_learner_that_lost_a_generation_goes_on_from_the_one_that_is_there() {
 }
 
 #[test]
-fn two_learners_of_one_store_go_on_from_each_other() {
+fn two_learners_of_one_store_adopt_each_others_generations() {
     let folder = workplace(&config(3, ACTORS));
     let text = config(3, ACTORS).replace("folder = \"loop\"", "folder = \"loop2\"");
     std::fs::write(folder.path().join("other.toml"), text).unwrap();
@@ -107,7 +107,7 @@ fn two_learners_of_one_store_go_on_from_each_other() {
     check_states(folder.path(), 3);
 }
 
-/// The process of the learner that a loop has started.
+/// Returns the process id of the learner that a loop has started.
 #[cfg(target_os = "linux")]
 fn learner_of(running: &Child) -> Option<String> {
     let parent = format!("PPid:\t{}", running.id());
@@ -124,7 +124,7 @@ fn learner_of(running: &Child) -> Option<String> {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_learner_that_is_told_to_end_is_started_again() {
+fn a_terminated_learner_is_restarted() {
     let folder = workplace(&config(3, ACTORS));
     let mut command = train(folder.path(), &["loop", "loop.toml", "--threads", "2"]);
     let mut running = command.stdout(Stdio::piped()).spawn().unwrap();

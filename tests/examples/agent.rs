@@ -1,5 +1,5 @@
-//! An agent of one's own, and a game against the policy of the built-in network:
-//! `cargo run --release --example agent`.
+//! A custom agent, and a game between it and the policy of the built-in network: `cargo run
+//! --release --example agent`.
 
 use shakmaty::{Move, Position};
 use tessera::agent::{AgentKind, Options};
@@ -8,7 +8,7 @@ use tessera::chess::Game;
 use tessera::network::backends;
 use tessera::play::{Agent, AgentError, Choice, Control, Limits, Question, Report};
 
-/// Leaves the opponent as few moves as it can.
+/// Leaves the opponent as few moves as possible.
 pub struct Cramping;
 
 impl Agent for Cramping {
@@ -31,7 +31,7 @@ impl Agent for Cramping {
             next.position().legal_moves().len()
         };
         let best = question.moves().into_iter().min_by_key(replies);
-        // In `go infinite` the answer waits for `stop`.
+        // With `go infinite` the answer waits for `stop`.
         control.hold_back(limits);
         Ok(Choice {
             best,
@@ -49,7 +49,7 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A game, White's player first.
+/// Plays a game; White's player comes first.
 pub fn play(white: &mut dyn Agent, black: &mut dyn Agent) -> Result<Game, AgentError> {
     let mut game = Game::default();
     while game.ending().is_none() {

@@ -1,5 +1,4 @@
-//! A backend of one's own, and a search that asks it:
-//! `cargo run --release --example backend`.
+//! A custom backend, and a search on it: `cargo run --release --example backend`.
 
 use shakmaty::CastlingMode;
 use std::sync::Arc;
@@ -9,7 +8,7 @@ use tessera::encode::{Encoder, Input, InputFormat};
 use tessera::play::{Choice, Control, Limits};
 use tessera::search::{Parameters, Search};
 
-/// Counts the pieces, and likes every move the same.
+/// Counts material, and likes every move equally.
 pub struct Material(Properties);
 
 impl Default for Material {
@@ -46,8 +45,8 @@ impl Backend for Material {
     }
 }
 
-/// Pawns that the side to move is ahead. Words 0 to 4 of a position are the squares
-/// of its pawns, knights, bishops, rooks and queens, 6 to 10 those of the other's.
+/// Returns the mover's material advantage in pawns. Words 0 to 4 of a position are the squares of
+/// its pawns, knights, bishops, rooks and queens; words 6 to 10 are the opponent's.
 fn balance(input: &Input) -> f32 {
     let count = |word: usize| input.words()[word].count_ones() as f32;
     let worth = [1.0, 3.0, 3.0, 5.0, 9.0].into_iter().enumerate();
@@ -70,7 +69,7 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Searches so many nodes.
+/// Searches this many nodes.
 pub fn search(game: &Game, nodes: u64) -> Result<Choice, BackendError> {
     let mut search = Search::new(Arc::new(Material::default()), &Parameters::default());
     let limits = Limits {

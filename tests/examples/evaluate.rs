@@ -17,7 +17,7 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The probabilities of win, draw and loss, then the moves by their priors.
+/// Returns the probabilities of win, draw and loss, then the moves by their priors.
 pub fn evaluate(backend: &dyn Backend, game: &Game) -> Result<String, BackendError> {
     let evaluated = evaluate_games(backend, [game])?.remove(0);
     let [win, draw, loss] = evaluated.value.wdl();

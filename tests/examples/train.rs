@@ -1,6 +1,5 @@
-//! Trains a small network on games of one's own:
-//! `cargo run --release --example train -- games.pgn folder`. The games need no
-//! scores: the moves played and the results are the targets.
+//! Trains a small network on your own games: `cargo run --release --example train -- games.pgn
+//! folder`. The games need no scores: the moves played and the results are the targets.
 
 use anyhow::Context;
 use std::path::Path;
@@ -11,7 +10,7 @@ use tessera::data::pgn;
 use tessera::data::shard::{Block, Header, ShardWriter};
 use tessera::train::{RunOptions, Summary, TrainConfig, Trainer};
 
-/// Games of a block: enough to compress well.
+/// Games per block, enough to compress well.
 const GAMES_PER_BLOCK: usize = 500;
 
 #[allow(dead_code, reason = "the test calls `train`")]
@@ -28,8 +27,8 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Packs the games and trains so many steps. `train export FOLDER/run -o own.pt`
-/// makes a network for the engine of the result.
+/// Packs the games and trains this many steps. `train export FOLDER/run -o own.pt` then writes a
+/// network file for the engine.
 pub fn train(games: &Path, folder: &Path, steps: u64) -> anyhow::Result<Summary> {
     std::fs::create_dir_all(folder)?;
     let shard = folder.join("games.shard");

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Chromium, which shows pages without a screen.
+/// Finds Chromium, which renders pages headless.
 pub fn chromium() -> Option<&'static str> {
     let names = ["chromium", "chromium-browser", "google-chrome"];
     names.into_iter().find(|name| {
@@ -16,7 +16,7 @@ pub fn chromium() -> Option<&'static str> {
     })
 }
 
-/// What scripts find beside the page's own.
+/// Helpers for the scripts that run in the page.
 const TOOLS: &str = r#"
 const probe = [];
 const click = (element) => element.dispatchEvent(new MouseEvent("click", { bubbles: true }));
@@ -24,8 +24,8 @@ const press = (element, key) => element.dispatchEvent(new KeyboardEvent("keydown
 const choose = (select, value) => { select.value = value; select.dispatchEvent(new Event("input")); };
 "#;
 
-/// Opens a page and runs `script` in it, which pushes what it sees to `probe`. The
-/// browser has nothing to complain of.
+/// Opens a page and runs `script` in it, which pushes its observations to `probe`; asserts that the
+/// browser reports no errors.
 pub fn use_page(chromium: &str, page: &Path, script: &str) -> Vec<Value> {
     let watch = "<script>const failures = []; addEventListener(\"error\", (event) => failures.push(event.message));</script>";
     let report = "const result = document.createElement(\"pre\");
@@ -61,8 +61,8 @@ document.body.append(result);";
     serde_json::from_value(result["probe"].take()).unwrap()
 }
 
-/// Chooses squares, heads, layers and parts, folds a line of the search, and asks which
-/// head looks along diagonals.
+/// Selects squares, heads, layers and parts, folds a line of the search, and selects the head that
+/// looks along diagonals.
 const USE: &str = r#"
 const viewer = document.querySelector("[name=head]").closest(".viewer");
 const show = () => probe.push(viewer.querySelector("figcaption").textContent);
@@ -90,7 +90,7 @@ const value = (name) => 1 + Number(document.querySelector(`[name=${name}]`).valu
 probe.push([diagonal.cells[0].textContent, diagonal.ariaSelected, value("layer"), value("head")]);
 "#;
 
-/// Layer and number of the head that looks along a relation most.
+/// Returns the layer and number of the head that looks along a relation most.
 fn head_along(folder: &Path, relation: &str) -> [u64; 2] {
     let heads = explained(folder)["heads"].take();
     let score = |head: &&Value| {
@@ -132,7 +132,7 @@ fn a_browser_shows_the_page() {
         square != head && head != layer && moved != part,
         "{captions:?}"
     );
-    // The position, two of attention and one a head, four attributions.
+    // The position, two boards of attention and one per head, four attributions.
     assert_eq!(probe[6], Value::from(1 + 2 + 4 + 4));
     // The best move's replies are folded away.
     let [open, folded] = [7, 8].map(|place| probe[place].as_u64().unwrap());

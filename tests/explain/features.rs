@@ -1,4 +1,4 @@
-//! The features of a transcoder: what they do is what the network does without them.
+//! Transcoder features: their reported effects equal those of removing them from the network.
 
 use super::browser::{chromium, use_page};
 use super::{TOLERANCE, WHITE, explain, explained, fail, numbers, root, succeed, write_row};
@@ -14,15 +14,15 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// The same position without castling, and the mirrored one for Black.
+/// The same position without castling rights, and mirrored for Black.
 const NO_CASTLING: [&str; 2] = [
     "r1bqkbnr/ppp2ppp/2np4/1B2p3/4P3/5N2/PPPP1PPP/RNBQK2R w - - 0 4",
     "rnbqk2r/pppp1ppp/5n2/4p3/1b2P3/2NP4/PPP2PPP/R1BQKBNR b - - 0 4",
 ];
-/// Writes everything of an explanation with the transcoder that [`fit`] makes.
+/// Arguments that write a full explanation with the transcoder that [`fit`] makes.
 const SHOWN: [&str; 5] = ["--transcoder", "t.json", "-o", "page.html", "--json"];
 
-/// Fits a small transcoder of a layer of the network built in.
+/// Fits a small transcoder of a layer of the built-in network.
 fn fit(folder: &Path, layer: &str) -> Command {
     let games = root().join("bench/matches/tessera-xs-sf1350.pgn");
     let mut command = train(folder, &[]);
@@ -68,8 +68,8 @@ fn a_page_shows_the_features_of_a_transcoder() {
     assert!(errors.contains("other weights"), "{errors}");
 }
 
-/// Puts random numbers into the transcoder of [`fit`], which are the same on every
-/// machine, as those that were fitted are not.
+/// Replaces the transcoder of [`fit`] by random numbers, which are the same on every machine,
+/// unlike fitted ones.
 fn randomise(folder: &Path) {
     let path = folder.join("t.json");
     let text = fs::read_to_string(&path).unwrap();
@@ -87,7 +87,7 @@ fn randomise(folder: &Path) {
     fs::write(path, stored.to_string()).unwrap();
 }
 
-/// Has PyTorch judge what the last explanation of a position says of features.
+/// Checks the features in the last explanation of a position with PyTorch.
 fn judge(python: &Path, folder: &Path, network: &Path, fen: &str) {
     write_row(folder, fen);
     let output = Command::new(python)
@@ -103,7 +103,7 @@ fn judge(python: &Path, folder: &Path, network: &Path, fen: &str) {
 }
 
 #[test]
-fn a_feature_does_what_the_formulas_say() {
+fn feature_effects_follow_the_formulas() {
     let python = crate::python::with("torch");
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
@@ -135,7 +135,7 @@ fn a_feature_does_what_the_formulas_say() {
     golden.finish();
 }
 
-/// Chooses a feature, a move by its row and one by the list, and the value.
+/// Selects a feature, a move by its row and one from the list, and the value.
 const USE: &str = r##"
 const section = document.getElementById("featured");
 const features = () => [...section.querySelectorAll("tr")].slice(1);
@@ -164,7 +164,7 @@ show();
 "##;
 
 #[test]
-fn a_browser_shows_what_a_feature_does_for_a_move() {
+fn a_browser_shows_a_features_effect_on_a_move() {
     let Some(chromium) = chromium() else {
         crate::skip::skip("Chromium (Debian: apt install chromium)");
         return;
@@ -177,14 +177,14 @@ fn a_browser_shows_what_a_feature_does_for_a_move() {
     let found = explained(folder);
     let san = |place: usize| found["moves"][place]["san"].as_str().unwrap();
     let active = found["transcoder"]["active"].as_array().unwrap();
-    // Without a choice the features are those of the move explained.
+    // Initially the features are those of the explained move.
     let [heading, row, count, caption, selected] = &probe[0].as_array().unwrap()[..] else {
         panic!("{probe:?}");
     };
     assert_eq!(heading, &format!("speaks for {}", san(0)));
     assert_eq!((row, selected), (&0.into(), &0.into()));
     assert!((2..=12).contains(&count.as_u64().unwrap()));
-    // The first is the one that speaks for the move most.
+    // The first feature is the one that supports the move most.
     let effect = |feature: &&Value| feature["moves"][0].as_f64().unwrap();
     let most = active.iter().max_by(|a, b| effect(a).total_cmp(&effect(b)));
     let most = most.unwrap();
@@ -197,7 +197,7 @@ fn a_browser_shows_what_a_feature_does_for_a_move() {
     let listed = &probe[1].as_array().unwrap()[..];
     assert_eq!(listed.len() as u64, count.as_u64().unwrap());
     assert_eq!(listed[0], format!("+{:.3}", effect(&most)));
-    // A feature is chosen, and its board is another one.
+    // Selecting another feature changes the board.
     assert_eq!(probe[2][1], 1);
     assert!(
         !probe[2][3]
@@ -205,13 +205,13 @@ fn a_browser_shows_what_a_feature_does_for_a_move() {
             .unwrap()
             .starts_with(&format!("Feature {number} here"))
     );
-    // Moves by their rows, by the keyboard and by the list; then the value.
+    // Moves by their rows, by the keyboard and from the list; then the value.
     for (place, heading, selected) in [
         (3, format!("speaks for {}", san(2)), 2),
         (4, format!("speaks for {}", san(1)), 1),
         (5, format!("speaks for {}", san(4)), 4),
         (6, "adds to the value".to_owned(), -2),
-        // A flipped board keeps the choice.
+        // Flipping the board keeps the selection.
         (7, "adds to the value".to_owned(), -2),
     ] {
         assert_eq!(

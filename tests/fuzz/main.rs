@@ -1,6 +1,4 @@
-//! Feeds one of the targets with what libFuzzer makes up.
-//!
-//! The environment variable `FUZZ_TARGET` names it; the arguments are libFuzzer's.
+//! Feeds libFuzzer's inputs to a target.
 
 #![no_main]
 
@@ -17,7 +15,7 @@ static TARGET: LazyLock<Target> = LazyLock::new(|| {
     let name = std::env::var("FUZZ_TARGET").unwrap_or_default();
     let target = targets::TARGETS.iter().find(|target| target.0 == name);
     let Some(&(_, target)) = target else {
-        eprintln!("fuzz: error: FUZZ_TARGET is `{name}`, which is no target of this build");
+        eprintln!("fuzz: error: this build has no target FUZZ_TARGET=`{name}`");
         std::process::exit(1);
     };
     target

@@ -1,5 +1,5 @@
-//! What reads input that others made, one target each. A target may refuse its
-//! input; it must not panic, hang or fill the memory.
+//! Readers of untrusted input, one target each. A target may reject its input; it must not panic,
+//! hang or exhaust memory.
 
 use std::io::Write;
 use std::path::Path;
@@ -22,7 +22,7 @@ mod networks;
 /// Reads input.
 pub type Target = fn(&[u8]);
 
-/// The targets by name, which is that of the folder of their corpus too.
+/// The targets by name, which is also the name of their corpus folder.
 pub const TARGETS: &[(&str, Target)] = &[
     ("uci", read_uci),
     ("pgn", read_pgn),
@@ -39,7 +39,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("serve", read_serve),
 ];
 
-/// A session without a network, up to the end of the input.
+/// Runs a session without a network up to the end of the input.
 fn read_uci(input: &[u8]) {
     let mut settings = Settings::default();
     settings.player.backend.kind = BackendKind::Uniform;
@@ -48,7 +48,7 @@ fn read_uci(input: &[u8]) {
     uci::serve(input, std::io::sink(), settings).unwrap();
 }
 
-/// The body of a request, at every endpoint that takes one; a host, and an origin.
+/// Sends the body of a request to every endpoint that takes one, and parses a host and an origin.
 fn read_serve(input: &[u8]) {
     if let Ok(text) = std::str::from_utf8(input) {
         let _ = text.parse::<serve::Host>();
@@ -68,7 +68,7 @@ fn read_serve(input: &[u8]) {
     }
 }
 
-/// Games, and the samples that they give. All of the input is in one of them.
+/// Reads games and extracts their samples. Together they cover the whole input.
 fn read_pgn(input: &[u8]) {
     let mut rest = input;
     for game in Games::new(input).map_while(Result::ok) {
@@ -91,7 +91,7 @@ fn read_pgn(input: &[u8]) {
     }
 }
 
-/// Writes a game with the tags of the one it was read from: it is read as it was written.
+/// Writes a game with the tags of the one it was read from, and reads it back unchanged.
 fn write_again(game: Game, text: &[u8]) {
     let annotated = AnnotatedGame {
         game,
@@ -113,7 +113,7 @@ fn write_again(game: Game, text: &[u8]) {
     assert_eq!(again.current().key, annotated.game.current().key);
 }
 
-/// Suites and counts of moves, line by line.
+/// Reads test suites and perft counts, line by line.
 fn read_epd(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
     for line in text.lines() {
@@ -124,7 +124,7 @@ fn read_epd(input: &[u8]) {
     }
 }
 
-/// Puzzles, and the positions in which they ask for a move.
+/// Reads puzzles and their positions.
 fn read_puzzles(input: &[u8]) {
     if let Ok((puzzles, _)) = puzzles::parse(input, Path::new("fuzzed.csv")) {
         for puzzle in puzzles {
@@ -133,7 +133,7 @@ fn read_puzzles(input: &[u8]) {
     }
 }
 
-/// All games of a shard, and the samples that they give.
+/// Reads all games of a shard and extracts their samples.
 fn read_shard(input: &[u8]) {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(input).unwrap();
@@ -163,10 +163,10 @@ fn give_samples(record: &Record, rules: &TargetRules) {
     );
 }
 
-/// The samples of a chunk.
+/// Extracts the samples of a chunk.
 fn read_v6(input: &[u8]) {
     let chunk = Chunk::new("fuzzed".into(), input);
     let bad = |_| Ok::<(), V6Error>(());
     let read = chunk.samples(|| true, |_| (), bad);
-    read.expect("no fault ends it");
+    read.expect("damage does not end the iteration");
 }

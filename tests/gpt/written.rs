@@ -1,4 +1,5 @@
-//! `tessera generate` over its binary: games that any program reads, whole at any time.
+//! `tessera generate` through its binary: its games are readable by any program, and complete at
+//! any time.
 
 use super::{networks, random};
 use crate::support::{printed, tessera};
@@ -9,7 +10,7 @@ use tessera::data::pgn::{open, parse_game, tag};
 use tessera::data::replay::main_line;
 use tessera::torch::ExportPrecision;
 
-/// A network that knows nothing, in a folder of its own.
+/// Writes an untrained network to a folder.
 pub fn newborn(folder: &Path) -> PathBuf {
     let path = folder.join("newborn.pt");
     let (_, config) = &networks()[0];
@@ -48,7 +49,7 @@ fn read(path: &Path) -> Vec<String> {
 }
 
 #[test]
-fn games_are_standard_pgn_that_begins_as_asked() {
+fn games_are_standard_pgn_and_start_as_requested() {
     let folder = tempfile::tempdir().unwrap();
     newborn(folder.path());
     let arguments = [
@@ -85,7 +86,7 @@ fn games_are_standard_pgn_that_begins_as_asked() {
         assert_eq!(tag_of(text, "Result") != "*", ended, "{text}");
     }
     assert_eq!(written, games(folder.path(), &arguments));
-    // Each game depends on the seed and its number alone.
+    // Each game depends only on the seed and its number.
     let few = games(
         folder.path(),
         &[&arguments[..], &["--batch", "2", "--threads", "1"]].concat(),
@@ -104,7 +105,7 @@ fn games_are_standard_pgn_that_begins_as_asked() {
 }
 
 #[test]
-fn games_begin_with_the_lines_of_a_code_in_turn() {
+fn games_cycle_through_the_lines_of_an_eco_code() {
     let folder = tempfile::tempdir().unwrap();
     newborn(folder.path());
     let table = "eco\tname\tpgn\nB00\tOwen\t1. e4 b6\nB01\tScandinavian\t1. e4 d5\n\
@@ -121,7 +122,7 @@ fn games_begin_with_the_lines_of_a_code_in_turn() {
 }
 
 #[test]
-fn without_the_mask_games_end_with_what_is_illegal() {
+fn without_the_mask_games_end_at_an_illegal_move() {
     let folder = tempfile::tempdir().unwrap();
     newborn(folder.path());
     let written = games(folder.path(), &["--limit", "20", "--raw"]);
@@ -140,7 +141,7 @@ fn without_the_mask_games_end_with_what_is_illegal() {
 }
 
 #[test]
-fn what_was_cut_off_goes_on() {
+fn interrupted_generation_resumes() {
     let folder = tempfile::tempdir().unwrap();
     let net = newborn(folder.path());
     let place = |name: &str| folder.path().join(name);
@@ -154,7 +155,7 @@ fn what_was_cut_off_goes_on() {
     assert_eq!(write("2", "some.pgn")["games"], 2);
     assert_eq!(write("6", "some.pgn")["games"], 4);
     assert_eq!(read(&place("all.pgn.zst")), read(&place("some.pgn")));
-    // A file of other games is left alone, and so is what is read.
+    // A file of other games is left alone, and so is the input.
     let before = std::fs::read(place("some.pgn")).unwrap();
     let other = generate(folder.path(), &["--seed", "1", "-o", "some.pgn"]);
     assert!(!other.status.success());
@@ -168,11 +169,11 @@ fn what_was_cut_off_goes_on() {
     assert_eq!(std::fs::read(&net).unwrap(), before);
 }
 
-/// Standard output gets the games in order and nothing else; a device is written into, and
-/// a reader that has read enough ends the work at once.
+/// Standard output contains only the games, in order; a device is written directly, and a reader
+/// that closes the pipe ends the work at once.
 #[cfg(unix)]
 #[test]
-fn games_go_into_streams() {
+fn games_are_written_to_streams() {
     let folder = tempfile::tempdir().unwrap();
     newborn(folder.path());
     let write = |output: &str| {
@@ -216,7 +217,7 @@ fn games_go_into_streams() {
 }
 
 #[test]
-fn mistakes_are_told_in_one_line() {
+fn mistakes_get_one_line_of_error() {
     let folder = tempfile::tempdir().unwrap();
     newborn(folder.path());
     let place = |name: &str| folder.path().join(name);

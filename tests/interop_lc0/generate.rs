@@ -4,26 +4,25 @@ use super::protobuf::Message;
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// Which tensors a file holds, beyond those that all have.
+/// The tensors that a file contains in addition to the common ones.
 pub struct Shape {
     pub input_format: u64,
     /// `network`, `policy`, `value`, `moves_left` and `default_activation`.
     pub format: [u64; 5],
     /// `smolgen_activation`, `ffn_activation` and `input_embedding`.
     pub body_format: [u64; 3],
-    /// How layers are encoded, one after the other.
+    /// Encodings of the layers, in order.
     pub encodings: &'static [u64],
     /// Residual blocks, filters, and width of squeeze and excitation.
     pub tower: Option<(usize, usize, Option<usize>)>,
     /// Whether convolutions have batch norms.
     pub batch_norms: bool,
     pub body: Option<Body>,
-    /// Width of the policy's embedding, of queries and keys, and its encoder's
-    /// layers.
+    /// Width of the policy's embedding, of queries and keys, and its encoder's layers.
     pub policy: (usize, usize, usize),
-    /// Channels of a policy by convolution, or of a classical one.
+    /// Channels of a convolutional or classical policy.
     pub policy_channels: usize,
-    /// Whether there are the heads `optimistic_st`, `soft`, `q` and `st`.
+    /// Whether the file has the heads `optimistic_st`, `soft`, `q` and `st`.
     pub many_heads: bool,
 }
 
@@ -35,12 +34,12 @@ pub struct Body {
     pub feed_forward: usize,
     /// Compress, hidden, generator.
     pub smolgen: Option<(usize, usize, usize)>,
-    /// Features of the board, and the embedding's feed-forward width.
+    /// Features of the board, and width of the embedding's feed-forward layer.
     pub dense: Option<(usize, usize)>,
     pub gates: bool,
 }
 
-/// A tower with policy by convolution, like Maia's.
+/// A tower with a convolutional policy, like Maia's.
 pub const TOWER: Shape = Shape {
     input_format: 1,
     format: [4, 2, 2, 0, 0],
@@ -88,7 +87,7 @@ impl Generator {
         }
     }
 
-    /// A layer of `count` numbers within `middle` ± `spread`.
+    /// Writes a layer of `count` numbers within `middle` ± `spread`.
     fn layer(&mut self, count: usize, middle: f32, spread: f32) -> Message {
         let encoding = self.encodings[self.next % self.encodings.len()];
         self.next += 1;
@@ -117,7 +116,7 @@ impl Generator {
         layer
     }
 
-    /// Weights and, where there is a tag, biases of a dense layer.
+    /// Writes the weights and, given a tag, the biases of a dense layer.
     fn dense(
         &mut self,
         message: &mut Message,
@@ -224,8 +223,8 @@ impl Generator {
         }
     }
 
-    /// A policy with its fields under these tags: of queries, keys, promotions,
-    /// encoder layers, headcount, and the two convolutions.
+    /// Writes a policy with its fields under these tags: queries, keys, promotions, encoder layers,
+    /// headcount, and the two convolutions.
     fn policy(&mut self, message: &mut Message, tags: [u32; 7], shape: &Shape, width: usize) {
         let [query, key, promotion, encoder, headcount, first, last] = tags;
         let (embedding, wide, layers) = shape.policy;
@@ -267,7 +266,7 @@ impl Generator {
         self.dense(message, weight, Some(weight + 1), output, input);
     }
 
-    /// A value, or moves left, with its fields under these tags.
+    /// Writes a value head, or a moves-left head, with its fields under these tags.
     fn value(
         &mut self,
         message: &mut Message,
@@ -309,7 +308,7 @@ impl Generator {
     }
 }
 
-/// A file, not compressed.
+/// Returns a file, not compressed.
 pub fn generate(shape: &Shape, seed: u64) -> Vec<u8> {
     let mut generator = Generator::new(seed, shape.encodings);
     let mut weights = Message::default();

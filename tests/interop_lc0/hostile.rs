@@ -1,4 +1,4 @@
-//! Files that are damaged or lie: an error each, within little memory and time.
+//! Damaged and dishonest files: each returns an error within little memory and time.
 
 use super::generate::{BODY, Shape, TOWER, generate};
 use super::positions::{positions, rows};
@@ -26,7 +26,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// Whatever comes out, it comes out; a network that does is sound.
+/// Reads a file, which may fail; a network that results must be valid.
 fn survive(file: &[u8]) {
     tch::set_num_threads(1);
     let described = lc0::summary(file);
@@ -50,7 +50,7 @@ fn truncated_files_are_errors() {
 }
 
 #[test]
-fn what_a_file_lacks_is_named() {
+fn missing_tensors_are_named() {
     let net = Message::parse(&generate(&TOWER, 1));
     let mut empty = Message::default();
     empty.set_float(1, f32::from_bits(0x1c0));
@@ -65,7 +65,7 @@ fn what_a_file_lacks_is_named() {
 }
 
 #[test]
-fn what_we_do_not_know_is_named() {
+fn unknown_formats_are_named() {
     let cases = [
         (
             Shape {
@@ -143,7 +143,7 @@ fn what_we_do_not_know_is_named() {
     ));
 }
 
-/// A body whose every layer repeats this field of its attention.
+/// Creates a body with this field in the attention of every layer.
 #[test]
 fn relative_position_encodings_are_named() {
     let net = Message::parse(&generate(&BODY, 1));
@@ -182,7 +182,7 @@ proptest! {
         survive(&file);
     }
 
-    /// Bits of what stands between the tensors: lengths, tags, formats.
+    /// Flips bits between the tensors: in lengths, tags and formats.
     #[test]
     fn flipped_bits_of_structure_do_no_harm(
         which in 0..2usize,

@@ -1,4 +1,4 @@
-//! Positions of games between players who move at random.
+//! Positions from games of random moves.
 
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -7,8 +7,7 @@ use tch::Tensor;
 use tessera::chess::Game;
 use tessera::encode::{Input, WIDTH};
 
-/// Positions with promotions and en passant at hand, where games at random
-/// seldom come.
+/// Positions with promotions and en passant available, which random games rarely reach.
 const FENS: [&str; 4] = [
     "8/P5k1/8/8/8/8/1p4K1/8 w - - 0 1",
     "r3k2r/1P4P1/8/2pP4/8/8/8/R3K2R w KQkq c6 0 1",
@@ -16,7 +15,7 @@ const FENS: [&str; 4] = [
     "8/5k2/3p4/1p1Pp2p/pP2Pp1P/P4P1K/8/8 b - b3 60 90",
 ];
 
-/// Every third position of random games, each second of them from one of [`FENS`].
+/// Returns every third position of random games; every second game starts from one of [`FENS`].
 pub fn positions(count: usize, seed: u64) -> Vec<Input> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut inputs = Vec::new();
@@ -41,7 +40,7 @@ pub fn positions(count: usize, seed: u64) -> Vec<Input> {
     inputs
 }
 
-/// Rows i64 [B, 111].
+/// Returns rows as i64 [B, 111].
 pub fn rows(inputs: &[Input]) -> Tensor {
     let words: Vec<i64> = inputs
         .iter()

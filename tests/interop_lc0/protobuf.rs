@@ -1,7 +1,7 @@
-//! Protobuf by hand, so that nothing of the program checks itself: messages as
-//! lists of numbered fields, and back.
+//! A minimal protobuf reader and writer, independent of the program's own: messages as lists of
+//! numbered fields.
 
-/// A message: its fields that have a length, and its varints.
+/// A message: its length-delimited fields, and its varints.
 #[derive(Clone, Default)]
 pub struct Message {
     fields: Vec<(u32, Vec<u8>)>,
@@ -33,7 +33,7 @@ impl Message {
         message
     }
 
-    /// All messages in a field.
+    /// Returns all messages in a field.
     pub fn all(&self, tag: u32) -> Vec<Message> {
         let fields = self.fields.iter().filter(|field| field.0 == tag);
         fields.map(|(_, bytes)| Message::parse(bytes)).collect()
@@ -43,7 +43,7 @@ impl Message {
         self.all(tag).pop()
     }
 
-    /// The message in a field, which must be there.
+    /// Returns the message in a field, which must exist.
     pub fn at(&self, tag: u32) -> Message {
         self.get(tag).unwrap_or_else(|| panic!("no field {tag}"))
     }
@@ -62,7 +62,7 @@ impl Message {
             .map_or(0.0, |float| float.1.into())
     }
 
-    /// The numbers of the layer in a field; none if there is no such layer.
+    /// Returns the numbers of the layer in a field; empty if the layer is missing.
     pub fn tensor(&self, tag: u32) -> Vec<f64> {
         let Some(layer) = self.get(tag) else {
             return Vec::new();

@@ -1,5 +1,5 @@
-//! Networks of Lc0's in f64, from the bytes of their files, independent of the
-//! program's own reading and computing.
+//! Lc0 networks in f64, from the bytes of their files, independent of the program's own reading and
+//! computing.
 
 mod attention;
 mod conv;
@@ -11,7 +11,7 @@ use ndarray::ArrayView2;
 use std::io::Read;
 use tessera::encode::WIDTH;
 
-/// What stands on the board: for each square a list of features.
+/// Activations: for each square a list of features.
 pub type Squares = Vec<Vec<f64>>;
 
 /// A network's evaluation of a position.
@@ -21,9 +21,9 @@ pub struct Evaluation {
     pub policy: Vec<f64>,
     /// Probabilities of win, draw and loss.
     pub wdl: [f64; 3],
-    /// W − L of the head `q`, where there is one.
+    /// W − L of the head `q`, if present.
     pub q: Option<f64>,
-    /// Plies to the end of the game, where the network says them.
+    /// Plies to the end of the game, if the network predicts them.
     pub moves_left: Option<f64>,
 }
 
@@ -34,7 +34,7 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// A network from its file, compressed or not.
+    /// Reads a network from its file, compressed or not.
     pub fn new(file: &[u8]) -> Reference {
         let mut bytes = Vec::new();
         if file[0] == 0x1f {
@@ -66,13 +66,13 @@ impl Reference {
         }
     }
 
-    /// The default activation.
+    /// Returns the default activation.
     fn activation(&self) -> fn(f64) -> f64 {
         activation(if self.format.number(7) == 1 { 1 } else { 2 })
     }
 }
 
-/// Lc0's activations by their numbers.
+/// Lc0's activations by number.
 fn activation(number: u64) -> fn(f64) -> f64 {
     match number {
         1 => |x| x * x.exp().ln_1p().tanh(),
@@ -92,7 +92,7 @@ fn activation(number: u64) -> fn(f64) -> f64 {
     }
 }
 
-/// The 112 planes of a row, by square.
+/// Returns the 112 planes of a row, by square.
 fn planes(words: &[u64; WIDTH], format: u64) -> Squares {
     let bit = |word: u64, square: usize| (word >> square & 1) as f64;
     let scalar = |index: usize| words[104 + index];
@@ -122,7 +122,7 @@ fn planes(words: &[u64; WIDTH], format: u64) -> Squares {
         .collect()
 }
 
-/// A dense layer: `weights` row by row, one row for each output.
+/// A dense layer: `weights` has one row per output.
 pub fn dense(weights: &[f64], biases: &[f64], x: &[f64]) -> Vec<f64> {
     let mut sums = product(weights, x, x.len());
     for (sum, bias) in sums.iter_mut().zip(biases) {
@@ -131,7 +131,7 @@ pub fn dense(weights: &[f64], biases: &[f64], x: &[f64]) -> Vec<f64> {
     sums
 }
 
-/// The same of every square.
+/// Applies a dense layer to every square.
 pub fn dense_each(weights: &[f64], biases: &[f64], x: &Squares) -> Squares {
     let inputs = x[0].len();
     let sums = product(weights, &x.concat(), inputs);
@@ -147,8 +147,8 @@ pub fn dense_each(weights: &[f64], biases: &[f64], x: &Squares) -> Squares {
     squares
 }
 
-/// Rows of `inputs` numbers each times rows of weights: for each row of `x` the sums of all
-/// outputs. A library's loops are optimised in a build for tests, ours are not.
+/// Multiplies rows of `inputs` numbers by rows of weights: for each row of `x` the sums of all
+/// outputs. ndarray's loops are optimised in a test build; ours would not be.
 pub fn product(weights: &[f64], x: &[f64], inputs: usize) -> Vec<f64> {
     let rows =
         |numbers| ArrayView2::from_shape(((numbers as &[f64]).len() / inputs, inputs), numbers);

@@ -1,4 +1,4 @@
-//! Files that we write: read back they are the same networks.
+//! Files that we write read back as the same networks.
 
 use super::generate::{BODY, Shape, TOWER, generate};
 use super::plain;
@@ -16,7 +16,7 @@ use tessera::network::{
 };
 use tessera::torch::{ExportPrecision, Module};
 
-/// The largest difference between the tensors of two networks.
+/// Returns the largest difference between the tensors of two networks.
 fn difference(one: &Network, other: &Network) -> f64 {
     assert_eq!(one.architecture.config(), other.architecture.config());
     let pairs = one.parameters().into_iter().zip(other.parameters());
@@ -48,7 +48,7 @@ fn writing_and_reading_is_the_identity() {
         let network = read(&generate(shape, seed as u64)).unwrap();
         let exact = lc0::write(&network, Lc0Encoding::Float32).unwrap();
         assert_eq!(difference(&read(&exact).unwrap(), &network), 0.0);
-        // Once quantized, a network stays as it is.
+        // Once quantised, a network no longer changes.
         let rough = read(&lc0::write(&network, Lc0Encoding::Linear16).unwrap()).unwrap();
         assert!((1e-9..1e-3).contains(&difference(&rough, &network)));
         let again = read(&lc0::write(&rough, Lc0Encoding::Linear16).unwrap()).unwrap();
@@ -62,7 +62,7 @@ fn writing_and_reading_is_the_identity() {
     }
 }
 
-/// A TorchScript file as f32, what it says of itself, and its tensors.
+/// Returns a TorchScript file in f32, its metadata, and its tensors.
 fn torchscript(path: &Path) -> (Module, Metadata, Vec<(String, Tensor)>) {
     let module = Module::load(&std::fs::read(path).unwrap()).unwrap();
     let json = module.call_for_text("meta").unwrap().unwrap();
@@ -76,7 +76,7 @@ fn torchscript(path: &Path) -> (Module, Metadata, Vec<(String, Tensor)>) {
 }
 
 #[test]
-fn a_torchscript_file_evaluates_the_same_and_goes_back() {
+fn a_torchscript_file_evaluates_the_same_and_converts_back() {
     let _guard = tch::no_grad_guard();
     tch::set_num_threads(1);
     let folder = tempfile::tempdir().unwrap();
@@ -116,7 +116,7 @@ fn a_torchscript_file_evaluates_the_same_and_goes_back() {
 }
 
 #[test]
-fn descriptions_of_no_network_are_errors() {
+fn invalid_descriptions_are_errors() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("net.pt");
     let network = read(&generate(&BODY, 5)).unwrap();
@@ -166,7 +166,7 @@ fn descriptions_of_no_network_are_errors() {
 }
 
 #[test]
-fn heads_that_are_not_there_are_named() {
+fn missing_heads_are_named() {
     let network = read(&generate(&TOWER, 1)).unwrap();
     let choice = HeadChoice {
         policy: PolicyHead::Soft,
@@ -185,8 +185,8 @@ fn heads_that_are_not_there_are_named() {
     assert!(message.contains("winner"), "{message}");
 }
 
-/// A network of our own as Lc0 has it: by our forward pass, by the reference from
-/// the bytes of the file, and after both ways.
+/// Evaluates a network of ours in Lc0's format: by our forward pass, by the reference from the
+/// bytes of the file, and after a round trip.
 #[test]
 fn a_chessformer_becomes_a_file_of_lc0s() {
     let _guard = tch::no_grad_guard();
@@ -219,7 +219,7 @@ fn a_chessformer_becomes_a_file_of_lc0s() {
                 _ => found.shallow_clone(),
             };
             let off = (found - our(name)).abs().max().double_value(&[]);
-            // See `from_chessformer`: twenty times the logarithm of the golden ratio.
+            // Twenty times the logarithm of the golden ratio; see `from_chessformer`.
             let tolerance = if name == Output::MovesLeft {
                 9.63
             } else {
@@ -232,7 +232,7 @@ fn a_chessformer_becomes_a_file_of_lc0s() {
     }
 }
 
-/// A Chessformer with fresh weights, none where it is large.
+/// Creates a Chessformer with zero weights, which take no memory.
 fn fresh(config: &ModelConfig) -> Network {
     let model = Chessformer::new(config, Device::Cpu).unwrap();
     let about = About {
@@ -247,7 +247,7 @@ fn fresh(config: &ModelConfig) -> Network {
 }
 
 #[test]
-fn what_lc0_has_no_words_for_is_named() {
+fn what_lc0_cannot_express_is_named() {
     let config = ModelConfig::preset("cf-1m-gab").unwrap();
     let layer = ModelConfig {
         norm: NormKind::Layer,

@@ -1,5 +1,4 @@
-//! How much memory a reader takes, counted by the thread that reads. libtorch's
-//! own is not counted.
+//! Peak memory of a reader, counted on the thread that reads. libtorch's own memory is not counted.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -12,7 +11,7 @@ thread_local! {
 struct Counting;
 
 fn count(bytes: isize) {
-    // A thread that ends has no counters any more.
+    // A thread that is exiting has no counters any more.
     let _ = HELD.try_with(|held| {
         held.set(held.get() + bytes);
         PEAK.with(|peak| peak.set(peak.get().max(held.get())));
@@ -37,7 +36,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Runs `work` and tells how many bytes more it held at a time, at most.
+/// Runs `work` and returns its result with its peak memory in bytes.
 pub fn peak<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = HELD.get();
     PEAK.set(before);

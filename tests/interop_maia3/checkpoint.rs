@@ -1,5 +1,4 @@
-//! Writes checkpoints as `torch.save` does: a zip archive of a pickle and the
-//! numbers.
+//! Writes checkpoints as `torch.save` does: a zip archive of a pickle and tensor storages.
 
 use super::Parameter;
 use half::{bf16, f16};
@@ -7,7 +6,7 @@ use std::io::{Cursor, Write};
 use zip::write::FileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
-/// In which type the numbers are written.
+/// The dtype of the parameters.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Numbers {
     Float,
@@ -17,32 +16,32 @@ pub enum Numbers {
     Long,
 }
 
-/// A checkpoint and how it is to be written.
+/// A checkpoint and its form.
 #[derive(Clone)]
 pub struct Checkpoint<'a> {
     pub parameters: &'a [Parameter],
     pub numbers: Numbers,
-    /// What every name begins with.
+    /// Prefix of every name.
     pub prefix: &'a str,
-    /// Whether the dictionary lies in another, as `model_state_dict`.
+    /// Whether the dictionary is nested in another, as `model_state_dict`.
     pub is_nested: bool,
-    /// Whether names say `smolgen` in place of `gab`.
+    /// Whether names contain `smolgen` in place of `gab`.
     pub is_old: bool,
-    /// Whether matrices lie in storages column by column.
+    /// Whether matrices are stored column by column.
     pub is_transposed: bool,
-    /// Whether all tensors lie in one storage, one behind the other.
+    /// Whether all tensors share one storage, one after the other.
     pub is_joined: bool,
-    /// Whether tensors are parameters, as modules have them.
+    /// Whether tensors are wrapped as parameters, as modules have them.
     pub has_parameters: bool,
-    /// Whether each layer names the shared generator once more.
+    /// Whether each layer repeats the shared generator under its own name.
     pub has_copies: bool,
     pub byte_order: Option<&'a str>,
     pub compression: CompressionMethod,
-    /// More entries of the archive.
+    /// Additional entries of the archive.
     pub extra: &'a [(&'a str, &'a [u8])],
 }
 
-/// A tensor in its storage.
+/// A tensor's place in its storage.
 #[derive(Clone)]
 struct Placed {
     name: String,
@@ -71,23 +70,23 @@ impl<'a> Checkpoint<'a> {
         }
     }
 
-    /// The file.
+    /// Returns the file.
     pub fn bytes(&self) -> Vec<u8> {
         let (placed, storages) = self.place();
         self.file(self.pickle(&placed), &storages)
     }
 
-    /// The pickle in the file.
+    /// Returns the pickle in the file.
     pub fn pickle_alone(&self) -> Vec<u8> {
         self.pickle(&self.place().0)
     }
 
-    /// The file with another pickle.
+    /// Returns the file with another pickle.
     pub fn with_pickle(&self, pickle: Vec<u8>) -> Vec<u8> {
         self.file(pickle, &self.place().1)
     }
 
-    /// The file with all tensors at the beginning of the largest one's storage.
+    /// Returns the file with all tensors at the beginning of the largest one's storage.
     pub fn with_one_storage_for_all(&self) -> Vec<u8> {
         let (mut placed, mut storages) = self.place();
         let largest = storages.iter().map(Vec::len).max().unwrap();
@@ -99,7 +98,7 @@ impl<'a> Checkpoint<'a> {
         self.file(self.pickle(&placed), &storages)
     }
 
-    /// The file with storages that claim to hold all that the shapes ask for.
+    /// Returns the file with storages that claim the size that the shapes require.
     pub fn with_claimed_storages(&self) -> Vec<u8> {
         let (mut placed, storages) = self.place();
         for tensor in &mut placed {
@@ -250,7 +249,7 @@ impl<'a> Checkpoint<'a> {
     }
 }
 
-/// A pickle in the middle of being written.
+/// A pickle being written.
 pub struct Pickle(pub Vec<u8>);
 
 impl Pickle {
@@ -273,7 +272,7 @@ impl Pickle {
     }
 }
 
-/// An archive of entries in one folder.
+/// Returns an archive of entries in one folder.
 pub fn archive(entries: &[(String, Vec<u8>)], compression: CompressionMethod) -> Vec<u8> {
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
     let options = FileOptions::default().compression_method(compression);

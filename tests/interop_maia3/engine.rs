@@ -1,4 +1,4 @@
-//! The engine's networks that checkpoints become.
+//! Engine networks made from checkpoints.
 
 use super::checkpoint::Checkpoint;
 use super::{games, random_parameters, ratings, rows, small};
@@ -22,7 +22,7 @@ fn network() -> Network {
     maia3::read(&Checkpoint::new(&parameters).bytes()).unwrap()
 }
 
-/// The file of a network, and what it says of itself.
+/// Writes a network; returns its file and metadata.
 fn written(network: &Network, precision: ExportPrecision) -> (Vec<u8>, Metadata) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("maia3.pt");
@@ -30,7 +30,7 @@ fn written(network: &Network, precision: ExportPrecision) -> (Vec<u8>, Metadata)
     (fs::read(path).unwrap(), metadata)
 }
 
-/// Games whose players have the ratings that [`rows`] gives them.
+/// Returns games whose players have the ratings that [`rows`] gives them.
 fn rated_games(count: usize) -> Vec<Game> {
     let mut games = games(count);
     for (index, game) in games.iter_mut().enumerate() {
@@ -98,9 +98,9 @@ fn the_engine_plays_what_the_network_computes() {
     }
 }
 
-/// Drawing from the likeliest move alone, it plays what the policy likes best.
+/// With a `top_p` that leaves only the likeliest move, the agent plays the policy's favourite.
 #[test]
-fn the_human_agent_plays_by_the_policy_of_the_ratings() {
+fn the_human_agent_plays_by_the_rated_policy() {
     let (file, _) = written(&network(), ExportPrecision::F32);
     let cpu = DeviceChoice::Cpu;
     let backend = TorchBackend::new(&file, CodePolicy::Checked, cpu, Precision::F32, 1).unwrap();
@@ -112,7 +112,7 @@ fn the_human_agent_plays_by_the_policy_of_the_ratings() {
     };
     let mut agent = AgentKind::Human.build(backend.clone(), &options);
     let mut games = rated_games(20);
-    // As high as the policy alone plays.
+    // Up to the highest rating that plays by the policy alone.
     for (game, rating) in games.iter_mut().zip((600..=1400).step_by(20).cycle()) {
         let [white, black] = [rating, 2000 - rating].map(Some);
         game.set_ratings(Ratings { white, black });
@@ -134,14 +134,14 @@ fn the_human_agent_plays_by_the_policy_of_the_ratings() {
         let logits = found.logits(0);
         let best = logits.iter().copied().fold(f32::MIN, f32::max);
         let chosen = moves.iter().position(|&mv| Some(mv) == choice.best);
-        // Random weights like some moves nearly as well, and a batch rounds otherwise.
+        // Random weights rate some moves almost equally, and a batch rounds differently.
         let short = best - logits[chosen.unwrap()];
         assert!(short < 1e-4, "{short} below the likeliest move");
     }
 }
 
-/// A file of the engine's can be turned back: it holds the checkpoint's
-/// parameters by their names, and its sizes.
+/// An engine file can be converted back: it contains the checkpoint's parameters by name, and its
+/// sizes.
 #[test]
 fn a_file_holds_the_checkpoint() {
     let network = network();
@@ -159,14 +159,14 @@ fn a_file_holds_the_checkpoint() {
     };
     let error = Network::from_tensors(&foreign, module.tensors().unwrap());
     assert!(matches!(error.unwrap_err(), OpenError::Description(_)));
-    // What is in the file and no parameter is indices, a few thousand bytes.
+    // Apart from parameters, the file contains only index tables of a few thousand bytes.
     let tensors = network.weights.tensors().iter();
     let parameters: usize = tensors.map(|tensor| tensor.numel()).sum();
     assert!(file.len() < 4 * parameters + (100 << 10), "{}", file.len());
 }
 
 #[test]
-fn half_the_bytes_are_nearly_as_good() {
+fn half_precision_is_nearly_as_accurate() {
     let _guard = tch::no_grad_guard();
     let network = network();
     let (file, _) = written(&network, ExportPrecision::Fp16);

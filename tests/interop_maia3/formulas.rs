@@ -1,4 +1,4 @@
-//! Maia-3's formulas, one number at a time in f64, against the network.
+//! Compares the network with Maia-3's formulas, one number at a time in f64.
 
 use super::checkpoint::Checkpoint;
 use super::{
@@ -9,7 +9,7 @@ use tessera::chess::Game;
 use tessera::interop::maia3;
 use tessera::network::maia3::Maia3Config;
 
-/// A matrix, or a vector as one row.
+/// A matrix, or a vector as a single row.
 #[derive(Clone)]
 struct Matrix {
     columns: usize,
@@ -29,7 +29,7 @@ impl Matrix {
         self.values.chunks(self.columns)
     }
 
-    /// Applies `change` to every row by itself.
+    /// Applies `change` to each row.
     fn map(&self, change: impl Fn(&[f64]) -> Vec<f64>) -> Matrix {
         let rows: Vec<Vec<f64>> = self.rows().map(change).collect();
         Matrix::new(rows[0].len(), rows.concat())
@@ -48,8 +48,7 @@ fn dot(left: &[f64], right: &[f64]) -> f64 {
     left.iter().zip(right).map(|(l, r)| l * r).sum()
 }
 
-/// Gauss's error function by its series, exact to some 1e-15 for |x| < 5 and ±1
-/// beyond.
+/// Computes Gauss's error function by its series, exact to some 1e-15 for |x| < 5 and ±1 beyond.
 fn erf(x: f64) -> f64 {
     if x.abs() > 5.0 {
         return x.signum();
@@ -145,7 +144,7 @@ impl<'a> Formulas<'a> {
         Matrix::new(width, tokens.collect())
     }
 
-    /// The bias of head, query's square and key's square.
+    /// Returns the bias by head, query square and key square.
     fn biases(&self, path: &str, x: &Matrix) -> impl Fn(usize, usize, usize) -> f64 {
         let board = match self.config.gab.compress {
             Some(_) => x.map(|x| self.linear(&format!("{path}.sm1"), x)).values,
@@ -227,7 +226,7 @@ impl<'a> Formulas<'a> {
         moves
     }
 
-    /// Logits of Maia-3's moves, and of loss, draw and win.
+    /// Returns the logits of Maia-3's moves, and of loss, draw and win.
     fn outputs(&self, game: &Game, ratings: [i64; 2]) -> (Vec<f64>, Vec<f64>) {
         let mut x = self.tokens(game, ratings);
         for layer in 0..self.config.layers {
@@ -242,7 +241,7 @@ impl<'a> Formulas<'a> {
 }
 
 #[test]
-fn a_network_computes_the_formulas() {
+fn a_network_follows_the_formulas() {
     let games = games(100);
     for (config, seed) in small().iter().zip(1..) {
         let parameters = random_parameters(config, seed);

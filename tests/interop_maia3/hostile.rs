@@ -1,4 +1,4 @@
-//! Files made to do harm, and files that came to harm.
+//! Malicious and damaged files.
 
 use super::allocations::peak;
 use super::checkpoint::{Checkpoint, Pickle, archive};
@@ -11,7 +11,7 @@ use tessera::network::Network;
 use tessera::network::maia3::Maia3Config;
 use zip::CompressionMethod;
 
-/// Memory that any file may take besides a few times its size.
+/// Memory that any file may take in addition to a few times its size.
 const ALLOWANCE: usize = 64 << 20;
 
 fn tiny() -> Vec<Parameter> {
@@ -22,7 +22,7 @@ fn tiny() -> Vec<Parameter> {
 
 static GOOD: LazyLock<Vec<u8>> = LazyLock::new(|| Checkpoint::new(&tiny()).bytes());
 
-/// Reads within bounds.
+/// Reads a file within the limits of time and memory.
 fn read(file: &[u8]) -> Result<Network, Maia3Error> {
     let begun = Instant::now();
     let (result, held) = peak(|| maia3::summary(file).and_then(|_| maia3::read(file)));
@@ -35,7 +35,7 @@ fn error(file: &[u8]) -> String {
     read(file).unwrap_err().to_string()
 }
 
-/// An archive of the pickle alone.
+/// Returns an archive of the pickle alone.
 fn pickled(pickle: &[u8]) -> Vec<u8> {
     archive(
         &[("data.pkl".to_owned(), pickle.to_vec())],
@@ -64,9 +64,9 @@ proptest! {
         prop_assert!(read(&GOOD[..len]).is_err());
     }
 
-    /// A bit that nothing depends on (a date, say) may change; no other.
+    /// Only bits that nothing depends on (a date, say) may change unnoticed.
     #[test]
-    fn flipped_bits_are_noticed(place in any::<prop::sample::Index>(), bit in 0..8u32) {
+    fn flipped_bits_are_detected(place in any::<prop::sample::Index>(), bit in 0..8u32) {
         let mut file = GOOD.clone();
         let place = place.index(file.len());
         file[place] ^= 1u8 << bit;
@@ -75,9 +75,9 @@ proptest! {
         }
     }
 
-    /// The directory at the end is what everything else hangs on.
+    /// Everything else depends on the directory at the end.
     #[test]
-    fn a_spoiled_directory_is_noticed(
+    fn a_damaged_directory_is_detected(
         changes in prop::collection::vec((0..6000usize, any::<u8>()), 1..8),
     ) {
         let mut file = GOOD.clone();
@@ -90,10 +90,10 @@ proptest! {
         }
     }
 
-    /// Pickles of which pieces were cut out, doubled or changed, in a whole
-    /// archive, so that no checksum protects from them.
+    /// Damages pickles by cutting, doubling or changing pieces, and packs them into a valid
+    /// archive, so that no checksum detects it.
     #[test]
-    fn spoiled_pickles_are_harmless(
+    fn damaged_pickles_are_harmless(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0..3), 1..6),
     ) {
         let parameters = tiny();
@@ -111,7 +111,7 @@ proptest! {
     }
 
     #[test]
-    fn noise_is_refused(noise in prop::collection::vec(any::<u8>(), 0..500)) {
+    fn random_bytes_are_refused(noise in prop::collection::vec(any::<u8>(), 0..500)) {
         prop_assert!(read(&noise).is_err());
         prop_assert!(read(&[b"PK\x03\x04", &noise[..]].concat()).is_err());
         prop_assert!(read(&pickled(&noise)).is_err());
@@ -119,7 +119,7 @@ proptest! {
 }
 
 #[test]
-fn nothing_in_a_pickle_is_run() {
+fn pickles_are_not_executed() {
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("ran");
     let command = format!("touch {}", trace.display());
@@ -139,7 +139,7 @@ fn nothing_in_a_pickle_is_run() {
         let message = error(&pickled(&pickle.0));
         assert!(message.contains(told), "{message}");
         assert!(message.contains("was not run"), "{message}");
-        // The same where a tensor's name, storage or shape is expected.
+        // The same in place of a tensor's name, storage or shape.
         let mut pickle = Pickle(b"\x80\x02}(".to_vec());
         pickle
             .text("fc_value.weight")
@@ -151,7 +151,7 @@ fn nothing_in_a_pickle_is_run() {
 }
 
 #[test]
-fn chains_and_nests_are_bounded() {
+fn chains_and_nesting_are_bounded() {
     let deep = [&b"]".repeat(1 << 20)[..], &b"a".repeat((1 << 20) - 1), b"."].concat();
     let chain = [
         b"ccollections\nOrderedDict\n",
@@ -168,7 +168,7 @@ fn chains_and_nests_are_bounded() {
 }
 
 #[test]
-fn giant_claims_take_nothing() {
+fn giant_claims_take_no_memory() {
     for (len, shape, strides) in [
         (1i64 << 40, &[1i64 << 40][..], &[1i64][..]),
         (1, &[1 << 40], &[0]),
@@ -220,7 +220,7 @@ fn zip_bombs_are_not_unpacked() {
     }
 }
 
-/// A directory in the larger form that claims more entries than memory.
+/// A zip64 directory that claims more entries than fit into memory.
 #[test]
 fn a_giant_directory_is_refused() {
     let mut file = b"PK\x03\x04".to_vec();
@@ -247,7 +247,7 @@ fn a_giant_directory_is_refused() {
     );
 }
 
-/// Every tensor a view of the same few numbers: a small file of a giant network.
+/// Every tensor is a view of the same few numbers: a small file of a giant network.
 #[test]
 fn tensors_that_share_their_numbers_are_refused() {
     let config = Maia3Config {
@@ -261,16 +261,16 @@ fn tensors_that_share_their_numbers_are_refused() {
     assert!(message.contains("share their memory"), "{message}");
 }
 
-/// Nothing of a file's goes to the terminal that could steer it or fill it.
+/// Text from a file is escaped and shortened before it reaches the terminal.
 #[test]
-fn texts_of_the_file_are_not_shown_as_they_come() {
+fn text_of_the_file_is_sanitised() {
     let long = "x".repeat(1000);
     for name in ["\u{1b}]0;title\u{7}", "two\nlines", &long] {
         let mut parameters = tiny();
         parameters.push((name.to_owned(), vec![1], vec![0.0]));
         let message = error(&Checkpoint::new(&parameters).bytes());
         assert!(message.contains("a tensor with a name"), "{message}");
-        // As the name of a storage, and as that of something to run.
+        // As the name of a storage, and as a global to call.
         let mut pickle = Pickle(b"\x80\x04}".to_vec());
         pickle
             .text("fc_value.bias")
@@ -291,9 +291,9 @@ fn texts_of_the_file_are_not_shown_as_they_come() {
     }
 }
 
-/// A description is read before any number is, so it may claim what it likes.
+/// A description is read before any number is, so its claims are unchecked.
 #[test]
-fn descriptions_of_giants_are_refused() {
+fn descriptions_of_giant_networks_are_refused() {
     let config = Maia3Config {
         layers: 1,
         ..small()[0].clone()

@@ -1,4 +1,4 @@
-//! Checkpoints that PyTorch writes, and what it computes from them.
+//! Checkpoints that PyTorch writes, and its outputs for them.
 
 use super::{games, largest_difference, rows};
 use crate::golden::{self, Golden};
@@ -8,7 +8,7 @@ use std::{env, fs};
 use tessera::interop::maia3;
 use tessera::network::Positions;
 
-/// By how much another machine may compute a number differently in f32.
+/// Tolerance between machines for a number computed in f32.
 const TOLERANCE: f64 = 1e-5;
 
 #[test]
@@ -64,9 +64,9 @@ fn pytorch_and_the_network_agree() {
     golden.finish();
 }
 
-/// What PyTorch's older format and TorchScript look like, by PyTorch itself.
+/// PyTorch's older format and TorchScript, written by PyTorch itself.
 #[test]
-fn other_files_of_pytorchs_are_told_apart() {
+fn other_pytorch_files_are_recognised() {
     let python = crate::python::with("torch");
     let folder = tempfile::tempdir().unwrap();
     let script = "import sys, torch

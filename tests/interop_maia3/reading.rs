@@ -1,4 +1,4 @@
-//! What checkpoints are read, and what is said of the others.
+//! The checkpoints that are accepted, and the errors for all others.
 
 use super::checkpoint::{Checkpoint, Numbers, archive};
 use super::{Parameter, model, random_parameters, small};
@@ -21,7 +21,7 @@ fn error(file: &[u8]) -> String {
     message
 }
 
-/// The largest difference between a network's parameters and what was written.
+/// Returns the largest difference between a network's parameters and those written.
 fn difference(network: &Network, parameters: &[Parameter]) -> f64 {
     assert_eq!(network.parameters().len(), parameters.len());
     let pairs = network.parameters().into_iter().zip(parameters);
@@ -129,7 +129,7 @@ fn every_way_to_save_a_network_is_read() {
 }
 
 #[test]
-fn what_stands_beside_the_parameters_is_told() {
+fn entries_beside_the_parameters_are_reported() {
     let mut parameters = parameters();
     parameters.push(("fc_other.weight".to_owned(), vec![2], vec![1.0, 2.0]));
     let file = Checkpoint {
@@ -169,7 +169,7 @@ fn a_network_is_described() {
 }
 
 #[test]
-fn what_is_no_maia_3_network_is_told_by_name() {
+fn other_networks_are_named_in_the_error() {
     let good = parameters();
     let changed = |change: fn(&mut Vec<Parameter>)| {
         let mut parameters = good.clone();
@@ -263,7 +263,7 @@ fn what_is_no_maia_3_network_is_told_by_name() {
     assert!(error(&whole.bytes()).contains("is not of floating-point numbers"));
 }
 
-/// The generator that each layer names once more is one and the same.
+/// The copies of the shared generator in the layers must be identical.
 #[test]
 fn copies_of_the_generator_must_be_copies() {
     let mut parameters = parameters();
@@ -291,7 +291,7 @@ fn copies_of_the_generator_must_be_copies() {
 }
 
 #[test]
-fn what_is_no_checkpoint_is_told() {
+fn files_that_are_not_checkpoints_are_named() {
     let parameters = parameters();
     let good = Checkpoint::new(&parameters);
     let file = good.bytes();

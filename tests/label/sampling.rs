@@ -8,8 +8,8 @@ use tessera::network::chessformer::{ModelConfig, PositionConfig};
 use tessera::network::{About, Architecture, Chessformer, Network};
 use tessera::torch::ExportPrecision;
 
-/// Writes a tiny network with weights as large as `scale`. With 0 its policy is
-/// uniform to the bit, whatever batch a position is in.
+/// Writes a tiny network with weights as large as `scale`. With 0 its policy is uniform bit for
+/// bit, in any batch.
 fn write_network(folder: &Path, name: &str, scale: f64) {
     let config = ModelConfig {
         layers: 1,
@@ -35,7 +35,7 @@ fn write_network(folder: &Path, name: &str, scale: f64) {
     network.write(ExportPrecision::F32, &path).unwrap();
 }
 
-/// `train label --sample` with two networks.
+/// Runs `train label --sample` with two networks.
 fn sample(folder: &Path, games: &str, policies: [&str; 2], arguments: &[&str]) -> Command {
     let mut command = label(folder, &["--sample", "--limit", games, "--device", "cpu"]);
     for policy in policies {
@@ -45,7 +45,7 @@ fn sample(folder: &Path, games: &str, policies: [&str; 2], arguments: &[&str]) -
     command
 }
 
-/// Returns whether each position of the game's main line was judged.
+/// Returns whether each position of the game's main line was labelled.
 fn judged(record: &Record) -> Vec<bool> {
     let nodes = record.nodes.iter().enumerate();
     let own = nodes.filter(|(_, node)| node.depth == 0);
@@ -78,7 +78,7 @@ fn games_need_no_engine() {
         for policy in policies {
             command.args(["--policy", policy]);
         }
-        // No engine is to be found.
+        // No engine can be found.
         command
             .env("PATH", "")
             .args(["--max-plies", "300"])
@@ -107,7 +107,7 @@ fn games_need_no_engine() {
 }
 
 #[test]
-fn every_position_is_judged_and_ratings_reach_the_shard() {
+fn every_position_is_labelled_and_ratings_reach_the_shard() {
     let folder = tempfile::tempdir().unwrap();
     write_network(folder.path(), "weak", 0.0);
     write_network(folder.path(), "strong", 0.3);
@@ -184,17 +184,17 @@ fn every_position_is_judged_and_ratings_reach_the_shard() {
 }
 
 #[test]
-fn sampling_goes_on_to_the_same_games() {
+fn sampling_resumes_to_the_same_games() {
     let folder = tempfile::tempdir().unwrap();
     write_network(folder.path(), "one", 0.0);
     write_network(folder.path(), "other", 0.0);
-    goes_on_after_kills(folder.path(), |name| {
+    assert_resumes_after_kills(folder.path(), |name| {
         let policies = ["one.pt,elo=1500", "other.pt"];
         let mut command = sample(folder.path(), "30", policies, &["--max-plies", "30"]);
         command.args(["--jobs", "2", "-o", name]);
         command
     });
-    // More games of the same kind: those that are there stay.
+    // A larger limit of the same kind keeps the existing games.
     let path = folder.path().join("whole.pgn");
     let before = texts(&path);
     let policies = ["one.pt,elo=1500", "other.pt"];

@@ -85,7 +85,7 @@ pub(crate) fn two_threads_make_the_same_edge_once() {
 }
 
 /// Two threads link an edge to their own nodes and count their visits.
-pub(crate) fn who_links_first_wins() {
+pub(crate) fn the_first_link_wins() {
     check(2, || {
         let (tree, _) = tree_of(1);
         let edge = tree.edge_indices(tree.root().header()).next().unwrap();

@@ -51,6 +51,6 @@ pub(crate) fn the_last_two_proofs_of_a_node_meet() {
 }
 
 /// A thread that knows only the longer mate does not hide the shorter one.
-pub(crate) fn the_shortest_mate_known_stands() {
+pub(crate) fn the_shortest_known_mate_is_kept() {
     check_fork((Outcome::Loss, 4), (Outcome::Loss, 2), (Outcome::Win, 3));
 }

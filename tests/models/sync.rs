@@ -7,7 +7,7 @@ use loom::sync::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
 use std::sync::{PoisonError, TryLockError};
 use std::time::Duration;
 
-/// Every word costs time in every execution. A table can grow by one step.
+/// Every word costs time in each execution. A table can grow by one step.
 const MAX_WORDS: usize = (512 + 4) * 8;
 
 /// The minimum number of words that hold any block, in whole nodes.
@@ -58,7 +58,7 @@ impl<T> RwLock<T> {
     }
 }
 
-/// Yields to the threads that are waited for.
+/// Yields to the awaited threads.
 pub(crate) fn sleep(_: Duration) {
     loom::thread::yield_now();
 }

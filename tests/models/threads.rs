@@ -21,7 +21,7 @@ use tessera::chess::Game;
 use tessera::play::{Control, Limits};
 use tessera::search::Parameters;
 
-/// Visits of a search: the root's evaluation, and one more.
+/// Visits of a search: the root's evaluation and one more.
 const VISITS: u64 = 2;
 /// A position with few moves.
 const FEN: &str = "8/8/8/8/8/1k6/7P/K7 w - - 0 1";

@@ -1,4 +1,4 @@
-//! What all our exporters and importers write.
+//! The code of all our exporters and importers.
 
 use super::records::Records;
 use crate::interop_lc0::generate::{BODY, Shape, generate};
@@ -24,13 +24,13 @@ fn about() -> About {
     }
 }
 
-/// A network of this architecture with random weights.
+/// Returns a network of this architecture with random weights.
 fn random(architecture: impl Evaluator) -> Network {
     let flat = architecture.initial_weights();
     Network::new(Box::new(architecture), &flat, about())
 }
 
-/// A network of every kind that can be exported or imported, by name.
+/// Returns a network of every kind that can be exported or imported, by name.
 fn networks() -> Vec<(String, Network)> {
     let chessformers = torchscript::networks().into_iter().map(|(name, config)| {
         let model = Chessformer::new(&config, Device::Cpu).unwrap();
@@ -59,7 +59,7 @@ fn networks() -> Vec<(String, Network)> {
         .collect()
 }
 
-/// A world model.
+/// Creates a world model.
 fn world() -> Network<World> {
     let config = json!({
         "encoder": {
@@ -73,7 +73,7 @@ fn world() -> Network<World> {
     Network::new(Box::new(world), &flat, about())
 }
 
-/// The functions of `torch` that a file's code calls.
+/// Returns the functions of `torch` that a file's code calls.
 fn called(file: &[u8]) -> BTreeSet<String> {
     let records = Records::read(file);
     let code = std::str::from_utf8(records.get("code/__torch__.py")).unwrap();
@@ -84,7 +84,7 @@ fn called(file: &[u8]) -> BTreeSet<String> {
     calls.collect()
 }
 
-/// The arguments that a file's code names.
+/// Returns the keyword arguments in a file's code.
 fn named(file: &[u8]) -> BTreeSet<String> {
     let records = Records::read(file);
     let code = std::str::from_utf8(records.get("code/__torch__.py")).unwrap();
@@ -96,13 +96,12 @@ fn named(file: &[u8]) -> BTreeSet<String> {
     names.collect()
 }
 
-/// What networks call that earlier exporters wrote.
+/// Calls in networks that earlier exporters wrote.
 const EARLIER: [&str; 1] = ["split"];
 
-/// The lists have the operators that these networks call and the arguments that they name,
-/// and no other.
+/// The allow-lists contain exactly the operators and the keyword arguments of these networks.
 #[test]
-fn what_exporters_write_is_what_files_may_bring() {
+fn the_allow_lists_match_the_exporters() {
     let _guard = tch::no_grad_guard();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("network.pt");

@@ -1,4 +1,4 @@
-//! The records of a network file, to be changed one by one.
+//! The records of a network file, which tests change one by one.
 
 use std::io::{Cursor, Read, Write};
 use zip::write::FileOptions;
@@ -26,7 +26,7 @@ impl Records {
         &self.0.iter().find(|record| record.0 == name).unwrap().1
     }
 
-    /// A file like this one, but for one record.
+    /// Returns a copy in which one record is replaced.
     pub fn with(&self, name: &str, bytes: impl Into<Vec<u8>>) -> Records {
         let mut records = self.clone();
         records.0.retain(|record| record.0 != name);
@@ -34,7 +34,7 @@ impl Records {
         records
     }
 
-    /// A file like this one, but for a part of one record.
+    /// Returns a copy in which part of one record is replaced.
     pub fn replaced(&self, name: &str, from: &[u8], to: &[u8]) -> Records {
         let (mut rest, mut bytes) = (self.get(name), Vec::new());
         while let Some(at) = rest.windows(from.len()).position(|part| part == from) {
@@ -47,13 +47,13 @@ impl Records {
         self.with(name, bytes)
     }
 
-    /// The file.
+    /// Returns the file.
     pub fn file(&self) -> Vec<u8> {
         self.file_with("", 0)
     }
 
-    /// The file, with so many mebibytes of empty lines, compressed, as a record of
-    /// this name besides.
+    /// Returns the file with an additional record `name`: this many mebibytes of empty lines,
+    /// compressed.
     pub fn file_with(&self, name: &str, mebibytes: usize) -> Vec<u8> {
         let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
         let options = FileOptions::default();

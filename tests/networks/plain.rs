@@ -6,7 +6,7 @@ use tessera::network::chessformer::{ModelConfig, NormKind};
 use tessera::network::{About, Architecture, Chessformer, Network};
 use tessera::torch::ExportPrecision;
 
-/// Writes one with random weights.
+/// Writes such a network with random weights.
 pub fn write(path: &Path, precision: ExportPrecision) {
     let config = ModelConfig {
         norm: NormKind::Layer,

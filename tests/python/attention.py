@@ -1,4 +1,4 @@
-"""Holds the attention that `tessera explain --json` wrote against the formulas.
+"""Compares the attention that `tessera explain --json` wrote with the formulas.
 
 Arguments: a network, its words of the position (raw i64, all scalars), the names of
 the scalars, the JSON file and the folder of pictures. Prints the largest differences.

@@ -1,10 +1,10 @@
-"""The forward pass of a Chessformer, written a second time: as formulas.
+"""The forward pass of a Chessformer, implemented a second time: as formulas.
 
 They follow the appendix of "Mastering Chess with a Transformer Model" (Monroe
 and Chalmers, 2024), whose equations are cited by number; GAB follows Lc0's
-smolgen. One position at a time, in float64, from the parameters and the
-metadata of an exported network and nothing else of it: not from the graph in
-its file, and not from its buffers.
+smolgen. One position at a time, in float64, from nothing but an exported
+network's parameters and metadata: neither the graph in its file nor its
+buffers are used.
 """
 
 import math
@@ -16,7 +16,7 @@ BOARDS = 8 * 13
 PIECES = 12
 # Queen, rook and bishop come before it.
 NO_PROMOTION = 3
-# What the weights of attacks are multiplied by.
+# The scale of the attack weights.
 ATTACK_GAIN = 8
 # The rating at which the strong player's vector alone counts.
 STRONGEST = 5000
@@ -45,7 +45,7 @@ def planes(row, scalars):
 
 
 def step(square, files, ranks):
-    """The square so far away, or nothing if it is off the board."""
+    """The square at this distance, or None if it is off the board."""
     file, rank = square % 8 + files, square // 8 + ranks
     return [8 * rank + file] if 0 <= file < 8 and 0 <= rank < 8 else []
 
@@ -55,7 +55,7 @@ def leaps(square, steps):
 
 
 def slides(square, directions, occupied, beyond=0):
-    """Squares on lines from a square with so many pieces in between."""
+    """Squares on lines from a square with this many pieces in between."""
     found = []
     for files, ranks in directions:
         passed = 0
@@ -68,7 +68,7 @@ def slides(square, directions, occupied, beyond=0):
 
 
 def attacks(pieces):
-    """What attacks each square, [64, 22], and which square attacks which, [64, 64],
+    """The pieces that attack each square, [64, 22], and the attacks between squares, [64, 64],
     of the twelve piece planes [64, 12]."""
     features, attacked = torch.zeros(SQUARES, 22), torch.zeros(SQUARES, SQUARES)
     stand = [(square, *divmod(plane, 6)) for square, plane in pieces.nonzero().tolist()]
@@ -209,7 +209,7 @@ class Chessformer:
         return self.add_and_norm(name, x, self.dense(f"{name}.narrow", hidden))
 
     def attend(self, name, x):
-        """Eq. 1 to 3 over all heads, with what the position encoding changes in them."""
+        """Eq. 1 to 3 over all heads, with the changes due to the position encoding."""
         kind = self.config["position"]["kind"]
         heads = self.config["heads"]
         head_width = self.config["width"] // heads

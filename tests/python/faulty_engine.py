@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""An engine that fails: it passes everything on to the engine that the environment
-variable ENGINE names, except that it fails at positions whose `position` command
-contains the option `At`: by `Fault` it crashes, hangs or plays an illegal move. Where
-`Once` names a file, it does so only while that file is not there, and makes it.
+"""An engine that fails on purpose, and otherwise relays the engine that the environment
+variable ENGINE names. It fails at positions whose `position` command contains the
+option `At`: by `Fault` it crashes, hangs or plays an illegal move. If `Once` names a
+file, it fails only while that file does not exist, and then creates it.
 """
 
 import os

@@ -1,8 +1,8 @@
-"""Holds what `tessera explain --transcoder` says of features against the formulas.
+"""Compares the features in the output of `tessera explain --transcoder` with the formulas.
 
-Arguments: a network, its words of the position (raw i64, all scalars), the names of
-the scalars, the transcoder, and the JSON file. For some features the network is computed
-without what they write. Prints the largest differences.
+Arguments: a network, its input words for the position (raw i64, all scalars), the names
+of the scalars, the transcoder, and the JSON file. Recomputes the network without the
+contribution of some features. Prints the largest differences.
 """
 
 import base64
@@ -15,12 +15,12 @@ from chessformer import BOARDS, NO_PROMOTION, PIECES, SQUARES, Chessformer, atta
 
 # Nats, and parts of the expected result.
 TOLERANCE = 1e-4
-# Of the features, so many strongest and so many weakest.
+# The number of strongest, and of weakest, features to check.
 CHECKED = 2
 
 
 class Transcoder:
-    """The activations and the decoder of a transcoder's file."""
+    """The activations and the decoder of a transcoder file."""
 
     def __init__(self, path):
         stored = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -41,7 +41,7 @@ class Transcoder:
 
 
 class Without(Chessformer):
-    """A network without a feature: `feature` is its number, or nothing."""
+    """A network without a feature: `feature` is its number, or None."""
 
     def __init__(self, parameters, metadata, transcoder, feature):
         super().__init__(parameters, metadata)
@@ -53,7 +53,7 @@ class Without(Chessformer):
         if name == f"encoder.{self.transcoder.layer}.feed_forward" and self.feature is not None:
             active = self.transcoder.activations(x)[:, self.feature]
             written = active.unsqueeze(1) * self.transcoder.decoder[self.feature]
-            # A transcoder writes what is added to x, which is y / α.
+            # A transcoder writes the term that is added to x, which is y / α.
             y = y - written * (2 * self.config["layers"]) ** 0.25
         return self.add_and_norm(name, x, y)
 

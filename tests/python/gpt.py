@@ -1,8 +1,8 @@
-"""Holds GPTs over moves, as files, against an implementation of a few lines.
+"""Compares move-token models, as files, with an implementation of a few lines.
 
-gpt.py FOLDER: reads each NAME.pt of the folder, with the games of NAME.json and what the
-engine says of them. The lines below must say the same, and so must the file's `forward`
-and, move by move, its `step`. Prints a line a network.
+gpt.py FOLDER: reads each NAME.pt of the folder, with the games and the engine's outputs
+in NAME.json. The lines below must compute the same, and so must the file's `forward`
+and, move by move, its `step`. Prints one line per network.
 """
 
 import json

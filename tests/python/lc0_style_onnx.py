@@ -1,10 +1,10 @@
 """Writes networks in ONNX the way Lc0's leela2onnx does, with random weights.
 
-Argument: a folder, into which `lc0_tower.onnx` and others go: residual towers with
-squeeze and excitation, a convolutional policy and a scalar value; and attention
-bodies with smolgen, in the input embeddings and the ways of saying things that
-Lc0's converter has. Those whose names begin with `lc0` are networks that Lc0 could
-have; each of the others differs in one thing that no name tells.
+Argument: a folder, into which `lc0_tower.onnx` and others are written: residual towers
+with squeeze and excitation, a convolutional policy and a scalar value; and attention
+bodies with smolgen, in the input embeddings and the variants of the graph that Lc0's
+converter has. Those whose names begin with `lc0` are networks that Lc0 could have;
+each of the others differs in one thing that no name reveals.
 """
 
 import sys
@@ -51,7 +51,7 @@ def attention_table():
 
 
 def reach():
-    """Which squares a queen or a knight reaches from each, and the square itself."""
+    """The squares that a queen or a knight reaches from each square, and the square itself."""
     table = numpy.zeros((64, 64))
     for origin, to, _ in moves():
         table[origin, to] = 1
@@ -60,7 +60,7 @@ def reach():
 
 
 class Graph:
-    """A graph in the making; values are known by their names."""
+    """A graph under construction; values are known by their names."""
 
     def __init__(self, seed, dtype=numpy.float32, opset=17, takes_norms_apart=False):
         self.draw = numpy.random.default_rng(seed)
@@ -91,7 +91,7 @@ class Graph:
         return self.node("Add", name + "/add", y, self.weights(name + "/add/w", columns, scale=0.3))
 
     def factor(self, name, x, rows, columns):
-        """A dense layer as the converter names those of encoders."""
+        """A dense layer, named as the converter names those of encoders."""
         y = self.node("MatMul", name + "/w", x, self.weights(name + "/w/w", rows, columns))
         return self.node("Add", name + "/b", y, self.weights(name + "/b/w", columns, scale=0.3))
 
@@ -190,7 +190,7 @@ class Graph:
 
 
 def tower(graph, filters=12, blocks=2, squeezed=5, heads=(32, 128, 8, 16), table=None):
-    """A residual tower as Maia's, but with a scalar value and moves left."""
+    """A residual tower like Maia's, but with a scalar value and moves left."""
     value_channels, value_hidden, plies_channels, plies_hidden = heads
     x = graph.conv("/inputconv", "/input/planes", 112, filters)
     se_shape = graph.constant("/const/se_reshape", numpy.array([-1, 2 * filters, 1, 1], numpy.int64))
@@ -309,7 +309,7 @@ def dense_embedding(graph, x):
 
 def attention(graph, embedding, mish, width=16, heads=2, layers=2, policy="mish", gain=None,
               epsilon=None):
-    """An attention body as T1's, with the attention policy and WDL."""
+    """An attention body like T1's, with the attention policy and WDL."""
     is_dense = embedding is dense_embedding
     gain = gain or (2 * layers) ** -0.25
     epsilon = epsilon or (1e-3 if is_dense else 1e-6)
@@ -360,7 +360,7 @@ def attention(graph, embedding, mish, width=16, heads=2, layers=2, policy="mish"
 
 
 def networks():
-    """Those of Lc0's family and others, by name."""
+    """Networks of Lc0's family and others, by name."""
     for name, options in (("", {}), ("_half", {"dtype": numpy.float16}), ("_18", {"opset": 18})):
         graph = Graph(4, **options)
         tower(graph)
@@ -390,7 +390,7 @@ def networks():
 
 
 def main(folder):
-    # What tests/fuzz/corpus/onnx holds.
+    # Writes the seed of tests/fuzz/corpus/onnx.
     graph = Graph(1)
     tower(graph, filters=2, blocks=1, squeezed=1, heads=(1, 2, 1, 2))
     graph.save(folder / "tower.onnx")

@@ -2,7 +2,7 @@
 
 Argument: a folder with the file `rows`, positions as the engine's Maia-3 reads
 them (raw i64, 106 words each). Writes `name.pt`, a checkpoint, and
-`name.outputs`, the logits of Maia-3's 4352 moves and of loss, draw and win for
+`name.outputs`, logits of the 4352 Maia-3 moves and of loss, draw and win for
 each position (raw f64), and prints the names.
 """
 
@@ -122,7 +122,7 @@ def make(compress):
     with torch.no_grad():
         for parameter in model.parameters():
             scale = 1.2 / math.sqrt(parameter.shape[-1]) if parameter.dim() > 1 else 0.3
-            # Of few digits, so that the golden files are small.
+            # Few digits, to keep the golden files small.
             random = torch.randn_like(parameter).mul(4).round().div(4)
             parameter.copy_(random * scale + (parameter == 1))
     return model

@@ -1,4 +1,4 @@
-"""Reads games in PGN as python-chess does, and prints what it found as a JSON object a game."""
+"""Reads games in PGN with python-chess, and prints a JSON object for each."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Reads games, one JSON object a line, and prints what tessera_chess makes of their last positions."""
+"""Reads games, one JSON object a line, and prints their last positions as tessera_chess encodes them."""
 
 import json
 import sys

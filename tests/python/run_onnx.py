@@ -1,11 +1,10 @@
 """Runs ONNX files in onnxruntime, after ONNX's own checker has passed them.
 
-Arguments: a folder and the names of the networks in it. For each there is
-`name.onnx`, and for all of them the file `planes`: raw f32, whole positions of
-112 planes. A network that reads something else has it in files of its own, named
-by its inputs. Writes `name.found`: the outputs one after another, raw f32.
-Networks in bfloat16 are only checked: onnxruntime does not compute in it on the
-CPU.
+Arguments: a folder and the names of the networks in it. Reads `name.onnx` of each
+network, and the common file `planes`: raw f32, whole positions of 112 planes. A
+network with other inputs has files of its own, named after its inputs. Writes
+`name.found`: the outputs one after another, raw f32. Networks in bfloat16 are only
+checked, because onnxruntime does not compute in it on the CPU.
 """
 
 import sys

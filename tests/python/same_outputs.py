@@ -1,9 +1,9 @@
-"""Holds networks, as the engine and as PyTorch compute them, against the formulas.
+"""Compares networks, as the engine and as PyTorch compute them, with the formulas.
 
-Arguments: a folder and the names of the networks in it. For each there is
-`name.pt`, and `name.outputs`, what the engine computed in f32: one output after
-another (raw f32), for the positions in the file `rows` (raw i64). Prints a line
-of differences for each network; one beyond the tolerance is an error.
+Arguments: a folder and the names of the networks in it. Reads `name.pt` of each
+network, and `name.outputs`, the engine's outputs in f32, one after another (raw
+f32), for the positions in the file `rows` (raw i64). Prints a line of differences
+per network; a difference beyond the tolerance is an error.
 """
 
 import json
@@ -14,11 +14,11 @@ import torch
 
 from chessformer import BOARDS, PIECES, Chessformer, attacks, planes
 
-# How far computing in f32 may be off, and in float64, where the outputs alone
-# are rounded to f32: the second holds even an epsilon against its definition.
+# Tolerances in f32, and in float64, where only the outputs are rounded to f32, which detects even a wrong
+# epsilon.
 TOLERANCE = 1e-4
 CLOSE_TOLERANCE = 1e-6
-# The effect that what is to be noticed must have.
+# The minimum effect of each parameter.
 NOTICEABLE = 100 * CLOSE_TOLERANCE
 # Lc0's last two planes are all zeros and all ones.
 CONSTANT_PLANES = [110, 111]
@@ -29,7 +29,7 @@ def read(path, kind):
 
 
 def difference(found, expected):
-    """The largest difference and its output; beyond ±1 relative ones count."""
+    """The largest difference and its output, relative for numbers beyond ±1."""
     assert found.keys() == expected.keys()
     differences = []
     for name, output in expected.items():
@@ -47,16 +47,16 @@ def check(who, found, expected, tolerance):
 
 
 def check_positions(features):
-    """A plane that is the same everywhere could be ignored unnoticed."""
+    """Asserts that no other plane is constant, because ignoring it would go unnoticed."""
     values = features.flatten(0, 1)
     constant = (values == values[0]).all(dim=0).nonzero().flatten().tolist()
     assert constant == CONSTANT_PLANES, f"the positions leave planes {constant} as they are"
 
 
 def check_parameters(formulas, positions, outputs, checked):
-    """A parameter that could be left out (a factor 1, all else 0) would not be
-    missed by the comparisons. Those `checked` already in another network are
-    passed over."""
+    """Asserts that every parameter matters: leaving it out (a factor 1, everything else 0)
+    must change the outputs. Those `checked` already in another network are passed
+    over."""
     for name in sorted(formulas.read - checked):
         parameter = formulas.parameters[name]
         is_factor = name.endswith(("norm.weight", "multiply"))
@@ -65,7 +65,7 @@ def check_parameters(formulas, positions, outputs, checked):
         assert change >= NOTICEABLE, f"without {name} the outputs change by {change} only"
         formulas.parameters[name] = parameter
     checked |= formulas.read
-    # These heads learn, but are not exported.
+    # These heads are trained, but not exported.
     unread = formulas.parameters.keys() - formulas.read
     unread = {name for name in unread if "policy.soft." not in name and ".categorical." not in name}
     assert not unread, f"the formulas do not read {unread}"
@@ -97,7 +97,7 @@ def compare(folder, name, checked):
     check("engine f32", engine, expected, TOLERANCE)
     check("PyTorch f32", by_name(module.float()(rows)), expected, TOLERANCE)
     check("PyTorch float64", by_name(module.double()(rows)), expected, CLOSE_TOLERANCE)
-    # What was trained may have found no use for some parameter.
+    # Training may have found no use for some parameter.
     if metadata["training"] is None:
         check_parameters(formulas, positions, expected, checked)
 

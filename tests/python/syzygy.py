@@ -1,8 +1,8 @@
-"""Probes tables by python-chess, and compares with what stands beside each position.
+"""Probes tables with python-chess, and compares them with the expected values.
 
 syzygy.py FOLDER    reads lines "FEN;PLIES" from standard input: plies to the mate, the
-                    capture or the pawn move that the winner forces, below 0 if the side
-                    to move loses, 0 in a draw
+                    capture or the pawn move that the winner forces, negative if the
+                    side to move loses, 0 in a draw
 """
 
 import sys

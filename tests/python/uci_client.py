@@ -15,7 +15,7 @@ TIMEOUT = 60
 
 
 class Complaints(logging.Handler):
-    """Collects what python-chess finds odd about what the engine says."""
+    """Collects python-chess's warnings about the engine's output."""
 
     def __init__(self):
         super().__init__(logging.WARNING)
@@ -34,7 +34,7 @@ def started(path, **options):
 
 
 def plays_a_game(path, agent):
-    """Forty plies against itself by the clock, every move legal, with no word
+    """Plays forty plies against itself by the clock, every move legal, without a line
     that python-chess does not understand."""
     with started(path, Agent=agent) as engine:
         assert engine.id["name"].startswith("Tessera ")
@@ -55,7 +55,7 @@ def ponders(path):
             result = engine.play(board, chess.engine.Limit(nodes=200), ponder=True)
             board.push(result.move)
             assert result.ponder in board.legal_moves
-            # The first reply is the one expected, the others are not.
+            # The first reply is the expected one; the others are not.
             replies = list(board.legal_moves)
             expected = board.ply() == 1
             reply = result.ponder if expected else replies[-1]
@@ -86,7 +86,7 @@ def castles_in_chess960(path):
         for number in (0, 518, 959):
             board = chess.Board.from_chess960_pos(number)
             while not board.is_game_over() and board.ply() < 30:
-                # Castling where it can be had, so that both ways are tried.
+                # Castling whenever available, to try both sides.
                 castling = list(board.generate_castling_moves())
                 result = engine.play(
                     board,

@@ -1,6 +1,6 @@
-"""A quick engine that gives up some positions at once, the more the weaker it is.
+"""A quick engine that gives up some positions at once: the weaker it is, the more.
 
-Which ones is a matter of the position alone: every game repeats exactly. It gives up
+The choice depends only on the position, so every game repeats exactly. It gives up
 by a score of −9.00, so it plays under `--resign 1,900`. `Weakness` is the share of the
 positions given up; `Alpha` is best at 70 and `Beta` at 0.6, where they add nothing.
 """

@@ -1,8 +1,8 @@
-//! What cannot be read is told by what it is.
+//! Errors about unreadable files say what the files are.
 
 use super::{Folder, GAMES, START, failure, tessera, train};
 
-/// Every command that reads texts, with a path for a file of them.
+/// Returns every command that reads text, with `path` as its input.
 fn readers<'a>(path: &'a str, output: &'a str, games: &'a str) -> [(bool, Vec<&'a str>); 9] {
     [
         (true, vec!["pack", path, "-o", output, "--played"]),
@@ -67,7 +67,7 @@ fn utf_16_and_folders_are_named() {
     for (is_train, arguments) in readers(&inside, &output, &games) {
         let command = if is_train { train } else { tessera };
         let said = failure(command(&arguments));
-        // Some read folders, but only of chunks.
+        // Some commands read folders, but only of chunks.
         let is_named = said.ends_with("it is a folder") || said.contains("no training chunks");
         assert!(said.contains("inside") && is_named, "{arguments:?}: {said}");
     }
@@ -75,7 +75,7 @@ fn utf_16_and_folders_are_named() {
 }
 
 #[test]
-fn without_samples_the_reason_is_told() {
+fn missing_samples_are_explained() {
     let folder = Folder::new();
     let games = folder.write("games.pgn", GAMES);
     let bad = folder.write("bad.pgn", "1. e4 Sf6 *\n\n1. d4 Sf6 *\n");

@@ -1,8 +1,8 @@
-//! No command writes over what it reads, under whatever name.
+//! No command overwrites its input, under any name.
 
 use super::{Folder, GAMES, START, TESSERA, failure, tessera, train};
 
-/// The names under which a file is an output too.
+/// Names by which an output refers to the input file.
 fn names(folder: &Folder, input: &str) -> Vec<String> {
     let mut names = vec![input.to_owned()];
     #[cfg(unix)]
@@ -17,8 +17,8 @@ fn names(folder: &Folder, input: &str) -> Vec<String> {
     names
 }
 
-/// Holds that a command refuses to write an input under any of these names. `arguments`
-/// has `IN` for the input, and `OUT` for the output.
+/// Asserts that a command refuses to write to its input under any of these names. In `arguments`,
+/// `IN` stands for the input and `OUT` for the output.
 fn assert_refused(is_train: bool, input: &str, outputs: &[String], arguments: &[&str]) {
     let before = std::fs::read(input).unwrap();
     for output in outputs {
@@ -37,7 +37,7 @@ fn assert_refused(is_train: bool, input: &str, outputs: &[String], arguments: &[
 }
 
 #[test]
-fn every_command_spares_its_inputs() {
+fn no_command_overwrites_its_inputs() {
     let folder = Folder::new();
     std::fs::create_dir(folder.at("folder")).unwrap();
     let root = env!("CARGO_MANIFEST_DIR");
@@ -122,7 +122,7 @@ fn every_command_spares_its_inputs() {
 }
 
 #[test]
-fn outputs_of_one_command_are_files_of_their_own() {
+fn outputs_of_one_command_are_separate_files() {
     let folder = Folder::new();
     std::fs::create_dir(folder.at("folder")).unwrap();
     let output = folder.path("x");
@@ -144,9 +144,9 @@ fn outputs_of_one_command_are_files_of_their_own() {
     }
 }
 
-/// Pages are written beside the games, but not over them.
+/// Pages are written next to the games, but not over them.
 #[test]
-fn pages_of_a_folder_spare_the_games() {
+fn pages_of_a_folder_do_not_overwrite_the_games() {
     let folder = Folder::new();
     let here = folder.path("");
     for name in ["index.html", "game-0002.html"] {
@@ -159,7 +159,7 @@ fn pages_of_a_folder_spare_the_games() {
 }
 
 #[test]
-fn files_that_are_written_beside_the_output_are_spared_too() {
+fn files_written_beside_the_output_do_not_overwrite_inputs() {
     let folder = Folder::new();
     let part = folder.write("out.pgn.part", GAMES);
     let output = folder.path("out.pgn");

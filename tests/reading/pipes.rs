@@ -1,4 +1,4 @@
-//! Whatever is read comes through a pipe as well, once and from front to back.
+//! Every input can come through a pipe, which is read once from front to back.
 
 use super::{Folder, GAMES, START, TESSERA, gzip, tessera, told, train, zstd};
 use std::io::Write;
@@ -8,8 +8,8 @@ use tessera::data::v6::{Ending, Expectation, Searched, game_records, write_chunk
 use tessera::data::{Legal, Wdl};
 use tessera::encode::{Input, policy_move};
 
-/// What a command prints that reads `bytes` from its standard input, and then what it
-/// prints that reads them from a named pipe.
+/// Runs a command that reads `bytes`, first from its standard input and then from a named pipe;
+/// returns both outputs.
 fn through_pipes(bytes: &[u8], command: impl Fn(&str) -> assert_cmd::Command) -> [String; 2] {
     let mut standard = command("/dev/stdin");
     standard.write_stdin(bytes);
@@ -22,7 +22,7 @@ fn through_pipes(bytes: &[u8], command: impl Fn(&str) -> assert_cmd::Command) ->
             .unwrap()
             .success()
     );
-    // A second reader would wait for ever.
+    // A second reader would block forever.
     let mut named = command(&fifo);
     named.timeout(std::time::Duration::from_secs(120));
     let writer = std::thread::spawn({
@@ -43,7 +43,7 @@ fn through_pipes(bytes: &[u8], command: impl Fn(&str) -> assert_cmd::Command) ->
     outputs.map(|(said, _)| said)
 }
 
-/// A chunk of a short game.
+/// Returns a chunk of a short game.
 fn chunk(folder: &Folder) -> Vec<u8> {
     let record = parse_game(b"1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 1-0").unwrap();
     let mut game = tessera::chess::Game::default();
@@ -109,7 +109,7 @@ fn training_data_of_every_kind() {
             assert!(said.contains(&format!(": {samples}")), "{name}: {said}");
             assert!(said.ends_with("0 skipped\n"), "{name}: {said}");
         }
-        // It is opened as for `pack`.
+        // `train run` opens its shards as `pack` does.
         if let "zstd" | "tar" = name {
             for said in through_pipes(&bytes, |path| train(&["stats", path])) {
                 let count = samples.split(' ').next().unwrap();
@@ -129,7 +129,7 @@ fn training_data_of_every_kind() {
 }
 
 #[test]
-fn games_and_positions_to_label_and_to_begin_from() {
+fn games_and_positions_to_label_or_start_from() {
     let folder = Folder::new();
     let engine = [
         "--engine",
@@ -176,7 +176,7 @@ fn games_and_positions_to_label_and_to_begin_from() {
 }
 
 #[test]
-fn what_players_are_measured_by() {
+fn test_suites_and_puzzles() {
     let folder = Folder::new();
     let uniform = ["--agent", "value", "--backend", "uniform"];
     let mate = "6k1/2p2ppp/8/8/8/8/5PPP/QR4K1";

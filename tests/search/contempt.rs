@@ -59,7 +59,7 @@ fn told(contempt: Contempt, limits: &Limits, moves: &str) -> (f32, [f32; 3]) {
 }
 
 #[test]
-fn contempt_is_in_the_tree_and_out_of_what_is_told() {
+fn contempt_affects_the_tree_but_not_the_report() {
     let inside = |elo| Contempt {
         objectivity: 0.0,
         ..against(elo)

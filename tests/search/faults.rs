@@ -20,7 +20,7 @@ const MS: fn(u64) -> Duration = Duration::from_millis;
 /// Time after which a running search counts as hung.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Panics on request, on the helpers of a search that has run for a while.
+/// Panics on request, on the helper threads of a search that has run for a while.
 struct BreaksOnHelpers {
     inner: Scripted,
     breaks: AtomicBool,
@@ -79,7 +79,7 @@ fn breaks_off(
 }
 
 #[test]
-fn a_panic_of_a_helper_ends_the_search_with_what_it_found() {
+fn a_panic_of_a_helper_ends_the_search_with_its_results() {
     let backend = Arc::new(BreaksOnHelpers {
         inner: hashed().delayed(MS(1)),
         breaks: AtomicBool::new(true),
@@ -111,7 +111,7 @@ fn a_panic_while_it_reports_ends_the_search() {
 }
 
 #[test]
-fn a_failure_is_preceded_by_what_was_found() {
+fn results_are_reported_before_a_failure() {
     let mut search = Search::new(hashed().failing(20..21).shared(), &parameters());
     let mut last = None;
     let failed = search.choose(

@@ -41,7 +41,7 @@ fn steered(
 }
 
 #[test]
-fn stop_is_heard_within_a_batch() {
+fn stop_takes_effect_within_a_batch() {
     for threads in [1, 2] {
         let mut agent = mcts(hashed().delayed(MS(5)), threads);
         let mut told = None;
@@ -109,7 +109,7 @@ fn the_clock_is_respected_even_when_it_runs_out() {
 }
 
 #[test]
-fn a_fall_of_the_value_is_thought_about() {
+fn a_fall_of_the_value_extends_the_search() {
     let fallen = Arc::new(AtomicBool::new(false));
     let falls = Arc::clone(&fallen);
     let backend = Scripted::with_turn(move |turn, moves| {
@@ -218,7 +218,7 @@ fn pondering_ends_with_the_hit_and_its_own_time() {
     );
     assert!(taken >= MS(100) && taken < MS(2800), "{taken:?}");
     assert!(choice.best.is_some());
-    // Without a hit only a stop ends it, whatever other limits have been reached.
+    // Before the hit only a stop ends it, whatever other limits have been reached.
     let limits = Limits {
         ponder: true,
         nodes: Some(50),
@@ -253,7 +253,7 @@ fn infinite_waits_even_when_all_is_proven() {
 }
 
 #[test]
-fn a_failing_backend_ends_the_search_and_can_be_asked_again() {
+fn a_failing_backend_ends_the_search_and_can_be_retried() {
     for threads in [1, 3] {
         let mut agent = mcts(hashed().failing(5..12), threads);
         let limits = Limits {
@@ -276,7 +276,7 @@ fn a_failing_backend_ends_the_search_and_can_be_asked_again() {
 }
 
 #[test]
-fn news_are_told_as_the_search_goes_on() {
+fn news_are_reported_during_the_search() {
     let limits = Limits {
         move_time: Some(MS(1500)),
         ..Limits::default()
@@ -349,9 +349,9 @@ fn interruptions_leave_the_tree_whole() {
     }
 }
 
-/// However many threads wait for each other, the processor is left to the searching ones.
+/// However many threads wait for each other, the processor remains available to the searching ones.
 #[test]
-fn a_thousand_threads_leave_each_other_time() {
+fn a_thousand_threads_leave_processor_time_for_each_other() {
     let mut agent = mcts(hashed().delayed(MS(1)), 1024);
     let limits = Limits {
         nodes: Some(2000),

@@ -72,7 +72,7 @@ fn one_visit_plays_the_mate() {
 }
 
 #[test]
-fn a_side_that_cannot_help_it_says_so() {
+fn a_side_that_is_mated_reports_it() {
     // After 1. Qxh7+ the king must walk.
     let position = game(WALK, "h5h7");
     let choice = think(&position, &nodes(50), &parameters(true));
@@ -136,7 +136,7 @@ fn the_same_search_finds_the_same() {
 }
 
 #[test]
-fn go_mate_asks_for_no_longer_one() {
+fn go_mate_accepts_no_longer_mate() {
     let position = game(WALK, "");
     let limits = |moves| Limits {
         mate: Some(moves),
@@ -151,7 +151,7 @@ fn go_mate_asks_for_no_longer_one() {
 }
 
 #[test]
-fn only_the_moves_to_be_searched_mate() {
+fn only_the_searched_moves_mate() {
     let position = game(WALK, "");
     let other = position.parse_move("e1c1").unwrap();
     let limits = Limits {
@@ -202,7 +202,7 @@ fn played_out(fen: &str, visits: u64) -> (Option<Ending>, usize) {
 }
 
 #[test]
-fn king_and_one_piece_win_in_as_few_moves_as_can_be() {
+fn king_and_one_piece_win_in_the_fewest_moves() {
     for (fen, plies) in [
         ("8/8/8/4k3/8/8/8/K6R w - - 0 1", 29),
         ("8/8/8/4k3/8/8/8/K6R b - - 0 1", 30),
@@ -266,7 +266,7 @@ fn every_allowed_move_of_king_and_one_piece_is_known() {
 }
 
 #[test]
-fn an_ending_is_seen_before_it_is_reached() {
+fn an_ending_is_recognised_before_it_is_reached() {
     // The rook takes the last pawn, or the king has to.
     let position = game("8/8/8/8/2k5/8/p7/R5K1 w - - 0 1", "");
     let choice = think(&position, &nodes(300), &parameters(true));
@@ -277,14 +277,14 @@ fn an_ending_is_seen_before_it_is_reached() {
 }
 
 #[test]
-fn no_mate_is_announced_that_the_50_move_rule_forestalls() {
+fn no_mate_is_announced_beyond_the_50_move_rule() {
     let position = game("8/8/8/4k3/8/8/8/K6R w - - 85 90", "");
     let choice = think(&position, &nodes(100), &parameters(true));
     assert_eq!(announced(&position, &choice), None);
 }
 
 #[test]
-fn the_signature_without_it_is_that_of_the_tree() {
+fn the_signature_without_the_mate_prover_is_that_of_the_tree() {
     use std::sync::Arc;
     use tessera::backend::Random;
     use tessera::eval::bench::{POSITIONS, SIGNATURE_DEPTH, run};

@@ -309,7 +309,7 @@ fn the_fifty_move_rule_counts() {
 }
 
 #[test]
-fn the_tree_is_kept_while_the_game_goes_on() {
+fn the_tree_is_kept_while_the_game_continues() {
     let mut game = Game::default();
     let mut agent = mcts(hashed(), &parameters());
     let first = choose(&mut *agent, &game, &nodes(5000));
@@ -335,7 +335,7 @@ fn the_tree_is_kept_while_the_game_goes_on() {
 }
 
 #[test]
-fn only_the_moves_asked_for_are_searched() {
+fn only_the_requested_moves_are_searched() {
     let game = game("startpos", "");
     let mut agent = mcts(hashed(), &parameters());
     choose(&mut *agent, &game, &nodes(2000));
@@ -416,7 +416,7 @@ fn lines_come_in_the_order_of_choice() {
 }
 
 #[test]
-fn the_hash_bounds_the_tree_and_the_search_goes_on() {
+fn the_hash_bounds_the_tree_and_the_search_continues() {
     for (hash, limit) in [(1, 60_000), (2, 90_000)] {
         let parameters = Parameters {
             hash,
@@ -435,7 +435,7 @@ fn the_hash_bounds_the_tree_and_the_search_goes_on() {
 }
 
 #[test]
-fn many_threads_share_a_memory_that_is_too_small() {
+fn many_threads_share_too_little_memory() {
     let parameters = Parameters {
         threads: 4,
         minibatch: 32,
@@ -517,7 +517,7 @@ fn the_root_explores_by_values_of_its_own() {
 }
 
 #[test]
-fn a_temperature_draws_moves_by_their_visits() {
+fn a_temperature_samples_moves_by_their_visits() {
     let game = game("startpos", "");
     let play = |seed| {
         let parameters = Parameters {
@@ -533,7 +533,7 @@ fn a_temperature_draws_moves_by_their_visits() {
 }
 
 #[test]
-fn what_does_not_steer_the_tree_leaves_it() {
+fn settings_that_do_not_affect_the_tree_keep_it() {
     let mut agent = mcts(hashed(), &parameters());
     let game = game("startpos", "");
     choose(&mut *agent, &game, &nodes(500));
@@ -593,7 +593,7 @@ fn gumbel_shares_few_visits_among_few_moves() {
 }
 
 #[test]
-fn noise_at_the_root_is_the_root_s_alone() {
+fn root_noise_affects_only_the_root() {
     let noisy = Parameters {
         noise_epsilon: 0.5,
         ..parameters()

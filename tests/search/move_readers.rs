@@ -83,7 +83,7 @@ fn a_position_without_its_moves_is_refused_by_every_agent() {
 }
 
 #[test]
-fn a_search_that_reaches_the_longest_game_ends_with_what_it_has() {
+fn a_search_that_reaches_the_longest_game_ends_with_its_results() {
     let backend = uniform().reading_moves(4).shared();
     let mut agent = AgentKind::Mcts.build(backend, &parameters().into());
     let start = game("startpos", "e2e4");

@@ -32,7 +32,7 @@ fn nodes(nodes: u64) -> Limits {
     }
 }
 
-/// Ponders on this many nodes, and then receives this end.
+/// Ponders on this many nodes, and then receives this end signal.
 fn ponder(agent: &mut dyn Agent, game: &Game, limits: &Limits, end: fn(&Control)) -> Choice {
     let limits = Limits {
         ponder: true,
@@ -71,7 +71,7 @@ fn a_stop_is_answered_with_a_move_of_the_position_sent() {
 }
 
 #[test]
-fn after_a_hit_nothing_is_thought_twice() {
+fn after_a_hit_nothing_is_searched_twice() {
     let mut agent = mcts();
     let (mut game, thought) = pondered(&mut *agent);
     let again = choose(&mut *agent, &game, &nodes(5000));
@@ -83,7 +83,7 @@ fn after_a_hit_nothing_is_thought_twice() {
 }
 
 #[test]
-fn after_a_miss_what_was_known_before_is_known_again() {
+fn after_a_miss_earlier_results_are_reused() {
     let mut known = 0;
     for number in (0..).step_by(3) {
         let mut agent = mcts();
@@ -102,7 +102,7 @@ fn after_a_miss_what_was_known_before_is_known_again() {
 }
 
 #[test]
-fn a_move_taken_back_finds_what_was_thought_of_the_position() {
+fn a_move_taken_back_finds_the_earlier_results() {
     // Meanwhile values have changed, but visits have not.
     let mut agent = mcts_with(Parameters {
         lcb_scale: 0.0,

@@ -70,7 +70,7 @@ fn a_position_is_evaluated_once_however_it_is_reached() {
 /// With the same knowledge of every position, the graph's root value equals the tree's: both
 /// converge to it.
 #[test]
-fn graph_and_tree_agree_where_all_is_searched() {
+fn graph_and_tree_agree_on_a_full_search() {
     for fen in [KINGS, "startpos"] {
         let (graph, _) = search(true, fen, 20_000);
         let (tree, _) = search(false, fen, 20_000);
@@ -83,7 +83,7 @@ fn graph_and_tree_agree_where_all_is_searched() {
 /// The winning side must not repeat, and a draw by repetition belongs to the path, not to the
 /// position: other paths to it are not affected.
 #[test]
-fn only_the_way_that_repeats_is_drawn() {
+fn only_the_repeating_path_is_drawn() {
     // Black is hopelessly lost in every position, except by repetition.
     let backend = Scripted::with_turn(|turn, moves| {
         let q = match turn {

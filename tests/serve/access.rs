@@ -8,11 +8,11 @@ use std::thread::sleep;
 use std::time::Duration;
 
 #[test]
-fn without_a_token_nobody_gets_in() {
+fn requests_without_a_token_are_refused() {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     writeln!(file, "# for the site\nletmein").unwrap();
     let server = Server::start(&["--token-file", file.path().to_str().unwrap()]);
-    // Who is not meant is told that first.
+    // The host is checked before the token.
     let rebound = post("/v1/eval", "", "{}").replace("localhost", "evil.example");
     assert_eq!(server.ask(&rebound).status, 421);
     let ask = |headers: &str| server.ask(&post("/v1/eval", headers, "{}"));
@@ -30,7 +30,7 @@ fn without_a_token_nobody_gets_in() {
 }
 
 #[test]
-fn others_than_this_machine_are_let_in_only_on_purpose() {
+fn other_machines_are_admitted_only_on_request() {
     let output = Command::new(env!("CARGO_BIN_EXE_tessera"))
         .args([
             "serve",
@@ -50,7 +50,7 @@ fn others_than_this_machine_are_let_in_only_on_purpose() {
 }
 
 #[test]
-fn who_asks_too_often_is_told_when_to_come_again() {
+fn excess_requests_get_a_retry_time() {
     let server = Server::start(&["--rate", "2"]);
     let answers: Vec<_> = (0..10).map(|_| server.post("/v1/eval", "{}")).collect();
     assert_eq!(answers[0].status, 200);
@@ -66,11 +66,11 @@ fn who_asks_too_often_is_told_when_to_come_again() {
 }
 
 #[test]
-fn a_full_queue_sends_away() {
+fn a_full_queue_refuses_requests() {
     let server = Server::start(&["--jobs", "1", "--queue", "0"]);
     let long = json!({"limits": {"movetime_ms": 20_000}}).to_string();
     let _running = server.send(&post("/v1/move", "", &long));
-    // It needs a moment to begin.
+    // The request needs a moment to start.
     let refused = (0..100).find_map(|_| {
         sleep(Duration::from_millis(20));
         let short = json!({"limits": {"nodes": 1}}).to_string();
@@ -79,12 +79,12 @@ fn a_full_queue_sends_away() {
     let refused = refused.unwrap();
     assert_eq!(refused.status, 429);
     assert!(refused.header("retry-after").is_some());
-    // Evaluations have a queue of their own.
+    // Evaluations have their own queue.
     assert_eq!(server.post("/v1/eval", "{}").status, 200);
 }
 
 #[test]
-fn a_client_has_so_many_streams_and_no_more() {
+fn a_client_has_a_limited_number_of_streams() {
     let server = Server::start(&["--streams", "1"]);
     let body = json!({"limits": {"movetime_ms": 20_000}}).to_string();
     let request = post("/v1/analyse", "Accept: application/x-ndjson\r\n", &body);
@@ -100,7 +100,7 @@ fn a_client_has_so_many_streams_and_no_more() {
 }
 
 #[test]
-fn pages_elsewhere_may_ask_if_their_origin_is_named() {
+fn foreign_pages_are_admitted_by_origin() {
     let server = Server::start(&["--origin", "https://Example.org:443/"]);
     let ask = |origin: &str| {
         let headers = format!("Origin: {origin}\r\nSec-Fetch-Site: cross-site\r\n");
@@ -118,17 +118,17 @@ fn pages_elsewhere_may_ask_if_their_origin_is_named() {
     assert_eq!(allowed("https://example.com"), None);
     assert_eq!(ask("https://example.org").status, 200);
     assert_eq!(ask("https://example.com").status, 403);
-    // Of an image there is no origin to see.
+    // Image requests carry no origin.
     let image = "GET /api/cloud-eval?fen=8/8/8/8/8/8/8/8 HTTP/1.1\r\nHost: localhost\r\n\
                  Sec-Fetch-Site: cross-site\r\nConnection: close\r\n\r\n";
     assert_eq!(server.ask(image).status, 403);
-    // A link leads to the page.
+    // Links to the page are allowed.
     let link = image.replace("/api/cloud-eval?fen=8/8/8/8/8/8/8/8", "/docs");
     assert_eq!(server.ask(&link).status, 200);
 }
 
 #[test]
-fn only_hosts_of_its_own_are_answered() {
+fn only_known_hosts_are_answered() {
     let server = Server::start(&["--host", "chess.example.org"]);
     let port = server.address.rsplit(':').next().unwrap();
     let ask = |target: &str, headers: &str| {

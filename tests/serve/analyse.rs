@@ -1,4 +1,4 @@
-//! Analyses as they grow, and what becomes of them when the client leaves.
+//! Streamed analyses, and their end when the client disconnects.
 
 use super::{Server, post, read_head};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use std::io::{BufRead, Read};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// A chunked body, whole.
+/// Reads a chunked body to its end.
 pub(super) fn chunks(stream: &mut impl BufRead) -> String {
     let mut body = String::new();
     loop {
@@ -28,7 +28,7 @@ fn analysis(accept: &str, body: Value) -> String {
 }
 
 #[test]
-fn lines_come_as_they_grow_and_a_result_comes_last() {
+fn growing_lines_are_streamed_before_the_result() {
     let server = Server::start(&[]);
     let body = json!({"lines": 3, "limits": {"movetime_ms": 1500}});
     let mut stream = server.send(&analysis("application/x-ndjson", body));
@@ -71,7 +71,7 @@ fn events_have_names() {
 }
 
 #[test]
-fn a_stream_that_waits_for_its_place_says_that_it_is_there() {
+fn a_queued_stream_sends_heartbeats() {
     let server = Server::start(&["--jobs", "1", "--idle-time", "1s"]);
     let long = json!({"limits": {"movetime_ms": 30_000}}).to_string();
     let running = server.send(&post("/v1/move", "", &long));
@@ -86,7 +86,7 @@ fn a_stream_that_waits_for_its_place_says_that_it_is_there() {
         assert_eq!(status, 200);
         let unbuffered = ("x-accel-buffering".to_owned(), "no".to_owned());
         assert!(headers.contains(&unbuffered), "{headers:?}");
-        // Two of them, each a chunk.
+        // Two heartbeats, each a chunk.
         let mut waiting = vec![0; 2 * (5 + beat.len())];
         stream.read_exact(&mut waiting).unwrap();
         let chunk = format!("{:X}\r\n{beat}\r\n", beat.len());
@@ -97,7 +97,7 @@ fn a_stream_that_waits_for_its_place_says_that_it_is_there() {
     for stream in &mut streams {
         assert!(chunks(stream).contains("result"));
     }
-    // Who leaves the queue no longer waits.
+    // A client that disconnects leaves the queue.
     let _running = server.send(&post("/v1/move", "", &long));
     sleep(Duration::from_millis(300));
     let mut stream = server.send(&analysis("text/event-stream", json!({})));
@@ -114,7 +114,7 @@ fn a_stream_that_waits_for_its_place_says_that_it_is_there() {
 
 #[test]
 fn an_analysis_ends_when_its_client_leaves() {
-    // One search at a time: the next begins when this one has ended.
+    // Searches run one at a time, so the next starts when this one has ended.
     let server = Server::start(&["--jobs", "1"]);
     let body = json!({"limits": {"movetime_ms": 50_000}});
     let mut stream = server.send(&analysis("application/x-ndjson", body));
@@ -128,7 +128,7 @@ fn an_analysis_ends_when_its_client_leaves() {
 }
 
 #[test]
-fn a_move_that_nobody_waits_for_is_not_thought_about() {
+fn an_abandoned_move_request_is_not_searched() {
     let server = Server::start(&["--jobs", "1"]);
     let body = json!({"limits": {"movetime_ms": 50_000}}).to_string();
     let stream = server.send(&post("/v1/move", "", &body));
@@ -140,7 +140,7 @@ fn a_move_that_nobody_waits_for_is_not_thought_about() {
 }
 
 #[test]
-fn a_reader_who_does_not_read_holds_nobody_up() {
+fn a_stalled_reader_does_not_block_others() {
     let server = Server::start(&["--jobs", "1"]);
     let body = json!({"lines": 10, "limits": {"movetime_ms": 1000}});
     let _slow = server.send(&analysis("application/x-ndjson", body));

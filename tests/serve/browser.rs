@@ -1,4 +1,4 @@
-//! Chromium, led through its DevTools protocol by two pipes.
+//! Chromium, driven through its DevTools protocol over two pipes.
 
 use crate::explain::browser::chromium;
 use serde_json::{Value, json};
@@ -7,20 +7,20 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How long a page may take on a busy machine.
+/// Time limit for a page on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Gives Chromium its standard input and output as the pipes of the protocol.
+/// Connects Chromium's standard input and output to the pipes of the protocol.
 const PIPES: &str = r#"exec "$0" "$@" 3<&0 4>&1 </dev/null >/dev/null 2>/dev/null"#;
 
-/// A page in a browser, which is closed in the end.
+/// A page in a browser, closed on drop.
 pub struct Browser {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
     sent: u64,
     session: Option<String>,
-    /// What the page complained of.
+    /// Errors that the page reported.
     complaints: Vec<String>,
     _profile: TempDir,
 }
@@ -33,14 +33,14 @@ impl Drop for Browser {
 }
 
 impl Browser {
-    /// Opens a page of a server; nothing where there is no Chromium.
+    /// Opens a page of a server; `None` without Chromium.
     pub fn open(url: &str) -> Option<Browser> {
         let mut browser = Browser::start()?;
         browser.go(url);
         Some(browser)
     }
 
-    /// A browser without a page; nothing where there is no Chromium.
+    /// Starts a browser without a page; `None` without Chromium.
     pub fn start() -> Option<Browser> {
         let Some(chromium) = chromium() else {
             crate::skip::skip("Chromium (Debian: apt install chromium)");
@@ -79,7 +79,7 @@ impl Browser {
         Some(browser)
     }
 
-    /// Goes to a page and waits for it. Pages of modules say when they are ready.
+    /// Navigates to a page and waits for it. Pages with modules signal when they are ready.
     pub fn go(&mut self, url: &str) {
         self.send("Page.navigate", json!({"url": url}));
         let is_here = format!("location.href === {}", json!(url));
@@ -88,19 +88,19 @@ impl Browser {
         self.wait(&format!("{is_here} && {is_ready}"));
     }
 
-    /// Loads the page again and waits for it.
+    /// Reloads the page and waits for it.
     pub fn reload(&mut self) {
         self.evaluate("document.body.dataset.ready = ''");
         self.send("Page.reload", json!({}));
         self.wait("document.readyState === 'complete' && document.body.dataset.ready");
     }
 
-    /// The page is as wide as a screen of so many pixels.
+    /// Sets the width of the screen in pixels.
     pub fn resize(&mut self, width: u32) {
         self.screen(width, 900);
     }
 
-    /// The page is shown on a screen of so many pixels.
+    /// Sets the size of the screen in pixels.
     pub fn screen(&mut self, width: u32, height: u32) {
         let is_phone = width < 600;
         let screen =
@@ -108,7 +108,7 @@ impl Browser {
         self.send("Emulation.setDeviceMetricsOverride", screen);
     }
 
-    /// Sends a command; its result.
+    /// Sends a command; returns its result.
     pub fn send(&mut self, method: &str, parameters: Value) -> Value {
         self.sent += 1;
         let mut command = json!({"id": self.sent, "method": method, "params": parameters});
@@ -122,7 +122,7 @@ impl Browser {
         loop {
             let mut message = Vec::new();
             self.output.read_until(0, &mut message).unwrap();
-            assert_eq!(message.pop(), Some(0), "the browser has gone");
+            assert_eq!(message.pop(), Some(0), "the browser has exited");
             let mut message: Value = serde_json::from_slice(&message).unwrap();
             if message["id"] == self.sent {
                 assert!(message.get("error").is_none(), "{method}: {message}");
@@ -132,7 +132,7 @@ impl Browser {
         }
     }
 
-    /// Notes what the page complains of.
+    /// Records errors that the page reports.
     fn hear(&mut self, message: &Value) {
         let about = &message["params"];
         let is_complaint = match message["method"].as_str() {
@@ -146,7 +146,7 @@ impl Browser {
         }
     }
 
-    /// What an expression comes to in the page.
+    /// Returns the value of an expression in the page.
     pub fn evaluate(&mut self, expression: &str) -> Value {
         let parameters = json!({
             "expression": expression, "awaitPromise": true, "returnByValue": true,
@@ -157,7 +157,7 @@ impl Browser {
         result["result"]["value"].take()
     }
 
-    /// Waits until an expression comes to something.
+    /// Waits until an expression is truthy.
     pub fn wait(&mut self, expression: &str) {
         let begun = Instant::now();
         while !self
@@ -168,7 +168,10 @@ impl Browser {
             let page = || "document.body.innerText.slice(0, 1500)";
             if begun.elapsed() > PATIENCE {
                 let page = self.evaluate(page());
-                panic!("{expression} does not come: {page} {:?}", self.complaints);
+                panic!(
+                    "timed out waiting for {expression}: {page} {:?}",
+                    self.complaints
+                );
             }
             std::thread::sleep(Duration::from_millis(50));
         }
@@ -179,7 +182,7 @@ impl Browser {
         text.as_str().unwrap().to_owned()
     }
 
-    /// Writes into a field.
+    /// Fills in a field.
     pub fn fill(&mut self, selector: &str, value: &str) {
         let value = json!(value);
         self.evaluate(&format!(
@@ -199,7 +202,7 @@ impl Browser {
         self.press(place[0].as_f64().unwrap(), place[1].as_f64().unwrap());
     }
 
-    /// Clicks a square of a board that White looks at.
+    /// Clicks a square of a board in White's orientation.
     pub fn click_square(&mut self, board: &str, square: &str) {
         let frame = self.evaluate(&format!(
             "{{ const board = document.querySelector('{board} cg-board'); \
@@ -215,7 +218,7 @@ impl Browser {
         );
     }
 
-    /// Presses a key and lets it go.
+    /// Presses and releases a key.
     pub fn key(&mut self, key: &str) {
         let text = if key == "Enter" { "\r" } else { "" };
         for kind in ["keyDown", "keyUp"] {
@@ -232,7 +235,7 @@ impl Browser {
         }
     }
 
-    /// The page had nothing to complain of.
+    /// Asserts that the page reported no errors.
     pub fn assert_quiet(&mut self) {
         self.evaluate("0");
         assert!(self.complaints.is_empty(), "{:?}", self.complaints);

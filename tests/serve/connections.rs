@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Idle connections: this process and the server have so many files for them at least.
+/// Number of idle connections, below the limit on open files of this process and of the server.
 const MANY: usize = 800;
 
 fn answers(server: &Server) {
@@ -23,7 +23,7 @@ fn is_closed(stream: &mut TcpStream) -> bool {
 }
 
 #[test]
-fn many_idle_connections_hold_nobody_up_and_are_closed() {
+fn idle_connections_block_nobody_and_are_closed() {
     let server = Server::start(&["--idle-time", "3s"]);
     let mut idle: Vec<TcpStream> = (0..MANY).map(|_| server.connect()).collect();
     answers(&server);
@@ -32,7 +32,7 @@ fn many_idle_connections_hold_nobody_up_and_are_closed() {
 }
 
 #[test]
-fn half_a_head_is_not_waited_for() {
+fn half_a_head_times_out() {
     let server = Server::start(&["--idle-time", "1s"]);
     let mut half = server.connect();
     half.write_all(b"POST /v1/eval HTTP/1.1\r\nHost: tess")
@@ -43,7 +43,7 @@ fn half_a_head_is_not_waited_for() {
 }
 
 #[test]
-fn half_a_body_is_not_waited_for() {
+fn half_a_body_times_out() {
     let server = Server::start(&["--idle-time", "1s"]);
     let request = post("/v1/eval", "", "{\"moves\": []}");
     let mut stream = server.connect();
@@ -54,15 +54,15 @@ fn half_a_body_is_not_waited_for() {
 }
 
 #[test]
-fn a_full_house_lets_the_next_in_when_somebody_leaves() {
+fn a_full_server_admits_the_next_client_when_one_leaves() {
     let server = Server::start(&["--connections", "2", "--idle-time", "1s"]);
     let _idle: Vec<TcpStream> = (0..2).map(|_| server.connect()).collect();
-    // It waits, and is served when they are closed.
+    // The request waits, and is served when they are closed.
     answers(&server);
 }
 
 #[test]
-fn who_reads_nothing_holds_nobody_up() {
+fn stalled_readers_do_not_block_others() {
     let server = Server::start(&["--jobs", "1"]);
     let body = json!({"lines": 10, "limits": {"movetime_ms": 3000}}).to_string();
     let request = post("/v1/analyse", "Accept: application/x-ndjson\r\n", &body);
@@ -70,14 +70,14 @@ fn who_reads_nothing_holds_nobody_up() {
     let begun = Instant::now();
     let short = json!({"limits": {"nodes": 1}}).to_string();
     assert_eq!(server.post("/v1/move", &short).status, 200);
-    // At most the four before it, each to the end of its own time.
+    // At most the four before it, each with its own time.
     assert!(begun.elapsed() < Duration::from_secs(30));
     drop(slow);
     answers(&server);
 }
 
 #[test]
-fn who_leaves_is_forgotten() {
+fn disconnected_clients_free_their_slots() {
     let server = Server::start(&["--jobs", "1", "--streams", "4"]);
     let body = json!({"limits": {"movetime_ms": 60_000}}).to_string();
     let request = post("/v1/analyse", "Accept: application/x-ndjson\r\n", &body);
@@ -86,7 +86,7 @@ fn who_leaves_is_forgotten() {
         assert_eq!(read_head(&mut stream).0, 200);
         drop(stream);
     }
-    // The only place is free again.
+    // The only slot is free again.
     let short = json!({"limits": {"nodes": 1}}).to_string();
     assert_eq!(server.post("/v1/move", &short).status, 200);
     let waiting = || {

@@ -1,4 +1,4 @@
-//! How a server begins and ends.
+//! Startup and shutdown of a server.
 
 use super::{PATIENCE, Server, post, read_head};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use std::process::{Command, ExitStatus};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Asks the process to end.
+/// Sends SIGTERM to the process.
 fn terminate(server: &Server) {
     signal(server, "-TERM");
 }
@@ -31,7 +31,7 @@ pub fn wait(server: &mut Server) -> ExitStatus {
 }
 
 #[test]
-fn a_request_that_runs_is_answered_before_the_end() {
+fn a_running_request_is_answered_before_shutdown() {
     let mut server = Server::start(&[]);
     let body = json!({"limits": {"movetime_ms": 1500}}).to_string();
     let mut running = server.send(&post("/v1/move", "", &body));
@@ -47,14 +47,14 @@ fn a_request_that_runs_is_answered_before_the_end() {
 }
 
 #[test]
-fn a_request_that_takes_too_long_is_cut_with_what_it_has() {
+fn a_long_request_is_cut_short_with_its_results() {
     let mut server = Server::start(&["--jobs", "1", "--max-nodes", "1000000000"]);
     let games = json!({"pgn": "1. e4 e5 2. Nf3", "nodes": 200_000_000}).to_string();
     let mut reviewing = server.send(&post("/v1/review", "", &games));
     let body = json!({"limits": {"movetime_ms": 60_000}}).to_string();
     let mut running = server.send(&post("/v1/move", "", &body));
     sleep(Duration::from_millis(500));
-    // This one waits for the other, and never begins.
+    // This one waits for the other, and never starts.
     let mut waiting = server.send(&post("/v1/move", "", &body));
     sleep(Duration::from_millis(200));
     let begun = Instant::now();
@@ -76,7 +76,7 @@ fn a_request_that_takes_too_long_is_cut_with_what_it_has() {
     assert!(begun.elapsed() < Duration::from_secs(25));
 }
 
-/// Who is connected gets an answer that is whole, or none at all.
+/// Connected clients get a complete response, or none at all.
 #[test]
 fn under_load_every_request_is_answered_or_refused() {
     let mut server = Server::start(&["--jobs", "2"]);
@@ -99,7 +99,7 @@ fn under_load_every_request_is_answered_or_refused() {
     }
 }
 
-/// Asks again and again; the statuses until nobody answers.
+/// Repeats a request until the connection is refused; returns the statuses.
 fn ask_until_refused(address: &str, request: &str) -> Vec<u16> {
     let mut statuses = Vec::new();
     loop {
@@ -120,7 +120,7 @@ fn ask_until_refused(address: &str, request: &str) -> Vec<u16> {
 }
 
 #[test]
-fn a_server_is_asked_whether_it_is_ready() {
+fn a_server_can_be_checked_for_readiness() {
     let server = Server::start(&[]);
     let check = |address: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tessera"));
@@ -141,9 +141,9 @@ fn a_server_is_asked_whether_it_is_ready() {
     assert_eq!(message.lines().count(), 1, "{message}");
 }
 
-/// And what it logs into a file is plain text.
+/// The log file contains plain text, too.
 #[test]
-fn told_twice_it_ends_at_once() {
+fn a_second_signal_ends_it_at_once() {
     let log = tempfile::NamedTempFile::new().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_tessera"));
     command
@@ -163,7 +163,7 @@ fn told_twice_it_ends_at_once() {
     assert!(server.child.try_wait().unwrap().is_none());
     signal(&server, "-INT");
     assert!(!wait(&mut server).success());
-    // Requests that run have ten seconds otherwise.
+    // Otherwise running requests have ten seconds.
     assert!(begun.elapsed() < Duration::from_secs(8));
     let log = std::fs::read_to_string(log.path()).unwrap();
     assert!(log.contains("ended at once"), "{log}");
@@ -172,7 +172,7 @@ fn told_twice_it_ends_at_once() {
 }
 
 #[test]
-fn names_and_addresses_in_brackets_are_listened_on() {
+fn names_and_bracketed_addresses_can_be_bound() {
     let mut binds = vec!["localhost"];
     if TcpListener::bind("[::1]:0").is_ok() {
         binds.extend(["[::1]", "::1"]);
@@ -205,7 +205,7 @@ fn names_and_addresses_in_brackets_are_listened_on() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_one_line() {
+fn a_port_in_use_gets_one_line() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     let output = Command::new(env!("CARGO_BIN_EXE_tessera"))
@@ -219,7 +219,7 @@ fn a_port_that_is_taken_is_one_line() {
 }
 
 #[test]
-fn a_network_that_is_not_there_ends_the_server_in_one_line() {
+fn a_missing_network_gets_one_line() {
     let output = Command::new(env!("CARGO_BIN_EXE_tessera"))
         .args(["serve", "--port", "0", "--net", "no/such/network.pt"])
         .output()
@@ -231,7 +231,7 @@ fn a_network_that_is_not_there_ends_the_server_in_one_line() {
 
 #[cfg(not(feature = "cloud"))]
 #[test]
-fn lichess_without_a_client_is_one_line() {
+fn lichess_without_a_client_gets_one_line() {
     let mut token = tempfile::NamedTempFile::new().unwrap();
     writeln!(token, "lip_token").unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_tessera"))

@@ -22,7 +22,7 @@ fn token_file(token: &str) -> NamedTempFile {
     file
 }
 
-/// A server that Lichess can ask.
+/// Starts a server connected to Lichess.
 fn tessera(lichess: &Lichess, arguments: &[&str]) -> Server {
     let token = token_file(TOKEN);
     let (site, token) = (lichess.address.as_str(), token.path().to_str().unwrap());
@@ -32,7 +32,7 @@ fn tessera(lichess: &Lichess, arguments: &[&str]) -> Server {
     Server::start(&all)
 }
 
-/// The first position, to be analysed by a session within a limit.
+/// Returns an analysis request for the initial position in a session with a limit.
 fn work(session: &str, limit: Value) -> Value {
     let mut work = json!({
         "sessionId": session, "threads": 1, "hash": 16, "multiPv": 1, "variant": "chess",
@@ -43,14 +43,14 @@ fn work(session: &str, limit: Value) -> Value {
     work
 }
 
-/// The number after a word of an info line.
+/// Returns the number after a word of an info line.
 fn number(line: &str, word: &str) -> u64 {
     let mut words = line.split(' ').skip_while(|&other| other != word);
     let number = words.nth(1).unwrap_or_else(|| panic!("no {word}: {line}"));
     number.parse().unwrap()
 }
 
-/// The last line of an analysis that ends by itself.
+/// Returns the last line of an analysis that ends by itself.
 fn last(analysis: Analysis) -> String {
     let lines = analysis.all();
     assert!(lines.iter().all(|line| line.starts_with("info ")));
@@ -87,7 +87,7 @@ fn an_engine_is_registered_once_and_then_updated() {
 }
 
 #[test]
-fn an_analysis_keeps_to_each_limit_and_has_the_fields_that_lichess_reads() {
+fn an_analysis_respects_each_limit_and_has_the_fields_that_lichess_reads() {
     let lichess = Lichess::start(&[]);
     let _server = tessera(&lichess, &[]);
     let line = last(lichess.ask(work("one", json!({"nodes": 700}))));
@@ -106,7 +106,7 @@ fn an_analysis_keeps_to_each_limit_and_has_the_fields_that_lichess_reads() {
 }
 
 #[test]
-fn lines_are_as_many_as_asked_for() {
+fn analyses_have_the_requested_number_of_lines() {
     let lichess = Lichess::start(&[]);
     let _server = tessera(&lichess, &[]);
     let lines = lichess.ask(work("one", json!({"nodes": 500, "multiPv": 3})));
@@ -122,7 +122,7 @@ fn lines_are_as_many_as_asked_for() {
 #[test]
 fn an_endless_analysis_ends_when_the_user_leaves() {
     let lichess = Lichess::start(&[]);
-    // One search at a time: the next begins when this one has ended.
+    // Searches run one at a time, so the next starts when this one has ended.
     let server = tessera(&lichess, &["--parallel", "1"]);
     for limit in [json!({"movetime": 86_400_000}), json!({"infinite": true})] {
         let mut analysis = lichess.ask(work("one", limit));
@@ -165,7 +165,7 @@ fn a_request_replaces_the_one_before_it_in_its_session_only() {
 fn castling_is_king_takes_rook_in_both_directions() {
     let lichess = Lichess::start(&[]);
     let _server = tessera(&lichess, &[]);
-    // The second is a position of Chess960, in which the king castles within its corner.
+    // The second is a Chess960 position in which the king castles within its corner.
     for (fen, moves) in [
         (
             "r3k2r/pppq1ppp/8/8/8/8/PPPQ1PPP/R3K2R w KQkq - 0 1",
@@ -194,7 +194,7 @@ fn castling_is_king_takes_rook_in_both_directions() {
 }
 
 #[test]
-fn work_that_cannot_be_done_ends_without_lines_and_the_next_is_answered() {
+fn impossible_work_ends_without_lines_and_the_next_is_answered() {
     let lichess = Lichess::start(&[]);
     let _server = tessera(&lichess, &[]);
     for wrong in [json!({"moves": ["e2e5"]}), json!({"variant": "atomic"})] {
@@ -204,13 +204,13 @@ fn work_that_cannot_be_done_ends_without_lines_and_the_next_is_answered() {
 }
 
 #[test]
-fn errors_of_lichess_are_outlasted() {
+fn errors_of_lichess_are_survived() {
     let lichess = Lichess::start(&[]);
     lichess.fail(&[503, 502]);
     let _server = tessera(&lichess, &[]);
     lichess.registered("Tessera");
     last(lichess.ask(work("one", json!({"nodes": 50}))));
-    // Whichever request comes next.
+    // The failure hits the next request of any kind.
     lichess.fail(&[500]);
     while lichess.failures() > 0 {
         sleep(Duration::from_millis(20));
@@ -258,7 +258,7 @@ fn an_interrupt_ends_an_analysis_and_the_server() {
     let begun = Instant::now();
     super::end::signal(&server, "-INT");
     assert!(super::end::wait(&mut server).success());
-    // Clients over HTTP have ten seconds; Lichess is told at once.
+    // HTTP clients have ten seconds; analyses for Lichess end at once.
     assert!(begun.elapsed() < Duration::from_secs(8));
     analysis.all();
 }

@@ -1,4 +1,4 @@
-//! Real networks: games that one writes, and what others see and imagine.
+//! Real networks: generated games, attention, and imagination.
 
 use super::{Server, post};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ fn net(name: &str) -> String {
     format!("{}/nets/{name}.pt", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A server with further networks beside the ones that are built in.
+/// Starts a server with further networks beside the built-in ones.
 fn server(names: &[&str]) -> Server {
     let nets: Vec<String> = names.iter().map(|name| net(name)).collect();
     let mut arguments = vec!["--backend", "torch"];
@@ -18,7 +18,7 @@ fn server(names: &[&str]) -> Server {
 }
 
 #[test]
-fn a_network_over_moves_writes_games() {
+fn a_move_token_model_writes_games() {
     let server = server(&["tessera-gpt"]);
     let body = json!({
         "moves": ["e4", "c7c5"], "games": 3, "white_elo": 1800, "black_elo": 1600, "seed": 5,
@@ -45,7 +45,7 @@ fn a_network_over_moves_writes_games() {
             "{pgn}"
         );
     }
-    // As PGN and as a stream they are the same.
+    // The PGN and the stream contain the same games.
     let ask = |accept: &str| {
         let accept = format!("Accept: {accept}\r\n");
         let answer = server.ask(&post("/v1/generate", &accept, &body.to_string()));
@@ -65,7 +65,7 @@ fn a_network_over_moves_writes_games() {
     assert_eq!(lines.matches("\"event\":\"game\"").count(), 3);
     let (status, problem) = server.problem("/v1/generate", r#"{"games": 0}"#);
     assert_eq!((status, &problem["field"]), (400, &json!("games")));
-    // What is wrong is said before a stream begins.
+    // Errors are returned before a stream starts.
     let accept = "Accept: application/x-ndjson\r\n";
     let moves = ["Nf3", "Nf6", "Ng1", "Ng8"].repeat(400);
     let long = json!({ "moves": moves }).to_string();
@@ -73,13 +73,13 @@ fn a_network_over_moves_writes_games() {
         let answer = server.ask(&post("/v1/generate", accept, body));
         assert_eq!(answer.status, 400, "{answer:?}");
     }
-    // It plays, too.
+    // The network also plays.
     let body = r#"{"agent": "policy", "network": "tessera-gpt", "elo": 1500, "moves": ["d4"]}"#;
     assert!(server.json("/v1/move", body)["move"]["uci"].is_string());
 }
 
 #[test]
-fn without_such_a_network_the_request_is_wrong() {
+fn without_such_a_network_the_request_is_refused() {
     let server = Server::start(&[]);
     for (path, body, field) in [
         ("/v1/generate", "{}", "network"),
@@ -100,7 +100,7 @@ fn without_such_a_network_the_request_is_wrong() {
 }
 
 #[test]
-fn networks_are_looked_into() {
+fn attention_and_explanations_are_served() {
     let server = server(&[]);
     let seen = server.json("/v1/attention", r#"{"layer": 2, "head": 3}"#);
     let weights = seen["weights"].as_array().unwrap();
@@ -116,7 +116,7 @@ fn networks_are_looked_into() {
     }
     let (_, problem) = server.problem("/v1/attention", r#"{"head": 99}"#);
     assert_eq!(problem["field"], "head");
-    // Who asks for a network is not answered by another.
+    // A request for one network is never answered by another.
     let human = |network: &str| json!({"agent": "human", "network": network}).to_string();
     let (status, problem) = server.problem("/v1/move", &human("main"));
     assert_eq!((status, &problem["field"]), (400, &json!("network")));
@@ -134,7 +134,7 @@ fn networks_are_looked_into() {
 }
 
 #[test]
-fn agents_think_with_the_networks_that_they_need() {
+fn agents_use_the_networks_that_they_need() {
     let server = server(&["tessera-diffusion", "tessera-world"]);
     let agents = server.get("/v1/agents").json();
     let names: Vec<&Value> = agents["networks"]
@@ -168,7 +168,7 @@ fn agents_think_with_the_networks_that_they_need() {
 }
 
 #[test]
-fn people_are_asked_at_every_rating() {
+fn human_moves_are_predicted_at_every_rating() {
     let server = server(&[]);
     let told = server.json("/v1/people", r#"{"moves": ["e4"]}"#);
     let ratings = told["ratings"].as_array().unwrap();
@@ -181,7 +181,7 @@ fn people_are_asked_at_every_rating() {
         let sum: f64 = shares.sum();
         assert!((sum - 1.0).abs() < 1e-3, "{sum}");
     }
-    // They are those that one evaluation has.
+    // The shares equal the policy of a single evaluation.
     let body = r#"{"moves": ["e4"], "elo": 1400}"#;
     let evaluated = server.json("/v1/eval", body);
     let likeliest = &evaluated["policy"][0];
@@ -193,7 +193,7 @@ fn people_are_asked_at_every_rating() {
     assert!((prior - share).abs() < 1e-4, "{prior} {share}");
     let (_, problem) = server.problem("/v1/people", r#"{"network": "main"}"#);
     assert_eq!(problem["field"], "network");
-    // Maps are left out of an explanation on request.
+    // A request can leave attention maps out of an explanation.
     let explained = server.json("/v1/explain", r#"{"attention": false}"#);
     assert!(explained["explanation"]["attention"].is_null());
     assert!(explained["explanation"]["lens"].is_array());

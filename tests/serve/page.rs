@@ -7,7 +7,7 @@ mod whole;
 use super::Server;
 use super::browser::Browser;
 
-/// The page of a server; nothing where it cannot be shown.
+/// Opens the page of a server; `None` if it cannot be shown.
 pub(super) fn open(server: &Server, part: &str) -> Option<Browser> {
     if server.get("/").body.contains("built without the board") {
         crate::skip::skip("the board of the page (tools/setup fetches it by npm)");
@@ -16,18 +16,18 @@ pub(super) fn open(server: &Server, part: &str) -> Option<Browser> {
     Browser::open(&format!("http://{}/#{part}", server.address))
 }
 
-/// An expression: whether an element's text contains something.
+/// An expression: whether an element's text contains `text`.
 fn contains(selector: &str, text: &str) -> String {
     format!("document.querySelector('{selector}')?.textContent.includes('{text}')")
 }
 
-/// An expression: how many elements there are.
+/// An expression: the number of matching elements.
 fn count(selector: &str) -> String {
     format!("document.querySelectorAll('{selector}').length")
 }
 
 impl Browser {
-    /// Plays a move by two clicks, on a board that White looks at.
+    /// Plays a move by two clicks on a board in White's orientation.
     fn play(&mut self, board: &str, from: &str, to: &str) {
         self.click_square(board, from);
         self.click_square(board, to);
@@ -45,7 +45,7 @@ impl Browser {
         self.click("#analyse-form .main");
     }
 
-    /// Chooses one of several by its value.
+    /// Selects a radio button by its value.
     fn choose(&mut self, form: &str, value: &str) {
         self.click(&format!("{form} [value=\"{value}\"] + span"));
     }

@@ -1,4 +1,4 @@
-//! Moves and evaluations, and requests that are wrong.
+//! Moves and evaluations, and invalid requests.
 
 use super::{Server, post};
 use serde_json::json;
@@ -7,11 +7,11 @@ use std::io::Write;
 
 /// White mates by Ra8.
 const MATE: &str = "6k1/5ppp/8/8/8/8/8/R6K w - - 0 1";
-/// Black is to move and cannot.
+/// Black is to move and has no legal move.
 const STALEMATE: &str = "7k/5Q2/6K1/8/8/8/8/8 b - - 0 1";
 
 #[test]
-fn a_move_is_chosen_with_what_is_thought_of_it() {
+fn a_move_is_chosen_with_its_evaluation() {
     let server = Server::start(&[]);
     let body = json!({"fen": MATE, "limits": {"nodes": 500}}).to_string();
     let answer = server.json("/v1/move", &body);
@@ -40,7 +40,7 @@ fn moves_are_read_in_both_notations() {
 }
 
 #[test]
-fn every_agent_answers_and_says_who_it_is() {
+fn every_agent_answers_by_name() {
     let server = Server::start(&[]);
     let described = server.get("/v1/agents").json();
     let agents = described["agents"].as_array().unwrap();
@@ -147,7 +147,7 @@ fn a_wrong_field_is_named() {
 }
 
 #[test]
-fn what_is_no_request_is_refused() {
+fn invalid_requests_are_refused() {
     let server = Server::start(&[]);
     for body in [
         "",
@@ -193,7 +193,7 @@ fn what_is_no_request_is_refused() {
 }
 
 #[test]
-fn a_game_that_goes_on_finds_its_tree() {
+fn a_continued_game_reuses_its_tree() {
     let server = Server::start(&[]);
     let ask = |moves: &[&str], nodes: u64| {
         let body = json!({"moves": moves, "limits": {"nodes": nodes}}).to_string();
@@ -202,7 +202,7 @@ fn a_game_that_goes_on_finds_its_tree() {
     let first = ask(&[], 2000);
     let reply = first["move"]["uci"].as_str().unwrap();
     let answer = first["ponder"]["uci"].as_str().unwrap();
-    // The tree that is left has more nodes than this.
+    // The reused tree has more nodes than this.
     let second = ask(&[reply, answer], 20);
     assert!(second["nodes"].as_u64().unwrap() > 20, "{second}");
 }
@@ -224,9 +224,9 @@ fn metrics_count_by_endpoint_and_status() {
 }
 
 #[test]
-fn the_cloud_speaks_as_lichess_does() {
+fn the_cloud_endpoint_answers_as_lichess_does() {
     let server = Server::start(&[]);
-    // Black is mated in one, with a blank written as in a query.
+    // Black is mated in one; the spaces of the FEN are escaped for the query.
     let mate = MATE.replace(' ', "%20");
     let answer = server
         .get(&format!("/api/cloud-eval?fen={mate}&multiPv=2"))
@@ -234,7 +234,7 @@ fn the_cloud_speaks_as_lichess_does() {
     assert_eq!(answer["fen"], MATE);
     assert_eq!(answer["pvs"][0], json!({"moves": "a1a8", "mate": 1}));
     assert_eq!(answer["pvs"].as_array().unwrap().len(), 2);
-    // The same with colours changed: the sign is White's.
+    // With colours reversed, the sign is from White's view.
     let mirrored = "r6k/8/8/8/8/8/5PPP/6K1%20b%20-%20-%200%201";
     let answer = server
         .get(&format!("/api/cloud-eval?fen={mirrored}"))
@@ -259,8 +259,8 @@ fn the_cloud_speaks_as_lichess_does() {
     }
 }
 
-/// What an endpoint answers to requests that it does not take is what its description
-/// lists, apart from what hangs on time and load.
+/// The statuses that an endpoint returns for refused requests are those of its description, apart
+/// from those that depend on time and load.
 #[test]
 fn every_status_is_described() {
     let mut file = tempfile::NamedTempFile::new().unwrap();

@@ -1,4 +1,4 @@
-//! Reviews over HTTP: every form, odd games, errors, and clients that leave.
+//! Reviews over HTTP: every format, unusual games, errors, and clients that disconnect.
 
 use super::analyse::chunks;
 use super::{Server, post, read_head};
@@ -8,7 +8,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tessera::data::pgn::read_game;
 
-/// A game of beginners in which much goes wrong, with clocks, a comment and a variation.
+/// A beginners' game with many mistakes, with clocks, a comment and a variation.
 pub const GAME: &str = "[Event \"Club night\"]
 [White \"Anna\"]
 [Black \"Bert <b>\"]
@@ -32,7 +32,7 @@ fn request(accept: &str, body: &Value) -> String {
     )
 }
 
-/// The lines of a stream.
+/// Returns the lines of a stream.
 fn stream(server: &Server, body: &Value) -> Vec<Value> {
     let mut stream = server.send(&request("application/x-ndjson", body));
     assert_eq!(read_head(&mut stream).0, 200);
@@ -47,7 +47,7 @@ fn of<'a>(updates: &'a [Value], event: &str) -> Vec<&'a Value> {
     updates.iter().filter(|it| it["event"] == event).collect()
 }
 
-/// A counter of the server.
+/// Returns a counter of the server.
 fn counted(server: &Server, name: &str) -> u64 {
     let text = server.get("/metrics").body;
     let line = text
@@ -59,7 +59,7 @@ fn counted(server: &Server, name: &str) -> u64 {
 }
 
 #[test]
-fn plies_come_as_they_are_searched_and_the_review_comes_last() {
+fn searched_plies_are_streamed_before_the_review() {
     let server = Server::start(&[]);
     let updates = stream(&server, &asked(GAME));
     let begun = &updates[0];
@@ -105,7 +105,7 @@ fn plies_come_as_they_are_searched_and_the_review_comes_last() {
     assert!(counted(&server, "tessera_nodes_total") > 14 * 20);
 }
 
-/// The same game in each form, searched once.
+/// The same game in each format, searched once.
 #[test]
 fn a_review_has_every_form() {
     let server = Server::start(&[]);
@@ -137,7 +137,7 @@ fn a_review_has_every_form() {
     assert_eq!(counted(&server, "tessera_nodes_total"), nodes);
 }
 
-/// Games of odd forms, and what is said of each.
+/// Unusual games and their expected results.
 #[test]
 fn odd_games_are_reviewed_as_far_as_they_go() {
     let server = Server::start(&[]);
@@ -199,9 +199,9 @@ fn several_games_are_reviewed_and_a_broken_one_is_named() {
     assert_eq!((page.status, &page.json()["field"]), (400, &json!("pgn")));
 }
 
-/// Told before a stream begins.
+/// Errors are returned before a stream starts.
 #[test]
-fn faults_are_told_as_problems() {
+fn faults_are_returned_as_problems() {
     let server = Server::start(&[]);
     for (body, field) in [
         (json!({}), "pgn"),
@@ -241,7 +241,7 @@ fn a_review_ends_when_its_client_leaves() {
     }
     drop(stream);
     assert!(chunks(&mut next).contains("\"event\":\"result\""));
-    // Much was left to do.
+    // Much of the review was left undone.
     let nodes = counted(&server, "tessera_nodes_total");
     assert!(nodes < 14 * 60_000 / 2, "{nodes}");
 }

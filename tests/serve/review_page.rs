@@ -5,7 +5,7 @@ use super::browser::Browser;
 use super::page::open;
 use serde_json::{Value, json};
 
-/// The scholar's mate: Black's last move allows it, and so do most others.
+/// The scholar's mate: Black's last move allows it, as do most others.
 const GAME: &str = "[White \"Anna\"]
 [Black \"Bert\"]
 [WhiteElo \"900\"]
@@ -14,7 +14,7 @@ const GAME: &str = "[White \"Anna\"]
 3. Qh5 {[%clk 0:02:44]} Nf6 {[%clk 0:02:30]} 4. Qxf7# {[%clk 0:02:40]} 1-0
 ";
 
-/// What is wrong with the page: its width, and numbers that are none.
+/// An expression for the page's faults: a width beyond the window, and invalid numbers.
 const FAULTS: &str = r#"(() => {
   const { scrollWidth, clientWidth } = document.documentElement;
   const blank = document.body.innerText.match(/.*\b(NaN|undefined|Infinity)\b.*/);
@@ -33,7 +33,7 @@ fn wait_for_review(browser: &mut Browser) {
     browser.wait("document.querySelector('#review-status')?.textContent.includes('to look at')");
 }
 
-/// Clicks a button of the words.
+/// Clicks the button with this text.
 fn press(browser: &mut Browser, text: &str) {
     let text = json!(text);
     let button = format!(
@@ -51,7 +51,7 @@ fn assert_whole(browser: &mut Browser, what: &str) {
 }
 
 #[test]
-fn a_game_is_pasted_and_gone_through() {
+fn a_game_is_pasted_and_stepped_through() {
     let server = Server::start(&[]);
     let Some(mut browser) = open(&server, "review") else {
         return;
@@ -80,14 +80,14 @@ fn a_game_is_pasted_and_gone_through() {
         browser.wait(&format!("document.querySelector('{shown}')"));
     }
     assert_eq!(browser.text("#review-below span"), "2:44");
-    // By keys, and by a click on the middle of the graph.
+    // Step by keys, and by a click on the middle of the graph.
     let place = "+document.querySelector('#review-graph').getAttribute('aria-valuenow')";
     for (key, ply) in [("ArrowRight", 7), ("Home", 0), ("ArrowDown", 6)] {
         browser.evaluate(&format!(
             "document.body.dispatchEvent(new KeyboardEvent('keydown', {{ key: '{key}', bubbles: true }}))"
         ));
         let found = browser.evaluate(place).as_u64().unwrap();
-        // Other moves may have a mark, too.
+        // Other moves may have a mark as well.
         assert!(
             found == ply || key == "ArrowDown" && found > 0,
             "{key} {found}"
@@ -95,12 +95,12 @@ fn a_game_is_pasted_and_gone_through() {
     }
     browser.click("#review-graph svg");
     assert!([3, 4].contains(&browser.evaluate(place).as_u64().unwrap()));
-    // A line plays on a click.
+    // Clicking a line's move plays it.
     browser.click("#review-moves [data-ply=\"6\"]");
     browser.click("#review-why .line button:last-of-type");
     browser.wait("document.querySelector('#review-why .line [aria-current]')");
     browser.assert_quiet();
-    // It is there again when one comes back.
+    // The review is still open after a return to the page.
     browser.go("about:blank");
     browser.go(&format!("http://{}/#review", server.address));
     wait_for_review(&mut browser);
@@ -108,7 +108,7 @@ fn a_game_is_pasted_and_gone_through() {
 }
 
 #[test]
-fn the_better_move_is_found_at_the_second_try() {
+fn the_better_move_is_found_at_the_second_attempt() {
     let server = Server::start(&[]);
     let Some(mut browser) = open(&server, "review") else {
         return;
@@ -125,7 +125,7 @@ fn the_better_move_is_found_at_the_second_try() {
     let hint = browser.text("#review-why");
     let piece = format!("on {} moves", best["from"].as_str().unwrap());
     assert!(hint.contains(&piece), "{hint}");
-    // It is mate after this one as well.
+    // Mate follows after this move as well.
     browser.fill("#review-typed-move", "a6");
     browser.click("#review .typed button");
     browser.wait("document.querySelector('#review-why').textContent.includes('not good enough')");
@@ -184,7 +184,7 @@ fn a_review_is_saved_as_a_page_and_as_pgn() {
     let Some(mut browser) = open(&server, "play") else {
         return;
     };
-    // Other parts of the page hand over a game.
+    // Other parts of the page hand over their game.
     browser.evaluate(&format!(
         "dispatchEvent(new CustomEvent('review', {{ detail: {} }}))",
         json!(GAME)
@@ -212,7 +212,7 @@ fn a_review_is_saved_as_a_page_and_as_pgn() {
 }
 
 #[test]
-fn one_of_several_games_is_chosen_and_faults_are_told() {
+fn one_of_several_games_is_chosen_and_faults_are_shown() {
     let server = Server::start(&[]);
     let Some(mut browser) = open(&server, "review") else {
         return;

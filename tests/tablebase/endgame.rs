@@ -1,12 +1,12 @@
-//! King and one piece against king, solved by retrograde analysis: what tables
-//! are made of and held against.
+//! King and one piece against king, solved by retrograde analysis: the source of the test tables
+//! and their expected values.
 
 use shakmaty::{
     Bitboard, Board, CastlingMode, Chess, Color, File, FromSetup, Position, Rank, Role, Setup,
     Square,
 };
 
-/// White first, as everywhere in these tables.
+/// White first, as in all of these tables.
 pub const TURNS: [Color; 2] = [Color::White, Color::Black];
 
 /// Every position of White's king and one piece against Black's king.
@@ -25,9 +25,9 @@ struct Node {
     wins_at_once: bool,
     /// Whether Black can capture or is stalemated.
     draws_at_once: bool,
-    /// Where moves lead that are neither captures nor the pawn's.
+    /// Positions after moves that are neither captures nor the pawn's.
     quiet: Vec<usize>,
-    /// Where the pawn's moves lead.
+    /// Positions after the pawn's moves.
     pushes: Vec<usize>,
 }
 
@@ -56,8 +56,7 @@ impl Endgame {
         endgame
     }
 
-    /// Places of the pieces, apart from symmetry, in the order of Syzygy's
-    /// tables.
+    /// Returns the number of placements, up to symmetry, in the order of Syzygy's tables.
     pub fn size(role: Role) -> usize {
         match role {
             Role::Pawn => 24 * 63 * 62,
@@ -65,23 +64,23 @@ impl Endgame {
         }
     }
 
-    /// Plies to the mate or pawn move that the winner can force, negative if the
-    /// side to move loses, 0 in a draw. `None` of positions that cannot be.
+    /// Returns the plies to the mate or pawn move that the winner can force, negative if the side
+    /// to move loses, 0 in a draw; `None` for impossible positions.
     pub fn value(&self, position: &Chess) -> Option<i32> {
         self.values[self.number(squares(position, self.role)?, position.turn())]
     }
 
-    /// The same by the squares of White's king, the piece and Black's king.
+    /// Returns the value by the squares of White's king, the piece and Black's king.
     pub fn value_of(&self, squares: [Square; 3], turn: Color) -> Option<i32> {
         self.values[self.number(squares, turn)]
     }
 
-    /// The same by place.
+    /// Returns the value by index.
     pub fn value_at(&self, index: usize, turn: Color) -> Option<i32> {
         self.values[2 * index + usize::from(turn.is_black())]
     }
 
-    /// All positions with their values, symmetry left out.
+    /// Returns all positions with their values, up to symmetry.
     pub fn positions(&self) -> impl Iterator<Item = (Chess, i32)> {
         let mut seen = vec![false; self.values.len()];
         triples()
@@ -130,7 +129,7 @@ impl Endgame {
     }
 }
 
-/// Which positions White wins.
+/// Returns the positions that White wins.
 fn winning(nodes: &[Node]) -> Vec<bool> {
     let mut won: Vec<bool> = nodes.iter().map(|node| node.mated).collect();
     loop {
@@ -152,7 +151,7 @@ fn winning(nodes: &[Node]) -> Vec<bool> {
     }
 }
 
-/// How many plies the next mate or pawn move is away.
+/// Returns the plies to the next mate or pawn move.
 fn distances(nodes: &[Node], won: &[bool]) -> Vec<Option<i32>> {
     let mut values: Vec<Option<i32>> = nodes
         .iter()
@@ -176,7 +175,7 @@ fn distances(nodes: &[Node], won: &[bool]) -> Vec<Option<i32>> {
                     let quiet = node.quiet.iter().any(|next| won[*next] && known(next));
                     zeroing || quiet
                 }
-                // Of the mated too, though no ply is left.
+                // A mated side counts as well, although no ply is left.
                 _ => node.mated || node.quiet.iter().all(known),
             };
             if is_now {
@@ -190,7 +189,7 @@ fn distances(nodes: &[Node], won: &[bool]) -> Vec<Option<i32>> {
     values
 }
 
-/// Places of White's king, White's piece and Black's king.
+/// Returns all placements of White's king, White's piece and Black's king.
 fn triples() -> impl Iterator<Item = [Square; 3]> {
     let three = |number: u32| {
         [number >> 12, number >> 6 & 63, number & 63].map(|square| Square::new(square))
@@ -221,8 +220,8 @@ fn squares(position: &Chess, role: Role) -> Option<[Square; 3]> {
     (board.occupied().count() == 3).then_some([kings.0, piece, kings.1])
 }
 
-/// The place of a position in Syzygy's tables, with pieces in the order king,
-/// piece, other king, or pawn, king, other king.
+/// Returns the index of a position in Syzygy's tables, with pieces in the order king, piece, other
+/// king, or pawn, king, other king.
 fn index(role: Role, [king, piece, other]: [Square; 3]) -> usize {
     match role {
         Role::Pawn => index_with_pawn([piece, king, other]),
@@ -230,21 +229,21 @@ fn index(role: Role, [king, piece, other]: [Square; 3]) -> usize {
     }
 }
 
-/// By the pawn's file (a to d; the others are mirrored), then its rank, then
-/// what the others have left to choose from.
+/// Orders by the pawn's file (a to d; the others are mirrored), then its rank, then the other
+/// pieces among the free squares.
 fn index_with_pawn(mut squares: [Square; 3]) -> usize {
     if squares[0].file() >= File::E {
         squares = squares.map(Square::flip_horizontal);
     }
     let (file, rank) = (squares[0].file(), squares[0].rank());
-    // Nobody asks for pawns on the back ranks.
+    // Pawns on the back ranks are never looked up.
     let rank = usize::from(rank).clamp(1, 6) - 1;
     let [second, third] = [1, 2].map(|number| place_of(&squares, number));
     usize::from(file) * 6 * 63 * 62 + rank + 6 * second + 6 * 63 * third
 }
 
-/// Turns and mirrors the board so that the first piece stands in the triangle a1-d1-d4;
-/// where it stands on the long diagonal, the next that does not, of so many, stands below it.
+/// Turns and mirrors the board so that the first piece stands in the triangle a1-d1-d4. If it
+/// stands on the long diagonal, the next of the `leading` pieces off the diagonal stands below it.
 pub fn fold<const N: usize>(mut squares: [Square; N], leading: usize) -> [Square; N] {
     if squares[0].file() >= File::E {
         squares = squares.map(Square::flip_horizontal);
@@ -259,12 +258,12 @@ pub fn fold<const N: usize>(mut squares: [Square; N], leading: usize) -> [Square
     squares
 }
 
-/// On which side of the long diagonal a square lies, and how far.
+/// Returns a square's signed distance from the long diagonal.
 fn side(square: Square) -> i32 {
     i32::from(square.file()) - i32::from(square.rank())
 }
 
-/// The place of three pieces after [`fold`].
+/// Returns the index of three pieces after [`fold`].
 pub fn index_of_three(squares: [Square; 3]) -> usize {
     let [a, b, c] = squares;
     let [second, third] = [1, 2].map(|number| place_of(&squares, number));
@@ -277,7 +276,7 @@ pub fn index_of_three(squares: [Square; 3]) -> usize {
         return start + (rank(a) * 28 + below_diagonal(b, 8)) * 62 + third;
     }
     start += 4 * 28 * 62;
-    // On the diagonal those before leave fewer ranks free.
+    // On the diagonal, earlier pieces leave fewer ranks free.
     let second = rank(b) - usize::from(b > a);
     if side(c) != 0 {
         return start + (rank(a) * 7 + second) * 28 + below_diagonal(c, 8);
@@ -287,15 +286,14 @@ pub fn index_of_three(squares: [Square; 3]) -> usize {
     start + (rank(a) * 7 + second) * 6 + third
 }
 
-/// Where one of the squares stands among those that the ones before it leave free.
+/// Returns the rank of a square among those that the squares before it leave free.
 pub fn place_of(squares: &[Square], number: usize) -> usize {
     let square = squares[number];
     let before = squares[..number].iter().filter(|&&other| other < square);
     usize::from(square) - before.count()
 }
 
-/// The place of a square among those below the diagonal of a board of so many
-/// files.
+/// Returns the rank of a square among those below the diagonal of a board with this many files.
 fn below_diagonal(square: Square, files: usize) -> usize {
     let (file, rank) = (usize::from(square.file()), usize::from(square.rank()));
     (0..rank).map(|rank| files - 1 - rank).sum::<usize>() + file - rank - 1

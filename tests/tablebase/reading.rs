@@ -1,4 +1,4 @@
-//! Folders and files: what is found, what is read, what is left out.
+//! Folders and files: found, read, or left out.
 
 use crate::tablebase::endgame::Endgame;
 use crate::tablebase::rook_knight::RookKnight;
@@ -19,7 +19,7 @@ use std::{env, fs};
 use tessera::tablebase::{Tablebase, TablebaseError, Verdict};
 
 #[test]
-fn tables_say_what_retrograde_analysis_does() {
+fn tables_agree_with_retrograde_analysis() {
     let tables = Tables::write();
     let tablebase = tables.tablebase();
     let mut counts = [0; 3];
@@ -36,12 +36,12 @@ fn tables_say_what_retrograde_analysis_does() {
     assert!(counts.iter().all(|&count| count > 5_000), "{counts:?}");
 }
 
-/// A Python with python-chess, if there is one.
+/// Returns a Python with python-chess, if available.
 fn python() -> Option<PathBuf> {
     crate::python::with_or_skip("chess.syzygy")
 }
 
-/// A reader of another make finds these values in the tables of a folder.
+/// Asserts that python-chess finds these values in the tables of a folder.
 fn assert_python_reads(python: &Path, folder: &Path, positions: &[(Chess, i32)]) {
     let mut lines = String::new();
     for (position, value) in positions {
@@ -58,7 +58,7 @@ fn assert_python_reads(python: &Path, folder: &Path, positions: &[(Chess, i32)])
         .spawn()
         .unwrap();
     let mut input = child.stdin.take().unwrap();
-    // It may end at the first difference.
+    // The script ends at the first difference.
     let _ = input.write_all(lines.as_bytes());
     drop(input);
     let output = child.wait_with_output().unwrap();
@@ -82,9 +82,9 @@ fn python_chess_reads_the_same() {
     assert_python_reads(&python, tables.folder.path(), &positions);
 }
 
-/// Four pieces, of which either side may win.
+/// Four pieces, where either side may win.
 #[test]
-fn tables_of_four_pieces_are_read_as_python_chess_does() {
+fn four_piece_tables_are_read_as_python_chess_does() {
     let folder = tempfile::tempdir().unwrap();
     let rook = Endgame::solve(Role::Rook, &[]);
     let solved = RookKnight::solve(&rook);
@@ -116,7 +116,7 @@ fn tables_of_four_pieces_are_read_as_python_chess_does() {
 }
 
 #[test]
-fn generated_tables_say_the_same() {
+fn generated_tables_agree() {
     let Some(folder) = generated() else { return };
     let tables = Tables::write();
     let tablebase = Tablebase::new(folder.to_str().unwrap());
@@ -132,14 +132,14 @@ fn generated_tables_say_the_same() {
 }
 
 #[test]
-fn only_positions_that_tables_speak_of_are_looked_up() {
+fn only_positions_that_tables_cover_are_looked_up() {
     let tables = Tables::write();
     let tablebase = tables.tablebase();
     for (fen, verdict) in [
         ("8/8/8/4k3/8/8/8/K6Q w - - 0 1", Some(Verdict::Win)),
         ("8/8/8/4k3/8/8/8/K6Q b - - 0 1", Some(Verdict::Loss)),
         ("8/8/8/4K3/8/8/8/k6q b - - 0 1", Some(Verdict::Win)),
-        // Moves have been made that the 50-move rule counts.
+        // The 50-move counter is not zero.
         ("8/8/8/4k3/8/8/8/K6Q w - - 1 1", None),
         ("4k3/8/8/8/8/8/8/4K2R w K - 0 1", None),
         ("8/8/8/4k3/8/8/8/KQ5Q w - - 0 1", None),
@@ -147,7 +147,7 @@ fn only_positions_that_tables_speak_of_are_looked_up() {
             "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
             None,
         ),
-        // Few enough, but nobody has that table.
+        // Few enough pieces, but the folder lacks this table.
         ("8/8/8/4k3/8/8/8/K6n w - - 0 1", Some(Verdict::Draw)),
         ("8/8/8/4kq2/8/8/8/K6Q w - - 0 1", None),
     ] {
@@ -156,9 +156,9 @@ fn only_positions_that_tables_speak_of_are_looked_up() {
 }
 
 #[test]
-fn what_the_50_move_rule_spoils_is_a_draw_under_it() {
+fn cursed_wins_are_draws_under_the_50_move_rule() {
     let folder = tempfile::tempdir().unwrap();
-    // No queen wins as slowly, but a table can say so.
+    // No queen wins this slowly, but a table can claim so.
     write_flat(folder.path(), Role::Queen, [CURSED_WIN, BLESSED_LOSS]);
     let mut tablebase = Tablebase::new(folder.path().to_str().unwrap());
     let white = game("8/8/8/4k3/8/8/8/K6Q w - - 0 1");
@@ -172,7 +172,7 @@ fn what_the_50_move_rule_spoils_is_a_draw_under_it() {
 }
 
 #[test]
-fn folders_are_listed_with_what_is_wrong_with_them() {
+fn folders_are_listed_with_their_faults() {
     let tables = Tables::write();
     let [other, empty] = [(); 2].map(|()| tempfile::tempdir().unwrap());
     write_flat(other.path(), Role::Knight, [DRAW; 2]);
@@ -202,7 +202,7 @@ fn folders_are_listed_with_what_is_wrong_with_them() {
 }
 
 #[test]
-fn damaged_tables_are_as_good_as_missing() {
+fn damaged_tables_count_as_missing() {
     let tables = Tables::write();
     let wdl = tables.folder.path().join("KQvK.rtbw");
     let game = game("8/8/8/4k3/8/8/8/K6Q w - - 0 1");
@@ -217,7 +217,7 @@ fn damaged_tables_are_as_good_as_missing() {
 }
 
 #[test]
-fn no_damage_is_fatal() {
+fn damage_is_never_fatal() {
     let tables = Tables::write();
     let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
     let samples: Vec<_> = tables.endgames[2].positions().step_by(2003).collect();
@@ -226,7 +226,7 @@ fn no_damage_is_fatal() {
         let whole = fs::read(&file).unwrap();
         for round in 0..300 {
             let mut damaged = whole.clone();
-            // The header, where damage does most, more often than the rest.
+            // The header, where damage does most harm, is hit more often than the rest.
             let end = if round % 2 == 0 { 150 } else { damaged.len() };
             for _ in 0..round % 7 + 1 {
                 damaged[random.random_range(0..end)] = random.random();

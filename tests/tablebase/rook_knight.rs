@@ -1,5 +1,5 @@
-//! King and rook against king and knight, solved by retrograde analysis: from the
-//! positions of mate and White's winning captures backwards. Black's capture draws.
+//! King and rook against king and knight, solved by retrograde analysis: backwards from mates and
+//! White's winning captures. Black's capture draws.
 
 use crate::tablebase::endgame::{Endgame, TURNS, fold, index_of_three, place_of};
 use shakmaty::{
@@ -12,17 +12,17 @@ type Places = [Square; 4];
 
 const ROLES: [Role; 4] = [Role::King, Role::Rook, Role::King, Role::Knight];
 
-/// Places of the pieces in Syzygy's tables: of the first three, and of the knight among
-/// the squares that they leave.
+/// Number of placements in Syzygy's tables: of the first three pieces, times the squares left for
+/// the knight.
 const SIZE: usize = 31_332 * 61;
 
 /// Every position of the endgame.
 pub struct RookKnight<'a> {
-    /// What is left where the knight has gone.
+    /// The endgame after the knight is captured.
     rook: &'a Endgame,
-    /// Plies to the mate or capture that the winner can force, negative if the side to
-    /// move loses, 0 in a draw; by all four squares, symmetry left out. Of the mated too,
-    /// though no ply is left, it is −1.
+    /// Plies to the mate or capture that the winner can force, negative if the side to move loses,
+    /// 0 in a draw; indexed by all four squares, up to symmetry. It is −1 for mated positions as
+    /// well, although no ply is left.
     values: ByColor<Vec<i8>>,
 }
 
@@ -32,7 +32,7 @@ impl RookKnight<'_> {
             rook,
             values: ByColor::new_with(|_| vec![0; 1 << 24]),
         };
-        // Whose mover has just lost, or wins, in so many plies.
+        // Positions whose mover loses, or wins, in exactly `plies`.
         let mut lost = solved.mates();
         let mut won = solved.captures();
         for plies in 1.. {
@@ -60,13 +60,13 @@ impl RookKnight<'_> {
         unreachable!("the wins end")
     }
 
-    /// The values of one side to move, by Syzygy's places.
+    /// Returns the values of one side to move, by Syzygy's index.
     pub fn by_index(&self, turn: Color) -> Vec<i32> {
         let mut values = vec![0; SIZE];
         for (number, &value) in self.values.get(turn).iter().enumerate() {
             if value != 0 {
-                // Syzygy tells positions apart that are mirrored at the long diagonal
-                // where only the knight is off it.
+                // Syzygy distinguishes positions mirrored at the long diagonal if only the knight
+                // is off it.
                 let places = places(number);
                 for places in [places, places.map(Square::flip_diagonal)] {
                     values[index(places)] = value.into();
@@ -76,7 +76,7 @@ impl RookKnight<'_> {
         values
     }
 
-    /// One position in so many, with its value; without those that have ended.
+    /// Returns every `step`-th position with its value, except for finished games.
     pub fn positions(&self, step: usize) -> impl Iterator<Item = (Chess, i32)> {
         TURNS.into_iter().flat_map(move |turn| {
             (0..1 << 24).step_by(step).filter_map(move |number| {
@@ -89,7 +89,7 @@ impl RookKnight<'_> {
         })
     }
 
-    /// Notes a value; false if one is known.
+    /// Records a value; returns false if one is known.
     fn note(&mut self, places: Places, turn: Color, value: i8) -> bool {
         let known = &mut self.values.get_mut(turn)[canonical(places)];
         let new = *known == 0;
@@ -99,7 +99,7 @@ impl RookKnight<'_> {
         new
     }
 
-    /// Every position of mate, noted.
+    /// Returns every mate, recorded.
     fn mates(&mut self) -> Vec<(Places, Color)> {
         let mut mates = Vec::new();
         for (places, turn) in all() {
@@ -112,7 +112,7 @@ impl RookKnight<'_> {
         mates
     }
 
-    /// Every position in which White's capture wins, noted.
+    /// Returns every position in which White's capture wins, recorded.
     fn captures(&mut self) -> Vec<(Places, Color)> {
         let mut won = Vec::new();
         for (places @ [king, rook, other, knight], turn) in all() {
@@ -130,7 +130,7 @@ impl RookKnight<'_> {
         won
     }
 
-    /// Returns whether every move leads to where the other side wins.
+    /// Returns whether every move leads to a win for the other side.
     fn is_lost(&self, places: Places, turn: Color) -> bool {
         let wins = |after: &Places| self.values.get(turn.other())[canonical(*after)] > 0;
         self.values.get(turn)[canonical(places)] == 0
@@ -138,7 +138,7 @@ impl RookKnight<'_> {
     }
 }
 
-/// All positions that there can be, symmetry left out.
+/// Returns all possible positions, up to symmetry.
 fn all() -> impl Iterator<Item = (Places, Color)> {
     let folded = (0..1 << 24).filter(|&number| canonical(places(number)) == number);
     folded
@@ -146,7 +146,7 @@ fn all() -> impl Iterator<Item = (Places, Color)> {
         .filter(|&(places, turn)| is_possible(places, turn))
 }
 
-/// The position, if there can be such a one.
+/// Returns the position, if possible.
 fn position(places: Places, turn: Color) -> Option<Chess> {
     let mut setup = Setup::empty();
     let mut board = Board::empty();
@@ -159,13 +159,14 @@ fn position(places: Places, turn: Color) -> Option<Chess> {
     (occupied(places).count() == 4).then_some(position)
 }
 
-/// The place of a position in Syzygy's tables, with pieces in the order of [`Places`].
+/// Returns the index of a position in Syzygy's tables, with pieces in the order of [`Places`].
 fn index(places: Places) -> usize {
     let folded @ [king, rook, other, _] = fold(places, 3);
     index_of_three([king, rook, other]) + 31_332 * place_of(&folded, 3)
 }
 
-/// The same number for all positions that are turned or mirrored.
+/// Returns a number that is the same for all positions that rotation or reflection maps to each
+/// other.
 fn canonical(places: Places) -> usize {
     let folded = fold(places, 4);
     folded
@@ -185,18 +186,18 @@ fn king(color: Color) -> usize {
     if color.is_white() { 0 } else { 2 }
 }
 
-/// Returns whether there is room for all, and the side that has moved is not in check.
+/// Returns whether no two pieces share a square, and the side that has moved is not in check.
 fn is_possible(places: Places, turn: Color) -> bool {
     occupied(places).count() == 4 && !is_check(places, turn.other())
 }
 
-/// Returns whether the king of this side is attacked, be it by the other king.
+/// Returns whether the king of this side is attacked, including by the other king.
 fn is_check(places: Places, color: Color) -> bool {
     let others = king(color.other());
     (others..others + 2).any(|piece| reach(places, piece).contains(places[king(color)]))
 }
 
-/// The squares that a piece attacks.
+/// Returns the squares that a piece attacks.
 fn reach(places: Places, piece: usize) -> Bitboard {
     let square = places[piece];
     match ROLES[piece] {
@@ -206,7 +207,7 @@ fn reach(places: Places, piece: usize) -> Bitboard {
     }
 }
 
-/// Where the moves of a side lead; `None` if one captures.
+/// Returns the positions after a side's moves; `None` if one captures.
 fn moves(places: Places, turn: Color) -> Option<Vec<Places>> {
     let (own, others) = (king(turn), king(turn.other()));
     let mut found = Vec::new();
@@ -215,7 +216,7 @@ fn moves(places: Places, turn: Color) -> Option<Vec<Places>> {
             let mut after = places;
             after[piece] = to;
             if to == places[others + 1] {
-                // Only the other king could take back.
+                // Only the other king could recapture.
                 let guarded = attacks::king_attacks(places[others]).contains(to);
                 if piece != own || !guarded {
                     return None;
@@ -228,7 +229,7 @@ fn moves(places: Places, turn: Color) -> Option<Vec<Places>> {
     Some(found)
 }
 
-/// From where moves of a side lead here.
+/// Returns the positions from which a side's moves lead here.
 fn moves_back(places: Places, mover: Color) -> impl Iterator<Item = Places> {
     let own = king(mover);
     (own..own + 2)

@@ -1,4 +1,4 @@
-//! Moves at the root: which are kept, and where they lead.
+//! Moves at the root: the ones that are kept, and their results.
 
 use crate::tablebase::{Tables, choose, game, game_at, generated, verdict_of};
 use rand::seq::IndexedRandom;
@@ -14,9 +14,9 @@ use tessera::play::{Limits, Score};
 use tessera::search::Parameters;
 use tessera::tablebase::{Tablebase, Verdict};
 
-/// What each move is worth to the player: plies to the mate or pawn move that
-/// the winner can force, beginning with it, negative if it loses.
-fn worth_of_moves(tables: &Tables, game: &Game) -> Vec<(Move, i32)> {
+/// Returns the worth of each move to the player: plies to the mate or pawn move that the winner can
+/// force, including this move, negative if the player loses.
+fn move_values(tables: &Tables, game: &Game) -> Vec<(Move, i32)> {
     let moves = game.position().legal_moves();
     let worth = |mv: Move| {
         let mut game = game.clone();
@@ -41,7 +41,7 @@ fn those(moves: &[(Move, i32)], wanted: impl Fn(i32) -> bool) -> Vec<Move> {
     wanted.map(|&(mv, _)| mv).collect()
 }
 
-/// Some positions of each endgame that have a legal move.
+/// Returns a sample of positions of each endgame that have a legal move.
 fn samples(tables: &Tables, step: usize) -> impl Iterator<Item = (Chess, i32)> {
     let all = tables.endgames.iter();
     all.flat_map(move |endgame| endgame.positions().step_by(step))
@@ -56,19 +56,19 @@ fn best(tablebase: &Tablebase, game: &Game) -> (Vec<Move>, Verdict) {
 }
 
 #[test]
-fn all_moves_that_keep_the_result_are_kept_and_no_others() {
+fn exactly_the_moves_that_keep_the_result_are_kept() {
     let tables = Tables::write();
     let tablebase = tables.tablebase();
     for (position, value) in samples(&tables, 211) {
         let game = game_at(&position, 0);
-        let worth = worth_of_moves(&tables, &game);
+        let worth = move_values(&tables, &game);
         let keeping = those(&worth, |worth| worth.signum() == value.signum());
         assert_eq!(best(&tablebase, &game), (keeping, verdict_of(value)));
     }
 }
 
 #[test]
-fn with_the_50_move_rule_in_sight_only_the_best_way_is_kept() {
+fn near_the_50_move_rule_only_the_best_moves_are_kept() {
     let tables = Tables::write();
     let tablebase = tables.tablebase();
     let decided = samples(&tables, 211).filter(|&(_, value)| value != 0);
@@ -79,9 +79,8 @@ fn with_the_50_move_rule_in_sight_only_the_best_way_is_kept() {
             (101 - distance, Verdict::Draw),
         ] {
             let game = game_at(&position, rule50);
-            let worth = worth_of_moves(&tables, &game);
-            // A move on, the rule would already count; and a pawn's move would
-            // be in time whatever went before.
+            let worth = move_values(&tables, &game);
+            // One ply later the rule would already apply, and a pawn move resets the counter.
             if rule50 >= 99
                 || worth
                     .iter()
@@ -89,7 +88,7 @@ fn with_the_50_move_rule_in_sight_only_the_best_way_is_kept() {
             {
                 continue;
             }
-            // The quickest win; the slowest loss.
+            // The quickest win or the slowest loss.
             let best_worth = worth
                 .iter()
                 .map(|&(_, worth)| worth)
@@ -109,7 +108,7 @@ fn with_the_50_move_rule_in_sight_only_the_best_way_is_kept() {
 }
 
 #[test]
-fn after_a_repetition_only_the_shortest_way_is_kept() {
+fn after_a_repetition_only_the_shortest_wins_are_kept() {
     let tables = Tables::write();
     let tablebase = tables.tablebase();
     let mut game = game("8/8/8/4k3/8/8/8/KR6 w - - 0 1");
@@ -119,7 +118,7 @@ fn after_a_repetition_only_the_shortest_way_is_kept() {
         game.play(game.parse_move(mv).unwrap());
     }
     assert_eq!(game.current().repetitions, 1);
-    let worth = worth_of_moves(&tables, &game);
+    let worth = move_values(&tables, &game);
     let shortest = worth
         .iter()
         .map(|&(_, worth)| worth)
@@ -146,7 +145,7 @@ fn without_dtz_tables_wdl_tables_keep_the_result() {
     );
     for (position, value) in samples(&tables, 499) {
         let game = game_at(&position, 0);
-        let worth = worth_of_moves(&tables, &game);
+        let worth = move_values(&tables, &game);
         let keeping = those(&worth, |worth| worth.signum() == value.signum());
         assert_eq!(best(&tablebase, &game), (keeping, verdict_of(value)));
     }
@@ -169,9 +168,9 @@ fn positions_without_tables_keep_all_their_moves() {
     assert_eq!(tablebase.best_moves(&game, &[]), None);
 }
 
-/// The defender's most stubborn reply.
+/// Returns the defender's most stubborn reply.
 fn stubborn(tables: &Tables, game: &Game) -> Move {
-    let worth = worth_of_moves(tables, game);
+    let worth = move_values(tables, game);
     let resistance = |worth: i32| match worth {
         0 => i32::MAX,
         worth => -worth,
@@ -181,7 +180,7 @@ fn stubborn(tables: &Tables, game: &Game) -> Move {
 }
 
 #[test]
-fn every_player_takes_up_tables_that_it_hears_of_later() {
+fn every_player_adopts_tables_set_later() {
     let tables = Tables::write();
     let without = Parameters {
         threads: 1,
@@ -208,7 +207,7 @@ fn every_player_takes_up_tables_that_it_hears_of_later() {
 }
 
 #[test]
-fn every_player_wins_what_is_won() {
+fn every_player_wins_won_positions() {
     let tables = Tables::write();
     let parameters = Parameters {
         threads: 1,
@@ -230,7 +229,7 @@ fn every_player_wins_what_is_won() {
                 Arc::new(Random::new(number as u64)),
                 &parameters.clone().into(),
             );
-            // Some with time to lose, some without.
+            // Some positions leave slack under the 50-move rule, others none.
             let rule50 = if number % 2 == 0 {
                 0
             } else {
@@ -260,7 +259,7 @@ fn every_player_wins_what_is_won() {
 }
 
 #[test]
-fn no_player_loses_what_is_drawn() {
+fn no_player_loses_drawn_positions() {
     let tables = Tables::write();
     let parameters = Parameters {
         threads: 1,
@@ -289,7 +288,7 @@ fn no_player_loses_what_is_drawn() {
                 assert_eq!(line.wdl, [0.0, 1.0, 0.0]);
                 game.play(choice.best.unwrap());
                 if game.ending().is_none() {
-                    // White tries to win: it pushes where it can.
+                    // White tries to win, and pushes whenever possible.
                     let moves = game.position().legal_moves();
                     let push = moves.iter().find(|mv| mv.is_zeroing());
                     let mv = push.or_else(|| moves.choose(&mut random)).unwrap();
@@ -306,10 +305,10 @@ fn no_player_loses_what_is_drawn() {
 }
 
 #[test]
-fn only_moves_asked_for_are_kept() {
+fn only_requested_moves_are_kept() {
     let tables = Tables::write();
     let game = game("8/8/8/4k3/8/8/8/KR6 w - - 0 1");
-    // Two moves that win and one that gives the rook away.
+    // Two winning moves; a third gives the rook away.
     let [first, second] = ["b1b2", "b1e1"].map(|mv| game.parse_move(mv).unwrap());
     let asked = |moves: &[Move]| Limits {
         search_moves: moves.to_vec(),
@@ -328,7 +327,7 @@ fn only_moves_asked_for_are_kept() {
         assert_eq!(choice.statistics.len(), 2, "{kind:?}");
         let choice = choose(&mut *agent, &game, &asked(&[second]));
         assert_eq!((choice.best, choice.statistics.len()), (Some(second), 1));
-        // The tree of one move is not taken for one of all.
+        // The tree of one move is not reused for a search of all.
         let choice = choose(
             &mut *agent,
             &game,
@@ -337,14 +336,13 @@ fn only_moves_asked_for_are_kept() {
                 ..Limits::default()
             },
         );
-        // `value` looks at some candidates only.
+        // `value` evaluates only some candidates.
         let least = if kind == AgentKind::Value { 3 } else { 11 };
         assert!(choice.statistics.len() >= least, "{kind:?}");
     }
 }
 
-/// With tables that nobody here can solve: whoever keeps to their moves gets the
-/// result that they promise.
+/// With tables that these tests cannot solve, playing the kept moves attains the promised result.
 #[test]
 fn generated_tables_keep_their_promises() {
     let Some(folder) = generated() else { return };

@@ -1,4 +1,4 @@
-//! Tables in the search: leaves that they decide, and what is told of them.
+//! Tablebases in the search: decided leaves, and their reports.
 
 use crate::tablebase::{Tables, choose, game, game_at, generated};
 use rand::Rng;
@@ -14,12 +14,12 @@ use tessera::play::{Agent, Limits, Score};
 use tessera::search::Parameters;
 use tessera::tablebase::{Tablebase, Verdict};
 
-/// A search that has the tables' word alone.
+/// Creates a search that relies on the tables alone.
 fn mcts(tablebase: Tablebase, threads: usize) -> Box<dyn ConfigurableAgent> {
     with_mates(false, tablebase, threads)
 }
 
-/// `mate_search`: whether it looks for mates besides, and knows the endings of three pieces.
+/// `mate_search` enables the mate prover, which also knows three-piece endings.
 fn with_mates(
     mate_search: bool,
     tablebase: Tablebase,
@@ -53,7 +53,7 @@ fn best(game: &Game, agent: &mut dyn Agent, limits: &Limits) -> (String, Score, 
 }
 
 #[test]
-fn a_capture_into_a_won_ending_is_a_win_but_no_mate() {
+fn a_capture_into_a_won_ending_is_a_win_but_not_a_mate() {
     // Rook takes knight; nothing else wins.
     let game = game("7k/8/8/3n4/8/8/8/K2R4 w - - 0 1");
     let tables = Tables::write();
@@ -69,18 +69,18 @@ fn a_capture_into_a_won_ending_is_a_win_but_no_mate() {
 }
 
 #[test]
-fn a_lost_ending_is_no_mate_either() {
-    // The only move takes the pawn, and the rook wins by itself.
+fn a_lost_ending_is_not_a_mate_either() {
+    // The only move takes the pawn, and the rook wins on its own.
     let game = game("8/8/8/8/8/1R6/P7/k1K5 b - - 0 1");
     let tables = Tables::write();
-    // The table alone does not see the mate.
+    // The table alone does not reveal the mate.
     let agent = &mut *mcts(tables.tablebase(), 1);
     let choice = choose(agent, &game, &nodes(100));
     let line = &choice.report.lines[0];
     assert_eq!(line.score, Score::Tablebase { won: false });
     assert_eq!(line.wdl, [0.0, 0.0, 1.0]);
     assert_eq!(line.moves_left, None);
-    // It is two moves away, and goes before the table's word.
+    // The mate in two takes precedence over the table's verdict.
     let agent = &mut *with_mates(true, tables.tablebase(), 1);
     let choice = choose(agent, &game, &nodes(100));
     assert_eq!(choice.report.lines[0].score, Score::Mate(-2));
@@ -88,7 +88,7 @@ fn a_lost_ending_is_no_mate_either() {
 
 #[test]
 fn a_drawn_ending_is_a_draw() {
-    // The only move takes the pawn; the other one cannot be helped through.
+    // The only move takes the pawn; the other pawn cannot promote.
     let game = game("8/8/8/7p/5k1K/7P/8/8 w - - 0 1");
     let tables = Tables::write();
     let choice = choose(&mut *mcts(tables.tablebase(), 1), &game, &nodes(100));
@@ -100,7 +100,7 @@ fn a_drawn_ending_is_a_draw() {
     assert!(choice.report.tablebase_hits > 0);
 }
 
-/// Rook takes knight wins; the king's move mates in two.
+/// Taking the knight with the rook wins; the king's move mates in two.
 const MATE_IN_TWO: &str = "7k/8/5K2/8/8/8/8/R5n1 w - - 0 1";
 
 #[test]
@@ -127,7 +127,7 @@ fn a_mate_is_preferred_to_a_tables_win() {
 }
 
 #[test]
-fn time_is_saved_when_a_table_says_that_the_game_is_won() {
+fn time_is_saved_when_a_table_proves_a_win() {
     let tables = Tables::write();
     let limits = Limits {
         time: Some(Duration::from_secs(600)),
@@ -141,13 +141,13 @@ fn time_is_saved_when_a_table_says_that_the_game_is_won() {
 }
 
 #[test]
-fn an_ending_that_the_50_move_rule_spoils_is_told_as_a_draw() {
+fn an_ending_spoiled_by_the_50_move_rule_is_reported_as_a_draw() {
     let tables = Tables::write();
     for (rule50, score) in [
         (0, Score::Tablebase { won: true }),
         (90, Score::Expected(0.0)),
     ] {
-        // The kings are far apart: mate takes longer than ten plies.
+        // The kings are far apart, so mate takes longer than ten plies.
         let game = game(&format!("8/8/8/4k3/8/8/8/KR6 w - - {rule50} 80"));
         let agent = &mut *mcts(tables.tablebase(), 1);
         assert_eq!(best(&game, agent, &nodes(50)).1, score);
@@ -164,8 +164,7 @@ fn the_tree_is_kept_where_all_moves_keep_the_result() {
     assert_eq!((first.new_nodes, again.new_nodes), (400, 100));
 }
 
-/// What the search claims of four pieces by the tables of three is what the
-/// tables of four say.
+/// The search's claims about four pieces, by tables of three, agree with the tables of four.
 #[test]
 fn claims_agree_with_generated_tables() {
     let Some(folder) = generated() else { return };
@@ -199,7 +198,7 @@ fn claims_agree_with_generated_tables() {
     assert!(counts[0] > 100 && counts[1] > 3, "{counts:?}");
 }
 
-/// The pieces on squares at random, unless that makes no position to play.
+/// Places the pieces on random squares; `None` if that gives no playable position.
 fn scatter(pieces: &str, random: &mut impl Rng) -> Option<Chess> {
     let mut setup = Setup::empty();
     for piece in pieces.chars() {

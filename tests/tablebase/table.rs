@@ -1,5 +1,5 @@
-//! Writes solved endgames as Syzygy tables: the format of Ronald de Man's
-//! generator, with the plainest compression that it allows, codes of equal length.
+//! Writes solved endgames as Syzygy tables: the format of Ronald de Man's generator with the
+//! simplest compression that it allows, codes of equal length.
 
 use crate::tablebase::endgame::{Endgame, TURNS};
 use crate::tablebase::rook_knight::RookKnight;
@@ -9,34 +9,33 @@ use std::path::Path;
 
 const WDL_MAGIC: [u8; 4] = [0x71, 0xe8, 0x23, 0x5d];
 const DTZ_MAGIC: [u8; 4] = [0xd7, 0x66, 0x0c, 0xa5];
-/// The two sides have different pieces.
+/// Each side to move has its own subtable.
 const SPLIT: u8 = 1;
 const HAS_PAWNS: u8 = 2;
 /// DTZ tables hold plies, not pairs of them.
 const EXACT: u8 = 4 | 8;
 const SINGLE_VALUE: u8 = 128;
-/// Logarithms of the bytes in a block and of the values between two entries of
-/// the sparse index.
+/// Binary logarithms of the bytes per block and of the values between two entries of the sparse
+/// index.
 const BLOCK: u32 = 8;
 const SPAN: u32 = 9;
-/// The logarithm of what data begin at a multiple of, and how a file's length
-/// differs from one.
+/// The alignment of data, and the file length modulo the alignment.
 const ALIGNMENT: usize = 64;
 const TAIL: usize = 16;
 
-/// What WDL tables say of the side to move.
+/// WDL values of the side to move.
 pub const LOSS: u8 = 0;
 pub const BLESSED_LOSS: u8 = 1;
 pub const DRAW: u8 = 2;
 pub const CURSED_WIN: u8 = 3;
 pub const WIN: u8 = 4;
 
-/// Which pieces a table is of.
+/// The pieces of a table.
 struct Layout {
     name: String,
-    /// In the order that each subtable's index goes by.
+    /// In the order of each subtable's index.
     pieces: Vec<u8>,
-    /// A subtable for each file that the first pawn can be mirrored to.
+    /// One subtable per file to which the first pawn can be mirrored.
     files: usize,
 }
 
@@ -67,7 +66,7 @@ impl Layout {
         }
     }
 
-    /// Magic, layout, and which pieces the subtables are of.
+    /// Returns the magic number, the layout, and the pieces of the subtables.
     fn header(&self, magic: [u8; 4]) -> Vec<u8> {
         let mut file = magic.to_vec();
         file.push(if self.files > 1 {
@@ -131,8 +130,7 @@ pub fn write_rook_knight(folder: &Path, solved: &RookKnight<'_>) {
     );
 }
 
-/// Writes the WDL table of an endgame without pawns of which it says the same
-/// everywhere, of each side to move.
+/// Writes the WDL table of a pawnless endgame with one constant value per side to move.
 pub fn write_flat(folder: &Path, role: Role, [white, black]: [u8; 2]) {
     let layout = Layout::of(role);
     let mut file = layout.header(WDL_MAGIC);
@@ -152,12 +150,12 @@ fn wdl(value: i32) -> u16 {
     }
 }
 
-/// Plies to what resets the clock, less one; whether they win is the WDL table's to say.
+/// Returns the plies to the next zeroing move, less one; the WDL table tells wins from losses.
 fn plies(value: i32) -> u16 {
     value.unsigned_abs().max(1) as u16 - 1
 }
 
-/// A subtable: its values in codes of so many bits.
+/// A subtable: its values in codes of this many bits.
 struct Part<'a> {
     values: &'a [u16],
     bits: usize,
@@ -172,8 +170,7 @@ impl Part<'_> {
         self.values.len().div_ceil(self.in_block())
     }
 
-    /// How it is compressed: canonical codes of one length, each for a value of
-    /// its own.
+    /// Writes the compression header: canonical codes of equal length, one per value.
     fn write_header(&self, file: &mut Vec<u8>, flags: u8) {
         let bits = self.bits as u8;
         file.extend([flags, BLOCK as u8, SPAN as u8, 0]);
@@ -184,19 +181,19 @@ impl Part<'_> {
         let symbols: u16 = 1 << bits;
         file.extend(symbols.to_le_bytes());
         for value in 0..symbols {
-            // Twelve bits of value, and twelve that say that it is one.
+            // Twelve bits of value, and twelve that mark it as a leaf.
             let symbol = u32::from(value) | 0xfff << 12;
             file.extend(&symbol.to_le_bytes()[..3]);
         }
         pad(file, 2);
     }
 
-    /// The block and the place in it of the middle of every span.
+    /// Writes the block and offset of the middle of every span.
     fn write_sparse_index(&self, file: &mut Vec<u8>) {
         let span = 1 << SPAN;
         for start in (0..self.values.len()).step_by(span) {
             let middle = start + span / 2;
-            // That of the last span may lie beyond the last block.
+            // The middle of the last span may lie beyond the last block.
             let block = (middle / self.in_block()).min(self.blocks() - 1);
             let place = middle - block * self.in_block();
             file.extend((block as u32).to_le_bytes());
@@ -204,7 +201,7 @@ impl Part<'_> {
         }
     }
 
-    /// One less than the number of values of each block.
+    /// Writes one less than the number of values of each block.
     fn write_block_lengths(&self, file: &mut Vec<u8>) {
         for block in self.values.chunks(self.in_block()) {
             file.extend((block.len() as u16 - 1).to_le_bytes());

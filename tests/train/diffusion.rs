@@ -40,7 +40,7 @@ fn told(folder: &Path, source: &str, config: &str) -> Value {
 }
 
 #[test]
-fn a_denoiser_learns_futures_and_goes_on_exactly() {
+fn a_denoiser_learns_futures_and_resumes_exactly() {
     let workplace = workplace(30);
     let folder = workplace.path();
     configure(folder);
@@ -193,7 +193,7 @@ fn futures_are_decoded_measured_and_shown() {
 }
 
 #[test]
-fn a_denoiser_begins_by_playing_as_what_it_is_grown_from() {
+fn a_denoiser_initially_plays_like_its_source() {
     let workplace = workplace(1);
     let folder = workplace.path();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -233,7 +233,7 @@ fn a_denoiser_begins_by_playing_as_what_it_is_grown_from() {
 }
 
 #[test]
-fn what_a_denoiser_cannot_be_is_refused_by_its_key() {
+fn invalid_denoiser_settings_are_refused_by_key() {
     let workplace = workplace(1);
     let folder = workplace.path();
     configure(folder);

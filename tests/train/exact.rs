@@ -45,7 +45,7 @@ pub fn assert_alike(folder: &Path, [one, other]: [&str; 2], step: u64) {
 }
 
 #[test]
-fn a_run_killed_at_random_instants_ends_as_if_nothing_had_happened() {
+fn a_run_killed_at_random_instants_ends_like_an_uninterrupted_one() {
     const STEPS: u64 = 40;
     let wanted = std::env::var("TESSERA_KILLS");
     let wanted = wanted.map_or(KILLS, |wanted| wanted.parse().unwrap());
@@ -102,7 +102,7 @@ fn in_bf16(folder: &Path, output: &str, optimizer: &str) -> Command {
 }
 
 #[test]
-fn every_optimizer_goes_on_to_the_bit_in_bf16() {
+fn every_optimizer_resumes_bit_for_bit_in_bf16() {
     // A checkpoint, a validation, and a step after both.
     const STEPS: u64 = 6;
     let workplace = workplace(STEPS);

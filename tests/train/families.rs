@@ -1,4 +1,4 @@
-//! Networks of other families than ours: measured, and trained further.
+//! Networks of other families: measured, and trained further.
 
 use super::workplace::{metrics, succeed, train, workplace};
 use crate::interop_lc0::generate::{BODY, Shape, TOWER, generate};
@@ -45,7 +45,7 @@ fn import_maia3(path: &Path) {
 }
 
 #[test]
-fn imported_networks_are_measured_and_go_on_training() {
+fn imported_networks_are_measured_and_trained_further() {
     // Canonical boards are transformed, and moves with them.
     let canonical = Shape {
         input_format: 4,
@@ -100,7 +100,7 @@ fn imported_networks_are_measured_and_go_on_training() {
 }
 
 #[test]
-fn what_cannot_be_gone_on_with_is_told() {
+fn unsuitable_initial_networks_are_refused() {
     let workplace = workplace(10);
     let folder = workplace.path();
     // A Chessformer cannot grow from a tower.

@@ -32,7 +32,7 @@ pub fn run(folder: &Path, output: &str, settings: &[&str]) -> std::process::Comm
 }
 
 #[test]
-fn a_gpt_learns_games_and_goes_on_exactly() {
+fn a_gpt_learns_games_and_resumes_exactly() {
     let workplace = workplace(30);
     let folder = workplace.path();
     configure(folder);
@@ -97,7 +97,7 @@ fn a_gpt_learns_games_and_goes_on_exactly() {
 
 /// A GPT reads games from the initial position only.
 #[test]
-fn a_source_that_gives_nothing_is_told_of_once() {
+fn an_empty_source_is_reported_once() {
     let workplace = workplace(8);
     let folder = workplace.path();
     configure(folder);
@@ -122,7 +122,7 @@ fn a_source_that_gives_nothing_is_told_of_once() {
 }
 
 #[test]
-fn a_gpt_is_told_the_rules_from_some_step_on() {
+fn a_grown_gpt_learns_legality_and_the_board() {
     let workplace = workplace(6);
     let folder = workplace.path();
     configure(folder);
@@ -207,7 +207,7 @@ fn a_vocabulary_is_collected_from_games() {
 }
 
 #[test]
-fn what_is_for_other_networks_is_refused_by_its_key() {
+fn settings_of_other_families_are_refused_by_key() {
     let workplace = workplace(1);
     let folder = workplace.path();
     configure(folder);

@@ -10,7 +10,7 @@ const TOLERANCE: f64 = 1e-3;
 const CHECKPOINT: &str = "step-000000006.safetensors";
 
 #[test]
-fn a_run_of_an_earlier_version_goes_on() {
+fn a_run_of_an_earlier_version_resumes() {
     let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/train/kept");
     let workplace = tempfile::tempdir().unwrap();
     let folder = workplace.path();

@@ -1,4 +1,4 @@
-//! `train merge`: runs and network files to one network.
+//! `train merge`: averages runs and network files into one network.
 
 use super::workplace::{fail, run, succeed, train, workplace};
 use std::path::Path;
@@ -22,7 +22,7 @@ fn runs_and_files_are_averaged_into_one_network() {
         let export = ["export", &name, "-o", &file, "--precision", "f32"];
         succeed(train(folder).args(export));
     }
-    // A run and another's file, three parts to one.
+    // Merges a run and the file of another, weighted three to one.
     let merge = [
         "merge",
         "run1",
@@ -62,7 +62,7 @@ fn runs_and_files_are_averaged_into_one_network() {
     for (place, file) in ["run1.pt", "run2.pt"].into_iter().enumerate() {
         assert_eq!(training["merged"][place]["hash"], hash(file));
     }
-    // It is measured like any other, and merged again.
+    // The result is measured and merged like any other network.
     let eval = ["validate", "both.pt", "tiny.toml", "--device", "cpu"];
     assert!(succeed(train(folder).args(eval)).contains("policy"));
     let again = [

@@ -43,7 +43,7 @@ const KINDS: [Kind; 3] = [
     },
 ];
 
-/// Returns one-move games in which only a player's own rating predicts its move.
+/// Returns one-move games in which only a player's own rating predicts the move.
 fn games() -> String {
     let mut text = String::new();
     for round in 0..450 {

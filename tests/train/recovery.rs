@@ -26,7 +26,7 @@ pub fn start(mut command: Command) -> Child {
 fn wait_for_a_line(folder: &Path, output: &str, child: &mut Child) {
     let (lines, started) = (metrics(folder, output).len(), Instant::now());
     while metrics(folder, output).len() <= lines && child.try_wait().unwrap().is_none() {
-        assert!(started.elapsed() < PATIENCE, "the run does not get on");
+        assert!(started.elapsed() < PATIENCE, "timed out");
         std::thread::sleep(Duration::from_millis(2));
     }
 }
@@ -37,7 +37,7 @@ pub fn checkpoint(folder: &Path, output: &str, step: u64) -> PathBuf {
 }
 
 #[test]
-fn two_processes_do_not_train_into_one_folder() {
+fn two_processes_cannot_train_into_one_folder() {
     let workplace = workplace(1000);
     let folder = workplace.path();
     let mut first = start(run(folder, "shared"));
@@ -75,7 +75,7 @@ fn a_signal_ends_a_run_with_a_checkpoint() {
 }
 
 #[test]
-fn a_damaged_checkpoint_is_passed_over() {
+fn a_damaged_checkpoint_is_skipped() {
     let workplace = workplace(20);
     let folder = workplace.path();
     succeed(&mut run(folder, "run"));
@@ -105,7 +105,7 @@ fn a_damaged_checkpoint_is_passed_over() {
 }
 
 #[test]
-fn a_checkpoint_that_cannot_be_written_is_tried_again() {
+fn a_failed_checkpoint_is_retried() {
     let workplace = workplace(20);
     let folder = workplace.path();
     succeed(&mut run(folder, "whole"));
@@ -172,7 +172,7 @@ fn a_full_disk_leaves_whole_checkpoints() {
 
 #[cfg(unix)]
 #[test]
-fn a_run_that_nobody_watches_goes_on() {
+fn a_run_survives_the_loss_of_its_output() {
     let workplace = workplace(10);
     let folder = workplace.path();
     let mut unwatched = crate::cli::unread(">$pipe 2>&1", env!("CARGO_BIN_EXE_train"));
@@ -186,7 +186,7 @@ fn a_run_that_nobody_watches_goes_on() {
 }
 
 #[test]
-fn a_loss_that_stays_no_number_ends_the_run() {
+fn a_persistent_nan_loss_ends_the_run() {
     let workplace = workplace(30);
     let folder = workplace.path();
     succeed(run(folder, "run").args(["--set", "steps=10"]));
@@ -209,7 +209,7 @@ fn a_loss_that_stays_no_number_ends_the_run() {
 }
 
 #[test]
-fn a_bad_batch_is_left_behind() {
+fn a_bad_batch_is_skipped() {
     let workplace = workplace(60);
     let folder = workplace.path();
     // One move of a variation, whose small weight vanishes in float sums.

@@ -45,7 +45,7 @@ fn replicas_take_the_steps_of_one() {
 }
 
 #[test]
-fn a_run_of_replicas_repeats_and_resumes_to_the_bit() {
+fn a_run_of_replicas_repeats_and_resumes_bit_for_bit() {
     let workplace = workplace(12);
     let folder = workplace.path();
     let parameters = |output: &str| -> Vec<f32> {

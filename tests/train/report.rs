@@ -1,4 +1,4 @@
-//! A run's report, and setting its configuration.
+//! A run's report, and changes to its configuration.
 
 use crate::train::workplace::{fail, metrics, run, succeed, train, workplace};
 use std::path::Path;
@@ -83,7 +83,7 @@ fn runs_are_shown_side_by_side() {
 }
 
 #[test]
-fn tensorboard_reads_what_was_measured() {
+fn tensorboard_reads_the_metrics() {
     let Some(python) = crate::python::with_or_skip("tensorboard") else {
         return;
     };

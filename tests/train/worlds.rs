@@ -34,7 +34,7 @@ pub fn run(folder: &Path, output: &str, settings: &[&str]) -> Command {
 /// A world model learns the effects of moves, resumes bit for bit, including the averaged weights
 /// that define its target latents, and its file plays.
 #[test]
-fn a_world_model_learns_and_goes_on_exactly() {
+fn a_world_model_learns_and_resumes_exactly() {
     let workplace = workplace(20);
     let folder = workplace.path();
     configure(folder);
@@ -74,7 +74,7 @@ fn a_world_model_learns_and_goes_on_exactly() {
 
 /// So does one of every other state, with balanced losses.
 #[test]
-fn every_state_learns_in_balance_and_goes_on_exactly() {
+fn every_state_learns_in_balance_and_resumes_exactly() {
     let workplace = workplace(8);
     let folder = workplace.path();
     configure(folder);

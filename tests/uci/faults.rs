@@ -1,4 +1,4 @@
-//! What must not hang the engine, nor fill its memory.
+//! Situations that must not hang the engine or exhaust its memory.
 
 use crate::uci::{Engine, command, resident};
 use std::io::{BufRead, BufReader, Write};
@@ -7,10 +7,10 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Answers that take longer count as none; tests share their machine.
+/// A slower answer counts as missing; the limit allows for other tests on the machine.
 const PROMPT: Duration = Duration::from_secs(30);
 
-/// Waits for the end of a process that may never come.
+/// Waits for the end of a process that may hang.
 fn ends_within(child: &mut Child, limit: Duration) -> bool {
     let began = Instant::now();
     while began.elapsed() < limit {
@@ -24,17 +24,17 @@ fn ends_within(child: &mut Child, limit: Duration) -> bool {
 }
 
 #[test]
-fn quit_is_heard_from_a_client_that_does_not_read() {
+fn quit_works_for_a_client_that_does_not_read() {
     for flood in ["uci\n".repeat(2000), "d\n".repeat(20_000)] {
         let mut child = command().spawn().unwrap();
         let mut input = child.stdin.take().unwrap();
-        // Without a reader, more than a pipe holds waits to be read soon.
+        // Without a reader, the output soon exceeds the capacity of a pipe.
         let script = format!(
             "setoption name Backend value uniform\nsetoption name MultiPV value 500\n\
              go infinite\n{flood}quit\n"
         );
         thread::spawn(move || {
-            // It may be gone before it has read everything.
+            // The engine may exit before it has read everything.
             let _ = input.write_all(script.as_bytes());
         });
         assert!(ends_within(&mut child, Duration::from_secs(15)));
@@ -42,7 +42,7 @@ fn quit_is_heard_from_a_client_that_does_not_read() {
 }
 
 #[test]
-fn who_cannot_be_told_is_not_waited_for() {
+fn the_engine_exits_when_its_output_is_closed() {
     for (commands, answer) in [
         ("", "isready\n"),
         ("go infinite\n", ""),
@@ -61,7 +61,7 @@ fn who_cannot_be_told_is_not_waited_for() {
         .unwrap();
         let mut line = String::new();
         BufReader::new(output).read_line(&mut line).unwrap();
-        // The output is closed, the input stays open.
+        // The output is closed; the input stays open.
         thread::sleep(Duration::from_millis(200));
         let _ = input.write_all(answer.as_bytes());
         let end = ends_within(&mut child, Duration::from_secs(15));
@@ -73,7 +73,7 @@ fn who_cannot_be_told_is_not_waited_for() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_is_told_of() {
+fn a_full_disk_is_reported() {
     let full = std::fs::File::options().write(true).open("/dev/full");
     let mut child = command()
         .stdout(full.unwrap())
@@ -90,7 +90,7 @@ fn a_full_disk_is_told_of() {
 }
 
 #[test]
-fn a_count_is_given_up_soon() {
+fn a_perft_is_interrupted_promptly() {
     for (script, limit) in [("stop\nquit\n", 2), ("quit\n", 5)] {
         let mut child = command().spawn().unwrap();
         let mut input = child.stdin.take().unwrap();
@@ -106,7 +106,7 @@ fn a_count_is_given_up_soon() {
 
 #[cfg(unix)]
 #[test]
-fn what_is_no_file_is_neither_network_nor_log() {
+fn special_files_are_neither_network_nor_log() {
     let folder = tempfile::tempdir().unwrap();
     let fifo = folder.path().join("fifo");
     assert!(
@@ -121,7 +121,7 @@ fn what_is_no_file_is_neither_network_nor_log() {
         let asked = Instant::now();
         engine.say(&format!("setoption name Net value {}", path.display()));
         let lines = engine.settle();
-        // Without libtorch no network is read at all.
+        // A build without libtorch reads no networks.
         let reason = match cfg!(feature = "torch") {
             true => "not a regular file",
             false => "without libtorch",
@@ -141,14 +141,14 @@ fn what_is_no_file_is_neither_network_nor_log() {
     }
 }
 
-/// A game that goes on for four times so many plies.
+/// A game of four times this many plies.
 fn shuffled(times: usize) -> String {
     let moves = " g1f3 g8f6 f3g1 f6g8".repeat(times);
     format!("position startpos moves{moves}")
 }
 
 #[test]
-fn games_that_are_too_long_are_refused() {
+fn overlong_games_are_refused() {
     let mut engine = Engine::random();
     engine.say("position startpos moves e2e4");
     let asked = Instant::now();
@@ -168,7 +168,7 @@ fn games_that_are_too_long_are_refused() {
 }
 
 #[test]
-fn searches_that_wait_take_little_memory() {
+fn queued_searches_take_little_memory() {
     const WAITING: usize = 600;
     let mut engine = Engine::random();
     engine.say("setoption name Hash value 1");
@@ -193,7 +193,7 @@ fn searches_that_wait_take_little_memory() {
 }
 
 #[test]
-fn a_network_is_computed_on_few_devices_at_once() {
+fn the_number_of_devices_is_limited() {
     let mut engine = Engine::start();
     engine.say(&format!(
         "setoption name Device value {}",
@@ -204,8 +204,8 @@ fn a_network_is_computed_on_few_devices_at_once() {
     assert!(lines[0].contains("at most 32"), "{lines:?}");
 }
 
-/// What the stress tests would not find by themselves in their time: many moves
-/// whose order changes while they are sorted by it.
+/// The stress tests would not find this race in their time: many moves whose order changes while
+/// they are being sorted.
 #[test]
 fn endures_reports_of_every_move() {
     let mut engine = Engine::random();

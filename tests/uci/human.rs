@@ -4,10 +4,10 @@ use crate::uci::Engine;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Answers of a test that shares its machine take this much longer.
+/// Additional time for answers when other tests share the machine.
 const SLACK: Duration = Duration::from_millis(500);
 
-/// An engine of limited strength that takes its time, without a network.
+/// Starts an engine of limited strength with `HumanTime`, without a network.
 fn person(seed: u32) -> Engine {
     let mut engine = Engine::random();
     for (name, value) in [
@@ -24,7 +24,7 @@ fn person(seed: u32) -> Engine {
     engine
 }
 
-/// A move by the clock; how long it took.
+/// Sends `go` with a clock; returns the move and the time taken.
 fn think(engine: &mut Engine, go: &str) -> (String, Duration) {
     let began = Instant::now();
     engine.say(go);
@@ -32,7 +32,7 @@ fn think(engine: &mut Engine, go: &str) -> (String, Duration) {
 }
 
 #[test]
-fn people_keep_within_tiny_clocks() {
+fn human_play_respects_tiny_clocks() {
     let mut engine = person(1);
     engine.say("position startpos");
     for (clock, increment) in [(1, 0), (20, 0), (50, 50), (300, 0), (1000, 10), (2000, 0)] {
@@ -45,13 +45,13 @@ fn people_keep_within_tiny_clocks() {
             );
         }
     }
-    // There is time to take, where the clock has it.
+    // With more time on the clock it does think.
     let times = (0..3).map(|_| think(&mut engine, "go wtime 20000 btime 20000").1);
     assert!(times.sum::<Duration>() > Duration::from_millis(100));
 }
 
 #[test]
-fn people_who_think_are_interrupted() {
+fn human_thinking_can_be_interrupted() {
     let long = "go wtime 3600000 btime 3600000";
     let prompt = Duration::from_secs(2);
     let mut engine = person(2);
@@ -60,7 +60,7 @@ fn people_who_think_are_interrupted() {
     thread::sleep(Duration::from_millis(100));
     let (_, took) = think(&mut engine, "stop");
     assert!(took < prompt, "{took:?}");
-    // `ponderhit` starts what `stop` then ends.
+    // `ponderhit` starts the thinking that `stop` then ends.
     engine.say("go ponder wtime 3600000 btime 3600000");
     engine.say("ponderhit");
     assert!(
@@ -82,7 +82,7 @@ fn people_who_think_are_interrupted() {
 }
 
 #[test]
-fn a_seed_fixes_the_moves_and_no_seed_leaves_them_open() {
+fn a_seed_fixes_the_moves_and_no_seed_varies_them() {
     let play = |seed| {
         let mut engine = person(seed);
         let mut moves = String::new();

@@ -1,4 +1,4 @@
-//! `Hash` is a bound, however long a search goes on.
+//! `Hash` bounds the memory of a search of any length.
 
 #[cfg(feature = "torch")]
 mod with_network;
@@ -7,34 +7,33 @@ use crate::uci::{Engine, endurance, resident, worked};
 use std::time::{Duration, Instant};
 use tessera::chess::Game;
 
-/// How long it takes where nobody asked for more.
+/// Duration unless `TESSERA_ENDURANCE` is set.
 const BRIEFLY: Duration = Duration::from_secs(4);
-/// Threads that search.
+/// Search threads.
 const THREADS: u32 = 2;
 /// MiB of `Hash`.
 const HASH: usize = 16;
-/// MiB that the engine may take beyond it: stacks of threads, batches, and what
-/// an eviction writes down, a bit a node and the nodes still to be looked at.
+/// MiB that the engine may use beyond `Hash`: thread stacks, batches, and the bookkeeping of an
+/// eviction, one bit a node and the queue of nodes to visit.
 const SLACK: usize = 16;
-/// Bytes that no node of a tree, with all it owns, does without.
+/// Minimum bytes of a tree node with all its data.
 const NODE_BYTES: u64 = 40;
-/// Fillings of the memory that the shortest run sees.
+/// Number of times that the shortest run fills the memory.
 const FILLINGS: u64 = 4;
-/// How long searches go on before they are stopped: evictions fall on any
-/// moment of them.
+/// Durations of the searches, so that stops coincide with every phase of an eviction.
 const SEARCHES: [Duration; 4] = [
     Duration::from_millis(1300),
     Duration::from_millis(2700),
     Duration::from_millis(700),
     Duration::from_millis(13_900),
 ];
-/// Most processor time that a `stop` may take.
+/// Maximum processor time of a `stop`.
 const PROMPT: Duration = Duration::from_secs(2);
-/// Processor time in which the memory must have been filled so often: on a busy
-/// machine that may be a small part of the time that passes.
+/// Processor time within which the memory must have been filled that often; on a busy machine this
+/// may be a small part of the elapsed time.
 const WORK: Duration = Duration::from_secs(120);
 
-/// The number after a word of an info line.
+/// Returns the number after a word of an info line.
 fn number(line: &str, word: &str) -> Option<u64> {
     let mut words = line.split(' ');
     words.find(|&other| other == word)?;
@@ -42,7 +41,7 @@ fn number(line: &str, word: &str) -> Option<u64> {
 }
 
 #[test]
-fn endures_a_search_without_end_within_the_hash() {
+fn endures_an_infinite_search_within_the_hash() {
     let duration = endurance(BRIEFLY);
     let mut engine = Engine::random();
     engine.say("setoption name Backend value uniform");
@@ -66,7 +65,7 @@ fn endures_a_search_without_end_within_the_hash() {
         let mut nodes = visits;
         engine.say("go infinite");
         while searched.elapsed() < SEARCHES[stops % SEARCHES.len()].min(duration) {
-            // News come once a second at least.
+            // Reports come at least once a second.
             let line = engine.wait_for("info depth ").pop().unwrap();
             let now = number(&line, "nodes").unwrap();
             assert!(now >= nodes, "{nodes} nodes, then `{line}`");

@@ -1,4 +1,4 @@
-//! A network over moves behind UCI: it plays games, not positions.
+//! A move-token model behind UCI: it plays games, not positions.
 
 use super::Engine;
 use crate::gpt::written::newborn;
@@ -6,7 +6,7 @@ use crate::gpt::{networks, random};
 use tessera::chess::Game;
 use tessera::torch::ExportPrecision;
 
-/// Says where a game stands; the answer must be legal there.
+/// Sends a game and asserts that the answer is legal there.
 fn answer(engine: &mut Engine, moves: &str) {
     let mut game = Game::default();
     for mv in moves.split_whitespace() {
@@ -53,7 +53,7 @@ fn positions_without_their_game_are_refused() {
 }
 
 #[test]
-fn what_needs_values_gives_way_where_a_network_has_none() {
+fn agents_that_need_values_are_replaced_without_them() {
     let folder = tempfile::tempdir().unwrap();
     let net = folder.path().join("gpt-2.pt");
     let (_, config) = &networks()[1];

@@ -1,5 +1,5 @@
-//! What a client may say, in any order and at any moment, to 8 threads on
-//! however few processors there are.
+//! Random but valid client behaviour, in any order and at any moment, against 8 threads on any
+//! number of processors.
 
 use crate::uci::{Engine, endurance, resident};
 use rand::seq::{IndexedRandom, IteratorRandom};
@@ -11,15 +11,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tessera::chess::Game;
 
-/// How long it takes where nobody asked for more.
+/// Duration unless `TESSERA_ENDURANCE` is set.
 const BRIEFLY: Duration = Duration::from_secs(5);
-/// An answer to `isready` or `stop` that takes longer counts as none. Nobody
-/// waits so long at the board; but tests share their machine.
+/// A slower answer to `isready` or `stop` counts as missing. No player would wait this long, but
+/// tests share their machine.
 const PROMPT: Duration = Duration::from_secs(15);
-/// Most MiB of `Hash` that a client here asks for.
+/// Maximum MiB of `Hash` that a client requests here.
 const MOST_HASH: usize = 16;
-/// MiB that the engine may grow by: two trees, since the new one may be made
-/// before the old one goes, and what threads and allocators keep.
+/// MiB that the engine may grow by: two trees, since the new one may be created before the old one
+/// is freed, and the overhead of threads and allocators.
 const GROWTH: usize = 2 * MOST_HASH + 64;
 
 const POSITIONS: [&str; 6] = [
@@ -46,14 +46,14 @@ const OPTIONS: [(&str, &[&str]); 12] = [
     ("VerboseMoveStats", &["true", "false", "false"]),
 ];
 
-/// A client and what it waits for.
+/// A client and its outstanding requests.
 struct Client {
     engine: Engine,
     random: Xoshiro256PlusPlus,
     /// The position as last sent.
     start: &'static str,
     game: Game,
-    /// For each `go` without an answer, the moves that may be one.
+    /// For each unanswered `go`, the valid answers.
     asked: VecDeque<Vec<String>>,
     slowest_ready: Duration,
     slowest_stop: Duration,
@@ -77,14 +77,14 @@ impl Client {
         client
     }
 
-    /// Takes note of a line.
+    /// Checks a line against the outstanding requests.
     fn hear(&mut self, line: &str) {
         let Some(answer) = line.strip_prefix("bestmove ") else {
             return;
         };
         let best = answer.split(' ').next().unwrap();
         let legal = self.asked.pop_front();
-        let legal = legal.unwrap_or_else(|| panic!("nobody asked for `{line}`"));
+        let legal = legal.unwrap_or_else(|| panic!("unexpected `{line}`"));
         assert!(
             legal.iter().any(|mv| mv == best),
             "`{line}`, not of {legal:?}"
@@ -100,7 +100,7 @@ impl Client {
         self.slowest_ready = self.slowest_ready.max(asked.elapsed());
     }
 
-    /// Has everything answered.
+    /// Stops all searches and waits for their answers.
     fn rest(&mut self) {
         let asked = Instant::now();
         self.engine.say("stop");
@@ -120,7 +120,7 @@ impl Client {
             .say(&format!("setoption name {name} value {value}"));
     }
 
-    /// Goes on with the game by some moves, or begins another.
+    /// Continues the game by some moves, or starts another.
     fn set_a_position(&mut self) {
         let over = self.game.ending().is_some();
         if over || self.random.random_bool(0.2) {
@@ -156,7 +156,7 @@ impl Client {
         self.engine.say(&line);
     }
 
-    /// Says `go`; whether it ends by itself.
+    /// Sends a `go`; returns whether it ends by itself.
     fn go(&mut self) -> bool {
         let random = &mut self.random;
         let mut legal: Vec<String> = {
@@ -188,7 +188,7 @@ impl Client {
         !line.contains("infinite") && !line.contains("ponder")
     }
 
-    /// A search, with whatever comes in between.
+    /// Runs a search, interrupted by other commands.
     fn round(&mut self) {
         for _ in 0..self.random.random_range(0..3) {
             self.set_an_option();
@@ -211,8 +211,7 @@ impl Client {
                 _ => thread::sleep(Duration::from_millis(self.random.random_range(0..30))),
             }
         }
-        // Some searches end by themselves, some are told to, some are cut short
-        // by the next.
+        // Some searches end by themselves, some are stopped, and some are cut short by the next.
         if ends && self.random.random_bool(0.3) {
             while !self.asked.is_empty() {
                 for line in self.engine.wait_for("bestmove ") {
@@ -226,7 +225,7 @@ impl Client {
 }
 
 #[test]
-fn endures_whatever_a_client_does() {
+fn endures_any_client() {
     let duration = endurance(BRIEFLY);
     let seed =
         std::env::var("TESSERA_SEED").map_or_else(|_| rand::random(), |seed| seed.parse().unwrap());

@@ -1,5 +1,5 @@
-"""Plays engines against each other: what `tools/match` is made of."""
+"""Plays engines against each other: the package behind `tools/match`."""
 
 
 class MatchError(Exception):
-    """Something the user can mend; its text is one line."""
+    """An error that the user can fix; its text is one line."""

@@ -1,4 +1,4 @@
-"""What a tool that plays games asks of its command line."""
+"""Command-line arguments shared by the tools that play games."""
 
 import argparse
 import os
@@ -12,7 +12,7 @@ from .parser import count, seconds
 ENGINE_KEYS = "name, cmd, dir, proto (uci or xboard), option.NAME, and tc, time (or st), nodes or depth"
 
 
-# Names of the release before, for `Parser`.
+# Names of the previous release, for `Parser`.
 RENAMED = {
     "--games": "--limit", "--concurrency": "--jobs", "--time": ("--time", "s"), "--st": ("--time", "s"),
     "--margin": ("--margin", "s"), "--patience": ("--patience", "s"),
@@ -20,7 +20,7 @@ RENAMED = {
 
 
 def numbers(names, counts):
-    """Whole numbers with commas between them; the one at index `counts` is a count."""
+    """Parses comma-separated whole numbers; the one at index `counts` must be positive."""
 
     def read(text):
         try:
@@ -41,16 +41,16 @@ def add_conditions(parser):
 
 
 def add_thinking(parser):
-    add = parser.add_argument_group("thinking, where an engine has no limits of its own").add_argument
+    add = parser.add_argument_group("thinking, for engines without limits of their own").add_argument
     add("--time", metavar="TIME", help="time a move, such as 500ms")
     add("--nodes", metavar="N", help="nodes a move")
     add("--depth", metavar="N", help="depth of each move")
     add("--tc", metavar="[MOVES/]SECONDS[+INCREMENT]", help="clock")
     add("--margin", type=seconds, default="100ms", metavar="TIME",
-        help="over its time that loses no game (default 100ms)")
+        help="excess time that is forgiven (default 100ms)")
     add("--patience", type=seconds, default="5m", metavar="TIME",
-        help="until a move hangs, where no clock runs (default 5m)")
-    add("--ponder", action="store_true", help="engines think on the opponent's time too")
+        help="time until a move without a clock counts as hung (default 5m)")
+    add("--ponder", action="store_true", help="engines also think on the opponent's time")
 
 
 def read_thinking(options):
@@ -60,11 +60,11 @@ def read_thinking(options):
 def add_openings(parser):
     add = parser.add_argument_group("openings").add_argument
     add("--openings", metavar="FILE",
-        help="EPD, FEN or PGN, plain, gzip or zip; without it all games are from the start")
+        help="EPD, FEN or PGN, plain, gzip or zip; without it all games start from the initial position")
     add("--order", choices=["random", "sequential"], default="random", help="default random")
-    add("--plies", type=count, help="of a PGN opening, take so many plies")
-    add("--seed", type=int, default=0, help="of everything random (default 0)")
-    add("--chess960", action="store_true", help="the openings are Chess960's")
+    add("--plies", type=count, help="number of plies to take from a PGN opening")
+    add("--seed", type=int, default=0, help="seed of everything random (default 0)")
+    add("--chess960", action="store_true", help="the openings are for Chess960")
 
 
 def read_openings(options):
@@ -76,22 +76,22 @@ def read_openings(options):
 
 
 def is_same_file(one, other):
-    """Whether two paths lead to one regular file, be it through links."""
+    """Whether two paths lead to one regular file, directly or through links."""
     return os.path.isfile(one) and os.path.isfile(other) and os.path.samefile(one, other)
 
 
 def add_adjudication(parser):
     add = parser.add_argument_group(
         "adjudication, before the rules end a game (default never)",
-        "The scores are those that the engines report of their own moves, in centipawns; a mate\n"
-        "counts as beyond all limits, and a move without a score satisfies none.",
+        "Uses the scores that the engines report for their own moves, in centipawns. A mate\n"
+        "exceeds every limit, and a move without a score satisfies none.",
     ).add_argument
     add("--resign", type=numbers("MOVES,CP", counts=0), metavar="MOVES,CP",
-        help="a side loses whose score was -CP or less for MOVES of its moves on end, as `3,600`")
+        help="a side loses if its score was -CP or less for MOVES of its moves in a row, as in `3,600`")
     add("--draw", type=numbers("FROM,MOVES,CP", counts=1), metavar="FROM,MOVES,CP",
-        help="drawn from move FROM on, when both sides' scores were within ±CP for MOVES moves of"
-        " each on end, as `34,8,20`")
-    add("--max-plies", type=count, metavar="PLIES", help="drawn at this length, the opening included")
+        help="drawn from move FROM on, if both sides' scores were within ±CP for MOVES moves"
+        " each in a row, as in `34,8,20`")
+    add("--max-plies", type=count, metavar="PLIES", help="drawn at this length, including the opening")
 
 
 def read_adjudication(options):
@@ -100,6 +100,6 @@ def read_adjudication(options):
 
 def add_running(parser):
     add = parser.add_argument_group("running").add_argument
-    add("--jobs", type=count, default=1, metavar="N", help="games at once (default 1)")
-    add("--log", metavar="FILE", help="for what the engines say on standard error")
-    add("--json", action="store_true", help="the result as one JSON object on standard output")
+    add("--jobs", type=count, default=1, metavar="N", help="concurrent games (default 1)")
+    add("--log", metavar="FILE", help="for the engines' standard error")
+    add("--json", action="store_true", help="print the result as one JSON object")

@@ -1,4 +1,4 @@
-"""Elo differences: what a score is worth."""
+"""Elo differences of scores."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NORMALISED = 800 / math.log(10)
 
 
 def elo(score: float) -> float | None:
-    """Logistic Elo difference of an expected score; None where it is beyond measure."""
+    """Logistic Elo difference of an expected score; None if it is infinite."""
     return 400 * math.log10(score / (1 - score)) if 0 < score < 1 else None
 
 

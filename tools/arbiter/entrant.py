@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from . import MatchError
 from .parser import seconds
 
-# `st` is what other match tools call `time`.
+# Other match tools call `time` `st`.
 LIMITS = {"tc": "tc", "time": "time", "st": "time", "nodes": "nodes", "depth": "depth"}
 PROTOCOLS = ("uci", "xboard")
 KEYS = rf"name|cmd|dir|proto|{'|'.join(LIMITS)}|option\.[^=,]+"
@@ -59,7 +59,7 @@ class Thinking:
 
 @dataclass
 class Entrant:
-    """What plays: a command, the options it gets and the time it has."""
+    """A player: an engine's command, options and thinking time."""
 
     name: str
     command: list
@@ -70,26 +70,26 @@ class Entrant:
 
     @classmethod
     def parse(cls, words, default, each=()):
-        """Reads an engine's settings; what they leave open `each` says, then `default`.
+        """Reads an engine's settings; `each` and then `default` fill in the rest.
 
-        An engine's own limits of thinking stand in place of all others.
+        If an engine has limits of its own, they replace all others.
         """
         common, own = settings(each), settings(words)
         if "name" in common:
-            raise MatchError("a name is one engine's own: give it to --engine")
+            raise MatchError("a name belongs to one engine: give it to --engine")
         merged = {**common, **own}
         command = arguments_of(merged.get("cmd", ""))
         if not command:
-            raise MatchError(f"the engine `{' '.join(words)}` has no cmd=")
+            raise MatchError(f"the engine `{' '.join(words)}` needs a cmd=")
         name = merged.get("name") or os.path.basename(command[0])
         plan = thinking(limits(own) or limits(common)) or default
         if not plan:
             raise MatchError(f"{name} has no time, nodes, depth or tc to think with")
         protocol = merged.get("proto", "uci")
         if protocol not in PROTOCOLS:
-            raise MatchError(f"proto `{protocol}` is none of {', '.join(PROTOCOLS)}")
+            raise MatchError(f"proto `{protocol}` is not one of {', '.join(PROTOCOLS)}")
         if protocol == "xboard" and plan.nodes:
-            raise MatchError(f"{name}: XBoard's engines are given time, depth or tc, but no nodes")
+            raise MatchError(f"{name}: XBoard engines support time, depth and tc, but not nodes")
         options = {
             key.removeprefix("option."): value for key, value in merged.items() if key.startswith("option.")
         }
@@ -99,8 +99,8 @@ class Entrant:
 def settings(words):
     """Reads `name=…,cmd=…,dir=…,proto=…,option.X=Y,time=…,nodes=…,depth=…,tc=…`.
 
-    A comma ends a value only where one of these keys follows, so that commands and
-    option values may hold commas.
+    A comma ends a value only before one of these keys, so that commands and option
+    values may contain commas.
     """
     read = {}
     for word in words:
@@ -114,7 +114,7 @@ def settings(words):
 
 
 def arguments_of(command):
-    """The words of a command line."""
+    """Splits a command line."""
     try:
         return shlex.split(command)
     except ValueError as error:
@@ -122,12 +122,12 @@ def arguments_of(command):
 
 
 def limits(settings):
-    """Those of an engine's settings that say how long it thinks."""
+    """The limits among an engine's settings."""
     return {LIMITS[key]: value for key, value in settings.items() if key in LIMITS}
 
 
 def time(text):
-    """Seconds, with a unit or, as other match tools have them, without."""
+    """Reads seconds, with a unit or, as in other match tools, without."""
     try:
         return float(text)
     except ValueError:
@@ -144,10 +144,10 @@ def thinking(limits):
                 values[key] = read[key](text)
             except (ValueError, argparse.ArgumentTypeError):
                 kind = "time control: use [moves/]seconds[+increment]" if key == "tc" else "number"
-                raise MatchError(f"{key} `{text}` is no {kind}") from None
+                raise MatchError(f"{key} `{text}` is not a {kind}") from None
     clock = values.pop("tc", None)
     if clock and values:
-        raise MatchError("tc does not go together with time, nodes or depth")
+        raise MatchError("tc cannot be combined with time, nodes or depth")
     if not all(0 < value < math.inf for value in values.values()):
-        raise MatchError("time, nodes and depth are above zero")
+        raise MatchError("time, nodes and depth must be above zero")
     return Thinking(clock=clock, **values)

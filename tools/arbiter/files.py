@@ -1,11 +1,11 @@
-"""Files that are there whole or not at all."""
+"""Files that appear complete or not at all."""
 
 import os
 from pathlib import Path
 
 
 def write_whole(path, text):
-    """Writes a file in one step: a reader, and an interruption, finds the old or the new."""
+    """Writes a file atomically: a reader, or an interruption, finds the old or the new content."""
     path = Path(path)
     partial = path.with_name(path.name + ".partial")
     with open(partial, "w", encoding="utf-8") as file:

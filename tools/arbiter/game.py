@@ -15,13 +15,13 @@ MATE_SCORE = 100_000
 
 @dataclass(frozen=True)
 class Adjudication:
-    """When a game ends before the rules end it; by default never.
+    """Conditions that end a game before the rules do; by default none.
 
     `resign` is (moves, centipawns): a side whose own score was at or below
-    −centipawns for so many of its moves has lost. `draw` is (first move,
-    moves, centipawns): drawn when from that move number on both sides' scores
-    stayed within ±centipawns for so many moves each. `plies` ends a game in a
-    draw at that length.
+    −centipawns for that many of its moves in a row has lost. `draw` is (first
+    move, moves, centipawns): drawn if, from that move number on, both sides'
+    scores stayed within ±centipawns for that many moves each. `plies` ends a
+    game in a draw at that length.
     """
 
     resign: tuple | None = None
@@ -48,7 +48,7 @@ class Adjudication:
 
 
 def by_the_rules(board):
-    """Result and reason where the game is over, else None.
+    """Result and reason if the game is over, else None.
 
     The third repetition and the fiftieth move end the game without a claim, as
     in other match tools.
@@ -80,11 +80,11 @@ class Clocks:
         self.played = {chess.WHITE: 0, chess.BLACK: 0}
 
     def limit(self, side):
-        """What `go` says to this side, and the seconds it has (None: no clock)."""
+        """The limits of `go` for this side, and its seconds (None: no clock)."""
         plan = self.thinking[side]
         if not plan.clock:
             return chess.engine.Limit(plan.time, plan.depth, plan.nodes), plan.time
-        # An opponent without a clock is given the mover's: engines expect both.
+        # An opponent without a clock gets the mover's, because engines expect both.
         left = {s: max(self.left[side if self.left[s] is None else s], 0.001) for s in self.left}
         increment = {s: (self.thinking[s].clock or plan.clock).increment for s in self.left}
         return chess.engine.Limit(
@@ -98,7 +98,7 @@ class Clocks:
         ), self.left[side]
 
     def spend(self, side, seconds):
-        """Takes a move's time, which may be a little over within the margin."""
+        """Deducts a move's time, which may exceed the remaining time by the margin."""
         self.played[side] += 1
         control = self.thinking[side].clock
         if control:
@@ -108,9 +108,9 @@ class Clocks:
 
 
 async def play(board, players, adjudication):
-    """Plays on from `board`, its moves being the opening.
+    """Continues from `board`, whose moves are the opening.
 
-    `players` by colour. Returns the game with its headers Result, Reason and
+    `players` is by colour. Returns the game with the headers Result, Reason and
     Termination.
     """
     record = chess.pgn.Game.from_board(board)
@@ -124,7 +124,7 @@ async def play(board, players, adjudication):
         side = board.turn
         limit, allowed = clocks.limit(side)
         try:
-            # The record stands for the game: a new one begins with ucinewgame.
+            # The record identifies the game; a new one triggers ucinewgame.
             result, seconds = await players[side].think(board, limit, allowed, record)
         except Forfeit as forfeit:
             fault = forfeit
@@ -146,7 +146,7 @@ async def play(board, players, adjudication):
 
 
 def comment(info, side, seconds):
-    """Score, depth and time in the form that other match tools write."""
+    """Score, depth and time in the format of other match tools."""
     score = info.get("score")
     if score is None:
         return f"{seconds:.3f}s"

@@ -9,12 +9,12 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def with_package(package, tool):
-    """Makes sure of a package: begins again in .venv where this Python lacks it."""
+    """Ensures that a package is available; restarts in .venv if this Python lacks it."""
     if importlib.util.find_spec(package) is None:
         python = ROOT / (".venv/Scripts/python.exe" if os.name == "nt" else ".venv/bin/python")
         if Path(sys.prefix) != ROOT / ".venv" and python.exists():
             os.execv(python, [str(python), *sys.argv])
         if {"-h", "--help"} & set(sys.argv[1:]):
-            print(f"{sys.modules['__main__'].__doc__}\ntools/venv installs Python's {package}, which it needs to list all options.")
+            print(f"{sys.modules['__main__'].__doc__}\ntools/venv installs Python's {package}, which is needed to list all options.")
             sys.exit()
         sys.exit(f"{tool}: error: Python's {package} is missing: run tools/venv")

@@ -1,22 +1,22 @@
-"""The likeliest distribution of scores where a hypothesis fixes its mean or t-value.
+"""The likeliest distribution of scores for a hypothesis about its mean or t-value.
 
-Frequencies are of scores spread evenly from 0 to 1: loss, draw, win of single games
+Frequencies belong to scores spaced evenly from 0 to 1: loss, draw, win of single games
 (trinomial), or 0, ½, 1, 1½, 2 points of pairs of games (pentanomial). Both maxima are
-Michel Van den Bergh's, as fishtest and fastchess compute them:
+Michel Van den Bergh's, as in fishtest and fastchess:
 https://www.cantate.be/Fishtest/support_MLE_multinomial.pdf, proposition 1.1, for the mean;
 https://www.cantate.be/Fishtest/normalized_elo_practical.pdf, section 4.1, for the t-value.
 """
 
 import math
 
-# Of a probability, and of a multiplier: what rounding may leave, and no test feels.
+# Tolerances of a probability and of a multiplier: above rounding errors, and negligible for tests.
 PRECISION = 1e-9
 ROUNDING = 1e-13
 MOST_ITERATIONS = 200
 
 
 def scores(frequencies):
-    """The scores that the frequencies are of."""
+    """The scores to which the frequencies belong."""
     return [index / (len(frequencies) - 1) for index in range(len(frequencies))]
 
 
@@ -27,15 +27,15 @@ def mean_and_variance(frequencies):
 
 
 def given_mean(frequencies, mean):
-    """The likeliest distribution of this mean; no frequency is zero."""
+    """The likeliest distribution with this mean; no frequency is zero."""
     return tilted(frequencies, [score - mean for score in scores(frequencies)])
 
 
 def given_t_value(frequencies, t):
     """The likeliest distribution whose mean is `t` standard deviations above ½.
 
-    The constraint is not linear: it is linearised where the last step led, from the
-    uniform distribution on.
+    The constraint is nonlinear, so it is linearised at each step, starting from the
+    uniform distribution.
     """
     likeliest = [1 / len(frequencies)] * len(frequencies)
     for _ in range(MOST_ITERATIONS):
@@ -51,11 +51,11 @@ def given_t_value(frequencies, t):
 
 
 def tilted(frequencies, deviations):
-    """The likeliest distribution in which the deviations average to zero.
+    """The likeliest distribution with a mean deviation of zero.
 
     By Lagrange's method it is pᵢ / (1 + x·dᵢ), where x solves Σ pᵢdᵢ / (1 + x·dᵢ) = 0.
-    The sum falls from +∞ to −∞ between the x that make a probability infinite: Newton's
-    steps, halving the interval where they would leave it, find the root.
+    The sum falls from +∞ to −∞ between the x that make a probability infinite. Newton's
+    method, with bisection of the interval where a step would leave it, finds the root.
     """
     low, high = -1 / max(deviations), -1 / min(deviations)
     x = 0.0

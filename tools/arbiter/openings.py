@@ -1,4 +1,4 @@
-"""The positions that games begin from: EPD, FEN or PGN, plain or packed."""
+"""Starting positions of games: EPD, FEN or PGN, plain or compressed."""
 
 import gzip
 import io
@@ -13,21 +13,21 @@ from . import MatchError, pgn
 
 
 def read_text(path):
-    """The file's text, plain or gzip; of a zip archive, that of its first EPD, FEN or PGN file."""
+    """The file's text, plain or gzip; for a zip archive, that of its first EPD, FEN or PGN file."""
     try:
         data = path.read_bytes()
         if data.startswith(b"PK\x03\x04"):
             with zipfile.ZipFile(io.BytesIO(data)) as archive:
                 names = [n for n in archive.namelist() if n.lower().endswith((".epd", ".fen", ".pgn"))]
                 if not names:
-                    raise MatchError(f"{path} holds no .epd, .fen or .pgn file")
+                    raise MatchError(f"{path} contains no .epd, .fen or .pgn file")
                 data = archive.read(names[0])
         elif data.startswith(b"\x1f\x8b"):
             data = gzip.decompress(data)
     except (OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
         raise MatchError(f"openings {path}: {error}") from None
     if data.startswith(b"\x28\xb5\x2f\xfd"):
-        raise MatchError(f"openings {path}: it is packed by zstd: unpack it first")
+        raise MatchError(f"openings {path}: it is compressed by zstd: decompress it first")
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise MatchError(f"openings {path}: the text is in UTF-16: save it in UTF-8")
     return data.decode("utf-8-sig", errors="replace")
@@ -55,7 +55,7 @@ class Openings:
         return len(self.texts)
 
     def board(self, number):
-        """The opening's position, its moves on the stack; begins again after the last."""
+        """The opening's position, with its moves on the stack; repeats after the last."""
         index = self.order[number % len(self.order)]
         text = self.texts[index]
         try:
@@ -63,7 +63,7 @@ class Openings:
         except (ValueError, IndexError) as error:
             raise MatchError(f"openings {self.path}, number {index + 1}: {error}") from None
         if not board.is_valid() or board.is_game_over():
-            raise MatchError(f"openings {self.path}, number {index + 1}: no position to play from")
+            raise MatchError(f"openings {self.path}, number {index + 1}: the position is invalid or the game is over")
         return board
 
     def from_epd(self, text):

@@ -8,10 +8,10 @@ UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
 
 
 class Parser(argparse.ArgumentParser):
-    """Tells a mistake in one line, and knows the names of the release before.
+    """Reports errors in one line, and accepts the names of the previous release.
 
-    `renamed` has for an old option, which takes a value, the new one, or "" where the value is an
-    argument now; for a time also the unit that plain numbers had.
+    `renamed` maps an old option that takes a value to its new name, or to "" if the value is an
+    argument now; for a time, it also gives the unit of plain numbers.
     """
 
     def __init__(self, description, renamed=None):
@@ -26,7 +26,7 @@ class Parser(argparse.ArgumentParser):
         return super().parse_known_args(self.translated(words), namespace)
 
     def translated(self, words):
-        """The words with today's names; tells of each that is old."""
+        """The words with their current names; prints a note for each old name."""
         end = words.index("--") if "--" in words else len(words)
         new = []
         left = words[:end]
@@ -54,7 +54,7 @@ class Parser(argparse.ArgumentParser):
 def count(text):
     """A whole number above zero."""
     if not text.isdigit() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"`{text}` is no whole number above zero")
+        raise argparse.ArgumentTypeError(f"`{text}` is not a whole number above zero")
     return int(text)
 
 
@@ -62,5 +62,5 @@ def seconds(text):
     """Reads a time such as 500ms, 90s or 5m."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?|\.\d+)(ms|s|m|h)", text)
     if not found:
-        raise argparse.ArgumentTypeError(f"`{text}` is no time, such as 500ms, 90s or 5m")
+        raise argparse.ArgumentTypeError(f"`{text}` is not a time such as 500ms, 90s or 5m")
     return float(found[1]) * UNITS[found[2]]

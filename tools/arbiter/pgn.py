@@ -1,4 +1,4 @@
-"""The main lines of games in PGN. What cannot be read is named; python-chess passes over it."""
+"""The main lines of games in PGN. Names the faults that python-chess skips."""
 
 import re
 
@@ -8,12 +8,12 @@ import chess.pgn
 COMMENT = re.compile(r"\{[^}]*\}")
 TAG = re.compile(r'\[\s*(\w+)\s*"((?:\\.|[^"\\\n]|"(?!\s*\]))*)"\s*\]')
 FIRST_NUMBER = re.compile(r"\s*1\.(?!\s*[.…])")
-# What says nothing of the moves: comments, spaces and marks, lines that begin with %, NAGs, numbers.
+# Everything apart from moves: comments, spaces and marks, lines that begin with %, NAGs, numbers.
 SILENT = re.compile(
     r"\{[^}]*\}|;.*|[\s.…!?\ufeff\x1a]+|^%.*|\$\d+|(?!0000(?:\s|\Z))\d+(?=[.…\s{(;a-zA-Z]|\Z)", re.MULTILINE
 )
 WORD = re.compile(r"[^\s{}();!?$*\ufeff]+(?:(?<=[18=])\([QRBN]\))?|.", re.DOTALL)
-# A result behind the last move without a space.
+# A result that follows the last move without a space.
 GLUED = re.compile(r"(?<=[1-8QRBNO+#])(?:1-0|0-1|1/2-1/2)$")
 RESULTS = {"1-0", "0-1", "1/2-1/2", "1/2", "½-½", "*"}
 NULL_MOVES = {"--", "z0", "null", "@@@@", "0000"}
@@ -24,7 +24,7 @@ HYPHENS = str.maketrans(dict.fromkeys("‐–—−", "-"))
 
 
 def is_pgn(text):
-    """Whether a text is of games rather than of positions."""
+    """Whether a text contains games rather than positions."""
     for line in map(str.strip, text.split("\n")):
         if re.match(r"[{%]|\[[A-Za-z]|1\.", line):
             return True
@@ -34,9 +34,9 @@ def is_pgn(text):
 
 
 def split(text):
-    """The texts of the games. A game begins with tags behind moves, with another tag
-    Event, and without tags behind a result and an empty line, or with the number 1
-    behind a result or an empty line."""
+    """The texts of the games. A game starts at tags after moves, at another tag Event,
+    and without tags after a result and an empty line, or at the number 1 after a
+    result or an empty line."""
     starts, place = [0], 0
     has_event = has_moves = is_over = is_apart = False
     for line in COMMENT.sub(lambda comment: "{" * len(comment[0]), text).split("\n"):
@@ -62,7 +62,7 @@ def split(text):
 
 
 def read_move(board, word):
-    """The move that a word means. Raises ValueError where it is none or not legal."""
+    """Reads a move. Raises ValueError if it is invalid or not legal."""
     word = re.sub(r"[+#]*(e\.?p\.?)?[+#.]*$", "", word.translate(HYPHENS))
     if re.fullmatch(r"[0Oo](-[0Oo]){1,2}", word):
         word = re.sub("[0o]", "O", word)
@@ -72,11 +72,11 @@ def read_move(board, word):
     except chess.AmbiguousMoveError:
         raise ValueError("is ambiguous") from None
     except ValueError as error:
-        # From square to square UCI names no piece, and a king may castle.
+        # A move from square to square names no piece in UCI, and a king may castle.
         squares = re.fullmatch(r"([PK]?)([a-h][1-8])[-x]?([a-h][1-8])=?([qrbn]?)", word, re.IGNORECASE)
         if not squares:
             is_move = isinstance(error, chess.IllegalMoveError)
-            raise ValueError("is not a legal move" if is_move else "is no move") from None
+            raise ValueError("is not a legal move" if is_move else "is not a move") from None
         piece, origin, target, promotion = squares.groups()
         try:
             move = board.parse_uci((origin + target + promotion).lower())
@@ -88,8 +88,8 @@ def read_move(board, word):
 
 
 def main_line(text, chess960=False, plies=None):
-    """The board of a game after its main line, the moves on the stack, at most so many.
-    A null move ends it. Raises ValueError naming what cannot be read."""
+    """The board of a game after its main line, with the moves on the stack, up to `plies`.
+    A null move ends the line. Raises ValueError naming the fault."""
     headers, place = chess.pgn.Headers(), 0
     while found := TAG.match(text, place) or SILENT.match(text, place):
         if found.re is TAG:
@@ -107,16 +107,16 @@ def main_line(text, chess960=False, plies=None):
         if word in "()":
             depth += 1 if word == "(" else -1
         if depth < 0:
-            raise ValueError("a variation ends that did not begin")
+            raise ValueError("`)` closes no variation")
         if silent or depth or word == ")" or word in ANNOTATIONS:
             continue
-        # Both players lost.
+        # A tag may state that both players lost.
         if word.translate(HYPHENS) in RESULTS or word == headers.get("Result") == "0-0" and is_last(text, place):
             is_over = True
             continue
         try:
             if is_over:
-                raise ValueError("stands behind the result")
+                raise ValueError("follows the result")
             if word.lower() in NULL_MOVES:
                 break
             board.push(read_move(board, GLUED.sub("", word)))
@@ -130,5 +130,5 @@ def main_line(text, chess960=False, plies=None):
 
 
 def is_last(text, place):
-    """Whether nothing but comments follows."""
+    """Whether only comments follow."""
     return not SILENT.sub("", text[place:])

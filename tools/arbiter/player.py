@@ -1,4 +1,4 @@
-"""An engine, UCI's or XBoard's, as one side of a match."""
+"""An engine, over UCI or XBoard, as one side of a match."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import chess.engine
 
 from . import MatchError
 
-# Engines load networks and tables before they answer.
+# Engines load networks and tables before they respond.
 START_SECONDS = 120
-# After its time has gone, an engine that says nothing for so long hangs.
+# An engine that is silent for this long after its time has run out counts as hung.
 HANG_SECONDS = 10
 QUIT_SECONDS = 3
 
@@ -26,7 +26,7 @@ class Forfeit(Exception):
     ILLEGAL, NO_MOVE, TIME = "illegal move", "no move", "time loss"
     CRASH, HANG = "crash", "hang"
     KINDS = (ILLEGAL, NO_MOVE, TIME, CRASH, HANG)
-    # How one is counted, and how several are.
+    # Singular and plural.
     COUNTED = {
         ILLEGAL: ("illegal move", "illegal moves"), NO_MOVE: ("missing move", "missing moves"),
         TIME: ("time loss", "time losses"), CRASH: ("crash", "crashes"), HANG: ("hang", "hangs"),
@@ -40,20 +40,20 @@ class Forfeit(Exception):
 
     @classmethod
     def counted(cls, number, kind):
-        """So many of a kind, in words."""
+        """A number of faults of a kind, in words."""
         one, several = cls.COUNTED[kind]
         return f"{number} {one if number == 1 else several}"
 
 
 class Clock:
-    """Takes the time from the opponent's move to the answer, as a clock does.
+    """Measures the time from the opponent's move to the answer, as a clock does.
 
-    Getting ready for a new game is not the engine's thinking time; ending a search
-    on the opponent's time is, where the opponent played another move.
+    Preparation for a new game is not thinking time, but ending a search on the
+    opponent's time is, if the opponent played another move.
     """
 
     answer: str
-    # What an engine is told once its own time runs.
+    # The commands that start the engine's own time.
     starts = ("go",)
     thinking_since = 0.0
     running = False
@@ -87,7 +87,7 @@ PROTOCOLS = {"uci": Uci, "xboard": XBoard}
 
 
 class Player:
-    """A running engine; started when first asked, and again after a fault."""
+    """A running engine, started on first use and after each fault."""
 
     def __init__(self, entrant, margin, patience, ponder=False, log=None):
         self.entrant, self.margin, self.patience, self.log = entrant, margin, patience, log
@@ -96,7 +96,7 @@ class Player:
         self.transport = self.protocol = None
 
     async def ready(self):
-        """Starts the engine unless it runs; it has loaded what it needs."""
+        """Starts the engine unless it runs, and waits until it is loaded."""
         if self.protocol is None:
             try:
                 self.transport, self.protocol = await PROTOCOLS[self.entrant.protocol].popen(
@@ -117,7 +117,7 @@ class Player:
         await self.protocol.ping()
 
     async def configure(self, options):
-        """Sets options, for this engine and for one started in its place."""
+        """Sets options, for this process and for any that replaces it."""
         self.options.update(options)
         if self.protocol is not None:
             try:
@@ -128,9 +128,9 @@ class Player:
                 raise MatchError(f"{self.entrant.name}: {error}") from None
 
     async def think(self, board, limit, allowed, game):
-        """The engine's move, or that it resigns, with what it said, and the seconds it took.
+        """The engine's move or resignation, with its info, and the seconds taken.
 
-        `allowed` is its time in seconds, `None` where no clock runs. Raises
+        `allowed` is its time in seconds, or None without a clock. Raises
         Forfeit.
         """
         patience = self.patience if allowed is None else allowed + self.margin + HANG_SECONDS
@@ -155,7 +155,7 @@ class Player:
         return result, protocol.thought
 
     async def close(self, kill=False):
-        """Ends the engine, by force where it does not go by itself."""
+        """Ends the engine, by force if it does not quit."""
         transport, protocol, self.transport, self.protocol = self.transport, self.protocol, None, None
         if transport is None:
             return

@@ -2,9 +2,9 @@
 
 The expected score of a game is logistic in the difference of the players' ratings
 plus White's advantage (Bradley and Terry 1952, in Elo's units); a draw is half a win
-and half a loss, as in Ordo. The likelihood has one maximum, which Newton's method
-finds; errors are those of the sandwich estimator, which takes the spread of the
-games as they were, with few draws or many.
+and half a loss, as in Ordo. The likelihood has one maximum, found by Newton's method.
+Errors come from the sandwich estimator, which uses the actual spread of the games,
+with few draws or many.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-# Elo a unit of the logistic function's argument.
+# Elo per unit of the logistic function's argument.
 SCALE = 400 / math.log(10)
-# Drawn games with an average player that everyone is thought to have played: with one
-# of them who won or lost all games has a rating at all. BayesElo's prior is two.
+# Drawn games that everyone is assumed to have played with an average player: even a single one gives players
+# who won or lost all games a finite rating. BayesElo's prior is two.
 PRIOR_DRAWS = 1.0
 # Two-sided 95 % of the normal distribution.
 NORMAL_95 = 1.959964
 # Of a rating, in units of the logistic function's argument.
 PRECISION = 1e-10
 MOST_ITERATIONS = 100
-# Newton's steps are no longer than this, lest they overshoot where all is lost or won.
+# Newton's steps are limited to this, because they overshoot if all games are lost or won.
 LONGEST_STEP = 2.0
 
 
@@ -38,11 +38,11 @@ class Rating:
 
 
 def rate(games, anchors=None):
-    """Ratings, the best first, and White's advantage in Elo with its error.
+    """Ratings in descending order, and White's advantage in Elo with its error.
 
-    `games` are (white, black, score of White) by name. `anchors` are ratings that are
-    known: the scale is moved so that theirs are met on average; without any the mean
-    of all players is 0. Errors are of the difference to the anchors, or to the mean.
+    `games` are (white, black, score of White) by name. `anchors` are known ratings:
+    the scale is shifted to match them on average; without any, the mean of all players
+    is 0. Errors are of the difference to the anchors, or to the mean.
     """
     games = list(games)
     names = sorted({name for white, black, _ in games for name in (white, black)})
@@ -75,7 +75,7 @@ def expected(ratings, white, black):
 
 
 def maximum(rows, players):
-    """The likeliest ratings, White's advantage after them, in units of the logistic."""
+    """The likeliest ratings, followed by White's advantage, in units of the logistic."""
     ratings = [0.0] * (players + 1)
     for _ in range(MOST_ITERATIONS):
         gradient, information = derivatives(rows, ratings)
@@ -107,7 +107,7 @@ def derivatives(rows, ratings):
 
 
 def signs(white, black, size):
-    """How the argument of a game's logistic depends on the ratings."""
+    """The gradient of a game's logistic argument with respect to the ratings."""
     return (white, 1.0), (black, -1.0), (size - 1, 1.0)
 
 
@@ -154,7 +154,7 @@ def solve(matrix, vector):
 
 
 def groups(games):
-    """Players that games connect, directly or by others, as sets of names."""
+    """Groups of players that games connect, directly or through others, as sets of names."""
     found = []
     for white, black, _ in games:
         touched = [group for group in found if white in group or black in group]

@@ -1,4 +1,4 @@
-"""The PGN of a match: written game by game, read to go on with it."""
+"""The PGN of a match: written game by game, and read to resume it."""
 
 import os
 import re
@@ -12,16 +12,16 @@ TAG = re.compile(r'^\[(\w+) "(.*)"\]$', re.MULTILINE)
 
 
 def fault(reason):
-    """Colour and kind of the fault that a reason tells of, else None."""
+    """Colour and kind of the fault that a reason names, else None."""
     colour, _, told = reason.partition(": ")
     return (colour, told.split(" (")[0]) if colour in ("White", "Black") else None
 
 
 class Record:
-    """Scores, faults and endings of the finished games, kept in step with a file.
+    """Scores, faults and endings of the finished games, in step with a file.
 
-    `scores` holds the first player's by game number: it has White in the even
-    ones. `match` names the conditions: a file of others is not gone on with.
+    `scores` holds the first player's by game number; it has White in the even
+    ones. `match` identifies the conditions: a file with others is refused.
     """
 
     def __init__(self, names, match, path=None, resume=False):
@@ -31,25 +31,25 @@ class Record:
         self.endings = {}
         if self.path and self.path.exists() and self.path.stat().st_size:
             if not resume:
-                raise MatchError(f"{path} exists: go on with it by --resume, or name another file")
+                raise MatchError(f"{path} exists: continue it with --resume, or name another file")
             self.read()
 
     def read(self):
-        """Takes in the games of the file, and cuts off one that was never finished."""
+        """Loads the games of the file, and cuts off an unfinished one."""
         text = self.path.read_bytes().decode()
-        # A game ends in a line that ends in its result, and an empty line.
+        # A game ends with a line that ends in its result, and an empty line.
         complete = [end.end() for end in re.finditer(r"(?:1-0|0-1|1/2-1/2)\n\n", text)]
         kept = text[: complete[-1]] if complete else ""
         for game in re.split(r"^(?=\[Event )", kept, flags=re.MULTILINE)[1:]:
             tags = dict(TAG.findall(game.split("\n\n", 1)[0]))
             if tags.get("Match") != self.match:
-                raise MatchError(f"{self.path} is of a match under other conditions: name another file")
+                raise MatchError(f"{self.path} contains a match under other conditions: name another file")
             self.count(int(tags["Round"]) - 1, tags["Result"], tags["Reason"])
         if len(kept) < len(text):
             os.truncate(self.path, len(kept.encode()))
 
     def count(self, number, result, reason):
-        """Adds one game, whose number counts from 0."""
+        """Counts one game; numbers start at 0."""
         white = number % 2
         self.scores[number] = SCORES[result] if white == 0 else 1 - SCORES[result]
         colour, kind = fault(reason) or (None, reason)
@@ -58,7 +58,7 @@ class Record:
         self.endings[kind] = self.endings.get(kind, 0) + 1
 
     def add(self, number, game):
-        """Adds a game and writes it, whole or not at all as far as a reader sees."""
+        """Adds a game and appends it to the file in one write."""
         game.headers["Round"], game.headers["Match"] = str(number + 1), self.match
         self.count(number, game.headers["Result"], game.headers["Reason"])
         if self.path:

@@ -1,4 +1,4 @@
-"""How a tool that plays games begins, is interrupted, and ends."""
+"""Start, interruption and end of a tool that plays games."""
 
 import asyncio
 import logging
@@ -13,8 +13,8 @@ def say(tool, text):
 
 
 def carry_out(tool, make, resumable=True):
-    """Makes what plays, lets it play and report; returns the exit status."""
-    # Engines may say more than they are asked: python-chess would warn of every line.
+    """Creates a runner, runs it and reports; returns the exit status."""
+    # Some engines print more than requested, and python-chess would warn about every line.
     logging.getLogger("chess.engine").setLevel(logging.ERROR)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -22,7 +22,7 @@ def carry_out(tool, make, resumable=True):
         try:
             asyncio.run(made.run())
         except KeyboardInterrupt:
-            say(tool, "interrupted" + ("; --resume goes on" if resumable else ""))
+            say(tool, "interrupted" + ("; use --resume to continue" if resumable else ""))
     except (MatchError, OSError) as error:
         say(tool, f"error: {error}")
         return 2

@@ -1,4 +1,4 @@
-"""The sequential probability ratio test: when a match has shown enough to stop.
+"""The sequential probability ratio test: stops a match when the evidence suffices.
 
 The generalised test compares two Elo differences by the likeliest distributions of
 scores that have them, as fishtest does (Van den Bergh,
@@ -14,19 +14,18 @@ from . import MatchError
 from .elo import NORMALISED, expected_score
 from .likelihood import given_mean, given_t_value
 
-# A score that has not occurred counts as so many times, as in fishtest: without it one
-# hypothesis could be impossible.
+# The count of a score that has not occurred, as in fishtest: with zero, one hypothesis could be impossible.
 UNSEEN = 1e-3
-# The largest Elo difference that each model's likelihood is computed for.
+# The largest Elo difference for which each model's likelihood is computed.
 LARGEST = {"logistic": 1000, "normalised": 200}
 MODELS = tuple(LARGEST)
 
 
 @dataclass(frozen=True)
 class Sprt:
-    """Tests H1, that the Elo difference is `elo1`, against H0, that it is `elo0`.
+    """Tests H1, an Elo difference of `elo1`, against H0, one of `elo0`.
 
-    `alpha` is the chance to accept H1 where H0 is true, `beta` the reverse.
+    `alpha` is the probability of accepting H1 if H0 is true, `beta` the reverse.
     """
 
     elo0: float
@@ -49,19 +48,19 @@ class Sprt:
         if not -largest <= test.elo0 < test.elo1 <= largest:
             raise MatchError(f"sprt `{text}`: ELO0 is below ELO1, both within ±{largest} ({model})")
         if not (test.alpha > 0 and test.beta > 0 and test.alpha + test.beta < 1):
-            raise MatchError(f"sprt `{text}`: ALPHA and BETA are above 0, together below 1")
+            raise MatchError(f"sprt `{text}`: ALPHA and BETA must be above 0, and together below 1")
         return test
 
     @property
     def bounds(self):
-        """Wald's: at or below the first H0 is accepted, at or above the second H1."""
+        """Wald's bounds: at or below the first H0 is accepted, at or above the second H1."""
         return math.log(self.beta / (1 - self.alpha)), math.log((1 - self.beta) / self.alpha)
 
     def likeliest(self, frequencies, elo):
         """The likeliest distribution of scores under this Elo difference."""
         if self.model == "logistic":
             return given_mean(frequencies, expected_score(elo))
-        # A pair's score is the mean of two games': its deviation is √2 times smaller.
+        # A pair's score is the mean of two games', so its deviation is √2 times smaller.
         games = 2 if len(frequencies) == 5 else 1
         return given_t_value(frequencies, math.sqrt(games) * elo / NORMALISED)
 
@@ -73,22 +72,22 @@ class Sprt:
         return sum(count * math.log(p1 / p0) for count, p0, p1 in zip(counts, *under))
 
     def accepted(self, llr):
-        """The hypothesis that is accepted, None while the test goes on."""
+        """The accepted hypothesis, or None while the test continues."""
         lower, upper = self.bounds
         return "H0" if llr <= lower else "H1" if llr >= upper else None
 
     def claim(self, accepted):
-        """What the acceptance of a hypothesis says."""
+        """The claim of an accepted hypothesis."""
         claimed, other = (self.elo0, self.elo1) if accepted == "H0" else (self.elo1, self.elo0)
         return f"{self.model} Elo difference {claimed:g} rather than {other:g}"
 
 
 class Course:
-    """A test on its way through a match.
+    """The progress of a test during a match.
 
     Pairs enter in the order of their openings, not as they finish: the verdict depends
-    neither on how many games run at once nor on interruptions, and short games have no
-    advantage. With `size` 1 the same holds of single games.
+    neither on concurrency nor on interruptions, and short games have no advantage.
+    With `size` 1 the same holds for single games.
     """
 
     def __init__(self, test, size=2):
@@ -97,7 +96,7 @@ class Course:
         self.llr, self.accepted = 0.0, None
 
     def follow(self, scores):
-        """Takes in what has become complete of the scores by game number."""
+        """Adds the pairs that are complete in the scores by game number."""
         while self.accepted is None:
             first = sum(self.counts) * self.size
             games = [scores.get(number) for number in range(first, first + self.size)]
@@ -116,7 +115,7 @@ class Course:
         return f"{text} after {tested}, {self.accepted} accepted: {self.test.claim(self.accepted)}"
 
     def summary(self):
-        """The test as a program reads it."""
+        """The test as JSON data."""
         lower, upper = self.test.bounds
         return {
             **vars(self.test), "lower": lower, "upper": upper,

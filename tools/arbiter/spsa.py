@@ -1,8 +1,8 @@
 """Simultaneous perturbation stochastic approximation: tuning by self-play.
 
-Every parameter is moved by its step, up or down at random. The values moved play those
-moved the other way, and each parameter goes towards the side that won. Two games tell of
-all parameters at once (Spall, IEEE Transactions on Automatic Control 37, 1992).
+Every parameter is shifted by its step, up or down at random. The shifted values play
+those shifted the other way, and each parameter moves towards the winning side. Two games
+inform all parameters at once (Spall, IEEE Transactions on Automatic Control 37, 1992).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from . import MatchError
 
-# How steps and rates fall, and for how much of the pairs the rates are held back: Spall's
-# (IEEE Transactions on Aerospace and Electronic Systems 34, 1998), as in fishtest.
+# The decay exponents of steps and rates, and the share of the pairs by which rates are held back: Spall's
+# values (IEEE Transactions on Aerospace and Electronic Systems 34, 1998), as in fishtest.
 ALPHA, GAMMA, STABILITY = 0.602, 0.101, 0.1
 
 
@@ -22,8 +22,8 @@ ALPHA, GAMMA, STABILITY = 0.602, 0.101, 0.1
 class Parameter:
     """An option of the engine to be tuned.
 
-    As in fishtest, `step_end` is the step at the last pair, and `rate_end` the share of
-    it by which a game won moves the value then, both in proportion larger before.
+    As in fishtest, `step_end` is the step at the last pair, and `rate_end` its share by
+    which a game won then moves the value. Earlier both are proportionally larger.
     """
 
     name: str
@@ -43,26 +43,26 @@ class Parameter:
         except ValueError:
             raise MatchError(f"option `{text}`: use NAME=START,MIN,MAX,STEP_END,R_END") from None
         if not name or not -math.inf < low <= start <= high < math.inf or low == high:
-            raise MatchError(f"option `{text}`: START is from MIN to MAX, which differ")
+            raise MatchError(f"option `{text}`: START must be between MIN and MAX, which must differ")
         if not (0 < step < math.inf and 0 < rate < math.inf):
-            raise MatchError(f"option `{text}`: STEP_END and R_END are above zero")
+            raise MatchError(f"option `{text}`: STEP_END and R_END must be above zero")
         return cls(name, start, low, high, step, rate)
 
     def clipped(self, value):
         return min(max(value, self.low), self.high)
 
     def shown(self, value):
-        """A value to a thousandth of a step."""
+        """A value, rounded to a thousandth of a step."""
         return f"{value:.{max(0, 3 - math.floor(math.log10(self.step_end)))}f}"
 
     def written(self, value):
-        """A value as the engine reads it."""
+        """A value in the engine's format."""
         return str(math.floor(value + 0.5)) if self.whole else self.shown(value)
 
 
 @dataclass(frozen=True)
 class Perturbation:
-    """Which way each parameter is moved, and what the two sides get."""
+    """The direction of each parameter's shift, and the values of both sides."""
 
     signs: tuple
     plus: dict
@@ -70,26 +70,26 @@ class Perturbation:
 
 
 class Spsa:
-    """The schedule of a tuning over so many pairs of games."""
+    """The schedule of a tuning over a number of pairs of games."""
 
     def __init__(self, parameters, pairs, seed):
         self.parameters, self.pairs, self.seed = parameters, pairs, seed
         self.held_back = STABILITY * pairs
 
     def step(self, parameter, pair):
-        """How far the parameter is moved at this pair; pairs count from 0."""
+        """The parameter's step at this pair; pairs count from 0."""
         step = parameter.step_end * (self.pairs / (pair + 1)) ** GAMMA
-        # Below ½ both sides of a whole number could be the same, as OpenBench has it.
+        # Below ½ both sides of a whole number could coincide; OpenBench has the same limit.
         return max(step, 0.5) if parameter.whole else step
 
     def gain(self, parameter, pair):
-        """What one game won at this pair adds to the parameter."""
+        """The change of the parameter per game won at this pair."""
         ahead = (self.held_back + self.pairs) / (self.held_back + pair + 1)
         gain = parameter.rate_end * parameter.step_end**2 * ahead**ALPHA
         return gain / self.step(parameter, pair)
 
     def perturb(self, values, pair):
-        """The perturbation at a pair, always the same for the same seed."""
+        """The perturbation at a pair, which depends only on the seed."""
         draw = random.Random(f"{self.seed} {pair}")
         signs, plus, minus = [], {}, {}
         for parameter, value in zip(self.parameters, values):
@@ -98,14 +98,13 @@ class Spsa:
             for side, way in ((plus, sign), (minus, -sign)):
                 moved = value + way * self.step(parameter, pair)
                 if parameter.whole:
-                    # Rounded at random, so that the mean is the value between.
+                    # Round randomly, so that the mean is the unrounded value.
                     moved = math.floor(moved + fraction)
                 side[parameter.name] = parameter.written(parameter.clipped(moved))
         return Perturbation(tuple(signs), plus, minus)
 
     def learn(self, values, pair, signs, won):
-        """The values after games from this pair on, of which the plus side won so many more
-        than it lost."""
+        """The values after games from this pair on; `won` is the plus side's wins less its losses."""
         return [
             parameter.clipped(value + self.gain(parameter, pair) * sign * won)
             for parameter, value, sign in zip(self.parameters, values, signs)

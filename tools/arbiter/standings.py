@@ -1,4 +1,4 @@
-"""What a match has shown: score, Elo difference, and how sure that is."""
+"""The results of a match: score, Elo difference, and their uncertainty."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ NORMAL_95 = 1.959964
 
 @dataclass(frozen=True)
 class Standings:
-    """A match as the first player sees it; Elo differences and errors are None where
-    too little was played, or too one-sidedly, to say."""
+    """A match from the first player's view; Elo differences and errors are None if the
+    games are too few or too one-sided."""
 
     wins: int
     draws: int
@@ -29,12 +29,12 @@ class Standings:
 
     @classmethod
     def of(cls, scores, paired=True):
-        """Reckons from scores (0, ½ or 1) by game number.
+        """Evaluates scores (0, ½ or 1) by game number.
 
         Games 2k and 2k + 1 of a `paired` match share an opening with colours changed.
-        Its estimates are those of the pairs (pentanomial), in which the opening's
-        advantage cancels, but for the games whose partners are being played; while
-        those are as many as the pairs, they are of single games.
+        The estimates use complete pairs (pentanomial), in which the opening's advantage
+        cancels, and omit games whose partners are still being played. While such games
+        are as many as the pairs, the estimates use single games.
         """
         values = list(scores.values())
         pairs = [(scores[n] + scores[n + 1]) / 2 for n in scores if n % 2 == 0 and n + 1 in scores]
@@ -66,7 +66,7 @@ class Standings:
 
 def estimates(sample, games):
     """Elo differences, their errors and the likelihood of superiority, from the mean
-    scores of independent units of so many games each."""
+    scores of independent units of `games` games each."""
     known = dict.fromkeys(("elo", "elo_error", "nelo", "nelo_error", "los"))
     if not sample:
         return known

@@ -1,4 +1,4 @@
-"""A table: two engines that play game after game, beside others at theirs."""
+"""A table: two engines that play game after game, next to other tables."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from .player import Player
 
 
 class Table:
-    """The same two engines, started once, with colours as each game has them."""
+    """Two engines, started once, that play all games of a table."""
 
     def __init__(self, entrants, margin, patience, ponder=False, log=None):
         self.players = [Player(entrant, margin, patience, ponder, log) for entrant in entrants]
 
     async def play(self, board, white, adjudication):
-        """A game from `board`, in which the entrant of index `white` has White."""
+        """Plays a game from `board`, in which the entrant with index `white` has White."""
         sides = {chess.WHITE: self.players[white], chess.BLACK: self.players[1 - white]}
         game = await play(board, sides, adjudication)
         game.headers["Event"] = " - ".join(player.entrant.name for player in self.players)
@@ -32,7 +32,7 @@ class Table:
         return game
 
     async def configure(self, *options):
-        """Sets options of each engine."""
+        """Sets the options of each engine."""
         for player, own in zip(self.players, options):
             await player.configure(own)
 
@@ -43,7 +43,7 @@ class Table:
 
 @contextlib.asynccontextmanager
 async def tables(count, entrants, options):
-    """So many tables, whose engines end with the block."""
+    """Opens `count` tables, whose engines are stopped at the end of the block."""
     with open(options.log, "ab") if options.log else contextlib.nullcontext() as log:
         made = [Table(entrants, options.margin, options.patience, options.ponder, log) for _ in range(count)]
         try:
@@ -53,8 +53,8 @@ async def tables(count, entrants, options):
 
 
 async def share(tables, numbers, play):
-    """Awaits play(table, number) for all numbers, each table taking the next one when
-    it is free. What fails at one table ends the games at all."""
+    """Awaits play(table, number) for all numbers; each table takes the next number when
+    it is free. A failure at one table ends the games at every table."""
 
     async def work(table):
         for number in numbers:

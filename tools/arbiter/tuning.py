@@ -1,4 +1,4 @@
-"""How far a tuning has come, in a file that is whole after every game."""
+"""The state of a tuning, in a file that is complete after every game."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from .files import write_whole
 from .player import Forfeit
 from .record import SCORES, fault
 
-# Rows of history that a tuning leaves, however long it is.
+# Maximum rows of history.
 HISTORY = 200
 
 
 class Tuning:
     """Values, and the games since they last changed.
 
-    `settings` are the conditions: a file of others is not gone on with. `scores` holds the
+    `settings` are the conditions: a file with others is refused. `scores` holds the
     plus side's by game number.
     """
 
@@ -30,23 +30,23 @@ class Tuning:
         self.faults = dict.fromkeys(Forfeit.KINDS, 0)
         if self.path.exists():
             if not resume:
-                raise MatchError(f"{path} exists: go on with it by --resume, or name another file")
+                raise MatchError(f"{path} exists: continue it with --resume, or name another file")
             self.read()
 
     def read(self):
-        """Takes in the file."""
+        """Loads the file."""
         try:
             state = json.loads(self.path.read_text(encoding="utf-8"))
             for name, wanted in self.settings.items():
                 found = state["settings"].get(name)
                 if found != wanted:
-                    raise MatchError(f"{self.path} is of a tuning under other conditions: {name} {found}")
+                    raise MatchError(f"{self.path} contains a tuning under other conditions: {name} {found}")
             self.pairs, self.history, self.faults = state["pairs"], state["history"], state["faults"]
             self.values = [state["values"][name] for name in self.names]
             self.scores = {int(number): score for number, score in state["scores"].items()}
             self.results = {float(score): games for score, games in state["results"].items()}
         except (ValueError, KeyError, TypeError, AttributeError):
-            raise MatchError(f"{self.path} is no tuning's state") from None
+            raise MatchError(f"{self.path} is not the state of a tuning") from None
 
     def write(self):
         write_whole(self.path, json.dumps({
@@ -60,7 +60,7 @@ class Tuning:
         }, indent=1))
 
     def add(self, number, game):
-        """Adds a finished game; in the even ones the plus side has White."""
+        """Adds a finished game; the plus side has White in those with even numbers."""
         white = SCORES[game.headers["Result"]]
         self.scores[number] = white if number % 2 == 0 else 1 - white
         self.results[self.scores[number]] += 1
@@ -70,11 +70,11 @@ class Tuning:
         self.write()
 
     def won(self):
-        """Games that the plus side has won since the values changed, less those lost."""
+        """The plus side's wins less its losses since the values changed."""
         return round(sum(2 * score - 1 for score in self.scores.values()))
 
     def move(self, values, pairs):
-        """Changes the values, so many pairs being played."""
+        """Changes the values after this number of pairs."""
         row = pairs * HISTORY // self.all_pairs
         if row > self.pairs * HISTORY // self.all_pairs:
             self.history.append({"pairs": pairs, "values": dict(zip(self.names, values))})

@@ -1,5 +1,5 @@
-"""Makes an archive that runs anywhere: what `tools/release` is made of."""
+"""Makes an archive that runs anywhere: the package behind `tools/release`."""
 
 
 class ReleaseError(Exception):
-    """Something the user can mend; its text is one line."""
+    """An error that the user can fix; its text is one line."""

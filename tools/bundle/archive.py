@@ -1,4 +1,4 @@
-"""Archives that are the same, byte by byte, whenever the same files are packed."""
+"""Reproducible archives: the same files always give the same bytes."""
 
 import hashlib
 import shutil
@@ -10,12 +10,12 @@ import zipfile
 from . import ReleaseError
 
 SUFFIXES = (".tar.xz", ".tar", ".zip")
-# The format's earliest date.
+# The earliest date of the zip format.
 ZIP_EPOCH = 315532800
 
 
 def pack(folder, archive, mtime):
-    """Packs `folder`, sorted by name, every file dated `mtime` and owned by nobody."""
+    """Packs `folder`, sorted by name, with all files dated `mtime` and without owners."""
     files = sorted((path for path in folder.rglob("*") if path.is_file()), key=lambda path: path.as_posix())
     named = [(path, path.relative_to(folder.parent).as_posix()) for path in files]
     if archive.name.endswith(".zip"):
@@ -46,9 +46,9 @@ def pack_zip(named, archive, mtime):
         for path, name in named:
             member = zipfile.ZipInfo(name, date)
             member.compress_type = zipfile.ZIP_DEFLATED
-            # pip heeds modes of regular files alone.
+            # pip respects the modes of regular files only.
             member.external_attr = (stat.S_IFREG | mode(path)) << 16
-            # Unix, on whatever system it is packed: the modes are read there alone.
+            # Unix, on any system, because modes are read only then.
             member.create_system = 3
             with open(path, "rb") as source, packed.open(member, "w") as sink:
                 shutil.copyfileobj(source, sink)

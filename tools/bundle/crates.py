@@ -1,4 +1,4 @@
-"""The crates inside the programs, and the texts of their licences."""
+"""The crates in the programs, and their licence texts."""
 
 import json
 import re
@@ -12,14 +12,14 @@ LICENCE = re.compile(
 )
 
 
-# In the archive besides the default features.
+# Features of the archive in addition to the default ones.
 FEATURES = "cloud"
 
 
 class Crates:
     """The crates in the archive's programs, as cargo lists them.
 
-    Macros are among them; what only builds or tests is not.
+    Macros are included; build and test dependencies are not.
     """
 
     def __init__(self, root):
@@ -46,24 +46,24 @@ class Crates:
 
 
 def expression(crate):
-    """The crate's licence as SPDX has it: older crates write `/` for OR."""
+    """The crate's licence in SPDX's syntax: older crates write `/` for OR."""
     return re.sub(r"\s*/\s*", " OR ", crate["license"] or "NOASSERTION")
 
 
 def licence_files(crate):
-    """Those of the crate, and those of the C code that it brings."""
+    """Licence files of the crate and of the C code that it contains."""
     folder = Path(crate["manifest_path"]).parent
     found = (path for path in folder.rglob("*") if LICENCE.fullmatch(path.name) and path.is_file())
     return [(path, path.relative_to(folder).as_posix()) for path in sorted(found)]
 
 
 def licence_texts(crates):
-    """One document: every crate with its licence, then each text once, with the crates it came with."""
+    """One document: every crate with its licence, then each text once, with the crates that contain it."""
     lines, texts = ["The crates in these programs, and their licences.", ""], {}
     for crate in crates:
         name = f"{crate['name']} {crate['version']}"
         files = licence_files(crate)
-        alone = "" if files else " (it brings no text: see that of another crate below, or LICENSE)"
+        alone = "" if files else " (without a text of its own: see that of another crate below, or LICENSE)"
         lines.append(f"{name}: {expression(crate)}{alone}")
         for path, shown in files:
             text = path.read_text(encoding="utf-8", errors="replace").strip()

@@ -1,4 +1,4 @@
-"""Shell completions and manual pages, where shells and man look for them below a prefix."""
+"""Shell completions and manual pages, in the standard locations below a prefix."""
 
 import platform
 
@@ -12,7 +12,7 @@ COMPLETIONS = {
 
 
 def describe(binaries, names, share):
-    """Has each program of `binaries` describe itself, under the name that `names` gives it, into `share`."""
+    """Writes each program's completions and manual pages to `share`, under its name in `names`."""
     if platform.system() == "Windows":
         return
     for program, name in names.items():

@@ -1,6 +1,6 @@
 """Programs and the shared objects that they load, moved to where they find each other.
 
-On Linux and macOS the shared objects lie in the folder `lib` beside the programs, on
+On Linux and macOS the shared objects are in the folder `lib` beside the programs, on
 Windows beside the programs themselves. Only Linux is tested.
 """
 
@@ -16,12 +16,12 @@ from .running import run
 PROGRAMS = ("tessera", "train")
 LIBRARIES = "lib"
 
-# glibc and the kernel's: they must be the machine's own.
+# Libraries of glibc and the kernel, which must be the machine's own.
 MACHINE = re.compile(r"(linux-vdso|linux-gate|ld-linux.*|lib(c|m|dl|pthread|rt|util|resolv))\.so(\.\d+)?")
 
 
 def collect(binaries, libtorch, folder):
-    """Puts the programs of the folder `binaries`, and what they load, into `folder`."""
+    """Puts the programs of the folder `binaries`, and the libraries that they load, into `folder`."""
     suffix = ".exe" if platform.system() == "Windows" else ""
     programs = [require(binaries / f"{name}{suffix}") for name in PROGRAMS]
     copies = [copy(program, folder) for program in programs]
@@ -43,16 +43,16 @@ def copy(file, folder):
 
 
 def linux(copies, programs, _libtorch, folder):
-    """Follows what each program needs as the loader does, then lets it look beside itself alone."""
+    """Collects the libraries of each program as the loader finds them, then restricts its search path."""
     found = {}
     for program in programs:
         found.update(loaded(program))
-    # The name is the one that others ask for, whatever a link leads to.
+    # The name that others request, regardless of links.
     for name, path in sorted(found.items()):
         library = copy(path, folder / LIBRARIES).rename(folder / LIBRARIES / name)
-        # Symbols that only debuggers read: a fifth of libtorch_cpu.so.
+        # Drop symbols that only debuggers use: a fifth of libtorch_cpu.so.
         run("strip", "--strip-unneeded", library)
-        # A library without a path finds what its users have loaded.
+        # A library without a path finds those that its users have loaded.
         if run("patchelf", "--print-rpath", library).strip():
             run("patchelf", "--set-rpath", "$ORIGIN", library)
     for program in copies:
@@ -60,13 +60,13 @@ def linux(copies, programs, _libtorch, folder):
 
 
 def settle(program, path):
-    """Has a program look for what it loads in `path`, and drops the symbols that only debuggers read."""
+    """Sets a program's library path, and drops symbols that only debuggers use."""
     run("strip", program)
     run("patchelf", "--set-rpath", path, program)
 
 
 def loaded(program, machine=False):
-    """The shared objects that a program loads, by name: those of the machine itself, or all others."""
+    """The shared objects that a program loads, by name: the machine's own, or all others."""
     found = {}
     environment = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}
     for line in run("ldd", program, env=environment).splitlines():
@@ -82,23 +82,23 @@ def loaded(program, machine=False):
 
 
 def macos(copies, _programs, libtorch, folder):
-    """Takes all that tools/setup keeps. Untried."""
+    """Copies everything that tools/setup keeps. Untested."""
     for library in sorted((libtorch / "lib").glob("*.dylib")):
         copy(library, folder / LIBRARIES)
     for program in copies:
         run("install_name_tool", "-add_rpath", f"@loader_path/{LIBRARIES}", program)
-        # A changed program needs a new signature on Apple silicon; this one names nobody.
+        # On Apple silicon a changed program needs a new signature; this one is anonymous.
         run("codesign", "--force", "--sign", "-", program)
 
 
 def windows(_copies, _programs, libtorch, folder):
-    """Takes all that tools/setup keeps: Windows looks beside the program. Untried."""
+    """Copies everything that tools/setup keeps: Windows looks beside the program. Untested."""
     for library in sorted((libtorch / "lib").glob("*.dll")):
         copy(library, folder)
 
 
 def glibc(folder):
-    """The oldest glibc that has all that the programs and libraries in `folder` ask for."""
+    """The oldest glibc that provides all symbols of the programs and libraries in `folder`."""
     if platform.system() != "Linux":
         return "2.28"
     libraries = sorted((folder / LIBRARIES).glob("*"))
@@ -111,7 +111,7 @@ def glibc(folder):
     return f"2.{max(needed)}"
 
 
-# From which glibc on, 2.NN, distributions have which libstdc++, 3.4.NN, as the policies of manylinux have it.
+# The first glibc, 2.NN, of distributions with each libstdc++, 3.4.NN, according to the manylinux policies.
 LIBSTDCXX = {24: 28, 28: 31, 29: 34, 30: 35, 32: 38, 33: 39}
 
 

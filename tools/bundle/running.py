@@ -1,4 +1,4 @@
-"""Runs the programs that a release is made with."""
+"""Runs the external programs that make a release."""
 
 import subprocess
 
@@ -6,7 +6,7 @@ from . import ReleaseError
 
 
 def run(*command, **options):
-    """A program's standard output, or a ReleaseError with its last line of complaint."""
+    """A program's standard output; raises ReleaseError with its last line of errors."""
     command = [str(word) for word in command]
     try:
         done = subprocess.run(

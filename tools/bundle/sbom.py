@@ -1,4 +1,4 @@
-"""The bill of materials in CycloneDX's form: https://cyclonedx.org/docs/1.5/json/."""
+"""The bill of materials in CycloneDX format: https://cyclonedx.org/docs/1.5/json/."""
 
 import datetime
 import hashlib
@@ -11,7 +11,7 @@ KINDS = {".pt": "machine-learning-model"}
 def bill_of_materials(crates, libtorch, board, folder, time):
     """Crates, libtorch, the board, and every program, library and network in `folder` with its SHA-256.
 
-    `libtorch` is its version, `board` the packages of the page's board with theirs, `time` in
+    `libtorch` is its version, `board` maps the packages of the web board to theirs, `time` is in
     seconds since 1970.
     """
     made = datetime.datetime.fromtimestamp(time, datetime.timezone.utc)
@@ -53,7 +53,7 @@ def purl(crate):
 
 
 def reference(crates, identity):
-    """A crate's purl from cargo's identity of it."""
+    """A crate's purl from its id in cargo's metadata."""
     every = [crates.root, *crates.crates]
     return next(purl(crate) for crate in every if crate["id"] == identity)
 

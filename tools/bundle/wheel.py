@@ -1,6 +1,6 @@
-"""The wheel: the programs, the networks and the Python package, beside the PyTorch of the user's own.
+"""The wheel: the programs, the networks and the Python package, next to the user's PyTorch.
 
-Of libtorch it holds nothing: the programs look for it in the folder `torch` beside the package.
+It contains no libtorch: the programs load that of the folder `torch` beside the package.
 """
 
 import base64
@@ -60,12 +60,12 @@ ENTRY_POINTS = f"""\
 
 
 def fill(folder, root, binaries, crates, libtorch, networks, licences, board, time):
-    """Puts into `folder` all that the wheel holds but its metadata; returns its tag.
+    """Puts the wheel's contents into `folder`, except for its metadata; returns its tag.
 
-    `networks` and `licences` put those into a folder; `libtorch` is the version of libtorch.
+    `networks` and `licences` write those to a folder; `libtorch` is the version of libtorch.
     """
     if platform.system() != "Linux":
-        raise ReleaseError("wheels are made on Linux alone")
+        raise ReleaseError("wheels can only be made on Linux")
     package = folder / NAME
     shutil.copytree(root / "python" / NAME, package, ignore=shutil.ignore_patterns("__pycache__"))
     for name in PROGRAMS:
@@ -97,7 +97,7 @@ def write_metadata(information, root, crate, libtorch, tag):
 
 
 def pack(folder, wheel, mtime):
-    """Packs `folder` as a wheel, every file dated `mtime`, the metadata last, with a record of all files."""
+    """Packs `folder` as a wheel with files dated `mtime`, the metadata last, and a record of all files."""
     files = [path for path in folder.rglob("*") if path.is_file()]
     files.sort(key=lambda path: (".dist-info" in path.as_posix(), path.as_posix()))
     named = [(path, path.relative_to(folder).as_posix()) for path in files]
@@ -112,7 +112,7 @@ def pack(folder, wheel, mtime):
 
 
 def digest(path):
-    """As RECORD has it."""
+    """In RECORD's format."""
     with open(path, "rb") as file:
         digested = hashlib.file_digest(file, "sha256").digest()
     return "sha256=" + base64.urlsafe_b64encode(digested).rstrip(b"=").decode()

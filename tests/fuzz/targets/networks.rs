@@ -1,4 +1,4 @@
-//! Files of networks.
+//! Network files.
 
 use super::super::records::Records;
 use std::sync::LazyLock;
@@ -8,7 +8,7 @@ use tessera::network::backends;
 use tessera::network::lc0::HeadChoice;
 use tessera::torch::TorchBackend;
 
-/// A network file whose records others take the place of.
+/// A network file whose records the targets replace.
 static NETWORK: LazyLock<Records> =
     LazyLock::new(|| Records::read(include_bytes!("../corpus/torch/tiny.pt")));
 
@@ -26,20 +26,20 @@ pub fn read_maia3(input: &[u8]) {
     let _ = maia3::read(input);
 }
 
-/// A network file, and what it says of a position.
+/// Opens a network file by both of its readers.
 pub fn read_torch(input: &[u8]) {
     let (policy, device) = (CodePolicy::Checked, DeviceChoice::Cpu);
     let _ = TorchBackend::new(input, policy, device, Precision::F32, 1);
     let _ = backends::open(input, policy, device, Precision::F32, 1);
 }
 
-/// The code of a network file, in one that is sound otherwise: an archive hardly
-/// survives the changes that make other code.
+/// Replaces the code in an otherwise valid network file, because an archive rarely survives
+/// byte-level mutations.
 pub fn read_torch_code(input: &[u8]) {
     read_torch(&NETWORK.with("code/__torch__.py", input).file());
 }
 
-/// The same with the pickle of its objects.
+/// Replaces the pickled objects in the same way.
 pub fn read_torch_pickle(input: &[u8]) {
     read_torch(&NETWORK.with("data.pkl", input).file());
 }

@@ -3,7 +3,7 @@
 use super::{Reference, Squares, activation, dense, dense_each, softmax};
 use crate::interop_lc0::protobuf::Message;
 
-/// How the layers of one stack are computed.
+/// Parameters of the layers of one stack.
 pub struct Stack {
     pub heads: usize,
     pub alpha: f64,
@@ -13,7 +13,7 @@ pub struct Stack {
 }
 
 impl Reference {
-    /// An activation of the format, or the default one.
+    /// Returns an activation of the format, or the default one.
     fn special(&self, tag: u32) -> fn(f64) -> f64 {
         match self.format.number(tag) {
             0 => self.activation(),
@@ -124,7 +124,7 @@ impl Reference {
         feed_forward_block(&layer.at(4), &norms, stack, tokens);
     }
 
-    /// Attention biases of each head, 64 · 64.
+    /// Returns the attention biases of each head, 64 · 64.
     fn smolgen(&self, smolgen: &Message, stack: &Stack, tokens: &Squares) -> Vec<Vec<f64>> {
         let flat = dense_each(&smolgen.tensor(1), &[], tokens).concat();
         let stage = |x: &[f64], first: u32| -> Vec<f64> {

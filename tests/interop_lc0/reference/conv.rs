@@ -1,4 +1,4 @@
-//! Residual towers, with batch norms as the file has them.
+//! Residual towers, with the file's batch norms.
 
 use super::{Reference, Squares, dense, dense_each, product};
 use crate::interop_lc0::protobuf::Message;
@@ -34,7 +34,7 @@ impl Reference {
     }
 }
 
-/// What a convolution's batch norm makes of the sum of an output channel.
+/// Applies a convolution's batch norm to the sum of an output channel.
 fn norm(block: &Message) -> impl Fn(usize, f64) -> f64 {
     let [biases, means, variances, gammas, betas] = [2, 3, 4, 5, 6].map(|tag| block.tensor(tag));
     let or =
@@ -54,7 +54,7 @@ pub fn conv3(block: &Message, x: &Squares) -> Squares {
     let weights = block.tensor(1);
     let inputs = x[0].len();
     let norm = norm(block);
-    // Around each square what every tap meets, 0 outside of the board.
+    // The inputs that every tap reads around each square, 0 outside the board.
     let mut seen = vec![0.0; 64 * inputs * 9];
     for (square, seen) in seen.chunks_mut(inputs * 9).enumerate() {
         let (rank, file) = (square as i32 / 8, square as i32 % 8);

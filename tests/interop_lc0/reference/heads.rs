@@ -1,4 +1,4 @@
-//! Policies, values, moves left.
+//! Policy, value and moves-left heads.
 
 use super::attention::Stack;
 use super::conv::{conv1, conv3};
@@ -8,14 +8,13 @@ use shakmaty::Role;
 use std::collections::HashMap;
 use tessera::encode::from_square_to_square;
 
-/// A move as the policy has it: from, to, and what else than a knight or
-/// nothing it promotes to.
+/// A policy move: origin, target, and the promotion other than to a knight.
 type Move = (usize, usize, Option<Role>);
 
 impl Reference {
     pub fn policy(&self, x: &Squares, has_attention: bool) -> Vec<f64> {
         let heads = self.weights.get(45);
-        // Fields of a head among others, and of files with one head only.
+        // Field numbers of a head among several, and of files with a single head.
         let (head, tags) = match &heads {
             Some(heads) => (heads.at(3), [3, 4, 5, 6, 7, 8, 9, 10, 11]),
             None => (self.weights.clone(), [17, 18, 19, 20, 22, 21, 24, 11, 3]),
@@ -89,7 +88,7 @@ impl Reference {
         }
     }
 
-    /// A value's outputs, from the tags of its fields.
+    /// Returns a value head's outputs, from the tags of its fields.
     fn value(&self, head: &Message, tags: [u32; 7], x: &Squares, has_attention: bool) -> Vec<f64> {
         let [squares_w, squares_b, conv, w1, b1, w2, b2] = tags;
         let act = self.activation();
@@ -153,7 +152,7 @@ fn steps(from: usize, to: usize) -> (i32, i32) {
     (to % 8 - from % 8, to / 8 - from / 8)
 }
 
-/// The channel of each way to move, in Lc0's order.
+/// Returns the channel of each direction of movement, in Lc0's order.
 fn channels() -> HashMap<((i32, i32), Option<Role>), usize> {
     let mut ways = Vec::new();
     for direction in [

@@ -24,21 +24,21 @@ use tokio_stream::StreamExt;
 pub const TOKEN: &str = "lip_both";
 /// A token without scopes.
 pub const WEAK_TOKEN: &str = "lip_none";
-/// How long the broker holds a poll.
+/// Time for which the broker holds a poll.
 const POLL: Duration = Duration::from_secs(1);
 
 type Shared = State<Arc<Desk>>;
 /// A status and its body.
 type Refusal = (StatusCode, String);
 
-/// The site and the broker, at one address.
+/// The site and the broker, at a single address.
 pub struct Lichess {
     pub address: String,
     desk: Arc<Desk>,
     runtime: Runtime,
 }
 
-/// A user's request for an analysis; the user goes away when it is dropped.
+/// A user's analysis request; dropping it disconnects the user.
 pub struct Analysis {
     lines: mpsc::UnboundedReceiver<String>,
     runtime: Handle,
@@ -61,7 +61,7 @@ struct Job {
 }
 
 impl Lichess {
-    /// Begins with engines that are already registered.
+    /// Starts with these engines registered.
     pub fn start(engines: &[Value]) -> Lichess {
         let runtime = Runtime::new().unwrap();
         let desk = Arc::new(Desk {
@@ -85,12 +85,12 @@ impl Lichess {
         }
     }
 
-    /// Answers the next requests with these statuses.
+    /// Makes the next requests fail with these statuses.
     pub fn fail(&self, statuses: &[u16]) {
         self.desk.failures.lock().unwrap().extend(statuses);
     }
 
-    /// Failures that have not happened yet.
+    /// Returns the number of outstanding failures.
     pub fn failures(&self) -> usize {
         self.desk.failures.lock().unwrap().len()
     }
@@ -99,7 +99,7 @@ impl Lichess {
         self.desk.engines.lock().unwrap().clone()
     }
 
-    /// The engine of a name, once its registration has a secret.
+    /// Returns the engine with this name, once its registration has a secret.
     pub fn registered(&self, name: &str) -> Value {
         let begun = Instant::now();
         loop {
@@ -115,7 +115,7 @@ impl Lichess {
         }
     }
 
-    /// A user asks the first provider that polls.
+    /// Queues a user's request for the first provider that polls.
     pub fn ask(&self, work: Value) -> Analysis {
         let (sender, lines) = mpsc::unbounded_channel();
         let number = self.desk.jobs.fetch_add(1, Relaxed);
@@ -133,13 +133,13 @@ impl Lichess {
 }
 
 impl Analysis {
-    /// The next line, `None` after the last.
+    /// Returns the next line, or `None` after the last.
     pub fn next(&mut self) -> Option<String> {
         let line = async { timeout(super::PATIENCE, self.lines.recv()).await };
         self.runtime.block_on(line).expect("no line came")
     }
 
-    /// All lines to the end.
+    /// Returns all remaining lines.
     pub fn all(mut self) -> Vec<String> {
         std::iter::from_fn(|| self.next()).collect()
     }
@@ -158,7 +158,7 @@ impl Desk {
         Err((status, json!({"error": error}).to_string()))
     }
 
-    /// The next request whose user has not gone away.
+    /// Returns the next request whose user is still connected.
     fn take(&self) -> Option<Job> {
         let mut waiting = self.waiting.lock().unwrap();
         loop {
@@ -197,7 +197,7 @@ async fn list(State(desk): Shared, headers: HeaderMap) -> Result<Json<Vec<Value>
     desk.check(&headers)?;
     let mut engines = desk.engines.lock().unwrap().clone();
     for engine in &mut engines {
-        // Nobody reads a secret again.
+        // Secrets are never returned.
         engine.as_object_mut().unwrap().remove("providerSecret");
     }
     Ok(Json(engines))
@@ -233,7 +233,7 @@ async fn update(
 }
 
 async fn acquire(State(desk): Shared, headers: HeaderMap, Json(poll): Json<Value>) -> Response {
-    // The broker belongs to another domain, and has no business with the token.
+    // The broker is on another domain and must not receive the token.
     assert!(!headers.contains_key(header::AUTHORIZATION));
     let engine = {
         let engines = desk.engines.lock().unwrap();

@@ -1,4 +1,4 @@
-//! Analysis, what people play, explanations, and the editor.
+//! Analysis, human moves, explanations, and the editor.
 
 use super::{contains, count, open};
 use crate::serve::Server;
@@ -26,9 +26,9 @@ fn an_analysis_grows_and_its_lines_are_played() {
     browser.wait("/ 3,0\\d\\d nodes/.test(document.querySelector('#analyse-info').textContent)");
     browser.wait(&format!("{} > 0", count("#analyse-board .cg-shapes line")));
     browser.wait(&format!("{bar}.ariaLabel.includes('White wins')"));
-    // It has ended by itself.
+    // The analysis has ended by itself.
     browser.wait(&format!("{RUN} === 'Analyse'"));
-    // A click on a line's third move plays it to there, after the game.
+    // Clicking a line's third move appends the line up to it to the game.
     browser.click("#analyse-lines li button:nth-of-type(3)");
     browser.wait(&format!("{} === 8", count("#analyse-moves button")));
     browser.evaluate("document.activeElement.blur()");
@@ -36,7 +36,7 @@ fn an_analysis_grows_and_its_lines_are_played() {
         browser.key("ArrowLeft");
     }
     browser.wait(&format!("{CURRENT} === 'Nc6'"));
-    // Another move is a variation.
+    // Another move starts a variation.
     browser.play("#analyse-board", "f1", "c4");
     browser.wait(&contains("#analyse-moves .variation", "3. Bc4"));
     browser.click("#analyse-promote");
@@ -65,7 +65,7 @@ fn a_link_opens_its_position_and_a_reload_keeps_the_game() {
     browser.click("nav [href=\"#explain\"]");
     browser.click("nav [href=\"#analyse\"]");
     browser.wait(&format!("{} === 1", count("#analyse-moves button")));
-    // A game can begin there.
+    // A game can start there.
     browser.go(&format!("http://{}/#play/{fen}", server.address));
     browser.play("#play-board", "e2", "e3");
     browser.wait(&contains("#play-moves", "1. e3"));
@@ -73,7 +73,7 @@ fn a_link_opens_its_position_and_a_reload_keeps_the_game() {
 }
 
 #[test]
-fn mistakes_are_told_in_a_player_s_words() {
+fn mistakes_are_explained_in_chess_terms() {
     let server = Server::start(&[]);
     let Some(mut browser) = open(&server, "analyse") else {
         return;
@@ -106,17 +106,17 @@ fn mistakes_are_told_in_a_player_s_words() {
         ),
         (
             "1. e4 e5 2. Qh9 Nc6",
-            "The moves were read up to 1… e5: “Qh9” is no legal move there.",
+            r"The moves were read up to 1… e5: “Qh9” is no legal move there.",
         ),
         (
             "1. e4 e5 2. Nf6 Nc6",
-            "The moves were read up to 1… e5: “Nf6” is no legal move there.",
+            r"The moves were read up to 1… e5: “Nf6” is no legal move there.",
         ),
     ] {
         browser.load(text);
         assert_eq!(browser.text("#analyse-problem"), problem, "{text}");
     }
-    // What could be read is on the board.
+    // The legal part is on the board.
     assert_eq!(browser.evaluate(&count("#analyse-moves button")), 2);
     let typed = [
         (
@@ -186,7 +186,7 @@ fn a_position_is_set_up() {
     ] {
         browser.click(&format!("#editor [aria-label=\"{piece}\"]"));
         browser.click_square("#editor-board", square);
-        // The board places it in a frame of its own.
+        // The board updates asynchronously.
         browser.wait(&format!("{fen}.startsWith('{placement} ')"));
     }
     browser.click("#editor [name=K]");
@@ -197,9 +197,9 @@ fn a_position_is_set_up() {
     browser.assert_quiet();
 }
 
-/// With the networks that are built in.
+/// With the built-in networks.
 #[test]
-fn people_s_moves_are_shown_by_rating() {
+fn human_moves_are_shown_by_rating() {
     let server = Server::start(&["--backend", "torch"]);
     let Some(mut browser) = open(&server, "analyse") else {
         return;
@@ -220,7 +220,7 @@ fn people_s_moves_are_shown_by_rating() {
     browser.assert_quiet();
 }
 
-/// With the networks that are built in.
+/// With the built-in networks.
 #[test]
 fn explanations_are_shown_in_place() {
     let server = Server::start(&["--backend", "torch"]);
@@ -231,7 +231,7 @@ fn explanations_are_shown_in_place() {
     browser.wait(&seen);
     browser.click_square("#explain-board", "d2");
     browser.wait(&contains("#explain-status", "From d2 the head looks at"));
-    // A click there asks, and moves nothing.
+    // A click there selects a square, and moves nothing.
     assert_eq!(
         browser.evaluate(&count("#explain-board square.move-dest")),
         0

@@ -3,7 +3,7 @@
 use super::{contains, count, open};
 use crate::serve::Server;
 
-/// Two rooks against a king: two moves to mate, whatever it does.
+/// Two rooks against a king: mate in two against any defence.
 const LADDER: &str = "6k1/8/R7/8/8/8/8/1R4K1 w - - 0 1";
 const STATUS: &str = "#play-status";
 
@@ -26,7 +26,7 @@ fn the_first_move_starts_a_game_that_a_reload_keeps() {
     browser.reload();
     assert_eq!(browser.text("#play-moves"), moves);
     browser.wait(&contains(STATUS, "Your move."));
-    // It goes on.
+    // The game continues.
     browser.type_move("play", "Ke2");
     browser.wait(&format!("{} === 4", count("#play-moves button")));
     browser.assert_quiet();
@@ -51,7 +51,7 @@ fn a_game_is_played_to_mate_by_clicks() {
     let games = browser.evaluate("localStorage.getItem('games')");
     let games = games.as_str().unwrap();
     assert!(games.contains("Rb8#") && games.contains(LADDER), "{games}");
-    // The next game leaves this one where it is.
+    // The next game keeps this one.
     browser.click("#play-rematch");
     browser.wait(&contains("#play-count", "(1)"));
     browser.click("#play-flip");
@@ -63,7 +63,7 @@ fn a_game_is_played_to_mate_by_clicks() {
 }
 
 #[test]
-fn moves_are_typed_taken_back_hinted_and_gone_through() {
+fn moves_are_typed_taken_back_hinted_and_stepped_through() {
     let server = Server::start(&[]);
     let Some(mut browser) = open(&server, "play") else {
         return;
@@ -78,7 +78,7 @@ fn moves_are_typed_taken_back_hinted_and_gone_through() {
     let problem = browser.text("#play-typed-move-problem");
     assert_eq!(problem, "No rook of White's can go to a5.");
     browser.evaluate("document.activeElement.blur()");
-    // Keys and clicks go through the game, in which no move is made meanwhile.
+    // Keys and clicks step through the game, and make no moves meanwhile.
     let current = "document.querySelector('#play-moves [aria-current]')?.textContent";
     browser.key("ArrowLeft");
     browser.key("ArrowLeft");
@@ -100,7 +100,7 @@ fn moves_are_typed_taken_back_hinted_and_gone_through() {
 }
 
 #[test]
-fn what_would_be_lost_is_asked_about_first() {
+fn losing_a_game_needs_confirmation() {
     let server = Server::start(&[]);
     let Some(mut browser) = open(&server, "play") else {
         return;
@@ -126,7 +126,7 @@ fn what_would_be_lost_is_asked_about_first() {
     browser.click("dialog[open] [value=yes]");
     browser.wait("document.querySelector('#play-kept').hidden");
     assert!(browser.evaluate("localStorage.getItem('games')").is_null());
-    // A game that is over is left without a question.
+    // Leaving a finished game needs no confirmation.
     browser.click("#play-new");
     browser.wait("!document.querySelector('#play-form').hidden");
     browser.assert_quiet();
@@ -159,7 +159,7 @@ fn clocks_opponents_and_colours_are_chosen() {
     assert_eq!(scale, serde_json::json!(["600", "2600"]));
     browser.fill(slider, "2600");
     browser.wait(&contains("#play-theirs", "rated 2600"));
-    // With Black the opponent begins.
+    // If you play Black, the opponent moves first.
     browser.choose("#play-form", "black");
     browser.wait(&contains(STATUS, "opponent moves first"));
     browser.click("#play-form .main");
@@ -180,7 +180,7 @@ fn a_pawn_is_promoted_beside_the_board_s_pieces() {
     browser.fill("#play-form [name=fen]", "8/4P1k1/8/8/8/8/8/K7 w - - 0 1");
     browser.play("#play-board", "e7", "e8");
     browser.wait(&format!("{} === 4", count("#play-board .promotion button")));
-    // The first choice stands on the pawn's square.
+    // The first choice appears on the pawn's square.
     let places = browser.evaluate(
         "[...document.querySelectorAll('#play-board .promotion button')].map((it) => [it.style.left, it.style.top])",
     );

@@ -1,4 +1,4 @@
-//! What holds for every part.
+//! Properties of every part of the page.
 
 use super::{contains, open};
 use crate::serve::Server;
@@ -6,7 +6,7 @@ use crate::serve::browser::Browser;
 use serde_json::json;
 
 #[test]
-fn whatever_can_be_used_has_a_name_and_fits_a_phone() {
+fn every_control_has_a_name_and_fits_a_phone() {
     let server = Server::start(&[]);
     for part in ["play", "analyse", "review", "explain", "generate"] {
         let Some(mut browser) = open(&server, part) else {
@@ -42,7 +42,7 @@ fn settings_are_kept() {
     assert_eq!(browser.evaluate(data), json!(["dark", "blue", "tessera"]));
     let dark = "getComputedStyle(document.body).backgroundColor";
     assert_eq!(browser.evaluate(dark), "rgb(23, 25, 27)");
-    // The pieces are pictures of our own.
+    // The pieces are our own pictures.
     browser.wait(
         "getComputedStyle(document.querySelector('#play-board piece')).backgroundImage.includes('svg+xml,')",
     );

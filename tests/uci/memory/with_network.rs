@@ -1,5 +1,5 @@
-//! `Hash` bounds tree and evaluation cache together. What a network takes for its
-//! weights and for the largest batch is no part of it, and does not grow with it.
+//! `Hash` bounds tree and evaluation cache together. A network's memory for weights and for the
+//! largest batch comes on top, and does not grow with `Hash`.
 
 use super::{BRIEFLY, SLACK, THREADS, WORK, number};
 use crate::uci::{Engine, endurance, resident, worked};
@@ -10,7 +10,7 @@ use tessera::network::chessformer::ModelConfig;
 use tessera::network::{About, Architecture, Chessformer, Network};
 use tessera::torch::ExportPrecision;
 
-/// Writes a network that takes little time, with weights of no use.
+/// Writes a network that is fast but meaningless.
 fn write_small_network(path: &Path) {
     let config = ModelConfig {
         layers: 1,
@@ -34,13 +34,13 @@ fn write_small_network(path: &Path) {
     network.write(ExportPrecision::F32, path).unwrap();
 }
 
-/// MiB of `Hash` with a network: three quarters are the tree's, of which an eighth
-/// is its table, and one quarter is for remembered evaluations.
+/// MiB of `Hash` with a network: three quarters belong to the tree, including an eighth of that for
+/// its table, and one quarter to cached evaluations.
 const SHARED_HASH: usize = 64;
 const TREE: usize = SHARED_HASH * 3 / 4;
 const TABLE: usize = TREE / 8;
 const CACHE: usize = SHARED_HASH / 4;
-/// Evaluations that fill a cache of that size, each of at least 150 bytes.
+/// Evaluations that fill this cache, each of at least 150 bytes.
 const ENOUGH: u64 = ((CACHE << 20) / 150) as u64;
 
 #[test]
@@ -54,8 +54,8 @@ fn endures_a_search_with_a_network_within_the_hash() {
     engine.say(&format!("setoption name Threads value {THREADS}"));
     engine.say("setoption name Device value cpu");
     engine.say("setoption name Hash value 1");
-    // A tree this small is evicted again and again, while its batches become as
-    // large as those of the search to come.
+    // A tree this small is evicted repeatedly, while its batches become as large as those of the
+    // measured search.
     engine.say(&format!("go nodes {ENOUGH}"));
     engine.best_move();
     let before = resident(&engine);

@@ -1,4 +1,4 @@
-//! What chess programs are told, by the real program over pipes.
+//! Tablebase messages to chess programs, through the real program over pipes.
 
 use crate::tablebase::table::{DRAW, LOSS, WIN, write_flat};
 use shakmaty::Role;
@@ -28,7 +28,7 @@ impl Engine {
         }
     }
 
-    /// What is said up to the line that begins so.
+    /// Sends a line; returns the output up to the line that starts with `answer`.
     fn ask(&mut self, line: &str, answer: &str) -> Vec<String> {
         writeln!(self.input, "{line}").unwrap();
         let mut said = Vec::new();
@@ -57,7 +57,7 @@ impl Drop for Engine {
 }
 
 #[test]
-fn users_hear_of_their_tables() {
+fn found_tables_are_reported_to_users() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_str().unwrap();
     let mut engine = Engine::start();
@@ -84,10 +84,10 @@ fn users_hear_of_their_tables() {
     let said = engine.set("SyzygyPath", path).join("\n");
     let found = "info string found 2 WDL and 0 DTZ tablebases of up to 3 pieces\n";
     assert!(said.contains(found), "{said}");
-    // It is told once.
+    // The message appears once.
     assert_eq!(engine.set("MultiPV", "1"), ["readyok"]);
 
-    // One of these endings is a mate in two, which would be told in the table's place.
+    // One of these endings is a mate in two, which would take the place of the table's score.
     engine.set("MateSearch", "false");
     for (fen, best, score) in [
         (

@@ -1,5 +1,5 @@
-//! Commands do not write over what they read, nor one output over another, and know that
-//! they can write before they begin.
+//! Commands never overwrite what they read, nor one output with another, and check that they
+//! can write before they begin.
 
 use crate::output::{self, OutputError};
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ pub enum OverwriteError {
     /// Nothing can be written there.
     #[error(transparent)]
     Unwritable(#[from] OutputError),
-    /// Both have one name.
+    /// The output has the name of an input.
     #[error("{} is read, so it is not written: name another output", .0.display())]
     Same(PathBuf),
-    /// Both lead to one file.
+    /// The output leads to the same file as an input, under another name.
     #[error(
         "the output {} is the file {}, which is read: name another output",
         output.display(), input.display()
@@ -24,14 +24,14 @@ pub enum OverwriteError {
         /// The input that it leads to.
         input: PathBuf,
     },
-    /// Two outputs lead to one file.
+    /// Two outputs lead to the same file.
     #[error("{} and {} would be one file: name another output", .0.display(), .1.display())]
     Twice(PathBuf, PathBuf),
 }
 
 /// Refuses an output that cannot be written, or that is one of the inputs, under any name or
 /// through any kind of link. Anything other than a regular file, such as a pipe or a terminal,
-/// may be both.
+/// may be both an input and the output.
 ///
 /// # Errors
 /// [`OverwriteError`], naming the output and the input.
@@ -77,7 +77,7 @@ pub fn refuse_twice<P: AsRef<Path>>(
     Ok(())
 }
 
-/// Returns whether two outputs would be one file. Devices and pipes take several.
+/// Returns whether two outputs would be the same file. A device or a pipe may take several.
 fn is_one_file(one: &Path, other: &Path) -> bool {
     match (file_at(one), file_at(other)) {
         (Some(one), Some(other)) => one == other,

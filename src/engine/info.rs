@@ -115,7 +115,7 @@ mod tests {
         ]
     }
 
-    /// The parts of a line, each of which stands for itself.
+    /// The parts of a line, each valid on its own.
     fn parts(info: &Info) -> Vec<String> {
         let score = match info.score {
             EngineScore::Centipawns(centipawns) => format!("cp {centipawns}"),

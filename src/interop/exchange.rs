@@ -28,10 +28,10 @@ pub enum ExchangeError {
     /// Another program's network where one of the engine's is required.
     #[error("another program's network: `tessera import` converts it")]
     Foreign,
-    /// An unusable network of the engine.
+    /// One of the engine's own networks that is unusable.
     #[error(transparent)]
     Network(#[from] NetworkError),
-    /// A network of the engine that cannot be opened.
+    /// One of the engine's own networks that cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
     /// Lc0 weights.
@@ -82,7 +82,7 @@ impl FileKind {
 }
 
 /// Opens a network of any kind, recognised by its content, as an eager network. `heads` chooses
-/// the heads to play in Lc0 networks that have several. Code in the engine's own networks is
+/// the heads to play with in Lc0 networks that have several. Code in the engine's own networks is
 /// [checked](CodePolicy::Checked).
 ///
 /// # Errors
@@ -111,7 +111,7 @@ pub fn open_foreign(file: &[u8], heads: HeadChoice) -> Result<Network, ExchangeE
 }
 
 /// Describes a file: architecture, sizes, formats, heads, parameters, multiply–accumulates, notes
-/// on its training. The engine's own files may contain code, subject to the policy.
+/// on its training. `policy` decides whether the engine's own files may contain code.
 ///
 /// # Errors
 /// [`ExchangeError`], naming the error or the unsupported part.
@@ -131,11 +131,11 @@ fn value(described: impl Serialize) -> Value {
     serde_json::to_value(described).expect("plain data")
 }
 
-/// Converts a network of the engine to Lc0's own format, which all its backends play.
+/// Converts one of the engine's networks to Lc0's own format, which all its backends can run.
 ///
 /// # Errors
-/// [`ExchangeError::Lc0`], naming the part that Lc0's format cannot express; another if the file
-/// is not a network of the engine.
+/// [`ExchangeError::Lc0`], naming the part that Lc0's format cannot express; another variant if
+/// the file is not one of the engine's networks.
 pub fn to_lc0(
     file: &[u8],
     policy: CodePolicy,
@@ -145,7 +145,7 @@ pub fn to_lc0(
     Ok(lc0::write(&lc0::for_lc0(network)?, encoding)?)
 }
 
-/// Converts a network of the engine to ONNX inside an Lc0 file, for Lc0's ONNX backends.
+/// Converts one of the engine's networks to ONNX inside an Lc0 file, for Lc0's ONNX backends.
 ///
 /// # Errors
 /// [`ExchangeError`], naming the part that cannot be expressed.
@@ -158,7 +158,7 @@ pub fn to_onnx_in_lc0(
     Ok(onnx::wrap_in_lc0(&network, precision)?)
 }
 
-/// Converts a network of the engine to ONNX.
+/// Converts one of the engine's networks to ONNX.
 ///
 /// # Errors
 /// [`ExchangeError`], naming the part that cannot be expressed.
@@ -171,7 +171,7 @@ pub fn to_onnx(
     Ok(onnx::write(&network, &metadata, precision)?)
 }
 
-/// Opens a network of the engine; refuses other files, each with its reason.
+/// Opens one of the engine's networks; refuses other files, each with its reason.
 fn open_ours(file: &[u8], policy: CodePolicy) -> Result<(Network, Metadata), ExchangeError> {
     match FileKind::of(file) {
         None => Err(ExchangeError::Unknown),

@@ -1,5 +1,5 @@
-//! Compiles our C++. It is a package of its own, which needs no crate but `cc`, so it compiles
-//! beside the other crates. The library's build script would have to wait for torch-sys.
+//! Compiles our C++. It is a package of its own that needs no crate except `cc`, so it compiles
+//! in parallel with the other crates. The library's build script would have to wait for torch-sys.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -7,10 +7,10 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{env, fs, thread};
 
-/// Our C++: what tch does not reach of libtorch. Each list is compiled as one file, for
-/// libtorch's headers, and what they instantiate, take far longer than ours: 47 seconds of
-/// a processor instead of 187. Names of one file that another of its list has too lie in a
-/// namespace.
+/// Our C++, for what tch does not expose of libtorch. Each list is compiled as one file (a unity
+/// build), because libtorch's headers and the templates that they instantiate take far longer to
+/// compile than our own code: 47 CPU-seconds instead of 187. Names that several files of a list
+/// define are in namespaces.
 const CPP: [(&str, &[&str]); 2] = [
     // With gradients, by libtorch's custom functions.
     (
@@ -44,8 +44,8 @@ const CPP: [(&str, &[&str]); 2] = [
     ),
 ];
 
-/// Kernels that are compiled for one instruction set each, chosen when the program
-/// runs: a name, the file, and the compiler's name of each feature.
+/// Kernels, each compiled for one instruction set and chosen at run time: a name, the file,
+/// and the compiler's name of each feature.
 const KERNELS: [(&str, &[&str], &[&str]); 4] = [
     ("isa_amx", &["src/torch/fused/isa_amx.cpp"], AMX),
     (
@@ -60,7 +60,7 @@ const KERNELS: [(&str, &[&str], &[&str]); 4] = [
     ),
     ("isa_avx2", &["src/torch/fused/isa_avx2.cpp"], AVX2),
 ];
-/// The features of AMX. The other sets have the first of them.
+/// The features of AMX. The other sets are prefixes of this list.
 const AMX: &[&str] = &[
     "avx2",
     "fma",
@@ -77,7 +77,7 @@ const AVX512_BF16: &[&str] = AMX.split_at(8).0;
 const AVX512_VNNI: &[&str] = AMX.split_at(7).0;
 const AVX2: &[&str] = AMX.split_at(2).0;
 
-/// Headers those files include.
+/// Headers that those files include.
 const HEADERS: [&str; 23] = [
     "src/torch/fuse.h",
     "src/torch/fused/attention.h",
@@ -130,18 +130,18 @@ fn target(what: &str) -> String {
 }
 
 fn compile(libtorch: Option<&Path>) {
-    // torch-sys takes a libtorch of the system from here where LIBTORCH is not set.
+    // Without LIBTORCH, torch-sys takes the system's libtorch from here.
     let include = libtorch.unwrap_or(Path::new("/usr")).join("include");
     let mut inputs = DefaultHasher::new();
     for header in HEADERS {
         read(header).hash(&mut inputs);
     }
-    // Stands for the headers of libtorch, whose folder is in the command.
+    // Stands in for libtorch's headers, whose folder is in the command.
     fs::read(include.join("torch/headeronly/version.h"))
         .ok()
         .hash(&mut inputs);
 
-    // The kernels run on x86-64 alone.
+    // The kernels run only on x86-64.
     let fused = target("ARCH") == "x86_64" && target("ENV") != "msvc";
     let mut with_libtorch = cpp();
     if fused {
@@ -158,7 +158,7 @@ fn compile(libtorch: Option<&Path>) {
         .collect();
     for (name, files, features) in KERNELS.iter().filter(|_| fused) {
         let mut build = cpp();
-        // GCC warns of its own intrinsics.
+        // GCC warns about its own intrinsics.
         build.flag("-Wno-psabi");
         for feature in *features {
             build.flag(format!("-m{feature}"));
@@ -188,21 +188,21 @@ fn compile_all(units: &[(cc::Build, &str, &[&str])], inputs: &DefaultHasher) -> 
             .into_iter()
             .flat_map(|thread| thread.join().expect("a compiler that works"));
         let mut objects: Vec<_> = objects.collect();
-        // The library does not depend on which thread was faster.
+        // The library must not depend on which thread was faster.
         objects.sort();
         objects
     })
 }
 
-/// Compiler flags of every file.
+/// Returns the compiler flags for every file.
 fn cpp() -> cc::Build {
     let mut build = cc::Build::new();
     build
         .cpp(true)
         .std("c++17")
-        // libtorch's headers warn.
+        // libtorch's headers cause warnings.
         .warnings(false)
-        // Ours holds the loops of inference, in every profile of cargo's.
+        // It has the inner loops of inference, so every cargo profile optimises it.
         .opt_level(3)
         .debug(false);
     if let Ok(sanitizers) = env::var(SANITIZE) {
@@ -212,7 +212,7 @@ fn cpp() -> cc::Build {
             // Needs the type information of libtorch's hidden classes.
             .flag("-fno-sanitize=vptr")
             .flag("-fno-omit-frame-pointer")
-            // Optimised in full the kernels would compile for many minutes.
+            // Fully optimised, the kernels would take many minutes to compile.
             .opt_level(1)
             .debug(true);
     }

@@ -1,8 +1,8 @@
-//! The tree: nodes, edges and priors in an [`Arena`], found by position in a [`Table`]; and
-//! eviction as the game advances.
+//! The tree: nodes, edges and priors in an [`Arena`], looked up by position in a [`Table`], and
+//! their eviction as the game advances.
 //!
 //! With transpositions it is a graph: several edges may lead to one node, and even back to an
-//! ancestor; but no descent follows a position twice.
+//! ancestor, but no descent visits a position twice.
 //!
 //! | part | holds |
 //! |---|---|
@@ -37,14 +37,14 @@ use reclaim::Reclaim;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use table::Table;
 
-/// Visits in flight through the root beyond which no thread starts more. An edge counts them in
-/// 16 bits; the other half is for visits that all threads start concurrently.
+/// Visits in flight through the root at which threads stop starting more. An edge counts them in
+/// 16 bits; the other half of that range is for visits that all threads start at once.
 pub(crate) const MAX_IN_FLIGHT: u32 = 1 << 15;
 
 /// Words reserved at the start, so that no index is 0.
 const RESERVED: usize = NODE;
 
-/// Divisor of the memory: the table's share, an eighth of the memory it points into.
+/// Divisor of the memory that gives the table's share.
 const TABLE_SHARE: usize = 8;
 
 /// The memory for a node, an edge or priors has run out.
@@ -59,7 +59,7 @@ pub(crate) struct Tree {
     /// Visits in flight through the root.
     in_flight: AtomicU32,
     reclaim: Mutex<Reclaim>,
-    /// Whether an allocation failed for want of a block.
+    /// Whether an allocation failed for lack of a block.
     starved: AtomicBool,
     evictions: AtomicU32,
 }
@@ -92,7 +92,7 @@ impl Tree {
         self.root = self.fresh_root();
     }
 
-    /// Returns a root of its own, to which no edge leads.
+    /// Returns a new root that no edge leads to.
     fn fresh_root(&mut self) -> Index {
         let mut span = Span::default();
         let root = self.add_node(&mut span, 0);
@@ -171,9 +171,9 @@ impl Tree {
         bytes.take(moves).collect()
     }
 
-    /// Gives a pending node its evaluation and the priors of these logits. Without memory for
-    /// them it becomes new again, with the evaluation as its value: its next visit evaluates it
-    /// again.
+    /// Gives a pending node its evaluation and the priors from these logits. If no memory is
+    /// left for them, it becomes new again, with the evaluation as its value, and its next visit
+    /// evaluates it again.
     pub(crate) fn expand(
         &self,
         span: &mut Span,
@@ -265,7 +265,7 @@ impl Tree {
         (edge.node() != 0).then_some(edge.node())
     }
 
-    /// Replaces this node by a root of the search's own, as far as memory allows: only the nodes
+    /// Replaces this node with a root of the search's own, as far as memory allows: only the nodes
     /// below it are kept.
     pub(crate) fn renew_root(&mut self, node: Index) {
         self.root = node;
@@ -281,7 +281,7 @@ impl Tree {
             self.root = self.fresh_root();
             return;
         }
-        // A proof from outside the tree has no edges to show for it here.
+        // A proof from outside the tree has no edges here to support it.
         if header.outcome() != Outcome::Unknown && self.proof(self.root()).is_none() {
             self.root()
                 .update(|header| Some(header.with_outcome(Outcome::Unknown, 0)));
@@ -299,9 +299,9 @@ impl Tree {
         self.refresh(self.root());
     }
 
-    /// Returns the outcome that the edges prove for a node, and the plies to it, which stay
-    /// [`OUT_OF_SIGHT`](header::OUT_OF_SIGHT) if they are so below. If two threads each prove a
-    /// move, at least one of them sees both.
+    /// Returns the outcome that a node's edges prove and the number of plies to it, which saturates
+    /// at [`OUT_OF_SIGHT`](header::OUT_OF_SIGHT). If two threads prove a move each, at least one of
+    /// them sees both proofs.
     pub(crate) fn proof(&self, node: Node<'_>) -> Option<(Outcome, u8)> {
         fence(SeqCst);
         let header = node.header();
@@ -401,7 +401,7 @@ mod tests {
         tree.refresh(node);
         let proven = node.statistics();
         assert_eq!(proven.q, 1.0);
-        // Another thread had it evaluated all along.
+        // Another thread was evaluating it all along.
         expanded(&tree, &mut blocks, node, 20);
         assert_eq!(node.statistics().q, 1.0);
         assert_eq!(node.header().outcome(), Outcome::Loss);
@@ -491,7 +491,7 @@ mod tests {
         }
         tree.refresh(root);
         let statistics = root.statistics();
-        // A visit of its own, three of the move, two of the draws.
+        // One visit of its own, three through the first move, two that ended in draws.
         assert_eq!(statistics.visits, 6);
         assert!((statistics.q - (0.2 - 3.0 * 0.8) / 6.0).abs() < 1e-6);
         assert!((statistics.d - (0.5 + 3.0 * 0.5 + 2.0) / 6.0).abs() < 1e-4);

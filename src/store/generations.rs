@@ -2,13 +2,13 @@
 
 use super::{Generation, Name, Store, StoreError};
 
-/// The generations of a store as far as they are known, and those that come.
+/// Tracks the generations of a store: those known so far, and new ones as they appear.
 ///
-/// The first look lists them. After that each next one is asked for by its name, since
-/// lists may lag and names do not.
+/// The first look lists them. After that, each next one is requested by name, because
+/// listings may be stale and reads by name are not.
 #[derive(Debug)]
 pub struct Generations {
-    /// The manifest's name of a number.
+    /// Maps the number of a generation to the name of its manifest.
     name: fn(u64) -> Name,
     last: Option<Generation>,
     accepted: Option<Generation>,
@@ -21,7 +21,7 @@ impl Default for Generations {
 }
 
 impl Generations {
-    /// Those whose manifests have these names, such as the candidates.
+    /// Returns those whose manifests have these names, such as the candidates.
     #[must_use]
     pub fn of(name: fn(u64) -> Name) -> Generations {
         Generations {
@@ -52,7 +52,7 @@ impl Generations {
         self.last.as_ref()
     }
 
-    /// The newest one that no gate has turned away.
+    /// The newest one that no gate has rejected.
     #[must_use]
     pub fn accepted(&self) -> Option<&Generation> {
         self.accepted.as_ref()
@@ -64,7 +64,7 @@ impl Generations {
         self.last.as_ref().map_or(0, |last| last.number + 1)
     }
 
-    /// The newest listed, and the newest accepted up to there.
+    /// Finds the newest generation listed, and the newest accepted one up to there.
     fn find(&mut self, store: &Store) -> Result<(), StoreError> {
         let name = (self.name)(0);
         let (folder, _) = name.as_str().split_once('/').unwrap_or_default();
@@ -116,7 +116,7 @@ impl Store {
         Ok(found)
     }
 
-    /// Adds those that are missing from all generations.
+    /// Appends the generations that `found` lacks.
     ///
     /// # Errors
     /// As [`Generations::look`].
@@ -130,7 +130,8 @@ impl Store {
         }
     }
 
-    /// Returns the manifest under a name, of the generation of this number.
+    /// Returns the manifest stored under a name, that of generation `number`; `None` if it is
+    /// not in the store.
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be reached, or the manifest is invalid.
@@ -187,7 +188,7 @@ mod tests {
         put(&store, 2, false);
         assert!(followed.look(&store).unwrap());
         assert_eq!(numbers(&followed), (Some(2), Some(1)));
-        // One that looks for the first time finds the same.
+        // A first look now finds the same.
         let mut late = Generations::default();
         assert!(late.look(&store).unwrap());
         assert_eq!(numbers(&late), (Some(2), Some(1)));

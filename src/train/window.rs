@@ -37,7 +37,7 @@ pub(super) struct Measured {
     pub norm: f64,
     /// Samples per second.
     pub speed: f64,
-    /// Seconds that the window was open, without pauses.
+    /// Seconds that the window was open, excluding pauses.
     pub seconds: f64,
     /// Steps taken in those seconds.
     pub steps: u64,

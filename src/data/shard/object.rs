@@ -1,8 +1,8 @@
 //! Shards in object stores: Amazon S3 and compatible stores, and plain web servers.
 //!
-//! The object_store crate retries failed requests with growing pauses, including responses that
-//! break off midway. Blocks that will be read soon are prefetched, so that threads decode during
-//! requests; at most [`AHEAD`] unread blocks per process are in memory.
+//! The object_store crate retries failed requests with exponential backoff, including responses
+//! that break off midway. Blocks that will be read soon are prefetched, so that decoding overlaps
+//! with requests; at most [`AHEAD`] unread blocks per process are in memory.
 
 use std::collections::HashMap;
 use std::io;
@@ -17,8 +17,8 @@ use tokio::task::JoinHandle;
 
 use crate::store::cloud::{connect, runtime};
 
-/// Number of prefetched blocks. Blocks have a few hundred kilobytes: at 50 ms per response, 16 of
-/// them are 100 MB/s, some 20 million samples.
+/// Number of prefetched blocks. A block is a few hundred kilobytes: at 50 ms per response, 16 of
+/// them give 100 MB/s, some 20 million samples.
 const AHEAD: usize = 16;
 
 static ROOM: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(AHEAD)));
@@ -68,7 +68,7 @@ impl Object {
         let runtime = runtime()?;
         let span = (offset, length);
         let ahead = self.ahead.lock().remove(&span);
-        // A prefetch that still waits for room may wait for this very thread.
+        // A prefetch that is still waiting for room may be waiting for this very thread.
         if let Some(ahead) = ahead.filter(|ahead| ahead.is_taken.swap(true, Ordering::AcqRel)) {
             let answer = runtime.block_on(ahead.answer).map_err(io::Error::other)?;
             if let Some((bytes, _room)) = answer? {

@@ -14,13 +14,13 @@ use crate::network::{About, Architecture, Lc0, Network, Parameter, Weights};
 use std::collections::BTreeMap;
 use tch::{Device, Tensor};
 
-/// Reads a weights file, `.pb.gz` or `.pb`, as a network that plays these heads.
+/// Reads a weights file, `.pb.gz` or `.pb`, as a network that plays with these heads.
 ///
 /// Batch norms are folded into the convolutions before them, as in Lc0.
 ///
 /// # Errors
-/// [`Lc0Error`] if it is not a weights file, is damaged, lacks the heads, or contains something
-/// that we do not evaluate; [`Lc0Error::Onnx`] if it contains an ONNX model instead.
+/// [`Lc0Error`] if it is not a weights file, is damaged, lacks the heads, or contains a
+/// part that we do not support; [`Lc0Error::Onnx`] if it contains an ONNX model instead.
 pub fn read(file: &[u8], heads: HeadChoice) -> Result<Network, Lc0Error> {
     let net = container::open_known(file)?;
     let (kind, mut tensors) = contents(&net)?;
@@ -67,7 +67,7 @@ fn decoded(parameter: &Parameter, layer: Option<Layer>) -> Result<Tensor, Lc0Err
     }
 }
 
-/// Returns the network as a weights file, `.pb.gz`, that every Lc0 backend plays.
+/// Returns the network as a weights file, `.pb.gz`, that every Lc0 backend can run.
 ///
 /// # Errors
 /// [`Lc0Error::Inexpressible`] if the network is not of Lc0's family (see

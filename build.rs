@@ -79,7 +79,7 @@ fn name_commit(root: &Path) {
     }
 }
 
-/// Writes what src/network/backends/built_in.rs includes: the bytes of the network that
+/// Writes what src/network/backends/files.rs includes: the bytes of the network that
 /// nets/default names, if there is one, and its name.
 fn embed(root: &Path) {
     let nets = root.join("nets");

@@ -5,10 +5,10 @@
 //! unknown.
 
 #[cfg(feature = "torch")]
-mod built_in;
-#[cfg(feature = "torch")]
 pub mod doctor;
 mod error;
+#[cfg(feature = "torch")]
+mod files;
 #[cfg(feature = "torch")]
 mod imagination;
 mod loader;
@@ -22,13 +22,13 @@ mod opened;
 #[cfg(feature = "torch")]
 mod sequence;
 
-#[cfg(feature = "torch")]
-pub use built_in::{BuiltInNetworks, NETWORKS, carry};
 pub use error::{LoadError, NetworkError};
+#[cfg(feature = "torch")]
+pub use files::{BuiltInNetworks, NETWORKS, carry, network_file, read_network};
 pub use loader::{Loader, load, load_for_many};
 pub use networks::formats;
 #[cfg(feature = "torch")]
-pub use networks::{describe, load_network, network_file, read_network};
+pub use networks::{describe, load_network};
 #[cfg(feature = "torch")]
 pub(crate) use opened::Opened;
 #[cfg(feature = "torch")]

@@ -1,27 +1,22 @@
 //! Networks in memory, and the backends around them.
 
-use super::built_in;
 use super::error::LoadError;
+use super::files::{network_file, read_network};
 use super::imagination::WorldImagination;
 use super::opened::Opened;
 use super::sequence::SequenceBackend;
 use crate::backend::{
-    Backend, BackendError, BackendOptions, Batch, BuiltIn, CodePolicy, DeviceChoice, Evaluations,
+    Backend, BackendError, BackendOptions, Batch, CodePolicy, DeviceChoice, Evaluations,
     Imagination, Metadata, NetworkOptions, Precision, PredictedFuture, Properties, Service,
 };
-use crate::bounded;
 use crate::network::Playable;
 use crate::torch::{self, TorchBackend};
 use clap::ValueEnum;
-use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 use tch::Device;
 
 use super::error::NetworkError;
-
-/// The maximum size of a network file in bytes: 4 GiB, a billion weights in f32.
-const LARGEST_FILE: u64 = 4 << 30;
 
 /// A network, loaded on each of its devices; never empty.
 #[derive(Debug)]
@@ -179,41 +174,12 @@ pub fn load_network(options: &NetworkOptions) -> Result<TorchBackend, LoadError>
     open().map_err(|source| unusable(options.net.as_deref(), source))
 }
 
-/// Returns the file contents of the network that `options` name.
-///
-/// # Errors
-/// [`LoadError`] if the file or the network does not exist.
-pub fn network_file(options: &NetworkOptions) -> Result<Cow<'static, [u8]>, LoadError> {
-    match options.net.as_deref() {
-        None => built_in::read(options.built_in),
-        Some(path) => read_file(path).map(Cow::Owned),
-    }
-}
-
 /// Returns a network's metadata after checking it; `None` is the built-in network.
 ///
 /// # Errors
 /// [`LoadError`], as for [`load`](super::load).
 pub fn describe(net: Option<&Path>, code: CodePolicy) -> Result<Metadata, LoadError> {
     torch::describe(&read_network(net)?, code).map_err(|source| unusable(net, source))
-}
-
-/// Returns the contents of a network file; `None` is the built-in network.
-///
-/// # Errors
-/// [`LoadError`] if the file or the network does not exist.
-pub fn read_network(net: Option<&Path>) -> Result<Cow<'static, [u8]>, LoadError> {
-    match net {
-        None => built_in::read(BuiltIn::Main),
-        Some(path) => read_file(path).map(Cow::Owned),
-    }
-}
-
-pub(super) fn read_file(path: &Path) -> Result<Vec<u8>, LoadError> {
-    bounded::read_regular(path, LARGEST_FILE).map_err(|source| {
-        let path = path.to_owned();
-        LoadError::Read { path, source }
-    })
 }
 
 fn unusable(net: Option<&Path>, source: NetworkError) -> LoadError {
@@ -228,7 +194,7 @@ fn unusable(net: Option<&Path>, source: NetworkError) -> LoadError {
 mod tests {
     use super::*;
     use crate::backend::tests::{assert_same, positions};
-    use crate::backend::{DeviceChoice, Precision};
+    use crate::backend::{BuiltIn, DeviceChoice, Precision};
     use crate::network::backends::{Loader, load, load_for_many};
     use crate::torch::tiny;
 

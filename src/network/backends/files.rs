@@ -1,14 +1,18 @@
-//! The networks compiled into a program.
+//! Network files: the user's, and those compiled into a program.
 //!
 //! The library adds none to a program by itself: the engine [carries](carry) them, so that it
 //! plays wherever it is copied. Programs that do not (`train`, the examples) are 7 MB smaller
 //! and read the same networks from the folder `nets` beside them.
 
 use super::error::LoadError;
-use super::networks::read_file;
-use crate::backend::{BuiltIn, shipped};
+use crate::backend::{BuiltIn, NetworkOptions, shipped};
+use crate::bounded;
 use std::borrow::Cow;
+use std::path::Path;
 use std::sync::OnceLock;
+
+/// The maximum size of a network file in bytes: 4 GiB, a billion weights in f32.
+const LARGEST_FILE: u64 = 4 << 30;
 
 /// The networks of this build, for [`carry`].
 pub const NETWORKS: BuiltInNetworks = BuiltInNetworks {
@@ -36,8 +40,37 @@ pub fn carry(networks: BuiltInNetworks) {
     let _ = CARRIED.set(networks);
 }
 
+/// Returns the file contents of the network that `options` name.
+///
+/// # Errors
+/// [`LoadError`] if the file or the network does not exist.
+pub fn network_file(options: &NetworkOptions) -> Result<Cow<'static, [u8]>, LoadError> {
+    match options.net.as_deref() {
+        None => read_built_in(options.built_in),
+        Some(path) => read_file(path).map(Cow::Owned),
+    }
+}
+
+/// Returns the contents of a network file; `None` is the built-in network.
+///
+/// # Errors
+/// [`LoadError`] if the file or the network does not exist.
+pub fn read_network(net: Option<&Path>) -> Result<Cow<'static, [u8]>, LoadError> {
+    match net {
+        None => read_built_in(BuiltIn::Main),
+        Some(path) => read_file(path).map(Cow::Owned),
+    }
+}
+
+fn read_file(path: &Path) -> Result<Vec<u8>, LoadError> {
+    bounded::read_regular(path, LARGEST_FILE).map_err(|source| {
+        let path = path.to_owned();
+        LoadError::Read { path, source }
+    })
+}
+
 /// Returns a built-in network, or its file beside the program.
-pub(super) fn read(network: BuiltIn) -> Result<Cow<'static, [u8]>, LoadError> {
+fn read_built_in(network: BuiltIn) -> Result<Cow<'static, [u8]>, LoadError> {
     let (carried, name, error): (_, _, fn() -> LoadError) = match network {
         BuiltIn::Main => (CARRIED.get().and_then(|carried| carried.main), MAIN, || {
             LoadError::NoneBuiltIn
@@ -61,10 +94,11 @@ mod tests {
 
     #[test]
     fn a_carried_network_is_the_file_beside_the_program() {
-        let beside = [BuiltIn::Main, BuiltIn::Human].map(|network| read(network).unwrap());
+        let beside = [BuiltIn::Main, BuiltIn::Human].map(|network| read_built_in(network).unwrap());
         assert!(beside.each_ref().map(|file| Some(&**file)) == [NETWORKS.main, NETWORKS.human]);
         carry(NETWORKS);
-        let carried = [BuiltIn::Main, BuiltIn::Human].map(|network| read(network).unwrap());
+        let carried =
+            [BuiltIn::Main, BuiltIn::Human].map(|network| read_built_in(network).unwrap());
         assert!(carried.iter().all(|file| matches!(file, Cow::Borrowed(_))));
         assert!(carried == beside);
     }

@@ -9,20 +9,20 @@ use std::fmt;
 /// A side resigns after a run of bad scores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResignRule {
-    /// Number of its moves in a row.
+    /// Number of the side's consecutive moves.
     pub moves: usize,
-    /// Its score was at most minus this at each of them, in centipawns.
+    /// In each of them its score was at most minus this many centipawns.
     pub centipawns: i32,
 }
 
 /// A game is drawn after a run of even scores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DrawRule {
-    /// The first move at which games may be drawn like this.
+    /// The first move at which this rule may end a game.
     pub from: usize,
-    /// Number of moves of each side in a row.
+    /// Number of consecutive moves by each side.
     pub moves: usize,
-    /// The scores were within this at each of them, in centipawns.
+    /// In each of them the score was within this many centipawns of 0.
     pub centipawns: i32,
 }
 
@@ -31,17 +31,16 @@ pub struct DrawRule {
 pub struct Adjudication {
     /// When a side resigns.
     pub resign: Option<ResignRule>,
-    /// When both agree to a draw.
+    /// When a game is drawn by agreement.
     pub draw: Option<DrawRule>,
-    /// Plies, the opening's included, after which a game is broken off without
-    /// a result.
+    /// Number of plies, including the opening, after which a game is stopped without a result.
     pub max_plies: Option<usize>,
     /// Tablebases that end games.
     pub tablebase: Tablebase,
 }
 
 impl fmt::Display for Adjudication {
-    /// The rules beside those of chess, each after a comma.
+    /// Writes the additional rules, separated by commas.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(ResignRule { moves, centipawns }) = self.resign {
             write!(formatter, ", resign {moves},{centipawns}")?;
@@ -69,8 +68,8 @@ impl fmt::Display for Adjudication {
 }
 
 impl Adjudication {
-    /// Returns whether the game is over, and with what result for White. `scores`, from White's
-    /// view in centipawns, are those of the positions before the latest moves.
+    /// Returns White's result if the game is over, and `None` otherwise. `scores` are the scores in
+    /// centipawns, from White's view, of the positions before the latest moves.
     pub(crate) fn verdict(&self, game: &Game, scores: &[i32]) -> Option<Option<Wdl>> {
         if let Some(result) = result(game).or_else(|| known(&self.tablebase, game)) {
             return Some(Some(result));
@@ -106,7 +105,7 @@ fn won_by(winner: Color) -> Wdl {
     winner.fold_wb(Wdl::Win, Wdl::Loss)
 }
 
-/// The result for White by the rules of chess, if the game is over.
+/// Returns White's result under the rules of chess, if the game is over.
 pub(crate) fn result(game: &Game) -> Option<Wdl> {
     Some(match game.ending()? {
         Ending::Checkmate => won_by(!game.position().turn()),
@@ -114,7 +113,7 @@ pub(crate) fn result(game: &Game) -> Option<Wdl> {
     })
 }
 
-/// The result for White by the tables, if they know it.
+/// Returns White's result according to the tablebases, if they cover the position.
 pub(crate) fn known(tablebase: &Tablebase, game: &Game) -> Option<Wdl> {
     let position = game.position();
     Some(match tablebase.probe(position)? {

@@ -1,7 +1,7 @@
 //! The agents: `mcts`, `policy`, `value`, `human`, `diffusion` and `world`.
 //!
-//! [`AgentKind`] names and builds them. `mcts` and `world` are a [`Search`]; the others
-//! answer from evaluations without a tree. `human` adds a short search at high levels.
+//! [`AgentKind`] names and builds them. `mcts` and `world` are a [`Search`]; the other agents
+//! answer from evaluations alone, without a tree. `human` adds a short search at high levels.
 
 mod diffusion;
 mod human;
@@ -24,10 +24,10 @@ use std::sync::Arc;
 
 /// An agent whose options can change between moves.
 pub trait ConfigurableAgent: Agent {
-    /// Applies these options from now on. The agent keeps the state that stays valid.
+    /// Applies these options from now on. The agent keeps all state that remains valid.
     fn adjust(&mut self, options: &Options);
 
-    /// Replaces the backend by one that evaluates every position alike.
+    /// Replaces the backend with another that evaluates every position identically.
     fn set_backend(&mut self, backend: Arc<dyn Backend>);
 }
 
@@ -62,7 +62,7 @@ pub enum AgentKind {
 }
 
 impl AgentKind {
-    /// Creates the agent, which thinks with `backend`.
+    /// Creates the agent, which evaluates positions with `backend`.
     #[must_use]
     pub fn build(self, backend: Arc<dyn Backend>, options: &Options) -> Box<dyn ConfigurableAgent> {
         match self {
@@ -84,7 +84,7 @@ impl AgentKind {
         }
     }
 
-    /// Returns the family of networks that the agent needs; `None` if any will do.
+    /// Returns the network family that the agent needs; `None` if any family will do.
     #[must_use]
     pub fn family(self) -> Option<&'static str> {
         match self {

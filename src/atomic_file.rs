@@ -1,7 +1,8 @@
-//! Atomic file writes: to a temporary file in the same folder, which is then renamed.
+//! Atomic file writes: the content goes to a temporary file in the same folder, which is then
+//! renamed.
 //!
-//! Symbolic links are followed. Streams, such as standard output, a FIFO or a terminal, are
-//! written to once the whole content is complete.
+//! Symbolic links are followed. Streams, such as standard output, a FIFO or a terminal, are written
+//! once the content is complete.
 
 use std::fs::File;
 use std::io::{self, Error, ErrorKind, Seek, Stdout, Write};
@@ -10,14 +11,14 @@ use tempfile::NamedTempFile;
 
 /// The prefix of unfinished files.
 const UNFINISHED: &str = ".unfinished-";
-/// Links that are followed one after another, as many as Linux follows.
+/// The longest chain of links that is followed, which is also Linux's limit.
 const MOST_LINKS: usize = 40;
 
 /// The kind of file at a path.
 enum Place {
-    /// A file, or nothing yet, under this name.
+    /// A file at this path, which may not exist yet.
     File(PathBuf),
-    /// Something that is written into.
+    /// A stream.
     Stream,
 }
 
@@ -46,16 +47,16 @@ impl Write for Stream {
     }
 }
 
-/// Returns whether a path stands for standard output. A file of the name `-` is `./-`.
+/// Returns whether a path stands for standard output. (A file named `-` is `./-`.)
 pub(crate) fn is_stdout(path: &Path) -> bool {
     [Path::new("-"), Path::new("/dev/stdout")].contains(&path)
 }
 
-/// The stream at a path, opened; `None` if a file is or will be there. A FIFO is waited
-/// for.
+/// Opens the stream at a path; returns `None` if the path is a file or does not exist. Opening a
+/// FIFO waits for its reader.
 ///
 /// # Errors
-/// What the system says; or that `path` is a folder or a disk.
+/// The system's error, or an error if `path` is a folder or a disk.
 pub(crate) fn stream(path: &Path) -> io::Result<Option<Stream>> {
     match place_of(path)? {
         Place::File(_) => Ok(None),
@@ -75,11 +76,11 @@ fn open_stream(path: &Path) -> io::Result<Stream> {
     }
 }
 
-/// Fails where [`unfinished`] or [`persist`] would. Whether a FIFO can be written into
-/// shows later: looking would end it for its reader.
+/// Fails where [`unfinished`] or [`persist`] would. It does not check that a FIFO can be written,
+/// because opening the FIFO to check would give its reader an end of file.
 ///
 /// # Errors
-/// What the system says; or that `path` is a folder or a disk.
+/// The system's error, or an error if `path` is a folder or a disk.
 pub(crate) fn check(path: &Path) -> io::Result<()> {
     match place_of(path)? {
         Place::Stream if is_device(path) => open_stream(path).map(drop),
@@ -88,7 +89,7 @@ pub(crate) fn check(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Returns whether a device that takes characters, such as a terminal, is at a path.
+/// Returns whether `path` is a character device, such as a terminal.
 #[cfg(unix)]
 pub(crate) fn is_device(path: &Path) -> bool {
     use std::os::unix::fs::FileTypeExt;
@@ -101,15 +102,15 @@ pub(crate) fn is_device(_: &Path) -> bool {
     false
 }
 
-/// A file beside `path` that vanishes unless it is persisted there.
+/// Creates a file next to `path` that is deleted unless it is persisted there.
 ///
 /// # Errors
-/// What the system says where the folder cannot be written to; or that `path` is
-/// a folder or a disk.
+/// The system's error if the folder cannot be written to, or an error if `path` is a folder or a
+/// disk.
 pub(crate) fn unfinished(path: &Path) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
-    // Temporary files are their owner's alone; these become files like any
-    // other, for which the user's umask decides.
+    // Temporary files are private to their owner. The finished file should have the usual
+    // permissions, as set by the user's umask.
     #[cfg(unix)]
     let mode = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o666);
     #[cfg(unix)]
@@ -125,13 +126,13 @@ pub(crate) fn unfinished(path: &Path) -> io::Result<NamedTempFile> {
     }
 }
 
-/// An error in words that name the folder in place of the unfinished file.
+/// Rewords an error to name the folder instead of the unfinished file.
 fn explained(error: Error, folder: &Path) -> Error {
     let shown = folder.display();
     let reason = match error.kind() {
         ErrorKind::NotFound if !folder.exists() => format!("there is no folder {shown}"),
         ErrorKind::NotADirectory => format!("{shown} is not a folder"),
-        // Some of the system's folders find no place for a new file.
+        // Some of the system's folders report that a new file's path is not found.
         ErrorKind::NotFound | ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
             format!("the folder {shown} does not let you: {}", error.kind())
         }
@@ -140,10 +141,10 @@ fn explained(error: Error, folder: &Path) -> Error {
     Error::new(error.kind(), reason)
 }
 
-/// Removes what a killed process left half-written in a folder, if there is one.
+/// Removes any half-written file that a killed process left in a folder.
 ///
 /// # Errors
-/// What the system says.
+/// The system's error.
 pub(crate) fn remove_unfinished(folder: &Path) -> io::Result<()> {
     let entries = match std::fs::read_dir(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -158,12 +159,11 @@ pub(crate) fn remove_unfinished(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Puts a written file at `path` so that neither a kill nor a power cut leaves
-/// anything there but the old content or the new: the file is synced before it
-/// is renamed, and its folder after.
+/// Moves a written file to `path`. Even after a kill or a power cut, `path` has either the old
+/// content or the new: the file is synced before the rename, and its folder afterwards.
 ///
 /// # Errors
-/// What the system says; `path` is then as it was.
+/// The system's error; `path` is then unchanged.
 pub(crate) fn persist(mut file: NamedTempFile, path: &Path) -> io::Result<()> {
     let path = match place_of(path)? {
         Place::File(path) => path,
@@ -176,16 +176,18 @@ pub(crate) fn persist(mut file: NamedTempFile, path: &Path) -> io::Result<()> {
     };
     file.as_file().sync_all()?;
     file.persist(&path).map_err(|error| error.error)?;
-    // Windows keeps no handles of folders; its renames are journalled.
+    // Windows has no folder handles to sync, and its renames are journalled.
     #[cfg(unix)]
     File::open(folder_of(&path))?.sync_all()?;
     Ok(())
 }
 
-/// The same if `path` does not exist yet: of several concurrent attempts one succeeds.
+/// Does the same as [`persist`] if `path` does not exist yet. Of several concurrent attempts, one
+/// succeeds.
 ///
 /// # Errors
-/// [`ErrorKind::AlreadyExists`] if it exists, and stays unchanged; or the system's error.
+/// [`ErrorKind::AlreadyExists`] if `path` exists, in which case it is unchanged, or the system's
+/// error.
 pub(crate) fn persist_new(file: NamedTempFile, path: &Path) -> io::Result<()> {
     file.as_file().sync_all()?;
     file.persist_noclobber(path).map_err(|error| error.error)?;
@@ -222,13 +224,13 @@ fn place_of(path: &Path) -> io::Result<Place> {
     refused("it is neither a file nor a stream")
 }
 
-/// The target of links, whether or not it exists.
+/// Returns the path that a chain of links leads to, whether or not it exists.
 fn followed(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {
         match path.read_link() {
             Ok(to) => path = folder_of(&path).join(to),
-            // Not a link.
+            // `path` is not a link.
             Err(_) => return Ok(path),
         }
     }

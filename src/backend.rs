@@ -64,8 +64,8 @@ impl Batch {
     /// is [`Properties::encoder`] of the backend that will evaluate the batch.
     ///
     /// # Errors
-    /// [`BackendError::Unencodable`] if the backend cannot evaluate this game; then nothing is
-    /// appended.
+    /// [`BackendError::Unencodable`] if the backend cannot evaluate this game. The batch is then
+    /// unchanged.
     pub fn push(
         &mut self,
         game: &Game,
@@ -92,7 +92,7 @@ impl Batch {
                 ends.push(tokens.len());
                 ratings.push(game.ratings());
                 let (vocabulary, position) = (&encoder.vocabulary, game.position());
-                // Padding, which is never a target, stands for moves without a token.
+                // Moves without a token become padding, which is never a target.
                 let token = |&mv| vocabulary.token(position, mv);
                 let tokens = moves.iter().map(token);
                 let padding = vocabulary.padding();
@@ -104,7 +104,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Appends position `index` of another batch.
+    /// Appends the position at `index` in another batch.
     pub fn push_from(&mut self, other: &Batch, index: usize) {
         self.keys.push(other.keys[index]);
         if let Some(&input) = other.inputs.get(index) {
@@ -131,7 +131,7 @@ impl Batch {
         self.keys.is_empty()
     }
 
-    /// Empties the batch and keeps its memory.
+    /// Empties the batch but keeps its allocations.
     pub fn clear(&mut self) {
         self.keys.clear();
         self.inputs.clear();
@@ -142,19 +142,19 @@ impl Batch {
         self.ends.clear();
     }
 
-    /// Returns one key per position: equal keys may share an evaluation.
+    /// Returns one key per position. Positions with equal keys may share an evaluation.
     #[must_use]
     pub fn keys(&self) -> &[u64] {
         &self.keys
     }
 
-    /// Returns the rows of [`Encoder::Rows`]; empty with other encoders.
+    /// Returns the rows of an [`Encoder::Rows`] batch. With other encoders the slice is empty.
     #[must_use]
     pub fn inputs(&self) -> &[Input] {
         &self.inputs
     }
 
-    /// Returns the tokens of position `index` and the players' ratings, with [`Encoder::Moves`].
+    /// Returns the tokens and the players' ratings at `index` in an [`Encoder::Moves`] batch.
     #[must_use]
     pub fn sequence(&self, index: usize) -> Option<(&[u16], Ratings)> {
         let Sequences {
@@ -166,8 +166,8 @@ impl Batch {
         Some((&tokens[span(ends, index)], ratings))
     }
 
-    /// Returns the policy indices of the moves of position `index`; with [`Encoder::Moves`],
-    /// their tokens.
+    /// Returns the policy indices of the moves at position `index`, or their tokens with
+    /// [`Encoder::Moves`].
     #[must_use]
     pub fn moves(&self, index: usize) -> &[u16] {
         &self.moves[span(&self.ends, index)]
@@ -182,7 +182,7 @@ fn span(ends: &[usize], index: usize) -> std::ops::Range<usize> {
 /// The evaluation of a position without its policy, for the side to move.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Value {
-    /// Expected result, W − L, in −1…1, by which moves are ranked.
+    /// Expected result, W − L, in −1…1. It ranks the moves.
     pub q: f32,
     /// Probability of a draw, in 0…1 − |q|.
     pub d: f32,
@@ -193,8 +193,9 @@ pub struct Value {
 }
 
 impl Value {
-    /// Returns the value from a network's outputs: the logits of win, draw and loss, and
-    /// optionally its own `q`, the plies left and the error of `q`. `None` unless all are finite.
+    /// Builds a value from a network's outputs: the win, draw and loss logits and, optionally, a
+    /// separate `q`, the plies left and the error of `q`. Returns `None` unless all of them are
+    /// finite.
     #[must_use]
     pub fn of_outputs(
         mut wdl: [f32; 3],
@@ -214,7 +215,7 @@ impl Value {
         })
     }
 
-    /// Returns the probabilities of win, draw and loss; they sum to 1.
+    /// Returns the probabilities of win, draw and loss, which sum to 1.
     #[must_use]
     pub fn wdl(&self) -> [f32; 3] {
         let decided = 1.0 - self.d;
@@ -222,7 +223,7 @@ impl Value {
     }
 }
 
-/// The evaluations of a [`Batch`]: values and logits in its order.
+/// The evaluations of a [`Batch`]: values and logits in the batch's order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Evaluations {
     values: Vec<Value>,
@@ -238,7 +239,7 @@ impl Evaluations {
         self.ends.push(self.logits.len());
     }
 
-    /// Empties the evaluations and keeps their memory.
+    /// Empties the evaluations but keeps their allocations.
     pub fn clear(&mut self) {
         self.values.clear();
         self.logits.clear();
@@ -251,7 +252,7 @@ impl Evaluations {
         self.values.len()
     }
 
-    /// Returns whether no position was evaluated.
+    /// Returns whether there are no evaluations.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
@@ -263,7 +264,7 @@ impl Evaluations {
         self.values[index]
     }
 
-    /// Returns the logits of position `index`, one for each of its moves.
+    /// Returns the logits of position `index`, one per move.
     #[must_use]
     pub fn logits(&self, index: usize) -> &[f32] {
         &self.logits[span(&self.ends, index)]
@@ -273,9 +274,9 @@ impl Evaluations {
 /// Properties of a backend.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Properties {
-    /// Display name: the network's, or for example `uniform`.
+    /// Display name: the network's name, or a backend name such as `uniform`.
     pub name: String,
-    /// The input it reads.
+    /// The input that it reads.
     pub encoder: Encoder,
     /// Whether it predicts [`Value::q`] and [`Value::d`].
     pub has_value: bool,
@@ -285,16 +286,16 @@ pub struct Properties {
     pub has_error: bool,
     /// Whether it reads the players' ratings.
     pub reads_ratings: bool,
-    /// The batch size that achieves nearly full speed.
+    /// The batch size at which it reaches nearly full speed.
     pub recommended_batch: usize,
-    /// Number of threads that should call [`Backend::evaluate`] concurrently to keep it busy.
+    /// Number of threads that must call [`Backend::evaluate`] concurrently to keep it busy.
     pub recommended_threads: usize,
-    /// The format that its network runs in; `None` without a network.
+    /// The format that its network runs in, or `None` if it has no network.
     pub format: Option<Format>,
 }
 
 impl Properties {
-    /// Checks that it predicts values.
+    /// Checks that the backend predicts values.
     ///
     /// # Errors
     /// [`BackendError::NoValue`] if it does not.
@@ -327,13 +328,13 @@ pub enum BackendError {
     /// The backend panicked.
     #[error("the network's evaluation broke off, please report it: {0}")]
     Panicked(String),
-    /// An agent that looks ahead in imagination was given a network that cannot.
+    /// An agent that searches in imagination was given a network that cannot imagine.
     #[error(
         "the network `{0}` has not learned what moves do, so that it cannot look ahead without \
          the rules: name one of the family world (option Net), or set Agent to another"
     )]
     NoImagination(String),
-    /// The thread that serves the batches is gone.
+    /// The thread that serves the batches has exited.
     #[error("the evaluation service has stopped")]
     Stopped,
 }
@@ -341,7 +342,7 @@ pub enum BackendError {
 /// Receives the evaluations.
 pub type Reply = Box<dyn FnOnce(Result<Evaluations, BackendError>) + Send>;
 
-/// Evaluates positions. Called from many threads at once.
+/// Evaluates positions. Many threads may call it concurrently.
 ///
 /// ```
 /// use shakmaty::Position;
@@ -365,19 +366,19 @@ pub trait Backend: Send + Sync {
     /// Replaces the contents of `out` with the evaluations of `batch`, in order.
     ///
     /// # Errors
-    /// [`BackendError`]; `out` then holds nothing useful.
+    /// [`BackendError`]. The contents of `out` are then unspecified.
     fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError>;
 
-    /// Evaluates a batch asynchronously. `reply` receives the result, immediately or later and on
-    /// any thread; it is dropped without a call if the backend has stopped.
+    /// Evaluates a batch asynchronously. `reply` is called with the result, now or later and on any
+    /// thread. If the backend has stopped, `reply` is dropped without being called.
     fn ask(&self, batch: Batch, reply: Reply) {
         let mut out = Evaluations::default();
         let answer = self.evaluate(&batch, &mut out);
         reply(answer.map(|()| out));
     }
 
-    /// Evaluates like [`Backend::evaluate`], in a number of steps, and predicts each position's
-    /// future; returns no futures if the network predicts none.
+    /// Evaluates like [`Backend::evaluate`] and also predicts each position's future, in a number
+    /// of steps. Returns no futures if the network does not predict them.
     ///
     /// # Errors
     /// As [`Backend::evaluate`].
@@ -391,7 +392,7 @@ pub trait Backend: Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Returns its imagination, if it has any.
+    /// Returns its interface for imagination, if it has one.
     fn imagination(&self) -> Option<Arc<dyn Imagination>> {
         None
     }
@@ -437,7 +438,8 @@ pub(crate) mod tests {
     use crate::encode::InputFormat;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    /// Returns the positions of a game that plays the first, second, third … legal move in turn.
+    /// Returns the positions of a game that plays the first legal move, then the second, then the
+    /// third, and so on.
     pub(crate) fn positions(count: usize, encode: bool) -> Batch {
         let encoder = match encode {
             true => Encoder::Rows(InputFormat::Classical),

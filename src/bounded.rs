@@ -1,20 +1,19 @@
-//! Reading what others made: within bounds, and only what is a file.
+//! Bounded reading of untrusted input, from regular files only where that matters.
 //!
-//! A FIFO is waited for, a device may have no end, and a few kilobytes of gzip
-//! unpack to what no memory holds.
+//! A FIFO may block, a device may have no end, and a few kilobytes of gzip may decompress to more
+//! than fits in memory.
 
 use std::fs::{File, Metadata};
 use std::io::{self, BufRead, ErrorKind, Read};
 use std::path::Path;
 
-/// Bytes of the largest text that is held in memory as a whole: 1 GiB.
+/// Size in bytes of the largest text that is read into memory whole: 1 GiB.
 pub(crate) const LARGEST_TEXT: u64 = 1 << 30;
 
-/// The contents of a file, or whatever else comes out of `path`, of at most `most`
-/// bytes.
+/// Returns the contents of a file, or of a stream at `path`, up to `most` bytes.
 ///
 /// # Errors
-/// What the system says; or that it is larger.
+/// The system's error, or an error if there are more than `most` bytes.
 pub(crate) fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     Limited::new(File::open(path)?, most).read_to_end(&mut bytes)?;
@@ -24,7 +23,7 @@ pub(crate) fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 /// Reads a regular file of at most `most` bytes, like [`read`], without blocking on a FIFO.
 ///
 /// # Errors
-/// The system's error; or that it is not a regular file, or is larger.
+/// The system's error, or an error if `path` is not a regular file or is larger than `most` bytes.
 pub(crate) fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     regular(&path.metadata()?)?;
     read(path, most)
@@ -33,7 +32,7 @@ pub(crate) fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 /// Opens a regular file for appending, creating it if missing.
 ///
 /// # Errors
-/// The system's error; or that it is not a regular file.
+/// The system's error, or an error if `path` is not a regular file.
 pub(crate) fn append_to(path: &Path) -> io::Result<File> {
     match path.metadata() {
         Ok(metadata) => _ = regular(&metadata)?,
@@ -64,7 +63,8 @@ fn too_large(what: &str, most: u64) -> io::Error {
     )
 }
 
-/// A reader that fails after a number of bytes: compressed input may be small.
+/// A reader that fails after a number of bytes. It limits the output of decompressors, whose input
+/// may be small.
 pub(crate) struct Limited<R> {
     reader: R,
     left: u64,
@@ -92,10 +92,10 @@ impl<R: Read> Read for Limited<R> {
     }
 }
 
-/// Appends the next line, its end included, to `line`; how many bytes it has.
+/// Appends the next line, including its line ending, to `line`; returns the number of bytes read.
 ///
 /// # Errors
-/// What the reader says; or that it is longer than `most` bytes, after as many.
+/// The reader's error, or an error after `most` bytes if the line is longer than that.
 pub(crate) fn read_line(
     reader: &mut impl BufRead,
     line: &mut Vec<u8>,

@@ -58,7 +58,7 @@ pub enum MoveError {
     /// The move is illegal in the position.
     #[error("`{0}` is not a legal move in this position")]
     Illegal(String, #[source] IllegalUciMoveError),
-    /// The text is not a move in any notation.
+    /// The text is not a move in any known notation.
     #[error("`{0}` is not a move, such as e2e4, Nf3 or a8=Q")]
     Unreadable(String),
     /// The move is illegal in the position, or ambiguous.
@@ -102,16 +102,15 @@ pub struct Ply {
     /// Zobrist key of the position: pieces, side to move, castling rights and
     /// an en-passant square where capturing there is legal.
     pub key: u64,
-    /// Number of earlier occurrences of the position in this game.
+    /// Number of earlier occurrences of the position in the game.
     pub repetitions: u8,
     /// Plies since the last occurrence of the position; 0 if it never occurred.
     pub cycle: u16,
 }
 
-/// A game: the start and every position since.
+/// A game: the starting position and every position since.
 ///
-/// Playing and undoing moves is cheap, so a search thread walks the tree on a
-/// single `Game` of its own.
+/// Playing and undoing moves is cheap, so each search thread walks the tree on its own `Game`.
 ///
 /// ```
 /// use tessera::chess::{Ending, Game};
@@ -286,8 +285,8 @@ impl Game {
             .map_err(|error| MoveError::Illegal(text.to_owned(), error))
     }
 
-    /// Reads a move as people and programs write it: in UCI notation, or in SAN as in PGN,
-    /// with or without marks such as `!?`.
+    /// Parses a move as people and programs write it: in UCI notation, or in SAN, with or without
+    /// annotations such as `!?`.
     ///
     /// # Errors
     /// [`MoveError`] if the text is not a move, or if the move is illegal or ambiguous.

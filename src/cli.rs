@@ -1,5 +1,5 @@
-//! The subcommands of the engine, one a file. Every command that measures takes
-//! `--json` and then prints one JSON object as its last line.
+//! The engine's subcommands, one per file. Every measuring command accepts `--json` and then prints
+//! one JSON object as its last line.
 
 mod backendbench;
 mod bench;
@@ -24,15 +24,15 @@ use tessera::error_report::tell;
 use tessera::manual;
 use tessera::uci::{self, Settings};
 
-/// For people who start the program by hand. A chess program, which speaks through a pipe,
-/// never reads it.
+/// Printed when a person starts the program from a terminal. Chess programs, which talk to it
+/// through a pipe, never receive it.
 const GREETING: &str = concat!(
     "Tessera ",
     env!("CARGO_PKG_VERSION"),
     ". Waiting for UCI; `help`, or `tessera serve` for a board."
 );
 
-/// The commands in groups, as the help lists them.
+/// The commands, grouped as in the help.
 pub const GROUPS: [Group; 3] = [
     (
         "Play and study",
@@ -62,7 +62,7 @@ pub const GROUPS: [Group; 3] = [
     ),
 ];
 
-/// Names of the release before.
+/// Names that the previous release used.
 pub const OLD_NAMES: [OldName; 17] = [
     OldName::new("backendbench", "--seconds", Now::Time("--time", "s")),
     OldName::new("puzzles", "--parallel", Now::Words(&["--jobs"])),
@@ -113,7 +113,7 @@ enum Command {
 }
 
 impl Cli {
-    /// Does what the command line says.
+    /// Runs the command that was parsed.
     pub fn run(self) -> anyhow::Result<()> {
         match self.command {
             None => {

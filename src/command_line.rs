@@ -1,5 +1,5 @@
-//! Shared parts of both command lines: reading them, names of earlier releases, times, and the
-//! options that choose a network and its device.
+//! The parts that both command lines share: parsing, names from earlier releases, time spans, and
+//! the options that select a network and its device.
 
 mod described;
 mod network;
@@ -17,19 +17,19 @@ use clap::{ArgMatches, Command, Parser};
 use std::fmt::Write as _;
 use std::io::{Write, stdout};
 
-/// The only argument of a call that prints the whole command line as JSON, for the test that
-/// compares it with the table of names.
+/// The only argument of a call that prints the whole command line as JSON. A test compares that
+/// JSON with the table of names.
 const DESCRIBE: &str = "--describe-command-line";
-/// Options of many commands, whose values only the guide explains.
+/// Options that many commands share and whose values only the guide explains.
 const EXPLAINED_ELSEWHERE: [&str; 3] = ["agent", "backend", "precision"];
-/// The heading of commands that are in no group.
+/// The heading of commands without a group.
 const OTHERS: &str = "Other";
 
-/// Commands that belong together in a program's help: a heading, and their names.
+/// A group of commands in a program's help: its heading and the commands' names.
 pub type Group = (&'static str, &'static [&'static str]);
 
-/// Reads this process's command line, with names of earlier releases. Ends the process if it is
-/// wrong, or asks for help or the version.
+/// Parses this process's command line, accepting names from earlier releases. Exits if it is
+/// invalid, or if it requests help or the version.
 #[must_use]
 pub fn parse<C: Parser>(groups: &[Group], old_names: &[OldName]) -> C {
     let mut command = grouped(shortened(C::command()), groups);
@@ -48,7 +48,7 @@ pub fn parse<C: Parser>(groups: &[Group], old_names: &[OldName]) -> C {
     read.unwrap_or_else(|error| error.exit())
 }
 
-/// Lists the values of options that many commands have, but does not explain each.
+/// Lists the possible values of options that many commands share, without an explanation of each.
 fn shortened(mut command: Command) -> Command {
     for subcommand in command.get_subcommands_mut() {
         *subcommand = std::mem::take(subcommand).mut_args(|arg| {
@@ -65,7 +65,7 @@ fn shortened(mut command: Command) -> Command {
     command
 }
 
-/// The command with its subcommands in groups.
+/// Returns the command with its subcommands in groups.
 fn grouped(command: Command, groups: &[Group]) -> Command {
     let style = *command.get_styles().get_header();
     let mut text = String::new();

@@ -1,16 +1,16 @@
-//! The loop: self-play, reanalysis, training and the gate, over one store.
+//! The self-play loop: self-play, reanalysis, training and the gate, over one store.
 //!
-//! Each part is a worker that follows the [`Store`](crate::store::Store) and does not depend on
-//! the others. Any number of actors and reanalysers can therefore run, on any machines, and any
-//! of them can be killed at any time: it loses only its own unfinished shard.
+//! Each part is a worker that follows the [`Store`](crate::store::Store) and does not depend on the
+//! others. Any number of actors and reanalysers can therefore run on any machines, and each can be
+//! killed at any time: it loses only its own unfinished shard.
 //!
-//! - [Actors](Actor) play games with the newest network, which they switch to between two
-//!   searches, as in KataGo.
-//! - [Reanalysers](Reanalyser) search positions of existing games again, by people or by actors
-//!   (MuZero Reanalyze, Schrittwieser et al. 2021).
-//! - The [learner](Learner) trains on a window of the newest rows, a fixed number of steps per
+//! - [Actors](Actor) play games with the newest network, to which they switch between two searches,
+//!   as in KataGo.
+//! - [Reanalysers](Reanalyser) search positions from existing games again, whether people or actors
+//!   played them (MuZero Reanalyze, Schrittwieser et al. 2021).
+//! - The [learner](Learner) trains on a window of the newest rows, with a fixed number of steps per
 //!   generation, and publishes the average of its weights as the next network. It limits the
-//!   average uses of a row, and waits for new rows to stay within the limit.
+//!   average number of uses of a row, and waits for new rows to stay within that limit.
 //! - The optional [gate](Gate) passes a network if it does not lose a match against the previous
 //!   one.
 //!

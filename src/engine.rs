@@ -1,7 +1,8 @@
-//! Other programs that play: UCI engines as child processes.
+//! External UCI engines, run as child processes.
 //!
-//! An engine's output is untrusted. It may fall silent, exit, or play illegal moves; each is an
-//! [`EngineError`]. Then drop the engine, which ends its process, and start another.
+//! An engine's output is untrusted: it may fall silent, exit, or play illegal moves. Each of these
+//! is an [`EngineError`], after which you should drop the engine, ending its process, and start
+//! another.
 
 mod analysis;
 mod info;
@@ -19,14 +20,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Time an engine has to start, and to take its options in: networks are
-/// loaded then.
+/// Time limit for an engine to start and to accept its options, which may load networks.
 const START: Duration = Duration::from_secs(30);
-/// Debian's folder of games, which not every user's PATH names.
+/// Debian's folder for games, which is not on every user's PATH.
 const GAMES: &str = "/usr/games";
 /// Longest line read in one piece, in bytes.
 const LONGEST_LINE: u64 = 1 << 16;
-/// Lines that may wait to be read before the engine is made to wait.
+/// Maximum number of unread lines before the engine is blocked.
 const WAITING_LINES: usize = 1024;
 
 /// Settings for starting an engine.
@@ -45,25 +45,25 @@ pub enum Limit {
     Nodes(u64),
     /// To this depth in plies.
     Depth(u32),
-    /// For so long.
+    /// For this much time.
     Time(Duration),
 }
 
-/// A move that an engine judged, and what it expects to follow.
+/// A move that an engine evaluated, and the expected continuation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     /// The move's value for the side to move.
     pub score: EngineScore,
-    /// The depth it was judged at, in plies.
+    /// The depth of the evaluation in plies.
     pub depth: u32,
-    /// The move and the play expected after it; never empty, legal throughout.
+    /// The move followed by the expected continuation; never empty, and every move is legal.
     pub moves: Vec<Move>,
 }
 
-/// Why an engine cannot be used, or no longer.
+/// Why an engine cannot be used, or can no longer be used.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// There is no such program, or the system refuses to run it.
+    /// The program does not exist, or the system refuses to run it.
     #[error("cannot start the engine {}: {source}", program.display())]
     Start {
         /// The program.
@@ -71,7 +71,7 @@ pub enum EngineError {
         /// The system's error.
         source: std::io::Error,
     },
-    /// The engine knows no such option.
+    /// The engine does not have this option.
     #[error("the engine {engine} has no option `{option}`; `uci` in its console lists them")]
     Option {
         /// The engine.
@@ -79,13 +79,13 @@ pub enum EngineError {
         /// The option.
         option: String,
     },
-    /// The game is of Chess960 and the engine is not.
+    /// The game is a Chess960 game, which the engine does not support.
     #[error("the engine {0} does not play Chess960: it has no option UCI_Chess960")]
     Chess960(String),
-    /// The process has ended.
+    /// The process has exited.
     #[error("the engine {0} has ended unasked")]
     Ended(String),
-    /// No answer came in time.
+    /// The engine did not answer in time.
     #[error("the engine {engine} gave no answer in {} s", patience.as_secs_f32())]
     Silent {
         /// The engine.
@@ -103,7 +103,7 @@ pub enum EngineError {
         /// The position.
         fen: String,
     },
-    /// The answer came without a score.
+    /// The engine answered without a score.
     #[error("the engine {engine} gave no score in {fen}")]
     Unscored {
         /// The engine.
@@ -120,7 +120,7 @@ pub struct Engine {
     process: Child,
     input: ChildStdin,
     output: Receiver<String>,
-    /// Names of its options in lower case.
+    /// The names of the engine's options, in lower case.
     options: HashSet<String>,
     mode: CastlingMode,
 }
@@ -129,8 +129,7 @@ impl Engine {
     /// Starts an engine and sets its options.
     ///
     /// # Errors
-    /// [`EngineError`] if it does not start, does not speak UCI, or lacks an
-    /// option.
+    /// [`EngineError`] if the engine does not start, does not speak UCI, or lacks an option.
     pub fn start(command: &EngineCommand) -> Result<Engine, EngineError> {
         let program = &command.program;
         let refused = |source| EngineError::Start {
@@ -185,25 +184,25 @@ impl Engine {
         self.synchronise(START)
     }
 
-    /// The engine's name; the program's name if it states none.
+    /// Returns the engine's name, or the program's name if the engine states none.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Tells the engine that later positions belong to another game, so that nothing it remembers
-    /// affects them.
+    /// Tells the engine that the next positions belong to a new game, so that its memory of earlier
+    /// ones does not affect them.
     ///
     /// # Errors
-    /// [`EngineError`] if it has ended or does not become ready again.
+    /// [`EngineError`] if the engine has exited or does not become ready again.
     pub fn new_game(&mut self) -> Result<(), EngineError> {
         self.send("ucinewgame")?;
         self.synchronise(START)
     }
 
-    /// Has the engine judge the position that `game` has come to, which has a
-    /// legal move. Its choice comes first, then the other moves that it reports
-    /// (option MultiPV), the better before the worse, each move once.
+    /// Has the engine evaluate the current position of `game`, which must have a legal move. The
+    /// chosen move comes first, followed by the other moves that the engine reports (option
+    /// MultiPV), best first; each move appears once.
     ///
     /// # Errors
     /// [`EngineError`] if no usable answer comes within `patience`.
@@ -303,7 +302,7 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The process may have exited already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
@@ -327,7 +326,7 @@ fn spawn(program: &Path) -> std::io::Result<Child> {
     })
 }
 
-/// Hands on what the engine writes until it or the reader is gone.
+/// Forwards the engine's output until the engine or the receiver is gone.
 fn read_lines(output: ChildStdout, sender: &Sender<String>) {
     let mut output = BufReader::new(output);
     let mut line = Vec::new();
@@ -351,7 +350,7 @@ fn join<'a>(words: impl Iterator<Item = &'a str>) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the position of a game after a number of plies.
+/// Returns the FEN of a game's position after a number of plies.
 fn fen(game: &Game, ply: usize) -> String {
     let position = &game.plies()[ply].position;
     Fen::from_position(position, EnPassantMode::Legal).to_string()

@@ -1,4 +1,4 @@
-//! Error messages of the programs.
+//! The programs' error messages.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -12,10 +12,11 @@ fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn 
     successors(Some(error), |error| (*error).source())
 }
 
-/// The hint added when the system finds no file.
+/// The hint added when a file is not found because the working folder was deleted.
 const LOST_FOLDER: &str = "the working folder was deleted, so that relative paths lead nowhere";
 
-/// Returns whether the system finds no file because the folder that paths are relative to is gone.
+/// Returns whether a file was not found because the folder that relative paths start from has been
+/// deleted.
 fn is_lost(error: &(dyn Error + 'static)) -> bool {
     is_of(error, io::ErrorKind::NotFound) && std::env::current_dir().is_err()
 }
@@ -27,13 +28,12 @@ fn is_of(error: &(dyn Error + 'static), kind: io::ErrorKind) -> bool {
     })
 }
 
-/// The error and its causes in one line; a cause that the error already quotes
-/// is not told twice.
+/// Formats the error and its causes on one line, without the causes that the error already quotes.
 #[must_use]
 pub fn one_line(error: &(dyn Error + 'static)) -> String {
     let mut line = String::new();
     for cause in chain(error).map(ToString::to_string) {
-        // Some end in a newline, as those of TOML do.
+        // Some messages, such as those of the TOML parser, end in a newline.
         let cause = cause.trim_end();
         if line.is_empty() {
             line = cause.to_owned();
@@ -49,8 +49,8 @@ pub fn one_line(error: &(dyn Error + 'static)) -> String {
     line
 }
 
-/// The log filter: `RUST_LOG`, as in `info` or `tessera::serve=debug,warn`, or else warnings and
-/// errors.
+/// Returns the log filter: `RUST_LOG`, such as `info` or `tessera::serve=debug,warn`, or by default
+/// warnings and errors.
 #[must_use]
 pub fn log_filter() -> Targets {
     let asked = std::env::var("RUST_LOG").ok();
@@ -65,8 +65,8 @@ fn filter_of(asked: &str) -> Targets {
     }
 }
 
-/// Returns whether what is logged on standard error may be coloured: on a terminal, unless the
-/// user wants no colours (`NO_COLOR`).
+/// Returns whether logs on standard error may be coloured: only on a terminal, and not if the user
+/// has set `NO_COLOR`.
 #[must_use]
 pub fn has_colours() -> bool {
     may_colour(io::stderr().is_terminal(), std::env::var_os("NO_COLOR"))
@@ -76,15 +76,14 @@ fn may_colour(is_terminal: bool, no_color: Option<OsString>) -> bool {
     is_terminal && no_color.is_none_or(|value| value.is_empty())
 }
 
-/// Writes a line for people to standard error. If it is closed, for example after its terminal
-/// has ended, the program continues without it.
+/// Writes a line for people to standard error. If standard error is closed, for example because its
+/// terminal has been closed, the program continues without it.
 pub fn tell(line: impl Display) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-/// Tells the error on standard error and gives the exit status that belongs to
-/// it. Where output went to a program that has read enough, as `head` does, that
-/// is success.
+/// Prints the error to standard error and returns its exit status, which is success if output went
+/// to a program that has read enough, such as `head`.
 #[must_use]
 pub fn report(error: &(dyn Error + 'static)) -> ExitCode {
     if is_of(error, io::ErrorKind::BrokenPipe) {

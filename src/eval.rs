@@ -1,5 +1,5 @@
-//! Measurement: players on puzzles and test suites, the search by its bench, backends by their
-//! speed, move generation by perft.
+//! Measurement: players on puzzles and test suites, the search with its bench, backend speed, and
+//! move generation with perft.
 //!
 //! | module | measures |
 //! |---|---|
@@ -8,10 +8,10 @@
 //! | [`runner`] | runs players on many positions concurrently |
 //! | [`mod@bench`] | the search: its signature and its speed |
 //! | [`throughput`] | a backend: evaluations per second by batch size |
-//! | [`move_match`] | networks against people's moves, by rating |
-//! | `futures` | networks' imagined futures against an engine's |
-//! | [`perft`] | move generation against suites of known counts |
-//! | [`positions`] | nothing: reads the positions of puzzles and suites |
+//! | [`move_match`] | how well networks predict people's moves, by rating |
+//! | `futures` | networks' imagined futures, compared with an engine's lines |
+//! | [`perft`] | move generation, on suites with known counts |
+//! | [`positions`] | reads the positions of puzzles and suites (measures nothing) |
 
 pub mod bench;
 pub mod epd;
@@ -33,7 +33,7 @@ use std::path::{Path, PathBuf};
 /// Why a suite cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SuiteError {
-    /// The file cannot be read.
+    /// The file could not be read.
     #[error("cannot read {path}: {source}")]
     Read {
         /// The file.
@@ -46,9 +46,9 @@ pub enum SuiteError {
     Line {
         /// The file.
         path: PathBuf,
-        /// Number of the line, counted from 1.
+        /// Number of the line, starting from 1.
         line: u64,
-        /// Its problem.
+        /// The problem.
         reason: String,
     },
     /// A skipped game.
@@ -56,9 +56,9 @@ pub enum SuiteError {
     Game {
         /// The file.
         path: PathBuf,
-        /// Number of the game, counted from 1.
+        /// Number of the game, starting from 1.
         game: usize,
-        /// Its problem.
+        /// The problem.
         source: GameError,
     },
     /// No game has the required data.
@@ -69,7 +69,7 @@ pub enum SuiteError {
         /// The missing part.
         reason: String,
     },
-    /// The file is empty.
+    /// The file has no positions.
     #[error("{path} holds no position")]
     Empty {
         /// The file.
@@ -77,10 +77,10 @@ pub enum SuiteError {
     },
 }
 
-/// Reads the text of a positions file, gzipped, zstd-compressed or plain.
+/// Reads the text of a positions file, which may be compressed with gzip or zstd.
 ///
 /// # Errors
-/// [`SuiteError::Read`] if it cannot be read, is a folder or in UTF-16.
+/// [`SuiteError::Read`] if the file cannot be read, is a folder or is in UTF-16.
 pub fn read_text(path: &Path) -> Result<String, SuiteError> {
     let text = packed::open(path, |file| file).and_then(text_of);
     text.map_err(|source| SuiteError::Read {
@@ -89,15 +89,15 @@ pub fn read_text(path: &Path) -> Result<String, SuiteError> {
     })
 }
 
-/// Reads a whole text. Old suites are in unknown encodings and end in control characters; moves
-/// and FENs are ASCII, so nothing relevant is lost.
+/// Reads a whole text. The encoding of old suites is unknown and some end in control characters,
+/// but moves and FENs are ASCII, so nothing relevant is lost.
 fn text_of(stream: impl Read) -> std::io::Result<String> {
     let bytes = packed::read_all(stream, LARGEST_TEXT)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Returns the parts that were read and those that were refused; an error if nothing could be
-/// used.
+/// Returns the items that were parsed and the errors of the rejected ones; fails if no item is
+/// usable.
 fn usable<T>(
     read: Vec<T>,
     refused: Vec<SuiteError>,
@@ -114,7 +114,7 @@ fn usable<T>(
     })
 }
 
-/// Returns the non-empty lines, with their numbers from 1.
+/// Returns the non-empty lines with their numbers, starting from 1.
 fn lines(text: &str) -> impl Iterator<Item = (u64, &str)> {
     (1..)
         .zip(text.lines())

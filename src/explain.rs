@@ -1,14 +1,14 @@
 //! Explanations of a network's view of a position.
 //!
 //! An [`Explanation`] contains everything that can be drawn on a board: the policy and the value
-//! after each move, attention maps with their parts, the policy read off after each layer, and
-//! the attribution of a move and the value to the board. [`search`] adds the first plies of a
-//! search. [`page`] makes a page of explanations, and [`pictures`] makes SVG files. [`denoise`]
-//! shows the steps of a network that imagines futures, and [`read_game`] how a move-token model
-//! reads a game.
+//! after each move, attention maps and their components, the policy read out after each layer, and
+//! the attribution of a move and of the value to the board. [`search`] adds the first plies of a
+//! search. [`page`] creates a page of explanations, and [`pictures`] creates SVG files. [`denoise`]
+//! shows the denoising steps of a network that imagines futures, and [`read_game`] shows how a
+//! move-token model reads a game.
 //!
-//! Everything is computed by the eager network in f32. Squares count from a1 (0) over b1 to h8
-//! (63) from White's view, for either side to move. Values are the mover's.
+//! The eager network computes everything in f32. Squares are numbered from a1 (0) and b1 to h8
+//! (63), from White's view whichever side is to move. Values are from the view of the side to move.
 
 mod ablation;
 mod attention;
@@ -59,26 +59,27 @@ use shakmaty::{EnPassantMode, Move, Position};
 pub struct Explanation {
     /// The network's name.
     pub network: String,
-    /// The ratings of the mover and of the opponent, where the network reads them; 0
-    /// is unknown.
+    /// The ratings of the side to move and of the opponent, if the network reads ratings; 0 means
+    /// unknown.
     pub ratings: Option<[u16; 2]>,
     /// The position.
     pub fen: String,
     /// Its evaluation.
     pub evaluation: Evaluation,
-    /// The legal moves, the most probable first.
+    /// The legal moves, most probable first.
     pub moves: Vec<MoveReport>,
     /// The move that the attributions and ablations explain.
     pub chosen: usize,
-    /// Attention maps, where the network has attention.
+    /// Attention maps, if the network has attention.
     pub attention: Option<Attention>,
-    /// The heads' outputs after each layer, in order.
+    /// The output of the heads after each layer, in order.
     pub lens: Vec<LensLayer>,
     /// The effect of removing each piece.
     pub occlusion: Occlusion,
     /// Integrated gradients.
     pub gradients: Gradients,
-    /// The attention heads over the sample: their relations, and the effect of removing each.
+    /// The attention heads, measured over the sample: how they match chess relations, and the
+    /// effect of removing each.
     pub heads: Vec<Head>,
     /// The result of a search, if requested.
     pub search: Option<SearchReport>,
@@ -89,28 +90,28 @@ pub struct Explanation {
 /// One legal move.
 #[derive(Clone, Debug, Serialize)]
 pub struct MoveReport {
-    /// In UCI notation.
+    /// The move in UCI notation.
     pub uci: String,
-    /// In standard algebraic notation.
+    /// The move in standard algebraic notation.
     pub san: String,
-    /// The square that the piece leaves.
+    /// The square that the piece moves from.
     pub from: usize,
-    /// The square that it reaches.
+    /// The square that it moves to.
     pub to: usize,
     /// Its policy probability among the legal moves.
     pub prior: f32,
-    /// The expected result after it, −1…1; exact where the move ends the game.
+    /// The expected result after the move, −1…1; exact if the move ends the game.
     pub q: f32,
-    /// Probabilities of win, draw and loss after it.
+    /// The probabilities of win, draw and loss after the move.
     pub wdl: [f32; 3],
-    /// The game's result after it.
+    /// The game's result, if the move ends the game.
     pub ending: Option<&'static str>,
 }
 
-/// The subject of an explanation in addition to the position.
+/// Options of an explanation, in addition to the position.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// The move for attributions and ablations; by default the most probable.
+    /// The move that the attributions and ablations explain; by default the most probable one.
     pub mv: Option<Move>,
     /// Positions over which heads are compared with chess relations and ablated.
     pub sample: Vec<Game>,
@@ -119,10 +120,10 @@ pub struct Settings {
 /// Why a position cannot be explained.
 #[derive(Debug, thiserror::Error)]
 pub enum ExplainError {
-    /// There is no move to explain.
+    /// The position has no legal move to explain.
     #[error("the game is over there: {0}")]
     Over(&'static str),
-    /// A network without policy or result.
+    /// The network has no policy or no result output.
     #[error("the network has no output `{}`", .0.name())]
     Output(Output),
     /// An unknown input format.
@@ -134,19 +135,19 @@ pub enum ExplainError {
     /// The game cannot be encoded.
     #[error("the network cannot read the game: {0}")]
     Unreadable(String),
-    /// The network does not imagine futures.
+    /// The network does not generate futures.
     #[error("the network imagines no future: it has no steps to show")]
     NoFutures,
-    /// A transcoder needs positions to fit to, and others to measure by.
+    /// A transcoder needs positions for fitting and separate ones for evaluation.
     #[error("there are no positions to fit to, or none to measure by")]
     NoPositions,
-    /// Towers have no attention.
+    /// The network has no attention, as in a convolutional tower.
     #[error("the network {0} has no attention to look at")]
     NoAttention(String),
     /// The network has no such encoder layer.
     #[error("the network has no layer {0} with a feed-forward block")]
     NoLayer(usize),
-    /// A transcoder cannot be fitted.
+    /// The transcoder cannot be fitted.
     #[error("cannot fit: {0}")]
     Fit(String),
     /// The network's outputs are NaN or infinite.
@@ -204,10 +205,10 @@ pub fn explain(
     })
 }
 
-/// Returns the attention in a game's last position.
+/// Returns the attention in the last position of a game.
 ///
 /// # Errors
-/// [`ExplainError`] if the network cannot play, or has no attention.
+/// [`ExplainError`] if the network cannot play or has no attention.
 pub fn attend(network: &Network, game: &Game) -> Result<Attention, ExplainError> {
     let inside = Evaluator::new(network)?.look_inside(game)?;
     let no_attention = || ExplainError::NoAttention(network.about.name.clone());
@@ -219,7 +220,7 @@ fn fen(game: &Game) -> String {
     Fen::from_position(game.position(), EnPassantMode::Legal).to_string()
 }
 
-/// The legal moves in their order, with the values after them.
+/// Describes the legal moves in their order, with the value after each.
 fn report_moves(
     evaluator: &Evaluator,
     game: &Game,
@@ -265,7 +266,8 @@ fn report_moves(
         .collect())
 }
 
-/// Returns the moved piece's square afterwards; a castling king's is c1, g1, c8 or g8.
+/// Returns the square of the moved piece after the move: for castling, the king's square, c1, g1,
+/// c8 or g8.
 fn target(mv: Move) -> usize {
     match mv {
         Move::Castle { king, rook } => {

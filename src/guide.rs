@@ -1,10 +1,10 @@
-//! The guide: everything that the README leaves out, a page for each subject.
+//! The guide: a page on each subject that the README leaves out.
 //!
-//! The pages are the Markdown files in `src/guide`, and read as well there.
+//! The pages are Markdown files in `src/guide` and can also be read there.
 
-/// Makes a page of a Markdown file. Pages name each other by reference links, whose
-/// targets at the end of each file are other files. Of several targets the first
-/// counts, so that here they lead to modules.
+/// Makes a module page from a Markdown file. Pages link to each other with reference links, whose
+/// targets, at the end of each file, are other files. The first definition of a target wins, so in
+/// rustdoc the links lead to modules.
 macro_rules! pages {
     ($($page:ident)*) => {$(
         #[doc = "[install]: crate::guide::install"]

@@ -1,6 +1,6 @@
-//! Network file formats of other programs, read and written.
+//! Reads and writes the network file formats of other programs.
 //!
-//! Every reader returns a [`Network`](crate::network::Network) of one of the families of
+//! Every reader returns a [`Network`](crate::network::Network) of one of the families in
 //! [`crate::network`].
 
 mod exchange;

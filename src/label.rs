@@ -1,23 +1,20 @@
-//! Training data from other engines: games that a UCI engine plays against
-//! itself, and games and positions that it annotates, among them games sampled
-//! from the policies of networks.
+//! Training data from external engines: games that a UCI engine plays against itself, and games and
+//! positions that it annotates, including games sampled from networks' policies.
 //!
-//! Everything goes to a [`Journal`] as PGN with `[%eval]` comments that refer to
-//! the moves they follow, as `train pack --evals chooser` reads them. If the engine
-//! reports several moves (option MultiPV), all but the best are variations of one
-//! move. [`TargetRules::alternatives`](crate::data::label::TargetRules) merges them
-//! into a distribution.
+//! Everything goes to a [`Journal`] as PGN, with `[%eval]` comments that refer to the moves they
+//! follow, which is the format for `train pack --evals chooser`. If the engine reports several
+//! moves (option MultiPV), all but the best are written as variations of one move.
+//! [`TargetRules::alternatives`](crate::data::label::TargetRules) merges them into a distribution.
 //!
-//! Several processes of the engine run in parallel, each on a game of its own. The
-//! random choices in a game depend only on the seed and the game's number. So a
-//! deterministic engine (one thread, limited by nodes or depth) makes the same games
-//! on every run, however often it is interrupted. Sampled games repeat as far as the
-//! networks' values do; their last bits depend on the batch that a position is in.
+//! Several engine processes run in parallel, each on its own game. The random choices in a game
+//! depend only on the seed and the game's number, so a deterministic engine (one thread, limited by
+//! nodes or depth) produces the same games in every run, however often it is interrupted. Sampled
+//! games are reproducible as far as the networks' values are; the last bits of these depend on the
+//! batch that a position is in.
 //!
-//! The workers sample games themselves. A worker without a finished sampled game
-//! plays many games at once until some of them end, and then labels those. So all
-//! processors stay busy, whichever of the two takes longer, and memory holds only
-//! the games in flight.
+//! The workers sample games themselves. A worker without a finished sampled game plays many games
+//! concurrently until some of them end, and then labels those. This keeps all CPUs busy, whichever
+//! of the two tasks takes longer, and memory holds only the games in progress.
 
 mod analyst;
 mod game;
@@ -41,20 +38,20 @@ use source::Job;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Settings for labelling games and positions by an engine.
+/// Settings for labelling games and positions with an engine.
 #[derive(Clone, Debug)]
 pub struct Labelling {
     /// The engine.
     pub engine: EngineCommand,
     /// Search limit for each position.
     pub limit: Limit,
-    /// Moves scored in each position (MultiPV).
+    /// Number of moves scored in each position (MultiPV).
     pub multipv: u32,
     /// Time after which a silent engine is restarted.
     pub patience: Duration,
-    /// Processes of the engine.
+    /// Number of engine processes.
     pub processes: usize,
-    /// Plies of the best line to write where another move was played.
+    /// Number of plies of the best line to write if another move was played.
     pub line: usize,
     /// Seed of all random choices.
     pub seed: u64,
@@ -63,26 +60,26 @@ pub struct Labelling {
 /// Counts of labelled games and positions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LabelSummary {
-    /// Games finished; a single position counts as a game.
+    /// Number of games finished; a single position counts as a game.
     pub games: u64,
-    /// Positions judged.
+    /// Number of positions evaluated.
     pub positions: u64,
-    /// Positions given up because the engine failed on them twice.
+    /// Number of positions given up because the engine failed on them twice.
     pub given_up: u64,
-    /// Games and positions that could not be read.
+    /// Number of games and positions that could not be read.
     pub unreadable: u64,
-    /// Games that were already finished at the start.
+    /// Number of games that were already finished at the start.
     pub found: u64,
 }
 
 /// An event to report while labelling.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// A position was judged.
+    /// A position was evaluated.
     Judged,
     /// A game was finished, now or before the start.
     Finished,
-    /// A warning in one line; labelling continues.
+    /// A one-line warning; labelling continues.
     Warning(String),
 }
 
@@ -95,12 +92,12 @@ pub enum LabelError {
     /// The engine starts but fails on every position.
     #[error("the engine failed on {failures} positions in a row, last so: {last}")]
     Useless {
-        /// The number.
+        /// The number of failures.
         failures: u32,
         /// The last failure.
         last: EngineError,
     },
-    /// A network that plays failed.
+    /// A network that plays the games failed.
     #[error(transparent)]
     Backend(#[from] BackendError),
     /// The games cannot be read.
@@ -112,11 +109,11 @@ pub enum LabelError {
 }
 
 impl Labelling {
-    /// One line with everything that moves and scores depend on, for the tag Event. Starts
-    /// the engine for its name, if anything is judged.
+    /// Returns a line with everything that the moves and scores depend on, for the Event tag.
+    /// Starts the engine to get its name, if anything is to be evaluated.
     ///
     /// # Errors
-    /// [`EngineError`] if it cannot be used.
+    /// [`EngineError`] if the engine cannot be used.
     pub fn event(&self, source: &GameSource) -> Result<String, EngineError> {
         let seed = self.seed;
         if matches!(source, GameSource::Sample(games) if !games.judged) {
@@ -144,11 +141,11 @@ impl Labelling {
         command
     }
 
-    /// Labels everything of `source` that the journal does not hold yet, and
-    /// completes the journal.
+    /// Labels everything in `source` that the journal does not contain yet, and completes the
+    /// journal.
     ///
     /// # Errors
-    /// [`LabelError`]; games finished by then are kept, and the same call resumes.
+    /// [`LabelError`]; games finished by then are kept, and the same call resumes the work.
     pub fn run(
         &self,
         source: &GameSource,
@@ -176,7 +173,7 @@ impl Labelling {
         Ok(summary)
     }
 
-    /// A worker: labels one game after the other.
+    /// Runs a worker, which labels one game after another.
     fn work(
         &self,
         event: &str,
@@ -237,7 +234,7 @@ struct Queue<'a> {
 }
 
 impl<'a> Queue<'a> {
-    /// The next job that is not done yet.
+    /// Returns the next job that has not been done yet.
     fn next(
         &mut self,
         observe: &(dyn Fn(Event) + Sync),

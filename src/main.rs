@@ -1,6 +1,6 @@
 //! `tessera`: the engine's command line.
 
-// Which panics where its output is closed.
+// These macros panic if their output is closed.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod cli;
@@ -16,18 +16,18 @@ use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Keeps this program's small, long-lived allocations out of glibc's heap, where
-/// libtorch allocates activations of tens of megabytes. Mixed in one heap they
-/// fragment it: a search with a network grew by hundreds of megabytes.
+/// Keeps the program's small, long-lived allocations out of glibc's heap, where libtorch allocates
+/// activations of tens of megabytes. Mixing the two fragments the heap: a search with a network
+/// grew by hundreds of megabytes.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
-    // Standard output belongs to UCI and to results; RUST_LOG chooses what is logged.
+    // Standard output is reserved for UCI and results; RUST_LOG selects the log messages.
     let layer = fmt::layer()
         .with_writer(io::stderr)
         .with_ansi(has_colours())
-        // They would be told on standard error, which panics where it is closed.
+        // Internal errors would be printed to standard error, which panics if it is closed.
         .log_internal_errors(false);
     tracing_subscriber::registry()
         .with(layer)

@@ -1,4 +1,4 @@
-//! Shell completions and manual pages, which both programs make from their command lines.
+//! Shell completions and manual pages, generated from both programs' command lines.
 
 use crate::version::version;
 use clap_complete::Shell;
@@ -26,7 +26,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Describes `program`, whose command line this is.
+    /// Generates the files for `program`, given its command line.
     ///
     /// # Errors
     /// If standard output or the folder cannot be written.
@@ -50,9 +50,10 @@ impl Command {
     }
 }
 
-/// The command line without the commands that its help hides, which a script would offer.
+/// Returns the command line without the commands that its help hides, which completion scripts
+/// would otherwise offer.
 fn without_hidden(command: &clap::Command) -> clap::Command {
-    // A command's name has to live as long as the program.
+    // clap needs command names with a static lifetime.
     let name: &'static str = command.get_name().to_owned().leak();
     let shown = command.get_subcommands().filter(|it| !it.is_hide_set());
     let mut visible = clap::Command::new(name)

@@ -1,9 +1,10 @@
 //! Network families behind one interface.
 //!
-//! A family is an [`Architecture`]: parameters and a forward pass in tch; families that evaluate
-//! single positions are also [`Evaluator`]s. A [`Network`] is an architecture with its weights:
-//! [`open`] loads it from a network file, eager and differentiable, and [`Network::write`] saves
-//! it. `network/toy.rs`, compiled only for tests, shows the minimum that a family implements.
+//! A family is an [`Architecture`]: parameters and a forward pass in tch. Families that evaluate
+//! single positions are also [`Evaluator`]s. A [`Network`] is an architecture with its weights.
+//! [`open`] loads an eager, differentiable network from a network file, and [`Network::write`]
+//! saves it. `network/toy.rs`, which is compiled only for tests, shows the minimum that a family
+//! must implement.
 //!
 //! | family | description | trained here |
 //! |---|---|---|

@@ -20,8 +20,8 @@ use shakmaty::{CastlingMode, EnPassantMode, Position};
 use std::fmt;
 use std::path::PathBuf;
 
-/// Draws of random moves before a position is given up from which nearly all
-/// end the game.
+/// Number of attempts at random moves before a position is given up because nearly all of them end
+/// the game.
 const ATTEMPTS: usize = 100;
 
 /// Why there is no opening.
@@ -35,13 +35,13 @@ pub enum OpeningsError {
         /// The system's error.
         source: std::io::Error,
     },
-    /// The book holds nothing.
+    /// The book is empty.
     #[error("the openings {} are empty: they must be FEN, EPD or PGN", path.display())]
     Empty {
         /// The book.
         path: PathBuf,
     },
-    /// Only the games of a PGN can be cut.
+    /// Only the games of a PGN can be truncated.
     #[error("the openings {} are positions: only games in PGN can be cut", path.display())]
     Cut {
         /// The book.
@@ -52,12 +52,12 @@ pub enum OpeningsError {
     Opening {
         /// The book.
         path: PathBuf,
-        /// Its number, from 1.
+        /// The opening's number, starting from 1.
         number: usize,
-        /// Its problem.
+        /// The problem.
         reason: String,
     },
-    /// No opening of a table has the code.
+    /// No opening in the table has the code.
     #[error("no opening of {} has the code {code}", path.display())]
     Unnamed {
         /// The table.
@@ -65,12 +65,12 @@ pub enum OpeningsError {
         /// The code.
         code: String,
     },
-    /// Too many random moves for the position.
+    /// The position does not allow this many random moves.
     #[error("{plies} random plies end the game from `{fen}`")]
     Random {
-        /// The expected number.
+        /// The requested number of random plies.
         plies: u32,
-        /// Their start.
+        /// The position from which they start.
         fen: String,
     },
 }
@@ -84,7 +84,7 @@ pub struct Openings {
 }
 
 impl fmt::Display for Openings {
-    /// The books and the random moves.
+    /// Describes the books and the random moves.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<String> = self
             .books
@@ -103,12 +103,12 @@ impl fmt::Display for Openings {
 }
 
 impl Openings {
-    /// Openings from books, each in an order that the seed decides; without a
-    /// book, the initial position. Which book a game begins in is drawn by
-    /// their shares. `random_plies` random moves follow.
+    /// Opens books, each in an order determined by the seed; without a book, games begin in the
+    /// initial position. The book of each game is sampled by the books' shares. `random_plies`
+    /// random moves follow.
     ///
     /// # Errors
-    /// [`OpeningsError`] if a book cannot be read or holds nothing of use.
+    /// [`OpeningsError`] if a book cannot be read or contains nothing usable.
     pub fn open(
         books: &[BookOptions],
         random_plies: u32,
@@ -125,9 +125,9 @@ impl Openings {
     /// Returns the opening of a game, which depends only on the seed and its number.
     ///
     /// # Errors
-    /// [`OpeningsError`] if it is not a playable position.
+    /// [`OpeningsError`] if the opening is not a playable position.
     pub fn game(&self, number: u64) -> Result<Game, OpeningsError> {
-        // Apart from what is drawn later in the same game.
+        // Independent of the random numbers used later in the same game.
         let mut random = generator(!self.seed, number);
         let book = match self.books.as_slice() {
             [] => Game::default(),
@@ -154,24 +154,24 @@ impl Openings {
     }
 }
 
-/// The generator of what is drawn in a game, apart from that of other games.
+/// Returns a random number generator for one game, independent of those for other games.
 #[must_use]
 pub fn generator(seed: u64, number: u64) -> Xoshiro256PlusPlus {
     let salt = Xoshiro256PlusPlus::seed_from_u64(seed).next_u64();
     Xoshiro256PlusPlus::seed_from_u64(salt ^ number)
 }
 
-/// Plays a random legal move; without one, does nothing.
+/// Plays a random legal move, if there is one.
 pub(crate) fn play_random(game: &mut Game, random: &mut impl Rng) {
     if let Some(&mv) = game.position().legal_moves().choose(random) {
         game.play(mv);
     }
 }
 
-/// Returns the game that begins at the position of a line of FEN or EPD.
+/// Returns a game that begins in the position on a line of FEN or EPD.
 ///
 /// # Errors
-/// [`FenError`] if the line is neither.
+/// [`FenError`] if the line is neither FEN nor EPD.
 pub(crate) fn position(line: &[u8]) -> Result<Game, FenError> {
     let line = String::from_utf8_lossy(line);
     Game::from_fen(&epd::split(&line).0, CastlingMode::Standard)
@@ -272,13 +272,13 @@ mod tests {
             open(&path, 0, 0),
             Err(OpeningsError::Empty { .. })
         ));
-        // Black must take the queen: then only the kings are left.
+        // Black has to capture the queen, after which only the kings are left.
         let (_folder, path) = book("d.epd", b"7k/6Q1/8/8/8/8/8/K7 b - - 0 1");
         let error = open(&path, 3, 0).unwrap().game(0).unwrap_err();
         assert!(matches!(error, OpeningsError::Random { .. }));
     }
 
-    /// A game of pawn moves that ends in mate, and one too short to be cut late.
+    /// A game of pawn moves that ends in mate, and a game too short to be truncated late.
     const GAMES: &[u8] =
         b"[Event \"a\"]\n\n1. a3 e6 2. b3 a6 3. c3 b6 4. f3 c6 5. g4 Qh4# 0-1\n\n[Event \"b\"]\n\n1. d3 d6 1/2-1/2\n";
 
@@ -295,8 +295,8 @@ mod tests {
         for number in 0..400 {
             lengths[openings.game(number).unwrap().plies().len() - 1] += 1;
         }
-        // The short game to before its last move, the long one anywhere between
-        // ply 3 and the move before mate.
+        // The short game is truncated before its last move, the long one anywhere between ply 3 and
+        // the move before mate.
         assert_eq!(lengths[1], 200);
         assert!(
             lengths[3..=9].iter().all(|&count| count > 10),
@@ -331,7 +331,7 @@ mod tests {
                 ..positions.into()
             },
         ];
-        // The first game of a.pgn is over after its last move.
+        // The first game in a.pgn is over after its last move.
         let openings = Openings::open(&books, 0, 4).unwrap();
         assert_eq!(openings.to_string(), "from a.pgn, b.epd share 3");
         let of_positions = |number: &u64| {

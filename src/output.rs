@@ -1,5 +1,5 @@
-//! Outputs of commands: a file, or a stream such as standard output, under the name `-`. They are
-//! checked before the work begins.
+//! Commands' outputs: a file, or a stream such as standard output, which is written as `-`. They
+//! are checked before work begins.
 
 use crate::atomic_file;
 use std::fmt::Display;
@@ -7,18 +7,18 @@ use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-/// Why nothing can be written at a path.
+/// Why a path cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum OutputError {
-    /// The system refused, or something else exists there.
+    /// The system refused, or something other than a file exists at the path.
     #[error("cannot write {}: {source}", path.display())]
     Unwritable {
         /// The output.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// Bytes would go to a terminal.
+    /// Binary output to a terminal.
     #[error("{} is a terminal, which cannot show {kind}: name a file, or use a pipe", path.display())]
     Terminal {
         /// The output.
@@ -26,7 +26,7 @@ pub enum OutputError {
         /// The kind of output, such as "a network".
         kind: &'static str,
     },
-    /// A folder is to be standard output.
+    /// Standard output was given where a folder is needed.
     #[error("{} is standard output, but the output is a folder: name one", .0.display())]
     NoFolder(PathBuf),
 }
@@ -45,8 +45,8 @@ pub fn check(path: &Path) -> Result<(), OutputError> {
     atomic_file::check(path).map_err(unwritable(path))
 }
 
-/// Checks that bytes of this kind, such as "a network", can be written at `path`. A
-/// terminal takes text alone.
+/// Checks that binary output of this kind, such as "a network", can be written at `path`. A
+/// terminal accepts text only.
 ///
 /// # Errors
 /// [`OutputError`] if not.
@@ -54,7 +54,7 @@ pub fn check_bytes(path: &Path, kind: &'static str) -> Result<(), OutputError> {
     check(path)?;
     let is_terminal = match is_stdout(path) {
         true => io::stdout().is_terminal(),
-        // A FIFO would be waited for.
+        // Opening a FIFO would wait for its reader.
         false => {
             atomic_file::is_device(path) && File::open(path).is_ok_and(|file| file.is_terminal())
         }
@@ -68,7 +68,7 @@ pub fn check_bytes(path: &Path, kind: &'static str) -> Result<(), OutputError> {
     }
 }
 
-/// Checks that files can be written into the folder `path`, which need not be there yet.
+/// Checks that files can be written into the folder `path`, which need not exist yet.
 ///
 /// # Errors
 /// [`OutputError`] if not.
@@ -81,11 +81,11 @@ pub fn check_folder(path: &Path) -> Result<(), OutputError> {
     atomic_file::check(&there.join("output")).map_err(unwritable(path))
 }
 
-/// Prints a line about what was written to `path`: on standard output, or on standard
-/// error where standard output has the content.
+/// Prints a line about the output at `path`: on standard output, or on standard error if the
+/// content itself went to standard output.
 ///
 /// # Errors
-/// What the system says.
+/// The system's error.
 pub fn announce(path: &Path, line: impl Display) -> io::Result<()> {
     match is_stdout(path) {
         true => {

@@ -1,19 +1,19 @@
-//! Commands never overwrite what they read, nor one output with another, and check that they
-//! can write before they begin.
+//! Checks before a command begins: that its outputs can be written, and that they overwrite neither
+//! an input nor one another.
 
 use crate::output::{self, OutputError};
 use std::path::{Path, PathBuf};
 
-/// An output cannot be written, or is one of the inputs or another output.
+/// An output that cannot be written, or that is also an input or another output.
 #[derive(Debug, thiserror::Error)]
 pub enum OverwriteError {
-    /// Nothing can be written there.
+    /// The path cannot be written.
     #[error(transparent)]
     Unwritable(#[from] OutputError),
-    /// The output has the name of an input.
+    /// The output has the same name as an input.
     #[error("{} is read, so it is not written: name another output", .0.display())]
     Same(PathBuf),
-    /// The output leads to the same file as an input, under another name.
+    /// The output has another name than an input but is the same file.
     #[error(
         "the output {} is the file {}, which is read: name another output",
         output.display(), input.display()
@@ -21,17 +21,17 @@ pub enum OverwriteError {
     Linked {
         /// The output.
         output: PathBuf,
-        /// The input that it leads to.
+        /// The input that is the same file.
         input: PathBuf,
     },
-    /// Two outputs lead to the same file.
+    /// Two outputs are the same file.
     #[error("{} and {} would be one file: name another output", .0.display(), .1.display())]
     Twice(PathBuf, PathBuf),
 }
 
-/// Refuses an output that cannot be written, or that is one of the inputs, under any name or
-/// through any kind of link. Anything other than a regular file, such as a pipe or a terminal,
-/// may be both an input and the output.
+/// Rejects an output that cannot be written, or that is one of the inputs, under any name or
+/// through any kind of link. Anything other than a regular file, such as a pipe or a terminal, may
+/// be both an input and an output.
 ///
 /// # Errors
 /// [`OverwriteError`], naming the output and the input.
@@ -58,7 +58,7 @@ pub fn refuse<P: AsRef<Path>>(
     }
 }
 
-/// Refuses outputs if two would be the same file, existing or not.
+/// Rejects the outputs if two are the same file, whether or not it exists.
 ///
 /// # Errors
 /// [`OverwriteError::Twice`] names both.
@@ -77,7 +77,7 @@ pub fn refuse_twice<P: AsRef<Path>>(
     Ok(())
 }
 
-/// Returns whether two outputs would be the same file. A device or a pipe may take several.
+/// Returns whether two outputs are the same file. A device or a pipe may receive several outputs.
 fn is_one_file(one: &Path, other: &Path) -> bool {
     match (file_at(one), file_at(other)) {
         (Some(one), Some(other)) => one == other,
@@ -88,7 +88,7 @@ fn is_one_file(one: &Path, other: &Path) -> bool {
     }
 }
 
-/// The path of a file that does not exist, in a folder that does.
+/// Returns the absolute path of a file that does not exist, in a folder that does.
 fn resolved(path: &Path) -> Option<PathBuf> {
     let name = path.file_name()?;
     let folder = std::path::absolute(path).ok()?;

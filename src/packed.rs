@@ -1,5 +1,5 @@
-//! Texts that others made, as streams: plain, or compressed with gzip or zstd, told by
-//! their first bytes. A stream is read once, front to back, so that it may be a pipe.
+//! Streams of text from untrusted sources: plain, or compressed with gzip or zstd, as detected from
+//! the first bytes. A stream is read once, from front to back, so it may be a pipe.
 
 use crate::bounded::Limited;
 use flate2::bufread::MultiGzDecoder;
@@ -7,25 +7,25 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Error, ErrorKind, Read};
 use std::path::Path;
 
-/// Bytes read ahead by decompressors and line readers.
+/// Size in bytes of the read-ahead buffers of decompressors and line readers.
 pub(crate) const BUFFER: usize = 1 << 18;
 /// The first bytes of gzip.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// The first bytes of a zstd frame.
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// The bytes of a skippable zstd frame after the first.
+/// The bytes that follow the first byte of a skippable zstd frame.
 const ZSTD_SKIPPED: [u8; 3] = [0x2a, 0x4d, 0x18];
 /// The byte-order mark of UTF-8.
 const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
 
-/// Bytes in their order.
+/// A buffered stream of bytes.
 pub type Stream = Box<dyn BufRead + Send>;
 
-/// The text of a file or of what else is at `path`. `wrap` sees it before it is
-/// unpacked, for a progress bar's sake.
+/// Opens the text of a file or of a stream at `path`. `wrap` receives the stream before it is
+/// decompressed, so that a progress bar can count its bytes.
 ///
 /// # Errors
-/// What the system says; or that it is a folder, or text in UTF-16.
+/// The system's error, or an error if `path` is a folder or the text is in UTF-16.
 pub(crate) fn open<R: Read + Send + 'static>(
     path: &Path,
     wrap: impl FnOnce(File) -> R,
@@ -39,14 +39,14 @@ pub(crate) fn open<R: Read + Send + 'static>(
 /// Reads a whole stream of at most `most` bytes.
 ///
 /// # Errors
-/// The system's error; or that it is larger.
+/// The system's error, or an error if there are more than `most` bytes.
 pub(crate) fn read_all(stream: impl Read, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     Limited::new(stream, most).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Returns whether a path stands for standard input. A file of the name `-` is `./-`.
+/// Returns whether a path stands for standard input. (A file named `-` is `./-`.)
 #[must_use]
 pub fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
@@ -64,10 +64,10 @@ fn open_stdin() -> io::Result<File> {
     Ok(io::stdin().as_handle().try_clone_to_owned()?.into())
 }
 
-/// Opens what is at `path`.
+/// Opens the file or stream at `path`.
 ///
 /// # Errors
-/// What the system says; or that it is a folder.
+/// The system's error, or an error if `path` is a folder.
 pub(crate) fn open_file(path: &Path) -> io::Result<File> {
     if is_stdin(path) {
         return open_stdin();
@@ -81,7 +81,7 @@ pub(crate) fn open_file(path: &Path) -> io::Result<File> {
 /// Decompresses gzip or zstd; other bytes are returned as they are.
 ///
 /// # Errors
-/// What the system says.
+/// The system's error.
 pub(crate) fn unpack(packed: impl BufRead + Send + 'static) -> io::Result<Stream> {
     let (magic, packed) = peek(packed, ZSTD.len());
     let is_zstd = magic == ZSTD || magic.get(1..) == Some(&ZSTD_SKIPPED) && magic[0] >> 4 == 5;
@@ -98,10 +98,10 @@ pub(crate) fn unpack(packed: impl BufRead + Send + 'static) -> io::Result<Stream
     })
 }
 
-/// The text that bytes are, without a mark that says so.
+/// Returns the bytes as text, without a byte-order mark.
 ///
 /// # Errors
-/// What the system says; or that it is in UTF-16.
+/// The system's error, or an error if the text is in UTF-16.
 pub(crate) fn text(bytes: Stream) -> io::Result<Stream> {
     let (start, text) = peek(bytes, BYTE_ORDER_MARK.len());
     let is_plain = |byte: u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
@@ -120,11 +120,11 @@ pub(crate) fn text(bytes: Stream) -> io::Result<Stream> {
     })
 }
 
-/// The first bytes of a stream, fewer than `count` only if it ends or fails, and the
-/// whole stream.
+/// Returns the first bytes of a stream, which are fewer than `count` only if it ends or fails, and
+/// the whole stream.
 pub(crate) fn peek<R: BufRead>(mut stream: R, count: usize) -> (Vec<u8>, Peeked<R>) {
     let mut start = Vec::with_capacity(count);
-    // A pipe may give them one by one.
+    // A pipe may deliver them one at a time.
     let read = stream.by_ref().take(count as u64).read_to_end(&mut start);
     let peeked = Peeked {
         start: Cursor::new(start.clone()),
@@ -134,10 +134,10 @@ pub(crate) fn peek<R: BufRead>(mut stream: R, count: usize) -> (Vec<u8>, Peeked<
     (start, peeked)
 }
 
-/// A stream whose first bytes were looked at.
+/// A stream whose first bytes have been inspected.
 pub(crate) struct Peeked<R> {
     start: Cursor<Vec<u8>>,
-    /// The replacement for the bytes after the first.
+    /// The read error that occurred after those bytes, returned in place of what follows them.
     failed: Option<Error>,
     rest: R,
 }
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
     use std::io::Write;
 
-    /// Gives its bytes one by one, as a pipe may.
+    /// Delivers its bytes one at a time, as a pipe may.
     struct Slow(Cursor<Vec<u8>>);
 
     impl Read for Slow {

@@ -1,4 +1,4 @@
-//! Pages that a browser shows from the disk: one file that asks for nothing else.
+//! Pages that a browser can show from the disk: a single file that loads nothing else.
 
 use crate::atomic_file;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::Path;
 
 const STYLE: &str = include_str!("page/base.css");
-/// Elements, numbers and tables; it reads the page's data.
+/// Helpers for elements, values and tables; the script also reads the page's data.
 pub(crate) const SCRIPT: &str = concat!(
     include_str!("page/base.js"),
     include_str!("page/elements.js")
@@ -16,19 +16,20 @@ pub(crate) const SCRIPT: &str = concat!(
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Page<'a> {
     pub title: &'a str,
-    /// HTML of the body.
+    /// The HTML of the body.
     pub body: &'a str,
     pub style: &'a str,
-    /// Runs once the body and `data` are loaded.
+    /// A script that runs once the body and `data` are loaded.
     pub script: &'a str,
 }
 
 impl Page<'_> {
-    /// The page with this data, which its script finds as `data`.
+    /// Returns the page with this data, which its script can access as `data`.
     pub fn render(self, data: &Value) -> String {
-        // A parser of HTML looks for `</script` and `<!--` in a script element.
+        // HTML parsers look for `</script` and `<!--` in a script element.
         let data = data.to_string().replace('<', r"\u003c");
-        // All at once: no part is searched for the places of the others.
+        // All parts are inserted in one step, so none of them is searched for the placeholders of
+        // the others.
         format!(
             include_str!("page/page.html"),
             title = escaped(self.title),
@@ -57,7 +58,7 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;")
 }
 
-/// Checks that a page is whole, has no id twice, and asks for nothing outside itself.
+/// Checks that a page is complete, has no duplicate id, and loads nothing from outside.
 #[cfg(test)]
 pub(crate) fn assert_self_contained(page: &str) {
     assert_eq!(page.matches("</script>").count(), 2);
@@ -69,7 +70,7 @@ pub(crate) fn assert_self_contained(page: &str) {
         assert!(ids.insert(id), "two elements have the id {id}");
     }
     for foreign in ["http://", "https://", "src=", "@import", "url("] {
-        // The namespace of SVG is a name, not an address.
+        // The SVG namespace is a name, not an address.
         let page = page.replace("http://www.w3.org/2000/svg", "");
         assert!(!page.contains(foreign), "{foreign}");
     }
@@ -81,7 +82,7 @@ mod tests {
     use serde_json::json;
     use std::process::Command;
 
-    /// The element of the data ends where it should, whatever the data is.
+    /// The data element ends where it should, whatever the data.
     #[test]
     fn no_name_is_taken_for_markup() {
         let hostile = [
@@ -111,7 +112,7 @@ mod tests {
         }
     }
 
-    /// The script, as far as it needs no page.
+    /// Tests the part of the script that needs no page.
     #[test]
     fn what_is_absent_is_shown_as_absent() {
         let shown = "[undefined, null, NaN, Math.max(), 0 / 0, 0, 12345].map(short).join(' ')";

@@ -1,8 +1,8 @@
-//! Messages of panics.
+//! Panic messages.
 
 use std::any::Any;
 
-/// The message of a caught panic.
+/// Returns the message of a caught panic.
 pub(crate) fn message(panic: &(dyn Any + Send)) -> &str {
     panic
         .downcast_ref::<String>()

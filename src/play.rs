@@ -1,7 +1,7 @@
-//! The agent interface: a position and limits go in, reports and a choice come out.
+//! The agent interface: it takes a position and limits, and returns reports and a choice.
 //!
-//! The UCI session, matches and measurements know only [`Agent`]. An agent runs on
-//! the caller's thread; other threads control it through [`Control`].
+//! The UCI session, matches and measurements use only [`Agent`]. An agent runs on the caller's
+//! thread; other threads control it through [`Control`].
 
 mod control;
 mod limits;
@@ -18,21 +18,21 @@ use shakmaty::{Move, MoveList, Position};
 /// A request for a move.
 #[derive(Clone, Debug)]
 pub struct Question<'a> {
-    /// The game so far; its side to move is to play.
+    /// The game so far. The agent chooses a move for its side to move.
     pub game: &'a Game,
     /// The search limits and the moves to consider.
     pub limits: Limits,
 }
 
 impl Question<'_> {
-    /// Returns the legal moves within the limits, in the order of generation.
+    /// Returns the legal moves that the limits allow, in the order of generation.
     #[must_use]
     pub fn moves(&self) -> MoveList {
         allowed_moves(self.game, &self.limits)
     }
 }
 
-/// Returns the legal moves that `limits` allow: all, or those of [`Limits::search_moves`].
+/// Returns the legal moves that `limits` allow: all of them, or those in [`Limits::search_moves`].
 pub(crate) fn allowed_moves(game: &Game, limits: &Limits) -> MoveList {
     let allowed = |mv: &Move| limits.search_moves.is_empty() || limits.search_moves.contains(mv);
     let mut moves = game.position().legal_moves();
@@ -40,7 +40,7 @@ pub(crate) fn allowed_moves(game: &Game, limits: &Limits) -> MoveList {
     moves
 }
 
-/// An error that left an agent without an answer.
+/// Why an agent could not answer.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
     /// The network failed.
@@ -49,7 +49,7 @@ pub enum AgentError {
 }
 
 impl AgentError {
-    /// Returns whether another device might succeed.
+    /// Returns whether the question might succeed on another device.
     #[must_use]
     pub fn is_of_device(&self) -> bool {
         let AgentError::Backend(error) = self;
@@ -70,11 +70,11 @@ pub trait Agent: Send {
     /// Chooses a move for the side to move in `game`. The choice is empty if no
     /// legal move is allowed. The agent calls `report` on this thread while it thinks.
     ///
-    /// Returns soon after `control` signals a stop, and no earlier if [`Limits::infinite`] or
+    /// Returns soon after `control` signals a stop, but not before it if [`Limits::infinite`] or
     /// [`Limits::ponder`] is set.
     ///
     /// # Errors
-    /// [`AgentError`] if the network failed; the agent can be asked again.
+    /// [`AgentError`] if the network failed; the agent remains usable.
     fn choose(
         &mut self,
         game: &Game,
@@ -83,11 +83,11 @@ pub trait Agent: Send {
         report: &mut dyn FnMut(&Report),
     ) -> Result<Choice, AgentError>;
 
-    /// Answers several questions, each as [`Agent::choose`] would. An agent that
-    /// evaluates them in one batch gives its preferred number as [`Agent::batch`].
+    /// Answers several questions, each in the same way as [`Agent::choose`]. An agent that
+    /// evaluates questions in one batch returns its preferred batch size from [`Agent::batch`].
     ///
     /// # Errors
-    /// As [`Agent::choose`].
+    /// The same errors as [`Agent::choose`].
     fn choose_many(&mut self, questions: &[Question<'_>]) -> Result<Vec<Choice>, AgentError> {
         let control = Control::default();
         questions

@@ -1,8 +1,8 @@
-//! A player: a network and the agent that thinks with it, kept with their caches and tree
-//! from move to move.
+//! A player: a network and the agent that uses it, kept between moves along with their caches and
+//! tree.
 //!
-//! A front end ([`crate::uci`], a server) sends a [`Player`] one [`Request`] after
-//! another. The player loads what the request's [`Settings`] require and keeps what has not
+//! A front end ([`crate::uci`], a server) sends a [`Player`] one [`Request`] after another. The
+//! player loads whatever the request's [`Settings`] require and keeps everything that has not
 //! changed: the network, the agent, its tree. Messages for the user go to a [`Listener`].
 
 mod factory;
@@ -44,34 +44,35 @@ pub struct Request<'a> {
     pub game: &'a Game,
     /// The search limits and the moves to consider.
     pub limits: &'a Limits,
-    /// The time of arrival, from which the clock runs.
+    /// The time at which the request arrived and its clock started.
     pub received: Instant,
 }
 
 /// Receives a player's messages and reports.
 pub trait Listener {
-    /// Receives a message for the user: something was loaded, is missing or failed.
+    /// Receives a message for the user, for example that something was loaded, is missing or
+    /// failed.
     fn note(&mut self, text: &str);
 
-    /// Signals that everything is loaded and that the agent starts, with these settings.
+    /// Signals that everything is loaded and the agent is about to start with these settings.
     fn begin(&mut self, settings: &Settings);
 
     /// Receives an interim report.
     fn report(&mut self, report: &Report);
 }
 
-/// An error that left a player without an answer.
+/// Why a player could not answer.
 #[derive(Debug, thiserror::Error)]
 pub enum PlayerError {
     /// The network cannot be loaded.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// The agent failed, after its last report.
+    /// The agent failed after its last report.
     #[error(transparent)]
     Agent(#[from] AgentError),
 }
 
-/// A network and the agent that thinks with it, kept from request to request.
+/// A network and the agent that uses it, kept between requests.
 ///
 /// ```
 /// use std::time::Instant;
@@ -106,15 +107,14 @@ pub struct Player<F = EngineFactory> {
     seated: Option<Seated>,
     /// The tablebases last reported to the listener.
     tablebase: Tablebase,
-    /// The options of a backend that failed on its devices; the CPU replaces them from
-    /// then on.
+    /// The options of a backend that failed on its device; the CPU has replaced it since.
     failed: Option<BackendOptions>,
-    /// Whether a substitute plays if the requested network or agent cannot, since no answer
-    /// would lose a game.
+    /// Whether to play with a substitute if the requested network or agent cannot play, because a
+    /// move that never comes loses the game.
     plays_on: bool,
     /// The networks that could not be loaded and are not retried.
     missing: Vec<Missing>,
-    /// A game's number, and the seed of levels in that game if none is set.
+    /// The number of a game, and the seed for levels in that game if the user has set none.
     game_seed: (u64, u64),
 }
 
@@ -127,14 +127,14 @@ struct Loaded {
 /// A network that could not be loaded.
 struct Missing {
     network: NetworkOptions,
-    /// Whether its file is unreadable on any device.
+    /// Whether the file is unreadable on every device.
     is_unreadable: bool,
     reason: String,
-    /// The stamp of its file.
+    /// The file's stamp.
     stamp: Option<(SystemTime, u64)>,
 }
 
-/// Returns the modification time and size of a network's file; `None` if there is no such file.
+/// Returns the modification time and size of a network's file, or `None` if it does not exist.
 fn stamp_of(network: &NetworkOptions) -> Option<(SystemTime, u64)> {
     let file = network.net.as_ref()?.metadata().ok()?;
     let written = file.is_file().then(|| file.modified())?;
@@ -146,13 +146,13 @@ impl Missing {
         self.network == *network || self.is_unreadable && self.network.net == network.net
     }
 
-    /// Returns whether loading would fail again, because the file has not changed.
+    /// Returns whether loading would fail again because the file has not changed.
     fn is_missing(&self) -> bool {
         stamp_of(&self.network) == self.stamp
     }
 }
 
-/// An agent and the state it was last given.
+/// An agent and the setup that it was last prepared for.
 struct Seated {
     kind: AgentKind,
     options: agent::Options,
@@ -162,7 +162,7 @@ struct Seated {
 }
 
 impl<F: Factory> Player<F> {
-    /// Creates a player, which loads nothing yet.
+    /// Creates a player; nothing is loaded yet.
     pub fn new(factory: F) -> Player<F> {
         Player {
             factory,
@@ -176,8 +176,8 @@ impl<F: Factory> Player<F> {
         }
     }
 
-    /// Creates a player that falls back, with a message, if it cannot play as requested: to
-    /// the CPU, to a built-in network, or to another agent.
+    /// Creates a player with fallbacks. If it cannot play as requested, it sends a message and uses
+    /// the CPU, a built-in network, or another agent.
     pub fn steadfast(factory: F) -> Player<F> {
         Player {
             plays_on: true,
@@ -189,8 +189,8 @@ impl<F: Factory> Player<F> {
     /// fails before the first report, the CPU replaces it.
     ///
     /// # Errors
-    /// [`PlayerError`]; the player can be asked again. `listener` has received a note
-    /// of any [`AgentError`].
+    /// [`PlayerError`]; the player remains usable. Any [`AgentError`] has also been sent to
+    /// `listener` as a note.
     pub fn answer(
         &mut self,
         request: &Request<'_>,
@@ -224,9 +224,9 @@ impl<F: Factory> Player<F> {
         }
     }
 
-    /// Ensures that the player for `setup` and `limits` is loaded; returns the settings that
-    /// it plays with. If a network cannot be loaded, another replaces it: the current network
-    /// replaces the human-like one, and [`Player::steadfast`] states the other fallbacks.
+    /// Ensures that the player for `setup` and `limits` is loaded; returns the settings that it
+    /// plays with. If a network cannot be loaded, another replaces it: the current network stands
+    /// in for the human-like one, and [`Player::steadfast`] lists the other fallbacks.
     ///
     /// # Errors
     /// [`LoadError`] if no network can be loaded.
@@ -286,8 +286,8 @@ impl<F: Factory> Player<F> {
         prepared.map(|()| settings)
     }
 
-    /// Returns the network of `settings` and its fallbacks in order, each with its message;
-    /// `at_hand` is the network that the user chose.
+    /// Returns the network of `settings` followed by its fallbacks in order, each with its message;
+    /// `at_hand` is the network that the user selected.
     fn networks(
         &self,
         settings: &Settings,
@@ -329,8 +329,8 @@ impl<F: Factory> Player<F> {
         self.loaded = None;
     }
 
-    /// Drops a failed backend, so that the next search reloads it, on the CPU unless it
-    /// already ran there. Returns whether the device changes.
+    /// Drops a failed backend so that the next search reloads it, on the CPU unless it already ran
+    /// there. Returns whether the device changes.
     fn leave_devices(&mut self, options: &BackendOptions, listener: &mut dyn Listener) -> bool {
         self.reset();
         let is_elsewhere = options.network != on_the_cpu(&options.network);
@@ -393,8 +393,8 @@ impl<F: Factory> Player<F> {
         Ok(())
     }
 
-    /// Returns the backend for `options`. The network stays loaded if it is the same,
-    /// and the agent stays if every position keeps its evaluation.
+    /// Returns the backend for `options`. The network stays loaded if it is unchanged, and the
+    /// agent is kept if every position keeps its evaluation.
     fn backend(
         &mut self,
         options: &BackendOptions,
@@ -439,7 +439,7 @@ impl<F: Factory> Player<F> {
         Ok(backend)
     }
 
-    /// Reports the available tablebases if they have changed.
+    /// Reports the available tablebases to the listener if they have changed.
     fn look_for_tables(&mut self, tablebase: &Tablebase, listener: &mut dyn Listener) {
         if tablebase.path() != self.tablebase.path() {
             let inventory = tablebase.inventory();
@@ -454,7 +454,7 @@ impl<F: Factory> Player<F> {
     }
 }
 
-/// Warns if a rating is set that the network cannot follow.
+/// Warns if a rating is set but the network does not use ratings.
 fn warn_ratings_ignored(settings: &Settings, backend: &dyn Backend, listener: &mut dyn Listener) {
     let properties = backend.properties();
     if settings.agent == AgentKind::Human && !properties.reads_ratings {
@@ -466,7 +466,7 @@ fn warn_ratings_ignored(settings: &Settings, backend: &dyn Backend, listener: &m
     }
 }
 
-/// Replaces an agent that the network cannot serve.
+/// Substitutes another agent if the network does not support the configured one.
 fn sit_in(settings: &mut Settings, backend: &dyn Backend, listener: &mut dyn Listener) {
     let properties = backend.properties();
     let name = &properties.name;
@@ -487,7 +487,7 @@ fn sit_in(settings: &mut Settings, backend: &dyn Backend, listener: &mut dyn Lis
     }
 }
 
-/// Returns the same network on the CPU, in the precision that is best there.
+/// Returns the same network on the CPU, in the best precision for that device.
 fn on_the_cpu(network: &NetworkOptions) -> NetworkOptions {
     NetworkOptions {
         devices: DeviceChoice::Cpu.into(),
@@ -496,8 +496,8 @@ fn on_the_cpu(network: &NetworkOptions) -> NetworkOptions {
     }
 }
 
-/// Deducts `waited`, the time since the request arrived, from the limits: the clock ran
-/// while an earlier search ended or the network was loaded.
+/// Deducts `waited`, the time since the request arrived, from the limits, because the clock kept
+/// running while an earlier search ended or the network was loading.
 fn charged(limits: &Limits, waited: Duration) -> Limits {
     let mut limits = limits.clone();
     if !limits.ponder {
@@ -543,7 +543,7 @@ mod tests {
         assert_eq!(seed(3000, 7), (7, 7));
         let (first, next) = seed(3000, 0);
         assert_ne!(first, next);
-        // The agent `human` has its own random numbers.
+        // The agent `human` has its own random number generator.
         assert_eq!(seed(2000, 0), (0, 0));
     }
 }

@@ -1,12 +1,12 @@
-//! Progress bars of all commands, in one style. They are on standard error, and hidden unless it
+//! Progress bars for all commands, in one style. They are drawn on standard error, and only if it
 //! is a terminal.
 
 use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 use std::fmt::{Display, Write};
 use std::time::Duration;
 
-/// A bar over `length` of something, such as "games"; without an end where the number is
-/// not known.
+/// Returns a bar over `length` items, such as "games". If the number is unknown, the bar has no
+/// end.
 #[must_use]
 pub fn bar(length: Option<u64>, unit: &str) -> ProgressBar {
     let count = match length {
@@ -24,12 +24,12 @@ pub fn bytes(length: u64) -> ProgressBar {
     styled(ProgressBar::new(length), template)
 }
 
-/// Says something beside the count.
+/// Shows a text next to the count.
 pub fn say(bar: &ProgressBar, text: impl Display) {
     bar.set_message(format!(", {text}"));
 }
 
-/// A number a second, with as many digits as are of use.
+/// Formats a rate per second with a sensible number of digits.
 #[must_use]
 pub fn rate(per_second: f64) -> String {
     match per_second {
@@ -46,7 +46,7 @@ fn styled(bar: ProgressBar, template: &str) -> ProgressBar {
     let style = style
         .with_key("rate", |state: &ProgressState, text: &mut dyn Write| {
             if state.pos() > 0 {
-                // Writing to the terminal's line cannot fail.
+                // Writing to a string cannot fail.
                 let _ = write!(text, ", {}", rate(state.per_sec()));
             }
         })
@@ -68,7 +68,7 @@ mod tests {
     use std::io::Result;
     use std::sync::Arc;
 
-    /// A terminal that keeps the last line that was drawn.
+    /// A terminal that remembers the last line drawn.
     #[derive(Clone, Debug, Default)]
     struct Terminal(Arc<Mutex<String>>);
 

@@ -1,12 +1,12 @@
-//! A player's own game, reviewed: the mistakes, the moves that players of a rating choose
-//! instead, and reasons.
+//! Review of a player's own game: the mistakes, the moves that players of a rating choose instead,
+//! and reasons.
 //!
-//! | part | holds |
+//! | part | contents |
 //! |---|---|
-//! | `source` | a game from a PGN, as far as it can be played |
-//! | `analysis` | the searches of a game's positions, side by side |
+//! | `source` | a game from a PGN, up to the first move that cannot be played |
+//! | `analysis` | concurrent searches of a game's positions |
 //! | `people`, `rating` | shares of players by rating; the rating that fits a player's moves |
-//! | `cache` | analyses of games, kept from one review to the next |
+//! | `cache` | analyses of games, kept between reviews |
 //! | `curve`, `phase`, `marks`, `draws` | winning chances and accuracy, phases, marks, draws by rule |
 //! | `facts` | reasons in sentences, each checked on the board |
 //! | `judge`, `report` | the complete report |
@@ -48,9 +48,9 @@ use crate::backend::{Backend, BackendError};
 use people::Shares;
 use shakmaty::Position;
 
-/// Asks what people play in each position of a game that `analysis` does not tell it of:
-/// the move that was played, and the best one. `go_on` is asked before each move, and ends
-/// it early.
+/// Asks which moves people play in each position of a game, except for those that `analysis`
+/// already covers: the shares of the move played and of the best move. `go_on` is called before
+/// each move and can stop the loop early.
 ///
 /// # Errors
 /// [`BackendError`] if the network fails.

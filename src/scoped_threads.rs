@@ -1,16 +1,16 @@
-//! Threads that work side by side until all of them are done.
+//! Threads that run concurrently until all of them have finished.
 
 #[cfg(feature = "torch")]
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Scope, ScopedJoinHandle};
 
-/// Runs each worker on a thread of its own and waits for all of them.
+/// Runs each worker on its own thread and waits for all of them.
 ///
 /// # Errors
-/// The first worker's that failed, in their order.
+/// The error of the first worker, in their order, that failed.
 ///
 /// # Panics
-/// If a worker does.
+/// If a worker panics.
 pub(crate) fn side_by_side<W, T, E>(workers: impl IntoIterator<Item = W>) -> Result<Vec<T>, E>
 where
     W: FnOnce() -> Result<T, E> + Send,
@@ -26,8 +26,8 @@ where
     })
 }
 
-/// Sets a flag when dropped: at the end of a thread, for any reason. Threads beside one that
-/// failed or panicked can then stop.
+/// Sets a flag when dropped, which is at the end of a thread for whatever reason, so that the other
+/// threads can stop when one fails or panics.
 #[cfg(feature = "torch")]
 pub(crate) struct SetAtEnd<'a>(pub &'a AtomicBool);
 
@@ -38,7 +38,7 @@ impl Drop for SetAtEnd<'_> {
     }
 }
 
-/// Waits for threads; see [`side_by_side`].
+/// Waits for the threads; see [`side_by_side`].
 pub(crate) fn join<T, E>(workers: Vec<ScopedJoinHandle<'_, Result<T, E>>>) -> Result<Vec<T>, E> {
     let results = workers.into_iter().map(|worker| match worker.join() {
         Ok(result) => result,

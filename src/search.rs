@@ -1,29 +1,29 @@
 //! PUCT: Monte-Carlo tree search guided by a backend's priors and values.
 //!
-//! Threads share one tree of atomics in a fixed-size slab. Each thread gathers a batch of leaves
-//! in descents that carry many visits at once, evaluates it without holding any lock, and backs
-//! the values up. Outcomes decided by the rules are proven upwards: a claimed mate is a mate.
-//! Tablebase results are proven upwards too, but are not mates.
+//! Threads share one tree of atomics in a fixed-size slab. Each thread gathers a batch of leaves in
+//! descents that carry many visits at once, evaluates it without holding any lock, and backs the
+//! values up. Outcomes decided by the rules are proven up the tree, so a reported mate is a forced
+//! mate. Tablebase results are also proven up the tree, but are not reported as mates.
 //!
 //! Modules from the bottom up; each depends only on those above it:
 //!
-//! | part | holds |
-//! |---|---|
-//! | `sync`, `numeric` | the synchronisation primitives, replaceable by loom in tests; logarithms alike on every machine |
+//! Modules are listed from the bottom up; each depends only on those above it:
+//! | part | contents |
+//! | `sync`, `numeric` | the synchronisation primitives, replaceable by loom in tests; logarithms that are identical on every machine |
 //! | `wdl` | rescales win/draw/loss for the players' ratings |
 //! | `parameters` | the search parameters |
-//! | `tree` | memory, positions, the moves between them, their values and order of choice, eviction |
+//! | `tree` | memory, positions, the moves between them, their values and order of selection, eviction |
 //! | `prove` | proofs of forced mates |
-//! | `mates` | the mate prover beside the tree: its requests and results |
+//! | `mates` | the mate prover that runs alongside the tree: its requests and results |
 //! | `memory` | per-node memory of a search in imagination |
 //! | `root` | noise, temperature, Gumbel selection; tree reuse |
 //! | `clock` | evaluation latency and time management |
 //! | `shared` | the state shared by the threads of one search |
 //! | `environment` | the searched environment: the rules of chess with the backend's evaluations, or a network's imagination |
 //! | `descent` | a visit: PUCT and the utility it maximises, descent, backup |
-//! | `choice` | which root move is played |
+//! | `choice` | which root move to play |
 //! | `report` | lines, scores and statistics; the first plies of the tree |
-//! | `stopper`, `helpers` | stop conditions and when to report; the threads |
+//! | `stopper`, `helpers` | stop conditions and the timing of reports; the threads |
 
 mod choice;
 mod clock;
@@ -85,18 +85,18 @@ use tree::prior::MAX_MOVES;
 use tree::{MAX_IN_FLIGHT, Tree};
 use wdl::rescaling::Rescaling;
 
-/// The most leaves a thread gathers before it evaluates them.
+/// The maximum number of leaves that a thread gathers before evaluating them.
 const MAX_BATCH: usize = 1024;
 
-/// Divisor of the memory: the tree's share in a search in imagination.
+/// In a search in imagination, the tree gets the memory divided by this.
 const TREE_SHARE: usize = 64;
 
-/// Divisor of the memory: the mate prover's share, …
+/// The mate prover gets the memory divided by this, …
 const PROVER_SHARE: usize = 16;
-/// … and its minimum, in bytes.
+/// … but at least this many bytes.
 const LEAST_PROVER: usize = 1 << 18;
 
-/// A search tree with all it takes to grow it, kept from move to move.
+/// A search tree and everything needed to grow it, kept between moves.
 ///
 /// ```
 /// use shakmaty::CastlingMode;
@@ -136,7 +136,7 @@ struct Dream {
     options: WorldOptions,
     imagination: Option<Arc<dyn Imagination>>,
     memory: Memory,
-    /// Searches, and those that chose an illegal move.
+    /// The number of searches, and of those whose chosen move was illegal.
     searches: u64,
     illegal: u64,
 }
@@ -166,9 +166,9 @@ impl Search {
         }
     }
 
-    /// The same in imagination: by the rules that the backend's network has learned; the actual
-    /// rules only give the root moves. Most of the memory holds the imagined boards. Nothing is
-    /// kept from one search to the next.
+    /// Returns an empty tree for a search in imagination, which follows the rules that the
+    /// backend's network has learned; the actual rules determine only the root moves. Most of the
+    /// memory stores imagined boards. Nothing is kept between searches.
     #[must_use]
     pub fn in_imagination(
         backend: Arc<dyn Backend>,
@@ -197,8 +197,8 @@ impl Search {
         }
     }
 
-    /// Sets the parameters. The tree is kept unless they would have grown it differently, or in
-    /// different memory.
+    /// Sets the parameters. The tree is kept unless the new parameters would have grown it
+    /// differently or in a different amount of memory.
     pub fn adjust(&mut self, parameters: &Parameters) {
         if let Some(dream) = &self.dream {
             *self = Search::in_imagination(Arc::clone(&self.backend), parameters, &dream.options);
@@ -210,15 +210,16 @@ impl Search {
         }
     }
 
-    /// Sets the options of a search in imagination, from the next [`Search::adjust`] on.
+    /// Sets the options of a search in imagination, which take effect at the next
+    /// [`Search::adjust`].
     pub(crate) fn imagine_by(&mut self, options: &WorldOptions) {
         if let Some(dream) = &mut self.dream {
             dream.options = options.clone();
         }
     }
 
-    /// Replaces the backend. The tree is kept: `backend` must evaluate every position as the
-    /// previous one did.
+    /// Replaces the backend. The tree is kept, so `backend` must evaluate every position
+    /// identically to the previous one.
     pub fn set_backend(&mut self, backend: Arc<dyn Backend>) {
         if let Some(dream) = &mut self.dream {
             dream.imagination = backend.imagination();
@@ -253,28 +254,27 @@ impl Search {
         self.tree.bytes()
     }
 
-    /// Returns the first plies of the tree below the position last searched; empty before the
-    /// first search.
+    /// Returns the first plies of the tree below the last searched position; empty before the first
+    /// search.
     #[must_use]
     pub fn outline(&self, limits: OutlineLimits) -> Outline {
         let game = self.root_history.game();
-        // Below the root, edges are the imagination's own.
+        // Below the root, the edges are the imagination's and need not be legal moves.
         let game = game.filter(|_| self.dream.is_none());
         game.map_or_else(Outline::default, |game| {
             Outline::of(&self.tree, self.tree.root(), game, limits)
         })
     }
 
-    /// Searches `game` within `limits`; the guarantees of [`crate::play::Agent::choose`] hold
-    /// here.
+    /// Searches `game` within `limits`, with the guarantees of [`crate::play::Agent::choose`].
     ///
     /// # Errors
     /// [`BackendError`] if an evaluation failed; the tree is then as it was before that batch,
     /// and the last report covers it.
     ///
     /// # Panics
-    /// If the backend or `tell` panics, on any thread. The last report contains the results so
-    /// far; the tree is then cleared.
+    /// If the backend or `tell` panics on any thread. The last report contains the results so far;
+    /// the tree is then cleared.
     pub fn run(
         &mut self,
         game: &Game,
@@ -308,7 +308,7 @@ impl Search {
         let failure = shared.failure.lock().take();
         let broke_off = searched.is_err() || failure.is_some();
         debug_assert!(searched.is_err() || shared.tree.in_flight().load(Relaxed) == 0);
-        // Threads that computed it concurrently may have missed each other's last visits.
+        // Concurrent threads may each have missed the others' last visits.
         shared.tree.refresh(shared.tree.root());
         let (report, statistics) = report::report(&shared);
         if !broke_off || report.nodes > 0 {
@@ -339,7 +339,7 @@ impl Search {
         })
     }
 
-    /// Returns the moves to search, and the tablebases' verdict on them.
+    /// Returns the moves to search, and the tablebases' result for them.
     fn candidates(
         &self,
         game: &Game,
@@ -359,8 +359,8 @@ impl Search {
         Ok((moves, known))
     }
 
-    /// Brings the tree and the mate prover to the game's position, where `moves` are searched.
-    /// Returns the previous search's value of the position, if it searched this game.
+    /// Prepares the tree and the mate prover for the game's position, where `moves` are searched.
+    /// Returns the previous search's value of the position if it searched the same game.
     fn prepare(&mut self, game: &Game, limits: &Limits, moves: &MoveList) -> Option<f64> {
         let restricted = moves.len() < game.position().legal_moves().len();
         let contempt = &self.parameters.contempt;
@@ -392,8 +392,8 @@ impl Search {
         }
     }
 
-    /// Keeps as many moves as a node can have, preferring those with the highest priors:
-    /// constructed positions have up to 270.
+    /// Keeps as many moves as a node can have, preferring those with the highest priors;
+    /// constructed positions have up to 270 moves.
     fn keep_likeliest(&self, game: &Game, moves: &mut MoveList) -> Result<(), BackendError> {
         let mut batch = Batch::default();
         batch.push(game, moves, &self.backend.properties().encoder)?;
@@ -412,15 +412,15 @@ impl Search {
         Ok(())
     }
 
-    /// Returns the value of the last search's best move, if it was in this game and for the side
-    /// to move.
+    /// Returns the value of the last search's best move, if that search was in this game and had
+    /// the same side to move.
     fn expectation(&self, game: &Game) -> Option<f64> {
         let plies = plies_since(self.root_history.game()?, game)?;
         self.value.filter(|_| plies.is_multiple_of(2))
     }
 
-    /// Brings the root to the game's position, keeping the known subtree. Where not all moves are
-    /// searched, `search_moves` are.
+    /// Moves the root to the game's position, keeping the known subtree. If the search is
+    /// restricted, only `search_moves` are searched.
     fn enter(&mut self, game: &Game, search_moves: &[Move]) {
         let found = match self.dream {
             // The real position replaces the imagined one.
@@ -458,7 +458,7 @@ impl Search {
         let overhead = Duration::from_millis(self.parameters.move_overhead);
         let budget = TimeBudget::new(limits, overhead).filter(|_| limits.ponder);
         let ponder_time = budget.map(|budget| budget.hard);
-        // In a timed game every visit goes where it improves the move.
+        // In a timed game, every visit is spent on choosing the move.
         let lines = match limits.time {
             Some(_) => 1,
             None => self.parameters.multi_pv.clamp(1, root_moves.len().max(1)),
@@ -511,7 +511,7 @@ impl Search {
         }
     }
 
-    /// Returns the move that Gumbel selection plays.
+    /// Returns the move that Gumbel selection chooses.
     fn selected(
         &self,
         gumbel: &Gumbel,
@@ -530,7 +530,7 @@ impl Search {
                 .any(|of| Some(&of.mv) == mv && of.is_lost())
         };
         for contender in &mut contenders {
-            // A proof from outside the tree may have arrived too late for it.
+            // A proof from outside the tree may have arrived too late to be applied to it.
             contender.lost |= lost(moves.get(usize::from(contender.number)));
         }
         let own = -self.tree.block(header).own().q as f32;
@@ -538,8 +538,8 @@ impl Search {
         moves.get(usize::from(contenders[choice].number)).copied()
     }
 
-    /// Returns the move to play and the expected reply: the best, or at a temperature one sampled
-    /// by visits among those not proven to lose.
+    /// Returns the move to play and the expected reply: the best move or, at a temperature, a move
+    /// sampled by visits from those not proven to lose.
     fn best_move(
         &self,
         game: &Game,
@@ -574,7 +574,7 @@ impl Search {
 }
 
 impl Dream {
-    /// Counts a search; returns a message if its choice was illegal.
+    /// Counts a search; returns a message if its chosen move was illegal.
     fn count(&mut self, is_illegal: bool) -> Option<String> {
         self.searches += 1;
         self.illegal += u64::from(is_illegal);
@@ -594,7 +594,7 @@ fn is_open(report: &Report) -> bool {
     best.is_none_or(|line| matches!(line.score, Score::Expected(_)))
 }
 
-/// Searches in environments of type `E`, on all threads, until the search is over.
+/// Searches in environments of type `E` on all threads until the search ends.
 fn search<E: Environment>(
     shared: &Shared<'_>,
     helpers: Option<&Helpers>,

@@ -1,18 +1,18 @@
-//! Training data from our own engine: self-play of many concurrent games on one backend.
+//! Training data from our own engine: many concurrent self-play games on one backend.
 //!
 //! Every game has its own thread and search. The [`Service`](crate::backend::Service) that
-//! [`load_for_many`](crate::network::backends::load_for_many) builds merges the searches'
-//! requests into full batches. Each move begins a new tree, so that its visits follow its own
-//! noise; an evaluation cache keeps the previous tree's evaluations.
+//! [`load_for_many`](crate::network::backends::load_for_many) builds merges the searches' requests
+//! into full batches. Each move begins with a new tree, so that its visits follow its own noise; an
+//! evaluation cache keeps the previous tree's evaluations.
 //!
-//! A game becomes a chunk in Lc0's format (`game_000017.gz`), and a game in `games.pgn`, which
-//! records how it ended and which `train pack` reads. A game is finished once its file exists:
-//! interrupted work continues with the missing games.
+//! A game becomes a chunk in Lc0's format (`game_000017.gz`) and an entry in `games.pgn`, which
+//! records how the game ended and can be read by `train pack`. A game is finished once its file
+//! exists, so interrupted work continues with the missing games.
 //!
 //! The random choices in a game depend only on the seed and the game's number. On the uniform and
-//! the random backend games repeat exactly. With a network they repeat exactly only one at a time
-//! and without a cache, since the last bits of its values depend on the batch, and the cache
-//! ignores history.
+//! the random backend, games are exactly reproducible. With a network, they are exactly
+//! reproducible only if played one at a time and without a cache, because the last bits of the
+//! network's values depend on the batch, and the cache ignores history.
 
 mod choose;
 mod counter;
@@ -44,51 +44,51 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Name of the games in PGN in the folder.
+/// Name of the PGN file in the folder.
 pub const GAMES: &str = "games.pgn";
 
-/// Searches that only choose a move: more games for the same time, and so more results
-/// to learn values from (KataGo's playout cap randomization, Wu 2019).
+/// Searches that only choose a move. They allow more games in the same time and therefore more
+/// results from which to learn values (KataGo's playout cap randomization, Wu 2019).
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CheapSearches {
-    /// The share of the moves that are chosen like this, in 0…1.
+    /// The share of the moves that are chosen in this way, in 0…1.
     pub share: f64,
-    /// Visits of the root.
+    /// Number of root visits.
     pub visits: u64,
 }
 
-/// Options of self-play.
+/// The options of self-play.
 #[derive(Debug)]
 pub struct SelfPlay {
-    /// Concurrent games.
+    /// Number of concurrent games.
     pub concurrency: usize,
     /// Search parameters, such as noise and Gumbel selection. Threads, seed and
     /// temperature are set for each game.
     pub parameters: Parameters,
     /// Searches in the network's imagination with these options, instead of by the rules.
     pub imagination: Option<WorldOptions>,
-    /// Root visits per move.
+    /// Number of root visits per move.
     pub visits: u64,
     /// Moves chosen with fewer visits, without noise; their searches are not recorded.
     pub cheap: Option<CheapSearches>,
-    /// Temperature at which the first moves are sampled by their visits; 0 plays the
-    /// best move. Proven wins are played, and proven losses are not. Gumbel selection
-    /// samples by itself.
+    /// Temperature at which the first moves are sampled by their visits; 0 plays the best move.
+    /// Proven wins are always played, and proven losses never. Gumbel selection does its own
+    /// sampling.
     pub temperature: f32,
-    /// Plies after the opening in which moves are sampled.
+    /// Number of plies after the opening in which moves are sampled.
     pub temperature_plies: usize,
-    /// A side resigns when its best move's value is this or less, in −1…0; `None`
-    /// plays all games to their end.
+    /// A side resigns if its best move's value is at most this, in −1…0; `None` plays all games to
+    /// the end.
     pub resign: Option<f32>,
-    /// Share of the games without resignation, which measures how many resignations
-    /// would be wrong.
+    /// Share of the games played without resignation, to measure how many resignations would be
+    /// wrong.
     pub played_on: f64,
-    /// The players' ratings, for networks that take them.
+    /// The players' ratings, for networks that use ratings.
     pub ratings: Ratings,
-    /// Openings of the games.
+    /// The openings of the games.
     pub openings: Openings,
-    /// Plies, the opening's included, after which a game counts as drawn.
+    /// Number of plies, including the opening, after which a game counts as drawn.
     pub max_plies: usize,
     /// Tablebases that end games.
     pub tablebase: Tablebase,
@@ -133,8 +133,7 @@ pub enum SelfPlayError {
 }
 
 impl fmt::Display for SelfPlay {
-    /// Lists everything that the games depend on other than the network and the search
-    /// parameters.
+    /// Lists everything that the games depend on, apart from the network and the search parameters.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "visits {}", self.visits)?;
         if let Some(CheapSearches { share, visits }) = self.cheap {
@@ -159,7 +158,7 @@ impl fmt::Display for SelfPlay {
 }
 
 impl SelfPlay {
-    /// A search of games' positions.
+    /// Creates a search for positions of the games.
     fn search(&self, backend: Arc<dyn Backend>, parameters: &Parameters) -> Search {
         match &self.imagination {
             Some(options) => Search::in_imagination(backend, parameters, options),
@@ -167,11 +166,11 @@ impl SelfPlay {
         }
     }
 
-    /// Plays the first games of the plan that the folder does not hold yet. `description` should
-    /// name everything that they depend on, for the tag Event of `games.pgn`.
+    /// Plays the first games of the plan that the folder does not contain yet. `description` should
+    /// name everything that they depend on, for the Event tag of `games.pgn`.
     ///
     /// # Errors
-    /// [`SelfPlayError`]; games finished by then are kept, and the same call resumes.
+    /// [`SelfPlayError`]; games finished by then are kept, and the same call resumes the work.
     pub fn run(
         &self,
         folder: &Path,
@@ -253,7 +252,7 @@ struct Queue {
 }
 
 impl Queue {
-    /// The number of the next game to be played.
+    /// Returns the number of the next game to be played.
     fn next(&mut self, games: u64) -> Option<u64> {
         while self.next < games && self.journal.contains(self.next) {
             self.next += 1;

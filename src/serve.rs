@@ -1,10 +1,10 @@
-//! `tessera serve`: every agent over HTTP, for programs, and a page for people.
+//! `tessera serve`: every agent over HTTP for programs, and a web page for people.
 //!
 //! Handlers are asynchronous and short; computation runs on its own threads. A thinking agent is
 //! a [`crate::player::Player`] from a bounded pool, so each game reuses its search tree. All
 //! players and `/v1/eval` share one backend per network, which batches their evaluations.
 //!
-//! | part | holds |
+//! | part | contents |
 //! |---|---|
 //! | `config` | the server's settings, and their defaults |
 //! | `problem` | errors in the format of RFC 9457 |
@@ -12,13 +12,13 @@
 //! | `answer`, `stream` | responses: moves, scores, lines; streams |
 //! | `metrics` | counters for Prometheus |
 //! | `backends`, `networks`, `players`, `reviews` | computation |
-//! | `hosts`, `origins` | the hosts it answers for, and the origins of other sites' pages that may send requests |
-//! | `access` | tokens, rates, streams per client |
+//! | `hosts`, `origins` | the host names that the server answers for, and the origins whose pages may send requests |
+//! | `access` | tokens, rate limits, streams per client |
 //! | `state` | the state shared by all handlers |
-//! | `routes`, `openapi` | the endpoints, and their description |
-//! | `page` | the page, with the board that is built in |
-//! | `lichess` | analyses on Lichess's board |
-//! | `listen` | connections: their number, their patience, their end |
+//! | `routes`, `openapi` | the endpoints and their OpenAPI description |
+//! | `page` | the web page, with its built-in board |
+//! | `lichess` | analysis on Lichess's board |
+//! | `listen` | connections: their maximum number, timeouts and shutdown |
 
 mod access;
 mod answer;
@@ -68,15 +68,15 @@ use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// Grace period of running requests at shutdown.
+/// Grace period for running requests at shutdown.
 const GRACE: Duration = Duration::from_secs(10);
-/// Grace period of stopped requests for sending their results.
+/// Grace period for stopped requests to send their results.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// Why a server ended, or failed to start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The address cannot be listened on.
+    /// The server cannot listen on the address.
     #[error("cannot listen on {address}: {source}")]
     Listen {
         /// The address.
@@ -84,26 +84,26 @@ pub enum ServeError {
         /// The system's error.
         source: io::Error,
     },
-    /// It received a second signal to end.
+    /// The server received a second termination signal.
     #[error("ended at once: requests that ran got no answer")]
     Hurried,
-    /// No network.
+    /// The network cannot be loaded.
     #[error(transparent)]
     Load(#[from] LoadError),
     /// Lichess cannot be served.
     #[error(transparent)]
     Lichess(#[from] LichessError),
-    /// The system refused threads or connections.
+    /// The system refused to create threads or connections.
     #[error(transparent)]
     System(#[from] io::Error),
 }
 
-/// Serves until SIGTERM or Ctrl-C; a second one ends the process immediately. Calls `listening`
+/// Serves until SIGTERM or Ctrl-C; a second signal ends the process immediately. Calls `listening`
 /// with the address once the server accepts connections.
 ///
 /// # Errors
 /// [`ServeError`] if the address is taken, the network cannot be loaded, Lichess refuses the
-/// engine, the system has no threads, or requests were not waited for.
+/// engine, the system has no threads, or a second signal cut off running requests.
 pub fn run(config: Config, listening: impl FnOnce(SocketAddr)) -> Result<(), ServeError> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(config.workers())
@@ -111,7 +111,7 @@ pub fn run(config: Config, listening: impl FnOnce(SocketAddr)) -> Result<(), Ser
         .enable_all()
         .build()?;
     let ended = runtime.block_on(serve(config, listening, &runtime));
-    // A network that is still loading is not waited for.
+    // Do not wait for a network that is still loading.
     runtime.shutdown_timeout(Duration::from_secs(1));
     ended
 }
@@ -149,7 +149,7 @@ async fn serve(
     let drained = async {
         if tokio::time::timeout(GRACE, &mut server).await.is_err() {
             state.stop_all();
-            // Clients that have not read the response by then lose it.
+            // Clients that have not read the response by then do not receive it.
             let _ = tokio::time::timeout(LAST_WORDS, &mut server).await;
         }
     };
@@ -165,8 +165,7 @@ async fn serve(
     }
 }
 
-/// Waits for the networks, then serves Lichess where there is a client for it; ends only by a
-/// failure.
+/// Waits for the networks, then serves Lichess if a client is configured; returns only on failure.
 async fn work(
     state: &Arc<State>,
     loading: JoinHandle<Result<(), LoadError>>,
@@ -181,7 +180,7 @@ async fn work(
     }
 }
 
-/// The signals to end the process.
+/// The signals that end the process.
 struct Signals {
     #[cfg(unix)]
     terminate: tokio::signal::unix::Signal,
@@ -204,7 +203,7 @@ impl Signals {
         Ok(Signals {})
     }
 
-    /// Completes each time the process is told to end.
+    /// Completes each time a termination signal arrives.
     async fn next(&mut self) {
         #[cfg(unix)]
         tokio::select! {

@@ -1,8 +1,8 @@
-//! From logits to probabilities.
+//! Conversion of logits to probabilities.
 
-/// Probabilities of the logits at a temperature, written in their place.
+/// Replaces the logits with their probabilities at a temperature.
 ///
-/// A temperature above 1 flattens. An empty slice stays empty.
+/// A temperature above 1 flattens the distribution. An empty slice stays empty.
 pub fn softmax(logits: &mut [f32], temperature: f32) {
     let top = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let mut sum = 0.0;

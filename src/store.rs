@@ -1,18 +1,18 @@
-//! The store that a loop's workers share: a folder, or an object store.
+//! The store that the self-play loop's workers share: a folder or an object store.
 //!
-//! Objects have unique names and never change. A name is given once: of several concurrent
-//! writers one succeeds, so that a name is a claim. Workers need no other coordination, and a
+//! Objects have unique names and never change. A name can be taken only once: of several concurrent
+//! writers one succeeds, so a name serves as a claim. Workers need no other coordination, and a
 //! killed worker leaves nothing half-written.
 //!
-//! | name | holds |
+//! | name | contents |
 //! |---|---|
 //! | `generations/000012.json` | a [`Generation`]: the manifest of a network of the loop |
-//! | `candidates/000012.json` | the same before the gate has judged it |
-//! | `networks/000012.pt` | its network |
-//! | `checkpoints/000012.safetensors` | the learner's state behind it |
-//! | `games/000012/actor-5f3a9c21-000007.shard` | games that it searched, by [`ShardName`] |
+//! | `candidates/000012.json` | the same manifest before the gate has judged it |
+//! | `networks/000012.pt` | the generation's network |
+//! | `checkpoints/000012.safetensors` | the learner's state for that network |
+//! | `games/000012/actor-5f3a9c21-000007.shard` | games searched by that network, see [`ShardName`] |
 //!
-//! Listings of object stores may lag: an existing name may be missing from them for a while. A
+//! Listings of object stores may lag, so an existing name may be missing from them for a while. A
 //! reader therefore assumes that missing names appear later, and a follower of [`Generations`]
 //! requests the next number by name.
 
@@ -40,22 +40,22 @@ use std::path::{Path, PathBuf};
 /// Why a store cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// It refused, or is out of reach.
+    /// The store refused the operation or cannot be reached.
     #[error("cannot {action} {} in the store: {source}", path.display())]
     Io {
-        /// The attempt.
+        /// The attempted operation.
         action: &'static str,
-        /// On what.
+        /// The path of the operation.
         path: PathBuf,
         /// The system's or the store's error.
         source: io::Error,
     },
-    /// A manifest is not one.
+    /// A manifest is invalid.
     #[error("{}: {source}", path.display())]
     Manifest {
         /// The manifest.
         path: PathBuf,
-        /// Its problem.
+        /// The problem.
         source: ManifestError,
     },
 }
@@ -63,16 +63,16 @@ pub enum StoreError {
 /// The result of a put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Put {
-    /// They lie there now.
+    /// The bytes were stored.
     New,
-    /// The same bytes lay there already, as where an answer was lost and the request
+    /// The same bytes were already stored, for example because a response was lost and the request
     /// repeated.
     Repeated,
-    /// Others lie there, and stay.
+    /// Other bytes were already stored under the name, and are kept.
     Taken,
 }
 
-/// Files in a folder or a subfolder, and its own subfolders.
+/// The files in a folder or a subfolder, and its subfolders.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Listing {
     pub files: Vec<String>,
@@ -105,9 +105,9 @@ enum Kind {
 }
 
 impl Store {
-    /// Opens a folder, which need not be there yet, or a bucket's part such as
-    /// `s3://bucket/loop`, `gs://…` or `az://…`. Credentials and endpoints come from the
-    /// variables that the tools of those stores use (`AWS_…`, `GOOGLE_…`, `AZURE_…`).
+    /// Opens a folder, which need not exist yet, or part of a bucket, such as `s3://bucket/loop`,
+    /// `gs://…` or `az://…`. Credentials and endpoints come from the variables that the stores' own
+    /// tools use (`AWS_…`, `GOOGLE_…`, `AZURE_…`).
     ///
     /// # Errors
     /// [`StoreError`] if the address cannot be used.
@@ -126,18 +126,17 @@ impl Store {
         })
     }
 
-    /// Its place.
+    /// Returns the location of the store.
     #[must_use]
     pub fn place(&self) -> &Path {
         &self.place
     }
 
-    /// Puts bytes under a name unless something lies there: whole or not at all, and
-    /// of several who try at once one succeeds.
+    /// Stores bytes under a name unless it is taken. The operation is atomic, and of several
+    /// concurrent attempts one succeeds.
     ///
     /// # Errors
-    /// [`StoreError`]; whether the bytes lie there is then unknown, and trying again is
-    /// safe.
+    /// [`StoreError`], after which the bytes may or may not be stored; it is safe to try again.
     pub fn put(&self, name: &Name, bytes: &[u8]) -> Result<Put, StoreError> {
         let put = match &self.kind {
             Kind::Folder(folder) => folder.put(name, bytes),
@@ -152,10 +151,10 @@ impl Store {
         }
     }
 
-    /// Returns the object of this name; `None` if it does not exist.
+    /// Returns the object with this name, or `None` if it does not exist.
     ///
     /// # Errors
-    /// [`StoreError`] if the store cannot be asked.
+    /// [`StoreError`] if the store cannot be reached.
     pub fn get(&self, name: &Name) -> Result<Option<Vec<u8>>, StoreError> {
         let got = match &self.kind {
             Kind::Folder(folder) => folder.get(name),
@@ -187,12 +186,12 @@ impl Store {
         Shards::default().look(self)
     }
 
-    /// The generations whose networks searched games, in order.
+    /// Returns the generations whose networks searched games, in order.
     fn searched(&self) -> Result<Vec<u64>, StoreError> {
         let folders = self.listing(ShardName::FOLDER)?.folders;
         let numbers = folders.iter().filter_map(|folder| {
             let number = folder.parse().ok()?;
-            // There is one spelling.
+            // Only the canonical spelling is valid.
             (ShardName::folder(number) == format!("{}/{folder}", ShardName::FOLDER))
                 .then_some(number)
         });
@@ -201,7 +200,7 @@ impl Store {
         Ok(numbers)
     }
 
-    /// The shards of one generation, in order.
+    /// Returns the shards of one generation, in order.
     fn shards_of(&self, generation: u64) -> Result<Vec<ShardName>, StoreError> {
         let names = self.list(&ShardName::folder(generation))?;
         let mut shards: Vec<ShardName> = names.iter().filter_map(ShardName::of).collect();
@@ -209,8 +208,8 @@ impl Store {
         Ok(shards)
     }
 
-    /// A location, as [`Shard::open`](crate::data::shard::Shard::open) takes it: a path or an
-    /// address.
+    /// Returns a location in the form that [`Shard::open`](crate::data::shard::Shard::open)
+    /// accepts: a path or an address.
     #[must_use]
     pub fn path(&self, name: &Name) -> PathBuf {
         match &self.kind {
@@ -222,8 +221,8 @@ impl Store {
         }
     }
 
-    /// Removes what killed workers left half-written. Nobody may be putting anything
-    /// meanwhile. Object stores keep no such thing.
+    /// Removes files that killed workers left half-written. No worker may be storing anything at
+    /// the same time. Object stores have no such files.
     ///
     /// # Errors
     /// [`StoreError`] if the folder cannot be read or changed.
@@ -252,15 +251,15 @@ impl Store {
     }
 }
 
-/// Returns whether `location` is the address of an object, such as `s3://bucket/key`, and not the
-/// path of a file.
+/// Returns whether `location` is the address of an object, such as `s3://bucket/key`, rather than
+/// the path of a file.
 #[must_use]
 pub fn is_address(location: &Path) -> bool {
     address(location).is_some()
 }
 
-/// The address that `location` is, if it is one: with a scheme, but not that of
-/// Windows' drives.
+/// Returns the address in `location`, if it is one: it has a scheme, which must not be a Windows
+/// drive letter.
 pub(crate) fn address(location: &Path) -> Option<&str> {
     let location = location.to_str()?;
     let (scheme, _) = location.split_once("://")?;

@@ -1,9 +1,9 @@
-//! Endgame tablebases: the results of perfect play with few pieces.
+//! Endgame tablebases: the results of perfect play with few pieces on the board.
 //!
-//! The tables are Syzygy's (Ronald de Man, 2013): WDL tables hold the winner, DTZ
-//! tables the plies in which the next capture or pawn move can be forced. Both
-//! take the 50-move rule into account. shakmaty-syzygy reads the files; `root` finds the
-//! moves that keep a position's result. `bare_king` needs no files.
+//! The tables are Syzygy tables (Ronald de Man, 2013): WDL tables contain the result, and DTZ
+//! tables contain the number of plies until the next capture or pawn move can be forced. Both take
+//! the 50-move rule into account. shakmaty-syzygy reads the files; `root` finds the moves that
+//! preserve a position's result. `bare_king` needs no files.
 
 pub mod bare_king;
 mod root;
@@ -28,8 +28,8 @@ pub enum Verdict {
     Loss,
 }
 
-/// The tables in a list of folders. Clones share the tables that have been read; each is
-/// read when it is first needed.
+/// The tables in a list of folders. Each table is read when it is first needed. Clones share the
+/// tables that have been read.
 #[derive(Clone)]
 pub struct Tablebase {
     /// Whether wins that the 50-move rule prevents count as draws.
@@ -38,7 +38,7 @@ pub struct Tablebase {
     opened: Arc<OnceLock<Opened>>,
 }
 
-/// The tables that were found, none of them read yet.
+/// The tables found; none has been read yet.
 struct Opened {
     tables: Tables<Chess>,
     inventory: Inventory,
@@ -57,7 +57,7 @@ pub struct Inventory {
     pub problems: Vec<TablebaseError>,
 }
 
-/// A reason for missing tables.
+/// Why tables are missing.
 #[derive(Debug, thiserror::Error)]
 pub enum TablebaseError {
     /// A folder does not exist or cannot be read.
@@ -68,7 +68,7 @@ pub enum TablebaseError {
         /// The system's error.
         source: io::Error,
     },
-    /// A folder holds no tables.
+    /// A folder contains no tables.
     #[error("no tablebases from `{}`: it holds none (files such as KQvK.rtbw)", folder.display())]
     Empty {
         /// The folder.
@@ -146,17 +146,17 @@ impl Tablebase {
         self.opened = Arc::default();
     }
 
-    /// Returns the contents of the folders, which it scans on the first call.
+    /// Returns the contents of the folders, scanning them on the first call.
     #[must_use]
     pub fn inventory(&self) -> &Inventory {
         &self.opened().inventory
     }
 
-    /// Returns the result of a position right after a capture or a pawn move, which WDL
+    /// Returns the result of a position immediately after a capture or a pawn move, which WDL
     /// tables presuppose.
     ///
-    /// `None` for other positions, for those with castling rights or too many
-    /// pieces, and if a table that is needed is missing or damaged.
+    /// Returns `None` for other positions, for positions with castling rights or too many pieces,
+    /// and if a required table is missing or damaged.
     #[must_use]
     pub fn probe(&self, position: &Chess) -> Option<Verdict> {
         if position.halfmoves() != 0 || !self.covers(position) {
@@ -193,7 +193,7 @@ impl Opened {
             tables: Tables::new(),
             inventory: Inventory::default(),
         };
-        // A table in two folders counts once.
+        // Count a table that is in two folders once.
         let mut names = HashSet::new();
         for folder in env::split_paths(path).filter(|folder| !folder.as_os_str().is_empty()) {
             let problem = match opened.add(&folder, &mut names) {
@@ -215,8 +215,7 @@ impl Opened {
         opened
     }
 
-    /// Adds the tables in a folder, and their names to `names`; returns their
-    /// number.
+    /// Adds the tables in a folder, and inserts their names into `names`; returns the number added.
     fn add(&mut self, folder: &Path, names: &mut HashSet<PathBuf>) -> io::Result<usize> {
         let mut found = 0;
         for entry in fs::read_dir(folder)? {
@@ -225,7 +224,7 @@ impl Opened {
                 Ok(()) => {
                     names.insert(entry.file_name().into());
                 }
-                // Its name is not that of a table.
+                // The file name is not that of a table.
                 Err(error) if error.kind() == io::ErrorKind::InvalidInput => continue,
                 Err(source) => self.inventory.problems.push(TablebaseError::File {
                     file: entry.path(),

@@ -1,4 +1,4 @@
-//! Networks that run through libtorch.
+//! Networks that run on libtorch.
 
 mod answers;
 mod archive;
@@ -53,31 +53,31 @@ const ZIP: [u8; 4] = *b"PK\x03\x04";
 /// Why a network cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum NetworkError {
-    /// A file of another kind.
+    /// The file is of another kind.
     #[error(
         "it is not a TorchScript file: `tessera import` converts networks of other programs (Lc0's weights, ONNX, Maia-3 checkpoints)"
     )]
     OtherFormat,
-    /// Not enough memory for it.
+    /// There is not enough memory for the network.
     #[error("there is not enough memory for it: {0}")]
     OutOfMemory(String),
-    /// Not a TorchScript file, or damaged.
+    /// The file is not TorchScript, or is damaged.
     #[error(
         "it is not a valid TorchScript file (truncated or corrupt?): {0}; fetch it again, or export it again with `train export`"
     )]
     NotTorchScript(String),
-    /// Its code is not the kind that our exporters write, so it might do anything.
+    /// The file contains code that our exporters do not write, which might do anything.
     #[error("{0}; AllowNetworkCode (--allow-code) runs it anyway: only if you trust the file")]
     Refused(#[from] Refusal),
-    /// A TorchScript file of another program.
+    /// The TorchScript file was written by another program.
     #[error(
         "it is a TorchScript file without a method `meta`, so not a network of this engine: `train export` writes those"
     )]
     Foreign,
-    /// A network of another version.
+    /// The network was written by another version.
     #[error("{0}: export it again with `train export` of this version")]
     Contract(#[from] ContractError),
-    /// A network of a removed family.
+    /// The network belongs to a family that has been removed.
     #[error(
         "it is a graph of ONNX (family `onnx`), which is no longer played: if Lc0's leela2onnx wrote the file that it came from, import that again"
     )]
@@ -85,7 +85,7 @@ pub enum NetworkError {
     /// The tensors differ from the exported ones.
     #[error("it is damaged (its tensors do not match its `hash`): fetch it again")]
     Hash,
-    /// libtorch cannot run it here.
+    /// libtorch cannot run the network on this machine.
     #[error("libtorch cannot run it: {0}")]
     Torch(#[source] TorchError),
     /// An output's shape differs from the contract.
@@ -124,12 +124,13 @@ impl From<CheckError> for NetworkError {
     }
 }
 
-/// Opens a network file: the exported module on the CPU, and its checked metadata. No code in the
-/// file runs before it is checked, unless the policy allows all code: see [`check`].
+/// Opens a network file and returns the exported module, on the CPU, and its checked metadata. No
+/// code in the file runs before it has been checked, unless the policy allows all code. See
+/// [`check`].
 ///
 /// # Errors
-/// [`NetworkError`] if it is not a network of this engine, is damaged, or contains code that our
-/// exporters do not write.
+/// [`NetworkError`] if the file is not a network of this engine, is damaged, or contains code that
+/// our exporters do not write.
 pub fn open(file: &[u8], policy: CodePolicy) -> Result<(Module, Metadata), NetworkError> {
     process::prepare();
     if !file.starts_with(&ZIP) || Archive::open(file).is_ok_and(|archive| archive.is_checkpoint()) {
@@ -146,7 +147,7 @@ pub fn open(file: &[u8], policy: CodePolicy) -> Result<(Module, Metadata), Netwo
     })?;
     let metadata = match recorded {
         Some(metadata) => metadata,
-        // Version 1 of the contract.
+        // The file has version 1 of the contract.
         None => {
             let json = module.call_for_text("meta");
             let json = json.map_err(|_| NetworkError::Foreign)?;
@@ -164,8 +165,8 @@ fn recorded(file: &[u8]) -> Option<String> {
     check::metadata(&mut Archive::open(file).ok()?).ok()?
 }
 
-/// Returns the metadata record of a network file; `None` for files of version 1 of the contract.
-/// Nothing in the file runs or is checked.
+/// Returns the metadata record of a network file, or `None` if the file has version 1 of the
+/// contract. Nothing in the file is run or checked.
 ///
 /// # Errors
 /// [`NetworkError`] if the file is not an archive, or its metadata are invalid.
@@ -175,7 +176,7 @@ pub fn metadata(file: &[u8]) -> Result<Option<Metadata>, NetworkError> {
     json.map(|json| parse(&json)).transpose()
 }
 
-/// Parses metadata; rejects removed families.
+/// Parses metadata and rejects removed families.
 fn parse(json: &str) -> Result<Metadata, NetworkError> {
     let metadata = Metadata::parse(json)?;
     match metadata.architecture["family"] == "onnx" {
@@ -191,8 +192,8 @@ pub struct TorchBackend {
     metadata: Metadata,
     properties: Properties,
     heads: Heads,
-    /// The words of an [`Input`] that the network reads, in its order; `None` if it reads all of
-    /// them in order.
+    /// The words of an [`Input`] that the network reads, in the network's order, or `None` if it
+    /// reads all of them in the same order.
     words: Option<Vec<i64>>,
     device: Device,
     dtype: ComputeType,
@@ -200,30 +201,31 @@ pub struct TorchBackend {
     largest: usize,
 }
 
-/// Indices of the outputs that players use in the tuple.
+/// Tuple indices of the outputs that players use.
 #[derive(Clone, Debug)]
 struct Heads {
     policy: usize,
     wdl: usize,
-    /// The expected result, if another head than `wdl` ranks moves.
+    /// The expected result, if a head other than `wdl` ranks moves.
     q: Option<usize>,
     error: Option<usize>,
     moves_left: Option<usize>,
 }
 
-/// Batch size at which a CPU core reaches nearly full speed.
+/// Batch size at which a CPU core is almost at full speed.
 const CPU_BATCH: usize = 32;
-/// Batch size above which a CPU core slows down, because the activations no longer fit its cache.
+/// Batch size above which a CPU core becomes slower, because the activations no longer fit in its
+/// cache.
 const CPU_LARGEST: usize = 64;
-/// Batch size at which a CUDA device reaches nearly full speed.
+/// Batch size at which a CUDA device is almost at full speed.
 const CUDA_BATCH: usize = 256;
-/// Batch size whose activations fit beside a large network in any device.
+/// Batch size whose activations fit next to a large network in the memory of any device.
 const CUDA_LARGEST: usize = 1024;
-/// Callers that keep a CUDA device busy: one batch is gathered while the other is computed.
+/// Number of callers that keep a CUDA device busy: one batch is gathered while another is computed.
 const CUDA_THREADS: usize = 2;
 
-/// Returns the batch sizes used on CUDA, from the smallest: the first batch of a size selects and
-/// loads kernels, which can take tens of milliseconds.
+/// Returns the batch sizes used on CUDA, smallest first. There are few of them, because the first
+/// batch of a size selects and loads kernels, which can take tens of milliseconds.
 fn cuda_batches() -> impl Iterator<Item = usize> {
     let powers = (1..).map(|power| 1 << power);
     let sizes = powers.flat_map(|size| [size, size + size / 2]);
@@ -232,12 +234,12 @@ fn cuda_batches() -> impl Iterator<Item = usize> {
 }
 
 impl TorchBackend {
-    /// Loads the TorchScript of a network file on a device; `threads` callers will run
-    /// concurrently, 0 leaves their number to the backend. Players on a processor use
-    /// [`backends::open`](crate::network::backends::open).
+    /// Loads the TorchScript of a network file on a device. `threads` is the number of concurrent
+    /// callers; with 0 the backend decides. Players on the CPU use
+    /// [`backends::open`](crate::network::backends::open) instead.
     ///
     /// # Errors
-    /// [`NetworkError`] if the file is not a network, or cannot run there.
+    /// [`NetworkError`] if the file is not a network or cannot run on the device.
     pub fn new(
         file: &[u8],
         policy: CodePolicy,
@@ -256,11 +258,11 @@ impl TorchBackend {
         Ok(backend.with_threads(threads))
     }
 
-    /// Returns a file's network on a device, in the fastest of these formats; `program` creates
-    /// its program in one of them.
+    /// Returns a file's network on a device in the fastest of these formats. `program` creates the
+    /// program for a format.
     ///
     /// # Errors
-    /// The first format's error if the network runs in none.
+    /// The error for the first format, if the network cannot run in any of them.
     pub(crate) fn fastest(
         file: &[u8],
         metadata: &Metadata,
@@ -272,15 +274,15 @@ impl TorchBackend {
         if let &[dtype] = formats {
             return ready(dtype);
         }
-        // The same tensors may have different code.
+        // Files with the same tensors may have different code.
         let network = format!("{}-{:08x}", metadata.hash, crc32fast::hash(file));
         fastest::choose(&network, formats, ready)
     }
 
-    /// Wraps a program that is on a device, in this dtype.
+    /// Wraps a program that runs on a device in this dtype.
     ///
     /// # Errors
-    /// [`NetworkError`] if it does not compute what players need.
+    /// [`NetworkError`] if the program does not compute the outputs that players need.
     pub(crate) fn of_program(
         program: Arc<dyn Program>,
         metadata: &Metadata,
@@ -330,7 +332,7 @@ impl TorchBackend {
         self
     }
 
-    /// Sets the recommended number of threads; 0 keeps it.
+    /// Sets the recommended number of threads, unless it is 0.
     #[must_use]
     pub fn with_threads(mut self, threads: usize) -> TorchBackend {
         if threads > 0 {
@@ -351,30 +353,30 @@ impl TorchBackend {
         self.device
     }
 
-    /// Returns the network's dtype; int8 only if it has layers for it.
+    /// Returns the network's dtype, which is int8 only if the network has layers that support it.
     #[must_use]
     pub fn dtype(&self) -> ComputeType {
         self.dtype
     }
 
-    /// Runs the first calls, in which libtorch records types and optimises for them: up to 80 ms
-    /// that would otherwise delay a search.
+    /// Makes the first calls, in which libtorch records types and optimises for them. This takes up
+    /// to 80 ms, which would otherwise delay a search.
     fn warm_up(&self) -> Result<(), NetworkError> {
         let input = Input::encode(&Game::default());
         let batches = match self.device {
-            // There a new batch size costs nothing, but a large one takes seconds.
+            // On the CPU new batch sizes cost nothing extra, but a large batch takes seconds.
             Device::Cpu => vec![1, 2, 2, 1],
             _ => [1, 1].into_iter().chain(cuda_batches()).collect(),
         };
         for batch in batches {
-            // One step exercises the same code as several.
+            // A single step exercises the same code as several.
             self.outputs(&vec![input; batch], Some(1))?;
         }
         Ok(())
     }
 
-    /// Returns the network's outputs for positions, in its order: f32 on the CPU, contiguous, of
-    /// the shapes that players rely on.
+    /// Returns the network's outputs for positions, in the network's order: contiguous f32 tensors
+    /// on the CPU with the shapes that players rely on.
     ///
     /// # Errors
     /// [`NetworkError`] if libtorch fails or a shape differs.
@@ -382,7 +384,7 @@ impl TorchBackend {
         Ok(self.outputs(inputs, None)?.0)
     }
 
-    /// Evaluates in a number of steps, with predicted futures.
+    /// Evaluates in this number of steps and also returns predicted futures.
     fn outputs(
         &self,
         inputs: &[Input],
@@ -425,7 +427,7 @@ impl TorchBackend {
         Ok((outputs, predicted))
     }
 
-    /// Returns the positions, on CUDA padded to a batch size that has been warmed up.
+    /// Returns the positions, which on CUDA are padded to a batch size that has been warmed up.
     fn padded<'a>(&self, inputs: &'a [Input]) -> Cow<'a, [Input]> {
         if self.device == Device::Cpu {
             return Cow::Borrowed(inputs);
@@ -441,7 +443,7 @@ impl TorchBackend {
         }
     }
 
-    /// Returns the value of position `index` from the outputs; `None` if they are not finite.
+    /// Returns the value of position `index` from the outputs, or `None` if they are not finite.
     fn value(&self, outputs: &[&[f32]], index: usize) -> Option<Value> {
         let wdl = [0, 1, 2].map(|part| outputs[self.heads.wdl][3 * index + part]);
         let scalars = [self.heads.q, self.heads.moves_left, self.heads.error];
@@ -518,7 +520,7 @@ impl Heads {
         }
     }
 
-    /// Returns whether a scalar head uses the output with this index.
+    /// Returns whether one of the scalar heads is the output at this index.
     fn reads(&self, output: usize) -> bool {
         [self.q, self.error, self.moves_left].contains(&Some(output))
     }

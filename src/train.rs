@@ -1,15 +1,16 @@
 //! Training: objectives, optimizers, schedules, checkpoints and the training loop.
 //!
 //! A family's objective defines its training: the examples sampled from games, the terms measured
-//! on them, and the terms' names. Everything else is the same for every family. A new family adds
-//! an [`Architecture`](crate::network::Architecture) with its entry in `network/family.rs`,
+//! on them, and the terms' names. Everything else is shared by all families. A new family adds an
+//! [`Architecture`](crate::network::Architecture) with its entry in `network/family.rs`,
 //! [`Examples`](crate::data::examples::Examples), an objective, a line in `config/task.rs`, which
 //! selects its task, and one in `trainer/task.rs`.
 //!
-//! All parameters of a network are in one flat f32 vector, and so are gradient, moments and
-//! averages. A step casts the vector to the dtype that the network computes in and splits it into
-//! the network's tensors. The gradient flows back into the vector. This takes one cast instead of
-//! autocast's hundreds, and an optimizer step is a dozen operations at any network depth.
+//! All parameters of a network are stored in one flat f32 vector, and so are the gradient, the
+//! moments and the averages. A step casts the vector to the network's dtype and splits it into the
+//! network's tensors; the gradient flows back into the vector. This needs one cast instead of the
+//! hundreds that autocast makes, and an optimizer step takes a dozen operations at any network
+//! depth.
 
 mod ablation;
 mod checkpoint;
@@ -60,7 +61,7 @@ mod tests {
     use super::{TrainConfig, Trainer};
     use tch::Device;
 
-    /// Returns a trainer of a network with a few thousand parameters, without data.
+    /// Returns a trainer for a network with a few thousand parameters, without data.
     pub(super) fn tiny() -> Trainer {
         let config: TrainConfig = toml::from_str(
             r#"

@@ -1,31 +1,31 @@
-//! The protocol between the engine and chess programs: parsing, the option table, the session,
+//! The protocol between the engine and chess programs: parsing, the option table, the session, and
 //! info lines.
 //!
 //! One thread reads the input and another executes it; a third, the worker, loads networks and
 //! searches; a fourth writes the output, so that commands from a client that does not read are
-//! still received. A command never waits for the worker, and the worker's job holds copies of
-//! everything that it depends on. During a search, therefore:
+//! still received. Commands never wait for the worker, and the worker's task holds copies of
+//! everything that it depends on. Therefore, during a search:
 //!
 //! - `isready` and `uci` are answered immediately.
 //! - `position`, `ucinewgame` and `setoption` apply from the next `go`. The running search is
 //!   unaffected.
-//! - A second `go` begins when the first search has ended and given its `bestmove`. If the first
-//!   would not end by itself (`infinite`, or pondering) it is stopped. `stop` stops both.
-//!   (Stockfish stops reading in this case, and Lc0 omits the first `bestmove`.)
-//! - `quit`, the end of the input and a closed output stop it. The session waits for its
-//!   `bestmove` for a second at most, for the count of `go perft` for two, for a loading network
-//!   for ten.
-//! - With 256 searches waiting, reading resumes when one has ended.
+//! - A second `go` begins when the first search has ended and sent its `bestmove`. If the first
+//!   would not end by itself (because it is `infinite` or pondering), it is stopped. `stop` stops
+//!   both. (In this situation Stockfish stops reading, and Lc0 omits the first `bestmove`.)
+//! - `quit`, the end of the input and a closed output stop the search. The session waits up to one
+//!   second for its `bestmove`, two seconds for the count of a `go perft`, and ten seconds for a
+//!   network that is loading.
+//! - When 256 searches are waiting, reading pauses until one has ended.
 //!
-//! Every `go` is answered by one `bestmove`. It is `(none)` only in positions without legal
-//! moves, because no answer would lose a game. If a network cannot be loaded, or cannot serve the
-//! agent, another one plays, and without any network a legal move is played; an `info string`
-//! that begins with `WARNING` says so before every move. `go perft` ends with only `Nodes
-//! searched`, as in Stockfish.
+//! Every `go` is answered with one `bestmove`. It is `(none)` only in positions without legal
+//! moves, because an engine that does not answer loses the game. If a network cannot be loaded, or
+//! does not support the agent, another network plays, and without any network a legal move is
+//! played; before every such move, an `info string` that begins with `WARNING` reports the problem.
+//! `go perft` ends with only `Nodes searched`, as in Stockfish.
 //!
-//! Errors in a command are reported in an `info string`, and earlier settings stay: the position,
-//! each option. An unreadable limit of `go` is ignored; if no other remains, the engine answers
-//! immediately.
+//! Errors in a command are reported in an `info string`, and earlier settings are kept: the
+//! position and each option. An unreadable limit of `go` is ignored; if no other limit remains, the
+//! engine answers immediately.
 
 mod display;
 mod info;
@@ -50,19 +50,20 @@ use std::io::{self, BufRead, Read, Write};
 use std::sync::Arc;
 use std::thread;
 
-/// Longer lines are skipped, to bound memory. The longest game of chess takes a twentieth.
+/// Longer lines are skipped, to bound memory use. The longest possible game of chess needs a
+/// twentieth of this.
 const LONGEST_LINE: u64 = 1 << 20;
 
 /// Runs UCI until `quit`, the end of `input` or a failed write to `output`. `settings` apply
 /// until the client sets others.
 ///
-/// Meant to be the last call of a process: if a search does not stop within a second (one
-/// evaluation may take longer on a slow device), or a network is still loading after ten, this
-/// function ends the process, successfully, instead of returning. Unless `input` has ended, its
-/// reader thread keeps waiting for it.
+/// This should be the last call in a process. If a search does not stop within a second (one
+/// evaluation may take longer on a slow device), or a network is still loading after ten seconds,
+/// this function ends the process, successfully, instead of returning. Unless `input` has ended,
+/// its reader thread keeps waiting for it.
 ///
 /// # Errors
-/// If input or output break, or a thread cannot be started.
+/// If the input or the output fails, or a thread cannot be started.
 pub fn serve(
     input: impl BufRead + Send + 'static,
     output: impl Write + Send + 'static,
@@ -82,7 +83,7 @@ fn serve_with(
 ) -> io::Result<Rest> {
     let output = Arc::new(Output::new(output)?);
     let mut session = Session::start(output.clone(), factory, settings)?;
-    // Reads only one line ahead of the executed commands.
+    // Reads at most one line ahead of the command being executed.
     let (sender, lines) = bounded(0);
     thread::Builder::new()
         .name("input".to_owned())
@@ -133,9 +134,9 @@ fn read_lines(mut input: impl BufRead, lines: &Sender<io::Result<Vec<u8>>>) {
     }
 }
 
-/// Ends the process without its exit handlers. libtorch's handlers destroy objects that the
+/// Ends the process without running exit handlers. libtorch's handlers destroy objects that the
 /// worker is still using: half of the processes that returned from `main` in the middle of an
-/// evaluation ended in a segmentation fault.
+/// evaluation crashed with a segmentation fault.
 fn leave() -> ! {
     if cfg!(fuzzing) {
         // libFuzzer saves inputs that panic.
@@ -144,13 +145,13 @@ fn leave() -> ! {
     unsafe extern "C" {
         fn _exit(status: std::ffi::c_int) -> !;
     }
-    // SAFETY: `_exit` belongs to the C library, on Unix and Windows alike, and may be called at
-    // any time. Nothing it skips is needed: every line of output has been flushed.
+    // SAFETY: `_exit` belongs to the C library, on Unix and Windows alike, and may be called at any
+    // time. None of the skipped handlers is needed, because every line of output has been flushed.
     unsafe { _exit(0) }
 }
 
-/// Reads a line into `line`, truncating an overlong one just beyond the limit; returns whether
-/// there was one.
+/// Reads a line into `line`, truncating an overlong one just beyond the limit; returns whether a
+/// line was read.
 fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     line.clear();
     input

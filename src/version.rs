@@ -11,8 +11,8 @@ static VERSION: LazyLock<String> = LazyLock::new(|| {
     }
 });
 
-/// The version of the package, the commit that it was built on if that is known, and
-/// the [signature](SIGNATURE) of its search.
+/// Returns the version of the package, the commit that it was built from, if known, and the
+/// [signature](SIGNATURE) of its search.
 #[must_use]
 pub fn version() -> &'static str {
     &VERSION

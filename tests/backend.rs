@@ -4,8 +4,8 @@
 
 use std::process::Command;
 
-/// MKL, inside libtorch, calls our override only if the program exports it; the override itself is
-/// tested beside the code.
+/// MKL, inside libtorch, calls our override only if the program exports it; the tests of the
+/// override itself are next to its code.
 #[test]
 fn every_libtorch_program_exports_the_mkl_override() {
     for program in [env!("CARGO_BIN_EXE_tessera"), env!("CARGO_BIN_EXE_train")] {

@@ -18,7 +18,7 @@ use tessera::eval::bench::SIGNATURE;
 
 const TESSERA: &str = env!("CARGO_BIN_EXE_tessera");
 
-/// A mate in two, then two positions with two mates in one each.
+/// One mate in two, followed by two positions that each have two mates in one.
 const PUZZLES: &str = "\
 PuzzleId,FEN,Moves,Rating,RatingDeviation,Popularity,NbPlays,Themes,GameUrl,OpeningTags
 dhs2l,6rk/p1b2p1p/5Pr1/q7/2p1N2Q/7R/P1P4P/R6K b - - 7 31,h7h6 h4h6 g6h6 h3h6,438,83,81,206,,,
@@ -44,7 +44,7 @@ fn json(arguments: &[&str]) -> Value {
     serde_json::from_str(text.lines().last().unwrap()).unwrap()
 }
 
-/// Runs a failing command; returns its exit status and its error output.
+/// Runs a command that must fail; returns its exit status and its error output.
 fn failure(arguments: &[&str]) -> (i32, String) {
     let output = tessera(arguments).assert().failure();
     let output = output.get_output();
@@ -53,7 +53,8 @@ fn failure(arguments: &[&str]) -> (i32, String) {
     (output.status.code().unwrap(), text)
 }
 
-/// Writes a file with `text` to a temporary folder, deleted when the first value is dropped.
+/// Writes `text` to a file in a temporary folder, which is deleted when the first returned value is
+/// dropped.
 fn file(name: &str, text: &str) -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
@@ -161,8 +162,8 @@ fn players_without_a_search_solve_puzzles() {
         let arguments = ["puzzles", path, "--agent", agent, "--backend", "uniform"];
         json(&[&arguments, rest].concat())
     };
-    // The uniform backend rates all moves alike except mates, so a one-ply player sees both mates
-    // in one.
+    // The uniform backend rates all moves alike except mates, so a one-ply player prefers both
+    // mates in one.
     let value = run("value", &[]);
     assert_eq!((&value["solved"], &value["total"]), (&2.into(), &3.into()));
     assert_eq!(value["agent"], "value");
@@ -374,7 +375,7 @@ fn networks_are_compared_with_human_moves() {
     assert_eq!(number(&difference["mean"]), 0.0);
     assert_eq!(number(&difference["high"]), 1.0);
 
-    // Weak players answer by the policy without searching.
+    // Weak players answer from the policy without searching.
     let searching = json(&[&arguments[..], &["--search"]].concat());
     let column = |of: &Value| of["networks"][0].clone();
     let (searched, alone) = (column(&searching), column(&measured));
@@ -382,7 +383,7 @@ fn networks_are_compared_with_human_moves() {
     let log_loss = |of: &Value, row: usize| number(&of["bands"][row]["log_loss"]["mean"]);
     assert!((log_loss(&searched, 0) - log_loss(&alone, 0)).abs() < 1e-6);
     assert_eq!(searching["networks"][1], measured["networks"][1]);
-    // Strong players see a mate to which the policy gives little probability.
+    // Strong players find a mate to which the policy assigns a low probability.
     let mate = "[Result \"0-1\"]\n[WhiteElo \"1150\"]\n[BlackElo \"2450\"]\n\n\
         1. f3 e5 2. g4 Qh4# 0-1\n";
     let (_folder, mate) = file("mate.pgn", mate);

@@ -1,5 +1,5 @@
-//! The self-play loop through the real binary: generation by generation, and killed at random
-//! instants.
+//! The self-play loop, tested through the real binary: generation by generation, and with kills at
+//! random instants.
 
 #[cfg(feature = "cloud")]
 mod bucket;
@@ -15,7 +15,7 @@ use tessera::chess::Ratings;
 use tessera::data::shard::Shard;
 use tessera::store::{Generation, Name, ShardName, Store};
 
-/// Time limit of a loop in these tests, on a busy machine.
+/// Time limit for a loop in these tests, allowing for a busy machine.
 const LONGEST: Duration = Duration::from_secs(240);
 
 fn train(folder: &Path, arguments: &[&str]) -> Command {
@@ -24,7 +24,7 @@ fn train(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Returns the configuration of a loop with a tiny network and a few short games a generation.
+/// Returns the configuration of a loop with a tiny network and a few short games per generation.
 fn config(generations: u64, more: &str) -> String {
     format!(
         r#"
@@ -69,7 +69,7 @@ shape = {{ kind = "stable", decay = 0.0 }}
     )
 }
 
-/// Returns the configuration of the same loop with a network of another family around that body.
+/// Returns the configuration of the same loop with a network of another family, with that body.
 fn of_family(network: &str, body: &str, generations: u64, more: &str) -> String {
     let chessformer = "[training.model]\n";
     let other = format!("[training.network]\n{network}\n[training.network.model.{body}]\n");
@@ -86,7 +86,7 @@ fn workplace(text: &str) -> tempfile::TempDir {
     folder
 }
 
-/// Runs a loop to its end; returns its JSON output.
+/// Runs a loop to completion; returns its JSON output.
 fn finish(folder: &Path) -> Value {
     let mut command = train(folder, &["loop", "loop.toml", "--threads", "2", "--json"]);
     let output = command
@@ -113,7 +113,7 @@ fn logs(folder: &Path) -> String {
     text
 }
 
-/// Asserts that the store is complete and consistent: shards are readable to their last game,
+/// Asserts that the store is complete and consistent: all shards can be read to their last game,
 /// manifests name existing networks, and sums add up.
 fn check(folder: &Path, generations: u64, samples_per_row: f64) -> (Vec<Generation>, u64) {
     let store = Store::open(&folder.join("store")).unwrap();
@@ -129,7 +129,7 @@ fn check(folder: &Path, generations: u64, samples_per_row: f64) -> (Vec<Generati
             assert_eq!(samples.sum::<u64>(), shard.blocks()[block].samples);
             rows += shard.blocks()[block].samples;
             if name.worker.as_str().starts_with("actor") {
-                // The same few moves may be played twice, but hardly with the same searches.
+                // Two games may have the same few moves, but hardly the same searches.
                 let mut whole = records.iter().map(|it| format!("{it:?}"));
                 assert!(whole.all(|it| games.insert(it)), "a game twice");
                 let mut ratings = records.iter().map(|it| it.ratings);
@@ -157,7 +157,7 @@ fn check(folder: &Path, generations: u64, samples_per_row: f64) -> (Vec<Generati
     (manifests, rows)
 }
 
-/// Returns the steps in the order of the learner's metrics.
+/// Returns the step numbers in the learner's metrics, in order.
 fn steps(folder: &Path) -> Vec<u64> {
     let text = std::fs::read_to_string(folder.join("loop/learner/metrics.jsonl")).unwrap();
     let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
@@ -268,8 +268,8 @@ steps = 2
     check(folder.path(), 2, 2.0);
 }
 
-/// Failures that a restart cannot fix end the loop at once with one line; workers exit with a
-/// status reserved for them.
+/// Failures that a restart cannot fix end the loop immediately with a one-line message; workers
+/// exit with a status reserved for them.
 #[test]
 fn permanent_failures_end_the_loop() {
     let again = "[reanalysers]\nvisits = 6\ngames = [{ path = \"nobody-has.shard\" }]\n";
@@ -304,7 +304,7 @@ fn permanent_failures_end_the_loop() {
     }
 }
 
-/// Returns a number from the clock, so that kills hit other instants each time.
+/// Returns a random number from the clock, so that kills happen at different instants in each run.
 fn drawn(below: u64) -> u64 {
     let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     u64::from(time.unwrap().subsec_nanos()) / 1000 % below
@@ -320,7 +320,7 @@ fn wait(child: &mut Child) {
 
 /// Returns the number of kills, the number of generations, and the upper bound in milliseconds of
 /// the time before a kill. The environment variable `TESSERA_KILLS` requests more kills, which come
-/// sooner, so that the loop does not end first.
+/// sooner so that the loop does not finish first.
 fn kills() -> (u64, u64, u64) {
     let wanted = std::env::var("TESSERA_KILLS");
     wanted.map_or((6, 3, 8000), |wanted| {
@@ -340,7 +340,7 @@ fn a_loop_killed_repeatedly_loses_nothing() {
             .unwrap();
         std::thread::sleep(Duration::from_millis(300 + drawn(longest)));
         killed += u64::from(running.try_wait().unwrap().is_none());
-        // Its workers find their standard input closed.
+        // The loop's workers notice that their standard input is closed.
         running.kill().unwrap();
         running.wait().unwrap();
     }
@@ -365,7 +365,7 @@ fn killed_workers_leave_the_store_intact() {
     let store = Store::open(&folder.path().join("store")).unwrap();
     let begun = Instant::now();
     let (mut actor, mut learner) = (worker("actor"), worker("learner"));
-    // The workers live longer each time, so that slow machines finish too.
+    // The workers run longer each time, so that slow machines finish too.
     let mut longest = 1000;
     while store.generations().unwrap().len() < 3 {
         assert!(begun.elapsed() < LONGEST, "timed out");

@@ -1,5 +1,5 @@
-//! Chunks as a source of training samples: in files, tars and folders, valid and damaged. They are
-//! made from real games here, so this test never skips.
+//! Chunks as a source of training samples: in files, tar archives and folders, valid and damaged.
+//! The test generates them from real games, so it is never skipped.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -200,7 +200,7 @@ fn a_rate_above_one_repeats_samples() {
     assert!(validation == epoch(&sampling, Split::Validation, 0));
 }
 
-/// Returns a chunk's samples and faults.
+/// Returns the samples in a chunk and its errors.
 fn read(path: PathBuf, packed: &[u8]) -> (Vec<Sample>, Vec<V6Error>) {
     let (mut samples, mut faults) = (Vec::new(), Vec::new());
     let chunk = Chunk::new(path, packed);
@@ -237,7 +237,7 @@ fn short_term_values_follow_the_game_and_end_in_its_result() {
     let (samples, _) = read("game".into(), bytemuck::cast_slice(&rescored));
     assert_eq!(samples[3].short_term, Some(0.25));
     assert_eq!(samples[4].short_term, None);
-    // Neither a blended result nor a damaged value is accepted.
+    // Blended results and damaged values are rejected.
     let mut odd = game.clone();
     odd[2].result_q = 0.04;
     odd[2].result_d = 0.45;
@@ -330,7 +330,7 @@ fn bad_records_are_counted_named_and_skipped() {
         let offset = format!("game_{number}.gz, byte {} unpacked", 5 * RECORD_SIZE);
         assert!(said.contains(&offset) && said.contains(message), "{said}");
     }
-    // Half of a gzip file, and something else with a gzip name.
+    // A truncated gzip file, and other data in a file with a gzip name.
     let cut = folder.join("game_cut.gz");
     let whole = std::fs::read(folder.join("game_0.gz")).unwrap();
     std::fs::write(&cut, &whole[..whole.len() / 2]).unwrap();

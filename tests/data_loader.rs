@@ -1,4 +1,4 @@
-//! Tests of the loader over shards made from real games.
+//! Tests of the data loader on shards made from real games.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -12,8 +12,8 @@ use tessera::data::pgn::{open, parse_game};
 use tessera::data::record::Record;
 use tessera::data::shard::{Block, Header, ShardWriter};
 
-/// Creates a shard of `games`, each changed by `edit` (given its number), with a block for every
-/// two of them.
+/// Creates a shard of `games`, with a block for every two of them. `edit` changes each game, given
+/// its number.
 fn shard(folder: &Path, games: &str, noise: bool, edit: impl Fn(usize, &mut Record)) -> PathBuf {
     let rules = TargetRules {
         evals: Some(EvalRefersTo::MovePlayed),
@@ -65,7 +65,7 @@ fn sampling(folder: &Path) -> Sampling {
     }
 }
 
-/// Returns everything in a batch, comparable although it may contain NaN.
+/// Returns everything in a batch in a form that can be compared even if it contains NaN.
 fn contents(batch: &Batch) -> (Vec<i64>, Vec<i64>, Vec<u32>) {
     let mut floats = Vec::new();
     for column in [
@@ -158,7 +158,7 @@ fn an_epoch_holds_every_training_sample_once_and_another_order_next_time() {
     let (validation, _) = count(single(Split::Validation, 0), u64::MAX);
     assert!(!validation.is_empty() && train.len() > validation.len());
     assert_ne!(first, other);
-    // The epoch's last batch ends it, so all others were counted.
+    // The last batch ends the epoch, so all the others were counted.
     let (total, total_again): (i32, i32) = (train.values().sum(), again.values().sum());
     assert_eq!(total, total_again);
     let missing = train
@@ -166,7 +166,8 @@ fn an_epoch_holds_every_training_sample_once_and_another_order_next_time() {
         .filter(|(key, count)| again.get(key) != Some(count))
         .count();
     assert!(missing <= 2, "{missing} samples differ between epochs");
-    // Games are in separate splits, though book positions and repetitions may be shared.
+    // Each game is in one split only, although games in different splits may share book positions
+    // and repetitions.
     let shared = validation
         .keys()
         .filter(|&key| train.contains_key(key))
@@ -182,14 +183,14 @@ fn an_epoch_holds_every_training_sample_once_and_another_order_next_time() {
 fn samples_of_a_game_are_spread_over_the_epoch() {
     let folder = tempfile::tempdir().unwrap();
     let path = shard(folder.path(), "tcec-standard.pgn", false, |game, record| {
-        // The ratings identify the game: every sample of its main line has them.
+        // The ratings identify the game, because every sample of its main line has them.
         let rating = Some(game as u16 + 1);
         record.ratings = Ratings {
             white: rating,
             black: rating,
         };
     });
-    // Returns the largest share of a game's samples that lie in one group, and the number of
+    // Returns the largest share of a game's samples that fall into one group, and the number of
     // samples in the epoch.
     let measure = |spread| {
         let sampling = Sampling {
@@ -255,7 +256,7 @@ fn rates_thin_a_source_and_resample_each_epoch() {
     assert_ne!(first, second);
 }
 
-/// A validation of a few thousand samples reads only the first of them.
+/// A validation over a few thousand samples reads only that many from the start.
 #[test]
 fn validation_starts_with_samples_of_every_source() {
     let folder = tempfile::tempdir().unwrap();
@@ -362,7 +363,7 @@ fn invalid_settings_are_named() {
     assert!(lost.to_string().contains("lost"));
 }
 
-/// Creates a shard of these games, in which each scored move makes a sample.
+/// Creates a shard of these games, in which each scored move yields a sample.
 fn scored(path: &Path, games: &[&str]) -> Sampling {
     let rules = TargetRules {
         evals: Some(EvalRefersTo::MovePlayed),
@@ -424,7 +425,7 @@ fn the_least_data_trains_and_its_absence_is_reported() {
     }
 }
 
-/// Measures samples per second from your own shards: `TESSERA_SHARDS="a.shard b.shard" cargo test
+/// Measures samples per second on your own shards: `TESSERA_SHARDS="a.shard b.shard" cargo test
 /// --release data_loader:: -- --ignored --nocapture`.
 #[test]
 #[ignore = "a measurement"]

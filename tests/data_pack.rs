@@ -67,7 +67,7 @@ fn shards_hold_the_games_and_every_sample_is_a_legal_move_of_its_position() {
         decay: 0.95,
     };
     for (name, options) in GAMES {
-        // Packing creates this folder.
+        // `train pack` creates this folder.
         let output = folder.path().join("shards/games.shard");
         let (shard, _) = pack(&games(name), &output, options);
         let records = records(&shard);
@@ -113,7 +113,7 @@ fn shards_hold_the_games_and_every_sample_is_a_legal_move_of_its_position() {
             name.starts_with("tcec"),
             "{name}: {agreement}"
         );
-        // The goal is to store our data in a fifth of its PGN size.
+        // Packed games should take at most a fifth of their PGN size.
         let size = std::fs::metadata(shard.path()).unwrap().len();
         assert!(
             size < 4 * promised,
@@ -127,7 +127,7 @@ fn games_that_contain_test_positions_are_left_out() {
     let folder = tempfile::tempdir().unwrap();
     let input = games("master-games.pgn");
     let all = parsed(&input);
-    // A puzzle from one game's twentieth position, and a suite entry from another's.
+    // A puzzle from the twentieth position of one game, and a suite entry from that of another.
     let fen = |record: &Record| {
         let game = tessera::data::replay::main_line(record).unwrap();
         let position = game.plies()[20].position.clone();
@@ -312,7 +312,7 @@ fn statistics_add_up() {
     assert_eq!(once["games"], 6);
     assert_eq!(once["duplicate_games"], 0);
     assert_eq!(once["targets"]["policy_move"], samples);
-    // Five of the six games have random moves, so their results are not targets.
+    // Five of the six games have random moves, so their results are not used as targets.
     assert_eq!(once["targets"]["result"], 117);
     let bars = once["q_histogram"].as_array().unwrap();
     let sum: u64 = bars.iter().map(|bar| bar.as_u64().unwrap()).sum();

@@ -1,5 +1,5 @@
-//! Shards in an object store: a small S3 server over loopback with the occasional failures of real
-//! ones.
+//! Shards in an object store: a small S3 server over loopback that fails occasionally, as real ones
+//! do.
 
 use crate::support::{games, succeed, train};
 use std::io::{BufRead, BufReader, Write};
@@ -13,15 +13,15 @@ use std::thread;
 const KEY: &str = "AKIATEST";
 const BUCKET: &str = "games";
 
-/// Serves the files of a folder as a bucket's objects.
+/// Serves the files in a folder as the objects of a bucket.
 struct Server {
     address: String,
     requests: Arc<AtomicUsize>,
 }
 
 impl Server {
-    /// Every `errors_every`-th request is answered with an error, every `breaks_every`-th
-    /// response breaks off midway; 0 means never.
+    /// Starts a server that answers every `errors_every`-th request with an error and breaks off
+    /// every `breaks_every`-th response midway; 0 means never.
     fn start(folder: &Path, errors_every: usize, breaks_every: usize) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());

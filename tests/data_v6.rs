@@ -1,5 +1,5 @@
-//! Real Lc0 chunks validate the encoding: positions, legal moves and whole games must match
-//! Lc0's.
+//! Real Lc0 chunks as a test of the encoding: positions, legal moves and whole games must match
+//! those of Lc0.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -15,7 +15,7 @@ use tessera::data::v6::{
 };
 use tessera::encode::{BOARDS, HISTORY, Input, PLANES_PER_BOARD, WIDTH, policy_index, policy_move};
 
-/// Returns the chunks, or prints a note and returns none if the data is missing.
+/// Returns the chunks; if the data is missing, prints a note and returns no chunks.
 fn chunks() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data/lc0-v6");
     let mut folders = vec![folder.clone()];
@@ -45,7 +45,7 @@ fn records(chunk: &Path) -> Vec<V6Record> {
     chunk.records().map(|record| *record.unwrap()).collect()
 }
 
-/// Encodes a row again from its boards and position alone.
+/// Encodes a row again, given only its boards and position.
 fn encode_again(input: &Input) -> Input {
     let position = input.position().unwrap();
     let turn = position.turn();
@@ -61,7 +61,7 @@ fn encode_again(input: &Input) -> Input {
             planes[plane] = orient(board.by_role(role) & board.by_color(turn));
             planes[plane + 6] = orient(board.by_role(role) & board.by_color(!turn));
         }
-        // The repetition mark depends on history that the boards do not show.
+        // The repetition plane depends on history that the boards do not contain.
         planes[12] = input.words()[age * PLANES_PER_BOARD + 12];
     }
     words[BOARDS..].copy_from_slice(&input.words()[BOARDS..]);
@@ -217,7 +217,7 @@ fn rewritten_games_equal_lc0s_byte_for_byte() {
     assert!(left_behind.count() <= 1);
 }
 
-/// Returns a chunk's bytes, from a decompressor independent of the writer.
+/// Returns a chunk's bytes, decompressed independently of the writer.
 fn unpacked(chunk: &Path) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut reader = flate2::read::GzDecoder::new(File::open(chunk).unwrap());

@@ -1,4 +1,4 @@
-//! Training in several processes, over loopback and through the binary.
+//! Training in several processes, over loopback and through the real binary.
 
 use crate::support::{TRAIN, games, printed, succeed, train};
 use crate::train::workplace::{assert_same_metrics, metrics};
@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use tch::{Kind, Tensor};
 use tessera::train::Checkpoint;
 
-/// Time limit for the others to stop once one process is gone.
+/// Time limit for the other processes to stop once one is gone.
 const STOPPED_WITHIN: Duration = Duration::from_secs(30);
 
 /// Creates a folder with a shard of real games and the configuration of a tiny network whose
-/// parameters fill several buckets.
+/// parameters still fill several buckets.
 fn workplace(steps: u64, optimizer: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let games = games("tcec-standard.pgn");
@@ -107,8 +107,8 @@ fn checkpoint(folder: &Path, output: &str, step: u64) -> Checkpoint {
     Checkpoint::read(&folder.join(output).join("checkpoints").join(file)).unwrap()
 }
 
-/// Returns whether two lines of metrics agree to `tolerance`, as they do when sums are added up in
-/// another order.
+/// Returns whether two lines of metrics agree to within `tolerance`, as they do when sums are
+/// accumulated in a different order.
 fn agree(left: &serde_json::Value, right: &serde_json::Value, tolerance: f64) -> bool {
     use serde_json::Value;
     match (left, right) {
@@ -142,7 +142,7 @@ fn several_processes_take_the_steps_of_one() {
     let steps = [0, 2, 4];
     let of = |size: usize| steps.map(|step| checkpoint(folder, &size.to_string(), step));
     let alone = of(1);
-    // The rate is 0.05 in both steps before the second checkpoint.
+    // The learning rate is 0.05 in both steps before the second checkpoint.
     let moved = |run: &[Checkpoint; 3]| (&run[0].parameters - &run[1].parameters) / 0.05;
     for size in [2, 4] {
         let run = of(size);
@@ -164,7 +164,7 @@ fn several_processes_take_the_steps_of_one() {
     }
 }
 
-/// Waits for `lines` lines of metrics.
+/// Waits until `lines` lines of metrics have been written.
 fn wait_for(folder: &Path, output: &str, lines: usize) {
     let started = Instant::now();
     while metrics(folder, output).len() < lines {
@@ -227,7 +227,7 @@ fn a_signal_to_one_stops_all_with_a_checkpoint() {
     assert_eq!(steps.last().unwrap()["step"], newest.state.step);
 }
 
-/// All processes return to the checkpoint together, as often as allowed.
+/// All processes return to the checkpoint together, up to the permitted number of times.
 #[test]
 fn a_persistent_nan_loss_ends_all() {
     let far_too_fast = "kind = \"sgd\"\nclip_norm = 0\n[schedule]\npeak = 1e30\nwarmup = 0";
@@ -264,7 +264,7 @@ fn a_run_resumes_with_another_number_of_processes() {
     assert_eq!(whole.state.cursor, changed.state.cursor);
 }
 
-/// Returns torchrun from the tools' virtual environment, or else from the path.
+/// Returns torchrun from the tools' virtual environment, or otherwise from PATH.
 fn torchrun() -> Option<PathBuf> {
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join(".venv/bin/torchrun");
     [own, PathBuf::from("torchrun")]

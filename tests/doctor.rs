@@ -12,7 +12,7 @@ fn doctor(arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-/// Returns the JSON object in the last line, having checked that it agrees with the exit status and
+/// Returns the JSON object on the last line, after checking that it agrees with the exit status and
 /// that every fault has a remedy.
 fn diagnosis(arguments: &[&str]) -> Value {
     let output = doctor(&[arguments, &["--json"]].concat());
@@ -56,7 +56,7 @@ fn the_libtorch_of_the_build_is_healthy() {
         let precision = speed["precision"].as_str().unwrap();
         assert!(told.contains(&format!("{precision} {rate:.0}")), "{told}");
     }
-    // The report names the missing CUDA part on a machine with a driver.
+    // On a machine with a driver, the report names the missing CUDA part.
     let gpus = diagnosis["gpus"].as_array().map_or(0, Vec::len);
     let used = diagnosis["cuda_devices"].as_u64().unwrap();
     assert_eq!(finding(&diagnosis, "CUDA")["ok"], gpus == 0 || used > 0);

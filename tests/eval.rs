@@ -1,4 +1,4 @@
-//! Players measured on the real suites in the shared data.
+//! Players, measured on the real suites in the shared data.
 
 use shakmaty::Position;
 use std::path::PathBuf;
@@ -90,8 +90,8 @@ fn looking_one_move_ahead_finds_every_mate_in_one() {
 
 #[test]
 fn every_suite_is_read() {
-    // Name, number of usable positions, and unusable lines: those with an illegal best move or an
-    // illegal position.
+    // Each entry has the suite's name, the number of usable positions, and the unusable lines:
+    // those with an illegal best move or an illegal position.
     for (name, positions, refused) in [
         ("arasan2024", 200, 0),
         ("bratko-kopec", 24, 0),

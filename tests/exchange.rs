@@ -1,4 +1,4 @@
-//! Foreign networks on the command line: imported, described, and exported.
+//! Networks of other programs on the command line: imported, described, and exported.
 
 use crate::interop_lc0::plain;
 use assert_cmd::Command;
@@ -20,7 +20,7 @@ fn printed(arguments: &[&str]) -> String {
     String::from_utf8(done.get_output().stdout.clone()).unwrap()
 }
 
-/// Runs a command that must fail; returns its only line of error output.
+/// Runs a command that must fail; returns its error output, which must be one line.
 fn failure(arguments: &[&str]) -> String {
     let done = tessera(arguments).assert().failure();
     let told = String::from_utf8(done.get_output().stderr.clone()).unwrap();
@@ -77,7 +77,7 @@ fn our_network_survives_export_and_import() {
     let arguments = ["import", &foreign, "-o", &back, "--precision", "f32"];
     let said = printed(&arguments);
     assert!(said.contains("xs"), "{said}");
-    // Lc0's files rank moves by win minus loss, which the export sets to q.
+    // Lc0's files rank moves by win minus loss, which the export calls q.
     let heads = ["--policy-head", "vanilla", "--value-head", "q"];
     printed(&[&arguments as &[&str], &heads].concat());
     let [ours, theirs] = [&plain, &back].map(|network| evaluation(network));

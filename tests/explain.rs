@@ -1,4 +1,4 @@
-//! `tessera explain`: its output is what the network computes, and a browser shows it.
+//! `tessera explain`: its output matches the network's computation, and a browser displays it.
 
 pub mod browser;
 mod features;
@@ -20,10 +20,10 @@ use tessera::encode::{Input, SCALARS};
 const WHITE: &str = "r1bqkbnr/pppp1ppp/2n5/1B2p3/4P3/5N2/PPPP1PPP/RNBQK2R w KQkq - 2 4";
 const BLACK: &str = "r3k2r/pp3ppp/2n5/1B1pP3/3P4/2N2N2/P4PPP/R3K2R b KQkq - 1 12";
 
-/// Tolerance between machines for a number of an explanation.
+/// Tolerance for values in an explanation, to allow for differences between machines.
 const TOLERANCE: f64 = 3e-5;
 
-/// Maximum size in bytes of the page of a network that ships.
+/// Maximum size in bytes of a page for a network that ships with the engine.
 const LARGEST: u64 = 3_000_000;
 
 fn root() -> &'static Path {
@@ -39,7 +39,7 @@ fn explain(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Returns the only explanation from the `--json` output.
+/// Returns the explanation from the `--json` output, which must contain exactly one.
 fn explained(folder: &Path) -> Value {
     let text = fs::read_to_string(folder.join("x.json")).unwrap();
     serde_json::from_str::<Value>(&text).unwrap()["explanations"][0].take()
@@ -53,7 +53,7 @@ fn numbers(array: &Value) -> Vec<f64> {
     }
 }
 
-/// Writes a network's input words for a position, and the scalars' names.
+/// Writes a network's input words for a position and the names of its scalars.
 fn write_row(folder: &Path, fen: &str) {
     let game = Game::from_fen(fen, CastlingMode::Standard).unwrap();
     let row = [Input::encode(&game)];
@@ -103,7 +103,7 @@ fn attention_follows_the_formulas() {
     golden.finish();
 }
 
-/// Checks the sentences below the README's picture.
+/// Checks the sentences below the picture in the README.
 #[test]
 fn the_figures_of_the_readme_match_the_network() {
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
@@ -200,8 +200,8 @@ fn the_figures_of_the_gallery_match_the_networks() {
     assert_eq!(rows, 6 * 2);
 }
 
-/// libtorch sums in another order with more threads, and threads that wait for each other take
-/// processor time from other programs.
+/// With more threads, libtorch sums in a different order, and threads that wait for each other take
+/// CPU time from other programs.
 #[test]
 fn the_bytes_do_not_depend_on_the_number_of_threads() {
     let folder = tempfile::tempdir().unwrap();
@@ -226,7 +226,7 @@ fn a_search_is_shown_beside_the_policy() {
     let found = explained(folder);
     let search = &found["search"];
     assert_eq!(search["nodes"], 300);
-    // Priors are the policy at the search's temperature, so the order is the same.
+    // The search's priors are the policy at its temperature, so the order is the same.
     assert_eq!(search["policy_first"], found["moves"][0]["san"]);
     let moves = search["moves"].as_array().unwrap();
     assert_eq!(
@@ -253,7 +253,7 @@ fn a_search_is_shown_beside_the_policy() {
     );
 }
 
-/// Writes a network of the shape of Lc0's BT4-1024x15x32h with random weights.
+/// Writes a network shaped like Lc0's BT4-1024x15x32h with random weights.
 #[test]
 #[ignore = "full-size network: takes a minute and gigabytes"]
 fn a_page_of_bt4s_shape_takes_a_minute() {

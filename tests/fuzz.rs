@@ -9,7 +9,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// Returns the seed files of a target.
+/// Returns the seed files of a fuzz target.
 fn corpus(target: &str) -> Vec<PathBuf> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/corpus");
     let files = fs::read_dir(folder.join(target)).unwrap();
@@ -20,7 +20,7 @@ fn corpus(target: &str) -> Vec<PathBuf> {
 
 #[test]
 fn every_corpus_is_read() {
-    // A session may end its process, and so the tests.
+    // A session may end its process and with it the tests.
     for &(name, read) in targets::TARGETS.iter().filter(|target| target.0 != "uci") {
         for path in corpus(name) {
             println!("{name}: {}", path.display());

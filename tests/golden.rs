@@ -1,4 +1,4 @@
-//! Values confirmed by PyTorch, stored for machines without it.
+//! Values confirmed by PyTorch and stored for machines without it.
 
 use rand::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -12,8 +12,8 @@ use std::{env, fs};
 use zip::write::FileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
-/// Number of sums stored for an array, over its elements with random signs: one wrong element
-/// moves each of them by its error.
+/// Number of sums stored per array. Each sum adds the elements with random signs, so an error in
+/// one element changes every sum by that error.
 const SUMS: u64 = 8;
 
 /// Returns whether golden files should be rewritten.
@@ -30,8 +30,8 @@ pub struct Golden {
 }
 
 impl Golden {
-    /// Opens the file with that name. `is_judged` states whether PyTorch is available; the test
-    /// then fails if it finds another value.
+    /// Opens the file with that name. `is_judged` states whether PyTorch is available; if so, the
+    /// test fails if PyTorch computes another value.
     pub fn open(name: &str, is_judged: bool) -> Golden {
         let path = folder().join(format!("{name}.json"));
         assert!(
@@ -50,8 +50,8 @@ impl Golden {
         }
     }
 
-    /// Checks an array. Each element may deviate by `tolerance`, relative to the root mean square
-    /// if that exceeds 1.
+    /// Checks an array. Each element may deviate by `tolerance`, which is relative to the root mean
+    /// square if that exceeds 1.
     pub fn numbers(&mut self, label: &str, numbers: &[f64], tolerance: f64) {
         let count = numbers.len() as f64;
         let square = numbers.iter().map(|number| number * number).sum::<f64>() / count;
@@ -73,7 +73,7 @@ impl Golden {
         self.put(label, json!(sums));
     }
 
-    /// Checks bytes, bit for bit.
+    /// Checks bytes, which must match exactly.
     pub fn bytes(&mut self, label: &str, bytes: &[u8]) {
         let digest = format!("{:x}", Sha256::digest(bytes));
         if let Some(kept) = self.kept.get(label) {
@@ -98,7 +98,7 @@ impl Golden {
         )
     }
 
-    /// Ends the test: all stored values must have been checked.
+    /// Ends the test, after asserting that all stored values were checked.
     pub fn finish(self) {
         if is_written() {
             let text = serde_json::to_string_pretty(&self.found).unwrap();
@@ -111,8 +111,8 @@ impl Golden {
     }
 }
 
-/// Puts files that PyTorch writes into `folder`: by `write`, which gets a Python with PyTorch, or
-/// without one from the golden archive with that name.
+/// Puts files that PyTorch writes into `folder`. If a Python with PyTorch is available, `write` is
+/// called with it; otherwise they come from the golden archive with that name.
 pub fn files(
     name: &str,
     folder: &Path,

@@ -1,4 +1,4 @@
-//! A GPT's file means the same to the engine, to PyTorch, and to its formulas.
+//! A GPT file gives the same results in the engine, in PyTorch, and according to its formulas.
 
 pub mod written;
 
@@ -13,10 +13,10 @@ use tessera::network::gpt::{Conditions, GptConfig, Sequences};
 use tessera::network::{About, Architecture, Gpt, Network};
 use tessera::torch::ExportPrecision;
 
-/// Tolerance between machines for a number computed in f32.
+/// Tolerance for values computed in f32, to allow for differences between machines.
 const TOLERANCE: f64 = 1e-5;
 
-/// Our architecture, and GPT-2's.
+/// Returns our architecture and that of GPT-2.
 pub fn networks() -> [(&'static str, GptConfig); 2] {
     let sizes = r#"{"layers": 2, "width": 32, "heads": 4, "feed_forward": 48, "context": 24"#;
     let published = r#", "norm": "layer", "positions": "learned", "mlp": "gelu", "tied": true,
@@ -27,7 +27,7 @@ pub fn networks() -> [(&'static str, GptConfig); 2] {
     })
 }
 
-/// Creates a network with weights large enough to make every part matter.
+/// Creates a network whose weights are large enough for every part to affect the output.
 pub fn random(config: &GptConfig) -> Network<Gpt> {
     let gpt = Gpt::new(config, Device::Cpu).unwrap();
     tch::manual_seed(7);

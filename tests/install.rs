@@ -1,5 +1,5 @@
-//! The engine starts as GUIs start it: from any folder, without environment variables that locate
-//! libtorch.
+//! The engine starts in the way that GUIs start it: from any folder, and without environment
+//! variables that locate libtorch.
 
 #![cfg(unix)]
 

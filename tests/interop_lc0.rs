@@ -1,5 +1,5 @@
-//! Lc0's network files: imported networks match an independent implementation, exported ones read
-//! back unchanged, and malformed files do no harm.
+//! Lc0's network files: imported networks match an independent implementation, exported files read
+//! back unchanged, and malformed files are rejected safely.
 
 pub mod generate;
 mod hostile;
@@ -35,19 +35,19 @@ fn maia(name: &str) -> Option<Vec<u8>> {
     read
 }
 
-/// A network from a weights file, with its default heads.
+/// Reads a network with its default heads from a weights file.
 fn read(file: &[u8]) -> Result<Network, Lc0Error> {
     lc0::read(file, HeadChoice::default())
 }
 
-/// The specification that a network was built from.
+/// Returns the specification that a network was built from.
 fn model(network: &Network) -> &Lc0Config {
     network.downcast::<Lc0>().unwrap().model()
 }
 
-/// Compares a network with the reference on these positions.
+/// Compares a network's outputs with the reference's on these positions.
 fn compare(network: &Network, file: &[u8], inputs: &[Input]) {
-    // Many tests run at once, so more threads would only wait for each other.
+    // Many tests run concurrently, so more threads would only wait for each other.
     tch::set_num_threads(1);
     let reference = Reference::new(file);
     let names = network.architecture.interface().outputs;
@@ -146,10 +146,10 @@ fn all_maia_networks_match_the_reference() {
     }
 }
 
-/// Towers of all of Lc0's generations, shrunk.
+/// Returns scaled-down towers from every generation of Lc0 networks.
 pub fn towers() -> Vec<Shape> {
     vec![
-        // Before files named head formats: classical heads, with and without squeeze and
+        // From before files named head formats: classical heads, with and without squeeze and
         // excitation.
         Shape {
             format: [2, 0, 0, 0, 0],
@@ -179,7 +179,7 @@ pub fn towers() -> Vec<Shape> {
             encodings: &[1, 2, 3, 4],
             ..TOWER
         },
-        // Attention policy: SELU, and encoder layers of its own.
+        // An attention policy with SELU and its own encoder layers.
         Shape {
             input_format: 3,
             format: [4, 3, 2, 1, 1],
@@ -196,7 +196,8 @@ fn towers_of_every_kind_match_the_reference() {
     }
 }
 
-/// Bodies of Lc0's networks, shrunk: T1-256x10, BT2, BT3, BT4, and a tower with an encoder on top.
+/// Returns scaled-down bodies of Lc0 networks: T1-256x10, BT2, BT3, BT4, and a tower with an
+/// encoder on top.
 pub fn bodies() -> Vec<Shape> {
     let body = BODY.body.unwrap();
     let map = Body {
@@ -223,7 +224,7 @@ pub fn bodies() -> Vec<Shape> {
             many_heads: false,
             ..BODY
         },
-        // How a file of 2022 described the same network.
+        // The same network, as described in a file from 2022.
         Shape {
             format: [4, 3, 2, 1, 1],
             body_format: [0, 0, 0],
@@ -266,7 +267,7 @@ pub fn bodies() -> Vec<Shape> {
 fn attention_bodies_of_every_kind_match_the_reference() {
     for (seed, shape) in bodies().iter().enumerate() {
         if shape.format[0] == 4 {
-            // The reference knows only today's format numbers.
+            // The reference supports only today's format numbers.
             let file = generate(shape, seed as u64);
             let today = Shape {
                 format: [6, 3, 2, 1, 1],

@@ -1,4 +1,5 @@
-//! Maia-3 checkpoints: read as `torch.save` writes them, and evaluated according to their formulas.
+//! Maia-3 checkpoints: read in the format that `torch.save` writes, and evaluated according to
+//! their formulas.
 
 pub mod allocations;
 mod checkpoint;
@@ -46,7 +47,7 @@ fn games(count: usize) -> Vec<Game> {
             for _ in 0..12 {
                 games.push(game.clone());
                 let moves = game.position().legal_moves();
-                // Prefer rare moves, which are the ones to test.
+                // Prefer rare moves, which most need testing.
                 let rare = |mv: &&Move| mv.is_castle() || mv.is_promotion() || mv.is_en_passant();
                 let rare: Vec<&Move> = moves.iter().filter(rare).collect();
                 let mv = match (moves.len(), rare.len()) {
@@ -63,7 +64,8 @@ fn games(count: usize) -> Vec<Game> {
     games
 }
 
-/// Small configurations with mutually distinct sizes, with both ways to summarise the board.
+/// Returns small configurations in which no two sizes are equal, one for each way to summarise the
+/// board.
 pub fn small() -> [Maia3Config; 2] {
     [None, Some(3)].map(|compress| Maia3Config {
         layers: 2,
@@ -86,7 +88,7 @@ fn model(network: &Network) -> &Maia3Config {
     network.downcast::<Maia3>().unwrap().model()
 }
 
-/// Random parameters, each of which affects the outputs.
+/// Returns random parameters, each of which affects the outputs.
 fn random_parameters(config: &Maia3Config, seed: u64) -> Vec<Parameter> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let maia3 = Maia3::new(config, Device::Cpu).unwrap();
@@ -109,20 +111,21 @@ fn random_parameters(config: &Maia3Config, seed: u64) -> Vec<Parameter> {
         .collect()
 }
 
-/// Returns ratings of the mover and the opponent in position `index`, some of them out of range.
+/// Returns the ratings of the side to move and the opponent in position `index`, some of them out
+/// of range.
 fn ratings(index: usize) -> [i64; 2] {
     let rating = |step: usize| (index * step % 6400) as i64 - 500;
     [rating(577), rating(1123)]
 }
 
-/// Returns the square from the mover's view.
+/// Returns the square from the view of the side to move.
 fn oriented(square: Square, turn: Color) -> usize {
     let seen = turn.fold_wb(square, square.flip_vertical());
     usize::from(seen)
 }
 
-/// Returns the square and the kind (of twelve) of each piece, `age` plies ago (or at the game's
-/// beginning), from the view of that board's mover.
+/// Returns the square and the kind (one of twelve) of each piece `age` plies ago, or at the
+/// beginning of the game, from the view of the side to move on that board.
 fn board(game: &Game, age: usize) -> Vec<(usize, usize)> {
     let plies = game.plies();
     let position = &plies[plies.len() - 1 - age.min(plies.len() - 1)].position;
@@ -137,8 +140,8 @@ fn board(game: &Game, age: usize) -> Vec<(usize, usize)> {
         .collect()
 }
 
-/// Returns positions as a Maia-3 network reads them, i64 [B, 106]. Words that it should not look at
-/// are all ones.
+/// Returns positions in the input format of a Maia-3 network, i64 [B, 106]. Words that it should
+/// ignore are all ones.
 fn rows(games: &[Game]) -> Tensor {
     let mut words = Vec::new();
     for (index, game) in games.iter().enumerate() {
@@ -156,8 +159,8 @@ fn rows(games: &[Game]) -> Tensor {
     Tensor::from_slice(&words).view([games.len() as i64, -1])
 }
 
-/// Returns a move as Maia-3's own program writes it: UCI from the mover's view, castling as the
-/// king's move of two squares.
+/// Returns a move as Maia-3's own program writes it: in UCI notation from the view of the side to
+/// move, with castling as the king's two-square move.
 fn written(game: &Game, mv: Move) -> String {
     let mirrored = |letter: char| match letter.to_digit(10) {
         Some(rank) if game.position().turn().is_black() => (b'9' - rank as u8) as char,
@@ -183,8 +186,8 @@ fn all_written() -> Vec<String> {
     pairs.chain(promotions).collect()
 }
 
-/// Compares a network's outputs for `games` with Maia-3's own: 4352 logits and those of loss, draw
-/// and win for each. Returns the largest difference.
+/// Compares a network's outputs for `games` with those of Maia-3 itself: 4352 policy logits and
+/// three logits, for loss, draw and win, per position. Returns the largest difference.
 fn largest_difference(network: &Network, games: &[Game], expected: &[(Vec<f64>, Vec<f64>)]) -> f64 {
     let _guard = tch::no_grad_guard();
     let outputs = network.forward(Positions::Rows(&rows(games)));

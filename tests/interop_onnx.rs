@@ -1,4 +1,4 @@
-//! A network has the same outputs in ONNX, in onnxruntime and in the engine.
+//! A network exported to ONNX gives the same outputs in onnxruntime as in the engine.
 
 use crate::interop_lc0::{generate, protobuf};
 use generate::{BODY, Body, Shape, TOWER, generate};
@@ -28,7 +28,7 @@ const STARTS: [&str; 4] = [
     "8/P6k/8/8/3R4/8/p6K/8 b - - 79 120",
 ];
 
-/// Returns a hundred positions along games.
+/// Returns a hundred positions from games.
 fn inputs() -> Vec<Input> {
     let mut inputs = Vec::new();
     for start in STARTS {
@@ -36,7 +36,7 @@ fn inputs() -> Vec<Input> {
         for ply in 0..25 {
             inputs.push(Input::encode(&game));
             let moves = game.position().legal_moves();
-            // Moves go back and forth now and then, so that positions repeat.
+            // Some moves are taken back, so that positions repeat.
             match moves.get((ply * 7 + ply % 3) % moves.len().max(1)) {
                 Some(&mv) => game.play(mv),
                 None => break,
@@ -46,7 +46,7 @@ fn inputs() -> Vec<Input> {
     inputs
 }
 
-/// Returns Lc0's planes of format 1, [position, 112, 64], one number at a time.
+/// Returns Lc0's planes of format 1, [position, 112, 64], flattened.
 fn planes(inputs: &[Input]) -> Vec<f32> {
     let mut planes = Vec::new();
     for input in inputs {
@@ -65,7 +65,7 @@ fn planes(inputs: &[Input]) -> Vec<f32> {
     planes
 }
 
-/// Runs a script of tests/python; returns its standard output.
+/// Runs a script from tests/python; returns its standard output.
 fn run(python: &Path, script: &str, folder: &Path, names: &[String]) -> String {
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python");
     let output = Command::new(python)
@@ -80,14 +80,14 @@ fn run(python: &Path, script: &str, folder: &Path, names: &[String]) -> String {
     text.into_owned()
 }
 
-/// Evaluates the named models of the folder in onnxruntime.
+/// Evaluates the named models in the folder with onnxruntime.
 fn run_in_onnxruntime(python: &Path, folder: &Path, names: &[String]) {
     let planes = planes(&inputs());
     fs::write(folder.join("planes"), bytemuck::cast_slice(&planes)).unwrap();
     run(python, "run_onnx.py", folder, names);
 }
 
-/// Returns the ONNX model in an Lc0 weights file.
+/// Returns the ONNX model inside an Lc0 weights file.
 fn unwrapped(file: &[u8]) -> Vec<u8> {
     let mut net = Vec::new();
     flate2::read::GzDecoder::new(file)
@@ -96,8 +96,8 @@ fn unwrapped(file: &[u8]) -> Vec<u8> {
     Message::parse(&net).at(11).at(1).bytes()
 }
 
-/// Returns the outputs that Lc0 should get from the engine's network: policy, then win, draw and
-/// loss, whose difference is the value that ranks moves, then plies.
+/// Returns the outputs that Lc0 should get from the engine's network: the policy; win, draw and
+/// loss, whose difference (win minus loss) is the value that ranks moves; and plies left.
 fn for_lc0(file: &[u8]) -> Vec<f32> {
     let backend = TorchBackend::new(
         file,
@@ -131,7 +131,7 @@ fn floats(path: &Path) -> Vec<f32> {
     bytemuck::pod_collect_to_vec(&fs::read(path).unwrap())
 }
 
-/// Returns the largest difference, relative for numbers beyond ±1.
+/// Returns the largest difference, which is relative for values beyond ±1.
 fn difference(found: &[f32], expected: &[f32]) -> f32 {
     assert_eq!(found.len(), expected.len());
     let pairs = found.iter().zip(expected);
@@ -139,7 +139,7 @@ fn difference(found: &[f32], expected: &[f32]) -> f32 {
     pairs.map(off).fold(0.0, f32::max)
 }
 
-/// Returns the engine's outputs, one after another.
+/// Returns the engine's outputs, concatenated.
 fn evaluate(file: &[u8]) -> Vec<f32> {
     let (policy, device) = (CodePolicy::Checked, DeviceChoice::Cpu);
     let backend = TorchBackend::new(file, policy, device, Precision::F32, 1).unwrap();
@@ -148,7 +148,7 @@ fn evaluate(file: &[u8]) -> Vec<f32> {
     outputs.iter().flat_map(floats).collect()
 }
 
-/// Small networks, one of every kind, by name.
+/// Returns small networks of every kind, with their names.
 fn networks() -> Vec<(String, ModelConfig)> {
     let gab = PositionConfig::Gab {
         compress: 4,
@@ -190,8 +190,8 @@ fn networks() -> Vec<(String, ModelConfig)> {
     .collect()
 }
 
-/// Writes a network with random parameters throughout: biases and norms too, whose initial zeros
-/// and ones would hide their omission.
+/// Writes a network with random parameters throughout, including biases and norms, whose initial
+/// zeros and ones would hide an omission.
 fn random(name: &str, config: &ModelConfig, folder: &Path) -> Vec<u8> {
     let model = Chessformer::new(config, Device::Cpu).unwrap();
     tch::manual_seed(5);
@@ -209,7 +209,7 @@ fn random(name: &str, config: &ModelConfig, folder: &Path) -> Vec<u8> {
     fs::read(path).unwrap()
 }
 
-/// Lc0 networks, one of every kind, by name.
+/// Returns Lc0 networks of every kind, with their names.
 fn networks_of_lc0() -> [(&'static str, Shape); 4] {
     let body = BODY.body.unwrap();
     let map = Body {
@@ -245,7 +245,7 @@ fn of_lc0(shape: &Shape, folder: &Path) -> Vec<u8> {
     fs::read(&path).unwrap()
 }
 
-/// Returns the network files by name, including the one that ships.
+/// Returns the network files by name, including the network that ships with the engine.
 fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let networks = networks().into_iter();
     let mut files: Vec<(String, Vec<u8>)> = networks
@@ -278,7 +278,8 @@ fn onnxruntime_and_the_engine_agree() {
             let name = format!("{name}-{precision:?}");
             let model = to_onnx(&file, CodePolicy::Checked, precision).unwrap();
             fs::write(folder.path().join(format!("{name}.onnx")), &model).unwrap();
-            // In bfloat16 onnxruntime only checks the model: its CPU kernels do not compute in it.
+            // In bfloat16, onnxruntime only checks the model, because its CPU kernels do not
+            // support that type.
             if precision == ExportPrecision::Bf16 {
                 checked.push(name);
                 continue;
@@ -441,7 +442,7 @@ fn maia_3_keeps_its_ratings() {
     let found = self::floats(&place("maia.found"));
     let off = difference(&found, &expected);
     assert!(off < 1e-4, "off by {off}");
-    // Lc0 has no ratings.
+    // Lc0 does not use ratings.
     let error = to_onnx_in_lc0(&file, CodePolicy::Checked, ExportPrecision::F32).unwrap_err();
     assert!(matches!(error, ExchangeError::Onnx(OnnxError::InputFormat)));
 }

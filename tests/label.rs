@@ -1,5 +1,5 @@
 //! `train label` through its binary: with our own engine on the random backend, with a failing
-//! engine, and with Stockfish if installed.
+//! engine, and with Stockfish if it is installed.
 
 use crate::support::TESSERA as ENGINE;
 use serde_json::Value;
@@ -18,7 +18,7 @@ fn train(folder: &Path) -> Command {
     command
 }
 
-/// Runs `train label` with our own engine, quickly and repeatably.
+/// Runs `train label` with our own engine and settings that are fast and reproducible.
 fn label(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = train(folder);
     command
@@ -35,7 +35,7 @@ fn output(mut command: Command) -> Output {
     command.output().unwrap()
 }
 
-/// Returns the JSON object of the last line, and the standard error.
+/// Returns the JSON object on the last line and the standard error.
 fn succeed(command: Command) -> (Value, String) {
     let output = output(command);
     let errors = String::from_utf8(output.stderr).unwrap();
@@ -134,8 +134,8 @@ fn killed_labelling_resumes_to_the_same_games() {
     });
 }
 
-/// Asserts that a command, given its output's name, writes the same games to killed.pgn, despite
-/// two kills on the way, as to whole.pgn.
+/// Asserts that `command`, given the name of its output, writes the same games to killed.pgn, in
+/// spite of two kills, as to whole.pgn.
 fn assert_resumes_after_kills(folder: &Path, command: impl Fn(&str) -> Command) {
     let part = folder.join("killed.pgn.part");
     let mut kills = 0;

@@ -21,7 +21,7 @@ mod tablebase;
 mod uci;
 mod uci_python;
 
-// These need a network, or the trainer.
+// These modules need a network or the trainer.
 #[cfg(feature = "torch")]
 mod backend;
 #[cfg(feature = "torch")]
@@ -75,7 +75,7 @@ mod train;
 
 #[test]
 fn every_test_file_is_listed_here() {
-    // A separate program, see Cargo.toml.
+    // This is a separate program; see Cargo.toml.
     const APART: &str = "models";
     let tests = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     for entry in std::fs::read_dir(tests).unwrap() {

@@ -1,17 +1,17 @@
-//! Checks the map in src/lib.rs: a module uses only those above it.
+//! Checks the module map in src/lib.rs: a module may use only those above it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Folders whose modules still form cycles. In `network` there is one: an `Architecture` returns
-/// its configuration, an enum of the configurations that are defined by the families.
+/// Folders whose modules still form cycles. In `network`, an `Architecture` returns its
+/// configuration, an enum of the configurations that the families define.
 const WITH_CIRCLES: [&str; 2] = ["network", "train"];
 
-/// The segments of a path, from the crate root or relative.
+/// The segments of a path, which may be absolute or relative.
 type Names = Vec<String>;
 
-/// Returns the modules in the order of the table, the lowest layer first.
+/// Returns the modules in the order of the table, lowest layer first.
 fn map(lib: &str) -> Vec<&str> {
     let rows = lib.lines().filter_map(|line| line.strip_prefix("//! | [`"));
     let modules = rows.filter_map(|row| row.split_once("`] |"));
@@ -32,7 +32,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Returns the modules that code names as `crate::module` or in `crate::{module::…, …}`.
+/// Returns the modules that code refers to as `crate::module` or in `crate::{module::…, …}`.
 fn used(code: &str) -> Vec<String> {
     let name = |text: &str| {
         let letters = text.trim_start().chars();
@@ -89,7 +89,7 @@ fn every_module_uses_only_those_above_it_in_the_map() {
         let text = fs::read_to_string(&file).unwrap();
         let code = text.lines().map(|line| line.split("//").next().unwrap());
         for other in used(&code.collect::<Vec<_>>().join("\n")) {
-            // Modules outside the map serve all others, and use none of them.
+            // Modules outside the map may be used by all others, and use none of them.
             let is_above = match (floor(&other), floor(module)) {
                 (Some(other), own) => own.is_some_and(|own| other <= own),
                 (None, _) => true,
@@ -101,7 +101,7 @@ fn every_module_uses_only_those_above_it_in_the_map() {
     assert!(count > 100, "{count}");
 }
 
-/// They would never run, because Cargo.toml disables the programs' tests.
+/// Such tests would never run, because Cargo.toml disables the programs' tests.
 #[test]
 fn programs_have_no_unit_tests() {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
@@ -115,7 +115,7 @@ fn programs_have_no_unit_tests() {
     }
 }
 
-/// Returns the parts of the search by the rows of their table.
+/// Returns the parts of the search, by rows of their table.
 fn parts_of_the_search(search: &str) -> Vec<Vec<&str>> {
     let rows = search
         .lines()
@@ -173,7 +173,7 @@ fn uses_are_found_singly_and_in_groups() {
     assert_eq!(used(code), ["a", "d", "g"]);
 }
 
-/// Returns the product code of every module, without comments and unit tests.
+/// Returns the non-test code of every module, without comments.
 fn modules(src: &Path) -> BTreeMap<Names, String> {
     let code = |file: PathBuf| {
         let inside = file.strip_prefix(src).unwrap().with_extension("");
@@ -216,7 +216,7 @@ fn leaves(tree: &str) -> Vec<Names> {
     found
 }
 
-/// Returns the paths that code imports by `use`, and those that it writes out from `crate` or
+/// Returns the paths that code imports with `use`, and those that it writes out from `crate` or
 /// `super`.
 fn named(code: &str) -> (Vec<Names>, Vec<Names>) {
     let (mut imported, mut written) = (Vec::new(), Vec::new());
@@ -239,7 +239,7 @@ fn named(code: &str) -> (Vec<Names>, Vec<Names>) {
     (imported, written)
 }
 
-/// Resolves a path in a module to one from the crate root.
+/// Resolves a path used in a module to a path from the crate root.
 fn absolute(path: &[String], module: &[String], all: &BTreeMap<Names, String>) -> Option<Names> {
     let ups = path.iter().take_while(|name| *name == "super").count();
     let own = match &*path[0] {
@@ -274,7 +274,7 @@ fn home(
     None
 }
 
-/// Returns the uses of one module by another, through `crate`, `super` and re-exports.
+/// Returns which modules use which others through `crate`, `super` and re-exports.
 fn uses(all: &BTreeMap<Names, String>) -> BTreeSet<(Names, Names)> {
     let mut passed = BTreeMap::new();
     let mut found = Vec::new();
@@ -301,7 +301,7 @@ fn uses(all: &BTreeMap<Names, String>) -> BTreeSet<(Names, Names)> {
     homes.collect()
 }
 
-/// Returns the parts of a cycle in a folder, if any.
+/// Returns the parts of a cycle in a folder, if there is one.
 fn circle(folder: &[String], uses: &BTreeSet<(Names, Names)>) -> Option<BTreeSet<String>> {
     let part = |module: &Names| match module.starts_with(folder) {
         true => module.get(folder.len()).cloned(),
@@ -312,7 +312,7 @@ fn circle(folder: &[String], uses: &BTreeSet<(Names, Names)>) -> Option<BTreeSet
         .filter_map(|(from, to)| Some((part(from)?, part(to)?)));
     let mut edges: BTreeSet<(String, String)> = edges.filter(|(from, to)| from != to).collect();
     loop {
-        // A part of a cycle uses another part, and is used by one.
+        // A part of a cycle uses another part, and another part uses it.
         let (users, used): (BTreeSet<_>, BTreeSet<_>) = edges.iter().cloned().unzip();
         let before = edges.len();
         edges.retain(|(from, to)| users.contains(to) && used.contains(from));

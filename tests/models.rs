@@ -1,13 +1,13 @@
-//! Tests the search under every event order that the memory model allows, with loom.
+//! Tests the search with loom, under every order of events that the memory model allows.
 //!
-//! The search's files are compiled a second time with loom's types instead of those in
-//! `src/search/sync.rs`. A model runs repeatedly, each time with its threads interrupted
-//! elsewhere and other values read where the orderings allow it; few threads and few
-//! interruptions reveal almost all bugs in practice (Musuvathi & Qadeer, "Iterative Context
-//! Bounding", 2007).
+//! The search's files are compiled a second time, with loom's types instead of those in
+//! `src/search/sync.rs`. A model runs repeatedly; each time its threads are interrupted at other
+//! points and read other values where the orderings allow it. In practice, few threads and few
+//! interruptions reveal almost all bugs (Musuvathi & Qadeer, "Iterative Context Bounding", 2007).
 //!
-//! If one thread only reads, it is the spawned one: loom does not run a reader before a writer
-//! that reads the same word first. loom treats `SeqCst` as `AcqRel` except in a fence.
+//! If one of the threads only reads, it must be the spawned one, because loom does not run a reader
+//! before a writer that reads the same word first. loom treats `SeqCst` as `AcqRel`, except in a
+//! fence.
 
 #[allow(unused)]
 #[path = "../src/search"]

@@ -1,6 +1,6 @@
-//! The networks that ship still play as measured, which a broken network, encoding or policy index
-//! would not survive. The bounds allow for rounding on other processors; README and nets/README
-//! have the figures themselves.
+//! The networks that ship with the engine still play at their measured strength, which would reveal
+//! a broken network, encoding or policy index. The bounds allow for rounding on other CPUs; README
+//! and nets/README give the figures themselves.
 
 use assert_cmd::Command;
 use serde_json::Value;
@@ -26,7 +26,7 @@ fn puzzles() -> Option<PathBuf> {
     None
 }
 
-/// Returns the share of puzzles that a player solves, measured by the program itself.
+/// Returns the share of puzzles that a player solves, as measured by the program itself.
 fn accuracy(file: &Path, player: &[&str]) -> f64 {
     let mut command = Command::cargo_bin("tessera").unwrap();
     let output = command
@@ -130,12 +130,12 @@ fn human_moves_are_still_predicted_by_rating() {
     assert!(human > 0.46 && human > engine + 0.03, "{human} {engine}");
 }
 
-/// The folder of the networks that ship.
+/// Returns the folder of the networks that ship with the engine.
 fn networks() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("nets")
 }
 
-/// Returns the networks that ship; the folder may also contain imported ones.
+/// The networks that ship with the engine; their folder may also contain imported ones.
 const SHIPPED: [&str; 6] = [
     "tessera-xs",
     "tessera-s",
@@ -147,7 +147,8 @@ const SHIPPED: [&str; 6] = [
 
 /// Maximum size in bytes of a network file.
 const LARGEST: u64 = 16 << 20;
-/// The same for a move-token model, which has no board: ten million parameters in fp16.
+/// Maximum size in bytes of the file of a move-token model, which has no board: ten million
+/// parameters in fp16.
 const LARGEST_OVER_MOVES: u64 = 20 << 20;
 
 #[test]
@@ -171,7 +172,7 @@ fn every_network_is_valid_and_has_its_card() {
     }
 }
 
-/// Returns the plies that the network expects the game to last.
+/// Returns the number of plies that the network expects the game to last.
 fn moves_left(fen: &str) -> f64 {
     let mut command = Command::cargo_bin("tessera").unwrap();
     let output = command
@@ -193,11 +194,11 @@ fn the_end_of_a_game_is_predicted() {
     assert!(ending > 1.0 && ending < opening / 2.0, "{ending}");
 }
 
-/// Positions after quiet first moves, each played twice.
+/// Quiet openings, each played twice.
 const OPENINGS: [&str; 4] = ["e2e4 e7e5", "d2d4 d7d5", "c2c4 g8f6", "g1f3 c7c5"];
-/// Plies after which a game is drawn.
+/// Number of plies after which a game is drawn.
 const LONGEST: usize = 200;
-/// Visits of either side.
+/// Visits per move for both sides.
 const NODES: u64 = 64;
 
 fn player(kind: BackendKind) -> Box<dyn ConfigurableAgent> {
@@ -215,7 +216,7 @@ fn player(kind: BackendKind) -> Box<dyn ConfigurableAgent> {
     AgentKind::Mcts.build(backend, &parameters.clone().into())
 }
 
-/// Returns the points of the player with White.
+/// Returns White's points.
 fn play(
     opening: &str,
     mut white: Box<dyn ConfigurableAgent>,

@@ -1,4 +1,5 @@
-//! Network files are untrusted: the code they may contain, and the refusal of all other.
+//! Network files are untrusted: the tests cover the code that they may contain and the rejection of
+//! all other code.
 
 mod exporters;
 pub mod records;
@@ -29,15 +30,15 @@ const CODE: &str = "code/__torch__.py";
 const DATA: &str = "data.pkl";
 const METADATA: &str = "extra/metadata.json";
 
-/// Memory that a check may take in addition to a few times the file's size.
+/// Memory that a check may use in addition to a few times the file's size.
 const ALLOWANCE: usize = 64 << 20;
 
-/// A small tower like Maia's.
+/// Returns a small tower, similar to Maia's.
 fn network() -> Network {
     lc0::read(&generate(&TOWER, 5), HeadChoice::default()).unwrap()
 }
 
-/// Its file, under an unknown family: such networks run by their code.
+/// Its file, under an unknown family: networks of unknown families run the code in their files.
 static GOOD: LazyLock<Records> = LazyLock::new(|| {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("network.pt");
@@ -48,20 +49,20 @@ static GOOD: LazyLock<Records> = LazyLock::new(|| {
     records.replaced(DATA, family, other)
 });
 
-/// Returns the network with additional lines in `meta`.
+/// Returns the network's file with additional lines in `meta`.
 fn with_meta(lines: &str) -> Records {
     let last = "    return self.metadata\n";
     let lines = format!("{lines}{last}");
     GOOD.replaced(CODE, last.as_bytes(), lines.as_bytes())
 }
 
-/// Returns the network with an additional method.
+/// Returns the network's file with an additional method.
 fn with_method(method: &str) -> Records {
     let meta = "  def meta(";
     GOOD.replaced(CODE, meta.as_bytes(), format!("{method}{meta}").as_bytes())
 }
 
-/// Returns the file with two records of one name.
+/// Returns a file with two records of the same name.
 fn twice(name: &str) -> Vec<u8> {
     let other: String = name.replace('.', "_");
     let mut records = GOOD.clone();
@@ -205,7 +206,7 @@ impl Drop for Engine {
     }
 }
 
-/// Returns a small file that unpacks to a large one.
+/// Returns a small file that decompresses to a large one.
 fn bomb(name: &str) -> Vec<u8> {
     let mut records = GOOD.clone();
     records.0.retain(|record| record.0 != name);
@@ -255,7 +256,7 @@ fn malicious_files_are_refused_by_the_program() {
         let refusal = refusal.unwrap_or_else(|| panic!("{told}: {said}"));
         assert!(refusal.contains(told), "{refusal}");
         assert!(refusal.contains("AllowNetworkCode"), "{refusal}");
-        // One process for each of the first few, which stand for all.
+        // Only the first few files, which are representative, are tested in a separate process.
         if index < 8 {
             let output = Command::new(TESSERA).arg("describe").arg(&path).assert();
             let output = output.failure();
@@ -274,13 +275,13 @@ fn malicious_files_are_refused_by_the_program() {
     assert!(!written.exists());
 }
 
-/// Code that none of our exporters writes, but which does no harm.
+/// Tests code that none of our exporters writes but that is harmless.
 #[test]
 fn foreign_code_runs_when_allowed() {
     let method = "  def other(self: __torch__.Network) -> str:\n    return \"other\"\n";
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("foreign.pt");
-    // Contract version 1 too, whose metadata are the result of `meta`.
+    // In contract version 1, the metadata is the result of `meta`.
     let mut old = with_method(method);
     old.0.retain(|record| record.0 != METADATA);
     for records in [with_method(method), old] {
@@ -304,7 +305,7 @@ fn foreign_code_runs_when_allowed() {
     assert_ne!(engine.until("bestmove").last().unwrap(), "bestmove (none)");
 }
 
-/// Networks of contract version 1 have metadata only in `meta`.
+/// In contract version 1, networks have metadata only in `meta`.
 #[test]
 fn files_of_version_1_open_as_before() {
     let mut records = GOOD.clone();
@@ -314,7 +315,7 @@ fn files_of_version_1_open_as_before() {
     assert_eq!(metadata, new);
 }
 
-/// Returns the file with the hash of its tensors.
+/// Returns the file after adding the hash of its tensors.
 fn with_hash(records: &Records) -> Vec<u8> {
     let tensors = Module::load(&records.file()).unwrap().tensors().unwrap();
     let json = std::str::from_utf8(records.get(METADATA)).unwrap();
@@ -323,7 +324,7 @@ fn with_hash(records: &Records) -> Vec<u8> {
     records.with(METADATA, metadata.to_string()).file()
 }
 
-/// The bias is shorter than the channels to which a kernel adds it.
+/// The bias has fewer elements than the channels to which a kernel adds it.
 #[test]
 fn a_convolution_with_a_short_bias_is_an_error() {
     let channels = b"K\x10t(K\x01t";
@@ -338,9 +339,9 @@ fn a_convolution_with_a_short_bias_is_an_error() {
     );
 }
 
-/// The code is that of a known family except for a head width whose product with the number of
-/// heads wraps around to the right width, or a computed epsilon. libtorch runs such code unchanged;
-/// players do not use it.
+/// The code is that of a known family, except for a computed epsilon or for a head width whose
+/// product with the number of heads wraps around to the correct width. libtorch runs such code
+/// unchanged, but players reject it.
 #[test]
 fn opened_networks_run_none_of_their_code() {
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("nets/tessera-xs.pt");
@@ -370,7 +371,7 @@ fn opened_networks_run_none_of_their_code() {
     }
 }
 
-/// Buffers of kinds that the contract excludes, where code is allowed.
+/// Tests buffers of kinds that the contract excludes, with other code allowed.
 #[test]
 fn tensors_that_are_not_plain_are_errors() {
     let folder = tempfile::tempdir().unwrap();
@@ -407,7 +408,7 @@ fn tensors_that_are_not_plain_are_errors() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Records are packed again after a change, so checksums do not stop it.
+    /// Records are repacked after each change, so checksums do not reveal it.
     #[test]
     fn changed_records_are_refused_or_harmless(
         record in any::<prop::sample::Index>(),
@@ -432,7 +433,7 @@ proptest! {
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
     ) {
         let mut file = GOOD.file();
-        // The last eighth includes the directory, on which everything depends.
+        // The last eighth includes the directory, on which everything else depends.
         let directory = file.len() - file.len() / 8;
         for (place, byte) in changes {
             let place = directory + place.index(file.len() - directory);

@@ -1,5 +1,5 @@
 //! Opens every page that the programs write in a browser: no script fails, no id is duplicated, no
-//! section is empty, and nothing is cut off on a screen or a phone.
+//! section is empty, and nothing is cut off on a desktop screen or a phone.
 
 use crate::serve::Server;
 use crate::serve::browser::Browser;
@@ -10,16 +10,16 @@ use std::path::Path;
 use std::process::Command;
 use tessera::train::{History, write_report};
 
-/// A name that acts as markup, attribute or script where it is not escaped.
+/// A name that acts as markup, as an attribute or as a script if it is not escaped.
 const NAME: &str = "<!--<script> \" ' & </script> \u{2028} {{data}} |";
-/// The same for the name of a run, which is that of its folder.
+/// A similar name for a run, which is the name of the run's folder.
 const RUN: &str = "<!--<script> \" ' & \u{2028} {{data}} |";
 
 const SCREEN: u32 = 1440;
 const PHONE: u32 = 390;
 
-/// Returns the faults of the page shown. Headings, introductions and placeholders do not fill a
-/// section. All chessground boards have the same filter of shapes.
+/// Returns the faults of the current page. Headings, introductions and placeholders do not count as
+/// content of a section. All chessground boards share the id of their shapes' filter.
 const FAULTS: &str = r#"(() => {
   const ids = [...document.querySelectorAll("[id]:not(.cg-shapes *)")].map((it) => it.id);
   const faults = ids.filter((id, at) => ids.indexOf(id) !== at).map((id) => `two elements have the id ${id}`);
@@ -41,7 +41,7 @@ const FAULTS: &str = r#"(() => {
   return faults;
 })()"#;
 
-/// Asserts that the page shown has no faults; returns its text.
+/// Asserts that the current page has no faults; returns its text.
 fn check(browser: &mut Browser, page: &str) -> String {
     for width in [PHONE, SCREEN] {
         browser.resize(width);
@@ -53,7 +53,7 @@ fn check(browser: &mut Browser, page: &str) -> String {
     text.as_str().unwrap().to_owned()
 }
 
-/// Trains a tiny network of each family, and writes the network files.
+/// Trains a tiny network of each family and writes the network files.
 fn networks(folder: &Path) {
     diffusion::configure(folder);
     worlds::configure(folder);
@@ -80,7 +80,7 @@ fn networks(folder: &Path) {
     }
 }
 
-/// Writes the trainer's pages; the loop's page is that of its run without data statistics.
+/// Writes the trainer's pages. The loop's page is the page of its run without data statistics.
 fn write_reports(folder: &Path) -> [&'static str; 3] {
     succeed(train(folder).args(["report", RUN, "-o", "one.html"]));
     let runs = ["report", RUN, "diffusion", "world", "gpt"];
@@ -90,7 +90,7 @@ fn write_reports(folder: &Path) -> [&'static str; 3] {
     ["one.html", "several.html", "loop.html"]
 }
 
-/// Writes a page for each kind of explanation.
+/// Writes a page of each kind of explanation.
 fn write_explanations(folder: &Path) -> [&'static str; 8] {
     std::fs::write(folder.join("one.pgn"), games(1)).unwrap();
     let fit = ["transcoder", "--net", "tiny.pt", "--layer", "1"];

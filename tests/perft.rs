@@ -7,7 +7,7 @@ use std::path::Path;
 use tessera::eval::perft::{Outcome, read};
 
 const DEPTH: u32 = 4;
-/// Larger counts are left to the benchmark.
+/// Positions with more leaves are left to the benchmark.
 const LEAVES: u64 = 50_000;
 
 fn check(name: &str, mode: CastlingMode, positions: usize) {

@@ -1,6 +1,6 @@
-//! The number format in which a network runs: measured once, and cached.
+//! The dtype in which a network runs, which is measured once and cached.
 
-// Processors with AVX2 have several formats to choose from.
+// CPUs with AVX2 have several dtypes to choose from.
 #![cfg(target_arch = "x86_64")]
 
 use crate::interop_lc0::plain;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use tessera::torch::ExportPrecision;
 
-/// A network in a folder that also serves as the user's home.
+/// A network in a folder that is also the user's home.
 struct Workplace {
     folder: TempDir,
     net: PathBuf,
@@ -36,7 +36,7 @@ impl Workplace {
         command
     }
 
-    /// Returns `doctor`'s report on the network's number format.
+    /// Returns `doctor`'s report on the network's dtype.
     fn format(&self, mut doctor: Command) -> Value {
         let output = doctor.arg("--net").arg(&self.net).arg("--json").output();
         let text = String::from_utf8(output.unwrap().stdout).unwrap();
@@ -46,7 +46,7 @@ impl Workplace {
         format
     }
 
-    /// Returns the cache file of the choice.
+    /// Returns the file in which the choice is cached.
     fn kept(&self) -> PathBuf {
         let folders = ["cache", "Library/Caches", "."];
         let files = folders.map(|folder| {
@@ -78,7 +78,7 @@ fn measurements_are_cached_and_reported() {
     assert_eq!(place.format(place.tessera(&["doctor"])), measured);
     assert_eq!(fs::read_to_string(&file).unwrap(), text);
 
-    // A different cached answer is trusted.
+    // A different cached choice is trusted.
     let mut answers: Value = serde_json::from_str(&text).unwrap();
     let other = match measured["precision"] == "f32" {
         true => "int8",
@@ -94,7 +94,7 @@ fn measurements_are_cached_and_reported() {
     let expected = format!(" s, runs in {other} (evaluations/s: ");
     assert!(lines.contains(&expected), "{lines}");
 
-    // Measurements on another processor do not count here.
+    // Measurements from another CPU are ignored.
     answers[0]["processor"] = "AMD K6".into();
     fs::write(&file, answers.to_string()).unwrap();
     place.format(place.tessera(&["doctor"]));
@@ -115,7 +115,7 @@ fn a_damaged_or_unwritable_cache_does_not_prevent_loading() {
         let written: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
         assert_eq!(written.as_array().unwrap().len(), 1, "{broken}");
     }
-    // First a folder has the file's name, then a file has the folder's.
+    // First a folder has the name of the file, then a file has the name of the folder.
     fs::remove_file(&file).unwrap();
     fs::create_dir(&file).unwrap();
     format(place.tessera(&["doctor"]));
@@ -143,7 +143,7 @@ fn backendbench_traces_a_networks_operators() {
     let trace: Value = serde_json::from_slice(&std::fs::read(trace).unwrap()).unwrap();
     let events = trace["traceEvents"].as_array().unwrap();
     let operators = events.iter().filter(|event| event["cat"] == "cpu_op");
-    // Ten evaluations, each with some operators.
+    // There are ten evaluations, each with several operators.
     assert!(operators.count() > 10, "{}", events.len());
 }
 
@@ -196,7 +196,7 @@ fn backendbench_compares_number_formats() {
             .all(|row| row["precision"] == "bf16")
     );
     assert!(run("bf16", &[]).starts_with("plain in bf16, 1 threads\n"));
-    // Without a network there is nothing to compare.
+    // Without a network, there is nothing to measure.
     let mut uniform =
         place.tessera(&["backendbench", "--backend", "uniform", "--precision", "all"]);
     let output = uniform.assert().failure();

@@ -1,10 +1,10 @@
-//! The Python interpreter of the tests.
+//! The tests' Python interpreter.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Finds a Python that can `import a, b`, given `modules` in that form: the one that `tools/test`
-/// prepares, or the user's own.
+/// Finds a Python that can `import a, b`, where `modules` is that list: the interpreter that
+/// `tools/test` prepares, or the user's own.
 pub fn with(modules: &str) -> Option<PathBuf> {
     let prepared = Path::new(env!("CARGO_MANIFEST_DIR")).join(".venv/bin/python");
     let import = format!("import {modules}");

@@ -1,4 +1,4 @@
-//! The Python package encodes positions and moves as the engine does, bit by bit.
+//! The Python package encodes positions and moves exactly as the engine does.
 
 use crate::uci_python::python;
 use rand::Rng;
@@ -12,17 +12,18 @@ use std::process::{Command, Stdio};
 use tessera::chess::Game;
 use tessera::encode::{BOARDS, Input, policy_index};
 
-/// Words of a row before the ratings.
+/// Number of words in a row before the ratings.
 const WORDS: usize = BOARDS + 7;
 
 const STARTS: [&str; 9] = [
     "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
-    // The initial position with other counters, and without one of its rights.
+    // The initial position with other counters, and without one of its castling rights.
     "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 7 9",
     "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQk - 0 1",
     "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R b KQkq - 3 1",
     "n1n5/PPPk4/8/8/8/8/4Kppp/5N1N b - - 0 1",
-    // En passant: capturable, out of reach, and one square that no pawn can have passed.
+    // En passant squares: one that can be captured on, one that no pawn can reach, and one that no
+    // pawn can have passed.
     "rnbqkbnr/ppp1p1pp/8/3pPp2/8/8/PPPP1PPP/RNBQKBNR w KQkq f6 0 3",
     "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq e3 0 1",
     "rnbqkbnr/pppp1ppp/8/8/4p3/8/PPPPPPPP/RNBQKBNR w KQkq d6 0 3",
@@ -30,8 +31,8 @@ const STARTS: [&str; 9] = [
     "bqnb1rkr/pp3ppp/3ppn2/2p5/5P2/P2P4/NPP1P1PP/BQ1BNRKR w HFhf - 2 9",
 ];
 
-/// Returns random games from each start, cut off anywhere. Half of the moves take the last one
-/// back, so that positions repeat.
+/// Returns random games from each starting position, cut off at random points. Half of the moves
+/// undo the previous one, so that positions repeat.
 fn games() -> Vec<Game> {
     let mut draw = Xoshiro256PlusPlus::seed_from_u64(1);
     let mut games = Vec::new();
@@ -60,7 +61,7 @@ fn games() -> Vec<Game> {
     games
 }
 
-/// Returns a game in the form that Python reads.
+/// Returns a game in the format that the Python script reads.
 fn told_as(game: &Game, fen: &str) -> Value {
     let mut played = Vec::new();
     let mut before = Game::from_fen(fen, CastlingMode::Standard).unwrap();

@@ -1,5 +1,5 @@
-//! Foreign games, positions and puzzles are read or their faults named: in the forms that
-//! circulate, through pipes and under wrong names.
+//! Games, positions and puzzles from other programs are either read or rejected with a precise
+//! error: in the common formats, through pipes and under wrong names.
 
 use assert_cmd::Command;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ mod pipes;
 
 const TESSERA: &str = env!("CARGO_BIN_EXE_tessera");
 
-/// Two games, with tags and without.
+/// Two games, one with tags and one without.
 const GAMES: &str = "[Event \"a\"]\n[Result \"1-0\"]\n\n1. e4 e5 2. Nf3 1-0\n\n1. d4 d5 0-1\n";
 
 fn train(arguments: &[&str]) -> Command {

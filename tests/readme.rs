@@ -1,4 +1,4 @@
-//! The documents agree with the program, and their links resolve.
+//! The documents match the program, and their links resolve.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -59,7 +59,7 @@ fn documents() -> Vec<PathBuf> {
     documents
 }
 
-/// Returns the targets of a document's links, inline and by reference, except for web links.
+/// Returns the targets of a document's links, both inline and by reference, except web links.
 fn links(text: &str) -> impl Iterator<Item = &str> {
     let inline = text
         .split("](")
@@ -75,7 +75,7 @@ fn links(text: &str) -> impl Iterator<Item = &str> {
         .filter(|target| !target.contains("://"))
 }
 
-/// Returns the anchor of a heading as GitHub and rustdoc generate it.
+/// Returns a heading's anchor, in the form that GitHub and rustdoc generate.
 fn anchor(heading: &str) -> String {
     let kept = heading.trim().to_lowercase();
     let kept = kept

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tessera::data::pgn::{Games, read_game};
 
-/// A beginners' game with many mistakes, with clocks, a comment and a variation.
+/// A beginners' game with many mistakes, clock times, a comment and a variation.
 const GAME: &str = "[Event \"Club night\"]
 [Site \"https://example.org/game\"]
 [White \"Anna\"]
@@ -40,7 +40,7 @@ fn succeed(output: Output) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Creates a folder with games.
+/// Creates a folder with these games.
 fn folder(games: &[(&str, &str)]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in games {
@@ -51,7 +51,7 @@ fn folder(games: &[(&str, &str)]) -> TempDir {
     folder
 }
 
-/// Reviews without a network: quick, and of little value.
+/// Options for a review without a network, which is fast but of little value.
 const RANDOM: [&str; 4] = ["--backend", "random", "--nodes", "60"];
 
 fn reviewed(folder: &Path, arguments: &[&str]) -> Value {
@@ -93,7 +93,7 @@ fn a_game_is_reviewed_in_every_form() {
     assert_eq!(json["summary"]["games"].as_array().unwrap().len(), 1);
 }
 
-/// The second run searches nothing: it reuses the stored results.
+/// The second run searches nothing and reuses the stored results.
 #[test]
 fn results_are_kept() {
     let folder = folder(&[("game.pgn", GAME)]);
@@ -162,7 +162,7 @@ fn one_broken_game_in_a_thousand_stops_nothing() {
     assert_eq!(json["games"][0]["side"], "white");
 }
 
-/// Ctrl-C ends the searches; searched positions are reviewed, written and kept.
+/// Ctrl-C ends the searches; the positions searched so far are reviewed, written and cached.
 #[cfg(unix)]
 #[test]
 fn an_interrupted_review_keeps_its_results() {
@@ -281,14 +281,15 @@ fn standard_input_is_read() {
     assert_eq!(Games::new(text.as_bytes()).count(), 1);
 }
 
-/// An expression for the page's faults: a width beyond the window, and invalid numbers.
+/// An expression that returns the page's faults: content wider than the window, and invalid
+/// numbers.
 const FAULTS: &str = r#"(() => {
   const { scrollWidth, clientWidth } = document.documentElement;
   const blank = document.body.innerText.match(/.*\b(NaN|undefined|Infinity)\b.*/);
   return [scrollWidth > clientWidth ? scrollWidth : null, blank && blank[0]].filter(Boolean);
 })()"#;
 
-/// Steps through the game by keys and clicks; returns the state after each step.
+/// Steps through the game with keys and clicks; returns the state after each step.
 const USE: &str = r##"(() => {
   const seen = [];
   const press = (key) => document.body.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));

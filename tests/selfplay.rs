@@ -1,4 +1,4 @@
-//! `train selfplay` through its binary: its chunks read back as the games it played.
+//! `train selfplay` through its binary: its chunks match the games that it played.
 
 use crate::support::train;
 use serde_json::Value;
@@ -230,7 +230,7 @@ fn gumbel_selection_yields_the_improved_policy_as_target() {
     for (chunk, text) in chunks(&out).iter().zip(games(&out)) {
         let records = records(chunk);
         check(&records, &text, 20);
-        // Visits go to four moves; the improved policy covers all.
+        // Visits go to four moves, but the improved policy covers all of them.
         let everywhere = records.iter().filter(|record| {
             let sample = record.sample().unwrap();
             let Policy::Distribution(policy) = &sample.policy else {

@@ -20,7 +20,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Time limit for a response on a busy machine.
+/// Time limit for a response, allowing for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server process, killed on drop.
@@ -76,7 +76,7 @@ impl Server {
         Server::of(command.args(arguments))
     }
 
-    /// Starts a server by this command.
+    /// Starts a server with this command.
     fn of(command: &mut Command) -> Server {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
@@ -140,7 +140,7 @@ impl Server {
     }
 }
 
-/// Returns a request with a body; `headers` end in line breaks.
+/// Returns a request with a body; each line of `headers` ends in a line break.
 fn post(path: &str, headers: &str, body: &str) -> String {
     format!(
         "POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}\
@@ -149,7 +149,7 @@ fn post(path: &str, headers: &str, body: &str) -> String {
     )
 }
 
-/// Returns the status, and the headers with their names in lower case.
+/// Returns the status and the headers, whose names are in lower case.
 fn read_head(stream: &mut impl BufRead) -> (u16, Vec<(String, String)>) {
     let mut line = String::new();
     stream.read_line(&mut line).unwrap();

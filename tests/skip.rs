@@ -1,8 +1,8 @@
-//! Counts and explains skipped tests, which need something that the machine lacks.
+//! Skipped tests, which need something that the machine lacks: counts and explains them.
 
 use std::io::Write;
 
-/// Requirements that no machine needs to meet, and the reasons.
+/// Requirements that a machine may lack, with reasons.
 const ALLOWED: [(&str, &str); 2] = [
     (
         "tables of Syzygy's generator",
@@ -28,7 +28,7 @@ pub fn skip(missing: &str) {
     };
     let test = std::thread::current().name().unwrap_or("a test").to_owned();
     let why = reason.map_or(String::new(), |(_, why)| format!(" ({why})"));
-    // Each line is written by one call, since tests run concurrently.
+    // Each line is written in a single call, because tests run concurrently.
     let line = format!("{test}: no {missing}{why}\n");
     let file = std::fs::File::options().append(true).open(list);
     file.unwrap().write_all(line.as_bytes()).unwrap();

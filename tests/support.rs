@@ -1,4 +1,4 @@
-//! Runs our two programs for the end-to-end tests, and names their games.
+//! Runs our two programs for the end-to-end tests and locates their games.
 
 use std::borrow::BorrowMut;
 use std::path::{Path, PathBuf};
@@ -7,12 +7,12 @@ use std::process::{Command, Output, Stdio};
 pub const TESSERA: &str = env!("CARGO_BIN_EXE_tessera");
 pub const TRAIN: &str = env!("CARGO_BIN_EXE_train");
 
-/// Returns a command of `tessera` in a folder.
+/// Returns a command that runs `tessera` in a folder.
 pub fn tessera(folder: &Path, arguments: &[&str]) -> Command {
     command(TESSERA, folder, arguments)
 }
 
-/// Returns a command of `train` in a folder.
+/// Returns a command that runs `train` in a folder.
 pub fn train(folder: &Path, arguments: &[&str]) -> Command {
     command(TRAIN, folder, arguments)
 }
@@ -40,7 +40,7 @@ pub fn printed(output: Output) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Runs a command that must fail with one line, without a backtrace; returns its standard
+/// Runs a command that must fail with a one-line message and no backtrace; returns its standard
 /// error.
 #[track_caller]
 pub fn fail(mut command: impl BorrowMut<Command>) -> String {

@@ -16,7 +16,7 @@ use tessera::chess::Game;
 use tessera::play::{Agent, Choice, Control, Limits};
 use tessera::tablebase::{Tablebase, Verdict};
 
-/// Solved endgames, and their tables in a folder.
+/// Solved endgames and a folder with their tables.
 struct Tables {
     folder: TempDir,
     endgames: [Endgame; 3],
@@ -43,7 +43,7 @@ impl Tables {
         Tablebase::new(self.folder.path().to_str().unwrap())
     }
 
-    /// Returns [`Endgame::value`] of a position of any of the endgames.
+    /// Returns the [`Endgame::value`] of a position from any of the endgames.
     fn value(&self, position: &Chess) -> Option<i32> {
         let is_of = |endgame: &&Endgame| {
             let board = position.board();
@@ -54,7 +54,7 @@ impl Tables {
     }
 }
 
-/// Returns the folder of tables made by Syzygy's generator, if it exists.
+/// Returns the folder of tables from Syzygy's generator, if it exists.
 fn generated() -> Option<PathBuf> {
     let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/data/syzygy");
     let folder = std::env::var("SYZYGY_PATH").unwrap_or_else(|_| beside.to_owned());
@@ -73,7 +73,8 @@ fn game(fen: &str) -> Game {
     Game::from_fen(fen, CastlingMode::Standard).unwrap()
 }
 
-/// Creates a game that starts at a position after this many plies without a capture or pawn move.
+/// Creates a game that starts from a position reached after this many plies without a capture or
+/// pawn move.
 fn game_at(position: &Chess, rule50: u32) -> Game {
     let mut setup = position.to_setup(EnPassantMode::Legal);
     setup.halfmoves = rule50;

@@ -1,4 +1,4 @@
-"""tools/cluster: the commands that its scripts and manifests start."""
+"""Tests the commands that the scripts and manifests of tools/cluster start."""
 
 import importlib.machinery
 import importlib.util
@@ -17,8 +17,8 @@ from tool_test import ROOT, lack
 CLUSTER = ROOT / "tools/cluster"
 WORKERS = {"loop-actors": "actor", "loop-learner": "learner"}
 
-# Records its arguments. An actor works until its standard input closes, a learner until the file `end`
-# exists. A reanalyser lacks a file.
+# Records its arguments. An actor runs until its standard input closes, and a learner until the file
+# `end` exists. A reanalyser fails for lack of a file.
 TRAIN = """#!/bin/sh
 echo "$@" >> "$(dirname "$0")/started"
 case $1 in
@@ -29,7 +29,7 @@ esac
 """
 
 
-# The exit status of a worker that would fail again.
+# The exit status of a worker whose restart would fail again.
 FINAL = int(re.search(r"pub const FINAL: u8 = (\d+);", (ROOT / "src/cycle/ending.rs").read_text())[1])
 
 
@@ -99,11 +99,11 @@ class Kubernetes(unittest.TestCase):
         for manifest in manifests:
             kubernetes_validate.validate(manifest, "1.30", strict=True)
             name = manifest["metadata"]["name"]
-            # Kueue admits it.
+            # Kueue can admit the job.
             self.assertIn("kueue.x-k8s.io/queue-name", manifest["metadata"]["labels"])
             self.assertTrue(manifest["spec"]["suspend"])
             pod = manifest["spec"]["template"]["spec"]
-            # podFailurePolicy applies only to such pods.
+            # podFailurePolicy applies only to pods that never restart.
             self.assertEqual(pod["restartPolicy"], "Never")
             [rule] = manifest["spec"]["podFailurePolicy"]["rules"]
             self.assertEqual((rule["action"], rule["onExitCodes"]["values"]), ("FailJob", [FINAL]))

@@ -1,4 +1,4 @@
-"""fastchess's step-by-step check of the protocol, if fastchess is installed."""
+"""Runs fastchess's step-by-step check of the protocol, if fastchess is installed."""
 
 import shutil
 import subprocess

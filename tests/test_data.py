@@ -59,7 +59,7 @@ class DataTest(unittest.TestCase):
         return f'url = "{self.address}/{name}"\nsha256 = "{hashlib.sha256(CONTENT).hexdigest()}"'
 
     def archive(self):
-        """A repository whose newest commit is not the wanted one."""
+        """Creates a repository whose newest commit is not the requested one."""
         archive = self.folder / "archive"
 
         def git(*words):

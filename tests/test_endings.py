@@ -1,4 +1,4 @@
-"""Positions of endings: legal, of the requested material, and the same for the same seed."""
+"""Generated endgame positions are legal, have the requested material, and depend only on the seed."""
 
 import subprocess
 import sys
@@ -42,7 +42,8 @@ class EndingsTest(unittest.TestCase):
                 board.push(move)
                 self.assertFalse(board.is_checkmate() or board.is_stalemate(), board.fen())
                 board.pop()
-        # 200 positions with unequal sides: each combination of colour and mover in about a quarter.
+        # 200 positions with unequal sides: each combination of colour and side to move occurs in
+        # about a quarter.
         self.assertEqual(len(seen), 4)
         self.assertTrue(all(30 < count < 70 for count in seen.values()), seen)
 

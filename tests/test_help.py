@@ -16,12 +16,12 @@ sys.path.insert(0, str(TOOLS))
 
 from arbiter.parser import Parser, count, seconds  # noqa: E402
 
-# Builds the engine, whose help it then shows.
+# Builds the engine and then shows its help.
 ENGINE = TOOLS / "tessera"
 
 
 def tools():
-    """The programs in tools."""
+    """Returns the programs in tools."""
     files = (path for path in sorted(TOOLS.rglob("*")) if path.is_file() and path != ENGINE)
     return [path for path in files if os.access(path, os.X_OK)]
 
@@ -43,7 +43,7 @@ class HelpTest(unittest.TestCase):
             shutil.copytree(TOOLS, alone, ignore=shutil.ignore_patterns("__pycache__"))
             for name in ("data", "endings", "match", "rank", "soak", "tune"):
                 with self.subTest(tool=name):
-                    # -S hides packages.
+                    # -S hides installed packages.
                     command = [sys.executable, "-S", alone / name, "--help"]
                     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
                     self.assertEqual(done.returncode, 0, done.stderr)
@@ -53,7 +53,7 @@ class HelpTest(unittest.TestCase):
 
 class NamesTest(unittest.TestCase):
     def parse(self, *words):
-        """The parsed arguments, and the messages on standard error."""
+        """Returns the parsed arguments and the messages on standard error."""
         parser = Parser("", {"--games": "--limit", "--time": ("--time", "s"), "--config": ""})
         parser.prog = "tool"
         parser.add_argument("config", nargs="?")

@@ -1,4 +1,4 @@
-"""bench/labels with an engine that needs nodes to find a mate."""
+"""bench/labels with an engine that finds a mate only with enough nodes."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ import unittest
 
 from tool_test import ROOT, ToolTest
 
-# Plays 1. Ra7, and with 1,000 nodes or more the mate in one.
+# Plays 1. Ra7, or with 1,000 nodes or more the mate in one.
 ENGINE = textwrap.dedent(
     """\
     #!{python}
@@ -25,7 +25,7 @@ ENGINE = textwrap.dedent(
             break
     """
 )
-# Before the opponent's move h7g8, after which Rb8 mates; the second expects Ra7.
+# Positions before the opponent's move h7g8, after which Rb8 mates; the second puzzle expects Ra7.
 PUZZLES = """\
 PuzzleId,FEN,Moves,Rating
 1,8/5ppk/8/8/8/8/8/RR5K b - - 0 1,h7g8 b1b8,600

@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Trains: a checkpoint and a line, then waits for a signal. A branch ends by itself.
+# Trains: writes a checkpoint and a line, then waits for a signal. A branch ends on its own.
 TRAIN = """#!/usr/bin/env python3
 import json, signal, sys, time
 from pathlib import Path

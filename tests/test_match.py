@@ -1,4 +1,4 @@
-"""tools/match with engines that behave, and engines that do not."""
+"""tools/match with well-behaved and misbehaving engines."""
 
 import math
 import os
@@ -16,7 +16,8 @@ from arbiter.openings import Openings
 from arbiter.player import Forfeit
 from arbiter.standings import Standings, elo
 
-# Plays the legal move that sorts last. At its third move it commits the fault in its argument.
+# Plays the legal move that sorts last. On its third move it commits the fault given as its
+# argument.
 ENGINE = textwrap.dedent(
     """
     import sys, time, chess
@@ -53,7 +54,7 @@ ENGINE = textwrap.dedent(
     """
 )
 
-# Plays the same moves over the other protocol, and resigns or stays silent at its third move.
+# Plays the same moves over the XBoard protocol, and resigns or stays silent on its third move.
 XBOARD_ENGINE = textwrap.dedent(
     """
     import sys, time, chess
@@ -88,8 +89,8 @@ XBOARD_ENGINE = textwrap.dedent(
     """
 )
 
-# Ponders as requested, expecting the first legal move. It logs its input, and ends a search on the opponent's
-# time with the delay in its argument.
+# Ponders when asked to, expecting the first legal move. It logs its input. Before it ends a search
+# on the opponent's time, it waits for the time given as its argument.
 PONDERING_ENGINE = textwrap.dedent(
     """
     import sys, time, chess
@@ -214,7 +215,8 @@ class MatchTest(ToolTest):
         self.assertIn("other conditions", other)
 
     def test_adjudication(self):
-        # Both claim +9.00, so neither side resigns, but with low limits the game is a draw.
+        # Both engines report +9.00, so neither resigns, but with low limits the game is adjudicated
+        # as a draw.
         pair = [*self.engine("one"), *self.engine("two"), "--limit", "2", "--nodes", "1"]
         drawn = self.match(*pair, "--resign", "2,500", "--draw", "3,2,900")
         self.assertEqual(drawn["endings"], {"adjudication: drawn scores": 2})
@@ -231,7 +233,7 @@ class MatchTest(ToolTest):
             )
             return result["faults"][name]["time loss"], (self.folder / f"{name}.told").read_text()
 
-        # Both play the first legal move, as each expects of the other.
+        # Both engines play the first legal move, and each expects the other to.
         same = ["--engine", f"name=same,cmd={sys.executable} ponders.py 0 same.told"]
         losses, told = play(same, "hit", 0, "--ponder")
         self.assertEqual(losses, 0)
@@ -240,7 +242,7 @@ class MatchTest(ToolTest):
         losses, told = play(self.engine("other"), "miss", 0, "--ponder")
         self.assertEqual(losses, 0)
         self.assertIn("\ngo ponder\nstop\nposition", told)
-        # Its clock runs while it ends the futile search.
+        # The engine's clock runs while it ends the futile search.
         losses, told = play(self.engine("other"), "slow", 2, "--ponder")
         self.assertEqual(losses, 2)
         losses, told = play(self.engine("other"), "off", 2)
@@ -289,7 +291,7 @@ class PartsTest(unittest.TestCase):
         self.assertEqual((entrant.command, entrant.directory), (["engine"], "there"))
         self.assertEqual(entrant.options, {"Hash": "16", "Threads": "1"})
         self.assertEqual(entrant.thinking, Thinking(nodes=400))
-        # Its own limits replace all others, and `st` means `time`.
+        # The engine's own limits replace all others, and `st` means `time`.
         self.assertEqual(Entrant.parse(["name=A,st=0.5"], Thinking(), each).thinking, Thinking(time=0.5))
 
     def test_elo_of_known_scores(self):
@@ -302,7 +304,7 @@ class PartsTest(unittest.TestCase):
         paired = Standings.of(scores)
         self.assertEqual((paired.wins, paired.draws, paired.losses), (4, 3, 1))
         self.assertEqual(paired.pentanomial, [0, 0, 2, 1, 1])
-        # Pair means ½, ¾, 1, ½: mean 11/16, sample variance 0.05729.
+        # The pairs' means are ½, ¾, 1 and ½: their mean is 11/16 and their sample variance 0.05729.
         deviation = math.sqrt(0.057291667 / 4)
         expected = (elo(0.6875 + 1.959964 * deviation) - elo(0.6875 - 1.959964 * deviation)) / 2
         self.assertAlmostEqual(paired.elo_error, expected, places=4)

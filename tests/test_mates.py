@@ -7,7 +7,7 @@ import unittest
 
 from tool_test import ROOT, ToolTest
 
-# Announces the mate and the line of its first two arguments in every position.
+# In every position, announces the mate in its first argument and the line in its second.
 ENGINE = textwrap.dedent(
     """\
     #!{python}
@@ -30,7 +30,7 @@ POSITION = "7k/8/8/8/8/8/R7/1R5K w - - bm #2;\n"
 
 class MatesTest(ToolTest):
     def announced(self, score, line, status, position=POSITION, more=()):
-        """The counts in the table's row."""
+        """Returns the counts in the table's row."""
         engine = self.folder / "engine"
         engine.write_text(ENGINE.format(python=sys.executable, score=score, line=line, move=line.split()[0]))
         engine.chmod(0o755)

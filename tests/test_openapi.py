@@ -1,4 +1,4 @@
-"""The description of the API passes an independent validator of the standard."""
+"""The OpenAPI description passes an independent validator."""
 
 import json
 import unittest

@@ -1,4 +1,4 @@
-"""The openings of tools/match: every game is read correctly, or its fault named."""
+"""The openings of tools/match: every game is either read correctly or rejected with a precise error."""
 
 import gzip
 import os
@@ -22,7 +22,7 @@ class TestOpenings(ToolTest):
         return Openings(self.folder / name, **options)
 
     def lines(self, text):
-        """The moves of each game, in UCI notation."""
+        """Returns the moves of each game, in UCI notation."""
         book = self.book(text)
         return [" ".join(move.uci() for move in book.board(number).move_stack) for number in range(len(book))]
 

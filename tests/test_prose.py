@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def load():
-    """tools/prose as a module."""
+    """Loads tools/prose as a module."""
     loader = SourceFileLoader("prose", str(ROOT / "tools/prose"))
     sys.dont_write_bytecode = True
     module = module_from_spec(spec_from_loader("prose", loader))
@@ -29,7 +29,7 @@ class ProseTest(unittest.TestCase):
         self.folder = Path(temporary.name)
 
     def findings(self, name, text):
-        """Line and words of each finding in a file with this text."""
+        """Returns the line and the words of each finding in a file with this text."""
         file = self.folder / name
         file.write_text(text, encoding="utf-8")
         return [(line, words) for line, words, _ in self.prose.findings(file)]

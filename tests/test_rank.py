@@ -1,4 +1,4 @@
-"""The rating list compared with known ratings, and leagues of real games."""
+"""Compares the rating list with known ratings, and plays leagues of real games."""
 
 import json
 import math
@@ -19,7 +19,7 @@ def expected(difference):
 
 
 def season(ratings, rounds, advantage=0, draws=0.3, seed=1):
-    """Round robins with results drawn from the model."""
+    """Plays round robins whose results are sampled from the model."""
     source = random.Random(seed)
     for _ in range(rounds):
         for white in ratings:
@@ -27,7 +27,7 @@ def season(ratings, rounds, advantage=0, draws=0.3, seed=1):
                 if white == black:
                     continue
                 p = expected(ratings[white] - ratings[black] + advantage)
-                # Draws come equally from wins and losses, so that the mean stays.
+                # Draws replace wins and losses in equal numbers, so that the mean does not change.
                 share = draws * 2 * min(p, 1 - p)
                 drawn = source.random()
                 yield white, black, 0.5 if drawn < share else float(drawn < share / 2 + p)

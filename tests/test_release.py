@@ -1,4 +1,4 @@
-"""tools/release: the archive plays in a root with nothing else but the C library."""
+"""tools/release: the archive plays in a root that otherwise contains only the C library."""
 
 import hashlib
 import itertools
@@ -27,7 +27,7 @@ PLIES = 10
 
 
 def options_of_the_bot():
-    """The UCI options in the configurations of lichess-bot."""
+    """Returns the UCI options in the configurations of lichess-bot."""
     names = set()
     for name in ("lichess-bot.yml", "lichess-bot-human.yml"):
         _, _, section = (ROOT / "tools" / name).read_text().partition("  uci_options:\n")
@@ -58,7 +58,7 @@ class ReleaseTest(unittest.TestCase):
         [cls.folder] = cls.root.iterdir()
 
     def in_root(self, program, *arguments):
-        """The command that runs a program of the archive in a root without a network."""
+        """Returns the command that runs a program of the archive in that root, without network access."""
         for path in loaded(self.folder / program, machine=True).values():
             copy = self.root / path.relative_to("/")
             copy.parent.mkdir(parents=True, exist_ok=True)
@@ -74,7 +74,7 @@ class ReleaseTest(unittest.TestCase):
         return [*new_root, shutil.which("chroot"), self.root, f"/{self.folder.name}/{program}", *arguments]
 
     def test_a_game_in_an_empty_root(self):
-        # With an empty environment, and from a working directory other than the program's.
+        # The environment is empty, and the working directory differs from the program's.
         command = [str(word) for word in self.in_root("tessera")]
         top = {path.name for path in self.root.iterdir()}
         self.assertLessEqual(top, {self.folder.name, "lib", "lib64", "usr", "proc"})
@@ -92,7 +92,7 @@ class ReleaseTest(unittest.TestCase):
         self.assertTrue(done.stdout.startswith("train "), done.stdout)
 
     def new_root(self, *words):
-        """A command whose root is the archive from its start, as in a container."""
+        """Returns a command that starts with the archive as its root, as in a container."""
         command = [shutil.which("unshare"), "--net", "--pid", "--fork", "--kill-child", f"--root={self.root}"]
         if os.geteuid() != 0:
             command.insert(1, "--map-root-user")
@@ -107,19 +107,19 @@ class ReleaseTest(unittest.TestCase):
             copies = re.findall(r"^COPY .* (/\S+)$", (ROOT / path).read_text(), re.MULTILINE)
             self.assertEqual(copies, ["/opt/tessera"], path)
             self.assertIn("\nENV PATH=/opt/tessera:$PATH\n", (ROOT / path).read_text())
-        # As in the image, with the mounts of the manifest.
+        # Set up like the image, with the manifest's mounts.
         self.in_root("train")
         (self.root / "opt").mkdir()
         (self.root / "opt/tessera").symlink_to(f"/{self.folder.name}")
         for folder in ("dev", "loop", "run/loop", "tmp"):
             (self.root / folder).mkdir(parents=True)
-        # Containers have devices; libtorch seeds its generator from this one.
+        # Containers have devices; libtorch seeds its generator from this device.
         (self.root / "dev/urandom").write_bytes(os.urandom(1 << 16))
         shutil.copyfile(self.folder / "nets/configs/loop-zero.toml", self.root / "loop/loop.toml")
         jobs = list(yaml.safe_load_all((ROOT / "tools/cluster/kubernetes.yaml").read_text()))
         jobs = {job["metadata"]["name"]: job["spec"]["template"]["spec"]["containers"][0] for job in jobs}
         store = self.root / "run/loop/store"
-        # By its name as well, on the image's PATH.
+        # The program is also found by name, on the image's PATH.
         words = self.new_root("--wd=/tmp", "train", "--version")
         done = subprocess.run(words, env={"PATH": "/opt/tessera:/usr/bin"}, capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
@@ -160,14 +160,14 @@ class ReleaseTest(unittest.TestCase):
         for name in ("shakmaty", "tch", "clap", "zstd-sys"):
             self.assertIn(f"\n{name} {listed[name]['version']}: ", crates)
             self.assertEqual(listed[name]["purl"], f"pkg:cargo/{name}@{listed[name]['version']}")
-        # Only tests need proptest.
+        # proptest is only needed by tests.
         self.assertNotIn("proptest", listed)
         if (ROOT / ".board/installed.json").exists():
             self.assertEqual(listed["chessground"]["purl"], f"pkg:npm/chessground@{listed['chessground']['version']}")
             self.assertTrue((self.folder / "licences/board/chessops").is_file())
         for name in ("Containerfile", "tessera.service"):
             self.assertTrue((self.folder / name).is_file())
-        # A crate's own licence, and that of its C code.
+        # A crate's own licence and that of its bundled C code.
         self.assertIn("\nzstd-sys", crates)
         self.assertIn(": zstd/LICENSE\n", crates)
         self.assertTrue((self.folder / "licences/torch/LICENSE").is_file())
@@ -193,7 +193,7 @@ class ReleaseTest(unittest.TestCase):
                 sizes[row] += path.stat().st_size / 1e6
         self.assertGreater(len(sizes), 5)
         for row, size in sizes.items():
-            # Only a release build contains the programs with the documented sizes.
+            # The programs have the documented sizes only in a release build.
             is_built_so = row != "`tessera` and `train`" or binaries().name == "release"
             part = 0.05 if is_built_so else 0.3
             self.assertAlmostEqual(size, stated_sizes()[row], delta=max(1, part * size), msg=row)
@@ -258,7 +258,7 @@ class PartsTest(unittest.TestCase):
         shutil.copytree(ROOT / "tools/openbench", source / "tools/openbench")
         (source / "tools/setup").write_text("#!/bin/sh\nmkdir -p $(dirname $0)/../.libtorch/torch\n")
         (self.folder / "bin").mkdir()
-        # Stands in for cargo: the program records where it finds libtorch.
+        # Takes the place of cargo: the built program records where it finds libtorch.
         (self.folder / "bin/cargo").write_text(
             "#!/bin/sh\nmkdir -p target/release && echo $LIBTORCH >target/release/tessera\n"
         )
@@ -271,7 +271,7 @@ class PartsTest(unittest.TestCase):
                 command, cwd=source / "tools/openbench", env=environment, capture_output=True, text=True, check=False
             )
             self.assertEqual(make.returncode, 0, make.stderr)
-            # Its place once the source is gone.
+            # Where libtorch is once the source folder is gone.
             libtorch = (source / "tools/openbench" / name).read_text().strip()
             self.assertEqual(libtorch, f"{home.resolve()}/.cache/tessera/libtorch-2.11.0/torch")
         version = re.search(r'^VERSION = "(.*)"', (ROOT / "tools/setup").read_text(), re.MULTILINE)[1]

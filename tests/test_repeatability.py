@@ -28,7 +28,7 @@ class Engine:
             self.process.stdin.write(f"{command}\n")
 
     def wait(self, word):
-        """The lines up to the one that begins with the word."""
+        """Returns the lines up to the one that begins with the word."""
         lines = []
         while not lines or not lines[-1].startswith(word):
             line = self.process.stdout.readline()
@@ -38,7 +38,7 @@ class Engine:
         return lines
 
     def answer(self, fen):
-        """Best move, nodes, score and line of a new game from this position."""
+        """Returns the best move, nodes, score and line in a new game from this position."""
         self.tell("ucinewgame", f"position fen {fen}", f"go nodes {NODES}")
         *_, last, best = self.wait("bestmove")
         words = last.split()
@@ -51,7 +51,7 @@ class Engine:
 
 
 def positions(draw, count):
-    """Different positions, four to forty random plies from the start."""
+    """Returns different positions, four to forty random plies from the start."""
     found = {}
     while len(found) < count:
         board = chess.Board()
@@ -64,12 +64,12 @@ def positions(draw, count):
     return list(found)
 
 
-# Requests that a GUI may send in a position, each answered by a move.
+# Requests that a GUI may send in a position; each is answered with a move.
 SEARCHES = (
     ["go nodes 40"], ["go movetime 20"], ["go infinite", "stop"],
     ["go ponder wtime 300 btime 300", "ponderhit"], ["go ponder wtime 300 btime 300", "stop"],
 )
-# Options with another value and their default.
+# Options with a non-default value, followed by their default.
 OPTIONS = ("MultiPV", "3", "1"), ("UCI_ShowWDL", "true", "false"), ("Agent", "policy", "mcts"), ("Hash", "32", "256")
 
 

@@ -1,4 +1,4 @@
-"""tools/setup and tools/tessera in a temporary folder, with fake pip, cargo and rustc:
+"""tools/setup and tools/tessera in a temporary folder, with fake versions of pip, cargo and rustc:
 no network is needed and nothing is built."""
 
 import base64
@@ -21,7 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Writes small versions of the real wheels' files. FAKE_PIP selects a fault.
+# Writes small versions of the files in the real wheels. FAKE_PIP selects a fault.
 PIP = textwrap.dedent(
     """
     import os, sys, tempfile, time, zipfile
@@ -160,7 +160,7 @@ class Sandbox(unittest.TestCase):
             [self.root / "tools" / tool, *arguments],
             cwd="/", env={**self.environment, **environment}, start_new_session=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            # Background jobs of a shell, perhaps including these tests, ignore Ctrl-C.
+            # A shell's background jobs, which may include these tests, ignore Ctrl-C.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
@@ -214,7 +214,7 @@ class SetupTest(Sandbox):
             ["chessground.base.css", "chessground.js", "chessops/chess.js", "installed.json",
              "licences/chessground", "licences/chessops", "licences/result", "result.js"],
         )
-        # Browsers do not resolve packages.
+        # Browsers do not resolve package names.
         self.assertIn("'/board/result.js'", (board / "chessops/chess.js").read_text())
         self.assertEqual(self.run_tool("setup")[0], 0)
         self.assertEqual(self.called("npm chessops@0.15.1"), 1)
@@ -306,7 +306,7 @@ class TesseraTest(Sandbox):
         (nets / "default").write_text("own net.pt\n")
         (nets / "own net.pt").write_text("")
         self.assertEqual(self.run_tool("tessera")[0], 0)
-        # Files that `train export` writes there, and documents.
+        # Files that `train export` writes there, as well as documents.
         for name, builds in (
             ("mine.pt", 1), ("README.md", 1), ("configs/mine.toml", 1),
             ("own net.pt", 2), ("default", 3), ("tessera-human.pt", 4),

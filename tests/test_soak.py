@@ -7,7 +7,7 @@ import unittest
 
 from tool_test import ToolTest
 
-# Prints to standard error and exits when it should move.
+# When it should move, prints to standard error and exits.
 ENGINE = textwrap.dedent(
     """
     import sys

@@ -1,4 +1,4 @@
-"""The sequential test compared with maxima found by brute force, and in matches."""
+"""Compares the SPRT with maxima found by brute force, and runs it in matches."""
 
 import math
 import random
@@ -15,7 +15,7 @@ from arbiter.standings import Standings
 
 
 def highest(function, low, high):
-    """The maximum of a unimodal function, by ternary search."""
+    """Returns the maximum of a unimodal function, found by ternary search."""
     for _ in range(200):
         left, right = low + (high - low) / 3, high - (high - low) / 3
         low, high = (left, high) if function(left) < function(right) else (low, right)
@@ -29,7 +29,7 @@ def log_likelihood(counts, probabilities):
 
 
 def best_trinomial(counts, mean):
-    """The highest log-likelihood with this mean: one probability is free."""
+    """Returns the highest log-likelihood with this mean, which leaves one probability free."""
 
     def at(wins):
         draws = 2 * (mean - wins)
@@ -39,7 +39,7 @@ def best_trinomial(counts, mean):
 
 
 def best_trinomial_of_t(counts, t):
-    """The same with (mean − ½) / σ equal to `t`: then wins − losses follow from the draws."""
+    """Does the same with (mean − ½) / σ equal to `t`; wins − losses then follow from the draws."""
 
     def at(draws):
         excess = t * math.sqrt((1 - draws) / (1 + t * t))
@@ -49,8 +49,8 @@ def best_trinomial_of_t(counts, t):
 
 
 def best_pentanomial(counts, mean):
-    """The highest log-likelihood with this mean, by coordinate ascent that preserves the mean."""
-    # A mixture of the uniform distribution and an end of the scale can have any mean.
+    """Returns the highest log-likelihood with this mean, by coordinate ascent that preserves it."""
+    # Mixing the uniform distribution with one end of the scale can produce any mean.
     end = 1 if mean > 0.5 else 0
     share = abs(mean - 0.5) * 2
     point = [(1 - share) / 5] * 5
@@ -91,7 +91,7 @@ class LikelihoodTest(unittest.TestCase):
             self.assertAlmostEqual(Sprt(0, 30).llr(counts), high - low, places=5)
 
     def test_normalised_likeliest_pairs_are_a_maximum(self):
-        # At a constrained maximum the gradient of the likelihood lies in the space spanned by the gradients
+        # At a constrained maximum, the gradient of the likelihood lies in the span of the gradients
         # of the constraints (sum and t-value).
         frequencies, t = [0.1, 0.2, 0.4, 0.25, 0.05], 0.15
 
@@ -117,7 +117,7 @@ class LikelihoodTest(unittest.TestCase):
         self.assertAlmostEqual(abs(product / lengths), 1, places=5)
 
     def test_ratios_that_fastchess_publishes(self):
-        # From its unit tests, to two decimals.
+        # The expected values are from fastchess's unit tests, to two decimals.
         for counts, low, high, model, expected in (
             ([21184, 40708, 21404], 0.5, 2.5, "logistic", -1.57),
             ([57030, 106593, 57433], 0, 2, "logistic", -2.59),
@@ -130,7 +130,7 @@ class LikelihoodTest(unittest.TestCase):
             self.assertAlmostEqual(Sprt(low, high, model=model).llr(counts), expected, delta=0.005)
 
     def test_scores_that_did_not_occur(self):
-        # They count as a thousandth, as in fishtest.
+        # As in fishtest, zero counts are replaced by a thousandth.
         expected = best_trinomial([1e-3, 20, 5], expected_score(30)) - best_trinomial([1e-3, 20, 5], 0.5)
         self.assertAlmostEqual(Sprt(0, 30).llr([0, 20, 5]), expected, places=6)
         for model in ("logistic", "normalised"):
@@ -158,8 +158,8 @@ class SprtTest(unittest.TestCase):
                 Sprt.parse(text)
 
     def test_error_rates(self):
-        # Matches between engines that differ by ELO0, and by ELO1. With an error rate of 5 %, more than 19
-        # errors in 200 occur once in 400 times, as do fewer than 3.
+        # Matches between engines that differ by ELO0, and by ELO1. With an error rate of 5 %, more
+        # than 19 errors in 200 occur once in 400 times, and so do fewer than 3.
         for test in (Sprt(0, 60), Sprt(0, 120, model="normalised")):
             for truth, wrong in ((test.elo0, "H1"), (test.elo1, "H0")):
                 with self.subTest(test.model, truth=truth):
@@ -196,7 +196,7 @@ class EloTest(unittest.TestCase):
             self.assertAlmostEqual(elo(expected_score(difference)), difference)
 
     def test_standings_that_fastchess_publishes(self):
-        # From its unit tests, which divide variances by n instead of n − 1.
+        # The values are from fastchess's unit tests, which divide variances by n instead of n − 1.
         pairs = [34, 54, 63, 64, 75]
         points = [(0, 0), (0.5, 0), (0.5, 0.5), (1, 0.5), (1, 1)]
         scores = [score for count, pair in zip(pairs, points) for score in pair * count]
@@ -223,7 +223,7 @@ class EloTest(unittest.TestCase):
 
 
 class MatchTest(ToolTest):
-    """Matches in which each position decides, by the engines' weakness, how the game ends."""
+    """Matches in which the position and the engines' weakness determine how each game ends."""
 
     def setUp(self):
         super().setUp()
@@ -276,7 +276,7 @@ class MatchTest(ToolTest):
         self.assertEqual(resumed["sprt"], whole["sprt"])
 
     def games(self, name):
-        """The games without tags that vary over time."""
+        """Returns the games without the tags that vary over time."""
         return re.sub(r" [\d.]+s }", "", self.text(name)).split("[Event ")[1:]
 
     def text(self, name):

@@ -30,7 +30,7 @@ class TerminalTest(unittest.TestCase):
         self.tessera = self.folder / "tessera"
 
     def start(self, stdin):
-        """Runs the engine with this input, its output piped."""
+        """Runs the engine with this input and a pipe for its output."""
         return subprocess.Popen([self.tessera], stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def test_people_are_greeted(self):
@@ -87,7 +87,7 @@ class TerminalTest(unittest.TestCase):
         if shutil.which("man") is None:
             lack("man (Debian: apt install man-db)")
         folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
-        # Under the wheel's name for it.
+        # The wheel installs the program under this name.
         for name, program in (("tessera", "tessera"), ("tessera-train", "train")):
             command = [name, "man", folder]
             subprocess.run(command, executable=self.folder / program, check=True, timeout=60)

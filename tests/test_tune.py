@@ -1,4 +1,4 @@
-"""The tuner compared with its schedule, and on an engine whose best options are known."""
+"""Compares the tuner with its schedule, and runs it on an engine whose best options are known."""
 
 import os
 import unittest
@@ -22,8 +22,9 @@ class SpsaTest(unittest.TestCase):
         spsa = Spsa([parameter], pairs, seed=0)
         held_back = 0.1 * pairs
         for pair in (0, 10, 999):
-            # In fishtest's names: c = c_end · N^γ and a = r_end · c_end² · (A + N)^α; then at iteration k:
-            # c/k^γ and R = a / (A + k)^α / c², and a game won adds R · c.
+            # In fishtest's notation: c = c_end · N^γ and a = r_end · c_end² · (A + N)^α. At
+            # iteration k the perturbation is c/k^γ and R = a / (A + k)^α / c², and each game won
+            # adds R · c.
             step = 6 * pairs**0.101 / (pair + 1) ** 0.101
             a = 0.002 * 6**2 * (held_back + pairs) ** 0.602
             gain = a / (held_back + pair + 1) ** 0.602 / step**2 * step
@@ -56,7 +57,7 @@ class SpsaTest(unittest.TestCase):
         seen = [spsa.perturb([7.3], pair) for pair in range(2000)]
         values = [(int(one.plus["X"]), int(one.minus["X"])) for one in seen]
         self.assertEqual({abs(plus - minus) for plus, minus in values}, {1})
-        # The standard deviation of the mean is about 0.01.
+        # The mean has a standard deviation of about 0.01.
         self.assertAlmostEqual(sum(plus + minus for plus, minus in values) / 4000, 7.3, delta=0.04)
 
     def test_values_follow_the_winner(self):

@@ -25,7 +25,7 @@ TORCH = ROOT / ".libtorch"
 NAME = re.compile(r"tessera_chess-\d+\.\d+\.\d+-py3-none-manylinux_2_(\d+)_(x86_64|aarch64)\.whl")
 SIGNATURE = re.search(r"SIGNATURE: u64 = ([\d_]+);", (ROOT / "src/eval/bench.rs").read_text())[1].replace("_", "")
 
-# The example in the package's documentation.
+# The example from the package's documentation.
 NOTEBOOK = """
 import chess, tessera_chess
 
@@ -46,7 +46,7 @@ shards = [{ path = "games.shard" }]
 
 
 def make(binaries, folder):
-    """Makes a wheel in `folder`."""
+    """Builds a wheel in `folder`."""
     command = [sys.executable, ROOT / "tools/release", "--wheel", "--binaries", binaries, "-o", folder]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -72,7 +72,7 @@ class WheelTest(unittest.TestCase):
         subprocess.run([sys.executable, "-m", "pip", "--python", cls.venv / "bin/python", *install], check=True)
         [cls.packages] = cls.venv.glob("lib/python*/site-packages")
         cls.has_torch = importlib.util.find_spec("torch") is not None
-        # python-chess, and PyTorch if present, from the environment of the tests.
+        # Uses python-chess, and PyTorch if present, from the tests' environment.
         chess = Path(importlib.util.find_spec("chess").origin).parents[1]
         (cls.packages / "tests.pth").write_text(f"{chess}\n")
         if not cls.has_torch:
@@ -80,7 +80,7 @@ class WheelTest(unittest.TestCase):
 
     @classmethod
     def add_libtorch(cls):
-        """Puts libtorch in place of PyTorch, whose Python package is gigabytes."""
+        """Installs libtorch in place of PyTorch, whose Python package takes gigabytes."""
         (cls.packages / "torch").mkdir()
         (cls.packages / "torch/__init__.py").touch()
         (cls.packages / "torch/lib").symlink_to(TORCH / "torch/lib")
@@ -105,7 +105,7 @@ class WheelTest(unittest.TestCase):
                 ["objdump", "-T", self.packages / "tessera_chess" / name], capture_output=True, text=True, check=True
             ).stdout
             newest = max([newest, *(int(minor) for minor in re.findall(r"\(GLIBC_2\.(\d+)", symbols))])
-        # PyTorch itself needs 2.28.
+        # PyTorch itself requires glibc 2.28.
         self.assertGreaterEqual(glibc, max(newest, 28))
         self.assertIn(f"\nTag: py3-none-manylinux_2_{glibc}_", self.read("dist-info/WHEEL"))
 
@@ -217,7 +217,7 @@ class WheelTest(unittest.TestCase):
         elsewhere = self.folder / "elsewhere"
         elsewhere.mkdir()
         text = (self.packages / "torch-2.11.0.dist-info/METADATA").read_text()
-        # After it was moved back.
+        # Runs after the folders have been moved back.
         self.addCleanup((self.packages / "torch-2.11.0.dist-info/METADATA").write_text, text)
         moved = [self.packages / "torch", self.packages / "torch-2.11.0.dist-info"]
         for path in moved:

@@ -1,4 +1,5 @@
-//! An exported network means the same to the engine, to PyTorch, and to its formulas.
+//! An exported network gives the same results in the engine, in PyTorch, and according to its
+//! formulas.
 
 use crate::golden::Golden;
 use shakmaty::CastlingMode;
@@ -15,10 +16,10 @@ use tessera::network::{About, Architecture, Chessformer, Network};
 use tessera::torch::{ExportPrecision, TorchBackend};
 use zip::ZipArchive;
 
-/// Tolerance between machines for a number computed in f32.
+/// Tolerance for values computed in f32, to allow for differences between machines.
 const TOLERANCE: f64 = 1e-5;
 
-/// Games, as a FEN and the moves from there. Their last positions set every plane that a network
+/// Games, given as a FEN and subsequent moves. Their last positions set every plane that a network
 /// can read.
 const GAMES: [(&str, &str); 7] = [
     (START, ""),
@@ -40,7 +41,7 @@ const GAMES: [(&str, &str); 7] = [
 const START: &str = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1";
 
 fn inputs() -> Vec<Input> {
-    // Each player's rating is unknown once.
+    // Each player's rating is unknown in one row.
     let mut ratings = [
         [0, 2800],
         [1200, 1200],
@@ -67,7 +68,7 @@ fn inputs() -> Vec<Input> {
     GAMES.map(input).to_vec()
 }
 
-/// Small networks, one of every kind, by name. No two of their sizes are equal.
+/// Returns small networks of every kind, with their names. No two of their sizes are equal.
 pub fn networks() -> Vec<(String, ModelConfig)> {
     let gab = PositionConfig::Gab {
         compress: 4,
@@ -115,8 +116,8 @@ pub fn networks() -> Vec<(String, ModelConfig)> {
     networks
 }
 
-/// Exports a network with random parameters throughout: biases and norms too, whose initial zeros
-/// and ones would hide their omission.
+/// Exports a network with random parameters throughout, including biases and norms, whose initial
+/// zeros and ones would hide an omission.
 fn export_random(name: &str, config: &ModelConfig, path: &Path) {
     let model = Chessformer::new(config, Device::Cpu).unwrap();
     tch::manual_seed(5);
@@ -132,7 +133,7 @@ fn export_random(name: &str, config: &ModelConfig, path: &Path) {
     network.write(ExportPrecision::F32, path).unwrap();
 }
 
-/// Returns the names and numbers of the engine's outputs.
+/// Returns the names and values of the engine's outputs.
 fn evaluate(network: &Path, inputs: &[Input]) -> Vec<(String, Vec<f32>)> {
     let file = fs::read(network).unwrap();
     let backend = TorchBackend::new(
@@ -149,7 +150,7 @@ fn evaluate(network: &Path, inputs: &[Input]) -> Vec<(String, Vec<f32>)> {
     names.zip(outputs.iter().map(floats)).collect()
 }
 
-/// Returns the code of a TorchScript file, which PyTorch must be able to compile.
+/// Returns the code in a TorchScript file, which PyTorch must be able to compile.
 pub fn code(network: &Path) -> Vec<u8> {
     let mut archive = ZipArchive::new(fs::File::open(network).unwrap()).unwrap();
     let names = archive.file_names().map(str::to_owned);
@@ -157,7 +158,7 @@ pub fn code(network: &Path) -> Vec<u8> {
     names.sort();
     let mut code = Vec::new();
     for name in names {
-        // The first folder has the file's name.
+        // The first folder is named after the file.
         code.extend(name.split_once('/').unwrap().1.bytes());
         archive
             .by_name(&name)

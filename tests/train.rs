@@ -1,5 +1,5 @@
-//! The trainer from end to end, through its binary: games to a shard, a shard to a network, and
-//! failures in between.
+//! The trainer from end to end, through its binary: from games to a shard, from a shard to a
+//! network, and failures along the way.
 
 mod ablation;
 pub mod diffusion;
@@ -48,7 +48,7 @@ fn a_run_is_measured_and_exported() {
     assert_eq!(metadata.name, "tiny-net");
     assert_eq!(metadata.training["samples"], 640);
 
-    // A network file is rewritten unchanged.
+    // Exporting a network file rewrites it unchanged.
     succeed(train(folder).args(["export", "tiny.pt", "-o", "again.pt"]));
     let again = tessera::network::backends::describe(
         Some(&folder.join("again.pt")),
@@ -62,7 +62,7 @@ fn a_run_is_measured_and_exported() {
         .unwrap();
     assert!(String::from_utf8_lossy(&refused.stderr).contains("--last"));
 
-    // The exported file is measured like its run, apart from its half precision.
+    // The exported file gives the same measurements as its run, apart from its half precision.
     let words = ["validate", "tiny.pt", "--device", "cpu", "--json"];
     let refused = train(folder).args(words).output().unwrap();
     assert!(String::from_utf8_lossy(&refused.stderr).contains("give a configuration"));
@@ -152,7 +152,7 @@ fn missing_training_or_validation_games_are_reported_once() {
     assert!(told.contains("; on cpu, step 0 of 4, into few"), "{told}");
     let lines = metrics(folder, "few");
     assert!(lines.iter().all(|line| line["split"] == "train"));
-    // If none are requested, none are run.
+    // If no validation is requested, none is run.
     assert!(!said("0.0", "none").contains("validat"));
     for output in ["few", "none"] {
         let told = fail(train(folder).args(["validate", output, "--device", "cpu"]));
@@ -197,7 +197,7 @@ fn a_run_resumed_with_changes_reports_them() {
     );
 }
 
-/// As after `head` exits.
+/// A reader such as `head` has closed the output.
 #[test]
 fn a_closed_pipe_is_not_a_failure() {
     let workplace = workplace(5);
@@ -251,7 +251,7 @@ fn describe_gives_the_papers_sizes() {
     }
 }
 
-/// Returns the accuracy of a run's last validation, and the loss of its policy.
+/// Returns the accuracy and the policy loss of a run's last validation.
 fn validated(folder: &Path, output: &str) -> (f64, f64) {
     let lines = metrics(folder, output);
     let mut validations = lines.iter().rev();
@@ -272,7 +272,7 @@ fn runs_start_from_networks_and_checkpoints_and_grow() {
 
     let config = std::fs::read_to_string(folder.join("tiny.toml")).unwrap();
     let with = |init: &str, model: [(&str, &str); 2]| {
-        // A single step, too small to change anything.
+        // Take a single step, too small to change anything.
         let text = config
             .replace("steps = 60", &format!("steps = 1\ninit = \"{init}\""))
             .replace("peak = 0.003", "peak = 1e-9")
@@ -294,7 +294,7 @@ fn runs_start_from_networks_and_checkpoints_and_grow() {
             (loss - learned).abs() < 0.01,
             "{output}: {loss}, not {learned}"
         );
-        // A network's sample count covers all its runs.
+        // A network's sample count includes all of its runs.
         succeed(train(folder).args(["export", output, "-o", "later.pt"]));
         let metadata = tessera::network::backends::describe(
             Some(&folder.join("later.pt")),

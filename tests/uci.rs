@@ -1,7 +1,7 @@
 //! The real program over pipes, as a chess client runs it.
 //!
-//! Tests whose names start with `endures` run for as many seconds as the environment variable
-//! `TESSERA_ENDURANCE` specifies, or else briefly.
+//! Tests whose names start with `endures` run for the number of seconds in the environment variable
+//! `TESSERA_ENDURANCE`, or briefly if it is unset.
 
 mod faults;
 mod human;
@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use tessera::chess::Game;
 use tessera::uci::centipawns;
 
-/// A slower answer counts as missing.
+/// Time limit for an answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 const ITALIAN: &str = "position startpos moves e2e4 e7e5 g1f3 b8c6 f1c4 f8c5";
 
@@ -31,7 +31,7 @@ struct Engine {
     child: Child,
     input: Option<ChildStdin>,
     lines: Receiver<String>,
-    /// The complete standard error, sent when the engine has exited.
+    /// Receives the complete standard error when the engine has exited.
     errors: Receiver<String>,
 }
 
@@ -58,7 +58,7 @@ impl Engine {
         let (sender, lines) = channel();
         thread::spawn(move || {
             for line in output.lines() {
-                // The test may have ended.
+                // Sending fails if the test has already ended.
                 let _ = sender.send(line.unwrap());
             }
         });
@@ -83,7 +83,7 @@ impl Engine {
         writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
     }
 
-    /// Waits for the next line with this beginning; returns it and those before it.
+    /// Waits for the next line with this beginning; returns it and the lines before it.
     fn wait_for(&self, beginning: &str) -> Vec<String> {
         let mut seen = Vec::new();
         loop {
@@ -125,12 +125,12 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        // The process still runs only if a test has failed.
+        // The process is still running only if a test has failed.
         let _ = self.child.kill();
     }
 }
 
-/// Returns the duration that `TESSERA_ENDURANCE` requests, or else `briefly`.
+/// Returns the duration in `TESSERA_ENDURANCE`, or otherwise `briefly`.
 fn endurance(briefly: Duration) -> Duration {
     let seconds = std::env::var("TESSERA_ENDURANCE");
     seconds.map_or(briefly, |seconds| {
@@ -138,7 +138,7 @@ fn endurance(briefly: Duration) -> Duration {
     })
 }
 
-/// Returns the engine's anonymous memory in MiB, if the system reports it as Linux does.
+/// Returns the engine's anonymous memory in MiB, if the system reports it in Linux's format.
 fn resident(engine: &Engine) -> Option<usize> {
     let status = std::fs::read_to_string(format!("/proc/{}/status", engine.child.id())).ok()?;
     let line = status
@@ -148,10 +148,10 @@ fn resident(engine: &Engine) -> Option<usize> {
     Some(kibibytes / 1024)
 }
 
-/// Returns the engine's processor time, which does not grow while other programs occupy the
-/// processors. If the system does not report it as Linux does, returns the time since `began`.
+/// Returns the engine's CPU time, which does not grow while other programs occupy the CPUs. If the
+/// system does not report it in Linux's format, returns the time since `began`.
 fn worked(engine: &Engine, began: Instant) -> Duration {
-    // Linux counts hundredths of a second on all processors.
+    // Linux counts hundredths of a second on every CPU architecture.
     const TICK: Duration = Duration::from_millis(10);
     let of_process = || {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", engine.child.id())).ok()?;
@@ -163,7 +163,7 @@ fn worked(engine: &Engine, began: Instant) -> Duration {
     of_process().unwrap_or_else(|| began.elapsed())
 }
 
-/// Pipes a script into the program, as shells do.
+/// Pipes a script into the program, as a shell would.
 fn pipe(script: &str) -> Output {
     let mut child = command().spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
@@ -311,7 +311,7 @@ fn isready_is_answered_immediately_during_a_search() {
     let mut engine = Engine::random();
     engine.say("go infinite");
     engine.wait_for("info depth");
-    // The best of several attempts, since other tests may keep the machine busy.
+    // Take the best of several attempts, because other tests may keep the machine busy.
     let quickest = (0..20).map(|_| {
         let asked = Instant::now();
         engine.settle();

@@ -1,8 +1,8 @@
-//! python-chess, a client on which many tools are built, drives the real program.
+//! python-chess, on which many tools are built, drives the real program as a client.
 
 use std::process::Command;
 
-/// Returns a Python with python-chess; without one, skips the calling test.
+/// Returns a Python with python-chess, or skips the calling test.
 pub fn python() -> Option<&'static str> {
     let python = if cfg!(windows) { "python" } else { "python3" };
     let has_chess = Command::new(python)

@@ -1,4 +1,4 @@
-//! The move that a network picks from an imagined continuation.
+//! Plays the first move of a continuation that a network imagines.
 
 use super::immediate::{Candidates, choose_by};
 use super::policy::{choose, lay_out, of_candidates};
@@ -12,11 +12,11 @@ use shakmaty::{Move, Position};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Maximum steps under a clock.
+/// Maximum number of steps under a clock.
 const MOST_STEPS: usize = 64;
 
-/// An agent that takes a network's move after a number of denoising steps. Under a clock
-/// it doubles the steps for as long as there is time.
+/// An agent that plays the network's move after a number of denoising steps. Under a clock, it
+/// keeps doubling the steps as long as time remains.
 pub(super) struct DiffusionAgent {
     backend: Arc<dyn Backend>,
     options: Options,
@@ -30,7 +30,7 @@ impl DiffusionAgent {
         }
     }
 
-    /// Chooses moves after this many steps.
+    /// Chooses moves after this number of steps.
     fn choose_by_futures(
         &self,
         questions: &[Question<'_>],
@@ -56,7 +56,7 @@ impl DiffusionAgent {
             }
             let likeliest = choice.best;
             choose(&mut choice, &self.options, position.game);
-            // The future is that of the likeliest move.
+            // The imagined future starts with the likeliest move.
             if choice.best != likeliest {
                 choice.ponder = None;
             }
@@ -66,7 +66,7 @@ impl DiffusionAgent {
     }
 }
 
-/// Appends the imagined moves to the likeliest one.
+/// Extends the line of the likeliest move by the imagined moves.
 fn go_on(choice: &mut Choice, game: &Game, future: &PredictedFuture, steps: usize) {
     let report = &mut choice.report;
     let horizon = future.boards.len();
@@ -131,7 +131,7 @@ impl Agent for DiffusionAgent {
             // Twice the steps take twice as long.
             let next = began.elapsed() + round.elapsed() * 2;
             let is_over = budget.is_some_and(|budget| next > budget) || control.stopped();
-            // Without a limit, as in measurements, nothing would end the loop.
+            // Without a limit, as in measurements, the loop would never end.
             let is_limited = budget.is_some() || question.limits.infinite || question.limits.ponder;
             if !by_the_clock || is_over || !is_limited || 2 * steps > MOST_STEPS {
                 control.hold_back(&question.limits);
@@ -167,7 +167,7 @@ mod tests {
     use crate::backend::{BackendError, Batch, Evaluations, Properties, Random};
     use crate::encode::{Squares, policy_index};
 
-    /// Imagines a given game.
+    /// Always imagines the same given game.
     struct Prophet {
         properties: Random,
         moves: Vec<(u16, f32)>,
@@ -198,7 +198,7 @@ mod tests {
     }
 
     fn prophet(moves: &str) -> Arc<dyn Backend> {
-        // Replies to a move after which all of these are legal.
+        // Replies to a move after which all of these moves are legal.
         let mut game = Game::default();
         game.play(game.parse_move("a2a3").unwrap());
         let moves = moves.split_whitespace().map(|mv| {
@@ -246,7 +246,7 @@ mod tests {
         let expected = choice.statistics[0].prior * later;
         assert_eq!(choice.report.likelihood, Some(expected));
         assert_eq!(reports.len(), 1);
-        // A king cannot castle yet.
+        // The king cannot castle yet.
         let illegal = PredictedFuture {
             moves: vec![(103, 0.9), (0, 0.9)],
             ..PredictedFuture::default()

@@ -1,11 +1,11 @@
-//! An opponent that plays like people of a rating.
+//! An opponent that plays like people with a given rating.
 //!
-//! It samples its move from a network's policy: a network trained on human games
-//! (ours with ratings, Maia-3, a Maia network) predicts the probability with which
-//! people play each move. The players' ratings are those of the game
-//! ([`crate::chess::Game::ratings`]). Below 1200, where the network hardly distinguishes players,
-//! moves are sampled at a higher temperature: see [`beginners`]. Above the reach of a policy, a
-//! short search adds strength: see [`effort`].
+//! It samples its move from a network's policy: a network trained on human games (ours with
+//! ratings, Maia-3, a Maia network) predicts the probability with which people play each move. The
+//! players' ratings are those of the game ([`crate::chess::Game::ratings`]). Below 1200, where the
+//! network hardly distinguishes between players, moves are sampled at a higher temperature (see
+//! [`beginners`]). Above the rating at which the policy alone suffices, a short search adds
+//! strength (see [`effort`]).
 
 mod beginners;
 mod effort;
@@ -26,18 +26,20 @@ use shakmaty::Position;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The lowest rating on offer: that of the weakest players in the training games.
+/// The lowest rating offered, which is that of the weakest players in the training games.
 pub const LOWEST_RATING: u16 = 600;
-/// The highest: the last to win its match against the level 200 below (`bench/people.md`).
+/// The highest rating offered: the last level to win its match against the level 200 points below
+/// (`bench/people.md`).
 pub const HIGHEST_RATING: u16 = 2400;
 
-/// The agent.
+/// The agent `human`.
 pub(super) struct HumanAgent {
     backend: Arc<dyn Backend>,
     options: Options,
-    /// The seed of the current game if [`Parameters::seed`](crate::search::Parameters::seed) is 0.
+    /// The seed of the current game, used if [`Parameters::seed`](crate::search::Parameters::seed)
+    /// is 0.
     game_seed: u64,
-    /// The search of high levels, created when first needed.
+    /// The search for high levels, created when it is first needed.
     search: Option<Search>,
 }
 
@@ -51,13 +53,13 @@ impl HumanAgent {
         }
     }
 
-    /// Returns the search effort of the side to move; `None` if the network has no value.
+    /// Returns the search effort for the side to move, or `None` if the network has no value.
     fn effort(&self, game: &Game) -> Option<Effort> {
         Effort::of(rating(game)).filter(|_| self.backend.properties().has_value)
     }
 
-    /// Returns the random numbers for one position: with a fixed seed, they are always
-    /// the same.
+    /// Returns the random number generator for one position; with a fixed seed, its numbers are
+    /// always the same.
     fn random(&self, game: &Game) -> Xoshiro256PlusPlus {
         let seed = match self.options.search.seed {
             0 => self.game_seed,
@@ -67,7 +69,7 @@ impl HumanAgent {
         Xoshiro256PlusPlus::seed_from_u64(seed ^ game.current().key ^ ply << 48)
     }
 
-    /// Runs a short search and samples a move from the policy that it shifts.
+    /// Runs a short search and samples a move from the policy shifted by its results.
     fn search(
         &mut self,
         question: &Question<'_>,
@@ -80,14 +82,14 @@ impl HumanAgent {
                 &effort::parameters(&self.options.search),
             )
         });
-        // Keeps a level the same after every opening.
+        // Makes a level play the same after every opening.
         search.clear();
         let limits = effort.limits(&question.limits);
         let mut choice = search.run(question.game, &limits, control, &mut |_| {})?;
-        // The tree rounds priors, and has none below 2⁻¹³: a move that nobody plays would be
-        // sampled every few games.
+        // The tree rounds priors and stores none below 2⁻¹³, so a move that nobody plays would be
+        // sampled once every few games.
         let evaluated = evaluate_games(&*self.backend, [question.game])?;
-        // An unvisited move has the position's value.
+        // An unvisited move gets the position's own value.
         for value in evaluated.iter().map(|evaluated| evaluated.value) {
             let unvisited = choice.statistics.iter_mut().filter(|of| !of.is_known());
             unvisited.for_each(|of| (of.q, of.wdl) = (value.q, value.wdl()));
@@ -100,7 +102,7 @@ impl HumanAgent {
         Ok(self.sampled(question.game, choice))
     }
 
-    /// Samples the move by the priors and reports it; with several lines, those of the
+    /// Samples the move by the priors and reports it. With several lines, it also reports the
     /// likeliest moves that a search has visited.
     fn sampled(&self, game: &Game, mut choice: Choice) -> Choice {
         let temperature = match self.options.search.temperature {
@@ -124,10 +126,10 @@ impl HumanAgent {
         choice
     }
 
-    /// Waits until a person who began at `began` might answer.
+    /// Waits until a person who started thinking at `began` might answer.
     fn wait(&self, question: &Question<'_>, choice: &Choice, began: Instant, control: &Control) {
         let priors = choice.statistics.iter().map(|of| of.prior);
-        // The numbers after those used for the move.
+        // Uses random numbers after those for the move.
         let mut random = self.random(question.game);
         random.jump();
         let overhead = Duration::from_millis(self.options.search.move_overhead);

@@ -1,5 +1,5 @@
-//! Agents that answer without a search. They ignore the clock, and answer many
-//! positions in one batch.
+//! Agents that answer without a search. They ignore the clock and answer many positions in one
+//! batch.
 
 use super::{ConfigurableAgent, Options};
 use crate::backend::Backend;
@@ -10,20 +10,20 @@ use shakmaty::MoveList;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A position with the moves to choose from, at least one.
+/// A position with the moves to choose from; there is at least one.
 pub(super) struct Candidates<'a> {
     pub(super) game: &'a Game,
     pub(super) moves: MoveList,
 }
 
-/// Chooses a move in each position.
+/// A function that chooses a move in each position.
 pub(super) type Answer =
     fn(&dyn Backend, &Options, &[Candidates<'_>]) -> Result<Vec<Choice>, AgentError>;
 
-/// An agent that chooses by an [`Answer`].
+/// An agent that chooses its moves with an [`Answer`].
 pub(super) struct ImmediateAgent {
     answer: Answer,
-    /// Evaluations of a typical position.
+    /// The number of evaluations for a typical position.
     evaluations: usize,
     backend: Arc<dyn Backend>,
     options: Options,
@@ -46,7 +46,7 @@ impl ImmediateAgent {
 }
 
 impl<'a> Candidates<'a> {
-    /// Returns the moves to choose from, and the tablebases' verdict on them.
+    /// Returns the moves to choose from, and the tablebases' result for them.
     fn of(options: &Options, question: &Question<'a>) -> (Candidates<'a>, Option<RootMoves>) {
         let game = question.game;
         let mut moves = question.moves();
@@ -58,7 +58,7 @@ impl<'a> Candidates<'a> {
     }
 }
 
-/// Chooses moves by an [`Answer`] if there are any; tablebases take precedence.
+/// Chooses moves with an [`Answer`], in positions where there are any; tablebases take precedence.
 pub(super) fn choose_by(
     options: &Options,
     questions: &[Question<'_>],

@@ -1,19 +1,19 @@
-//! The options of agents.
+//! The options of the agents.
 
 use crate::backend::Decoding;
 use crate::search::{Parameters, WorldOptions};
 
-/// Options of the agent `human` alone.
+/// Options that apply only to the agent `human`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HumanOptions {
-    /// Whether it takes as long as a person might.
+    /// Whether the agent takes as long as a person might.
     pub takes_time: bool,
 }
 
-/// Options of the agent `diffusion` alone.
+/// Options that apply only to the agent `diffusion`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiffusionOptions {
-    /// Evaluations in which it imagines a future; with 0 the clock decides.
+    /// Number of evaluations for imagining a future; with 0, the clock decides.
     pub steps: usize,
 }
 
@@ -27,17 +27,17 @@ impl Default for DiffusionOptions {
 /// The options of any agent; the defaults are the engine's own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// The parameters of a search. Agents that do not search use those that do not concern
-    /// the tree: lines, seed, temperature, tablebases.
+    /// The parameters of a search. Agents that do not search use only those that do not concern the
+    /// tree: lines, seed, temperature, tablebases.
     pub search: Parameters,
-    /// Share of the policy from which moves are sampled, in 0…1, if the policy itself is
-    /// sampled: the likeliest moves that together have it (nucleus sampling).
+    /// If the policy itself is sampled, only the likeliest moves that together have this share of
+    /// the probability (0…1) are considered (nucleus sampling).
     pub top_p: f32,
-    /// Options of the agent `human` alone.
+    /// Options that apply only to the agent `human`.
     pub human: HumanOptions,
-    /// Options of the agent `diffusion` alone.
+    /// Options that apply only to the agent `diffusion`.
     pub diffusion: DiffusionOptions,
-    /// Options of the agent `world` alone.
+    /// Options that apply only to the agent `world`.
     pub world: WorldOptions,
 }
 

@@ -1,4 +1,4 @@
-//! The policy's first move or, at a temperature, a move sampled from it.
+//! Plays the policy's likeliest move or, at a temperature, a move sampled from the policy.
 
 use super::Options;
 use super::immediate::Candidates;
@@ -10,9 +10,10 @@ use crate::search::generator;
 use shakmaty::Move;
 use std::cmp::Ordering;
 
-/// Answers with one evaluation per position. Above 0, [`Parameters::temperature`](crate::search::Parameters::temperature) samples the move
-/// from the policy at that temperature, within [`Options::top_p`]; the report keeps
-/// the order of the priors.
+/// Answers with one evaluation per position. If
+/// [`Parameters::temperature`](crate::search::Parameters::temperature) is above 0, the move is
+/// sampled from the policy at that temperature, within [`Options::top_p`]; the report keeps the
+/// order of the priors.
 pub(super) fn answer(
     backend: &dyn Backend,
     options: &Options,
@@ -42,8 +43,8 @@ pub(super) fn choose(choice: &mut Choice, options: &Options, game: &Game) {
 /// Moves with their priors, in generation order.
 pub(super) type Priors = Vec<(Move, f32)>;
 
-/// Returns the priors of the candidates and the values of the positions. Priors are
-/// normalised over all legal moves: they sum to less than 1 if only some are candidates.
+/// Returns the priors of the candidates and the values of the positions. Priors are normalised over
+/// all legal moves, so they sum to less than 1 if only some moves are candidates.
 pub(super) fn priors(
     backend: &dyn Backend,
     positions: &[Candidates<'_>],
@@ -62,7 +63,7 @@ pub(super) fn of_candidates(position: &Candidates<'_>, evaluated: &Evaluated) ->
     (candidates.collect(), evaluated.value)
 }
 
-/// Ranks the moves by prior and chooses the likeliest. It alone is a line, with the
+/// Ranks the moves by prior and chooses the likeliest. Only that move is a line, with the
 /// position's value, because no move has been evaluated.
 pub(super) fn lay_out(value: Value, priors: Priors) -> Choice {
     let mut statistics: Vec<_> = priors
@@ -94,7 +95,7 @@ pub(super) fn lay_out(value: Value, priors: Priors) -> Choice {
     }
 }
 
-/// Returns a line of this move alone.
+/// Returns a line that consists only of this move.
 pub(super) fn line(of: &MoveStatistics) -> Line {
     Line {
         score: Score::Expected(of.q),

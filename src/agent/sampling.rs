@@ -2,10 +2,10 @@
 
 use rand::Rng;
 
-/// Samples a move from `probabilities`, in descending order and not necessarily
-/// normalised, at a `temperature` above 0 and only from the likeliest moves that
-/// together have the share `top_p` (nucleus sampling, Holtzman et al., "The Curious
-/// Case of Neural Text Degeneration", 2020). Returns its index; `None` if there are no moves.
+/// Samples a move from `probabilities`, which are in descending order and need not be normalised,
+/// at a `temperature` above 0. Only the likeliest moves that together have the share `top_p` are
+/// considered (nucleus sampling, Holtzman et al., "The Curious Case of Neural Text Degeneration",
+/// 2020). Returns the move's index, or `None` if there are no moves.
 pub(crate) fn sample(
     probabilities: &[f32],
     temperature: f32,
@@ -13,7 +13,8 @@ pub(crate) fn sample(
     random: &mut impl Rng,
 ) -> Option<usize> {
     let greatest = f64::from(*probabilities.first()?).max(f64::MIN_POSITIVE);
-    // Relative to the greatest, so that no temperature rounds all of them to 0.
+    // Weights are relative to the greatest probability, so that no temperature rounds all of them
+    // to 0.
     let weight = |&probability: &f32| {
         let ratio = f64::from(probability) / greatest;
         ratio.powf(1.0 / f64::from(temperature))
@@ -65,7 +66,7 @@ mod tests {
         near(shares(1e6, 1.0), [1.0 / 3.0; 3]);
         near(shares(1.0, 0.85), [2.0 / 3.0, 1.0 / 3.0, 0.0]);
         near(shares(1.0, 0.5), [1.0, 0.0, 0.0]);
-        // The temperature comes first.
+        // The temperature is applied first.
         near(shares(0.5, 0.75), [1.0, 0.0, 0.0]);
     }
 

@@ -1,4 +1,4 @@
-//! The best of the policy's candidates by value: a search one ply deep.
+//! Chooses the best of the policy's candidates by value, which is a search one ply deep.
 
 use super::Options;
 use super::immediate::Candidates;
@@ -10,21 +10,21 @@ use crate::play::{AgentError, Choice, Line, MoveStatistics, Report, Score};
 use shakmaty::{Move, Position};
 use std::cmp::Ordering;
 
-/// A candidate's least prior, as a share of the greatest. Among all thirty children,
-/// the one with the highest value is often the most overrated.
+/// The least prior of a candidate, as a share of the greatest. Among all thirty or so children, the
+/// one with the highest value is often the most overrated.
 const CANDIDATE_SHARE: f32 = 0.1;
 
-/// Minimum number of candidates, if there are as many moves.
+/// Minimum number of candidates, if there are that many moves.
 const LEAST_CANDIDATES: usize = 3;
 
-/// The cost in value of a prior e times smaller: the network's value of a child is
-/// uncertain, and the policy has learned from more than one ply.
+/// The cost in value of a prior that is e times smaller. The network's value of a child is
+/// uncertain, whereas the policy has learned from searches deeper than one ply.
 ///
-/// Measured with tessera-xs against `policy`: 43.5 % of 200 games at 0, 62.7 % at
-/// 0.06, 62.3 % at 0.1; of 1,500 puzzles 550, 560 and 552.
+/// Measured with tessera-xs in matches against `policy`: 43.5 % of 200 games at 0, 62.7 % at 0.06
+/// and 62.3 % at 0.1. It solved 550, 560 and 552 of 1,500 puzzles.
 const PRIOR_WEIGHT: f32 = 0.06;
 
-/// Evaluations of a typical position: its own and those of its candidates.
+/// Number of evaluations for a typical position: its own and its candidates'.
 pub(super) const EVALUATIONS: usize = 1 + 2 * LEAST_CANDIDATES;
 
 const DRAW: Value = Value {
@@ -34,9 +34,9 @@ const DRAW: Value = Value {
     error: 0.0,
 };
 
-/// Evaluates the position after each candidate, of all positions in one batch, and
-/// chooses by value and prior. Moves that end the game are scored by the rules,
-/// candidates or not; the first of equal moves is chosen.
+/// Evaluates the positions after all candidates, for all questions in one batch, and chooses by
+/// value and prior. Moves that end the game are scored by the rules, whether or not they are
+/// candidates. If moves are equal, the first is chosen.
 pub(super) fn answer(
     backend: &dyn Backend,
     options: &Options,
@@ -67,7 +67,7 @@ pub(super) fn answer(
         .collect())
 }
 
-/// Returns the least prior of a candidate for this number of lines.
+/// Returns the minimum prior of a candidate for this number of lines.
 fn least_prior(priors: &Priors, lines: usize) -> f32 {
     let mut sorted: Vec<f32> = priors.iter().map(|&(_, prior)| prior).collect();
     sorted.sort_by(|a, b| b.partial_cmp(a).unwrap_or(Ordering::Equal));
@@ -77,7 +77,7 @@ fn least_prior(priors: &Priors, lines: usize) -> f32 {
     of_rank.min(greatest * CANDIDATE_SHARE)
 }
 
-/// A move and the source of its value for the mover.
+/// A move, and the source of its value for the player to move.
 struct Candidate {
     mv: Move,
     prior: f32,
@@ -85,10 +85,10 @@ struct Candidate {
 }
 
 enum Outcome {
-    /// The value by the rules.
+    /// The value according to the rules.
     Known(Value),
-    /// The network's value at this index of the batch; `drawable` if the opponent can
-    /// claim a draw.
+    /// The network's value, at this index of the batch; `drawable` if the opponent can claim a
+    /// draw.
     Asked { index: usize, drawable: bool },
 }
 
@@ -115,8 +115,8 @@ impl Candidate {
     }
 }
 
-/// Plays every move in turn. Adds the positions that the rules leave open to the
-/// batch if the move's prior is at least `least`.
+/// Tries every move. If the rules do not decide the position after it and the move's prior is at
+/// least `least`, adds that position to the batch.
 fn gather(
     game: &Game,
     priors: Priors,
@@ -130,7 +130,7 @@ fn gather(
         game.play(mv);
         let outcome = match known_value(&game) {
             Some(value) => Some(Outcome::Known(value)),
-            // A NaN prior keeps its move.
+            // A move with a NaN prior is kept.
             None if prior < least => None,
             None => {
                 batch.push(&game, &game.position().legal_moves(), encoder)?;
@@ -164,7 +164,7 @@ fn choose(
         let prior = candidate.prior.max(f32::MIN_POSITIVE);
         (mates, value.q + PRIOR_WEIGHT * prior.ln())
     };
-    // A stable sort keeps equal moves in the order of generation.
+    // A stable sort keeps equal moves in generation order.
     ranked.sort_by(|a, b| merit(b).partial_cmp(&merit(a)).unwrap_or(Ordering::Equal));
     let score = |mates, value: Value| match mates {
         true => Score::Mate(1),
@@ -204,10 +204,10 @@ fn choose(
     }
 }
 
-/// Returns the value by the rules of the last move, for the side that played it.
+/// Returns the value of the last move for the side that played it, if the rules determine it.
 ///
-/// A repeated position counts as a draw, because a side that can reach it twice
-/// can reach it a third time.
+/// A repeated position counts as a draw, because a side that can reach it twice can reach it a
+/// third time.
 fn known_value(game: &Game) -> Option<Value> {
     match game.ending() {
         Some(Ending::Checkmate) => Some(Value {

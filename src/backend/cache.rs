@@ -1,4 +1,4 @@
-//! The evaluation cache (NNCache), a backend in front of another.
+//! The evaluation cache (NNCache): a backend that wraps another backend.
 
 use super::{
     Backend, BackendError, Batch, Evaluations, Imagination, PredictedFuture, Properties, Reply,
@@ -9,29 +9,29 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-/// Caches another backend's evaluations by position. Only positions that are not in the cache
-/// reach that backend, each once per batch.
+/// Caches another backend's evaluations by position. That backend receives only the positions that
+/// are not in the cache, each once per batch.
 ///
-/// Memory is bounded. The oldest evaluations are evicted first, as in Lc0: a search revisits a
-/// position soon after its first visit, or hardly ever.
+/// Memory is bounded. As in Lc0, the oldest evaluations are evicted first, because a search
+/// revisits a position either soon after its first visit or hardly ever.
 #[derive(Debug)]
 pub struct Cache<B> {
     inner: B,
     known: Arc<Known>,
 }
 
-/// The cached evaluations, by the positions' keys.
+/// The cached evaluations, keyed by position.
 #[derive(Debug)]
 struct Known(Vec<Mutex<Shard>>);
 
-/// Number of shards of a cache, each with its own lock: enough that a few dozen threads rarely
-/// contend.
+/// Number of cache shards, each with its own lock. This is enough for a few dozen threads to
+/// contend only rarely.
 const SHARDS: usize = 64;
 
 #[derive(Debug)]
 struct Shard {
     known: HashMap<u64, Arc<CachedEvaluation>>,
-    /// Keys of `known`, the oldest first.
+    /// Keys of `known`, oldest first.
     order: VecDeque<u64>,
     bytes: usize,
     limit: usize,
@@ -54,12 +54,12 @@ enum Lookup {
 /// The result of looking up a batch.
 struct Asked {
     lookups: Vec<Lookup>,
-    /// Positions left for the inner backend.
+    /// Positions that the inner backend must evaluate.
     missed: Batch,
 }
 
 impl<B: Backend> Cache<B> {
-    /// Caches evaluations of `inner` in at most this many MiB.
+    /// Wraps `inner` in a cache of at most this many MiB.
     #[must_use]
     pub fn new(inner: B, mebibytes: usize) -> Cache<B> {
         let limit = mebibytes.saturating_mul(1 << 20) / SHARDS;
@@ -79,7 +79,7 @@ impl<B: Backend> Cache<B> {
 
 impl Known {
     fn shard(&self, key: u64) -> &Mutex<Shard> {
-        // The shard's map hashes the key again, so any bits will do here.
+        // Any bits of the key will do, because the shard's map hashes it again.
         &self.0[key as usize % SHARDS]
     }
 
@@ -90,7 +90,7 @@ impl Known {
         (known.logits.len() == moves).then(|| Arc::clone(known))
     }
 
-    /// Looks up the positions of a batch, each once.
+    /// Looks up each distinct position of a batch once.
     fn look_up(&self, batch: &Batch) -> Asked {
         let mut missed = Batch::default();
         let mut places: HashMap<(u64, usize), usize> = HashMap::new();
@@ -110,8 +110,8 @@ impl Known {
         Asked { lookups, missed }
     }
 
-    /// Caches the evaluations of the missed positions, and replaces the contents of `out` with
-    /// those of the whole batch.
+    /// Caches the evaluations of the missing positions, then replaces the contents of `out` with
+    /// the evaluations of the whole batch.
     fn answer(&self, batch: &Batch, asked: &Asked, answers: &Evaluations, out: &mut Evaluations) {
         let fresh: Vec<_> = (0..asked.missed.len())
             .map(|index| {
@@ -147,7 +147,7 @@ impl<B: Backend> Backend for Cache<B> {
         self.inner.properties()
     }
 
-    /// Does not cache futures.
+    /// Passes the batch through, because futures are not cached.
     fn evaluate_with_futures(
         &self,
         batch: &Batch,
@@ -167,7 +167,7 @@ impl<B: Backend> Backend for Cache<B> {
         Ok(())
     }
 
-    /// Answers known positions immediately.
+    /// Replies immediately if all positions are cached.
     fn ask(&self, batch: Batch, reply: Reply) {
         let asked = self.known.look_up(&batch);
         let known = Arc::clone(&self.known);
@@ -224,10 +224,10 @@ impl Shard {
     }
 }
 
-/// Overhead of an evaluation in bytes, beyond its logits: the struct with its two counts and the
-/// allocator's two headers, its key in the queue, and its slot in the map. Map and queue double
-/// when they are full, so every used slot may have an empty one; maps also keep an eighth of
-/// their slots empty.
+/// Memory that an evaluation takes in addition to its logits, in bytes: the struct with its two
+/// counts, the allocator's two headers, its key in the queue, and its slot in the map. The map and
+/// the queue double when full, so there may be one empty slot per used slot. Maps also keep an
+/// eighth of their slots empty.
 const OVERHEAD: usize = size_of::<CachedEvaluation>()
     + 2 * size_of::<usize>()
     + 2 * 16
@@ -240,7 +240,7 @@ impl CachedEvaluation {
     }
 }
 
-/// Returns the places of moves in a list, sorted by the moves' policy indices.
+/// Returns the positions of the moves in a list, sorted by policy index.
 fn by_policy_index(moves: &[u16]) -> Vec<usize> {
     let mut places: Vec<usize> = (0..moves.len()).collect();
     places.sort_unstable_by_key(|&place| moves[place]);
@@ -315,7 +315,7 @@ mod tests {
         }
         let known = |shard: &Mutex<Shard>| shard.lock().known.len();
         let known: usize = cache.known.0.iter().map(known).sum();
-        // It is full, so something was evicted.
+        // The cache is full, so some evaluations were evicted.
         assert!(held(&cache) > 15 << 16);
         assert!(known < cache.inner.positions());
     }

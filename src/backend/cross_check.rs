@@ -1,4 +1,4 @@
-//! A backend compared with another one at every batch, like Lc0's `check`.
+//! Compares two backends on every batch, like Lc0's `check` backend.
 
 use super::{Backend, BackendError, Batch, Evaluations, Imagination, Properties};
 use crate::softmax::softmax;
@@ -6,8 +6,8 @@ use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
 
-/// Evaluates with one backend and compares each result with another's. The largest differences
-/// are logged whenever one of them has doubled.
+/// Evaluates with one backend and compares each result with that of a reference backend. The
+/// largest differences are logged whenever one of them has doubled.
 #[derive(Debug)]
 pub struct CrossCheck<B, R> {
     backend: B,
@@ -15,7 +15,7 @@ pub struct CrossCheck<B, R> {
     found: Mutex<Found>,
 }
 
-/// The worst difference is reported again when it has grown by this factor.
+/// A difference is logged again once it has grown by this factor.
 const GROWTH: f32 = 2.0;
 
 #[derive(Debug, Default)]
@@ -24,10 +24,10 @@ struct Found {
     told: Differences,
 }
 
-/// Largest absolute differences of two backends over the positions compared.
+/// Largest absolute differences between two backends over all compared positions.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Differences {
-    /// Positions compared.
+    /// Number of compared positions.
     pub positions: u64,
     /// Difference in the probability of a legal move, in 0…1.
     pub policy: f32,
@@ -40,7 +40,7 @@ pub struct Differences {
 }
 
 impl Differences {
-    /// Returns the differences between these evaluations of the same batch.
+    /// Returns the differences between two evaluations of the same batch.
     fn between(one: &Evaluations, other: &Evaluations) -> Differences {
         let mut worst = Differences {
             positions: one.len() as u64,
@@ -65,7 +65,7 @@ impl Differences {
         worst
     }
 
-    /// Keeps the larger of both differences.
+    /// Keeps the larger value of each difference.
     fn join(&mut self, other: Differences) {
         *self = Differences {
             positions: self.positions + other.positions,
@@ -76,7 +76,7 @@ impl Differences {
         };
     }
 
-    /// Returns whether one of them is much larger than `before`.
+    /// Returns whether any difference is much larger than in `before`.
     fn has_grown_since(&self, before: &Differences) -> bool {
         let grown = |now: f32, then: f32| now > GROWTH * then;
         grown(self.policy, before.policy)
@@ -104,7 +104,8 @@ impl fmt::Display for Differences {
 }
 
 impl<B: Backend, R: Backend> CrossCheck<B, R> {
-    /// Evaluates with `backend` and compares with `reference`, which must read the same inputs.
+    /// Evaluates with `backend` and compares the results with those of `reference`, which must read
+    /// the same inputs.
     pub fn new(backend: B, reference: R) -> CrossCheck<B, R> {
         CrossCheck {
             backend,

@@ -28,16 +28,16 @@ impl fmt::Display for DeviceChoice {
     }
 }
 
-/// Maximum number of devices that share a network: each loads its own copy.
+/// Maximum number of devices that can share a network. Each loads its own copy.
 const MOST_DEVICES: usize = 32;
 
-/// Why a text is not a device.
+/// Why a string is not a valid device.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseDeviceError {
-    /// An unknown name.
+    /// The name is unknown.
     #[error("`{0}` is not a device: write auto, cpu, cuda, cuda:1 or, for several, cuda:0,cuda:1")]
     Unknown(String),
-    /// Too many devices.
+    /// There are too many devices.
     #[error("{0} devices are more than {MOST_DEVICES}")]
     TooMany(usize),
 }
@@ -62,17 +62,17 @@ impl FromStr for DeviceChoice {
     }
 }
 
-/// The devices that share a network; never empty. Written as a comma-separated list.
+/// The devices that share a network: never empty, and written as a comma-separated list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Devices(Vec<DeviceChoice>);
 
 impl Devices {
-    /// Returns each device; a device named twice computes two batches concurrently.
+    /// Returns the devices. A device that is named twice computes two batches concurrently.
     pub fn iter(&self) -> impl Iterator<Item = DeviceChoice> {
         self.0.iter().copied()
     }
 
-    /// Returns the first one named.
+    /// Returns the first device.
     #[must_use]
     pub fn first(&self) -> DeviceChoice {
         self.0.first().copied().unwrap_or_default()

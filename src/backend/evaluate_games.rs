@@ -5,10 +5,10 @@ use crate::chess::Game;
 use crate::softmax::softmax;
 use shakmaty::{Move, MoveList, Position};
 
-/// The evaluation of a position and of all its legal moves.
+/// The evaluation of a position and its legal moves.
 #[derive(Clone, Debug)]
 pub struct Evaluated {
-    /// The legal moves, in the order of generation.
+    /// The legal moves, in generation order.
     pub moves: MoveList,
     /// The value, for the side to move.
     pub value: Value,
@@ -17,7 +17,7 @@ pub struct Evaluated {
 }
 
 impl Evaluated {
-    /// Returns the probability of each move at a temperature.
+    /// Returns the probability of each move at this temperature.
     #[must_use]
     pub fn policy(&self, temperature: f32) -> Vec<f32> {
         let mut policy = self.logits.clone();
@@ -31,10 +31,10 @@ impl Evaluated {
     }
 }
 
-/// Evaluates the last position of each game, all in one batch.
+/// Evaluates the last position of each game in a single batch.
 ///
 /// # Errors
-/// [`BackendError`] if the backend fails, or cannot evaluate one of them.
+/// [`BackendError`] if the backend fails or cannot evaluate one of the games.
 pub fn evaluate_games<'a>(
     backend: &dyn Backend,
     games: impl IntoIterator<Item = &'a Game>,
@@ -43,7 +43,7 @@ pub fn evaluate_games<'a>(
     Ok(evaluate_by(backend, games, evaluate)?.0)
 }
 
-/// Evaluates like [`evaluate_games`], in a number of steps, with predicted futures if the network
+/// Evaluates like [`evaluate_games`], in a number of steps, and also returns futures if the network
 /// predicts them.
 ///
 /// # Errors
@@ -58,7 +58,7 @@ pub fn evaluate_with_futures<'a>(
     evaluate_by(backend, games, predict)
 }
 
-/// Evaluates games with a function that fills evaluations and may return additional results.
+/// Evaluates games with a function that fills the evaluations and may return other results.
 fn evaluate_by<'a, T>(
     backend: &dyn Backend,
     games: impl IntoIterator<Item = &'a Game>,

@@ -9,8 +9,8 @@ use std::fmt;
 pub struct Format {
     /// The format; never [`Precision::Auto`].
     pub precision: Precision,
-    /// The speed of each format that was tried, in the order of [`Precision::Auto`]'s preference;
-    /// empty if the format was requested, or is the only one.
+    /// The speed of each format that was tried, in the order in which [`Precision::Auto`] prefers
+    /// them. Empty if the user requested the format or there is only one.
     pub speeds: Vec<Speed>,
 }
 

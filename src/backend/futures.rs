@@ -5,7 +5,7 @@ use crate::encode::Squares;
 /// A network's predicted future of a position.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PredictedFuture {
-    /// The board after each ply, in the view of the side to move there.
+    /// The board after each ply, from the view of its side to move.
     pub boards: Vec<Squares>,
     /// The moves after the first: policy indices with their probabilities.
     pub moves: Vec<(u16, f32)>,
@@ -14,13 +14,14 @@ pub struct PredictedFuture {
 /// Settings for predicting futures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decoding {
-    /// Evaluations of a position with its future, at least 1. With 1 the move is chosen without a
-    /// future. A network that weighs candidates evaluates one in each of the others.
+    /// Number of times that a position is evaluated together with its future, at least 1. With 1
+    /// the move is chosen without a future. A network that weighs candidates uses each further
+    /// evaluation for one candidate.
     pub steps: usize,
-    /// Maximum number of predicted plies; 0 means the network's maximum.
+    /// Maximum number of predicted plies. 0 means as many as the network supports.
     pub horizon: usize,
-    /// Weight of the candidates' values in networks that weigh them: the increase of a move's
-    /// logit per W − L, in tenths. With 0 futures are revealed step by step, as in other
+    /// Weight of the candidates' values in networks that weigh candidates: the increase of a move's
+    /// logit per unit of W − L, in tenths. With 0, futures are revealed step by step, as in other
     /// networks.
     pub trust: u16,
 }
@@ -36,7 +37,7 @@ impl Default for Decoding {
 }
 
 impl Decoding {
-    /// Returns settings for one future up to the network's horizon, revealed in a number of
+    /// Returns settings that reveal one future, up to the network's horizon, in this number of
     /// steps.
     #[must_use]
     pub fn step_by_step(steps: usize) -> Decoding {

@@ -1,11 +1,11 @@
-//! The interface for looking ahead in imagination, with a network that has learned the rules.
+//! The interface for search in imagination, which needs a network that has learned the rules.
 
 use super::{BackendError, Value};
 use crate::encode::Input;
 use std::sync::Arc;
 
-/// An imagined board, with the keys and values of its step for attention over time. The bytes
-/// have meaning only to the network that wrote them.
+/// An imagined board, with the keys and values that attention over time needs from its step. Only
+/// the network that wrote the bytes can interpret them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImaginedBoard {
     bytes: Box<[u8]>,
@@ -13,7 +13,7 @@ pub struct ImaginedBoard {
 }
 
 impl ImaginedBoard {
-    /// Wraps these bytes; without a step they represent a true position.
+    /// Wraps these bytes. If `has_step` is false, they represent a true position.
     #[must_use]
     pub fn new(bytes: &[u8], has_step: bool) -> ImaginedBoard {
         let bytes = bytes.into();
@@ -26,7 +26,7 @@ impl ImaginedBoard {
         &self.bytes
     }
 
-    /// Returns whether a step led to it.
+    /// Returns whether a step produced it.
     #[must_use]
     pub fn has_step(&self) -> bool {
         self.has_step
@@ -47,39 +47,38 @@ pub enum Scene {
     After {
         /// The board before it.
         from: Arc<ImaginedBoard>,
-        /// The boards that the step attends to, from that one on, the latest first.
+        /// The boards that the step attends to: this one and its predecessors, latest first.
         path: Vec<Arc<ImaginedBoard>>,
         /// The move, as a policy index.
         mv: u16,
     },
 }
 
-/// A network's prediction for a scene. The logits of moves include the probability that the moves
-/// are legal.
+/// A network's prediction for a scene. Move logits take the probability of legality into account.
 #[derive(Clone, Debug)]
 pub struct Imagined {
     /// The board.
     pub board: Arc<ImaginedBoard>,
     /// Its value for the side to move.
     pub value: Value,
-    /// Probability that the game has ended there.
+    /// Probability that the game is over.
     pub ended: f32,
     /// The logits of the requested moves.
     pub logits: Vec<f32>,
-    /// The likeliest moves as policy indices with their logits, the best first. Only moves that
-    /// the network predicts to be legal, or the first if none is.
+    /// The likeliest moves, best first, as policy indices with their logits. The list contains only
+    /// moves that the network predicts to be legal, or the single best move if it predicts none.
     pub likeliest: Vec<(u16, f32)>,
 }
 
-/// A network that looks ahead in imagination. Called concurrently by many threads.
+/// A network that looks ahead in imagination. Many threads may call it concurrently.
 pub trait Imagination: Send + Sync {
     /// Returns the size of an [`ImaginedBoard`] in bytes.
     fn bytes(&self) -> usize;
 
-    /// Returns the maximum number of boards that a step attends to, including itself.
+    /// Returns the maximum number of boards that a step attends to, including its own.
     fn context(&self) -> usize;
 
-    /// Imagines scenes, with at most `most` of the likeliest moves of each.
+    /// Imagines scenes and returns at most `most` of the likeliest moves for each.
     ///
     /// # Errors
     /// [`BackendError`] if the network fails.

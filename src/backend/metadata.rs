@@ -1,9 +1,9 @@
 //! Network metadata: the contract between the trainer that writes a network file and the engine
 //! that reads it.
 //!
-//! A network is one TorchScript file. Its archive contains this structure as JSON in a separate
-//! record, which is read before any code in the file runs; its method `meta()` returns the same
-//! text. Files of version 1 have only `meta()`.
+//! A network is one TorchScript file. A separate record in its archive contains this structure as
+//! JSON, so it can be read before any code in the file runs. The `meta()` method returns the same
+//! text. Version 1 files have only `meta()`.
 
 mod tensors;
 mod version1;
@@ -15,17 +15,17 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use version1::Version1;
 
-/// Version of the contract that this program writes. It also reads version 1.
+/// Contract version that this program writes. It also reads version 1.
 pub const CONTRACT: u32 = 2;
-/// Outputs that can rank moves, see [`Metadata::search_value`].
+/// Outputs that can rank moves. See [`Metadata::search_value`].
 pub const SEARCH_VALUES: [&str; 3] = ["wdl", "q", "st"];
-/// The metadata record of a network file, below `extra/`.
+/// The name of a network file's metadata record, below `extra/`.
 pub const RECORD: &str = "metadata.json";
 /// The method that evaluates positions.
 pub const FORWARD: &str = "forward";
 /// The tags of [`EncoderSpec`].
 const ENCODERS: [&str; 2] = ["planes", "moves"];
-/// The method of a move-token model that reads one more token of each game.
+/// The method of a move-token model that reads one more token per game.
 pub const STEP: &str = "step";
 
 /// The metadata of a network.
@@ -35,32 +35,32 @@ pub struct Metadata {
     pub contract: u32,
     /// The network's name.
     pub name: String,
-    /// Its family and sizes, from which `crate::network` builds it.
+    /// Its family and sizes, from which `crate::network` builds the network.
     pub architecture: serde_json::Value,
     /// The input it reads.
     pub encoder: EncoderSpec,
     /// Its methods, by name.
     ///
-    /// [`FORWARD`] takes rows and returns a tuple. Its known outputs are `policy` (B × 1858) and
-    /// `wdl` (B × 3), both logits, `moves_left` (B) in plies, `q` and `st` in −1…1, `q_error` and
-    /// `st_error`, expected squared errors.
+    /// [`FORWARD`] takes rows and returns a tuple. The known outputs are the logits `policy` (B ×
+    /// 1858) and `wdl` (B × 3), `moves_left` (B) in plies, the values `q` and `st` in −1…1, and
+    /// their expected squared errors `q_error` and `st_error`.
     ///
-    /// A move-token model has [`FORWARD`] over whole games and [`STEP`] over one more token of
-    /// each, with keys and values of earlier tokens: see `network::gpt`.
+    /// In a move-token model, [`FORWARD`] reads whole games, and [`STEP`] reads one more token per
+    /// game, given the keys and values of earlier tokens. See `network::gpt`.
     pub methods: BTreeMap<String, Method>,
     /// The output that ranks moves, one of [`SEARCH_VALUES`]; `wdl` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search_value: Option<String>,
-    /// Parameters.
+    /// Number of parameters.
     pub parameters: u64,
-    /// Multiply–accumulates of one evaluation: dense layers of the body, the
-    /// embedding's feed-forwards and the policy head.
+    /// Multiply–accumulates per evaluation in the dense layers of the body, the embedding's
+    /// feed-forward blocks and the policy head.
     pub macs: u64,
-    /// Its training data and method, for people.
+    /// Human-readable notes on its training data and method.
     pub training: serde_json::Value,
     /// Licence of the weights, as an SPDX expression.
     pub licence: String,
-    /// [`tensor_hash`](crate::torch::tensor_hash) of its parameters and buffers.
+    /// The [`tensor_hash`](crate::torch::tensor_hash) of its parameters and buffers.
     pub hash: String,
 }
 
@@ -68,7 +68,7 @@ pub struct Metadata {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum EncoderSpec {
-    /// Rows of bitboards and scalars: such a network evaluates positions.
+    /// Rows of bitboards and scalars, for networks that evaluate positions.
     Planes(PlanesSpec),
     /// The moves of a game, one token each.
     Moves {
@@ -80,17 +80,17 @@ pub enum EncoderSpec {
 /// Rows of bitboards and scalars.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanesSpec {
-    /// The encoding of boards, [`InputFormat::number`].
+    /// The encoding of boards: an [`InputFormat::number`].
     pub format: u32,
-    /// Positions of history in a row, including the current one: [`HISTORY`].
+    /// Number of positions in a row, including the current one: [`HISTORY`].
     pub history: u32,
-    /// Names of a row's words after the bitboards, in order; each one of [`SCALARS`]. They
-    /// include the players' ratings if the network reads them.
+    /// Names of the words that follow the bitboards in a row, in order. Each is one of [`SCALARS`].
+    /// They include the players' ratings if the network reads them.
     pub scalars: Vec<String>,
 }
 
 impl PlanesSpec {
-    /// Returns the spec of a format with our standard history.
+    /// Returns the spec of a format with the standard history.
     #[must_use]
     pub fn new(format: u32, scalars: Vec<String>) -> PlanesSpec {
         PlanesSpec {
@@ -125,26 +125,26 @@ pub struct Method {
 /// Why a network's metadata is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ContractError {
-    /// Not JSON, or a field is missing or of the wrong type.
+    /// The metadata is not JSON, or a field is missing or of the wrong type.
     #[error("its metadata cannot be read: {0}")]
     Json(#[from] serde_json::Error),
-    /// A field has a value from another version or program.
+    /// A field has a value that another version or program wrote.
     #[error("its field `{field}` is {found}; this engine knows {known}")]
     Unknown {
         /// The field.
         field: &'static str,
         /// Its value.
         found: String,
-        /// Values that this engine reads.
+        /// The values that this engine supports.
         known: String,
     },
     /// A tensor's dtype or shape does not match its name.
     #[error("its `{0}` is not of the type and shape that this name stands for")]
     Tensor(String),
-    /// A move-token model, where a position network is required.
+    /// The file is a move-token model, but a position network is required.
     #[error("it reads whole games, move by move: networks that evaluate positions are needed here")]
     NotPositions,
-    /// An output that its consumer requires.
+    /// A required output is missing.
     #[error("it has no output `{output}`, which {consumer} needs: its `outputs` are {outputs}")]
     MissingOutput {
         /// The feature that needs it.
@@ -157,13 +157,13 @@ pub enum ContractError {
 }
 
 impl Metadata {
-    /// Reads and checks the metadata of a network file, of either version.
+    /// Reads and checks the metadata of a network file of either version.
     ///
     /// # Errors
-    /// [`ContractError`], naming the unsupported field.
+    /// [`ContractError`], which names the unsupported field.
     pub fn parse(json: &str) -> Result<Metadata, ContractError> {
         let value: serde_json::Value = serde_json::from_str(json)?;
-        // Another version may lack fields of this one, so its version is checked first.
+        // Check the version first, because another version may lack fields.
         let metadata = match value.get("contract") {
             Some(version) if *version == 1 => serde_json::from_value::<Version1>(value)?.into(),
             Some(version) if *version != CONTRACT => {
@@ -182,11 +182,11 @@ impl Metadata {
         Ok(metadata)
     }
 
-    /// Checks that this engine can evaluate such a network. Consumers check its outputs by
+    /// Checks that this engine can evaluate the network. Consumers check its outputs with
     /// [`require`](Metadata::require).
     ///
     /// # Errors
-    /// [`ContractError`], naming the unsupported field.
+    /// [`ContractError`], which names the unsupported field.
     pub fn check(&self) -> Result<(), ContractError> {
         if self.contract != CONTRACT {
             return Err(unknown("contract", self.contract, CONTRACT));
@@ -210,11 +210,11 @@ impl Metadata {
         Ok(())
     }
 
-    /// Checks that the network has the outputs that a `consumer` needs, and the one that ranks
+    /// Checks that the network has the outputs that a `consumer` needs and the output that ranks
     /// moves.
     ///
     /// # Errors
-    /// [`ContractError::MissingOutput`], naming the first that is missing.
+    /// [`ContractError::MissingOutput`], which names the first missing output.
     pub fn require(&self, consumer: &'static str, outputs: &[&str]) -> Result<(), ContractError> {
         let ranks = self.search_value();
         match outputs
@@ -234,7 +234,7 @@ impl Metadata {
     /// Returns the input of a position network.
     ///
     /// # Errors
-    /// [`ContractError::NotPositions`] if it reads something else.
+    /// [`ContractError::NotPositions`] if the network does not read positions.
     pub fn planes(&self) -> Result<&PlanesSpec, ContractError> {
         match &self.encoder {
             EncoderSpec::Planes(planes) => Ok(planes),
@@ -248,7 +248,7 @@ impl Metadata {
         InputFormat::from_number(self.planes().ok()?.format)
     }
 
-    /// Returns the names of the outputs, in the order of the tuple.
+    /// Returns the names of the outputs, in tuple order.
     pub fn outputs(&self) -> impl Iterator<Item = &str> {
         let forward = self.methods.get(FORWARD).into_iter();
         let outputs = forward.flat_map(|method| &method.outputs);
@@ -267,8 +267,7 @@ impl Metadata {
         self.search_value.as_deref().unwrap_or("wdl")
     }
 
-    /// Returns the outputs that rank moves and predict their error, unless the result ranks
-    /// moves.
+    /// Returns the names of the output that ranks moves and of its error, unless `wdl` ranks moves.
     #[cfg(feature = "torch")]
     pub(crate) fn ranking_outputs(&self) -> Option<[&'static str; 2]> {
         ranking_outputs(self.search_value())
@@ -312,7 +311,7 @@ fn unknown(
     }
 }
 
-/// Returns the same for the value of a network's `search_value`.
+/// Implements [`Metadata::ranking_outputs`] for a network's search value.
 #[cfg(feature = "torch")]
 pub(crate) fn ranking_outputs(search_value: &str) -> Option<[&'static str; 2]> {
     match search_value {
@@ -359,7 +358,7 @@ pub(crate) mod tests {
         assert_eq!(Metadata::parse(&json).unwrap(), metadata);
     }
 
-    /// Returns such a network's metadata in version 1.
+    /// Returns the metadata of the same network in version 1.
     fn version_1() -> serde_json::Value {
         serde_json::json!({
             "contract": 1,

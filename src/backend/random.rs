@@ -1,14 +1,14 @@
-//! The random backend: evaluations are a hash of the position.
+//! The random backend, which derives evaluations from a hash of the position.
 
 use super::uniform::without_network;
 use super::{Backend, BackendError, Batch, Evaluations, Properties, Value};
 
-/// Values and logits are a hash of the position and a seed, so a search on it is the same on
-/// every machine: it adds, multiplies and halves, operations that IEEE 754 defines bit for bit,
-/// and calls no mathematics library.
+/// Derives values and logits from a hash of the position and a seed. A search with this backend
+/// gives the same result on every machine, because the backend only adds, multiplies and halves,
+/// which IEEE 754 defines bit for bit, and calls no mathematical library.
 ///
-/// Search trees are shaped like a network's, uneven and with equal values for transpositions,
-/// unlike those of the uniform backend.
+/// Unlike with the uniform backend, search trees resemble those of a network: they are uneven, and
+/// transpositions have equal values.
 #[derive(Debug)]
 pub struct Random {
     properties: Properties,
@@ -35,8 +35,8 @@ impl Backend for Random {
         out.clear();
         for (index, key) in batch.keys().iter().enumerate() {
             let state = mix(key ^ self.seed);
-            // The mean of two uniform numbers: clear-cut positions are rarer than even ones. The
-            // draw takes a share of the rest.
+            // Take the mean of two uniform numbers, so that clear-cut positions are rarer than even
+            // ones. The draw probability is a share of what remains.
             let q = (signed(state) + signed(mix(state))) / 2.0;
             let value = Value {
                 q,
@@ -53,8 +53,8 @@ impl Backend for Random {
     }
 }
 
-/// Range of logits, ±: the best of thirty moves gets a few times the prior that the uniform
-/// backend would give it, about as with a network.
+/// Logits range over ± this value. The best of thirty moves then has a few times its prior under
+/// the uniform backend, roughly as with a network.
 const LOGIT_RANGE: f32 = 2.0;
 
 /// The increment of splitmix64, 2⁶⁴ over the golden ratio.
@@ -68,7 +68,7 @@ fn mix(state: u64) -> u64 {
     state ^ (state >> 31)
 }
 
-/// Returns the top 24 bits as a number in −1…1; exact, because an f32 holds 24 bits.
+/// Maps the top 24 bits to −1…1. The result is exact, because an f32 holds 24 bits.
 fn signed(hash: u64) -> f32 {
     let centred = (hash >> 40) as i32 - (1 << 23);
     centred as f32 / (1 << 23) as f32
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn the_same_everywhere_and_always() {
-        // Reference values of splitmix64 with seed 0.
+        // Reference values for splitmix64 with seed 0.
         assert_eq!(mix(0), 0xe220_a839_7b1d_cdaf);
         assert_eq!(mix(GOLDEN_GAMMA), 0x6e78_9e6a_a1b9_65f4);
         assert_eq!((signed(0), signed(1 << 63)), (-1.0, 0.0));

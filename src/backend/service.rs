@@ -1,4 +1,4 @@
-//! A backend that merges the requests of many threads into larger batches, and spreads them over
+//! A backend that merges requests from many threads into larger batches and distributes them over
 //! several backends.
 
 use super::{
@@ -10,12 +10,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-/// Evaluates other threads' requests on its own threads: while one batch is computed, requests
-/// accumulate; they form the next batch. This keeps a device busy that is only fast on large
-/// batches. Of several backends, any idle one takes the next batch.
+/// Evaluates other threads' requests on its own threads. Requests that arrive while one batch is
+/// being computed form the next batch, which keeps devices busy that are fast only on large
+/// batches. With several backends, any idle backend takes the next batch.
 pub struct Service {
     properties: Properties,
-    /// The first backend's.
+    /// The properties of the first backend.
     imagination: Option<Arc<dyn Imagination>>,
     /// `None` only while the service is being dropped.
     requests: Option<Sender<Request>>,
@@ -24,7 +24,7 @@ pub struct Service {
 
 enum Request {
     Evaluate(Evaluate),
-    /// Evaluate with futures, in a number of steps. These batches are not merged.
+    /// Evaluates with futures, in a number of steps. These batches are not merged.
     WithFutures(Batch, usize, Sender<Answer>),
 }
 
@@ -37,11 +37,11 @@ struct Evaluate {
 type Answer = Result<(Evaluations, Vec<PredictedFuture>), BackendError>;
 
 impl Service {
-    /// Serves from these backends (at least one), which evaluate alike, each on its own thread
-    /// and in batches of at most `largest` positions (at least one).
+    /// Serves requests from these backends (at least one), which must evaluate alike. Each runs on
+    /// its own thread, in batches of at most `largest` positions (at least one).
     ///
     /// # Panics
-    /// Without any backend.
+    /// Panics if there is no backend.
     #[must_use]
     pub fn new<B>(backends: impl IntoIterator<Item = B>, largest: usize) -> Service
     where
@@ -64,8 +64,8 @@ impl Service {
                 .name(format!("evaluation {number}"))
                 .spawn(move || serve(&backend, &inbox, largest.max(1)))
         };
-        // If the system runs out of threads, fewer serve; without any, requests fail as if the
-        // service had stopped.
+        // If the system runs out of threads, there are fewer servers. Without any server, requests
+        // fail as if the service had stopped.
         let servers = backends.into_iter().enumerate().flat_map(serve).collect();
         Service {
             properties: properties.expect("a backend to serve from"),
@@ -92,7 +92,7 @@ impl Backend for Service {
 
     fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {
         let (reply, answer) = bounded(1);
-        // The caller may be gone.
+        // The caller may have stopped waiting.
         let reply = Box::new(move |answer| drop(reply.send(answer)));
         self.ask(batch.clone(), reply);
         *out = answer.recv().map_err(|_| BackendError::Stopped)??;
@@ -102,7 +102,7 @@ impl Backend for Service {
     /// Runs the reply on the thread that computed it.
     fn ask(&self, batch: Batch, reply: Reply) {
         if let Some(requests) = &self.requests {
-            // Without servers the request fails.
+            // If there are no servers, the request fails.
             let _ = requests.send(Request::Evaluate(Evaluate { batch, reply }));
         }
     }
@@ -127,7 +127,7 @@ impl Backend for Service {
     }
 }
 
-/// Answers requests until all clients are gone.
+/// Serves requests until all clients have disconnected.
 fn serve(backend: &impl Backend, inbox: &Receiver<Request>, largest: usize) {
     while let Ok(first) = inbox.recv() {
         let (mut waiting, mut together) = (0, Vec::new());
@@ -168,7 +168,7 @@ fn answer(backend: &impl Backend, requests: Vec<Evaluate>, largest: usize) {
     }
 }
 
-/// Confines a panic to these requests.
+/// Turns a panic into an error that affects only these requests.
 fn unpanicked<T>(ask: impl FnOnce() -> Result<T, BackendError>) -> Result<T, BackendError> {
     catch_unwind(AssertUnwindSafe(ask)).unwrap_or_else(|panic| {
         let message = panics::message(panic.as_ref()).to_owned();
@@ -176,8 +176,7 @@ fn unpanicked<T>(ask: impl FnOnce() -> Result<T, BackendError>) -> Result<T, Bac
     })
 }
 
-/// Returns one answer per request, computed in batches of at most `largest` positions across
-/// requests.
+/// Returns one answer per request. Batches span requests and have at most `largest` positions.
 fn evaluate(
     backend: &impl Backend,
     requests: &[Evaluate],
@@ -215,7 +214,7 @@ mod tests {
     use proptest::prelude::*;
     use std::sync::Arc;
 
-    /// Fails on a batch of one position, panics on one of two.
+    /// Fails on batches of one position and panics on batches of two.
     struct Moody(Random);
 
     impl Backend for Moody {
@@ -277,7 +276,7 @@ mod tests {
         }
     }
 
-    /// Predicts a future for each position, or fails like another backend.
+    /// Predicts a future for each position, or fails like the backend that it wraps.
     struct Prophet(Moody);
 
     impl Backend for Prophet {

@@ -1,15 +1,15 @@
-//! The networks that ship with the program, by their names.
+//! Finds the networks that ship with the program, by name.
 
 use std::path::{Path, PathBuf};
 
-/// Folders above the program in which `nets` may be: an archive has it beside the program, a
-/// checkout above `target/release` or `target/debug/deps`.
+/// Number of folders above the program to search for `nets`. Release archives have it next to the
+/// program; a checkout has it above `target/release` or `target/debug/deps`.
 const ABOVE: usize = 4;
 const FOLDER: &str = "nets";
 const ENDING: &str = "pt";
 
-/// The file that `text` names: a path, or a network that ships with the program, with or
-/// without its ending. A file of that name in the working folder comes first.
+/// Returns the file that `text` names: a path, or a shipped network with or without its extension.
+/// A file of that name in the working folder takes precedence.
 #[must_use]
 pub fn file(text: impl AsRef<Path>) -> PathBuf {
     let path = text.as_ref();
@@ -20,7 +20,7 @@ pub fn file(text: impl AsRef<Path>) -> PathBuf {
     beside(path).unwrap_or_else(|| path.to_owned())
 }
 
-/// The file of a network that ships with the program, by its name with or without its ending.
+/// Returns the file of a shipped network, by name with or without its extension.
 pub(crate) fn beside(name: impl AsRef<Path>) -> Option<PathBuf> {
     let named = folder()?.join(name);
     let mut with_ending = named.clone().into_os_string();
@@ -30,7 +30,7 @@ pub(crate) fn beside(name: impl AsRef<Path>) -> Option<PathBuf> {
     files.find(|file| is_network(file) && file.is_file())
 }
 
-/// The names of all networks that ship with the program.
+/// Returns the names of all shipped networks.
 #[must_use]
 pub fn names() -> Vec<String> {
     let entries = folder().and_then(|folder| folder.read_dir().ok());
@@ -48,7 +48,7 @@ fn is_network(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == ENDING)
 }
 
-/// The folder of the networks that ship.
+/// Returns the folder with the shipped networks.
 fn folder() -> Option<PathBuf> {
     let program = std::env::current_exe().ok()?;
     let mut folders = program.ancestors().skip(1).take(ABOVE);

@@ -1,12 +1,12 @@
-//! The uniform backend: every position is even, every move equally likely.
+//! The uniform backend, for which all positions are even and all moves equally likely.
 
 use super::{Backend, BackendError, Batch, Evaluations, Properties, Value};
 use crate::encode::Encoder;
 
-/// Evaluates every position as even and every move as equally likely: `q` and `d` are 0 (half the
-/// games won, half lost), all logits 0.
+/// Evaluates every position as even and every move as equally likely. `q` and `d` are 0 (half the
+/// games are won and half lost), and so are all logits.
 ///
-/// Only the cost of the search itself remains, so this backend measures it.
+/// Evaluations cost almost nothing, so this backend measures the cost of the search itself.
 #[derive(Debug)]
 pub struct Uniform {
     properties: Properties,
@@ -35,11 +35,11 @@ impl Backend for Uniform {
     }
 }
 
-/// Leaves that a search gathers in a large tree for a backend without a network: larger batches
-/// reduce contention between the threads that share it.
+/// Number of leaves that a search gathers in a large tree for a backend without a network. Larger
+/// batches reduce contention between the threads that share the tree.
 const BATCH: usize = 1024;
 
-/// Returns the properties of a backend whose computation costs almost nothing: each thread may
+/// Returns the properties of a backend whose evaluations cost almost nothing, so each thread may
 /// call it directly.
 pub(super) fn without_network(name: &str) -> Properties {
     Properties {

@@ -1,5 +1,5 @@
-//! Lines of EPD (Extended Position Description): four fields of a FEN, then
-//! operations such as `bm Qg6; id "WAC.001";`, with the deviations of common files.
+//! Lines in EPD (Extended Position Description): four fields of a FEN followed by operations such
+//! as `bm Qg6; id "WAC.001";`, with the deviations found in common files.
 
 /// Splits a line into the FEN and the operations.
 pub(crate) fn split(text: &str) -> (String, Vec<String>) {
@@ -10,14 +10,14 @@ pub(crate) fn split(text: &str) -> (String, Vec<String>) {
         if field.is_empty() {
             break;
         }
-        // `-1 12` without an en-passant square: the space is missing.
+        // In `-1 12`, the space after the empty en-passant field is missing.
         let glued = fen.len() == 3 && field.starts_with('-');
         let length = if glued { 1 } else { field.len() };
         fen.push(&field[..length]);
         rest = &rest.trim_start()[length..];
     }
-    // The first operation may follow the two counters of a full FEN, or stray
-    // dashes and semicolons.
+    // The first operation may be preceded by the two counters of a full FEN, or by stray dashes and
+    // semicolons.
     loop {
         let (word, after) = next_word(rest);
         let counter = word.parse::<u32>().is_ok();

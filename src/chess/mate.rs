@@ -16,19 +16,19 @@ pub fn mate_in_one(position: &Chess, moves: &[Move]) -> Option<Move> {
     })
 }
 
-/// The squares from which the enemy king can be checked. They rule out nearly all moves
-/// without playing them.
+/// The squares from which the enemy king can be checked. They rule out nearly all moves without
+/// playing them.
 pub struct Checks {
     knight: Bitboard,
     diagonal: Bitboard,
     straight: Bitboard,
     pawn: Bitboard,
-    /// Own pieces that may stand between the king and an own slider.
+    /// Own pieces that may stand between the enemy king and one of our sliders.
     screens: Bitboard,
 }
 
 impl Checks {
-    /// Finds the squares; `None` if the enemy has no king.
+    /// Finds these squares; returns `None` if the enemy has no king.
     #[must_use]
     pub fn new(position: &Chess) -> Option<Checks> {
         let (board, turn) = (position.board(), position.turn());
@@ -55,7 +55,8 @@ impl Checks {
         })
     }
 
-    /// Returns whether a legal move may give check; only playing it decides.
+    /// Returns whether a legal move might give check; whether it does is only known after playing
+    /// it.
     #[must_use]
     pub fn may_be_given_by(&self, mv: Move) -> bool {
         let Move::Normal {
@@ -101,13 +102,13 @@ mod tests {
     fn mates_of_every_kind_are_seen() {
         for (fen, mv) in [
             ("6k1/5ppp/8/8/8/8/8/R6K w - - 0 1", "a1a8"),
-            // Smothered.
+            // A smothered mate.
             ("6rk/6pp/8/6N1/8/8/8/7K w - - 0 1", "g5f7"),
-            // By promotion.
+            // A mate by promotion.
             ("6k1/P4ppp/8/8/8/8/8/7K w - - 0 1", "a7a8q"),
-            // By castling.
+            // A mate by castling.
             ("8/8/8/8/8/8/7R/R3K1k1 w Q - 0 1", ""),
-            // Two checks at once, one discovered.
+            // A double check, including a discovered one.
             ("3qkb2/3ppp2/8/8/4N3/8/8/K3R3 w - - 0 1", "e4d6"),
             ("8/8/8/8/8/8/8/K6k w - - 0 1", ""),
         ] {
@@ -121,8 +122,7 @@ mod tests {
         }
     }
 
-    /// No mate is ruled out, in thousands of positions of random play with exposed
-    /// kings.
+    /// In thousands of random positions with exposed kings, no mate is ruled out.
     #[test]
     fn nothing_is_missed() {
         let mut state = 1u64;

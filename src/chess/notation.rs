@@ -1,6 +1,6 @@
-//! Notations of moves.
+//! Move notations.
 //!
-//! | form | looks like |
+//! | notation | examples |
 //! |---|---|
 //! | SAN | `Nf3`, `exd5`, `O-O`, `e8=Q+` |
 //! | SAN variants | `0-0`, `e8Q`, `e8(Q)`, `e8/Q`, `exd6e.p.`; `Nd5` for a capture |
@@ -23,14 +23,14 @@ const IN_PASSING: [&str; 2] = ["e.p", "ep"];
 pub(crate) enum Notation {
     /// Algebraic notation.
     San(San),
-    /// The origin and the destination.
+    /// The origin and destination squares.
     Squares {
         /// The piece, if it is named.
         role: Option<Role>,
         /// Both squares, and the promotion.
         squares: UciMove,
     },
-    /// The side to move passes.
+    /// A null move: the side to move passes.
     Null,
 }
 
@@ -38,7 +38,7 @@ impl Notation {
     /// Reads a word in one of the forms above.
     pub(crate) fn parse(word: &[u8]) -> Option<Notation> {
         match San::from_ascii(word) {
-            // With a check sign, it is an evaluation.
+            // With a check sign, it is an annotation, not a null move.
             Ok(San::Null) => (word.len() == 2).then_some(Notation::Null),
             Ok(san) => Some(Notation::of(san, word)),
             Err(_) => unbend(word),
@@ -48,7 +48,7 @@ impl Notation {
     /// Returns the notation of `word`, which parses as `san`.
     fn of(san: San, word: &[u8]) -> Notation {
         match san {
-            // UCI names no piece, and a king may be about to castle.
+            // UCI does not name the piece, and a king move may be castling.
             San::Normal {
                 role: role @ (Role::Pawn | Role::King),
                 file: Some(file),
@@ -71,7 +71,7 @@ impl Notation {
     /// Returns the legal move.
     ///
     /// # Errors
-    /// [`SanError`] if no move matches, or several do.
+    /// [`SanError`] if no move matches, or if several do.
     pub(crate) fn to_move(self, position: &Chess) -> Result<Move, SanError> {
         match self {
             Notation::San(san) => match san.to_move(position) {
@@ -106,8 +106,8 @@ impl Notation {
     }
 }
 
-/// Adds or removes the capture sign of a move, because not everyone writes the `x`. A
-/// pawn's capture shows by its file.
+/// Adds or removes the capture sign of a move, because some writers omit the `x`. A pawn's capture
+/// is recognised by its file.
 fn recaptured(san: San) -> Option<San> {
     match san {
         San::Normal {
@@ -149,7 +149,7 @@ fn unbend(word: &[u8]) -> Option<Notation> {
     let (squares, promotion) = promotion(text);
     let mut san = match squares.split_once('-') {
         None => squares.to_owned(),
-        // Between the piece or its origin and the destination.
+        // The separator between the piece or its origin and the destination.
         Some((from, to)) if !from.is_empty() && to.len() == 2 => format!("{from}{to}"),
         Some(_) => return None,
     };
@@ -161,7 +161,7 @@ fn unbend(word: &[u8]) -> Option<Notation> {
     Some(Notation::of(san, word))
 }
 
-/// Replaces all dashes by hyphens; `None` if the word is not UTF-8.
+/// Replaces all dashes with hyphens; returns `None` if the word is not UTF-8.
 pub(crate) fn with_hyphens(word: &[u8]) -> Option<Cow<'_, str>> {
     let text = std::str::from_utf8(word).ok()?;
     Some(match text.is_ascii() {
@@ -170,7 +170,7 @@ pub(crate) fn with_hyphens(word: &[u8]) -> Option<Cow<'_, str>> {
     })
 }
 
-/// Strips the signs of check and of en passant.
+/// Removes the suffixes for check and en passant.
 fn unmarked(text: &str) -> &str {
     let text = text.trim_end_matches(['+', '#', '.']);
     match IN_PASSING.iter().find_map(|mark| text.strip_suffix(mark)) {
@@ -179,7 +179,7 @@ fn unmarked(text: &str) -> &str {
     }
 }
 
-/// Splits a move from its promotion.
+/// Separates a move from its promotion.
 fn promotion(text: &str) -> (&str, Option<char>) {
     let open = text.strip_suffix(')').unwrap_or(text);
     let Some(piece) = open
@@ -301,7 +301,7 @@ mod tests {
             assert_eq!(Notation::parse(word.as_bytes()), None, "{word}");
         }
         assert_eq!(Notation::parse(b"\xff"), None);
-        // A pawn's capture must be written, and a named piece must exist.
+        // A pawn's capture must be written as one, and a named piece must exist.
         let illegal = [
             "d6", "Pe1f1", "Kd2d4", "Qe1f1", "e1e3", "e8=Q", "N@d4", "O-O",
         ];

@@ -1,26 +1,26 @@
-//! Counts the leaves of the tree of legal moves: the usual test of move generation.
+//! Counts the leaves of the tree of legal moves, which is the usual test of move generation.
 
 use rayon::prelude::*;
 use shakmaty::{Chess, Move, Position};
 
-/// Depth up to which a subtree is counted on one thread and without checking for a
-/// stop, in a few milliseconds: distributing smaller ones costs more than it saves.
+/// Subtrees up to this depth are counted on one thread and without checking for a stop, which takes
+/// a few milliseconds. Distributing smaller subtrees costs more than it saves.
 const SEQUENTIAL_DEPTH: u32 = 3;
 
-/// Maximum depth. No count has ever finished at a third of this depth, and the
-/// stack has room for it.
+/// Maximum depth. No count has ever finished at a third of this depth, and the stack is large
+/// enough for it.
 const DEEPEST: u32 = 50;
 
-/// Counts the sequences of `depth` legal moves from `position`, on every core.
+/// Counts the sequences of `depth` legal moves from `position`, on all cores.
 ///
-/// The last ply is counted without playing it.
+/// The moves of the last ply are counted without being played.
 #[must_use]
 pub fn perft(position: &Chess, depth: u32) -> u64 {
     count(position, depth.min(DEEPEST), &|| false).expect("nothing stops it")
 }
 
-/// Runs [`perft`] move by move, in the order of generation, and passes each move's
-/// count to `each` as soon as it is known. Returns `None` if stopped by `stopped`.
+/// Runs [`perft`] for each move, in the order of generation, and passes each move's count to `each`
+/// as soon as it is known. Returns `None` if `stopped` stops it.
 #[must_use]
 pub fn divide(
     position: &Chess,

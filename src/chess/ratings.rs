@@ -9,14 +9,14 @@ pub struct Ratings {
     pub black: Option<u16>,
 }
 
-/// The spread of [`weights_near`] at which the ensemble of the ten Maia networks predicts
-/// human moves best, or nearly so: 200 to 300 rating points (bench/people.md).
+/// The spread of [`weights_near`] at which the ensemble of the ten Maia networks predicts human
+/// moves best, or nearly so, is 200 to 300 rating points (bench/people.md).
 pub const RATING_SPREAD: u32 = 200;
 
-/// Returns the weights of models with these `ratings` for a player of this `rating`: a
-/// Gaussian of the rating difference, with the standard deviation `spread` in
-/// rating points. The nearest has weight 1, even below the lowest and above the highest of
-/// `ratings`; with a spread of 0 only the nearest counts.
+/// Returns the weights of models with these `ratings` for a player with this `rating`: a Gaussian
+/// of the rating difference, whose standard deviation is `spread` in rating points. The nearest
+/// model has weight 1, even below the lowest and above the highest of `ratings`; with a spread of
+/// 0, only the nearest model counts.
 #[must_use]
 pub fn weights_near(ratings: &[u16], rating: u16, spread: u32) -> Vec<f64> {
     let lowest = ratings.iter().copied().min().unwrap_or(rating);

@@ -15,7 +15,7 @@ use tessera::command_line::{BackendArguments, PlaceArguments, TimeSpan, network_
 use tessera::eval::throughput::{Throughput, measure, positions};
 use tessera::network::backends;
 
-/// Different positions evaluated in turn; more than any batch holds.
+/// Number of different positions that are evaluated in turn; no batch is larger.
 const POSITIONS: usize = 4096;
 
 /// Measure a network's evaluations a second by batch size
@@ -54,11 +54,11 @@ pub struct Arguments {
     json: bool,
 }
 
-/// Evaluations that a trace shows.
+/// Number of evaluations in a trace.
 #[cfg(feature = "torch")]
 const TRACED: usize = 10;
 
-/// The formats that are measured.
+/// The dtypes to measure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Formats {
     One(Precision),
@@ -88,7 +88,7 @@ impl ValueEnum for Formats {
     }
 }
 
-/// The speed in a format, `None` without a network.
+/// The speed in one dtype, which is `None` without a network.
 #[derive(Serialize)]
 struct Measured {
     precision: Option<Precision>,
@@ -98,7 +98,7 @@ struct Measured {
 
 impl Arguments {
     pub fn run(self) -> anyhow::Result<()> {
-        // With several formats, the chosen one is reported.
+        // If several dtypes are measured, the chosen one is reported.
         let chosen = self.load(match self.precision {
             Formats::One(precision) => precision,
             Formats::All => Precision::Auto,
@@ -155,7 +155,7 @@ impl Arguments {
             kind: self.backend.backend,
             network: self.network(precision),
             threads: usize::from(self.threads),
-            // It would answer in the network's place.
+            // The cache would answer instead of the network.
             cache: 0,
             ..BackendOptions::default()
         })
@@ -172,12 +172,12 @@ impl Arguments {
         }
     }
 
-    /// The network in each format that it runs in.
+    /// Loads the network in each dtype in which it runs.
     fn load_each(&self) -> anyhow::Result<Vec<Arc<dyn Backend>>> {
         let mut backends = Vec::new();
         for wanted in backends::formats(self.place.device.first()) {
             match self.load(wanted) {
-                // A network without int8 layers runs in another format.
+                // A network without int8 layers runs in another dtype.
                 Ok(backend) if precision(&*backend) != Some(wanted) => {}
                 Ok(backend) => backends.push(backend),
                 Err(error) => tracing::warn!("not in {wanted}: {error}"),
@@ -187,7 +187,7 @@ impl Arguments {
         Ok(backends)
     }
 
-    /// The heading.
+    /// Returns the heading.
     fn heading(&self, chosen: &dyn Backend, all: &[Arc<dyn Backend>], threads: usize) -> String {
         let Properties { name, format, .. } = chosen.properties();
         let format = format.as_ref();
@@ -225,7 +225,7 @@ fn trace(_: &Path, _: &dyn Backend, _: &Batch, _: usize) -> anyhow::Result<()> {
     anyhow::bail!("--trace needs a program built with libtorch")
 }
 
-/// The format that a backend's network runs in.
+/// Returns the dtype in which a backend's network runs.
 fn precision(backend: &dyn Backend) -> Option<Precision> {
     let format = backend.properties().format.as_ref();
     format.map(|format| format.precision)

@@ -1,4 +1,4 @@
-//! `tessera eval`: a network's evaluation of one position.
+//! `tessera eval`: prints a network's evaluation of one position.
 
 use super::options::PositionArguments;
 use super::output::{print, print_json};
@@ -12,7 +12,7 @@ use tessera::chess::{Game, Ratings};
 use tessera::command_line::{BackendArguments, NetworkArguments};
 use tessera::network::backends;
 
-/// The rating of an unknown player.
+/// The rating of players whose rating is unknown.
 const USUAL_ELO: u16 = 1500;
 
 /// Evaluate one position: win, draw and loss, and the policy move by move
@@ -47,12 +47,12 @@ pub struct Arguments {
 /// A network's evaluation of a position.
 struct Evaluated {
     value: Value,
-    /// Probabilities by the moves in UCI notation, the likeliest first.
+    /// The probabilities of the moves in UCI notation, likeliest first.
     policy: Vec<(String, f32)>,
 }
 
 impl Evaluated {
-    /// Of the game's last position, where its side to move has `rating`.
+    /// Evaluates the game's last position, with `rating` as the rating of its side to move.
     fn of(
         backend: &dyn Backend,
         game: &mut Game,
@@ -83,7 +83,7 @@ impl Evaluated {
         policy.map(|(mv, p)| (mv.clone(), json!(p))).collect()
     }
 
-    /// The probability of a move.
+    /// Returns the probability of a move.
     fn probability(&self, mv: &str) -> f32 {
         let found = self.policy.iter().find(|(of, _)| of == mv);
         found.map_or(0.0, |&(_, probability)| probability)
@@ -104,7 +104,7 @@ impl Arguments {
         }
     }
 
-    /// The evaluation for one rating.
+    /// Prints the evaluation for one rating.
     fn show(&self, backend: &dyn Backend, game: &mut Game) -> anyhow::Result<()> {
         let opponent = self.opponent_elo.unwrap_or(USUAL_ELO);
         let evaluated = Evaluated::of(backend, game, self.self_elo, opponent)?;
@@ -140,7 +140,7 @@ impl Arguments {
         print(&text)
     }
 
-    /// The evaluations for several ratings, side by side.
+    /// Prints the evaluations for several ratings in parallel columns.
     fn compare(&self, backend: &dyn Backend, game: &mut Game) -> anyhow::Result<()> {
         let properties = backend.properties();
         if !properties.reads_ratings {
@@ -202,7 +202,7 @@ impl Arguments {
     }
 }
 
-/// The network and the position.
+/// Returns the network and the position as a heading.
 fn heading(backend: &dyn Backend, game: &Game) -> anyhow::Result<String> {
     let mut text = format!("{}\n{}\n", backend.properties().name, fen(game));
     if let Some(ending) = game.ending() {

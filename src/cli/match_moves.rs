@@ -1,4 +1,4 @@
-//! `tessera match-moves`: networks against people's moves.
+//! `tessera match-moves`: compares networks' predictions with people's moves.
 
 use super::output::{print, print_json};
 use anyhow::Context;
@@ -21,11 +21,11 @@ use tessera::network::backends;
 use tessera::progress;
 use tessera::search::Parameters;
 
-/// Memory of one searching player's tree, in MiB: room for more nodes than any level takes.
+/// Memory of one searching player's tree in MiB, enough for more nodes than any level uses.
 const HASH: usize = 16;
-/// Name of the column that takes the network nearest in rating.
+/// Name of the column for the network nearest in rating.
 const NEAREST: &str = "nearest by rating";
-/// Name of the column that takes the mean over networks of like ratings.
+/// Name of the column for the mean over networks with similar ratings.
 const ENSEMBLE: &str = "ensemble by rating";
 
 /// Measure how well networks predict human moves and results, by rating
@@ -104,7 +104,7 @@ fn share(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A column of the comparison: a network, or several, one for each position.
+/// A column of the comparison: one network, or several, one of which is used for each position.
 struct Column {
     name: String,
     predictions: Vec<Prediction>,
@@ -134,7 +134,7 @@ struct Compared {
     bands: Vec<Row<Difference>>,
 }
 
-/// Results of a band; `None` stands for all.
+/// The results for one band; `None` stands for all bands.
 #[derive(Serialize)]
 struct Row<T> {
     band: Option<Band>,
@@ -214,7 +214,7 @@ impl Arguments {
         Ok(columns)
     }
 
-    /// The column of the nearest network and, if it is asked for, that of the ensemble.
+    /// Returns the column of the nearest network and, if requested, that of the ensemble.
     fn columns_by_rating(&self, positions: &Positions) -> anyhow::Result<Vec<Column>> {
         let ratings: Vec<u16> = self.by_rating.iter().map(|&(_, rating)| rating).collect();
         let mut nearest = vec![Prediction::default(); positions.all().len()];
@@ -248,7 +248,7 @@ impl Arguments {
         Ok(columns)
     }
 
-    /// Chooses the network for a player's rating.
+    /// Returns the index of the network for a player's rating.
     fn nearest(&self, rating: u16) -> Option<usize> {
         let nets = self.by_rating.iter().enumerate();
         let nearest = nets.min_by_key(|(_, (_, of))| of.abs_diff(rating));
@@ -264,7 +264,7 @@ impl Arguments {
         })?)
     }
 
-    /// A network's own answers to the positions that are `wanted`.
+    /// Returns a network's own answers for the `wanted` positions.
     fn ask(
         &self,
         positions: &Positions,
@@ -276,7 +276,7 @@ impl Arguments {
         answers(evaluators, positions, wanted)
     }
 
-    /// The answers of `human`.
+    /// Returns the answers of the agent `human`.
     fn play(
         &self,
         positions: &Positions,
@@ -288,7 +288,8 @@ impl Arguments {
         });
         let agent = || AgentKind::Human.build(backend.clone(), &options);
         let properties = backend.properties();
-        // A short search gathers a position or few at a time: many fill the batches.
+        // A short search gathers only a few positions at a time, so it takes many players to fill
+        // the batches.
         let count = match properties.encoder {
             Encoder::Nothing => properties.recommended_threads,
             _ => properties.recommended_batch,
@@ -298,7 +299,7 @@ impl Arguments {
     }
 }
 
-/// Asks, and shows how far it is.
+/// Asks the respondents while showing the progress.
 fn answers<R: Respondent>(
     respondents: Vec<R>,
     positions: &Positions,

@@ -21,7 +21,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Does what the command line says.
+    /// Runs the command that was parsed.
     pub fn run(self) -> anyhow::Result<()> {
         match self {
             Command::Doctor(arguments) => arguments.run(),

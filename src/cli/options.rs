@@ -30,7 +30,7 @@ fn option(text: &str) -> Result<(String, String), String> {
 }
 
 impl SearchArguments {
-    /// The settings, for searches that have `hash` MiB unless set otherwise.
+    /// Returns the settings; searches have `hash` MiB unless the user sets another value.
     pub fn settings(
         &self,
         agent: AgentKind,
@@ -66,7 +66,7 @@ pub struct PositionArguments {
 }
 
 impl PositionArguments {
-    /// The game so far.
+    /// Returns the game so far.
     pub fn game(&self) -> anyhow::Result<Game> {
         let mode = if self.chess960 {
             CastlingMode::Chess960
@@ -84,7 +84,7 @@ impl PositionArguments {
     }
 }
 
-/// Plays `moves`, in UCI notation or SAN, with or without numbers as in PGN.
+/// Plays `moves`, which are in UCI notation or SAN, with or without PGN move numbers.
 pub fn play(game: &mut Game, moves: &str) -> anyhow::Result<()> {
     for word in moves.split_whitespace() {
         let number = word

@@ -3,14 +3,14 @@
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// Prints `value` as JSON on a line of its own.
+/// Prints `value` as JSON on its own line.
 pub fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     let mut line = serde_json::to_string(value)?;
     line.push('\n');
     print(&line)
 }
 
-/// Prints `text` at once. Unlike `print!` it reports a closed pipe.
+/// Prints `text` immediately. Unlike `print!`, it reports a closed pipe.
 pub fn print(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;

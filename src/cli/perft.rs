@@ -1,4 +1,4 @@
-//! `tessera perft`: counting legal moves.
+//! `tessera perft`: counts legal moves.
 
 use super::options::PositionArguments;
 use super::output::{print, print_json};

@@ -1,4 +1,4 @@
-//! The players that measuring commands run.
+//! The players that the measuring commands run.
 
 use super::options::SearchArguments;
 use clap::{Args, ValueEnum};
@@ -11,11 +11,10 @@ use tessera::eval::runner::{Player, Task};
 use tessera::network::backends;
 use tessera::play::Limits;
 
-/// Memory of one searching player's tree, in MiB: room for a hundred thousand nodes
-/// and more.
+/// Memory of one searching player's tree in MiB, enough for more than a hundred thousand nodes.
 const HASH: usize = 64;
-/// Positions of the backend's recommended batch per searching player: each gathers a few positions
-/// at a time and the backend merges them.
+/// The backend's recommended batch is divided by this to get the number of searching players,
+/// because each gathers a few positions at a time and the backend merges them.
 const BATCH_SHARE: usize = 8;
 
 /// A player.
@@ -36,7 +35,7 @@ pub struct PlayerArguments {
     jobs: usize,
 }
 
-/// Players of one kind, and what a result has to say of them.
+/// Players of one kind, and the details that results report about them.
 pub struct PlayerPool {
     pub players: Vec<Player>,
     pub description: Description,
@@ -45,13 +44,13 @@ pub struct PlayerPool {
 #[derive(Serialize)]
 pub struct Description {
     agent: String,
-    /// `None` for players that do not search.
+    /// The node limit; `None` for players that do not search.
     nodes: Option<u64>,
     pub network: String,
 }
 
 impl PlayerArguments {
-    /// The players for these tasks, who take the side that is to move.
+    /// Creates the players for these tasks, which play the side to move.
     pub fn pool<T: Task>(&self, tasks: &mut [T]) -> anyhow::Result<PlayerPool> {
         let settings = self
             .search
@@ -64,7 +63,7 @@ impl PlayerArguments {
         });
         settings.backend.threads = self.jobs * settings.options.search.threads;
         if !searches {
-            // They do not see a position twice.
+            // The players never see a position twice.
             settings.backend.cache = 0;
         }
         for task in tasks.iter_mut() {
@@ -75,7 +74,7 @@ impl PlayerArguments {
         let properties = backend.properties();
         let gathered = match searches && properties.encoder != Encoder::Nothing {
             true => properties.recommended_batch / BATCH_SHARE,
-            // Nothing is gained by batches that several players fill.
+            // Batches shared by several players would gain nothing.
             false => 0,
         };
         let count = match self.jobs {

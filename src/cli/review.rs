@@ -1,4 +1,4 @@
-//! `tessera review`: a player's games, reviewed.
+//! `tessera review`: reviews a player's games.
 
 use super::output::{print, print_json};
 use anyhow::{Context, bail};
@@ -20,9 +20,9 @@ use tessera::review::{
 };
 use tessera::{output, overwrite, progress};
 
-/// Memory for evaluations that searches share, in MiB.
+/// Memory for evaluations that the searches share, in MiB.
 const CACHE: usize = 64;
-/// Exit code of a program that Ctrl-C ended.
+/// Exit code of a program that Ctrl-C has ended.
 const INTERRUPTED: i32 = 130;
 
 /// Review games: what went wrong, what players of your level do there, and why
@@ -82,7 +82,7 @@ struct Output<'a> {
     summary: Summary,
 }
 
-/// The games that were read, and those that could not be.
+/// The games that were read, and the number that could not be read.
 #[derive(Default)]
 struct Read {
     games: Vec<(Source, Option<Color>)>,
@@ -143,7 +143,7 @@ impl Arguments {
         self.tell(&reports, summary, folder.is_some())
     }
 
-    /// The files to read, those of folders included.
+    /// Returns the files to read, including those in folders.
     fn files(&self) -> anyhow::Result<Vec<PathBuf>> {
         let mut files = Vec::new();
         for path in &self.games {
@@ -222,7 +222,7 @@ impl Arguments {
         }
     }
 
-    /// The folder for pages, where the output is one.
+    /// Returns the folder for pages, if the output is a folder.
     fn folder(&self, files: &[PathBuf], games: usize) -> anyhow::Result<Option<&Path>> {
         let Some(path) = &self.output else {
             return Ok(None);
@@ -280,7 +280,7 @@ impl Arguments {
         })
     }
 
-    /// The model of human moves, if there is one.
+    /// Returns the model of human moves, if there is one.
     fn people(
         &self,
         backend: &Arc<dyn Backend>,
@@ -308,7 +308,7 @@ impl Arguments {
         }
     }
 
-    /// Reviews a game, and keeps what was found.
+    /// Reviews a game and caches the results.
     fn review(
         &self,
         reviewer: &Reviewer,
@@ -326,7 +326,7 @@ impl Arguments {
         }
         if analysis != known {
             let kept = reviewer.cache.store(&source.game, &analysis);
-            // The review is worth more than its copy.
+            // The review is worth more than its cached copy.
             kept.unwrap_or_else(|error| tell(format_args!("the results are not kept: {error}")));
         }
         searched?;
@@ -341,7 +341,7 @@ impl Arguments {
         Ok(report(source, &analysis, &setting))
     }
 
-    /// Writes the page of a game; its name in the folder, if there is one.
+    /// Writes the page of a game; returns its name in the folder, if there is one.
     fn save_page(
         &self,
         folder: Option<&Path>,
@@ -401,7 +401,7 @@ fn is_pgn(path: &Path) -> bool {
         .any(|end| name.ends_with(end))
 }
 
-/// Positions of all games.
+/// Returns the total number of positions in all games.
 fn positions(games: &[(Source, Option<Color>)]) -> u64 {
     games
         .iter()
@@ -409,7 +409,7 @@ fn positions(games: &[(Source, Option<Color>)]) -> u64 {
         .sum()
 }
 
-/// The hash of a network's file.
+/// Returns the hash of a network's file.
 #[cfg(feature = "torch")]
 fn hash(options: &BackendOptions) -> anyhow::Result<String> {
     match options.kind {
@@ -421,7 +421,7 @@ fn hash(options: &BackendOptions) -> anyhow::Result<String> {
     }
 }
 
-/// The same where there are no networks.
+/// Stands in for the hash in builds without networks.
 #[cfg(not(feature = "torch"))]
 fn hash(options: &BackendOptions) -> anyhow::Result<String> {
     Ok(format!(
@@ -434,7 +434,7 @@ fn save(path: &Path, content: impl AsRef<[u8]>) -> anyhow::Result<()> {
     write(path, content).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Puzzles as CSV, with a line of headings.
+/// Returns puzzles as CSV with a header line.
 fn table(rows: &[[String; 10]]) -> io::Result<Vec<u8>> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(COLUMNS)?;
@@ -444,7 +444,7 @@ fn table(rows: &[[String; 10]]) -> io::Result<Vec<u8>> {
     writer.into_inner().map_err(|error| error.into_error())
 }
 
-/// Returns the control that Ctrl-C stops; a second one ends the program.
+/// Returns a control that Ctrl-C stops; pressing it a second time ends the program.
 fn stop_when_interrupted() -> anyhow::Result<Arc<Control>> {
     let control = Arc::new(Control::default());
     let asked = Arc::clone(&control);

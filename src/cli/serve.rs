@@ -1,4 +1,4 @@
-//! `tessera serve`: a page and an API over HTTP.
+//! `tessera serve`: a web page and an API over HTTP.
 
 use super::options::SearchArguments;
 use super::output::print;
@@ -15,13 +15,13 @@ use tessera::serve::{self, Config, Host, Lichess, LichessToken, Limits, Origin, 
 
 /// Memory of a search tree, in MiB.
 const TREE: usize = 64;
-/// Memory for evaluations that are remembered, in MiB.
+/// Memory for cached evaluations, in MiB.
 const CACHE: usize = 128;
-/// The network that writes games, as the program ships with it.
+/// The network that generates games, which ships with the program.
 const WRITER: &str = "tessera-gpt";
-/// Timeout of a server's answer.
+/// Timeout for a server's response.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// Requests a second that a client may make where others than this machine can ask.
+/// Number of requests per second that a client may make if other machines can send requests.
 const PUBLIC_RATE: u32 = 20;
 
 /// Play and analyse in a browser, and over HTTP for programs
@@ -147,7 +147,7 @@ impl Arguments {
             .search
             .settings(self.agent, self.backend.backend, TREE)?;
         if player.options.search.hash + player.backend.cache == TREE {
-            // One cache serves all trees.
+            // All trees share one cache.
             player.options.search.hash = TREE;
             player.backend.cache = CACHE;
         }
@@ -183,7 +183,7 @@ impl Arguments {
 /// The address to listen on.
 #[derive(Clone, Debug)]
 struct Bind {
-    /// As the user writes it.
+    /// The host in the form that the user wrote.
     host: Host,
     address: IpAddr,
 }
@@ -196,7 +196,7 @@ impl Bind {
             Host::Name(name) => {
                 let found = (name.as_str(), 0).to_socket_addrs();
                 let found = found.with_context(|| format!("cannot look up {name}"))?;
-                // The address that most clients try, if there are both.
+                // If there are IPv4 and IPv6 addresses, use the one that most clients try first.
                 let address = found.map(|it| it.ip()).min_by_key(IpAddr::is_ipv6);
                 address.with_context(|| format!("{name} has no address"))?
             }

@@ -5,7 +5,7 @@ use clap::{Arg, ArgAction, Command};
 use serde_json::{Value, json};
 use std::any::TypeId;
 
-/// The commands with their arguments, and the names of earlier releases.
+/// Returns the commands with their arguments, and the names from earlier releases.
 pub(super) fn described(mut command: Command, old_names: &[OldName]) -> Value {
     command.build();
     let commands = command.get_subcommands().map(|command| {

@@ -1,4 +1,4 @@
-//! Options that choose a network, its device and its format.
+//! Options that select a network, its device and its dtype.
 
 use crate::backend::{
     BackendKind, BackendOptions, CodeArguments, Devices, NetworkOptions, Precision, shipped,
@@ -6,10 +6,11 @@ use crate::backend::{
 use clap::Args;
 use std::path::PathBuf;
 
-/// Returns the file of a network: a path, or the name of one that ships with the program.
+/// Returns the file of a network, given a path or the name of a network that ships with the
+/// program.
 ///
 /// # Errors
-/// Lists the shipped networks if a plain name matches none.
+/// If a plain name matches no shipped network, the error lists them.
 pub fn network_file(text: &str) -> Result<PathBuf, String> {
     let path = shipped::file(text);
     let is_name = path.extension().is_none() && path.components().count() == 1;
@@ -38,7 +39,8 @@ pub struct PlaceArguments {
 }
 
 impl PlaceArguments {
-    /// The options of a network in a format; `None` is the one built into the program.
+    /// Returns the options of a network in this dtype; `None` is the network built into the
+    /// program.
     #[must_use]
     pub fn network(&self, net: Option<PathBuf>, precision: Precision) -> NetworkOptions {
         NetworkOptions {
@@ -63,7 +65,7 @@ pub struct DeviceArguments {
 }
 
 impl DeviceArguments {
-    /// The options of a network; `None` is the one built into the program.
+    /// Returns the options of a network; `None` is the network built into the program.
     #[must_use]
     pub fn network(&self, net: Option<PathBuf>) -> NetworkOptions {
         self.place.network(net, self.precision)
@@ -83,8 +85,8 @@ pub struct NetworkArguments {
 }
 
 impl NetworkArguments {
-    /// The options of a backend that `threads` threads call at once (0 leaves
-    /// their number to the backend) and that remembers nothing.
+    /// Returns the options of a backend without a cache that `threads` threads call concurrently;
+    /// with 0, the backend chooses the number.
     #[must_use]
     pub fn options(&self, kind: BackendKind, threads: usize) -> BackendOptions {
         BackendOptions {

@@ -1,27 +1,27 @@
-//! Names of an earlier release, which work for one more.
+//! Names from an earlier release, which remain valid for one more release.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 
-/// A name of an earlier release.
+/// A name from an earlier release.
 #[derive(Clone, Copy, Debug)]
 pub struct OldName {
-    /// The command that has it, by its present name.
+    /// The command to which it belongs, under its current name.
     pub command: &'static str,
-    /// The command's name, or an option with its dashes.
+    /// The old name of the command, or of an option including its dashes.
     pub old: &'static str,
-    /// How it is written today.
+    /// The current form.
     pub now: Now,
 }
 
 impl OldName {
-    /// A name of `command`, and how it is written today.
+    /// Creates an entry for a name of `command` and its current form.
     #[must_use]
     pub const fn new(command: &'static str, old: &'static str, now: Now) -> OldName {
         OldName { command, old, now }
     }
 
-    /// Returns whether an option of today has the name too, with another kind of value.
+    /// Returns whether a current option also has this name, but takes another kind of value.
     pub(super) fn keeps_its_name(&self) -> bool {
         match self.now {
             Now::Time(option, _) => option == self.old,
@@ -31,29 +31,30 @@ impl OldName {
     }
 }
 
-/// How an old name is written today.
+/// The current form of an old name.
 #[derive(Clone, Copy, Debug)]
 pub enum Now {
-    /// The command itself has another name.
+    /// The command itself has been renamed.
     Command,
-    /// These words stand for it; its value follows them.
+    /// The name is replaced with these words, which its value follows.
     Words(&'static [&'static str]),
-    /// The same, where the value is a whole number: others belong to an option of today.
+    /// The same, but only if the value is a whole number; other values belong to a current option.
     WordsBeforeNumber(&'static [&'static str]),
-    /// The same, where there is a value: the option of today is a switch.
+    /// The same, but only if there is a value, because the current option is a switch.
     WordsBeforeValue(&'static [&'static str]),
-    /// An option for a time. A number without a unit, as the old one took, is in this unit.
+    /// An option for a time. The old option took a number without a unit, which is in this unit.
     Time(&'static str, &'static str),
-    /// The value is the command's first argument.
+    /// The value is now the command's first argument.
     First,
-    /// The value is the command's last argument.
+    /// The value is now the command's last argument.
     Last,
-    /// An option of the same name, whose values had spaces between them. They contain this
-    /// text, and have commas between them now.
+    /// An option of the same name, whose values used to be separated by spaces. They contain this
+    /// text, and are now separated by commas.
     List(&'static str),
 }
 
-/// Writes old names as today. Returns a line for each, which says how.
+/// Replaces old names with their current form. Returns one line for each, which states the current
+/// form.
 pub(super) fn translate(arguments: &mut Vec<OsString>, old_names: &[OldName]) -> Vec<String> {
     let mut notes = Vec::new();
     let Some(command) = arguments.get(1).and_then(|it| it.to_str()) else {
@@ -86,9 +87,9 @@ pub(super) fn translate(arguments: &mut Vec<OsString>, old_names: &[OldName]) ->
     translation.notes
 }
 
-/// A command line under translation.
+/// A command line that is being translated.
 struct Translation {
-    /// The rest to translate.
+    /// The arguments that remain to be translated.
     left: VecDeque<OsString>,
     done: Vec<OsString>,
     /// Arguments to append at the end.
@@ -117,7 +118,7 @@ impl Translation {
         let with = |words: &[&str]| -> Vec<OsString> { words.iter().map(OsString::from).collect() };
         match (now, value) {
             (Now::Words(words), _) => {
-                // The value, where it has one, is translated with what is left.
+                // The value, if there is one, is translated with the remaining arguments.
                 let words = with(words);
                 self.notes.push(note(&[name], &words));
                 self.done.extend(words);
@@ -173,7 +174,7 @@ impl Translation {
                 }
                 self.done.extend([name, list]);
             }
-            // Not an old name here, or without a value: the program reports it.
+            // It is not an old name here, or it has no value; the program reports the error.
             _ => {
                 self.done.push(name);
                 self.take_value(has_own_value);
@@ -181,7 +182,7 @@ impl Translation {
         }
     }
 
-    /// Takes over a value that is not to be read as an option.
+    /// Takes a value that must not be parsed as an option.
     fn take_value(&mut self, is_value: bool) {
         if is_value {
             self.done.extend(self.left.pop_front());
@@ -196,7 +197,7 @@ impl Translation {
     }
 }
 
-/// The name of an option and the value that is attached to it: `--name=value` or `-nvalue`.
+/// Returns the name of an option and the value attached to it: `--name=value` or `-nvalue`.
 fn split(word: &OsStr) -> (&str, Option<OsString>) {
     let Some(text) = word.to_str() else {
         return ("", None);
@@ -245,7 +246,7 @@ mod tests {
         OldName::new("write", "--nets", Now::List("=")),
     ];
 
-    /// The translation of a command line, and the notes about it.
+    /// Returns the translation of a command line and the notes about it.
     fn translated(line: &str) -> (String, Vec<String>) {
         let mut words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
         let notes = translate(&mut words, &OLD);

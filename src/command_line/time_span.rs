@@ -1,21 +1,21 @@
-//! Times on command lines: `90s`, `500ms`, `5m`.
+//! Time spans on command lines: `90s`, `500ms`, `5m`.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// No time is longer, so that one can always be added to an instant: about 27 years.
+/// The longest time span, about 27 years, so that one can always be added to an instant.
 const LONGEST: Duration = Duration::from_secs(10_000 * 86_400);
 
-/// A time with its unit, as `90s`, `500ms` or `1h 30m`.
+/// A time span with its unit, such as `90s`, `500ms` or `1h 30m`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeSpan(pub Duration);
 
 impl TimeSpan {
-    /// Reads a time above zero.
+    /// Parses a time span above zero.
     ///
     /// # Errors
-    /// Explains how to write a time if the text is not one.
+    /// If the text is not a time span, the error explains how to write one.
     pub fn positive(text: &str) -> Result<TimeSpan, String> {
         match text.parse()? {
             TimeSpan(Duration::ZERO) => Err("it must be above zero".to_owned()),

@@ -1,5 +1,5 @@
-//! A network's input for a game: rows or tokens, the key under which evaluations may be shared,
-//! and the games it cannot encode.
+//! A network's input for a game: rows or tokens, the key that decides which evaluations may be
+//! shared, and the reasons why a game cannot be encoded.
 
 use super::format::InputFormat;
 use super::vocabulary::Vocabulary;
@@ -11,12 +11,12 @@ use std::sync::Arc;
 /// A network's input.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Encoder {
-    /// Nothing: the backend needs no encoding.
+    /// None: the backend needs no encoding.
     #[default]
     Nothing,
-    /// The position and the positions just before it, as one row.
+    /// The position and its most recent predecessors, as one row.
     Rows(InputFormat),
-    /// The moves since the initial position of standard chess, one token each.
+    /// The moves since the standard initial position, one token each.
     Moves(MoveEncoder),
 }
 
@@ -25,44 +25,44 @@ pub enum Encoder {
 pub struct MoveEncoder {
     /// The tokens.
     pub vocabulary: Arc<Vocabulary>,
-    /// The most tokens that the network reads, including the first, [`Vocabulary::start`].
+    /// Maximum number of tokens that the network reads, including the first, [`Vocabulary::start`].
     pub context: usize,
 }
 
 /// Why a network cannot evaluate a game.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unencodable {
-    /// It reads moves, and the game did not begin at the initial position.
+    /// The network reads moves, but the game did not begin at the initial position.
     #[error(
         "it reads the moves from the initial position of standard chess, so it cannot be asked about a position that is given without them"
     )]
     NoMoves,
-    /// More moves than it reads.
+    /// The game has more moves than the network reads.
     #[error("it reads up to {most} moves, and the game has {plies}")]
     TooLong {
-        /// Moves played.
+        /// Number of moves played.
         plies: usize,
-        /// Most moves that it reads.
+        /// Maximum number of moves that the network reads.
         most: usize,
     },
-    /// A move that its vocabulary lacks.
+    /// The vocabulary lacks a move of the game.
     #[error("its vocabulary lacks the move {mv} at ply {ply}")]
     UnknownMove {
-        /// The move in UCI's notation.
+        /// The move in UCI notation.
         mv: String,
-        /// Moves played before it.
+        /// Number of moves played before it.
         ply: usize,
     },
 }
 
 impl Encoder {
-    /// Returns the key of a game's current position for the search and the evaluation cache:
-    /// games with equal keys share one evaluation.
+    /// Returns the key of a game's current position for the search and the evaluation cache. Games
+    /// with equal keys share an evaluation.
     ///
-    /// For a network that reads rows it covers the position, whether it is a repetition, the
-    /// players' ratings, and the plies of the 50-move rule: in steps of eight, and exactly from
-    /// 64 on. Earlier history is ignored, as in Lc0's cache (CacheHistoryLength 0). For one that
-    /// reads moves it covers all of them.
+    /// For networks that read rows, the key covers the position, whether it is a repetition, the
+    /// players' ratings, and the plies of the 50-move rule: in steps of eight below 64, and exactly
+    /// from 64 on. Earlier history is ignored, as in Lc0's cache (CacheHistoryLength 0). For
+    /// networks that read moves, the key covers all moves of the game.
     #[must_use]
     pub fn key(&self, game: &Game) -> u64 {
         match self {
@@ -73,10 +73,10 @@ impl Encoder {
 }
 
 impl MoveEncoder {
-    /// Appends the tokens of a game: the start, then its moves.
+    /// Appends the tokens of a game: the start token, then the moves.
     ///
     /// # Errors
-    /// [`Unencodable`] if it cannot be encoded; then nothing is appended.
+    /// [`Unencodable`] if the game cannot be encoded. Nothing is appended in that case.
     pub fn encode(&self, game: &Game, tokens: &mut Vec<u16>) -> Result<(), Unencodable> {
         let plies = game.plies();
         if !game.from_initial_position() {

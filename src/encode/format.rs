@@ -5,26 +5,27 @@ use super::transform::Transform;
 use super::{canonical, perspective};
 use crate::chess::Game;
 
-/// Input formats of networks: the parts of a game in a row, and the board's orientation.
+/// The input format of a network: which parts of a game a row contains, and how the board is
+/// oriented.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InputFormat {
-    /// Lc0's classical planes: eight positions as the side to move sees them.
+    /// Lc0's classical planes: eight positions from the view of the side to move.
     #[default]
     Classical,
-    /// The same with castling rights as squares of rooks (the row is the same).
+    /// Like the classical planes, but with castling rights as rook squares. Rows are identical.
     CastlingPlanes,
-    /// Lc0's canonical planes: the network sees only one of all equivalent boards, such as mirror
-    /// images without castling rights; history ends where no earlier position can recur.
+    /// Lc0's canonical planes: equivalent boards, such as mirror images without castling rights,
+    /// look the same to the network. History ends where no earlier position can recur.
     Canonical,
-    /// The same; the network divides `rule50` by a hundred.
+    /// Canonical planes whose `rule50` the network divides by a hundred.
     CanonicalHectoplies,
-    /// The same; the network sees the side to move, for armageddon.
+    /// Like the previous format, but the network also sees the side to move, for armageddon.
     CanonicalHectopliesArmageddon,
-    /// Canonical, with earlier positions only where they are repetitions.
+    /// Canonical planes with earlier positions only if they are repetitions.
     CanonicalV2,
-    /// The same; the network sees the side to move, for armageddon.
+    /// Like the previous format, but the network also sees the side to move, for armageddon.
     CanonicalV2Armageddon,
-    /// Maia-3's: each earlier position from its own mover's view.
+    /// Maia-3's format: each earlier position from its own mover's view.
     Maia3,
 }
 
@@ -41,7 +42,7 @@ impl InputFormat {
         InputFormat::Maia3,
     ];
 
-    /// Returns its number in a network's metadata: Lc0's, where Lc0 has one.
+    /// Returns the format's number in network metadata: Lc0's number, if it has one.
     #[must_use]
     pub fn number(self) -> u32 {
         match self {
@@ -56,28 +57,28 @@ impl InputFormat {
         }
     }
 
-    /// Returns the format of this number.
+    /// Returns the format with this number.
     #[must_use]
     pub fn from_number(number: u32) -> Option<InputFormat> {
         let mut all = InputFormat::ALL.into_iter();
         all.find(|format| format.number() == number)
     }
 
-    /// Returns whether rows and policy are those of [`Input::encode`].
+    /// Returns whether rows and policy entries match [`Input::encode`].
     #[must_use]
     pub fn is_classical(self) -> bool {
         matches!(self, InputFormat::Classical | InputFormat::CastlingPlanes)
     }
 
-    /// Returns whether equivalent boards, such as mirror images without castling rights, give the
+    /// Returns whether equivalent boards, such as mirror images without castling rights, have the
     /// same row.
     #[must_use]
     pub fn is_canonical(self) -> bool {
         !self.is_classical() && self != InputFormat::Maia3
     }
 
-    /// Returns the game's current position with the visible history, and the board's transform,
-    /// which also applies to moves.
+    /// Returns the game's current position with its visible history, and the board transform, which
+    /// also applies to moves.
     #[must_use]
     pub fn encode(self, game: &Game) -> (Input, Transform) {
         match self {

@@ -1,9 +1,10 @@
-//! A game as one row of 64-bit words, the form in which positions travel to a network, and back.
+//! Converts a game to one row of 64-bit words, the form in which networks receive positions, and
+//! back.
 //!
-//! The first 104 words are Lc0's input format 1: for each of the last eight positions, newest
-//! first, our pawns, knights, bishops, rooks, queens and king, theirs, and all ones if the
-//! position had occurred before. "Ours" is the side to move now, in all eight. The scalars
-//! follow.
+//! The first 104 words are Lc0's input format 1. For each of the last eight positions, newest
+//! first, they contain our pawns, knights, bishops, rooks, queens and king, then theirs, then all
+//! ones if the position had occurred before. In all eight, "our" side is the current side to move.
+//! The scalars follow.
 
 use shakmaty::{
     Bitboard, Board, CastlingMode, Chess, Color, EnPassantMode, Piece, Position, PositionError,
@@ -13,19 +14,19 @@ use std::num::NonZeroU32;
 
 use crate::chess::{Game, Ratings};
 
-/// Positions of history a row holds, the current one included.
+/// Number of positions in a row, including the current one.
 pub const HISTORY: usize = 8;
-/// Planes of each of them: twelve kinds of pieces and the repetition mark.
+/// Planes per position: twelve kinds of pieces and the repetition mark.
 pub const PLANES_PER_BOARD: usize = 13;
-/// Words of a row that are bitboards of the history.
+/// Number of words that are bitboards of the history.
 pub const BOARDS: usize = HISTORY * PLANES_PER_BOARD;
 
 /// Names of the words after the bitboards.
 ///
-/// A castling right is the bitboard of the rook it belongs to (empty if it is
-/// gone), `en_passant` the bitboard of the square a pawn has just passed;
-/// `black_to_move` is 0 or 1 and `rule50` counts plies; ratings are those of the
-/// side to move and of the other, 0 where they are not known.
+/// A castling right is the bitboard of its rook, or empty if the right is lost. `en_passant` is the
+/// bitboard of the square that a pawn has just passed over, `black_to_move` is 0 or 1, and `rule50`
+/// counts plies. `self_elo` is the rating of the side to move and `opponent_elo` that of the other
+/// side; unknown ratings are 0.
 pub const SCALARS: [&str; 9] = [
     "castling_us_queenside",
     "castling_us_kingside",
@@ -38,21 +39,21 @@ pub const SCALARS: [&str; 9] = [
     "opponent_elo",
 ];
 
-/// Words of a row.
+/// Number of words in a row.
 pub const WIDTH: usize = BOARDS + SCALARS.len();
 
 const CASTLING: usize = BOARDS;
 const BLACK_TO_MOVE: usize = BOARDS + 4;
 const RULE50: usize = BOARDS + 5;
-/// The word that holds `en_passant`.
+/// Index of the word `en_passant`.
 pub(crate) const EN_PASSANT: usize = BOARDS + 6;
-/// The word that holds `self_elo`; `opponent_elo` follows.
+/// Index of the word `self_elo`; `opponent_elo` follows.
 pub(crate) const RATINGS: usize = BOARDS + 7;
 
 /// Why a row does not describe a position.
 #[derive(Debug, thiserror::Error)]
 pub enum InputError {
-    /// Two kinds of pieces claim one square.
+    /// Two pieces share a square.
     #[error("two pieces on {0}")]
     Crowded(Square),
     /// No game can be played from this position.
@@ -60,7 +61,7 @@ pub enum InputError {
     Position(String),
 }
 
-/// One position with its history, ready for a network: [`WIDTH`] words.
+/// A position with its history, as a network's input: [`WIDTH`] words.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(transparent)]
 pub struct Input([u64; WIDTH]);
@@ -68,8 +69,8 @@ pub struct Input([u64; WIDTH]);
 impl Input {
     /// Encodes the game's current position and the seven before it.
     ///
-    /// Before the first position of a game that began at the initial position, boards are empty
-    /// (zeros). The past of other games is unknown and filled with the oldest position, taking
+    /// If the game began at the initial position, boards before its first position are empty
+    /// (zeros). Otherwise the past is unknown; it is filled with the oldest position, after taking
     /// back a double push implied by its en-passant square, as in Lc0.
     #[must_use]
     pub fn encode(game: &Game) -> Input {
@@ -94,8 +95,8 @@ impl Input {
         Input(row)
     }
 
-    /// Returns a row from its words, as stored in a record. They are not checked here:
-    /// [`Input::position`] does.
+    /// Returns a row from its words, as stored in a record. The words are not checked until
+    /// [`Input::position`] is called.
     #[must_use]
     pub fn from_words(words: [u64; WIDTH]) -> Input {
         Input(words)
@@ -155,8 +156,8 @@ impl Input {
             .all(|&right| right == 0)
     }
 
-    /// Returns the position mirrored left to right. It is the same game if
-    /// [`Input::is_without_castling`]; castling rights are unchanged.
+    /// Returns the position mirrored left to right. Castling rights are unchanged, so the two
+    /// positions are equivalent only if [`Input::is_without_castling`].
     #[must_use]
     pub fn mirrored(mut self) -> Input {
         let (boards, scalars) = self.0.split_at_mut(BOARDS);
@@ -167,7 +168,7 @@ impl Input {
         self
     }
 
-    /// Returns the pieces `age` plies ago (0 is now, at most 7), colours as they were; `None` if
+    /// Returns the pieces `age` plies ago, from 0 (now) to 7, in their actual colours, or `None` if
     /// the game had not begun yet.
     ///
     /// # Errors
@@ -189,10 +190,10 @@ impl Input {
         Ok((!board.occupied().is_empty()).then_some(board))
     }
 
-    /// The position that the row describes.
+    /// Returns the position that the row describes.
     ///
-    /// The move number is lost. Where the row's `en_passant` is empty the
-    /// square comes from the history, which formats without that scalar rely on.
+    /// Rows do not contain the move number. If the row's `en_passant` is empty, the square is
+    /// derived from the history, as formats without that scalar require.
     ///
     /// # Errors
     /// [`InputError`] if no game can be played from such a position.
@@ -222,7 +223,7 @@ impl Input {
     }
 }
 
-/// The words of a game's current position that are [`SCALARS`].
+/// Returns the [`SCALARS`] of a game's current position.
 pub(super) fn scalars_of(game: &Game) -> [u64; SCALARS.len()] {
     use shakmaty::CastlingSide::{KingSide, QueenSide};
     let position = game.position();
@@ -248,7 +249,7 @@ pub(super) fn scalars_of(game: &Game) -> [u64; SCALARS.len()] {
     ]
 }
 
-/// The bitboard as the mover sees it; its own inverse.
+/// Returns the bitboard from the mover's view. The function is its own inverse.
 pub(super) fn orient(squares: Bitboard, turn: Color) -> u64 {
     match turn {
         Color::White => squares.0,
@@ -256,7 +257,7 @@ pub(super) fn orient(squares: Bitboard, turn: Color) -> u64 {
     }
 }
 
-/// Writes the pieces of a board as the side `turn` sees them.
+/// Writes the pieces of a board from the view of `turn`.
 pub(super) fn write_board(slot: &mut [u64; PLANES_PER_BOARD], board: &Board, turn: Color) {
     let (ours, theirs) = (board.by_color(turn), board.by_color(!turn));
     for (plane, role) in Role::ALL.into_iter().enumerate() {
@@ -266,8 +267,8 @@ pub(super) fn write_board(slot: &mut [u64; PLANES_PER_BOARD], board: &Board, tur
     }
 }
 
-/// Returns the board before the double push implied by an en-passant square; the board itself
-/// without one.
+/// Returns the board before the double push that an en-passant square implies, or the board itself
+/// if there is no such square.
 fn before_double_push(position: &Chess) -> Board {
     let mut board = position.board().clone();
     if let Some(square) = position.maybe_ep_square() {
@@ -282,8 +283,8 @@ fn before_double_push(position: &Chess) -> Board {
     board
 }
 
-/// The square that a pawn of `mover` passed between two boards, if its double
-/// push is all that happened.
+/// Returns the square that a pawn of `mover` passed over between two boards, if they differ only by
+/// its double push.
 fn passed_square(before: &Board, after: &Board, mover: Color) -> Option<Square> {
     let pawns = |board: &Board| {
         board.by_piece(Piece {

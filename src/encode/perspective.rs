@@ -1,12 +1,11 @@
-//! Maia-3's view of a game: every position as its own mover saw it, without
-//! repetition marks.
+//! Maia-3's view of a game: each position from its own mover's view, without repetition marks.
 
 use super::input::{BOARDS, HISTORY, Input, PLANES_PER_BOARD, WIDTH, scalars_of, write_board};
 use crate::chess::Game;
 use shakmaty::Position;
 
-/// Encodes the game's current position and the seven before it, newest first.
-/// Where there are fewer, the oldest stands for those missing.
+/// Encodes the game's current position and the seven before it, newest first. If there are fewer,
+/// the oldest position is repeated.
 pub(super) fn encode(game: &Game) -> Input {
     let mut words = [0; WIDTH];
     let (boards, scalars) = words.split_at_mut(BOARDS);
@@ -37,7 +36,7 @@ mod tests {
             [board[0], board[6]]
         };
         let home = [0xff00, 0xff_0000_0000_0000];
-        // White to move, then Black, then the initial position for all before.
+        // White to move, then Black to move, then the initial position for all earlier slots.
         assert_eq!(pawns(0), [0x1000_ef00, 0xfb_0004_0000_0000]);
         assert_eq!(pawns(1), [0xff00, 0xef_0010_0000_0000]);
         assert!((2..HISTORY).all(|age| pawns(age) == home));

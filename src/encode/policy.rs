@@ -1,26 +1,25 @@
-//! The 1858 moves of the field's policy vector, in the order of Lc0.
+//! The 1858 moves of the common policy vector, in Lc0's order.
 //!
-//! First every pair of squares that a queen or a knight could travel on an
-//! empty board, by origin a1…h8 and then by target a1…h8: 1,792 entries. A
-//! knight promotion is its pair without a suffix. Then, for each pawn on
-//! a7…h7 and each file it can reach, promotion to queen, rook and bishop: 66
-//! entries. Castling is the king taking its own rook.
+//! The first 1,792 entries are all pairs of squares that a queen or a knight could travel on an
+//! empty board, sorted by origin a1…h8 and then by target a1…h8. A knight promotion is its pair
+//! without a suffix. The other 66 entries are the promotions to queen, rook and bishop, for each
+//! pawn on a7…h7 and each file that it can reach. Castling is the king taking its own rook.
 
 use shakmaty::{Color, Move, Position, Role, Square};
 use std::sync::LazyLock;
 
-/// Entries of the policy vector.
+/// Number of entries in the policy vector.
 pub const POLICY_SIZE: usize = 1858;
 
-/// Pairs of squares that a queen or a knight could travel.
+/// Number of pairs of squares that a queen or a knight could travel.
 pub(super) const PAIRS: usize = 1792;
 const NONE: u16 = u16::MAX;
 const PROMOTIONS: [Role; 3] = [Role::Queen, Role::Rook, Role::Bishop];
 
 struct Tables {
-    /// Index of each pair of squares; [`NONE`] where no piece moves so.
+    /// Index of each pair of squares, or [`NONE`] if no piece moves that way.
     index: [[u16; 64]; 64],
-    /// The pair of squares of each index.
+    /// The pair of squares at each index.
     squares: [(u8, u8); POLICY_SIZE],
 }
 
@@ -66,7 +65,7 @@ const fn tables() -> Tables {
     Tables { index, squares }
 }
 
-/// The square as the mover sees it.
+/// Returns the square from the mover's view.
 fn orient(square: Square, turn: Color) -> Square {
     match turn {
         Color::White => square,
@@ -93,7 +92,7 @@ pub fn policy_index(mv: Move, turn: Color) -> u16 {
     match promotion.and_then(|role| PROMOTIONS.iter().position(|&other| other == role)) {
         Some(piece) => {
             let (file, target) = (usize::from(from.file()), usize::from(to.file()));
-            // Every file before this one has three targets, the a-file two.
+            // Every file before this one has three targets, except the a-file, which has two.
             let before = (3 * file).saturating_sub(1) + target - file.saturating_sub(1);
             (PAIRS + PROMOTIONS.len() * before + piece) as u16
         }
@@ -101,7 +100,7 @@ pub fn policy_index(mv: Move, turn: Color) -> u16 {
     }
 }
 
-/// The legal move of `position` that stands at `index` of its policy vector.
+/// Returns the legal move of `position` at `index` in its policy vector.
 #[must_use]
 pub fn policy_move(position: &impl Position, index: u16) -> Option<Move> {
     let turn = position.turn();
@@ -111,9 +110,9 @@ pub fn policy_move(position: &impl Position, index: u16) -> Option<Move> {
         .find(|&mv| policy_index(mv, turn) == index)
 }
 
-/// The policy entry of the same move on a board mirrored left to right; its own
-/// inverse. Castling has none: kings go to other squares on either side, so
-/// entries are only worth mirroring where nobody may castle.
+/// Returns the policy entry of the same move on a board mirrored left to right. The function is its
+/// own inverse. Castling moves have no mirror image, because kings castle to different squares on
+/// the two wings, so entries should be mirrored only if neither side can castle.
 #[must_use]
 pub fn mirrored_index(index: u16) -> u16 {
     static MIRRORED: LazyLock<[u16; POLICY_SIZE]> = LazyLock::new(|| {
@@ -122,8 +121,8 @@ pub fn mirrored_index(index: u16) -> u16 {
     MIRRORED[usize::from(index)]
 }
 
-/// Returns the policy entry of a move after `to` maps its squares; the entry itself if the mapped
-/// move has none.
+/// Returns the policy entry of a move after `to` maps its squares, or the original entry if the
+/// mapped move has none.
 pub(super) fn moved_index(index: u16, to: impl Fn(Square) -> Square) -> u16 {
     let (from, target) = TABLES.squares[usize::from(index)];
     let moved = |square: u8| u8::from(to(Square::new(square.into())));
@@ -139,8 +138,8 @@ pub(super) fn moved_index(index: u16, to: impl Fn(Square) -> Square) -> u16 {
     }
 }
 
-/// The two squares of a policy entry (mover's view, a1 = 0 … h8 = 63) and,
-/// for entries with a suffix, the piece promoted to.
+/// Returns the two squares of a policy entry (from the mover's view, a1 = 0 … h8 = 63) and, for
+/// entries with a suffix, the piece that the pawn promotes to.
 #[must_use]
 pub fn from_square_to_square(index: usize) -> Option<(usize, usize, Option<Role>)> {
     let &(from, to) = TABLES.squares.get(index)?;
@@ -150,7 +149,7 @@ pub fn from_square_to_square(index: usize) -> Option<(usize, usize, Option<Role>
     Some((from.into(), to.into(), promotion))
 }
 
-/// The number, below 1,792, of a pair of squares that a queen or a knight could travel.
+/// Returns the index, below 1,792, of a pair of squares that a queen or a knight could travel.
 pub(super) fn pair_index(from: Square, to: Square) -> Option<u16> {
     let index = TABLES.index[usize::from(from)][usize::from(to)];
     (index != NONE).then_some(index)

@@ -3,20 +3,20 @@
 use super::input::{PLANES_PER_BOARD, orient, write_board};
 use shakmaty::{Bitboard, Board, Color, Piece, Role};
 
-/// Classes of a square: empty, our six kinds of pieces from the pawn to the king, theirs.
+/// Number of square classes: empty, our six kinds of pieces from pawn to king, and theirs.
 pub const SQUARE_CLASSES: usize = 13;
-/// Kinds of pieces of a side.
+/// Number of kinds of pieces per side.
 const KINDS: usize = 6;
-/// Planes of pieces: ours, theirs.
+/// Number of piece planes: ours, then theirs.
 const PIECE_PLANES: usize = 2 * KINDS;
 
-/// Piece classes of the squares from one side's view, as bit planes: the kind of piece from 1, in
-/// three words from its lowest bit on, then whether it is theirs.
+/// Piece classes of the squares from one side's view, as bit planes. The first three words hold the
+/// kind of piece, counted from 1, lowest bit first; the last word marks the opponent's pieces.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Squares([u64; 4]);
 
 impl Squares {
-    /// Returns a board from the view of side `turn`.
+    /// Returns a board from the view of `turn`.
     #[must_use]
     pub fn of_board(board: &Board, turn: Color) -> Squares {
         let mut planes = [0; PLANES_PER_BOARD];
@@ -24,8 +24,8 @@ impl Squares {
         Squares::of_planes(&planes)
     }
 
-    /// Returns a board from bitboards: our pawns, knights, bishops, rooks, queens and king,
-    /// theirs; further ones are ignored.
+    /// Returns a board from bitboards: our pawns, knights, bishops, rooks, queens and king, then
+    /// theirs. Further bitboards are ignored.
     #[must_use]
     pub fn of_planes(planes: &[u64]) -> Squares {
         let mut words = [0; 4];
@@ -43,7 +43,7 @@ impl Squares {
         Squares(words)
     }
 
-    /// Returns the board that side `turn` sees like this.
+    /// Returns the board that looks like this from the view of `turn`.
     #[must_use]
     pub fn board(&self, turn: Color) -> Board {
         let mut board = Board::empty();
@@ -96,7 +96,8 @@ impl Squares {
         (0..4).fold(0, |squares, word| squares | self.0[word] ^ other.0[word])
     }
 
-    /// Returns the class of a square, a1 = 0 … h8 = 63: 0 is empty, 1 to 6 ours, 7 to 12 theirs.
+    /// Returns the class of a square (a1 = 0 … h8 = 63): 0 if it is empty, 1 to 6 for our pieces, 7
+    /// to 12 for theirs.
     #[must_use]
     pub fn class(&self, square: usize) -> usize {
         let bit = |word: u64| (word >> square & 1) as usize;
@@ -113,7 +114,7 @@ impl Squares {
         }
     }
 
-    /// Piece classes as bits of weight 1, 2, 4 and 6.
+    /// Piece classes as four bits, of weight 1, 2, 4 and 6.
     #[must_use]
     pub fn words(&self) -> &[u64; 4] {
         &self.0

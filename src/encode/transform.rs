@@ -3,20 +3,20 @@
 use super::policy::moved_index;
 use shakmaty::Bitboard;
 
-/// The transform of a board before a network sees it: first a horizontal flip, then a vertical
-/// one, then a transposition along the diagonal from h1 to a8.
+/// The transform of a board before a network sees it: a horizontal flip, then a vertical flip, then
+/// a transposition along the diagonal from h1 to a8, each of them optional.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Transform {
-    /// Files are reversed, a for h.
+    /// Reverses the files, swapping a and h.
     pub flip: bool,
-    /// Ranks are reversed, the first for the eighth.
+    /// Reverses the ranks, swapping the first and the eighth.
     pub mirror: bool,
-    /// Files and ranks are swapped, so that h1 and a8 stay in place.
+    /// Swaps files and ranks, leaving h1 and a8 in place.
     pub transpose: bool,
 }
 
 impl Transform {
-    /// Returns whether the board stays as it is.
+    /// Returns whether the board is unchanged.
     #[must_use]
     pub fn is_identity(self) -> bool {
         self == Transform::default()
@@ -38,9 +38,9 @@ impl Transform {
         squares.0
     }
 
-    /// Returns the transformed policy entry of a move. Boards with pawns may only be flipped,
-    /// those with castling rights not transformed at all: entries that need pawns or castling
-    /// rights are unchanged by other transforms.
+    /// Returns the transformed policy entry of a move. Boards with pawns may only be flipped, and
+    /// boards with castling rights may not be transformed at all, so other transforms leave entries
+    /// that need pawns or castling rights unchanged.
     #[must_use]
     pub fn index(self, index: u16) -> u16 {
         if self.is_identity() {

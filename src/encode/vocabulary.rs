@@ -1,6 +1,7 @@
 //! The tokens of networks that read and write games move by move.
 //!
-//! First the moves, then the start of a game, its ends, and the padding, which is not trained on.
+//! Move tokens come first, followed by the start of a game, its ends, and the padding token, which
+//! never contributes to training.
 
 use super::policy::{PAIRS, from_square_to_square, pair_index};
 use shakmaty::san::SanPlus;
@@ -8,33 +9,33 @@ use shakmaty::uci::UciMove;
 use shakmaty::{CastlingMode, Chess, Color, Move, Position, Role, Square};
 use std::collections::HashMap;
 
-/// Moves that UCI can write: every pair of squares that a queen or a knight could travel, and
-/// four promotions for each of a pawn's 44 steps to its last rank.
+/// Number of moves that UCI can express: every pair of squares that a queen or a knight could
+/// travel, and four promotions for each of a pawn's 44 steps to the last rank.
 pub const UCI_MOVES: usize = PAIRS + 2 * PROMOTIONS;
 
-/// Promotions of a colour.
+/// Number of promotions per colour.
 const PROMOTIONS: usize = 22 * ROLES.len();
 const ROLES: [Role; 4] = [Role::Queen, Role::Rook, Role::Bishop, Role::Knight];
-/// The most moves of a vocabulary, because tokens are u16.
+/// Maximum number of moves in a vocabulary, because tokens are u16.
 const MOST: usize = u16::MAX as usize - 16;
 
-/// A game's result, as a token.
+/// The end of a game, as a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GameEnd {
-    /// White has mated.
+    /// White has checkmated.
     WhiteMates,
-    /// Black has mated.
+    /// Black has checkmated.
     BlackMates,
-    /// White has won otherwise: Black resigned, lost on time or similar.
+    /// White has won in another way, for example by resignation or on time.
     WhiteWins,
-    /// Black has won otherwise.
+    /// Black has won in another way.
     BlackWins,
     /// A draw of any kind.
     Draw,
 }
 
 impl GameEnd {
-    /// All ends, in the order of their tokens.
+    /// All ends, in token order.
     pub const ALL: [GameEnd; 5] = [
         GameEnd::WhiteMates,
         GameEnd::BlackMates,
@@ -43,7 +44,8 @@ impl GameEnd {
         GameEnd::Draw,
     ];
 
-    /// Returns the end of a game with this winner, whose last position is a mate or not.
+    /// Returns the end of a game with this winner. `is_mate` tells whether the last position is
+    /// checkmate.
     #[must_use]
     pub fn new(winner: Option<Color>, is_mate: bool) -> GameEnd {
         match (winner, is_mate) {
@@ -65,7 +67,7 @@ impl GameEnd {
         }
     }
 
-    /// Returns whether it is a mate.
+    /// Returns whether it is checkmate.
     #[must_use]
     pub fn is_mate(self) -> bool {
         matches!(self, GameEnd::WhiteMates | GameEnd::BlackMates)
@@ -88,10 +90,10 @@ pub enum Token {
 /// The tokens of games.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Vocabulary {
-    /// The 1,968 moves that UCI can write, castling as the king's two steps.
+    /// The 1,968 moves that UCI can express, with castling as the king's two-square move.
     Uci,
-    /// Moves in standard algebraic notation, including check and mate marks: those in the
-    /// vocabulary's training games.
+    /// The moves in the vocabulary's training games, in standard algebraic notation with check and
+    /// mate marks.
     San(SanMoves),
 }
 
@@ -102,16 +104,16 @@ pub struct SanMoves {
     numbers: HashMap<String, u16>,
 }
 
-/// Why texts do not form a vocabulary.
+/// Why strings do not form a vocabulary.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VocabularyError {
-    /// None, or more than tokens can number.
+    /// There are no moves, or more than tokens can represent.
     #[error("a vocabulary has 1 to {MOST} moves, not {0}")]
     Size(usize),
-    /// A text is not a move.
+    /// A string is not a move.
     #[error("`{0}` is not a move in standard algebraic notation")]
     NoMove(String),
-    /// A duplicate text.
+    /// A string occurs twice.
     #[error("`{0}` is in the vocabulary twice")]
     Twice(String),
 }
@@ -120,7 +122,7 @@ impl Vocabulary {
     /// Returns the vocabulary of these moves in standard algebraic notation.
     ///
     /// # Errors
-    /// [`VocabularyError`], naming the text.
+    /// [`VocabularyError`], which names the string.
     pub fn san(texts: impl IntoIterator<Item = String>) -> Result<Vocabulary, VocabularyError> {
         let texts: Vec<String> = texts.into_iter().collect();
         if !(1..=MOST).contains(&texts.len()) {
@@ -139,7 +141,7 @@ impl Vocabulary {
         Ok(Vocabulary::San(SanMoves { texts, numbers }))
     }
 
-    /// Returns the number of moves: their tokens are the numbers below it.
+    /// Returns the number of moves. All smaller numbers are move tokens.
     #[must_use]
     pub fn moves(&self) -> usize {
         match self {
@@ -172,7 +174,7 @@ impl Vocabulary {
         self.size() as u16 - 1
     }
 
-    /// Returns the meaning of a token; `None` if there is no such token.
+    /// Returns the meaning of a token, or `None` if there is no such token.
     #[must_use]
     pub fn read(&self, token: u16) -> Option<Token> {
         let beyond = usize::from(token).checked_sub(self.moves());
@@ -186,8 +188,8 @@ impl Vocabulary {
         }
     }
 
-    /// Returns the token of a legal move; `None` if the vocabulary lacks it, which never happens
-    /// with UCI.
+    /// Returns the token of a legal move, or `None` if the vocabulary lacks it. A UCI vocabulary
+    /// never does.
     #[must_use]
     pub fn token(&self, position: &Chess, mv: Move) -> Option<u16> {
         match self {
@@ -199,7 +201,8 @@ impl Vocabulary {
         }
     }
 
-    /// Returns the legal move of a token; `None` if the token is not a legal move here.
+    /// Returns the legal move of a token, or `None` if the token is not a legal move in this
+    /// position.
     #[must_use]
     pub fn legal_move(&self, position: &Chess, token: u16) -> Option<Move> {
         let mv = match self {
@@ -209,13 +212,13 @@ impl Vocabulary {
                 text.parse::<SanPlus>().ok()?.san.to_move(position).ok()?
             }
         };
-        // Castling has other texts too, and a text may claim a check that does not exist.
+        // Reject alternative spellings of castling and check marks without a check.
         (self.token(position, mv) == Some(token)).then_some(mv)
     }
 
-    /// Returns the tokens that may follow a position: its moves in the vocabulary, and the ends.
-    /// After a mate that is only the mate; otherwise players may resign or agree on a draw at any
-    /// time.
+    /// Returns the tokens that may follow a position: the legal moves in the vocabulary, and the
+    /// ends of the game. Only the mate token may follow a checkmate; in other positions players may
+    /// resign or agree on a draw at any time.
     #[must_use]
     pub fn legal_tokens(&self, position: &Chess) -> Vec<u16> {
         let moves = position.legal_moves();
@@ -228,7 +231,8 @@ impl Vocabulary {
         tokens.chain(ends.map(|end| self.end(end))).collect()
     }
 
-    /// Returns a move's text: in UCI notation, or in standard algebraic notation.
+    /// Returns a move in UCI notation or, depending on the vocabulary, in standard algebraic
+    /// notation.
     #[must_use]
     pub fn text(&self, token: u16) -> Option<String> {
         match self {
@@ -238,8 +242,8 @@ impl Vocabulary {
     }
 }
 
-/// Returns the parts of a move of [`Vocabulary::Uci`]: squares from 0 (a1) to 63 (h8), and the
-/// promotion: 0 for none, else 1 for a queen, 2 rook, 3 bishop, 4 knight.
+/// Returns the parts of a [`Vocabulary::Uci`] move: its squares from 0 (a1) to 63 (h8), and its
+/// promotion, which is 0 for none, 1 for a queen, 2 for a rook, 3 for a bishop and 4 for a knight.
 #[must_use]
 pub fn uci_parts(number: u16) -> Option<(usize, usize, usize)> {
     match uci_move(number)? {

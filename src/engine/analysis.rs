@@ -1,4 +1,4 @@
-//! Turns an engine's output about a position into its final lines.
+//! Converts an engine's output for a position into its final lines.
 
 use super::Line;
 use super::info::Info;
@@ -6,12 +6,12 @@ use crate::chess::Game;
 use shakmaty::{Move, Position};
 use std::collections::BTreeMap;
 
-/// An engine's latest output about a position.
+/// An engine's latest output for a position.
 #[derive(Default)]
 pub(super) struct LatestInfo {
-    /// The latest exact score of each rank.
+    /// The latest exact score for each rank.
     exact: BTreeMap<usize, Info>,
-    /// The latest judgement of the first rank, be it a bound.
+    /// The latest score for the first rank, even if it is only a bound.
     first: Option<Info>,
 }
 
@@ -25,10 +25,11 @@ impl LatestInfo {
         }
     }
 
-    /// The lines, that of the move chosen first; `None` without any score.
+    /// Returns the lines, starting with that of the chosen move; `None` if there is no score at
+    /// all.
     ///
-    /// Lines that were last told at different depths may begin alike; the
-    /// highest rank among those counts.
+    /// Lines last reported at different depths may begin with the same move, in which case the one
+    /// with the best rank counts.
     pub(super) fn lines(&self, game: &Game, best: Move) -> Option<Vec<Line>> {
         let mut lines: Vec<Line> = Vec::new();
         for info in self.exact.values() {
@@ -40,7 +41,7 @@ impl LatestInfo {
         }
         match lines.iter().position(|line| line.moves[0] == best) {
             Some(place) => lines[..=place].rotate_right(1),
-            // An engine may change its mind at the end, or tell no moves.
+            // An engine may change its choice at the end, or report no moves.
             None => {
                 let first = self.first.as_ref()?;
                 let told = line(game, first).filter(|line| line.moves[0] == best);
@@ -56,7 +57,7 @@ impl LatestInfo {
     }
 }
 
-/// The line as far as its moves are legal; `None` if not even the first is.
+/// Returns the legal part of a line, or `None` if not even its first move is legal.
 fn line(game: &Game, info: &Info) -> Option<Line> {
     let mut position = game.position().clone();
     let mut moves = Vec::with_capacity(info.pv.len());
@@ -87,7 +88,7 @@ mod tests {
         said
     }
 
-    /// First moves and scores.
+    /// Returns the first moves and the scores of the lines.
     fn told(said: &LatestInfo, best: &str) -> Option<Vec<(String, EngineScore)>> {
         let game = Game::default();
         let lines = said.lines(&game, game.parse_move(best).unwrap())?;
@@ -111,7 +112,7 @@ mod tests {
         ]);
         assert_eq!(told(&said, "e2e4"), pairs(&[("e2e4", 34), ("c2c4", 26)]));
         assert_eq!(told(&said, "c2c4"), pairs(&[("c2c4", 26), ("e2e4", 34)]));
-        // It was not reported: the latest score stands for it.
+        // The chosen move was not reported, so it gets the latest score.
         let changed = told(&said, "g1f3");
         assert_eq!(changed, pairs(&[("g1f3", 34), ("e2e4", 34), ("c2c4", 26)]));
         let game = Game::default();

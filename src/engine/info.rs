@@ -5,9 +5,9 @@ use shakmaty::uci::UciMove;
 /// The score of a line for the side to move, as UCI sends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineScore {
-    /// Hundredths of a pawn.
+    /// A score in hundredths of a pawn.
     Centipawns(i32),
-    /// Mate in N moves; negative if the side to move is mated. Never 0.
+    /// Mate in N moves; negative if the side to move gets mated. Never 0.
     Mate(i32),
 }
 
@@ -16,18 +16,18 @@ pub enum EngineScore {
 pub struct Info {
     /// Depth in plies; 0 if unknown.
     pub depth: u32,
-    /// The line's rank among those reported, from 1.
+    /// The line's rank among the reported lines, starting from 1.
     pub multipv: usize,
-    /// Its score.
+    /// The line's score.
     pub score: EngineScore,
     /// Whether the score is only a bound.
     pub is_bound: bool,
-    /// Its moves, up to the first word that is not a move.
+    /// The line's moves, up to the first word that is not a move.
     pub pv: Vec<UciMove>,
 }
 
 impl Info {
-    /// Parses a line; `None` if it is not an `info` line or has no score.
+    /// Parses a line; returns `None` if it is not an `info` line or has no score.
     ///
     /// Unknown words are skipped, and unreadable numbers count as missing.
     #[must_use]
@@ -41,7 +41,7 @@ impl Info {
         let mut pv = Vec::new();
         while let Some(word) = words.next() {
             match word {
-                // Free text follows.
+                // The rest of the line is free text.
                 "string" => break,
                 "depth" => depth = number(words.peek()).unwrap_or(0),
                 "multipv" => multipv = number(words.peek()).unwrap_or(1).max(1),
@@ -115,7 +115,7 @@ mod tests {
         ]
     }
 
-    /// The parts of a line, each valid on its own.
+    /// Returns the parts of a line, each of which is valid on its own.
     fn parts(info: &Info) -> Vec<String> {
         let score = match info.score {
             EngineScore::Centipawns(centipawns) => format!("cp {centipawns}"),

@@ -1,8 +1,8 @@
-//! The search, measured on fixed positions: its nodes, its speed and its memory.
+//! The search, measured on fixed positions: its nodes, speed and memory.
 //!
-//! Without a node limit every position is searched to the same mean leaf depth. On the random
+//! Without a node limit, every position is searched to the same mean leaf depth. On the random
 //! backend, whose values and priors are a hash, the number of nodes then depends only on the
-//! search. It is the signature that shows whether a code change changed the search.
+//! search. This number is the signature, which shows whether a code change has changed the search.
 
 use crate::backend::BackendError;
 use crate::chess::Game;
@@ -11,11 +11,11 @@ use crate::search::Search;
 use cpu_time::ProcessTime;
 use std::time::{Duration, Instant};
 
-/// Mean leaf depth to which the signature's positions are searched.
+/// The mean leaf depth to which the positions are searched for the signature.
 pub const SIGNATURE_DEPTH: u32 = 4;
 
-/// The number of nodes that [`POSITIONS`] take to that depth on the random backend with one
-/// thread. It changes only with the search.
+/// The number of nodes that [`POSITIONS`] take to that depth on the random backend with one thread.
+/// It changes only if the search does.
 pub const SIGNATURE: u64 = 343_091;
 
 /// The positions: openings, middlegames, endgames.
@@ -35,12 +35,12 @@ pub const POSITIONS: [&str; 34] = [
     "r3k2r/Pppp1ppp/1b3nbN/nP6/BBP1P3/q4N2/Pp1P2PP/R2Q1RK1 w kq - 0 1",
     "rnbq1k1r/pp1Pbppp/2p5/8/2B5/8/PPP1NnPP/RNBQK2R w KQ - 1 8",
     "r4rk1/1pp1qppp/p1np1n2/2b1p1B1/2B1P1b1/P1NP1N2/1PP1QPPP/R4RK1 w - - 0 10",
-    // Bratko and Kopec 10, 12, 19, 22.
+    // Bratko and Kopec's positions 10, 12, 19 and 22.
     "3rr1k1/pp3pp1/1qn2np1/8/3p4/PP1R1P2/2P1NQPP/R1B3K1 b - - 0 1",
     "r3r1k1/ppqb1ppp/8/4p1NQ/8/2P5/PP3PPP/R3R1K1 b - - 0 1",
     "3rr3/2pq2pk/p2p1pnp/8/2QBPP2/1P6/P5PP/4RRK1 b - - 0 1",
     "2r2rk1/1bqnbpp1/1p1ppn1p/pP6/N1P1P3/P2B1N1P/1B2QPP1/R2R2K1 b - - 0 1",
-    // Win at Chess 1, 2, 141, 200, 230.
+    // Win at Chess, positions 1, 2, 141, 200 and 230.
     "2rr3k/pp3pp1/1nnqbN1p/3pN3/2pP4/2P3Q1/PPB4P/R4RK1 w - - 0 1",
     "8/7p/5k2/5p2/p1p2P2/Pr1pPK2/1P1R3P/8 b - - 0 1",
     "4r1k1/p1qr1p2/2pb1Bp1/1p5p/3P1n1R/1B3P2/PP3PK1/2Q4R w - - 0 1",
@@ -65,16 +65,16 @@ pub const POSITIONS: [&str; 34] = [
     "8/3p1p2/5Ppp/K2R2bk/4pPrr/6Pp/4B2P/3N4 w - - 0 1",
 ];
 
-/// The searches' total cost.
+/// The total cost of the searches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Measurement {
     /// Visits at the roots.
     pub nodes: u64,
-    /// Time of the searches alone, without loading and start-up.
+    /// The time of the searches alone, without loading and start-up.
     pub elapsed: Duration,
-    /// Time all processors spent in them.
+    /// The CPU time of the searches, over all CPUs.
     pub cpu: Duration,
-    /// Memory of the trees at the ends of the searches, in bytes.
+    /// The memory of the trees at the end of each search, in bytes.
     pub bytes: u64,
 }
 
@@ -86,8 +86,8 @@ impl Measurement {
     }
 }
 
-/// Searches each of `games` within `limits`, starting with an empty tree. `done` is called after
-/// each.
+/// Searches each of `games` within `limits`, always starting with an empty tree. `done` is called
+/// after each search.
 ///
 /// # Errors
 /// [`BackendError`] if an evaluation failed.

@@ -1,8 +1,8 @@
-//! Players on test suites in the EPD format (Extended Position Description): four fields of a
-//! FEN, then operations such as `bm Qg6; id "WAC.001";`.
+//! Measures players on test suites in the EPD format (Extended Position Description), in which each
+//! line has four fields of a FEN followed by operations such as `bm Qg6; id "WAC.001";`.
 //!
-//! Published suites bend the format; this reads the variants of Kaufman, Bratko and Kopec, LCT
-//! II, Arasan, STS and matetrack.
+//! Published suites deviate from the format; this module reads the variants of Kaufman, Bratko and
+//! Kopec, LCT II, Arasan, STS and matetrack.
 
 use super::runner::Task;
 use super::{SuiteError, lines, read_text, usable};
@@ -13,31 +13,31 @@ use shakmaty::san::SanPlus;
 use shakmaty::{CastlingMode, Move};
 use std::path::Path;
 
-/// Suffixes that do not change a move.
+/// Suffixes that do not affect a move's meaning.
 const MARKS: [char; 4] = ['+', '#', '!', '?'];
 
 /// A position and its task.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Number of its line in the file, from 1.
+    /// The number of its line in the file, starting from 1.
     pub line: u64,
-    /// The operation `id`, or else the line number.
+    /// The operation `id`, or otherwise the line number.
     pub id: String,
     /// The position.
     pub game: Game,
-    /// Best moves (`bm`): one of them must be played, if any are given.
+    /// Best moves (`bm`): if there are any, one of them must be played.
     pub best: Vec<Move>,
     /// Moves to avoid (`am`).
     pub avoid: Vec<Move>,
     /// Points for moves (`c0 "f5=10, Bf2=5"`, as in the Strategic Test Suite).
     pub grades: Vec<(Move, u32)>,
-    /// A mate to prove (`bm #3`, or `dm 3` alone), in moves; negative where the side to move is
+    /// A mate to prove (`bm #3`, or `dm 3` alone), in moves; negative if the side to move gets
     /// mated.
     pub mate: Option<i32>,
 }
 
 impl Entry {
-    /// Reads one line.
+    /// Parses one line.
     ///
     /// # Errors
     /// The problem with the line, in words.
@@ -70,7 +70,7 @@ impl Entry {
                 "bm" => entry.best = moves(&entry.game, operand)?,
                 "am" => entry.avoid = moves(&entry.game, operand)?,
                 "dm" => direct_mate = Some(operand),
-                // c0 is a comment; only a list of moves with points is read.
+                // c0 is a comment; it is only read if it is a list of moves with points.
                 "c0" => entry.grades = grades(&entry.game, operand).unwrap_or_default(),
                 _ => {}
             }
@@ -79,7 +79,7 @@ impl Entry {
         if asks || entry.mate.is_some() {
             return Ok(entry);
         }
-        // With moves given, `dm` is only informative.
+        // If moves are given, `dm` is only informative.
         let Some(moves) = direct_mate else {
             let reason = "nothing is asked: no bm, no am, no dm and no moves with points in c0";
             return Err(reason.to_owned());
@@ -89,7 +89,7 @@ impl Entry {
         Ok(entry)
     }
 
-    /// Returns the score of `choice` here.
+    /// Returns the score of `choice` in this position.
     #[must_use]
     pub fn judge(&self, choice: &Choice) -> Verdict {
         let points = |mv: Move| {
@@ -122,7 +122,7 @@ impl Entry {
         }
     }
 
-    /// Returns the maximum points; 0 where moves are not graded.
+    /// Returns the maximum points; 0 if moves are not graded.
     #[must_use]
     pub fn most_points(&self) -> u32 {
         let points = self.grades.iter().map(|&(_, points)| points);
@@ -165,7 +165,7 @@ impl Entry {
 pub struct Verdict {
     /// Whether the task is solved.
     pub solved: bool,
-    /// The points it earns where moves are graded.
+    /// The points that the answer earns, if moves are graded.
     pub points: u32,
 }
 
@@ -185,14 +185,14 @@ fn moves(game: &Game, operand: &str) -> Result<Vec<Move>, String> {
     Ok(moves)
 }
 
-/// Returns the legal moves meant by a move in any notation; both if it is ambiguous between two
+/// Returns the legal moves that a move in any notation may mean: two if it is ambiguous between two
 /// pieces.
 fn read_move(game: &Game, text: &str) -> Vec<Move> {
     let notation = Notation::parse(text.as_bytes());
     notation.map_or_else(Vec::new, |notation| notation.meant(game.position()))
 }
 
-/// Parses `f5=10, Bf2=5`; `None` if it is anything else.
+/// Parses `f5=10, Bf2=5`; returns `None` for anything else.
 fn grades(game: &Game, operand: &str) -> Option<Vec<(Move, u32)>> {
     let mut grades = Vec::new();
     for item in operand.split(',') {
@@ -204,8 +204,8 @@ fn grades(game: &Game, operand: &str) -> Option<Vec<(Move, u32)>> {
     (!grades.is_empty()).then_some(grades)
 }
 
-/// Reads a suite, gzipped, zstd-compressed or plain, and the errors of unusable lines: suites
-/// contain illegal positions and moves.
+/// Reads a suite, which may be compressed with gzip or zstd. Also returns the errors of unusable
+/// lines, because suites contain illegal positions and moves.
 ///
 /// # Errors
 /// [`SuiteError`] if no line can be used.
@@ -226,7 +226,7 @@ pub fn read(path: &Path) -> Result<(Vec<Entry>, Vec<SuiteError>), SuiteError> {
     usable(entries, refused, path)
 }
 
-/// Returns at most `limit` of the entries, spread evenly over all.
+/// Returns at most `limit` of the entries, spread evenly over the whole suite.
 #[must_use]
 pub fn sample(entries: Vec<Entry>, limit: usize) -> Vec<Entry> {
     let total = entries.len();
@@ -240,11 +240,11 @@ pub fn sample(entries: Vec<Entry>, limit: usize) -> Vec<Entry> {
 /// A player's answer to an entry.
 #[derive(Clone, Debug)]
 pub struct Attempt {
-    /// The question.
+    /// The entry to answer.
     pub entry: Entry,
-    /// The played move; `None` before the answer, or without a legal move.
+    /// The move played; `None` before the answer, or if there is no legal move.
     pub played: Option<Move>,
-    /// Its value.
+    /// The score of the answer.
     pub verdict: Verdict,
 }
 
@@ -285,17 +285,17 @@ impl Task for Attempt {
 pub struct Summary {
     /// Positions solved.
     pub solved: usize,
-    /// Positions asked.
+    /// Positions attempted.
     pub total: usize,
     /// The share solved, in 0…1.
     pub accuracy: f64,
-    /// Points earned where moves are graded.
+    /// Points earned, if moves are graded.
     pub points: u32,
-    /// The maximum points; 0 where no moves are graded.
+    /// The maximum points; 0 if no moves are graded.
     pub most_points: u32,
 }
 
-/// Adds up attempts.
+/// Sums up the attempts.
 #[must_use]
 pub fn summarise(attempts: &[Attempt]) -> Summary {
     let solved = attempts.iter().filter(|a| a.verdict.solved).count();

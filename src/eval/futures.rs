@@ -1,4 +1,4 @@
-//! The accuracy of predicted futures: compares decoded futures with an engine's, ply by ply.
+//! The accuracy of predicted futures: decoded futures are compared with an engine's, ply by ply.
 
 use crate::backend::PredictedFuture;
 use crate::data::examples::{Columns, Future, HorizonColumns, PositionColumns};
@@ -9,47 +9,47 @@ use shakmaty::{CastlingMode, Chess, Color, EnPassantMode, Position, PositionErro
 use std::time::{Duration, Instant};
 use tch::{Device, Kind, Tensor};
 
-/// Counts of positions.
+/// Counts over positions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FutureAccuracy {
-    /// Positions with a move to find.
+    /// Positions that have a move to find.
     pub positions: u32,
-    /// Those where the network's first move is correct.
+    /// Positions in which the network's first move is correct.
     pub right: u32,
-    /// By ply, from 1.
+    /// Counts by ply, starting from 1.
     pub plies: Vec<PlyCounts>,
-    /// Time that the network took.
+    /// The time that the network took.
     pub elapsed: Duration,
 }
 
-/// Counts of a ply.
+/// Counts for one ply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct PlyCounts {
     /// Boards that an engine predicted.
     pub boards: u32,
-    /// Boards imagined correctly to the last square.
+    /// Boards imagined correctly, to the last square.
     pub exact: u32,
-    /// Correct squares of these boards.
+    /// Correct squares on these boards.
     pub squares: u32,
-    /// Squares that a copy of the present would get right.
+    /// Squares that would be correct in a copy of the current board.
     pub copied: u32,
-    /// Squares of these boards that differ from the present.
+    /// Squares on these boards that differ from the current board.
     pub changed: u32,
-    /// Those of them that are correct.
+    /// The correct ones among the squares that differ.
     pub changed_right: u32,
-    /// Moves to this board that an engine predicted; the first move counts as policy.
+    /// Moves to this board that an engine predicted; the first move is taken from the policy.
     pub moves: u32,
-    /// Those imagined correctly.
+    /// The moves that were imagined correctly.
     pub moves_right: u32,
-    /// Positions with only legal moves so far in which another move can follow.
+    /// Positions in which all moves so far are legal and another move can follow.
     pub lines: u32,
-    /// Those in which this one is legal too.
+    /// The positions, among those, in which this move is legal too.
     pub legal: u32,
     /// Moves imagined on imagined boards.
     pub imagined: u32,
-    /// Those that are legal there.
+    /// The imagined moves that are legal on their boards.
     pub imagined_legal: u32,
-    /// Those that lead to the next imagined board.
+    /// The imagined moves that lead to the next imagined board.
     pub consistent: u32,
 }
 
@@ -63,11 +63,11 @@ impl FutureAccuracy {
         }
     }
 
-    /// Adds positions, decoded by the network in this many steps. `policy` is the index of its
+    /// Adds positions that the network decodes in this many steps. `policy` is the index of its
     /// policy output.
     ///
     /// # Errors
-    /// [`TorchError`] if it cannot be evaluated.
+    /// [`TorchError`] if the positions cannot be evaluated.
     pub fn add(
         &mut self,
         network: &dyn Program,
@@ -162,13 +162,13 @@ impl FutureAccuracy {
     }
 }
 
-/// Returns a share; 0 of nothing.
+/// Returns a share, or 0 if the total is 0.
 #[must_use]
 pub fn share(part: u32, of: u32) -> f64 {
     f64::from(part) / f64::from(of.max(1))
 }
 
-/// Returns the move to find, if there is one.
+/// Returns the move to find, if the position has one.
 fn target(positions: &PositionColumns, index: usize) -> Option<u16> {
     let policy = &positions.policy;
     let first = policy.row.partition_point(|&row| row < index as i64);
@@ -183,7 +183,7 @@ fn after(position: &Chess, mv: shakmaty::Move) -> Chess {
     position
 }
 
-/// Returns the position of an imagined board, if a game can be played from it: with the root's
+/// Returns the position of an imagined board, if a game can be played from it. It has the root's
 /// castling rights, as far as the board allows them.
 fn imagined_position(squares: &Squares, turn: Color, root: &Chess) -> Option<Chess> {
     let mut setup = root.to_setup(EnPassantMode::Legal);
@@ -205,7 +205,7 @@ mod tests {
     use crate::data::examples::FuturePly;
     use crate::encode::policy_index;
 
-    /// Plies of a game with the boards after them.
+    /// Returns the plies of a game with the boards after them.
     fn plies(moves: &str) -> Future {
         let mut game = Game::default();
         let plies = moves.split_whitespace().map(|mv| {
@@ -266,7 +266,8 @@ mod tests {
         let found = judge("e2e4 e7e5", &predicted(&line), real[0].played);
         assert_eq!((found[0].exact, found[0].changed_right), (0, 0));
         assert_eq!((found[0].imagined_legal, found[0].consistent), (1, 0));
-        // The reply is legal, but its successor is not after 1. e4; it is as imagined.
+        // The reply is legal, but its successor is not legal after 1. e4; on the imagined board it
+        // is.
         assert_eq!(
             (found[1].lines, found[1].legal, found[1].moves_right),
             (1, 1, 0)

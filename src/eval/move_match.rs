@@ -1,9 +1,9 @@
-//! Compares networks with people's moves, by the mover's rating.
+//! Compares networks' predictions with people's moves, by the rating of the player to move.
 //!
-//! The measure is Maia's (McIlroy-Young et al., "Aligning Superhuman AI with Human Behavior:
-//! Chess as a Model System", 2020): how often the policy's likeliest move was played, without
-//! openings. The policy's log-loss and calibration are reported as well, and how well the value
-//! predicts the result.
+//! The measure is Maia's (McIlroy-Young et al., "Aligning Superhuman AI with Human Behavior: Chess
+//! as a Model System", 2020): the frequency with which the policy's likeliest move was played,
+//! excluding openings. The policy's log-loss and calibration are also reported, as well as how well
+//! the value predicts the result.
 
 mod bootstrap;
 mod listing;
@@ -22,17 +22,17 @@ pub use score::{Estimate, Score, score};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Width of a band of ratings.
+/// Width of a rating band.
 pub const BAND: u16 = 200;
 /// The lower end of the last band, which has no upper end.
 pub const LAST_BAND: u16 = 2200;
 
-/// A band of the mover's rating.
+/// A band of ratings of the player to move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Band {
-    /// The lowest rating in it.
+    /// The lowest rating in the band.
     pub from: u16,
-    /// The highest; `None` in the last band.
+    /// The highest rating in the band; `None` for the last band.
     pub to: Option<u16>,
 }
 
@@ -68,8 +68,8 @@ pub fn by_band<T>(
         .collect()
 }
 
-/// Groups indices by game: positions of a game are alike, so standard errors are for a random
-/// sample of games, not of positions.
+/// Groups indices by game. Positions in a game are similar, so standard errors are computed for a
+/// random sample of games, not of positions.
 fn by_game<'a>(positions: &'a Positions, places: &'a [usize]) -> impl Iterator<Item = &'a [usize]> {
     let game = |place: usize| positions.all()[place].game;
     places.chunk_by(move |&a, &b| game(a) == game(b))

@@ -9,24 +9,24 @@ use std::path::Path;
 /// A position and its known perft counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The position as the suite writes it.
+    /// The position in the suite's notation.
     pub fen: String,
-    /// Depths and the counts at them.
+    /// The depths, with the count at each.
     pub counts: Vec<(u32, u64)>,
 }
 
-/// The result of a position.
+/// The result for a position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Every tested count was right; the number of counted leaves.
+    /// All tested counts were correct; contains the number of leaves counted.
     Right(u64),
-    /// A count differs.
+    /// A count differs from the suite's.
     Wrong {
         /// The depth at which it differs.
         depth: u32,
-        /// The suite's answer.
+        /// The count according to the suite.
         expected: u64,
-        /// The counts.
+        /// The actual count.
         counted: u64,
     },
     /// The position is not playable.
@@ -34,7 +34,7 @@ pub enum Outcome {
 }
 
 impl Entry {
-    /// Parses `FEN ;D1 20 ;D2 400 …`; spaces around the semicolons do not matter.
+    /// Parses `FEN ;D1 20 ;D2 400 …`; spaces around the semicolons are ignored.
     ///
     /// # Errors
     /// The problem with the line, in words.
@@ -55,8 +55,8 @@ impl Entry {
         }
     }
 
-    /// Counts at every depth of the suite up to `depth`, skipping those with more than `leaves`
-    /// leaves.
+    /// Counts leaves at every depth in the suite up to `depth`, skipping depths with more than
+    /// `leaves` leaves.
     #[must_use]
     pub fn check(&self, mode: CastlingMode, depth: u32, leaves: u64) -> Outcome {
         let game = match Game::from_fen(&self.fen, mode) {
@@ -82,10 +82,10 @@ impl Entry {
     }
 }
 
-/// Reads a suite, gzipped or not.
+/// Reads a suite, which may be compressed with gzip.
 ///
 /// # Errors
-/// [`SuiteError`] naming file and line.
+/// [`SuiteError`] with the file and line.
 pub fn read(path: &Path) -> Result<Vec<Entry>, SuiteError> {
     let text = read_text(path)?;
     let entries = lines(&text)

@@ -1,4 +1,4 @@
-//! The positions of all kinds of test sets, to exclude from training.
+//! The positions of test sets of every kind, to be excluded from training.
 
 use super::{SuiteError, lines, puzzles, text_of};
 use crate::chess::{Game, epd};
@@ -6,15 +6,15 @@ use crate::packed;
 use shakmaty::CastlingMode;
 use std::path::Path;
 
-/// Bytes in which to look for the first line.
+/// Number of bytes in which to look for the first line.
 const START: usize = 4096;
 
-/// Reads the positions of puzzles (CSV in Lichess's format) in which a move is required, or those
-/// of lines of FEN or EPD; and the errors of unusable rows and lines. The file may be compressed
-/// with gzip or zstd.
+/// Reads positions from a file that may be compressed with gzip or zstd: those of puzzles (CSV in
+/// Lichess's format) in which a move is required, or those of lines of FEN or EPD. Also returns the
+/// errors of unusable rows and lines.
 ///
 /// # Errors
-/// [`SuiteError`] if it contains no position.
+/// [`SuiteError`] if the file contains no position.
 pub fn read(path: &Path) -> Result<(Vec<Game>, Vec<SuiteError>), SuiteError> {
     let failed = |source| SuiteError::Read {
         path: path.to_owned(),
@@ -42,8 +42,8 @@ pub fn read(path: &Path) -> Result<(Vec<Game>, Vec<SuiteError>), SuiteError> {
     super::usable(positions, refused, path)
 }
 
-/// Returns whether a text begins with column names, which contain no slashes, unlike the board of
-/// a position.
+/// Returns whether a text begins with column names, which, unlike a position's board, contain no
+/// slashes.
 fn is_table(text: &str) -> bool {
     let first = lines(text).next();
     first.is_some_and(|(_, line)| line.contains(',') && !line.contains('/'))

@@ -1,4 +1,4 @@
-//! Players on Lichess puzzles.
+//! Measures players on Lichess puzzles.
 //!
 //! The protocol is that of Ruoss et al., "Amortized Planning with Large-Scale Transformers: A
 //! Case Study on Chess" (2024): a puzzle is solved if the player finds every move of the
@@ -25,24 +25,24 @@ use std::path::Path;
 pub const BAND: u32 = 200;
 /// The lower end of the last band, which has no upper end.
 pub const LAST_BAND: u32 = 2800;
-/// Bytes of the largest puzzle file: 4 GiB, some four times Lichess's whole database.
+/// Maximum size of a puzzle file in bytes: 4 GiB, about four times Lichess's whole database.
 const LARGEST_FILE: u64 = 4 << 30;
-/// Seed of the samples: the same puzzles every time.
+/// Seed of the samples, fixed so that the puzzles are the same every time.
 const SAMPLE_SEED: u64 = 1858;
 
 /// One puzzle.
 #[derive(Clone, Debug)]
 pub struct Puzzle {
-    /// Its Lichess ID.
+    /// The puzzle's Lichess ID.
     pub id: String,
-    /// Its difficulty, on Lichess's scale.
+    /// The puzzle's difficulty, on Lichess's scale.
     pub rating: u32,
-    /// Its Lichess themes, separated by spaces; `None` if the file lacks the column.
+    /// The puzzle's Lichess themes, separated by spaces; `None` if the file lacks the column.
     pub themes: Option<String>,
-    /// The game up to the first position to solve: the position before the opponent's move, and
-    /// that move.
+    /// The game up to the first position to solve: the position before the opponent's move,
+    /// followed by that move.
     pub game: Game,
-    /// The moves of the solution, beginning with the solver's and alternating with the
+    /// The moves of the solution, which begins with the solver's move and alternates with the
     /// opponent's.
     pub solution: Vec<Move>,
 }
@@ -50,7 +50,7 @@ pub struct Puzzle {
 /// The columns required in every file.
 const COLUMNS: [&str; 4] = ["PuzzleId", "FEN", "Moves", "Rating"];
 
-/// The columns read; Lichess's files have more.
+/// The columns that are read; Lichess's files have more.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Record {
@@ -119,7 +119,8 @@ pub enum Half {
 }
 
 impl Half {
-    /// Returns the half that a puzzle belongs to, by the hash of its ID: the same in every file.
+    /// Returns the half that a puzzle belongs to, which is determined by the hash of its ID and is
+    /// therefore the same in every file.
     #[must_use]
     pub fn of(puzzle: &Puzzle) -> Half {
         match Sha256::digest(&puzzle.id)[0] % 2 {
@@ -129,12 +130,12 @@ impl Half {
     }
 }
 
-/// Reads puzzles from a CSV file, plain or compressed with gzip or zstd, with the columns
-/// `PuzzleId`, `FEN`, `Moves` and `Rating`, in any order and among others; and the rows skipped
-/// because one of these is empty.
+/// Reads puzzles from a CSV file, plain or compressed with gzip or zstd. It must have the columns
+/// `PuzzleId`, `FEN`, `Moves` and `Rating`, in any order, and may have others. Also returns the
+/// rows that were skipped because one of these is empty.
 ///
 /// # Errors
-/// [`SuiteError`] naming file and line of the first damaged row, or if there are no puzzles.
+/// [`SuiteError`] with the file and line of the first damaged row, or if there are no puzzles.
 pub fn read(path: &Path) -> Result<(Vec<Puzzle>, Vec<SuiteError>), SuiteError> {
     let text = packed::open(path, |file| file).map_err(|source| SuiteError::Read {
         path: path.to_owned(),
@@ -143,10 +144,10 @@ pub fn read(path: &Path) -> Result<(Vec<Puzzle>, Vec<SuiteError>), SuiteError> {
     parse(text, path)
 }
 
-/// [`read`] of text from elsewhere; `path` is for messages.
+/// Does the same as [`read`] with text from another source; `path` is used in messages.
 ///
 /// # Errors
-/// As [`read`].
+/// The same errors as [`read`].
 pub fn parse(text: impl Read, path: &Path) -> Result<(Vec<Puzzle>, Vec<SuiteError>), SuiteError> {
     let fault = |line: u64, reason: String| SuiteError::Line {
         path: path.to_owned(),
@@ -154,7 +155,7 @@ pub fn parse(text: impl Read, path: &Path) -> Result<(Vec<Puzzle>, Vec<SuiteErro
         reason,
     };
     let (mut puzzles, mut left_out) = (Vec::new(), Vec::new());
-    // An unterminated row is as long as the file.
+    // An unterminated row is as long as the rest of the file.
     let mut reader = csv::Reader::from_reader(Limited::new(text, LARGEST_FILE));
     let headers = reader
         .headers()
@@ -186,8 +187,8 @@ pub fn parse(text: impl Read, path: &Path) -> Result<(Vec<Puzzle>, Vec<SuiteErro
     usable(puzzles, left_out, path)
 }
 
-/// Returns at most `limit` of the puzzles, sampled from the rating bands alternately, so that
-/// every band contributes as many as the others while it has them. The same puzzles give the same
+/// Returns at most `limit` of the puzzles. They are sampled from the rating bands alternately, so
+/// that every band contributes equally until it runs out. The same puzzles always give the same
 /// sample.
 #[must_use]
 pub fn sample(puzzles: Vec<Puzzle>, limit: usize) -> Vec<Puzzle> {
@@ -266,7 +267,7 @@ impl Task for Attempt {
             return false;
         }
         let mut rest = self.puzzle.solution[self.found + 1..].iter();
-        // A solution's last move may be the opponent's; the solver then has no move left.
+        // A solution may end with the opponent's move; the solver then has no move left.
         if let (Some(&reply), Some(_)) = (rest.next(), rest.next()) {
             self.game.play(reply);
             self.found += 2;
@@ -277,7 +278,7 @@ impl Task for Attempt {
     }
 }
 
-/// The number of solved puzzles.
+/// The number and share of solved puzzles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct SolveRate {
     /// Puzzles solved.
@@ -296,14 +297,14 @@ impl SolveRate {
     }
 }
 
-/// The rate among puzzles of similar rating.
+/// The solution rate among puzzles of similar rating.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct BandRate {
     /// The lowest rating in the band.
     pub from: u32,
-    /// The highest rating in the band; the last band has none.
+    /// The highest rating in the band; `None` for the last band.
     pub to: Option<u32>,
-    /// The score.
+    /// The solution rate.
     #[serde(flatten)]
     pub score: SolveRate,
 }
@@ -311,14 +312,14 @@ pub struct BandRate {
 /// The result on a set of puzzles.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
-    /// Over all puzzles.
+    /// The solution rate over all puzzles.
     #[serde(flatten)]
     pub score: SolveRate,
-    /// By rating, the lowest first; empty bands are omitted.
+    /// The solution rates by rating, lowest first; empty bands are omitted.
     pub bands: Vec<BandRate>,
 }
 
-/// Adds up attempts.
+/// Sums up the attempts.
 #[must_use]
 pub fn summarise(attempts: &[Attempt]) -> Summary {
     let mut all = SolveRate::default();

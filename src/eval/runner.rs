@@ -1,8 +1,8 @@
 //! Runs players on many positions concurrently.
 //!
-//! Everything measured, a puzzle or an entry of a test suite, is a [`Task`]. Workers take tasks
-//! from one queue; a worker whose player evaluates positions in batches keeps enough tasks in
-//! progress to fill them.
+//! Everything that is measured, such as a puzzle or an entry of a test suite, is a [`Task`].
+//! Workers take tasks from a shared queue; a worker whose player evaluates positions in batches
+//! keeps enough tasks in progress to fill its batches.
 
 use crate::chess::Game;
 use crate::play::{Agent, AgentError, Choice, Limits, Question};
@@ -10,12 +10,12 @@ use crate::scoped_threads::side_by_side;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A task to solve in one or more moves.
+/// A task that takes one or more moves to solve.
 pub trait Task: Send {
-    /// Returns the position to answer now.
+    /// Returns the position that is to be answered now.
     fn game(&self) -> &Game;
 
-    /// Returns the same, for setting its players' ratings.
+    /// Returns the same game mutably, so that its players' ratings can be set.
     fn game_mut(&mut self) -> &mut Game;
 
     /// Adjusts the search limits to the task.
@@ -23,13 +23,13 @@ pub trait Task: Send {
         let _ = limits;
     }
 
-    /// Takes the answer; returns whether another position follows.
+    /// Processes the answer; returns whether another position follows.
     fn answer(&mut self, choice: &Choice) -> bool;
 }
 
 /// A player that solves tasks.
 pub struct Player {
-    /// The agent; it is cleared between tasks, or has no memory.
+    /// The agent, which is either cleared between tasks or has no memory.
     pub agent: Box<dyn Agent>,
     /// The limit for each position.
     pub limits: Limits,
@@ -53,8 +53,8 @@ impl Player {
     }
 }
 
-/// Runs `tasks` on `players`, each on its own thread, and returns them answered, in order. `done`
-/// receives every finished task.
+/// Runs `tasks` on `players`, each on its own thread, and returns the answered tasks in order.
+/// `done` receives every finished task.
 ///
 /// # Errors
 /// The first [`AgentError`]; the other players then stop at their next move.
@@ -111,7 +111,7 @@ mod tests {
     use crate::play::{Control, Report};
     use std::sync::atomic::AtomicUsize;
 
-    /// Requires `left` answers.
+    /// A task that requires `left` answers.
     struct Countdown {
         game: Game,
         left: usize,
@@ -142,7 +142,7 @@ mod tests {
             .collect()
     }
 
-    /// Plays the first move, in batches of `width`, and passes their sizes to `seen`.
+    /// Plays the first move, in batches of `width`, and passes the batch sizes to `seen`.
     struct First<F> {
         width: usize,
         seen: F,
@@ -209,7 +209,7 @@ mod tests {
         run(tasks(40), vec![player], &|_| {}).unwrap();
         let widths = widths.lock();
         let full = widths.iter().take_while(|&&width| width == 8).count();
-        // 120 answers are required; only the last tasks leave gaps.
+        // There are 120 answers; only the last tasks leave batches partly empty.
         assert!(full >= 120 / 8 - 5, "{widths:?}");
     }
 

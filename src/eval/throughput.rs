@@ -1,4 +1,4 @@
-//! A backend's speed: evaluations per second by batch size.
+//! A backend's speed, in evaluations per second by batch size.
 
 use crate::backend::{Backend, BackendError, Batch, Evaluations};
 use crate::chess::Game;
@@ -15,19 +15,19 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Seed of the playouts that [`positions`] come from.
+/// Seed of the playouts from which [`positions`] are taken.
 const SEED: u64 = 64;
-/// Playouts end here at the latest, about the length of human games.
+/// Playouts end after at most this many plies, about the length of human games.
 const LONGEST_PLAYOUT: usize = 120;
-/// Evaluations per thread before the clock starts: a network's first calls specialise and warm
-/// it.
+/// Number of evaluations per thread before the clock starts; the first calls specialise the network
+/// and warm it up.
 const WARM_UP: usize = 3;
 
 /// Returns positions from random playouts, always the same ones, with all legal moves. `encoder`
-/// as in [`Batch::push`].
+/// has the same meaning as in [`Batch::push`].
 ///
 /// # Errors
-/// [`BackendError::Unencodable`] if a network only reads shorter games.
+/// [`BackendError::Unencodable`] if the network can only read shorter games.
 pub fn positions(count: usize, encoder: &Encoder) -> Result<Batch, BackendError> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(SEED);
     let mut batch = Batch::default();
@@ -36,7 +36,7 @@ pub fn positions(count: usize, encoder: &Encoder) -> Result<Batch, BackendError>
         let moves = game.position().legal_moves();
         match moves.choose(&mut random) {
             Some(&mv) if game.plies().len() <= LONGEST_PLAYOUT && game.ending().is_none() => {
-                // Neighbouring positions are similar; one in four is taken.
+                // Neighbouring positions are similar, so only one in four is taken.
                 if random.random_ratio(1, 4) {
                     batch.push(&game, &moves, encoder)?;
                 }
@@ -53,9 +53,9 @@ pub fn positions(count: usize, encoder: &Encoder) -> Result<Batch, BackendError>
 pub struct Throughput {
     /// Positions evaluated together.
     pub batch: usize,
-    /// Positions evaluated a second by all threads together.
+    /// Number of positions that all threads together evaluate per second.
     pub evaluations_per_second: f64,
-    /// Mean time of one call, in milliseconds.
+    /// The mean duration of one call, in milliseconds.
     pub milliseconds: f64,
 }
 
@@ -65,10 +65,10 @@ pub enum MeasureError {
     /// An evaluation failed.
     #[error(transparent)]
     Backend(#[from] BackendError),
-    /// The system has too few threads.
+    /// The system cannot start that many threads.
     #[error("the system has no {threads} threads: {source}")]
     Threads {
-        /// The expected number.
+        /// The number of threads required.
         threads: usize,
         /// The system's error.
         source: io::Error,
@@ -88,10 +88,10 @@ pub fn measure(
     time: Duration,
 ) -> Result<Throughput, MeasureError> {
     let abandoned = AtomicBool::new(false);
-    // Nothing is sent: `warm` closes when every thread has dropped its copy of the sender, and
-    // `start` when the measurement begins.
+    // Nothing is sent over these channels: `warm` closes when every thread has dropped its copy of
+    // the sender, and `start` closes when the measurement begins.
     let work = |thread: usize, is_warm: Sender<()>, start: &Receiver<()>| {
-        // Threads begin far apart, so that no two evaluate the same positions.
+        // Threads begin far apart in the list, so that no two evaluate the same positions.
         let mut next = thread * positions.len() / threads;
         let mut batch = Batch::default();
         let mut evaluations = Evaluations::default();
@@ -169,7 +169,7 @@ mod tests {
         );
     }
 
-    /// Takes a millisecond per call, and fails on request.
+    /// Takes a millisecond per call, and fails if requested.
     struct Slow {
         properties: Properties,
         calls: AtomicUsize,

@@ -7,10 +7,10 @@ use super::lens::divergence;
 use crate::chess::Game;
 use shakmaty::Position;
 
-/// Every n-th position of the sample is evaluated without each head.
+/// Without a head, only every n-th position of the sample is evaluated.
 const EVERY: usize = 4;
 
-/// Fills in each head's ablation in the game's position, where legal move number `mv` is
+/// Fills in each head's ablation, in the game's position, where the legal move with index `mv` is
 /// explained, and over the sample.
 pub(super) fn ablate(
     evaluator: &Evaluator,
@@ -54,7 +54,7 @@ fn first(evaluated: &Evaluated) -> Option<usize> {
     (0..policy.len()).max_by(|&a, &b| policy[a].total_cmp(&policy[b]))
 }
 
-/// Returns the divergence of the whole network's policy from the one without a head.
+/// Returns the divergence of the whole network's policy from the policy without a head.
 fn policy_divergence(whole: &Evaluated, without: &Evaluated) -> f32 {
     divergence(whole.policy.iter().zip(&without.policy))
 }

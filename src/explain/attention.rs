@@ -1,10 +1,10 @@
-//! Attention maps by layer and head, whole and in their parts.
+//! Attention maps by layer and head, whole and by component.
 
 use super::evaluator::{Inside, floats};
 use serde::Serialize;
 use tch::Tensor;
 
-/// Squares of a board.
+/// Number of squares on a board.
 pub const SQUARES: usize = 64;
 
 /// The attention of a position.
@@ -12,24 +12,24 @@ pub const SQUARES: usize = 64;
 pub struct Attention {
     /// The layers, in order.
     pub layers: Vec<AttentionLayer>,
-    /// The attack bias of every layer's logits, a map for each head: part of each layer's `bias`,
-    /// if the network reads attacks.
+    /// The attack bias in every layer's logits, one map per head. If the network reads attacks, it
+    /// is part of each layer's `bias`.
     pub attacks: Option<Vec<Vec<f32>>>,
 }
 
-/// The attention of one layer: for each head a map of 64 · 64 numbers, row by row. Rows are the
-/// attending squares, columns the attended ones.
+/// The attention of one layer. For each head there is a map of 64 · 64 values, row by row. Rows are
+/// the attending squares, and columns are the attended squares.
 #[derive(Clone, Debug, Serialize)]
 pub struct AttentionLayer {
-    /// Logits by content: scaled products of queries and keys.
+    /// Logits from content: scaled dot products of queries and keys.
     pub products: Vec<Vec<f32>>,
-    /// Logits by position (GAB, Shaw or a table) and by attacks, if any.
+    /// Logits from position (GAB, Shaw or a table) and from attacks, if the network has them.
     pub bias: Option<Vec<Vec<f32>>>,
-    /// The attention: the softmax of their sum over each row.
+    /// The attention, which is the softmax of the sum of the logits over each row.
     pub weights: Vec<Vec<f32>>,
 }
 
-/// Returns the maps of a tapped forward pass; `None` without attention.
+/// Returns the maps of a tapped forward pass, or `None` if the network has no attention.
 pub(super) fn maps(inside: &Inside) -> Option<Attention> {
     let seen: Vec<i64> = inside.seen.iter().map(|&square| square as i64).collect();
     let seen = Tensor::from_slice(&seen);

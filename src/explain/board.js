@@ -5,7 +5,8 @@ function place(square) {
   return isFlipped ? [40 * (7 - file), 40 * rank] : [40 * file, 40 * (7 - rank)];
 }
 
-/** A board of pieces from a1 on: by square how sure each is in percent, null where it is known, and the class of its frame. */
+/** A board of pieces, starting at a1: the probability of each in percent, or null if it is known, and the class of
+ * its frame. */
 function board(pieces, sure, framed) {
   const svg = make("svg", { viewBox: "0 0 320 320", class: "board", role: "img" });
   for (let square = 0; square < 64; square++) {
@@ -28,7 +29,7 @@ function board(pieces, sure, framed) {
   return svg;
 }
 
-/** A table of what has a probability, without those that would be shown as 0.00 %. */
+/** A table of items with probabilities, except those that would be shown as 0.00 %. */
 function likely(head, items, probability, row, texts) {
   const shown = items.filter((it, place) => place === 0 || probability(it) >= 0.5e-4);
   const others = items.length - shown.length;

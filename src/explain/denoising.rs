@@ -24,7 +24,7 @@ const SCRIPT: &str = concat!(
     include_str!("denoising/script.js")
 );
 
-/// A network's imagined future of one position.
+/// The future that a network imagines for a position.
 #[derive(Clone, Debug, Serialize)]
 pub struct Denoising {
     /// The network's name.
@@ -33,60 +33,61 @@ pub struct Denoising {
     pub fen: String,
     /// Whether Black is to move.
     pub black: bool,
-    /// The pieces of the position, from a1 to h8: a FEN's letters, `.` for an empty square.
+    /// The pieces of the position, from a1 to h8: the letters of a FEN, and `.` for an empty
+    /// square.
     pub pieces: String,
-    /// The known part after each step.
+    /// The parts that are known after each step.
     pub steps: Vec<DenoisingStep>,
-    /// The legal moves by the last step, the most probable first.
+    /// The legal moves according to the last step, most probable first.
     pub moves: Vec<ReadMove>,
-    /// The imagined line in UCI notation, up to its first move that is not legal.
+    /// The imagined line in UCI notation, up to its first illegal move.
     pub line: Vec<String>,
 }
 
-/// The known part after a step.
+/// The parts of the future that are known after a step.
 #[derive(Clone, Debug, Serialize)]
 pub struct DenoisingStep {
     /// The board after each ply.
     pub boards: Vec<Frame>,
-    /// The moves between them.
+    /// The moves between the boards.
     pub moves: Vec<ImaginedMove>,
 }
 
 /// A future board.
 #[derive(Clone, Debug, Serialize)]
 pub struct Frame {
-    /// The likeliest pieces, as [`Denoising::pieces`].
+    /// The likeliest pieces, in the format of [`Denoising::pieces`].
     pub pieces: String,
-    /// `1` for each square that is known, else `0`.
+    /// `1` for each square that is known, and `0` for the others.
     pub known: String,
-    /// The probability of each piece at the last evaluation, in percent.
+    /// The probability of each piece in the last evaluation, in percent.
     pub sure: Vec<u8>,
 }
 
 /// A future move.
 #[derive(Clone, Debug, Serialize)]
 pub struct ImaginedMove {
-    /// The squares that it leaves and reaches.
+    /// The squares that the move leaves and reaches.
     pub uci: String,
-    /// Its probability by the network.
+    /// The move's probability according to the network.
     pub probability: f32,
-    /// Whether it is known.
+    /// Whether the move is known.
     pub known: bool,
 }
 
 /// A legal move.
 #[derive(Clone, Debug, Serialize)]
 pub struct ReadMove {
-    /// In UCI notation.
+    /// The move in UCI notation.
     pub uci: String,
-    /// Its probability.
+    /// The move's probability.
     pub prior: f32,
 }
 
 /// Denoises the future of a game's current position.
 ///
 /// # Errors
-/// [`ExplainError`] if the network imagines no futures, or the game is over.
+/// [`ExplainError`] if the network does not imagine futures, or if the game is over.
 pub fn denoise(
     network: &Network,
     game: &Game,
@@ -148,7 +149,7 @@ pub fn denoise(
     })
 }
 
-/// Returns the page of a future's denoising.
+/// Returns the page that shows the denoising of a future.
 #[must_use]
 pub fn denoising_page(denoising: &Denoising) -> String {
     let page = Page {
@@ -160,7 +161,8 @@ pub fn denoising_page(denoising: &Denoising) -> String {
     page.render(&json!(denoising))
 }
 
-/// Returns the known part after a step, from White's side; `turn` is to move in the present.
+/// Returns the parts known after a step, from White's side; `turn` is the side to move in the
+/// current position.
 fn step(state: &Revealed, turn: Color) -> DenoisingStep {
     // Returns the side to move after a number of plies.
     let mover = |ply: usize| if ply.is_multiple_of(2) { turn } else { !turn };
@@ -211,7 +213,7 @@ fn imagined(played: &RevealedMove, mover: Color) -> ImaginedMove {
     }
 }
 
-/// Returns the pieces of a board from a1 to h8, as a FEN's letters.
+/// Returns the pieces of a board from a1 to h8, as the letters of a FEN.
 pub(super) fn letters(board: &Board) -> String {
     let letter = |square| board.piece_at(square).map_or('.', |piece| piece.char());
     Square::ALL.into_iter().map(letter).collect()

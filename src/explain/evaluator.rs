@@ -1,4 +1,4 @@
-//! Evaluates games with an eager network.
+//! Evaluation of games with an eager network.
 
 use super::ExplainError;
 use crate::backend::Value;
@@ -15,41 +15,43 @@ use tch::{Kind, Tensor};
 
 pub(super) use crate::torch::floats;
 
-/// Positions per evaluation: enough for a core's full speed, with little memory.
+/// Number of positions per evaluation, which is enough for the full speed of a core and needs
+/// little memory.
 pub(super) const BATCH: usize = 32;
 
-/// Multiply–accumulates allowed for each part of an explanation, some 15 s on one core.
+/// Number of multiply–accumulate operations allowed for each part of an explanation, which take
+/// some 15 s on one core.
 const AFFORDABLE: i64 = 500_000_000_000;
 
 /// A network's evaluation of a position, for the side to move.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Evaluation {
-    /// Expected result, W − L, in −1…1; ranks moves.
+    /// Expected result, W − L, in −1…1. Moves are ranked by it.
     pub q: f32,
     /// Probabilities of win, draw and loss.
     pub wdl: [f32; 3],
-    /// Plies to the end of the game, where the network has such a head.
+    /// Number of plies to the end of the game, if the network has such a head.
     pub moves_left: Option<f32>,
-    /// Expected squared error of `q`, where the network has such a head.
+    /// Expected squared error of `q`, if the network has such a head.
     pub error: Option<f32>,
 }
 
-/// An evaluation with the policy: a probability for each legal move, in the order of
-/// the position's legal moves.
+/// An evaluation that includes the policy: a probability for each legal move, in the order of the
+/// position's legal moves.
 #[derive(Clone, Debug)]
 pub(super) struct Evaluated {
     pub evaluation: Evaluation,
     pub policy: Vec<f32>,
 }
 
-/// A network, and its input encoding.
+/// A network and its input encoding.
 #[derive(Debug)]
 pub(super) struct Evaluator<'a> {
     pub network: &'a Network,
     format: InputFormat,
-    /// The words of an [`Input`] that the network reads; `None` if all.
+    /// The words of an [`Input`] that the network reads; `None` if it reads all.
     words: Option<Vec<i64>>,
-    /// The output that ranks moves other than the result, and its error.
+    /// The output that ranks moves, if it is not the result, and the output for its error.
     value: Option<[Output; 2]>,
 }
 
@@ -59,9 +61,9 @@ pub(super) struct Inside {
     pub evaluated: Evaluated,
     /// The row that the network read, i64 [1, words].
     pub row: Tensor,
-    /// The network's index of each square.
+    /// The index of each square as the network sees it.
     pub seen: [usize; 64],
-    /// Policy entries of the legal moves.
+    /// Policy indices of the legal moves.
     pub indices: Vec<i64>,
     /// The tensors that [`Taps`] collected.
     pub taps: BTreeMap<String, Tensor>,
@@ -70,10 +72,10 @@ pub(super) struct Inside {
 impl<'a> Evaluator<'a> {
     /// Prepares a network.
     ///
-    /// From now on, libtorch computes each call only on its caller's thread, in the whole
-    /// process. Our operations are too small to split: two programs of two threads each took
-    /// minutes on two cores, because threads that wait for each other spin. Sums in another order
-    /// would also change the results.
+    /// From then on, libtorch computes each call on its caller's thread only, in the whole process.
+    /// Our operations are too small to split: two programs with two threads each took minutes on
+    /// two cores, because threads that wait for each other spin. Summing in a different order would
+    /// also change the results.
     pub fn new(network: &'a Network) -> Result<Evaluator<'a>, ExplainError> {
         tch::set_num_threads(1);
         let architecture = &*network.architecture;
@@ -97,7 +99,7 @@ impl<'a> Evaluator<'a> {
         })
     }
 
-    /// The outputs that explanations need.
+    /// Returns the outputs that explanations need.
     pub fn wanted(&self) -> OutputSet {
         let fixed = [Output::Policy, Output::Wdl, Output::MovesLeft];
         fixed
@@ -106,13 +108,14 @@ impl<'a> Evaluator<'a> {
             .collect()
     }
 
-    /// Returns the evaluations allowed for a part of an explanation: larger networks get fewer.
+    /// Returns the number of evaluations allowed for a part of an explanation; larger networks get
+    /// fewer.
     pub fn affordable(&self) -> usize {
         let macs = self.network.architecture.size().macs_total.max(1);
         usize::try_from(AFFORDABLE / macs).unwrap_or(usize::MAX)
     }
 
-    /// Returns the ratings of the mover and of the opponent, if the network uses them.
+    /// Returns the ratings of the side to move and of the opponent, if the network uses ratings.
     pub fn ratings(&self, game: &Game) -> Option<[u16; 2]> {
         let reads = self
             .network
@@ -136,7 +139,7 @@ impl<'a> Evaluator<'a> {
         torch::rows(&inputs, self.words.as_deref()).expect("rows of one width")
     }
 
-    /// Returns the network's index of each square.
+    /// Returns the index of each square as the network sees it.
     pub fn seen(&self, game: &Game) -> [usize; 64] {
         let (_, transform) = self.format.encode(game);
         let turn = game.position().turn();
@@ -147,7 +150,7 @@ impl<'a> Evaluator<'a> {
         })
     }
 
-    /// Returns the policy entries of the legal moves, in order.
+    /// Returns the policy indices of the legal moves, in order.
     pub fn indices(&self, game: &Game) -> Vec<i64> {
         let (_, transform) = self.format.encode(game);
         let turn = game.position().turn();
@@ -158,12 +161,12 @@ impl<'a> Evaluator<'a> {
         index.map(i64::from).collect()
     }
 
-    /// Evaluates games; some may be over.
+    /// Evaluates games, some of which may be over.
     pub fn evaluate(&self, games: &[Game]) -> Result<Vec<Evaluated>, ExplainError> {
         self.evaluate_with(&self.network.weights, games)
     }
 
-    /// The same with other weights of the same shapes.
+    /// Does the same with other weights of the same shapes.
     pub fn evaluate_with(
         &self,
         weights: &Weights,
@@ -185,7 +188,7 @@ impl<'a> Evaluator<'a> {
         Ok(evaluated)
     }
 
-    /// Evaluates the game's position and keeps the internals.
+    /// Evaluates the game's position and keeps the internal tensors.
     pub fn look_inside(&self, game: &Game) -> Result<Inside, ExplainError> {
         let _guard = tch::no_grad_guard();
         let row = self.rows(std::slice::from_ref(game));
@@ -207,7 +210,7 @@ impl<'a> Evaluator<'a> {
         })
     }
 
-    /// Collects [`Taps`] of these games' positions.
+    /// Collects the [`Taps`] of these games' positions.
     pub fn taps(&self, games: &[Game]) -> BTreeMap<String, Tensor> {
         let rows = self.rows(games);
         let taps = Taps::default();
@@ -220,7 +223,7 @@ impl<'a> Evaluator<'a> {
         taps.into_tensors()
     }
 
-    /// Returns outputs as evaluations; `indices` are the policy entries of each position's moves.
+    /// Converts outputs to evaluations; `indices` are the policy indices of each position's moves.
     pub fn read(
         &self,
         outputs: &Outputs,
@@ -252,7 +255,7 @@ impl<'a> Evaluator<'a> {
         evaluated.collect()
     }
 
-    /// Returns the expected result of positions as a tensor `[B]` that has a gradient.
+    /// Returns the expected results of positions as a differentiable tensor `[B]`.
     pub fn q(&self, outputs: &Outputs) -> Tensor {
         match self.value.and_then(|[value, _]| outputs.get(value)) {
             Some(q) => q.shallow_clone(),

@@ -1,9 +1,9 @@
 //! Integrated gradients (Sundararajan, Taly and Yan, 2017) over the input planes.
 //!
-//! The path is straight, from the position's kings alone to all pieces; everything else (castling
-//! rights, repetitions, counters) stays as in the position. Derived features, such as attacks, are
-//! recomputed at every point. The gradients are integrated by the trapezoidal rule, whose steps
-//! are doubled until the attributions sum to the difference of the outputs.
+//! The path is a straight line from the bare kings to the complete position; everything else
+//! (castling rights, repetitions, counters) is unchanged along it. Derived features, such as
+//! attacks, are recomputed at every point. The gradients are integrated with the trapezoidal rule,
+//! and the number of steps is doubled until the attributions sum to the difference of the outputs.
 
 use super::ExplainError;
 use super::evaluator::{BATCH, Evaluator, floats};
@@ -14,64 +14,65 @@ use serde::Serialize;
 use shakmaty::Role;
 use tch::{Kind, Tensor};
 
-/// The share of the difference that attributions may miss.
+/// The share of the difference by which the sum of the attributions may be off.
 pub const TOLERANCE: f32 = 0.01;
-/// Steps of the first sum.
+/// Number of steps of the first sum.
 const FEWEST: usize = 16;
-/// Steps after which the remainder is reported: a second of one core for tessera-xs.
+/// Maximum number of steps, after which the remainder is reported; for tessera-xs they take a
+/// second on one core.
 pub const MOST: usize = 256;
-/// The cost of a gradient in evaluations, the evaluation included.
+/// The cost of a gradient in evaluations, including the evaluation itself.
 const GRADIENT_COST: usize = 3;
 
 /// Attributions of the value and of a move.
 #[derive(Clone, Debug, Serialize)]
 pub struct Gradients {
-    /// Of the expected result of the mover.
+    /// Attribution of the expected result for the side to move.
     pub value: Attribution,
-    /// Of the natural logarithm of the move's probability among the legal moves.
+    /// Attribution of the natural logarithm of the move's probability among the legal moves.
     #[serde(rename = "move")]
     pub mv: Attribution,
-    /// Steps of the sum.
+    /// Number of steps of the sum.
     pub steps: usize,
 }
 
-/// Each square's contribution to one number.
+/// Each square's contribution to one output.
 #[derive(Clone, Debug, Serialize)]
 pub struct Attribution {
-    /// The contributions of the 64 squares, history included.
+    /// The contributions of the 64 squares, including history.
     pub squares: Vec<f32>,
-    /// The number for the kings alone.
+    /// The output for the bare kings.
     pub baseline: f32,
-    /// The number for the position.
+    /// The output for the position.
     pub output: f32,
-    /// The share of `output − baseline` that the contributions miss.
+    /// The share of `output − baseline` that the contributions do not explain.
     pub remainder: f32,
 }
 
-/// Two numbers of each position on a path, and the sum of their gradients.
+/// Two outputs for each position on a path, and the sum of their gradients.
 struct Sums {
     /// [2, n, 8, 8].
     gradients: Tensor,
-    /// The numbers at the points, [2, points].
+    /// The outputs at the points, [2, points].
     outputs: [Vec<f32>; 2],
 }
 
-/// The path from the kings alone to the position.
+/// The path from the bare kings to the position.
 struct Path<'a> {
     evaluator: &'a Evaluator<'a>,
-    /// Planes [1, n, 8, 8] of the kings alone.
+    /// Planes [1, n, 8, 8] of the bare kings.
     baseline: Tensor,
-    /// Additions to them on the way.
+    /// The difference between the position's planes and the baseline.
     difference: Tensor,
-    /// Other inputs of the network, `[1]` each.
+    /// The other inputs of the network, `[1]` each.
     others: Vec<Tensor>,
-    /// Policy entries of the legal moves.
+    /// Policy indices of the legal moves.
     indices: Tensor,
-    /// The explained one.
+    /// The policy index of the explained move.
     mv: i64,
 }
 
-/// Attributes the value and the probability of legal move number `mv`.
+/// Attributes the value, and the probability of the legal move with index `mv`, to the squares.
 pub(super) fn integrate(
     evaluator: &Evaluator,
     game: &Game,
@@ -91,7 +92,7 @@ pub(super) fn integrate(
     };
     let most = (evaluator.affordable() / GRADIENT_COST).clamp(FEWEST, MOST);
     let ends = path.sum(&[0.0, 1.0]);
-    // The trapezoidal rule of one step, then halved steps by their middles.
+    // Apply the trapezoidal rule with one step, then halve the steps by adding their midpoints.
     let mut mean = &ends.gradients / 2.0;
     let mut steps = 1;
     loop {
@@ -117,7 +118,7 @@ pub(super) fn integrate(
     }
 }
 
-/// 0 for planes of pieces other than kings, 1 for all others: [1, planes, 1, 1].
+/// Returns 0 for planes of pieces other than kings and 1 for all other planes, [1, planes, 1, 1].
 fn kept_planes(planes: i64) -> Tensor {
     let boards = HISTORY * PLANES_PER_BOARD;
     let kinds = Role::ALL.len();
@@ -131,7 +132,7 @@ fn kept_planes(planes: i64) -> Tensor {
 }
 
 impl Path<'_> {
-    /// Evaluates the network at these points of the path, 0…1.
+    /// Evaluates the network at these points of the path, which are in 0…1.
     fn sum(&self, places: &[f64]) -> Sums {
         let mut outputs = [Vec::new(), Vec::new()];
         let zeros = self.difference.get(0).zeros_like();
@@ -167,8 +168,8 @@ impl Path<'_> {
 }
 
 impl Attribution {
-    /// Returns attributions from contributions by the squares that the network sees, and the
-    /// values at both ends of the path.
+    /// Creates an attribution from contributions indexed by the squares as the network sees them,
+    /// and from the outputs at both ends of the path.
     fn new(contributions: &[f32], seen: &[usize; 64], ends: &[f32]) -> Attribution {
         let (baseline, output) = (ends[0], ends[1]);
         let squares: Vec<f32> = seen.iter().map(|&square| contributions[square]).collect();
@@ -176,7 +177,7 @@ impl Attribution {
         let difference = f64::from(output) - f64::from(baseline);
         let missing = difference - sum;
         let share = match difference == 0.0 {
-            // Nothing to explain.
+            // There is nothing to explain.
             true => missing,
             false => missing / difference,
         };

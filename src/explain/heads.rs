@@ -1,4 +1,4 @@
-//! Classifies heads by comparing their attention with chess relations.
+//! Describes attention heads by comparing their attention with chess relations.
 
 use super::ExplainError;
 use super::evaluator::{Evaluator, floats};
@@ -8,19 +8,19 @@ use serde::Serialize;
 use shakmaty::Square;
 use tch::{Kind, Tensor};
 
-/// Positions tapped together: their maps are all in memory.
+/// Number of positions evaluated together; all of their attention maps are in memory.
 const BATCH: usize = 8;
 
 /// One attention head.
 #[derive(Clone, Debug, Serialize)]
 pub struct Head {
-    /// Its layer, from 1.
+    /// The head's layer, numbered from 1.
     pub layer: usize,
-    /// Its number in the layer, from 1.
+    /// The head's number in the layer, starting from 1.
     pub head: usize,
-    /// Its attention along each relation; empty without a sample.
+    /// The head's attention along each relation; empty without a sample.
     pub relations: Vec<RelationScore>,
-    /// The network's outputs without it; omitted if that takes minutes.
+    /// The network's outputs without the head; omitted if computing them would take minutes.
     pub ablation: Option<Ablation>,
 }
 
@@ -29,49 +29,50 @@ pub struct Head {
 pub struct RelationScore {
     /// The relation.
     pub relation: Relation,
-    /// Share of the attention that falls on related squares, over the squares that
-    /// have any.
+    /// Share of the attention that falls on related squares, over the squares that have related
+    /// ones.
     pub share: f32,
-    /// The share that attention spread evenly would have.
+    /// The share that evenly spread attention would have.
     pub chance: f32,
-    /// `(share − chance) / (1 − chance)`: 0 is chance, 1 all of the attention.
+    /// `(share − chance) / (1 − chance)`: 0 is chance, and 1 means that all attention is on related
+    /// squares.
     pub score: f32,
 }
 
-/// Changes without a head: its part of the layer's output is set to zero.
+/// The changes when a head is ablated, which sets its part of the layer's output to zero.
 #[derive(Clone, Debug, Serialize)]
 pub struct Ablation {
-    /// Expected result of the mover without the head.
+    /// The expected result for the side to move without the head.
     pub q: f32,
-    /// Probability of the explained move without it.
+    /// The probability of the explained move without the head.
     pub prior: f32,
-    /// Kullback–Leibler divergence of the policy from the one without it, in nats.
+    /// Kullback–Leibler divergence of the policy from the policy without the head, in nats.
     pub divergence: f32,
-    /// The most probable move without it, in UCI notation.
+    /// The most probable move without the head, in UCI notation.
     pub first: String,
     /// Changes over the sample.
     pub sample: Option<SampleAblation>,
 }
 
-/// Changes without a head, over positions of the sample.
+/// The changes when a head is ablated, over positions of the sample.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct SampleAblation {
-    /// Positions that were evaluated.
+    /// The number of positions evaluated.
     pub positions: usize,
-    /// Mean divergence of the policy from the one without the head, in nats.
+    /// Mean divergence of the policy from the policy without the head, in nats.
     pub divergence: f32,
-    /// Share of the positions in which another move is the most probable.
+    /// Share of the positions in which the most probable move changes.
     pub changed: f32,
 }
 
 /// Sums over positions of the attention on related squares.
 #[derive(Default)]
 struct Tally {
-    /// Attention of each layer `[heads]`, summed over the squares that look.
+    /// The attention of each layer `[heads]`, summed over the attending squares.
     attention: Vec<Tensor>,
-    /// Related squares.
+    /// Number of related squares.
     related: f64,
-    /// Squares that have any.
+    /// Number of squares that have related squares.
     looking: f64,
 }
 
@@ -107,14 +108,15 @@ pub(super) fn score(evaluator: &Evaluator, sample: &[Game]) -> Result<Vec<Head>,
     Ok(heads)
 }
 
-/// The attention [B, heads, 64, 64] of each layer, by the squares that the network sees.
+/// Returns the attention [B, heads, 64, 64] of each layer, indexed by the squares as the network
+/// sees them.
 fn attention(evaluator: &Evaluator, games: &[Game]) -> Vec<Tensor> {
     let mut taps = evaluator.taps(games);
     let names = (0..).map(|layer| format!("encoder.{layer}.attention.weights"));
     names.map_while(|name| taps.remove(&name)).collect()
 }
 
-/// Marks related squares in each game, f32 [B, 64, 64], likewise.
+/// Marks the related squares in each game, f32 [B, 64, 64], with the same indexing.
 fn masks(evaluator: &Evaluator, games: &[Game], relation: Relation) -> Tensor {
     let mut masks = vec![0f32; games.len() * 64 * 64];
     for (game, mask) in games.iter().zip(masks.chunks_exact_mut(64 * 64)) {
@@ -146,7 +148,7 @@ impl Tally {
         }
     }
 
-    /// The score of a head whose attention on related squares sums to `attention`.
+    /// Returns the score of a head whose attention on related squares sums to `attention`.
     fn score(&self, relation: Relation, attention: f32) -> RelationScore {
         let looking = self.looking.max(1.0);
         let share = f64::from(attention) / looking;

@@ -1,7 +1,7 @@
-//! The layer-wise lens: reads the tokens after each layer with the heads.
+//! The layer-wise lens, which applies the heads to the tokens after each layer.
 //!
-//! The heads were trained on the last layer alone (nostalgebraist's logit lens, 2020): their
-//! readings of earlier layers are hints, not outputs of the network.
+//! The heads were trained on the last layer only (nostalgebraist's logit lens, 2020), so their
+//! readings of earlier layers are hints rather than outputs of the network.
 
 use super::ExplainError;
 use super::evaluator::{Evaluator, Inside};
@@ -12,11 +12,11 @@ use tch::Tensor;
 /// The heads' outputs after one layer.
 #[derive(Clone, Debug, Serialize)]
 pub struct LensLayer {
-    /// 0 is the embedding, then come the layers.
+    /// The layer's number, where 0 is the embedding.
     pub layer: usize,
-    /// Expected result of the mover.
+    /// The expected result for the side to move.
     pub q: f32,
-    /// Probabilities of win, draw and loss.
+    /// The probabilities of win, draw and loss.
     pub wdl: [f32; 3],
     /// The policy, in the order of the explanation's moves.
     pub policy: Vec<f32>,
@@ -24,8 +24,8 @@ pub struct LensLayer {
     pub divergence: f32,
 }
 
-/// Reads the outputs after each layer; `order` is that of the moves. Empty for networks with
-/// unknown layers.
+/// Applies the heads after each layer; `order` is the order of the moves. The result is empty for
+/// networks with unknown layers.
 pub(super) fn read(
     evaluator: &Evaluator,
     inside: &Inside,
@@ -37,7 +37,7 @@ pub(super) fn read(
         let tokens = names.map_while(|name| inside.taps.get(&name));
         tokens.collect::<Vec<_>>()
     });
-    // A tower below an encoder has tokens of its own width.
+    // A tower below an encoder has tokens of a different width.
     let Some(layers) = layers.into_iter().find(|layers| !layers.is_empty()) else {
         return Ok(Vec::new());
     };
@@ -71,12 +71,12 @@ pub(super) fn read(
 }
 
 /// Returns the Kullback–Leibler divergence in nats of the first of two policies from the second,
-/// by pairs of their probabilities.
+/// given pairs of their probabilities.
 pub(super) fn divergence<'a>(pairs: impl Iterator<Item = (&'a f32, &'a f32)>) -> f32 {
     let terms = pairs.filter(|(p, _)| **p > 0.0);
     let sum: f32 = terms
         .map(|(p, q)| p * (p / q.max(f32::MIN_POSITIVE)).ln())
         .sum();
-    // Rounding may leave less than nothing.
+    // Rounding may make the sum slightly negative.
     sum.max(0.0)
 }

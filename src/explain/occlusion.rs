@@ -1,4 +1,4 @@
-//! Occlusion: the value and a move's probability without each piece.
+//! Occlusion: the value and a move's probability when each piece is removed.
 
 use super::evaluator::Evaluator;
 use super::{ExplainError, fen};
@@ -10,32 +10,32 @@ use shakmaty::{EnPassantMode, Move, Position, Role, Square};
 /// Each piece's effect on the value and on a move.
 #[derive(Clone, Debug, Serialize)]
 pub struct Occlusion {
-    /// Expected result of the mover with all pieces. As for all positions here, earlier moves are
-    /// ignored.
+    /// The expected result for the side to move with all pieces. Here and in the other positions,
+    /// earlier moves are ignored.
     pub q: f32,
-    /// Probability of the move.
+    /// The probability of the move.
     pub prior: f32,
-    /// The pieces except for the kings.
+    /// The pieces other than the kings.
     pub pieces: Vec<Occluded>,
 }
 
-/// One piece removed.
+/// The effects of removing one piece.
 #[derive(Clone, Debug, Serialize)]
 pub struct Occluded {
     /// The piece's square.
     pub square: usize,
-    /// The piece as FEN writes it.
+    /// The piece's letter in a FEN.
     pub piece: char,
-    /// The position without it; `None` if it is not legal, because the side that has
-    /// just moved would be in check, or if no move is left.
+    /// The position without the piece; `None` if it is illegal, because the side that has just
+    /// moved would be in check, or if it has no legal move.
     pub fen: Option<String>,
-    /// Expected result of the mover without it.
+    /// The expected result for the side to move without the piece.
     pub q: Option<f32>,
-    /// Probability of the move without it, where it is still legal.
+    /// The probability of the move without the piece, if the move is still legal.
     pub prior: Option<f32>,
 }
 
-/// Removes each piece of the game's position in turn.
+/// Removes each piece of the game's position, one at a time.
 pub(super) fn occlude(
     evaluator: &Evaluator,
     game: &Game,
@@ -48,7 +48,7 @@ pub(super) fn occlude(
     let mut games = vec![set_up(game, &fen(game)).unwrap_or_else(|| game.clone())];
     let mut occluded = Vec::new();
     for (square, piece) in removable {
-        // A game that is over has no policy.
+        // If the game is over, there is no policy.
         let without =
             without(game, square).filter(|game| !game.position().legal_moves().is_empty());
         occluded.push(Occluded {
@@ -75,7 +75,7 @@ pub(super) fn occlude(
     for piece in occluded.iter_mut().filter(|piece| piece.fen.is_some()) {
         let (q, prior) = evaluated.next().expect("as many as were asked");
         piece.q = Some(q);
-        // Another piece may now make the same move.
+        // If its piece is removed, another piece may be able to make the same move.
         piece.prior = prior.filter(|_| Some(piece.square) != mover);
     }
     Ok(Occlusion {
@@ -85,8 +85,7 @@ pub(super) fn occlude(
     })
 }
 
-/// Returns the position without the piece on `square`, as a game of its own; `None` if it is
-/// illegal.
+/// Returns the position without the piece on `square`, as a new game; `None` if it is illegal.
 fn without(game: &Game, square: Square) -> Option<Game> {
     let mut setup = game.position().to_setup(EnPassantMode::Legal);
     setup.board.discard_piece_at(square);
@@ -95,7 +94,7 @@ fn without(game: &Game, square: Square) -> Option<Game> {
     set_up(game, &fen.to_string())
 }
 
-/// A game from a FEN between the same players.
+/// Creates a game from a FEN, between the same players.
 fn set_up(game: &Game, fen: &str) -> Option<Game> {
     let mut found = Game::from_fen(fen, game.mode()).ok()?;
     found.set_mode(game.mode());

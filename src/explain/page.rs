@@ -1,4 +1,4 @@
-//! Explanations as one page, from the files in the folder of this name.
+//! Pages of explanations, made from the files in the folder `page`.
 
 use super::{Attention, Explanation};
 use crate::page::{self, Page};
@@ -12,20 +12,21 @@ const STYLE: &str = include_str!("page/style.css");
 const SCRIPT: &str = include_str!("page/script.js");
 const PIECES: &str = super::picture::PIECES;
 
-/// Bytes of the largest page made unless layers are requested.
+/// Size limit in bytes of a page, unless layers are requested.
 pub const LARGEST_PAGE: usize = 3_000_000;
 
-/// A page and what it leaves out.
+/// A page, and the layers that it omits.
 #[derive(Clone, Debug)]
 pub struct RenderedPage {
-    /// The page.
+    /// The page as HTML.
     pub html: String,
-    /// For each explanation the layers whose attention is omitted, from 1.
+    /// For each explanation, the layers whose attention is omitted, numbered from 1.
     pub left_out: Vec<Vec<usize>>,
 }
 
-/// Returns the page of explanations of one position, side by side. It contains the attention of
-/// `layers` (from 1) at 8 bits; by default of all layers, or of as many as fit.
+/// Returns the page of explanations of one position, shown next to each other. It contains the
+/// attention of `layers` (numbered from 1) at 8 bits; by default these are all layers, or as many
+/// as fit.
 #[must_use]
 pub fn page(explanations: &[Explanation], layers: Option<&[usize]>) -> RenderedPage {
     let mut shown: Vec<Value> = explanations.iter().map(without_attention).collect();
@@ -51,7 +52,7 @@ pub fn page(explanations: &[Explanation], layers: Option<&[usize]>) -> RenderedP
     }
 }
 
-/// Writes a page, or another file, to `path` atomically.
+/// Writes a page or another file to `path` atomically.
 ///
 /// # Errors
 /// The system's error.
@@ -72,7 +73,7 @@ fn render(explanations: &[Explanation], shown: &[Value]) -> String {
     page.render(&json!(shown))
 }
 
-/// Returns the data of a page except for the attention.
+/// Returns the data of a page, without the attention.
 fn without_attention(explanation: &Explanation) -> Value {
     let bare = Explanation {
         attention: None,
@@ -81,9 +82,9 @@ fn without_attention(explanation: &Explanation) -> Value {
     serde_json::to_value(bare).expect("plain data")
 }
 
-/// Returns the number of layers that fit into a byte budget of the page.
+/// Returns the number of layers that fit into the page's remaining bytes.
 fn fitting(attention: &Attention, room: usize) -> usize {
-    // The bytes around a map's content.
+    // Number of bytes around the content of a map.
     const AROUND: usize = 64;
     let bytes = |maps: usize| maps * ((64 * 64usize).div_ceil(3) * 4 + AROUND);
     let Some(first) = attention.layers.first() else {
@@ -95,7 +96,7 @@ fn fitting(attention: &Attention, room: usize) -> usize {
     room.saturating_sub(bytes(attacks)) / bytes(parts * heads)
 }
 
-/// Returns `kept` of `count` layers, from 1, evenly spread, including the last.
+/// Returns `kept` of `count` layers, numbered from 1 and evenly spread, including the last.
 fn spread(count: usize, kept: usize) -> Vec<usize> {
     let kept = kept.clamp(1, count);
     (1..=kept).map(|number| number * count / kept).collect()
@@ -119,7 +120,7 @@ fn packed(attention: &Attention, kept: &[usize]) -> Value {
     })
 }
 
-/// Maps at 8 bits: number = low + step · byte, with a low and a step for each map.
+/// Packs maps at 8 bits: value = low + step · byte, with a `low` and a `step` for each map.
 fn packed_maps(maps: &[Vec<f32>]) -> Value {
     let mut bytes = Vec::new();
     let (mut lows, mut steps) = (Vec::new(), Vec::new());
@@ -127,7 +128,7 @@ fn packed_maps(maps: &[Vec<f32>]) -> Value {
         let low = map.iter().copied().fold(f32::INFINITY, f32::min);
         let high = map.iter().copied().fold(f32::NEG_INFINITY, f32::max);
         let step = (high - low) / 255.0;
-        // A map that is the same everywhere has no steps.
+        // A map that is the same everywhere has a step of 0.
         let scale = if step > 0.0 { 1.0 / step } else { 0.0 };
         bytes.extend(
             map.iter()

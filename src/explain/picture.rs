@@ -1,29 +1,29 @@
-//! Boards as SVG files, in colours for the colour-blind and for print: blue is much or
-//! for, hatched orange against.
+//! Boards as SVG files, in colours that suit colour-blind readers and print: blue means much or in
+//! favour, and hatched orange means against.
 
 use super::Explanation;
 use shakmaty::{Board, Color, Square};
 use std::fmt::Write;
 
-/// Symbols `piece-p` to `piece-k`, drawn for this program.
+/// The symbols `piece-p` to `piece-k`, which were drawn for this program.
 pub(super) const PIECES: &str = include_str!("pieces.svg");
 
-/// Side of a square.
+/// Side length of a square.
 const SIDE: usize = 40;
-/// Moves below this probability have no arrow.
+/// Moves with a probability below this get no arrow.
 const LEAST_PRIOR: f32 = 0.03;
-/// Boards in a row of small multiples.
+/// Number of boards per row of small multiples.
 const COLUMNS: usize = 4;
 /// Height of the caption below a board.
 const CAPTION: usize = 24;
-/// Room between two boards.
+/// Gap between two boards.
 const GAP: usize = 16;
 
 const PLUS: &str = "#0072b2";
 const MINUS: &str = "#d55e00";
 
-/// Returns the pictures of an explanation, with their file names: the position with the policy's
-/// arrows, the four attributions, and for each layer the attention of the explained move's square
+/// Returns an explanation's pictures with their file names: the position with arrows for the
+/// policy, the four attributions, and, for each layer, the attention of the explained move's square
 /// by head.
 #[must_use]
 pub fn pictures(explanation: &Explanation) -> Vec<(String, String)> {
@@ -66,7 +66,7 @@ pub fn pictures(explanation: &Explanation) -> Vec<(String, String)> {
         .collect()
 }
 
-/// An SVG document of boards with their captions, in rows.
+/// Returns an SVG document of boards with captions, arranged in rows.
 fn document(boards: &[(String, String)]) -> String {
     let side = 8 * SIDE;
     let has_captions = boards.iter().any(|(caption, _)| !caption.is_empty());
@@ -97,12 +97,12 @@ fn document(boards: &[(String, String)]) -> String {
     )
 }
 
-/// Left and upper edge of a square, White below.
+/// Returns the left and top edges of a square, with White at the bottom.
 fn corner(square: usize) -> (usize, usize) {
     (SIDE * (square % 8), SIDE * (7 - square / 8))
 }
 
-/// A board whose squares are shaded by numbers; one may be framed.
+/// Draws a board whose squares are shaded by values; one square may be framed.
 fn shaded(board: &Board, values: &[f32], marked: Option<usize>) -> String {
     let most = values
         .iter()
@@ -161,7 +161,7 @@ fn shaded(board: &Board, values: &[f32], marked: Option<usize>) -> String {
     text
 }
 
-/// The position with an arrow for each probable move.
+/// Draws the position with an arrow for each probable move.
 fn position(board: &Board, explanation: &Explanation) -> String {
     let mut text = shaded(board, &[0.0; 64], None);
     let probable = explanation
@@ -175,7 +175,7 @@ fn position(board: &Board, explanation: &Explanation) -> String {
         };
         let ((x, y), (to_x, to_y)) = (middle(mv.from), middle(mv.to));
         let (right, down) = (to_x - x, to_y - y);
-        // Not `hypot`: of all functions that we call, it alone would need glibc 2.35.
+        // Not `hypot`, which would be the only function we call that requires glibc 2.35.
         let length = (right * right + down * down).sqrt().max(1.0);
         let (dx, dy) = (right / length, down / length);
         let (half, tip) = (1.0 + 4.0 * mv.prior.sqrt(), length - 4.0);

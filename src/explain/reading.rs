@@ -1,5 +1,5 @@
-//! A move-token GPT's view of a game: its predicted next moves, legal or not, the moves it attends
-//! to, and the board it knows after each layer.
+//! How a move-token GPT reads a game: its predicted next moves, legal or not, the moves that it
+//! attends to, and its knowledge of the board after each layer.
 
 use super::ExplainError;
 use super::denoising::letters;
@@ -18,11 +18,11 @@ const BODY: &str = include_str!("reading/page.html");
 const STYLE: &str = concat!(include_str!("board.css"), include_str!("reading/style.css"));
 const SCRIPT: &str = concat!(include_str!("board.js"), include_str!("reading/script.js"));
 
-/// Likeliest tokens that are listed, and those of each layer.
+/// Number of likeliest tokens that are listed, overall and for each layer.
 const LISTED: usize = 40;
 const OF_LAYER: usize = 3;
 
-/// A network's view of a game.
+/// A network's reading of a game.
 #[derive(Clone, Debug, Serialize)]
 pub struct Reading {
     /// The network's name.
@@ -31,49 +31,50 @@ pub struct Reading {
     pub fen: String,
     /// Whether Black is to move.
     pub black: bool,
-    /// The pieces of the position, from a1 to h8: a FEN's letters, `.` for an empty square.
+    /// The pieces of the position, from a1 to h8: the letters of a FEN, and `.` for an empty
+    /// square.
     pub pieces: String,
-    /// The tokens that were read: the start of the game, and its moves.
+    /// The tokens that were read: the start of the game and its moves.
     pub tokens: Vec<String>,
-    /// The likeliest next tokens, the most probable first.
+    /// The likeliest next tokens, most probable first.
     pub next: Vec<NextToken>,
     /// The total probability of legal moves.
     pub legal_mass: f32,
-    /// The probabilities that White wins, of a draw, and that Black wins, if the network predicts
-    /// them.
+    /// The probabilities that White wins, that the game is drawn and that Black wins, if the
+    /// network predicts them.
     pub outcome: Option<[f32; 3]>,
-    /// The knowledge after each layer.
+    /// The network's knowledge after each layer.
     pub layers: Vec<ReadLayer>,
 }
 
-/// The tokens that may follow.
+/// A token that may follow.
 #[derive(Clone, Debug, Serialize)]
 pub struct NextToken {
-    /// A move as the vocabulary writes it, or how the game ends.
+    /// A move in the vocabulary's notation, or the end of the game.
     pub text: String,
-    /// Its probability.
+    /// The token's probability.
     pub probability: f32,
-    /// Whether it is legal.
+    /// Whether the token is legal.
     pub legal: bool,
 }
 
-/// The network's knowledge if a layer were its last.
+/// The network's knowledge, read out as if this layer were its last.
 #[derive(Clone, Debug, Serialize)]
 pub struct ReadLayer {
-    /// The last token's attention to each, averaged over the heads.
+    /// The attention of the last token to each token, averaged over the heads.
     pub looks: Vec<f32>,
     /// The likeliest tokens.
     pub next: Vec<NextToken>,
-    /// The board, of networks that learned it.
+    /// The board, if the network has learned it.
     pub board: Option<KnownBoard>,
 }
 
-/// A board as a network knows it.
+/// A board according to a network.
 #[derive(Clone, Debug, Serialize)]
 pub struct KnownBoard {
-    /// The likeliest pieces, as [`Reading::pieces`].
+    /// The likeliest pieces, in the format of [`Reading::pieces`].
     pub pieces: String,
-    /// The probability of each, in percent.
+    /// The probability of each piece, in percent.
     pub sure: Vec<u8>,
     /// The number of correct squares.
     pub right: usize,
@@ -82,7 +83,7 @@ pub struct KnownBoard {
 /// Reads a game up to its last position.
 ///
 /// # Errors
-/// [`ExplainError`] if the game is over, or cannot be encoded.
+/// [`ExplainError`] if the game is over or cannot be encoded.
 pub fn read_game(network: &Network<Gpt>, game: &Game) -> Result<Reading, ExplainError> {
     let (gpt, weights) = (&network.architecture, &network.weights);
     let position = game.position();
@@ -151,7 +152,7 @@ pub fn read_game(network: &Network<Gpt>, game: &Game) -> Result<Reading, Explain
     })
 }
 
-/// Returns the page of a reading.
+/// Returns the page for a reading.
 #[must_use]
 pub fn reading_page(reading: &Reading) -> String {
     let page = Page {
@@ -204,7 +205,7 @@ fn name(vocabulary: &Vocabulary, token: u16) -> String {
     }
 }
 
-/// Returns the likeliest board by logits [1, 1, 64, classes], compared with the true one.
+/// Returns the likeliest board given logits [1, 1, 64, classes], compared with the true board.
 fn known_board(logits: &Tensor, truth: &shakmaty::Board) -> KnownBoard {
     let probabilities = floats(&logits.softmax(-1, Kind::Float));
     let truth = Squares::of_board(truth, Color::White);
@@ -271,7 +272,8 @@ mod tests {
                 .next
                 .is_sorted_by(|a, b| a.probability >= b.probability)
         );
-        // It is untrained: 22 legal moves and three ends of 1,975 tokens.
+        // The network is untrained: of 1,975 tokens, 22 legal moves and three ends of the game are
+        // legal.
         assert!(
             (0.005..0.03).contains(&reading.legal_mass),
             "{}",
@@ -285,7 +287,7 @@ mod tests {
             let board = layer.board.as_ref().unwrap();
             assert!(board.right <= 64 && board.pieces.len() == 64 && board.sure.len() == 64);
         }
-        // The last layer's is the network's own.
+        // The last layer's output is the network's own.
         let last = reading.layers.last().unwrap();
         assert_eq!(last.next[0].text, reading.next[0].text);
         let page = reading_page(&reading);

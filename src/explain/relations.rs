@@ -1,4 +1,4 @@
-//! Relations of chess between two squares of a position.
+//! Chess relations between two squares of a position.
 
 use serde::Serialize;
 use shakmaty::{Bitboard, Board, Chess, Color, Position, Role, Square, attacks};
@@ -11,13 +11,13 @@ pub enum Relation {
     Identity,
     /// Squares on the same rank or file.
     RookLine,
-    /// Squares on the same diagonal.
+    /// Squares that are a knight's move away.
     BishopLine,
     /// Squares a knight's move away.
     KnightMove,
     /// Neighbouring squares.
     KingMove,
-    /// Squares with pieces of the mover.
+    /// Squares with pieces of the side to move.
     OwnPieces,
     /// Squares with pieces of the opponent.
     EnemyPieces,
@@ -29,7 +29,7 @@ pub enum Relation {
     Defends,
     /// Pieces of its own side that protect the square's piece.
     DefendedBy,
-    /// Pawns of either side on the same or a neighbouring file, seen from a pawn.
+    /// Pawns of either side on the same or a neighbouring file, if the square has a pawn.
     PawnStructure,
 }
 
@@ -74,7 +74,7 @@ impl Relation {
     }
 }
 
-/// Returns the pieces of a colour that attack a square; none without a colour.
+/// Returns the pieces of a colour that attack a square; none if there is no colour.
 fn attackers(board: &Board, square: Square, color: Option<Color>) -> Bitboard {
     color.map_or(Bitboard::EMPTY, |color| {
         board.attacks_to(square, color, board.occupied())

@@ -1,4 +1,4 @@
-//! A search's result for the position, beside the raw policy.
+//! The result of a search of the position, shown next to the raw policy.
 
 use crate::backend::{Backend, BackendError};
 use crate::chess::Game;
@@ -8,52 +8,51 @@ use serde::Serialize;
 use shakmaty::san::SanPlus;
 use std::sync::Arc;
 
-/// Plies of the tree shown.
+/// Number of plies of the tree to show.
 const PLIES: usize = 4;
-/// Moves of each position shown.
+/// Number of moves to show per position.
 const MOVES: usize = 5;
-/// Moves with at least one of this many root visits are shown.
+/// Moves are shown if they have at least the root's visits divided by this.
 const LEAST_SHARE: u64 = 100;
 
-/// A search of the position, and where it disagrees with the policy.
+/// A search of the position, and where the search disagrees with the policy.
 #[derive(Clone, Debug, Serialize)]
 pub struct SearchReport {
-    /// Visits at the root.
+    /// Number of visits at the root.
     pub nodes: u64,
-    /// Softmax temperature of the priors, which makes them flatter than the policy.
+    /// The softmax temperature of the priors, which makes them flatter than the policy.
     pub policy_temperature: f32,
-    /// The tree's first move in the policy's order, in standard algebraic notation.
+    /// The first root move in the policy's order, in standard algebraic notation.
     pub policy_first: Option<String>,
-    /// Whether that is not the search's first move.
+    /// Whether that move differs from the search's first move.
     pub disagrees: bool,
-    /// The root's moves in order of choice, best first.
+    /// The root's moves in order of preference, best first.
     pub moves: Vec<SearchedMove>,
 }
 
-/// A move of the tree. Values are for the side that plays it.
+/// A move in the tree. Values are for the side that plays it.
 #[derive(Clone, Debug, Serialize)]
 pub struct SearchedMove {
-    /// In UCI notation.
+    /// The move in UCI notation.
     pub uci: String,
-    /// In standard algebraic notation.
+    /// The move in standard algebraic notation.
     pub san: String,
-    /// Visits.
+    /// Number of visits.
     pub visits: u32,
     /// Prior probability, in 0…1.
     pub prior: f32,
     /// Expected result, in −1…1.
     pub q: f32,
-    /// The reply with the highest prior; `None` where none was visited.
+    /// The reply with the highest prior; `None` if no reply was visited.
     pub policy_first: Option<String>,
-    /// Whether that is not the search's first reply.
+    /// Whether that reply differs from the search's first reply.
     pub disagrees: bool,
-    /// The replies in order of choice, best first.
+    /// The replies in order of preference, best first.
     pub moves: Vec<SearchedMove>,
 }
 
-/// Searches the game's position with the engine's default parameters on one thread, and
-/// keeps the first plies of the tree: the move chosen, and those with a hundredth of the
-/// visits or more.
+/// Searches the game's position with the engine's default parameters on one thread. Keeps the first
+/// plies of the tree: the chosen move, and the moves with at least a hundredth of the visits.
 ///
 /// # Errors
 /// [`BackendError`] if an evaluation failed.
@@ -99,7 +98,7 @@ fn searched(
     Ok((search, choice))
 }
 
-/// Returns the policy's first move, and whether the search prefers another.
+/// Returns the policy's first move, and whether the search prefers another move.
 fn first(outline: &Outline, game: &Game) -> (Option<String>, bool) {
     let policy = outline.policy_first;
     let search = outline.moves.first().map(|it| it.mv);

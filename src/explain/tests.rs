@@ -16,7 +16,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use shakmaty::{CastlingMode, Role};
 use tch::Device;
 
-/// Black to move, with castling rights and a pinned knight.
+/// Black is to move, with castling rights and a pinned knight.
 const FEN: &str = "r3k2r/pp3ppp/2n5/1B1pP3/3P4/2N2N2/P4PPP/R3K2R b KQkq - 1 12";
 
 fn chessformer(position: PositionConfig, elo: bool) -> Box<dyn network::Evaluator> {
@@ -28,7 +28,7 @@ fn chessformer(position: PositionConfig, elo: bool) -> Box<dyn network::Evaluato
     Box::new(Chessformer::new(&config, Device::Cpu).unwrap())
 }
 
-/// A tower that sees every board in a canonical orientation.
+/// Returns a tower that sees every board in a canonical orientation.
 fn tower() -> Box<dyn network::Evaluator> {
     let value = ValueHeadConfig {
         features: 4,
@@ -119,7 +119,7 @@ fn settings() -> Settings {
     }
 }
 
-/// The backend's value and policy for a game.
+/// Returns the backend's value and policy for a game.
 fn by_backend(backend: &TorchBackend, game: &Game) -> (f32, Vec<f32>) {
     let moves = game.position().legal_moves();
     let mut batch = Batch::default();
@@ -207,7 +207,7 @@ fn what_is_inside_fits_together() {
         }
         assert_close(last.q, found.evaluation.q);
         assert!(last.divergence.abs() < 1e-5 && found.lens[0].divergence > 1e-4);
-        // The networks with attention that do not read attacks.
+        // The networks with attention that do not read attacks read ratings.
         let attacks = found.attention.as_ref().map(|it| it.attacks.is_some());
         let reads_ratings = attacks == Some(false);
         assert_eq!(
@@ -261,7 +261,7 @@ fn gradients_sum_to_the_difference() {
             let difference = attribution.output - attribution.baseline;
             let missing = (difference - sum) / difference;
             assert!((missing - attribution.remainder).abs() < 1e-3);
-            // The error allowed at the maximum number of steps.
+            // The error is small unless the maximum number of steps was reached.
             let most = match gradients.steps == gradients::MOST {
                 true => 5.0 * gradients::TOLERANCE,
                 false => gradients::TOLERANCE,
@@ -367,7 +367,7 @@ fn a_move_is_explained_on_demand() {
         ("O-O", 60, 62)
     );
     assert_close(found.occlusion.prior, chosen.prior);
-    // Without the rook castling is impossible, and without its right too.
+    // Castling is impossible without the rook, as it is without the castling right.
     let rook = found
         .occlusion
         .pieces
@@ -392,7 +392,7 @@ fn what_cannot_be_explained_says_why() {
     assert!(matches!(error, ExplainError::Illegal));
 }
 
-/// Without the knight White, who has just moved, would be in check.
+/// Without the knight, White, who has just moved, would be in check.
 #[test]
 fn positions_that_are_not_legal_are_left_out() {
     let network = network(tower());
@@ -415,7 +415,7 @@ fn a_page_is_whole_and_no_larger_than_it_may_be() {
     assert_eq!(rendered.left_out, [vec![], Vec::<usize>::new()]);
     let asked = page(&explained, Some(&[2]));
     assert_eq!(asked.left_out, [vec![1], vec![1]]);
-    // As large as Lc0's BT4.
+    // This network is as large as Lc0's BT4.
     let [mut large, _] = explained;
     let maps = vec![vec![0.0; SQUARES * SQUARES]; 32];
     let layer = AttentionLayer {
@@ -458,7 +458,7 @@ fn pictures_show_every_layer() {
     }
 }
 
-/// Positions of games in which random legal moves are played.
+/// Returns positions from games of random legal moves.
 fn random_positions(count: usize, seed: u64) -> Vec<Game> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut positions = Vec::new();
@@ -504,7 +504,7 @@ fn a_transcoder_learns_a_block_and_finds_what_predicts_a_theme() {
     assert!((0.0..0.9).contains(&about.dead));
     assert_eq!((about.positions, about.held_out), (60, 20));
     assert_eq!(about.strongest.len(), 64);
-    // The report of the position that activates a feature most matches the stored one.
+    // The report on the position that activates a feature most matches the stored entry.
     let (feature, strongest) = about
         .strongest
         .iter()
@@ -521,7 +521,7 @@ fn a_transcoder_learns_a_block_and_finds_what_predicts_a_theme() {
         let active = report.active.iter().filter(|it| it.squares[square] > 0.0);
         assert!(active.count() <= 8);
     }
-    // Each position has the theme in which the strongest feature of the first is active.
+    // A position has the theme if the strongest feature of the first report is active in it.
     let feature = report.active[0].feature;
     let puzzles = random_positions(120, 3).into_iter().enumerate();
     let puzzles = puzzles.map(|(number, game)| {
@@ -544,7 +544,7 @@ fn a_transcoder_learns_a_block_and_finds_what_predicts_a_theme() {
         assert!(theme.threshold.is_finite());
     }
     transcoder.about.themes = found;
-    // The file contains all data, and identifies its network.
+    // The file contains all data and identifies its network.
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.json");
     transcoder.write(&path).unwrap();
@@ -583,7 +583,7 @@ fn a_transcoder_learns_a_block_and_finds_what_predicts_a_theme() {
     }
 }
 
-/// Probabilities of moves cannot all rise.
+/// The probabilities of the moves cannot all rise.
 #[test]
 fn a_feature_speaks_for_some_moves_and_against_others() {
     let network = network(chessformer(gab(), false));
@@ -599,7 +599,7 @@ fn a_feature_speaks_for_some_moves_and_against_others() {
             .iter()
             .copied()
             .fold(f32::NEG_INFINITY, f32::max);
-        // Others are lost in rounding.
+        // Smaller differences are lost in rounding.
         if most - least > 1e-4 {
             assert!(least < 0.0 && most > 0.0, "{least} to {most}");
             felt += 1;

@@ -1,10 +1,10 @@
-//! Sparse transcoders: a feed-forward block as few features at a time.
+//! Sparse transcoders, which represent a feed-forward block by a few features at a time.
 //!
 //! A transcoder (Dunefsky, Chlenski and Nanda, "Transcoders Find Interpretable LLM Feature
 //! Circuits", 2024) computes a block's output from its input through a wide layer that keeps only
 //! the k greatest activations of each square (top-k: Gao et al., "Scaling and evaluating sparse
-//! autoencoders", 2024). The meaning of a feature is shown by the positions that activate it
-//! most, by the puzzle themes that it predicts, and by the network's outputs without it.
+//! autoencoders", 2024). The meaning of a feature is shown by the positions that activate it most,
+//! by the puzzle themes that it predicts, and by the network's outputs without it.
 
 mod effects;
 mod file;
@@ -22,13 +22,13 @@ use super::evaluator::Evaluator;
 use crate::chess::Game;
 use tch::{Kind, Tensor};
 
-/// Positions whose activations are computed at once.
+/// Number of positions whose activations are computed together.
 const BATCH: usize = 32;
 
 /// A transcoder of one layer's feed-forward block.
 #[derive(Debug)]
 pub struct Transcoder {
-    /// Its source and quality.
+    /// The transcoder's source and quality.
     pub about: TranscoderAbout,
     /// [width, features].
     encoder: Tensor,
@@ -41,8 +41,8 @@ pub struct Transcoder {
 }
 
 impl Transcoder {
-    /// Returns activations [N, features] of tokens [N, width], zero except for each token's k
-    /// greatest.
+    /// Returns the activations [N, features] of tokens [N, width], which are zero except for each
+    /// token's k greatest.
     fn encode(&self, tokens: &Tensor) -> Tensor {
         let all = tokens.matmul(&self.encoder) + &self.encoder_bias;
         greatest(&all, self.about.top_k)
@@ -53,7 +53,8 @@ impl Transcoder {
         activations.matmul(&self.decoder) + &self.decoder_bias
     }
 
-    /// Returns activations [games, 64, features], by the squares that the network sees.
+    /// Returns the activations [games, 64, features], indexed by the squares as the network sees
+    /// them.
     fn activations(&self, evaluator: &Evaluator, games: &[Game]) -> Result<Tensor, ExplainError> {
         let mut found = Vec::new();
         for games in games.chunks(BATCH) {
@@ -65,13 +66,14 @@ impl Transcoder {
     }
 }
 
-/// Returns the k greatest of each row if above 0; zero elsewhere.
+/// Returns the k greatest values of each row, if above 0, and zero elsewhere.
 fn greatest(rows: &Tensor, k: usize) -> Tensor {
     let (values, places) = rows.topk(k as i64, -1, true, false);
     rows.zeros_like().scatter(-1, &places, &values.relu())
 }
 
-/// Returns the input and output [64 · games, width] of a layer's feed-forward block, from 1.
+/// Returns the input and output [64 · games, width] of a layer's feed-forward block; layers are
+/// numbered from 1.
 fn block(evaluator: &Evaluator, games: &[Game], layer: usize) -> Result<[Tensor; 2], ExplainError> {
     let taps = evaluator.taps(games);
     let part = |name: &str| {
@@ -84,7 +86,7 @@ fn block(evaluator: &Evaluator, games: &[Game], layer: usize) -> Result<[Tensor;
     Ok([part("input")?, part("output")?])
 }
 
-/// Returns the name of a part of a layer's feed-forward block, from 1.
+/// Returns the name of a part of a layer's feed-forward block; layers are numbered from 1.
 fn block_name(layer: usize, part: &str) -> String {
     format!("encoder.{}.feed_forward.{part}", layer.wrapping_sub(1))
 }

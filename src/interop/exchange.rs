@@ -17,30 +17,30 @@ use std::path::Path;
 /// Why a network file cannot be described, read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum ExchangeError {
-    /// An unknown kind of file.
+    /// The kind of file is unknown.
     #[error(
         "not a known network file: neither the engine's (.pt), nor Lc0's weights (.pb.gz), a Maia-3 checkpoint (.pt) or ONNX"
     )]
     Unknown,
-    /// Nothing to import.
+    /// There is nothing to import.
     #[error("already a network of the engine: name it in the option Net")]
     Native,
-    /// Another program's network where one of the engine's is required.
+    /// The file is another program's network, but one of the engine's own networks is required.
     #[error("another program's network: `tessera import` converts it")]
     Foreign,
-    /// One of the engine's own networks that is unusable.
+    /// The file is one of the engine's own networks but unusable.
     #[error(transparent)]
     Network(#[from] NetworkError),
-    /// One of the engine's own networks that cannot be opened.
+    /// The file is one of the engine's own networks but cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// Lc0 weights.
+    /// An error in Lc0 weights.
     #[error(transparent)]
     Lc0(#[from] Lc0Error),
-    /// A Maia-3 checkpoint.
+    /// An error in a Maia-3 checkpoint.
     #[error(transparent)]
     Maia3(#[from] Maia3Error),
-    /// ONNX, by itself or in an Lc0 file.
+    /// An error in ONNX, by itself or in an Lc0 file.
     #[error(transparent)]
     Onnx(#[from] OnnxError),
 }
@@ -60,11 +60,11 @@ pub enum FileKind {
 
 /// The first bytes of a zip archive.
 const ZIP: [u8; 4] = *b"PK\x03\x04";
-/// The first bytes of an ONNX model in protobuf: field 1, its version.
+/// The first bytes of an ONNX model in protobuf: field 1, the version.
 const ONNX: u8 = 0x08;
 
 impl FileKind {
-    /// Recognises a file by its content; returns `None` if it is not one of these.
+    /// Recognises a file by its content. Returns `None` if the kind is unknown.
     #[must_use]
     pub fn of(file: &[u8]) -> Option<FileKind> {
         if lc0::is_weights_file(file) {
@@ -81,12 +81,12 @@ impl FileKind {
     }
 }
 
-/// Opens a network of any kind, recognised by its content, as an eager network. `heads` chooses
-/// the heads to play with in Lc0 networks that have several. Code in the engine's own networks is
-/// [checked](CodePolicy::Checked).
+/// Opens a network of any kind as an eager network, recognising the kind by the file's content.
+/// `heads` selects the heads to play with if an Lc0 network has several. Code in the engine's own
+/// networks is [checked](CodePolicy::Checked).
 ///
 /// # Errors
-/// [`ExchangeError`], naming the error or the unsupported part.
+/// [`ExchangeError`], which names the problem or the unsupported part.
 pub fn open(file: &[u8], heads: HeadChoice) -> Result<Network, ExchangeError> {
     Ok(match FileKind::of(file).ok_or(ExchangeError::Unknown)? {
         FileKind::TorchScript => network::open(file, CodePolicy::Checked)?,
@@ -102,7 +102,8 @@ pub fn open(file: &[u8], heads: HeadChoice) -> Result<Network, ExchangeError> {
 /// Opens another program's network.
 ///
 /// # Errors
-/// [`ExchangeError::Native`] if it is one of the engine's; others as for [`open`].
+/// [`ExchangeError::Native`] if it is one of the engine's own networks. Other errors are as for
+/// [`open`].
 pub fn open_foreign(file: &[u8], heads: HeadChoice) -> Result<Network, ExchangeError> {
     match FileKind::of(file) {
         Some(FileKind::TorchScript) => Err(ExchangeError::Native),
@@ -110,11 +111,12 @@ pub fn open_foreign(file: &[u8], heads: HeadChoice) -> Result<Network, ExchangeE
     }
 }
 
-/// Describes a file: architecture, sizes, formats, heads, parameters, multiply–accumulates, notes
-/// on its training. `policy` decides whether the engine's own files may contain code.
+/// Describes a file: its architecture, sizes, formats, heads, number of parameters,
+/// multiply–accumulates and training notes. `policy` decides whether the engine's own files may
+/// contain code.
 ///
 /// # Errors
-/// [`ExchangeError`], naming the error or the unsupported part.
+/// [`ExchangeError`], which names the problem or the unsupported part.
 pub fn describe(file: &[u8], policy: CodePolicy) -> Result<Value, ExchangeError> {
     Ok(match FileKind::of(file).ok_or(ExchangeError::Unknown)? {
         FileKind::TorchScript => value(torch::describe(file, policy)?),
@@ -131,11 +133,11 @@ fn value(described: impl Serialize) -> Value {
     serde_json::to_value(described).expect("plain data")
 }
 
-/// Converts one of the engine's networks to Lc0's own format, which all its backends can run.
+/// Converts one of the engine's networks to Lc0's own format, which all Lc0 backends can run.
 ///
 /// # Errors
-/// [`ExchangeError::Lc0`], naming the part that Lc0's format cannot express; another variant if
-/// the file is not one of the engine's networks.
+/// [`ExchangeError::Lc0`], which names the part that Lc0's format cannot express, or another
+/// variant if the file is not one of the engine's networks.
 pub fn to_lc0(
     file: &[u8],
     policy: CodePolicy,
@@ -148,7 +150,7 @@ pub fn to_lc0(
 /// Converts one of the engine's networks to ONNX inside an Lc0 file, for Lc0's ONNX backends.
 ///
 /// # Errors
-/// [`ExchangeError`], naming the part that cannot be expressed.
+/// [`ExchangeError`], which names the part that cannot be expressed.
 pub fn to_onnx_in_lc0(
     file: &[u8],
     policy: CodePolicy,
@@ -161,7 +163,7 @@ pub fn to_onnx_in_lc0(
 /// Converts one of the engine's networks to ONNX.
 ///
 /// # Errors
-/// [`ExchangeError`], naming the part that cannot be expressed.
+/// [`ExchangeError`], which names the part that cannot be expressed.
 pub fn to_onnx(
     file: &[u8],
     policy: CodePolicy,
@@ -171,7 +173,7 @@ pub fn to_onnx(
     Ok(onnx::write(&network, &metadata, precision)?)
 }
 
-/// Opens one of the engine's networks; refuses other files, each with its reason.
+/// Opens one of the engine's networks. Rejects all other files and states the reason.
 fn open_ours(file: &[u8], policy: CodePolicy) -> Result<(Network, Metadata), ExchangeError> {
     match FileKind::of(file) {
         None => Err(ExchangeError::Unknown),
@@ -186,7 +188,7 @@ fn open_ours(file: &[u8], policy: CodePolicy) -> Result<(Network, Metadata), Exc
 /// Writes an exported network to `path`, atomically.
 ///
 /// # Errors
-/// The system's error.
+/// The operating system's error.
 pub fn save(path: &Path, network: &[u8]) -> std::io::Result<()> {
     let mut unfinished = atomic_file::unfinished(path)?;
     unfinished.write_all(network)?;

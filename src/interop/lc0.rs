@@ -1,11 +1,11 @@
-//! Lc0 network files: residual towers with squeeze and excitation, attention bodies from T1 to
-//! BT4, their heads, and our own Chessformers converted for Lc0.
+//! Lc0 network files: residual towers with squeeze and excitation, attention bodies from T1 to BT4,
+//! their heads, and our own Chessformers after conversion.
 //!
-//! Layouts and semantics are those that Lc0 0.33 evaluates, in its BLAS backend and its converter
-//! to ONNX; the schema is LeelaChessZero/lczero-common's.
+//! Layouts and semantics follow Lc0 0.33: its BLAS backend and its converter to ONNX. The schema is
+//! from LeelaChessZero/lczero-common.
 //!
-//! A file becomes a [`Network`](crate::network::Network) of the family
-//! [`Lc0`](crate::network::Lc0), from which the same file can be written again.
+//! A file becomes a [`Network`](crate::network::Network) of the [`Lc0`](crate::network::Lc0)
+//! family. Writing that network gives the same file again.
 
 pub(crate) mod container;
 mod file;
@@ -29,19 +29,19 @@ pub use summary::{Lc0Summary, summary};
 use crate::network::WeightsError;
 use crate::network::lc0::Lc0ConfigError;
 
-/// Major and minor version of the newest Lc0 whose files are read.
+/// Major and minor version of the newest supported Lc0.
 const NEWEST_LC0: (u32, u32) = (0, 33);
 
 /// Why an Lc0 network cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum Lc0Error {
-    /// The compressed data is damaged or ends early.
+    /// The compressed data is damaged or truncated.
     #[error("the compressed file is damaged: {0}")]
     Gzip(std::io::Error),
     /// The file is a decompression bomb, or not a network.
     #[error("the file inflates to more than {bound} bytes")]
     TooLarge {
-        /// Bytes after which reading stopped.
+        /// Number of bytes after which reading stopped.
         bound: u64,
     },
     /// The file does not begin like an Lc0 file.
@@ -50,10 +50,10 @@ pub enum Lc0Error {
     /// The protobuf is damaged.
     #[error("the weights file is damaged: {0}")]
     Protobuf(#[from] prost::DecodeError),
-    /// The protobuf ends early.
+    /// The protobuf is truncated.
     #[error("the weights file is damaged: it ends early")]
     Truncated,
-    /// A flood of empty messages.
+    /// The file contains a flood of empty messages.
     #[error("the weights file has too many layers")]
     TooManyLayers,
     /// The file contains an ONNX model instead of weights.
@@ -65,7 +65,7 @@ pub enum Lc0Error {
     /// A required tensor is missing.
     #[error("the weights file lacks `{0}`")]
     Missing(String),
-    /// A tensor whose size does not fit the others.
+    /// The size of a tensor does not match the others.
     #[error("`{name}` holds {found} numbers, not {shape:?}")]
     Shape {
         /// The tensor.
@@ -75,31 +75,31 @@ pub enum Lc0Error {
         /// The shape that the other tensors require.
         shape: Vec<i64>,
     },
-    /// A tensor with NaN or infinite values.
+    /// A tensor has NaN or infinite values.
     #[error("`{0}` holds numbers that are not finite")]
     NotFinite(String),
-    /// The file requires a later Lc0 than the newest one known here.
+    /// The file requires a newer Lc0 than the newest supported one.
     #[error(
         "the weights file requires Lc0 {asked} or newer; files for Lc0 up to {}.{} are supported",
         newest.0,
         newest.1
     )]
     TooNew {
-        /// The oldest Lc0 that reads it, as the file states.
+        /// The oldest Lc0 that can read the file, as the file states.
         asked: String,
         /// Major and minor version of the newest Lc0 supported.
         newest: (u32, u32),
     },
-    /// A present or future feature of Lc0 that we do not evaluate.
+    /// The network uses a current or future Lc0 feature that is not supported here.
     #[error("Lc0 networks with {0} are not supported")]
     Unsupported(String),
-    /// Parts that do not fit together, or a missing head.
+    /// Parts of the network do not fit together, or a head is missing.
     #[error(transparent)]
     Config(#[from] Lc0ConfigError),
-    /// A network whose tensors do not match its architecture.
+    /// The tensors do not match the architecture.
     #[error(transparent)]
     Weights(#[from] WeightsError),
-    /// A part that Lc0's format has no fields for.
+    /// Lc0's format has no fields for a part of the network.
     #[error("Lc0's format cannot express {0}")]
     Inexpressible(String),
 }

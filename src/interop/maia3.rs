@@ -1,4 +1,4 @@
-//! Checkpoints of Maia-3, as its authors publish them (CSSLab/maia3).
+//! Maia-3 checkpoints, as published by their authors (CSSLab/maia3).
 
 mod checkpoint;
 
@@ -11,19 +11,19 @@ use crate::network::maia3::Maia3ConfigError;
 /// Why a file cannot be used as a Maia-3 network.
 #[derive(Debug, thiserror::Error)]
 pub enum Maia3Error {
-    /// An unreadable checkpoint.
+    /// The checkpoint is unreadable.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
     /// A parameter is missing.
     #[error("it has no parameter `{0}`: not a Maia-3 checkpoint (truncated?)")]
     Missing(String),
-    /// Two parameters have the same name after training wrappers are removed.
+    /// Two parameters have the same name after the prefixes of training wrappers are removed.
     #[error("it has two parameters `{0}`")]
     Twice(String),
-    /// A parameter has another shape than the other parameters demand.
+    /// The shape of a parameter does not fit the other parameters.
     #[error(transparent)]
     Weights(#[from] WeightsError),
-    /// A parameter that should be a matrix.
+    /// A parameter that should be a matrix is not.
     #[error("its parameter `{name}` has the shape {found:?} in place of a matrix's")]
     NoMatrix {
         /// The parameter.
@@ -31,19 +31,19 @@ pub enum Maia3Error {
         /// Its shape.
         found: Vec<i64>,
     },
-    /// A parameter with integer values.
+    /// A parameter has integer values.
     #[error("its parameter `{0}` is not of floating-point numbers")]
     Integers(String),
-    /// A parameter holds NaN or infinite values.
+    /// A parameter has NaN or infinite values.
     #[error("its parameter `{0}` holds numbers that are not finite")]
     NotFinite(String),
-    /// A structure that differs from the published networks.
+    /// The structure differs from the published networks.
     #[error("unsupported Maia-3 network: it has {0}")]
     Unsupported(String),
     /// The sizes do not fit together.
     #[error(transparent)]
     Config(#[from] Maia3ConfigError),
-    /// More parameters than the file has room for: they share memory.
+    /// The parameters are larger than the file, so they must share memory.
     #[error("its parameters share their memory")]
     Shared,
 }

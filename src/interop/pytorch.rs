@@ -1,7 +1,7 @@
-//! PyTorch checkpoints, read without PyTorch's Python.
+//! Reads PyTorch checkpoints without Python.
 //!
-//! A checkpoint is a zip archive written by `torch.save`: a pickle describes its contents, and
-//! each tensor storage is an entry of its own. Pickles are programs, but they are never run: see
+//! A checkpoint is a zip archive written by `torch.save`. A pickle describes its contents, and each
+//! tensor storage is a separate entry. Pickles are programs, but they are never run: see
 //! `torch::pickle`.
 
 pub use crate::torch::PickleError;
@@ -13,16 +13,16 @@ use tch::Tensor;
 
 pub(crate) use crate::torch::View;
 
-/// The usual name of the tensor dictionary in a `torch.save` checkpoint that also contains other
-/// things.
+/// The usual name of the tensor dictionary in a `torch.save` checkpoint that contains other data as
+/// well.
 const STATE_DICT: &str = "model_state_dict";
 
-/// The most bytes of a name or a note.
+/// Maximum length of a name or a note in bytes.
 const LONGEST: usize = 200;
-/// The most notes kept.
+/// Maximum number of notes kept.
 const MOST_NOTES: usize = 64;
 
-/// The first bytes of pickles, as in PyTorch's older format.
+/// The first bytes of a bare pickle, PyTorch's older format.
 const PICKLE: u8 = 0x80;
 /// The first bytes of zip archives.
 const ZIP: [u8; 4] = *b"PK\x03\x04";
@@ -30,45 +30,45 @@ const ZIP: [u8; 4] = *b"PK\x03\x04";
 /// Why a file cannot be read as a checkpoint.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckpointError {
-    /// Neither a zip archive nor a pickle.
+    /// The file is neither a zip archive nor a pickle.
     #[error("it is not a PyTorch checkpoint, which is a zip archive, or is truncated")]
     NotZip,
-    /// A pickle outside of a zip archive.
+    /// The file is a pickle outside a zip archive.
     #[error(
         "it was saved in PyTorch's format from before version 1.6: load it there and save it again with `torch.save`"
     )]
     Legacy,
-    /// A network together with its program.
+    /// The file contains a network together with its program.
     #[error("it is TorchScript, a network with its program, in place of a checkpoint of tensors")]
     TorchScript,
     /// The archive's directory is invalid.
     #[error("its zip directory is damaged ({0}): fetch it again")]
     Directory(String),
-    /// More entries than any checkpoint has.
+    /// The archive has more entries than any checkpoint.
     #[error("its zip directory has too many entries: {0}")]
     Crowded(u64),
     /// A required entry is missing.
     #[error("it has no entry `{0}`: it is not a PyTorch checkpoint, or is truncated")]
     NoEntry(String),
-    /// `torch.save` never compresses.
+    /// An entry is compressed, which `torch.save` never does.
     #[error("its entry `{0}` is compressed, as `torch.save` never does: unpack and save it again")]
     Compressed(String),
-    /// An entry outside of the file, or with a wrong checksum.
+    /// An entry lies outside the file or has a wrong checksum.
     #[error("its entry `{0}` is damaged: fetch it again")]
     Damaged(String),
-    /// Not enough memory for an entry.
+    /// There is not enough memory for an entry.
     #[error("there is not enough memory for it: {0}")]
     OutOfMemory(std::io::Error),
-    /// Saved on a big-endian machine.
+    /// The checkpoint was saved on a big-endian machine.
     #[error("it was saved on a big-endian machine: save it again on another")]
     BigEndian,
     /// The pickle cannot be read.
     #[error("its pickle cannot be used: {0}")]
     Pickle(#[from] PickleError),
-    /// A tensor whose name cannot be displayed.
+    /// The name of a tensor cannot be displayed.
     #[error("it holds a tensor with a name of {LONGEST} bytes and more or of odd characters")]
     Name,
-    /// Not a dictionary of tensors.
+    /// The checkpoint is not a dictionary of tensors.
     #[error("it holds no dictionary of tensors by name")]
     NoTensors,
 }
@@ -89,8 +89,8 @@ impl From<ArchiveError> for CheckpointError {
     }
 }
 
-/// Returns whether a file looks like one by `torch.save`, complete or not: a zip archive that is
-/// not TorchScript, or a bare pickle.
+/// Returns whether `torch.save` may have written a file, which may be truncated: it is a zip
+/// archive other than TorchScript, or a bare pickle.
 #[must_use]
 pub fn is_checkpoint(file: &[u8]) -> bool {
     let saved = file.first() == Some(&PICKLE) || file.starts_with(&ZIP);
@@ -113,7 +113,7 @@ fn open(file: &[u8]) -> Result<Archive<'_>, CheckpointError> {
     Ok(archive)
 }
 
-/// A checkpoint: the dictionary it contains. Tensors are only described until requested.
+/// The dictionary in a checkpoint. Tensors are only described until they are requested.
 pub(crate) struct Checkpoint<'a> {
     archive: Archive<'a>,
     pickle: Pickle<'a>,
@@ -139,8 +139,8 @@ impl<'a> Checkpoint<'a> {
     /// Returns the network's tensors by name.
     ///
     /// # Errors
-    /// [`CheckpointError::NoTensors`] if it has none, [`CheckpointError::Name`] if a name is
-    /// invalid.
+    /// [`CheckpointError::NoTensors`] if the checkpoint has no tensors, [`CheckpointError::Name`]
+    /// if a name is invalid.
     pub fn state_dict(&self) -> Result<BTreeMap<&'a str, View<'a>>, CheckpointError> {
         let root = self.pickle.root();
         let nested = self
@@ -161,7 +161,8 @@ impl<'a> Checkpoint<'a> {
         Ok(tensors)
     }
 
-    /// Returns the numbers and texts beside the tensor dictionary, such as the training step.
+    /// Returns the numbers and strings stored alongside the tensor dictionary, such as the training
+    /// step.
     pub fn notes(&self) -> serde_json::Map<String, Value> {
         let plain = |(name, object): (&str, &Object)| {
             let value = match object {
@@ -178,7 +179,7 @@ impl<'a> Checkpoint<'a> {
         notes.take(MOST_NOTES).collect()
     }
 
-    /// Returns a tensor as it was saved, in its own dtype.
+    /// Returns a tensor in the dtype in which it was saved.
     ///
     /// # Errors
     /// [`CheckpointError`] if its storage is incomplete.
@@ -196,7 +197,7 @@ impl<'a> Checkpoint<'a> {
             .ok_or_else(|| CheckpointError::Damaged(format!("data/{key}")))
     }
 
-    /// Returns a dictionary's entries by name; nothing if `object` is not a dictionary.
+    /// Returns a dictionary's entries by name. Returns no entries if `object` is not a dictionary.
     fn named(&self, object: &Object<'a>) -> impl Iterator<Item = (&'a str, &Object<'a>)> {
         let entries = match object {
             Object::Dict(entries) => entries.as_slice(),
@@ -211,8 +212,8 @@ impl<'a> Checkpoint<'a> {
     }
 }
 
-/// Returns whether a text from the file may be displayed: it is short, and contains no terminal
-/// control characters.
+/// Returns whether a string from the file may be displayed: it must be short and contain no
+/// terminal control characters.
 fn is_showable(text: &str) -> bool {
     text.len() < LONGEST && !text.contains(char::is_control)
 }

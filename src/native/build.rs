@@ -1,5 +1,6 @@
-//! Compiles our C++. It is a package of its own that needs no crate except `cc`, so it compiles
-//! in parallel with the other crates. The library's build script would have to wait for torch-sys.
+//! Compiles our C++ code. This is a separate package that depends only on the crate `cc`, so it
+//! compiles in parallel with the other crates. The library's own build script would have to wait
+//! for torch-sys.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -7,12 +8,12 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{env, fs, thread};
 
-/// Our C++, for what tch does not expose of libtorch. Each list is compiled as one file (a unity
-/// build), because libtorch's headers and the templates that they instantiate take far longer to
-/// compile than our own code: 47 CPU-seconds instead of 187. Names that several files of a list
-/// define are in namespaces.
+/// Our C++ code, which uses the parts of libtorch that tch does not expose. Each list is compiled
+/// as one file (a unity build), because libtorch's headers and the templates that they instantiate
+/// take far longer to compile than our own code. The unity build takes 47 CPU-seconds instead of
+/// 187. Names that several files of a list define are in namespaces.
 const CPP: [(&str, &[&str]); 2] = [
-    // With gradients, by libtorch's custom functions.
+    // Operators with gradients, written as custom autograd functions of libtorch.
     (
         "functions",
         &[
@@ -44,8 +45,8 @@ const CPP: [(&str, &[&str]); 2] = [
     ),
 ];
 
-/// Kernels, each compiled for one instruction set and chosen at run time: a name, the file,
-/// and the compiler's name of each feature.
+/// Kernels, each compiled for one instruction set and selected at run time: a name, the file, and
+/// the compiler's name for each CPU feature.
 const KERNELS: [(&str, &[&str], &[&str]); 4] = [
     ("isa_amx", &["src/torch/fused/isa_amx.cpp"], AMX),
     (
@@ -60,7 +61,7 @@ const KERNELS: [(&str, &[&str], &[&str]); 4] = [
     ),
     ("isa_avx2", &["src/torch/fused/isa_avx2.cpp"], AVX2),
 ];
-/// The features of AMX. The other sets are prefixes of this list.
+/// The CPU features for AMX. The lists of the other instruction sets are prefixes of this one.
 const AMX: &[&str] = &[
     "avx2",
     "fma",
@@ -77,7 +78,7 @@ const AVX512_BF16: &[&str] = AMX.split_at(8).0;
 const AVX512_VNNI: &[&str] = AMX.split_at(7).0;
 const AVX2: &[&str] = AMX.split_at(2).0;
 
-/// Headers that those files include.
+/// Headers that the files above include.
 const HEADERS: [&str; 23] = [
     "src/torch/fuse.h",
     "src/torch/fused/attention.h",
@@ -104,7 +105,7 @@ const HEADERS: [&str; 23] = [
     "src/torch/winograd.h",
 ];
 
-/// Names the sanitizers that our C++ is compiled with, as in `-fsanitize`. See
+/// Environment variable that lists the sanitizers to compile our C++ with, as for `-fsanitize`. See
 /// `tools/sanitize`.
 const SANITIZE: &str = "TESSERA_SANITIZE";
 
@@ -114,7 +115,7 @@ fn main() {
     println!("cargo:rerun-if-env-changed=LIBTORCH");
     let package = env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo");
     let root = Path::new(&package).ancestors().nth(2).expect("src/native");
-    // The lists above name their files from there.
+    // Paths in the lists above are relative to this folder.
     env::set_current_dir(root).expect("the root of the repository");
     let sources = CPP.iter().flat_map(|(_, files)| *files);
     let kernels = KERNELS.iter().flat_map(|(_, files, _)| *files);
@@ -130,18 +131,18 @@ fn target(what: &str) -> String {
 }
 
 fn compile(libtorch: Option<&Path>) {
-    // Without LIBTORCH, torch-sys takes the system's libtorch from here.
+    // Without LIBTORCH, torch-sys uses the system's libtorch, which is here.
     let include = libtorch.unwrap_or(Path::new("/usr")).join("include");
     let mut inputs = DefaultHasher::new();
     for header in HEADERS {
         read(header).hash(&mut inputs);
     }
-    // Stands in for libtorch's headers, whose folder is in the command.
+    // This file represents libtorch's headers; their folder is part of the command.
     fs::read(include.join("torch/headeronly/version.h"))
         .ok()
         .hash(&mut inputs);
 
-    // The kernels run only on x86-64.
+    // Kernels exist only for x86-64.
     let fused = target("ARCH") == "x86_64" && target("ENV") != "msvc";
     let mut with_libtorch = cpp();
     if fused {
@@ -151,14 +152,14 @@ fn compile(libtorch: Option<&Path>) {
         .define("_GLIBCXX_USE_CXX11_ABI", "1")
         .include(include.join("torch/csrc/api/include"))
         .include(&include);
-    // Those that take longest come first.
+    // The slowest ones to compile come first.
     let mut units: Vec<_> = CPP
         .iter()
         .map(|(name, files)| (with_libtorch.clone(), *name, *files))
         .collect();
     for (name, files, features) in KERNELS.iter().filter(|_| fused) {
         let mut build = cpp();
-        // GCC warns about its own intrinsics.
+        // GCC emits warnings about its own intrinsics.
         build.flag("-Wno-psabi");
         for feature in *features {
             build.flag(format!("-m{feature}"));
@@ -171,7 +172,7 @@ fn compile(libtorch: Option<&Path>) {
         .compile("tessera_shim");
 }
 
-/// Compiles `units`, as many at a time as cargo allows. Returns their objects.
+/// Compiles `units`, as many concurrently as cargo allows, and returns their objects.
 fn compile_all(units: &[(cc::Build, &str, &[&str])], inputs: &DefaultHasher) -> Vec<PathBuf> {
     let jobs = env::var("NUM_JOBS").ok().and_then(|jobs| jobs.parse().ok());
     let next = AtomicUsize::new(0);
@@ -188,13 +189,13 @@ fn compile_all(units: &[(cc::Build, &str, &[&str])], inputs: &DefaultHasher) -> 
             .into_iter()
             .flat_map(|thread| thread.join().expect("a compiler that works"));
         let mut objects: Vec<_> = objects.collect();
-        // The library must not depend on which thread was faster.
+        // The library must not depend on the order in which threads finish.
         objects.sort();
         objects
     })
 }
 
-/// Returns the compiler flags for every file.
+/// Returns the compiler flags that all files share.
 fn cpp() -> cc::Build {
     let mut build = cc::Build::new();
     build
@@ -202,35 +203,36 @@ fn cpp() -> cc::Build {
         .std("c++17")
         // libtorch's headers cause warnings.
         .warnings(false)
-        // It has the inner loops of inference, so every cargo profile optimises it.
+        // This code contains the inner loops of inference, so it is optimised in every cargo
+        // profile.
         .opt_level(3)
         .debug(false);
     if let Ok(sanitizers) = env::var(SANITIZE) {
         build
             .flag(format!("-fsanitize={sanitizers}"))
             .flag("-fno-sanitize-recover=all")
-            // Needs the type information of libtorch's hidden classes.
+            // This check needs the type information of libtorch's hidden classes.
             .flag("-fno-sanitize=vptr")
             .flag("-fno-omit-frame-pointer")
-            // Fully optimised, the kernels would take many minutes to compile.
+            // With full optimisation the kernels would take many minutes to compile.
             .opt_level(1)
             .debug(true);
     }
     build
 }
 
-/// Compiles `files` as one, unless its object exists.
+/// Compiles `files` as one unit, unless its object already exists.
 ///
-/// Cargo runs this script again whenever it changes, and once for every profile. `cc` would
-/// then compile everything again: a minute spent in libtorch's headers. So an object's name
-/// holds a hash of what it was made from (the sources, `inputs`, the compiler and its
-/// command), and all of these builds share one folder of objects.
+/// Cargo reruns this script whenever the script changes, and once per profile. Each time, `cc`
+/// would compile everything again and spend a minute in libtorch's headers. To avoid that, all
+/// builds share one folder of objects, and an object's name contains a hash of its sources,
+/// `inputs`, the compiler and the compiler's command.
 fn compile_unit(build: &cc::Build, name: &str, files: &[&str], inputs: &DefaultHasher) -> PathBuf {
     let mut build = build.clone();
     build.include(".");
     let mut hash = inputs.clone();
     let compiler = build.get_compiler();
-    // Not as a command, which would also inherit the environment of this build.
+    // A plain command would also inherit the environment of this build.
     let own_environment: Vec<_> = compiler.get_envs().collect();
     (compiler.path(), compiler.args(), own_environment).hash(&mut hash);
     if let Ok(version) = Command::new(compiler.path()).arg("--version").output() {

@@ -1,2 +1,2 @@
-//! Holds our C++, which the build script compiles. Its functions are declared where they are
-//! called, in the library `tessera`.
+//! Contains our C++ code, which the build script compiles. The library `tessera` declares its
+//! functions where it calls them.

@@ -1,8 +1,8 @@
-//! Backends over network files: loads the user's file and adds a cache and a batching service.
+//! Loads network files as backends, with a cache and a batching service.
 //!
-//! A network of a known family [opens](open) to its family's own code, with weights packed for
-//! the processor's kernels. Its file's TorchScript runs on CUDA, and on the CPU if the family is
-//! unknown.
+//! On the CPU, a network of a known family [runs](open) the family's own code, with weights packed
+//! for the processor's kernels. On CUDA, and for unknown families, the TorchScript in the file
+//! runs.
 
 #[cfg(feature = "torch")]
 pub mod doctor;

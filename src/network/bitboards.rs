@@ -1,18 +1,18 @@
-//! Conversion of bitboards to tensors inside a network.
+//! Converts bitboards to tensors inside a network.
 
 use tch::{Kind, Tensor};
 
-/// Returns the constant that [`squares`] reads: u8 0…7.
+/// Returns the constant that [`squares`] needs: u8 0…7.
 pub(crate) fn shifts() -> Tensor {
     Tensor::from_slice(&[0u8, 1, 2, 3, 4, 5, 6, 7])
 }
 
-/// Returns the squares of bitboards i64 [B, n] as zeros and ones [B, 64, n] in the dtype of
+/// Returns the squares of bitboards i64 [B, n] as zeros and ones, [B, 64, n], in the dtype of
 /// `like`.
 ///
-/// Byte r of a bitboard is rank r. Words are shifted to bytes and bytes to bits, because shifting
-/// words directly to bits moves eight times the memory, and viewing words as bytes cannot be
-/// traced. `shifts` is [`shifts`], a network buffer.
+/// Byte r of a bitboard is rank r. Words are first shifted to bytes and then bytes to bits:
+/// shifting words directly to bits would move eight times as much memory, and viewing words as
+/// bytes cannot be traced. `shifts` is the tensor from [`shifts`], a buffer of the network.
 pub(crate) fn squares(bitboards: &Tensor, shifts: &Tensor, like: &Tensor) -> Tensor {
     let count = bitboards.size()[1];
     bitboards
@@ -28,15 +28,15 @@ pub(crate) fn squares(bitboards: &Tensor, shifts: &Tensor, like: &Tensor) -> Ten
         .transpose(1, 2)
 }
 
-/// Returns bitboards i64 [B, n] flipped vertically, as the other side sees them. `shifts` as
-/// above.
+/// Returns bitboards i64 [B, n] flipped vertically, to the other side's view. `shifts` is as in
+/// [`squares`].
 pub(crate) fn reversed(bitboards: &Tensor, shifts: &Tensor) -> Tensor {
     let shifts = shifts.to_kind(Kind::Int64) * 8;
     let bytes = bitboards
         .unsqueeze(2)
         .bitwise_right_shift(&shifts)
         .bitwise_and(0xff);
-    // The sign bit wraps, so sums of disjoint bits are correct.
+    // Sums of disjoint bits are correct, because the sign bit wraps around.
     bytes
         .bitwise_left_shift(&(56 - shifts))
         .sum_dim_intlist([2i64].as_slice(), false, Kind::Int64)

@@ -9,7 +9,7 @@ use super::maia3::config::Maia3Config;
 use super::world::config::WorldConfig;
 use serde::{Deserialize, Serialize};
 
-/// An architecture as files and configurations state it.
+/// An architecture, in the form in which files and configurations state it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "family", rename_all = "lowercase")]
 pub enum ArchitectureConfig {
@@ -22,7 +22,7 @@ pub enum ArchitectureConfig {
     Lc0 {
         /// Its parts and their sizes.
         model: Lc0Config,
-        /// The heads that are played.
+        /// The heads to play with.
         #[serde(flatten)]
         heads: HeadChoice,
     },
@@ -46,7 +46,7 @@ pub enum ArchitectureConfig {
         /// Its sizes.
         model: WorldConfig,
     },
-    /// The family of a test.
+    /// A family that exists only in tests.
     #[cfg(test)]
     Toy {
         /// Its sizes.
@@ -70,7 +70,7 @@ impl ArchitectureConfig {
         }
     }
 
-    /// Returns the number of layers, each with its own tensors.
+    /// Returns the number of layers that have their own tensors.
     pub(super) fn layers(&self) -> i64 {
         match self {
             ArchitectureConfig::Chessformer { model } => model.layers,

@@ -1,13 +1,13 @@
 //! A future denoiser: discrete diffusion over the boards and moves of the next plies, which guide
-//! the move to play (after DiffuSearch, Ye et al. 2025).
+//! the choice of move (after DiffuSearch, Ye et al. 2025).
 //!
-//! The variables are the boards after each of the next H plies, 64 squares of 13 classes each
-//! from the view of the side to move, and the moves between. Each may be masked or noisy. An
-//! evaluation predicts each variable, and all the usual evaluator outputs for the present. The
-//! move to play is read from the present after the future is predicted.
+//! The variables are the boards after each of the next H plies (64 squares of 13 classes each, from
+//! the view of the side to move) and the moves between them. Each variable may be masked or noisy.
+//! An evaluation predicts all variables, and the usual evaluator outputs for the present. Once the
+//! future has been predicted, the move to play is read from the present.
 //!
-//! The network is a grid of boards and squares, grown from a Chessformer: all boards pass through
-//! its layers. The published design, one token sequence, learned far more slowly
+//! The network is a grid of boards and squares, grown from a Chessformer whose layers all boards
+//! pass through. The published design, a single token sequence, learned far more slowly
 //! (bench/diffusion.md).
 
 mod candidates;
@@ -46,8 +46,8 @@ pub struct Diffusion {
     constants: Constants,
 }
 
-/// Returns the signs that convert values of future boards, each for its mover, to the view of the
-/// side that moves first, and back: alternately −1 and 1, f32 `[plies]`.
+/// Returns the signs that convert the values of future boards from their movers' view to the view
+/// of the side that moves first, and back: alternately −1 and 1, f32 `[plies]`.
 pub fn of_first_mover(plies: i64, device: Device) -> Tensor {
     let plies = Tensor::arange(plies, (Kind::Float, device));
     plies.remainder(2.0) * 2.0 - 1.0
@@ -81,23 +81,25 @@ impl Diffusion {
         &self.config
     }
 
-    /// Returns fully masked futures of positions by their rows i64 [B, 104 + scalars].
+    /// Returns fully masked futures for the positions of rows i64 [B, 104 + scalars].
     #[must_use]
     pub fn unknown(&self, rows: &Tensor) -> Futures {
         self.constants.unknown(rows, self.config.horizon)
     }
 
-    /// Returns the correction of square logits, f32 [B, plies, 64, 13], from positions' rows:
-    /// training weighs changed squares more, and this restores the data's frequencies.
+    /// Returns the correction of the square logits, f32 [B, plies, 64, 13], for the positions of
+    /// these rows. Training gives changed squares a larger weight, and the correction restores the
+    /// frequencies of the data.
     pub fn calibration(&self, rows: &Tensor, plies: i64) -> Tensor {
         let classes = self.constants.present_classes(rows, plies);
         let stays = classes.one_hot(SQUARE_CLASSES as i64).to_kind(Kind::Float);
         stays * (self.config.changed as f64).ln()
     }
 
-    /// Runs one denoising step: predicts the futures of positions, given by their rows i64
-    /// [B, 104 + scalars], from their known parts. Returns the `wanted` outputs, and the values
-    /// of future boards if `with_values`. The futures may have fewer plies than the horizon.
+    /// Runs one denoising step, which predicts the futures of positions, given as rows i64
+    /// [B, 104 + scalars], from the known parts of these futures. Returns the `wanted` outputs and,
+    /// if `with_values`, the values of the future boards. The futures may have fewer plies than the
+    /// horizon.
     #[must_use]
     pub fn denoise(
         &self,
@@ -135,7 +137,7 @@ impl Architecture for Diffusion {
     }
 }
 
-/// Evaluates the present with fully masked futures, in a single step.
+/// Evaluates the present in a single step, with fully masked futures.
 impl Evaluator for Diffusion {
     fn interface(&self) -> Interface {
         self.grid.trunk.interface()
@@ -145,7 +147,7 @@ impl Evaluator for Diffusion {
         self.grid.trunk.has(output)
     }
 
-    /// Taps nothing inside, because there are several boards.
+    /// Ignores the tap, because the layers process several boards.
     fn forward(
         &self,
         weights: &Weights,

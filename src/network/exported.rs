@@ -1,9 +1,9 @@
-//! Programs in network files, for Python and other readers.
+//! The programs in network files, for Python and other readers.
 
 use crate::backend::metadata::EncoderSpec;
 use crate::torch::TracedMethod;
 
-/// A network's input, and its methods.
+/// A network's input and methods.
 pub struct ExportedProgram<'a> {
     /// Its input.
     pub encoder: EncoderSpec,

@@ -1,4 +1,4 @@
-//! Builds network structures from files and configurations.
+//! Builds network structures from the architectures in files and configurations.
 
 use super::architecture::Architecture;
 use super::chessformer::{Chessformer, ConfigError};

@@ -1,4 +1,4 @@
-//! Networks with their weights, and the network files that store them.
+//! Networks with weights, and the files that store them.
 
 use super::architecture::{Architecture, Evaluator, NotAnEvaluator, Positions};
 use super::config::ArchitectureConfig;
@@ -19,8 +19,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use tch::{Device, Kind, Tensor};
 
-/// A network: structure, tensors and metadata. Unless another kind is named, it evaluates
-/// positions.
+/// A network: structure, tensors and metadata. By default its architecture evaluates positions.
 #[derive(Debug)]
 pub struct Network<A: Architecture + ?Sized = dyn Evaluator> {
     /// Its structure.
@@ -31,31 +30,31 @@ pub struct Network<A: Architecture + ?Sized = dyn Evaluator> {
     pub about: About,
 }
 
-/// A network, by its way of playing.
+/// A network, classified by how it plays.
 #[derive(Debug)]
 pub enum Playable {
     /// Evaluates positions.
     Positions(Network),
     /// Evaluates positions and looks ahead in imagination.
     World(Network<World>),
-    /// Reads games, move by move.
+    /// Reads games move by move.
     Moves(Network<Gpt>),
 }
 
-/// The metadata of a network file beyond the network itself.
+/// The metadata of a network file, apart from the network itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct About {
     /// The network's name.
     pub name: String,
     /// The output that ranks moves: `wdl`, `q` or `st`.
     pub search_value: String,
-    /// Its training data and method, for people.
+    /// Human-readable notes on its training data and method.
     pub training: Value,
     /// Licence of the weights, as an SPDX expression, or `unknown`.
     pub licence: String,
 }
 
-/// Why tensors are not an architecture's weights.
+/// Why tensors do not fit an architecture.
 #[derive(Debug, thiserror::Error)]
 pub enum WeightsError {
     /// A parameter is missing.
@@ -68,7 +67,7 @@ pub enum WeightsError {
         name: String,
         /// Its shape.
         found: Vec<i64>,
-        /// The architecture's shape.
+        /// The shape in the architecture.
         expected: Vec<i64>,
     },
 }
@@ -102,11 +101,11 @@ impl From<OpenError> for NetworkError {
     }
 }
 
-/// Upper bound of sizes in files, so that their products do not overflow.
+/// Upper bound of the sizes in files, so that products of sizes do not overflow.
 const LARGEST_SIZE: u64 = 1 << 24;
 
-/// Loads a network that evaluates positions from a network file, without running the file's code;
-/// but files of version 1 of the contract may contain code, subject to the policy.
+/// Loads a network that evaluates positions from a network file. The file's code is not run, except
+/// that files of contract version 1 may run code, subject to the policy.
 ///
 /// # Errors
 /// [`OpenError`] if the file is not a network file, or its family is unknown or does not evaluate
@@ -128,8 +127,7 @@ pub fn open_any(file: &[u8], policy: CodePolicy) -> Result<Network<dyn Architect
 /// Returns the architecture that a network file states.
 ///
 /// # Errors
-/// As for [`open`], except that for a file whose metadata have their own record, nothing else is
-/// read.
+/// As for [`open`]. If the metadata have their own record, only that record is read.
 pub fn architecture(file: &[u8]) -> Result<ArchitectureConfig, OpenError> {
     match torch::metadata(file)? {
         Some(metadata) => described(&metadata.architecture),
@@ -137,7 +135,7 @@ pub fn architecture(file: &[u8]) -> Result<ArchitectureConfig, OpenError> {
     }
 }
 
-/// Returns a network of any family from its file's metadata and tensors.
+/// Builds a network of any family from its file's metadata and tensors.
 fn any_from_tensors(
     metadata: &Metadata,
     tensors: impl IntoIterator<Item = (String, Tensor)>,
@@ -157,7 +155,7 @@ fn any_from_tensors(
 }
 
 impl<A: Architecture + ?Sized> Network<A> {
-    /// Returns a network with parameters `flat`, concatenated f32.
+    /// Returns a network whose parameters are `flat`, concatenated f32 values.
     #[must_use]
     pub fn new(architecture: Box<A>, flat: &Tensor, about: About) -> Network<A> {
         let flat = flat.detach().to_device(Device::Cpu).to_kind(Kind::Float);
@@ -180,7 +178,7 @@ impl<A: Architecture + ?Sized> Network<A> {
     /// Writes the network as one TorchScript file, atomically. Returns the file's metadata.
     ///
     /// # Errors
-    /// [`ScriptError`] if libtorch or the file system fail.
+    /// [`ScriptError`] if libtorch or the file system fails.
     pub fn write(&self, precision: ExportPrecision, path: &Path) -> Result<Metadata, ScriptError> {
         let ExportedProgram { encoder, methods } = self.architecture.exported();
         let metadata = self.metadata(precision, encoder, &methods);
@@ -192,7 +190,7 @@ impl<A: Architecture + ?Sized> Network<A> {
         script.write(metadata, precision, path)
     }
 
-    /// Returns the metadata of its file, except the hash.
+    /// Returns the metadata for its file, without the hash.
     fn metadata(
         &self,
         precision: ExportPrecision,
@@ -222,7 +220,7 @@ impl<A: Architecture + ?Sized> Network<A> {
 }
 
 impl Network<dyn Architecture> {
-    /// Returns it as a network that evaluates positions.
+    /// Converts it to a network that evaluates positions.
     ///
     /// # Errors
     /// [`NotAnEvaluator`] if it does not evaluate positions.
@@ -234,7 +232,7 @@ impl Network<dyn Architecture> {
         })
     }
 
-    /// Returns it as a network of one family, or `None` if it is of another.
+    /// Converts it to a network of one family, or returns `None` if it belongs to another.
     #[must_use]
     pub fn downcast<A: Architecture>(self) -> Option<Network<A>> {
         let architecture: Box<dyn Any> = self.architecture;
@@ -247,7 +245,7 @@ impl Network<dyn Architecture> {
 }
 
 impl Playable {
-    /// Returns a network from its file's metadata and tensors.
+    /// Builds a network from its file's metadata and tensors.
     ///
     /// # Errors
     /// [`OpenError`] if they do not fit each other.
@@ -266,12 +264,12 @@ impl Playable {
 }
 
 impl Network<dyn Architecture> {
-    /// Returns it as a network that evaluates positions, with the outputs that its file names.
+    /// Converts it to a network that evaluates positions and has the outputs that its file names.
     fn evaluating(self, metadata: &Metadata) -> Result<Network, OpenError> {
         let network = self.into_evaluator()?;
         let outputs = network.architecture.interface().outputs;
         let named: Vec<&str> = metadata.outputs().collect();
-        // Files of earlier versions may end with an output that no player reads.
+        // In files of earlier versions, the last output may be one that no player reads.
         let named = named.strip_suffix(&["policy_optimistic"]).unwrap_or(&named);
         if !outputs
             .iter()
@@ -286,7 +284,7 @@ impl Network<dyn Architecture> {
 }
 
 impl Network {
-    /// Returns a network from its file's metadata and tensors.
+    /// Builds a network from its file's metadata and tensors.
     ///
     /// # Errors
     /// [`OpenError`] if they do not fit each other.
@@ -297,14 +295,14 @@ impl Network {
         any_from_tensors(metadata, tensors)?.evaluating(metadata)
     }
 
-    /// Returns its structure as that of a family, if it is of that family.
+    /// Returns its structure, if it belongs to the family `T`.
     #[must_use]
     pub fn downcast<T: Architecture>(&self) -> Option<&T> {
         let architecture: &dyn Any = &*self.architecture;
         architecture.downcast_ref()
     }
 
-    /// Evaluates positions; returns [`Interface::outputs`](super::Interface::outputs), in order.
+    /// Evaluates positions and returns [`Interface::outputs`](super::Interface::outputs), in order.
     #[must_use]
     pub fn forward(&self, positions: Positions) -> Vec<Tensor> {
         evaluate(&*self.architecture, &self.weights, positions)
@@ -324,7 +322,7 @@ impl About {
     }
 }
 
-/// Returns the architecture that metadata state.
+/// Returns the architecture that the metadata state.
 pub(crate) fn described(architecture: &Value) -> Result<ArchitectureConfig, OpenError> {
     if !is_plausible(&architecture["model"]) {
         let what = "its sizes are out of bounds";
@@ -345,11 +343,11 @@ fn is_plausible(value: &Value) -> bool {
 }
 
 impl Weights {
-    /// Selects the weights of `parameters` from tensors in any order, which may include others;
-    /// f32 on the CPU.
+    /// Selects the weights for `parameters`, as f32 on the CPU. The tensors may be in any order and
+    /// include others.
     ///
     /// # Errors
-    /// [`WeightsError`], naming the first that is missing or does not fit.
+    /// [`WeightsError`], which names the first parameter that is missing or does not fit.
     pub fn take(
         parameters: &[Parameter],
         tensors: impl IntoIterator<Item = (String, Tensor)>,
@@ -373,8 +371,8 @@ impl Weights {
     }
 }
 
-/// Returns the tensor in libtorch's preferred memory layout: convolution kernels channels-last,
-/// which avoids a conversion at every evaluation.
+/// Returns the tensor in libtorch's preferred memory layout. Convolution kernels become
+/// channels-last, which avoids a conversion at every evaluation.
 fn laid_out(tensor: &Tensor) -> Tensor {
     match tensor.dim() {
         4 => tensor

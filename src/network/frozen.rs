@@ -1,5 +1,5 @@
-//! Networks frozen for play: because weights no longer change, values derived from them are
-//! computed once, and blocks pack their weights for kernels.
+//! Networks frozen for play. Because their weights no longer change, derived values are computed
+//! only once, and blocks pack their weights for kernels.
 
 use super::architecture::{Architecture, Evaluator, Positions};
 use super::diffusion::Diffusion;
@@ -11,8 +11,8 @@ use crate::torch::{self, ComputeType, Inference, Program, TorchError};
 use std::any::Any;
 use tch::{Device, Tensor};
 
-/// A network frozen to play in a dtype. It computes [`Network::forward`] up to rounding, without
-/// gradients. A network that predicts futures does so in several steps.
+/// A network frozen for play in a dtype. It computes [`Network::forward`] up to rounding, without
+/// gradients. If it predicts futures, it does so in several steps.
 #[derive(Debug)]
 pub struct FrozenNetwork {
     architecture: Box<dyn Evaluator>,
@@ -25,7 +25,7 @@ pub struct FrozenNetwork {
 unsafe impl Sync for FrozenNetwork {}
 
 impl<A: Architecture + ?Sized> Network<A> {
-    /// Freezes the network in this dtype, ready to play on the processor.
+    /// Freezes the network in this dtype, for play on the CPU.
     ///
     /// # Errors
     /// As [`Network::freeze_on`].
@@ -33,7 +33,7 @@ impl<A: Architecture + ?Sized> Network<A> {
         self.freeze_on(Device::Cpu, dtype.into(), Decoding::default())
     }
 
-    /// Freezes the network on a device, with this decoding of futures.
+    /// Freezes the network on a device, with these settings for decoding futures.
     ///
     /// # Errors
     /// [`OpenError`] if it does not evaluate positions.
@@ -53,7 +53,7 @@ impl<A: Architecture + ?Sized> Network<A> {
 }
 
 impl Network {
-    /// Freezes the network on the processor, consuming it.
+    /// Freezes the network on the CPU, consuming it.
     pub(crate) fn into_frozen(self, dtype: ComputeType, decoding: Decoding) -> FrozenNetwork {
         FrozenNetwork {
             weights: self.weights.frozen(dtype, Device::Cpu),

@@ -1,8 +1,8 @@
-//! The move-token GPT: it reads a game as its moves, and predicts the next move and the result.
+//! The move-token GPT, which reads the moves of a game and predicts the next move and the result.
 //!
-//! A decoder-only transformer with pre-norm blocks (GPT-2; with root-mean-square norms, rotary
-//! embeddings and gates as in LLaMA). Each player's rating interpolates between two vectors, as
-//! in Allie (Zhang et al. 2024), and a result can be requested.
+//! It is a decoder-only transformer with pre-norm blocks, as in GPT-2 or, with root-mean-square
+//! norms, rotary embeddings and gates, as in LLaMA. Each player's rating interpolates between two
+//! vectors, as in Allie (Zhang et al. 2024), and a result can be requested.
 
 pub mod config;
 mod decoder;
@@ -26,7 +26,7 @@ use embedding::{ConditionEmbedding, TokenEmbedding};
 use std::sync::Arc;
 use tch::{Device, Kind, Tensor};
 
-/// Epsilon of the norms: PyTorch's default for centred ones.
+/// Epsilon of the norms: PyTorch's default for centred norms.
 const NORM_EPSILON: f64 = 1e-5;
 /// Initial standard deviation of the position embeddings, as in GPT-2.
 const POSITION_DEVIATION: f64 = 0.02;
@@ -54,7 +54,8 @@ enum Positions {
     Learned(Slot),
 }
 
-/// Adds attention, then a feed-forward network, each on normalised tokens.
+/// A layer, which adds attention and then a feed-forward network, both applied to normalised
+/// tokens.
 #[derive(Debug)]
 struct Layer {
     attention_norm: Norm,
@@ -63,18 +64,19 @@ struct Layer {
     mlp: Mlp,
 }
 
-/// B rows of T tokens, the network's input.
+/// The network's input: B rows of T tokens.
 #[derive(Debug)]
 pub struct Sequences {
     /// Tokens, i64 [B, T].
     pub tokens: Tensor,
-    /// Each token's index in its game from 0, i64 [B, T].
+    /// Each token's index in its game, from 0, i64 [B, T].
     pub positions: Tensor,
-    /// Ratings of White and Black, 0 where unknown, f32 [B, T, 2] or [B, 1, 2].
+    /// Ratings of White and Black, 0 if unknown, f32 [B, T, 2] or [B, 1, 2].
     pub ratings: Tensor,
-    /// The requested result: 0 any, 1 White wins, 2 a draw, 3 Black wins; i64 [B, T] or [B, 1].
+    /// The requested result: 0 for any, 1 if White wins, 2 for a draw, 3 if Black wins; i64 [B, T]
+    /// or [B, 1].
     pub results: Tensor,
-    /// Tokens of padding before each row's game, i64 `[B]`, including cached ones.
+    /// Number of padding tokens before each row's game, including cached ones, i64 `[B]`.
     pub padding: Option<Tensor>,
 }
 
@@ -83,19 +85,20 @@ pub struct Sequences {
 pub struct Next {
     /// Logits of the next token, [B, T, vocabulary].
     pub tokens: Tensor,
-    /// Logits of the result, [B, T, 3]: White wins, a draw, Black wins.
+    /// Logits of the result, [B, T, 3]: White wins, draw, Black wins.
     pub outcome: Option<Tensor>,
 }
 
 impl Sequences {
-    /// Returns rows that hold one game each from its start, without padding: tokens i64 [B, T],
-    /// unknown players and result.
+    /// Returns rows with one game each, from its start and without padding: tokens i64 [B, T], with
+    /// unknown ratings and result.
     #[must_use]
     pub fn of_tokens(tokens: Tensor) -> Sequences {
         let device = tokens.device();
         let rows = tokens.size()[0];
         Sequences {
-            // Computed, not a constant, so that a trace works for games of any length.
+            // Compute this instead of using a constant, so that a trace works for games of any
+            // length.
             positions: tokens.ones_like().cumsum(1, Kind::Int64) - 1,
             ratings: Tensor::zeros([rows, 1, 2], (Kind::Float, device)),
             results: Tensor::zeros([rows, 1], (Kind::Int64, device)),
@@ -143,7 +146,7 @@ impl Gpt {
         let outcome = config
             .outcome
             .then(|| builder.linear("outcome", dense(3), Part::Other));
-        // Not counted, because play does not compute it.
+        // Its operations are not counted, because play does not compute it.
         let classes = 64 * SQUARE_CLASSES as i64;
         let uncounted = |dense| Dense { rows: 0, ..dense };
         let board = config
@@ -173,7 +176,7 @@ impl Gpt {
         &self.config
     }
 
-    /// Encodes games as the network's input.
+    /// Returns the encoder that turns games into the network's input.
     #[must_use]
     pub fn encoder(&self) -> MoveEncoder {
         MoveEncoder {
@@ -188,8 +191,8 @@ impl Gpt {
         &self.vocabulary
     }
 
-    /// Returns a cache for this number of games, with the dtype and device of `weights` and
-    /// initial room for `tokens`.
+    /// Returns a cache for this number of games, in the dtype and on the device of `weights`, with
+    /// an initial capacity of `tokens`.
     #[must_use]
     pub fn cache(&self, weights: &Weights, games: i64, tokens: i64) -> KvCache {
         let GptConfig { heads, width, .. } = self.config;
@@ -201,8 +204,8 @@ impl Gpt {
         )
     }
 
-    /// Returns the features [B, T, width] of each token. With a cache the rows continue where it
-    /// ends.
+    /// Returns the features [B, T, width] of each token. With a cache, the rows continue where the
+    /// cache ends.
     pub fn features(
         &self,
         weights: &Weights,
@@ -261,9 +264,9 @@ impl Gpt {
         (x, rotations)
     }
 
-    /// Returns each layer's attention to earlier tokens, [B, heads, T, T], and the features [B, T,
-    /// width] that would be the network's if the layer were its last, for games read from their
-    /// start.
+    /// Returns, for each layer, its attention to earlier tokens, [B, heads, T, T], and the features
+    /// [B, T, width] that the network would have if this layer were its last. Games are read from
+    /// their start.
     #[must_use]
     pub fn look(&self, weights: &Weights, sequences: &Sequences) -> Vec<[Tensor; 2]> {
         let table = self.tokens.table(weights);
@@ -278,7 +281,7 @@ impl Gpt {
         layers.collect()
     }
 
-    /// Predicts the tokens that follow these features.
+    /// Predicts the next tokens from these features.
     #[must_use]
     pub fn next(&self, weights: &Weights, features: &Tensor) -> Next {
         Next {
@@ -293,8 +296,8 @@ impl Gpt {
         }
     }
 
-    /// Returns logits [B, T, 64, classes] of each square's content, a1 first, in White's view,
-    /// after tokens with these features, if the network has a board head.
+    /// Returns logits [B, T, 64, classes] of the contents of each square after tokens with these
+    /// features, if the network has a board head. Squares start at a1 and are in White's view.
     #[must_use]
     pub fn board(&self, weights: &Weights, features: &Tensor) -> Option<Tensor> {
         let board = self.board.as_ref()?.forward(weights, features);
@@ -305,8 +308,8 @@ impl Gpt {
 impl Layer {
     fn build(builder: &mut Builder, config: &GptConfig) -> Layer {
         let sizes = [config.width, config.feed_forward];
-        // Two blocks per layer add to a token: scaled so that together they start no larger than
-        // one.
+        // Each layer has two blocks that add to a token. This scale keeps the sum of all initial
+        // contributions as small as a single one.
         let gain = 1.0 / (2.0 * config.layers as f64).sqrt();
         Layer {
             attention_norm: norm(builder, "attention_norm", config),
@@ -338,9 +341,9 @@ impl Layer {
     }
 }
 
-/// Returns the attention mask of `new` tokens after `earlier` ones and this much padding, i64
-/// `[B]`: each sees itself and the earlier ones of its game, bool [B or 1, 1, new, all]. Padding
-/// sees itself, since attention to nothing is NaN.
+/// Returns the attention mask, bool [B or 1, 1, new, all], for `new` tokens after `earlier` ones
+/// and this much padding, i64 `[B]`. Each token sees itself and the earlier tokens of its game.
+/// Padding sees itself, because attention to nothing is NaN.
 fn seen(padding: Option<&Tensor>, [earlier, new]: [i64; 2], device: Device) -> Tensor {
     let columns = |from: i64| Tensor::arange_start(from, earlier + new, (Kind::Int64, device));
     let [places, columns] = [

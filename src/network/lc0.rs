@@ -1,7 +1,7 @@
-//! Lc0's networks: residual towers with squeeze and excitation, attention bodies from T1 to BT4,
-//! and their heads.
+//! Lc0 networks: residual towers with squeeze and excitation, attention bodies from T1 to BT4, and
+//! their heads.
 //!
-//! Semantics follow Lc0 0.33's BLAS backend and ONNX converter.
+//! Semantics follow the BLAS backend and the ONNX converter of Lc0 0.33.
 
 mod body;
 pub(super) mod choice;
@@ -50,7 +50,7 @@ pub struct Lc0 {
     heads: Heads,
 }
 
-/// Tensors other than parameters that the forward pass reads.
+/// Tensors that the forward pass reads in addition to parameters.
 #[derive(Debug)]
 struct Constants {
     /// u8 0…7.
@@ -82,8 +82,8 @@ impl Constants {
     }
 }
 
-/// Returns Lc0's position encoding: −1 on the square itself, 1 where a queen or a knight reaches,
-/// 0 elsewhere. The pairs are those of the policy.
+/// Returns Lc0's position encoding: −1 for the square itself, 1 for squares that a queen or a
+/// knight reaches, and 0 for all others. The pairs of squares are those of the policy.
 fn reach() -> Tensor {
     let mut values = [[0f32; 64]; 64];
     for (from, to, _) in (0..POLICY_SIZE).filter_map(from_square_to_square) {
@@ -96,11 +96,11 @@ fn reach() -> Tensor {
 }
 
 impl Lc0 {
-    /// Builds the structure that `config` describes, played with the heads of `choice`, for
-    /// weights on `device`.
+    /// Builds the structure that `config` describes, with the heads of `choice`, for weights on
+    /// `device`.
     ///
     /// # Errors
-    /// [`Lc0ConfigError`] if its parts do not fit each other, or it lacks these heads.
+    /// [`Lc0ConfigError`] if its parts do not fit each other or if it lacks these heads.
     pub fn new(
         config: &Lc0Config,
         choice: HeadChoice,
@@ -141,7 +141,7 @@ impl Lc0 {
 }
 
 impl Lc0Config {
-    /// Returns the size of such a network; of several policies, only the first counts.
+    /// Returns the size of such a network. If it has several policies, only the first counts.
     ///
     /// # Errors
     /// [`Lc0ConfigError`] if its parts do not fit each other.

@@ -1,16 +1,16 @@
-//! Maia-3: networks that predict the moves of people with a given rating.
+//! Maia-3: networks that predict the moves of human players of a given rating.
 //!
-//! They are Chessformers of the Computational Social Science Lab in Toronto (Monroe, Eilender,
+//! They are Chessformers by the Computational Social Science Lab in Toronto (Monroe, Eilender,
 //! Chalmers, Tang and Anderson, "Chessformer: A Unified Architecture for Chess Modeling", 2026),
-//! published as PyTorch checkpoints of about 3, 5, 23 and 79 million parameters. Evaluation
-//! follows the program published with them (CSSLab/maia3).
+//! published as PyTorch checkpoints with about 3, 5, 23 and 79 million parameters. Evaluation
+//! follows the program that was published with them (CSSLab/maia3).
 //!
-//! They read the last eight positions, each from its mover's view, and the ratings of both
-//! players. They do not read castling rights, en passant, repetitions or the 50-move rule.
+//! They read the last eight positions, each from its mover's view, and both players' ratings. They
+//! do not read castling rights, en passant, repetitions or the 50-move rule.
 //!
-//! Their third head, after moves and result, predicts how long a person would think about the
-//! position (in units of 100 s). Search does not use it: the head's parameters are kept, so that
-//! a checkpoint loses nothing, but it is not evaluated.
+//! In addition to moves and the result, they predict how long a person would think about the
+//! position (in units of 100 s). Search does not use this third head. Its parameters are kept so
+//! that checkpoints survive a round trip unchanged, but it is not evaluated.
 
 pub(super) mod config;
 mod policy;
@@ -39,12 +39,12 @@ use config::PROMOTIONS;
 use policy::Translation;
 use tch::{Device, Kind, Tensor};
 
-/// The rating at which only the first of the two embeddings counts; at 0 only the second does.
+/// The rating at which only the first of the two embeddings counts. At 0 only the second counts.
 /// Higher ratings are clamped.
 const HIGHEST_RATING: i64 = 5000;
 
-/// Epsilon of the norms: PyTorch's defaults for centred norms and for root-mean-square norms, the
-/// latter in f32.
+/// Epsilon of the norms: PyTorch's defaults for centred norms and for root-mean-square norms in
+/// f32.
 const NORM_EPSILON: f64 = 1e-5;
 const RMS_EPSILON: f64 = f32::EPSILON as f64;
 
@@ -57,7 +57,7 @@ pub struct Maia3 {
     config: Maia3Config,
     structure: Structure,
     constants: Constants,
-    /// Rating embeddings, named as in the checkpoints: `low` is the one that high ratings select.
+    /// Rating embeddings, named as in the checkpoints. High ratings select `low`.
     rating_low: Slot,
     rating_high: Slot,
     project: Linear,
@@ -71,7 +71,7 @@ pub struct Maia3 {
     promotion: Linear,
 }
 
-/// Tensors other than parameters that the forward pass reads.
+/// Tensors that the forward pass reads in addition to parameters.
 #[derive(Debug)]
 struct Constants {
     /// u8 0…7.
@@ -83,7 +83,7 @@ struct Constants {
 
 impl Constants {
     fn new(config: &Maia3Config, device: Device) -> Constants {
-        // Rows start with the newest board, Maia-3 with the oldest.
+        // Rows start with the newest board, Maia-3's input with the oldest.
         let planes: Vec<i64> = (0..config.history)
             .rev()
             .flat_map(|age| (0..PIECES).map(move |piece| age * PLANES_PER_BOARD as i64 + piece))
@@ -127,7 +127,7 @@ impl Maia3 {
         let value_hidden = Dense::per_board(width, hidden);
         let value_hidden = builder.linear("fc_value_hid", value_hidden, Part::Other);
         let value = builder.linear("fc_value", Dense::per_board(hidden, 3), Part::Other);
-        // The head that is not evaluated.
+        // This head is not evaluated.
         let unused = |input, output| Dense {
             rows: 0,
             ..Dense::per_board(input, output)
@@ -176,7 +176,7 @@ impl Maia3 {
         let planes = self.config.planes();
         let weight = &weights[self.project.weight];
         let players = [0, 1].map(|player| self.rating(weights, &ratings.narrow(1, player, 1)));
-        // The players are the same on every square, so they are projected once.
+        // The ratings are the same on every square, so they are projected only once.
         let players = Tensor::cat(&players, 1).linear(
             &weight.narrow(1, planes, 2 * self.config.rating),
             self.project.bias.map(|bias| &weights[bias]),
@@ -206,10 +206,10 @@ impl Maia3 {
     }
 }
 
-/// Builds the projection of a square's pieces and of the players' ratings to a token.
+/// Builds the projection from a square's pieces and the players' ratings to a token.
 fn build_projection(builder: &mut Builder, config: &Maia3Config) -> Linear {
     let (planes, ratings, width) = (config.planes(), 2 * config.rating, config.width);
-    // Pieces are projected on each square, ratings once.
+    // Pieces are projected on each square, ratings only once.
     builder.count_macs((64 * planes + ratings) * width);
     let dense = Dense {
         rows: 0,

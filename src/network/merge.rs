@@ -1,8 +1,8 @@
 //! Averages the weights of several networks.
 //!
-//! Branches of one run are close enough that the mean of their weights is as good a network as
-//! they are, or better (Wortsman et al., "Model soups", 2022). The mean of networks with
-//! different initializations is noise.
+//! Branches of one run are so close that the mean of their weights is as good a network as each of
+//! them, or better (Wortsman et al., "Model soups", 2022). The mean of networks with different
+//! initializations is noise.
 
 use super::file::Network;
 use super::parameters::Weights;
@@ -14,7 +14,7 @@ use tch::{Kind, Tensor};
 /// A network to merge with others.
 #[derive(Debug)]
 pub struct Part {
-    /// Its name in errors: the file.
+    /// Its name in error messages: the file.
     pub source: String,
     /// The network.
     pub network: Network,
@@ -25,10 +25,10 @@ pub struct Part {
 /// Why networks cannot be merged.
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub enum MergeError {
-    /// A weight is negative, infinite or NaN: the part and the weight.
+    /// A weight is negative, infinite or NaN. Contains the part and the weight.
     #[error("the weight of {0} is {1}: a share is 0 or more")]
     Weight(String, f64),
-    /// All weights are zero, or there are no networks.
+    /// All weights are zero or there are no networks.
     #[error("the weights add up to {0}: at least one must be above 0")]
     Sum(f64),
     /// Two networks differ in a property that must be equal.
@@ -36,26 +36,27 @@ pub enum MergeError {
     Differs {
         /// The first network.
         first: String,
-        /// The one that differs from it.
+        /// The network that differs from it.
         other: String,
         /// The property that differs.
         what: String,
         /// Its value.
         found: String,
-        /// Its value in the first.
+        /// Its value in the first network.
         expected: String,
     },
-    /// A parameter is infinite or NaN: the part and the parameter's name.
+    /// A parameter is infinite or NaN. Contains the part and the parameter's name.
     #[error("{0} cannot be merged: its parameter `{1}` is not finite")]
     NotFinite(String, String),
 }
 
-/// Returns the network `name` whose weights are the mean of the parts'. The parts must have the
-/// same architecture, search value and licence. The training record of each is kept. The sample
-/// count is the largest of the parts', since mergeable networks are branches of one run.
+/// Returns a network called `name` whose weights are the mean of the parts' weights. The parts must
+/// have the same architecture, search value and licence. The training records of all parts are
+/// kept. The sample count is the maximum over the parts, because mergeable networks are branches of
+/// one run.
 ///
 /// # Errors
-/// [`MergeError`], naming the part that does not fit and why.
+/// [`MergeError`], which states which part does not fit and why.
 pub fn merge(name: String, mut parts: Vec<Part>) -> Result<Network, MergeError> {
     for part in &parts {
         if !part.weight.is_finite() || part.weight < 0.0 {
@@ -79,7 +80,7 @@ pub fn merge(name: String, mut parts: Vec<Part>) -> Result<Network, MergeError> 
     Ok(merged)
 }
 
-/// Returns the mean, accumulated in double precision. The parts' weights add up to 1.
+/// Returns the mean, accumulated in double precision. The weights of the parts must sum to 1.
 fn mean(parts: &[Part]) -> Result<Weights, MergeError> {
     let parameters = parts[0].network.architecture.parameters().iter();
     let means = parameters.enumerate().map(|(place, parameter)| {
@@ -109,7 +110,7 @@ fn said_of(parts: &[Part]) -> Value {
         json!({
             "name": about.name,
             "weight": part.weight,
-            // Matches the hash of the file that stores the part in f32.
+            // This is also the hash of a file that stores the part in f32.
             "hash": tensor_hash(tensors.chain(part.network.architecture.buffers())),
             "training": about.training,
         })
@@ -123,7 +124,7 @@ fn said_of(parts: &[Part]) -> Value {
     })
 }
 
-/// Rejects a part that differs from the first in anything except weights.
+/// Rejects a part that differs from the first in anything other than its tensors.
 fn expect_like(first: &Part, other: &Part) -> Result<(), MergeError> {
     match difference(&first.network, &other.network) {
         None => Ok(()),
@@ -149,7 +150,7 @@ struct Difference {
 }
 
 impl Difference {
-    /// Compares two values; `None` if they are equal.
+    /// Compares two values. Returns `None` if they are equal.
     fn of<T: PartialEq + Display>(what: &str, expected: T, found: T) -> Option<Difference> {
         (expected != found).then(|| Difference {
             what: what.to_owned(),
@@ -184,7 +185,7 @@ fn difference_of_values(path: &str, expected: &Value, found: &Value) -> Option<D
     match (expected, found) {
         _ if expected == found => None,
         (Value::Object(one), Value::Object(two)) => {
-            // Another family differs in every other key.
+            // If the family differs, so does every other key.
             let all = one.keys().chain(two.keys()).map(String::as_str);
             ["family"].into_iter().chain(all).find_map(|key| {
                 let [one, two] = [one, two].map(|fields| fields.get(key).unwrap_or(&Value::Null));
@@ -335,7 +336,7 @@ mod tests {
             let error = merge("ab".to_owned(), parts).unwrap_err();
             assert_eq!(error, MergeError::Sum(0.0));
         }
-        // Parts with zero weight have no effect.
+        // Parts with weight zero have no effect.
         let parts = vec![part("a", 16, 2.0, 1.0), part("b", 16, 3.0, 0.0)];
         let merged = merge("ab".to_owned(), parts).unwrap();
         assert!(values(&merged).iter().all(|&value| value == 2.0));

@@ -1,4 +1,4 @@
-//! Named outputs of networks that evaluate positions.
+//! The named outputs of networks that evaluate positions.
 
 use tch::Tensor;
 
@@ -21,7 +21,7 @@ pub enum Output {
     ShortTermError,
     /// Logits of the softened policy, f32 [B, 1858]; for training only.
     PolicySoft,
-    /// Logits of the bucket that contains [`Output::Q`], f32 [B, buckets]; for training only.
+    /// Logits for the bucket that contains [`Output::Q`], f32 [B, buckets]; for training only.
     QCategorical,
     /// The same for [`Output::ShortTerm`]; for training only.
     ShortTermCategorical,
@@ -83,7 +83,7 @@ impl OutputSet {
         self.0 & 1 << output as u16 != 0
     }
 
-    /// Returns the set without an output.
+    /// Returns the set without this output.
     #[must_use]
     pub fn without(self, output: Output) -> OutputSet {
         OutputSet(self.0 & !(1 << output as u16))
@@ -121,7 +121,7 @@ impl Outputs {
     /// Returns the policy logits, which every network has.
     ///
     /// # Panics
-    /// If they were not requested.
+    /// Panics if they were not requested.
     pub fn policy(&self) -> &Tensor {
         self.get(Output::Policy)
             .expect("every network has a policy")
@@ -130,7 +130,7 @@ impl Outputs {
     /// Returns the logits of win, draw and loss, which every network has.
     ///
     /// # Panics
-    /// If they were not requested.
+    /// Panics if they were not requested.
     pub fn wdl(&self) -> &Tensor {
         self.get(Output::Wdl).expect("every network has a result")
     }

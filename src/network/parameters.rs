@@ -18,21 +18,21 @@ pub enum Initial {
     Zeros,
     /// All ones.
     Ones,
-    /// Normal with this standard deviation.
+    /// Normally distributed with this standard deviation.
     Normal(f64),
-    /// These values, plus normal ones with this standard deviation.
+    /// These values plus normally distributed ones with this standard deviation.
     Around(Vec<f32>, f64),
 }
 
 /// An optimizer's treatment of a parameter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ParameterGroup {
-    /// A matrix between hidden features, for Muon and SOAP. Its weights decay.
+    /// A matrix between hidden features, updated by Muon or SOAP, with weight decay.
     Hidden,
-    /// A matrix that reads inputs or computes outputs, updated by NAdam. Its weights decay.
+    /// A matrix that reads inputs or computes outputs, updated by NAdam, with weight decay.
     Outer,
-    /// Any other, such as biases, gains, embeddings and convolutions: updated by NAdam, without
-    /// decay.
+    /// Any other parameter, such as a bias, gain, embedding or convolution, updated by NAdam,
+    /// without weight decay.
     #[default]
     Other,
 }
@@ -40,7 +40,7 @@ pub enum ParameterGroup {
 /// One parameter of a network.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameter {
-    /// Its name: the path through the modules, as in a PyTorch state dict.
+    /// Its name: the path through the modules, as in a PyTorch state dictionary.
     pub name: String,
     /// Its shape.
     pub shape: Vec<i64>,
@@ -58,19 +58,19 @@ impl Parameter {
     }
 }
 
-/// Collects the parameters of a network while its modules are built.
+/// Collects a network's parameters while its modules are being built.
 #[derive(Debug, Default)]
 pub(super) struct Builder {
     path: Vec<String>,
-    /// Whether the matrices of dense layers are between hidden features.
+    /// Whether the matrices of dense layers connect hidden features.
     is_hidden: bool,
     parameters: Vec<Parameter>,
     size: Size,
 }
 
 impl Builder {
-    /// Returns a builder whose parameters follow those of a network that is part of the new one,
-    /// so that its slots stay the same. `size` is its size.
+    /// Returns a builder that starts with the parameters of an existing network, which becomes part
+    /// of the new one and keeps its slots. `size` is the size of the existing network.
     pub fn after(parameters: &[Parameter], size: Size) -> Builder {
         Builder {
             parameters: parameters.to_vec(),
@@ -79,7 +79,7 @@ impl Builder {
         }
     }
 
-    /// Runs `build` with `name` appended to the names of all its parameters.
+    /// Runs `build` with `name` added to the path of all its parameters.
     pub fn scope<T>(
         &mut self,
         name: impl Into<String>,
@@ -91,8 +91,7 @@ impl Builder {
         built
     }
 
-    /// Runs `build`, all of whose dense layers are between hidden features, except those of
-    /// [`Dense::outer`].
+    /// Runs `build`, in which all dense layers except [`Dense::outer`] connect hidden features.
     pub fn hidden<T>(&mut self, build: impl FnOnce(&mut Builder) -> T) -> T {
         let before = std::mem::replace(&mut self.is_hidden, true);
         let built = build(self);
@@ -105,12 +104,12 @@ impl Builder {
         self.parameters.len()
     }
 
-    /// Adds one parameter that is not a matrix of a dense layer.
+    /// Adds a parameter that is not the matrix of a dense layer.
     pub fn add(&mut self, name: &str, shape: &[i64], initial: Initial) -> Slot {
         self.add_to(ParameterGroup::Other, name, shape, initial)
     }
 
-    /// Adds the matrix of a dense layer; `is_outer` as in [`Dense`].
+    /// Adds the matrix of a dense layer. `is_outer` is as in [`Dense`].
     pub fn add_matrix(
         &mut self,
         name: &str,
@@ -146,17 +145,17 @@ impl Builder {
         Slot(self.parameters.len() - 1)
     }
 
-    /// Counts multiply–accumulates outside dense layers.
+    /// Adds multiply–accumulates outside dense layers.
     pub fn count_macs(&mut self, macs: i64) {
         self.count(Part::Other, macs);
     }
 
-    /// Counts multiply–accumulates of a part.
+    /// Adds the multiply–accumulates of a part of the network.
     pub fn count(&mut self, part: Part, macs: i64) {
         self.size.count(part, macs);
     }
 
-    /// Returns the collection.
+    /// Returns the collected parameters.
     pub fn finish(self) -> (Vec<Parameter>, Size) {
         (self.parameters, self.size)
     }
@@ -170,7 +169,7 @@ pub(super) struct Dense {
     pub bias: bool,
     pub gain: f64,
     pub rows: i64,
-    /// Whether it reads inputs or computes outputs, regardless of position.
+    /// Whether it reads inputs or computes outputs, regardless of where it is built.
     pub is_outer: bool,
 }
 
@@ -218,7 +217,7 @@ impl Dense {
 #[derive(Debug)]
 pub struct Weights {
     tensors: Vec<Tensor>,
-    /// Derived values, if the weights are frozen.
+    /// Values derived from the weights, if they are frozen.
     frozen: Option<Frozen>,
 }
 
@@ -232,13 +231,13 @@ impl Weights {
         }
     }
 
-    /// Returns the same tensors, which share memory with those given.
+    /// Returns weights that share memory with these.
     pub(super) fn shared(tensors: &[Tensor]) -> Weights {
         Weights::new(tensors.iter().map(Tensor::shallow_clone).collect())
     }
 
-    /// Returns views into one vector that concatenates all `parameters`. Gradients flow back into
-    /// the vector.
+    /// Returns views into a vector that concatenates all `parameters`. Gradients flow back into the
+    /// vector.
     #[must_use]
     pub fn from_flat(flat: &Tensor, parameters: &[Parameter]) -> Weights {
         let counts: Vec<i64> = parameters.iter().map(Parameter::count).collect();
@@ -255,14 +254,14 @@ impl Weights {
         &self.tensors
     }
 
-    /// Returns the same tensors with one replaced.
+    /// Returns weights with one tensor replaced.
     pub(super) fn with(&self, slot: Slot, tensor: Tensor) -> Weights {
         let mut weights = Weights::shared(&self.tensors);
         weights.tensors[slot.0] = tensor;
         weights
     }
 
-    /// Converts them to another dtype and device.
+    /// Converts the weights to another dtype and device.
     #[must_use]
     pub fn to(&self, kind: Kind, device: Device) -> Weights {
         let tensors = self.tensors.iter();
@@ -291,8 +290,8 @@ impl Weights {
         }
     }
 
-    /// Returns a value derived from weights alone, including `of`: computed once if they are
-    /// frozen, otherwise at every call, so that gradients flow.
+    /// Returns a value that depends only on weights, including `of`. If the weights are frozen, it
+    /// is computed once; otherwise it is computed in every call, so that gradients flow.
     pub(super) fn made(
         &self,
         what: &'static str,
@@ -317,8 +316,9 @@ impl Weights {
             .is_some_and(|frozen| frozen.has_kernels)
     }
 
-    /// Returns the weights of a block, including `of`, with `inputs` to its layers, by a function
-    /// that packs them, in int8 or not; `None` unless they [are packed](Weights::are_packed).
+    /// Returns the packed weights of a block, including `of`. `inputs` are the input widths of its
+    /// layers. `pack` packs the weights, in int8 if its argument is true. Returns `None` unless
+    /// blocks use [packed weights](Weights::are_packed).
     pub(super) fn packed(
         &self,
         what: &'static str,
@@ -337,7 +337,7 @@ impl Weights {
         Some(Packed { weights, int8 })
     }
 
-    /// Returns whether one of their layers multiplies in int8.
+    /// Returns whether any layer multiplies in int8.
     pub(super) fn multiply_in_int8(&self) -> bool {
         let frozen = self.frozen.as_ref();
         frozen.is_some_and(|frozen| frozen.multiplies_in_int8.load(Ordering::Relaxed))
@@ -352,8 +352,8 @@ impl Index<Slot> for Weights {
     }
 }
 
-/// Returns fresh values for `parameters`, concatenated into one f32 vector on the CPU. Equal
-/// seeds of libtorch's generator give equal values.
+/// Returns fresh values for `parameters`, concatenated into one f32 vector on the CPU. The same
+/// seed of libtorch's generator gives the same values.
 pub(super) fn initialise(parameters: &[Parameter]) -> Tensor {
     let options = (Kind::Float, Device::Cpu);
     let parts: Vec<Tensor> = parameters
@@ -378,7 +378,7 @@ mod tests {
     use crate::network::maia3::Maia3Config;
     use crate::network::{Architecture, Chessformer, Maia3};
 
-    /// Existing configurations stay valid: their optimizers select these by name.
+    /// The names stay valid in existing configurations, whose optimizers select parameters by name.
     #[test]
     fn hidden_matrices_of_a_chessformer_are_those_of_its_encoder_and_policies() {
         for preset in ["cf-1m-gab", "cf-6m-shaw"] {

@@ -1,16 +1,16 @@
-//! Conversion of bitboard rows to Lc0's 112 input planes.
+//! Converts bitboard rows to Lc0's 112 input planes.
 
 use super::bitboards;
 use crate::encode::{BOARDS, SCALARS};
 use tch::Tensor;
 
-/// Input planes.
+/// Number of input planes.
 pub(super) const PLANES: i64 = 112;
 
-/// The number of [`SCALARS`] that Lc0's networks read: all except the ratings.
+/// Number of [`SCALARS`] that Lc0 networks read: all except the ratings.
 pub(super) const READ: usize = 7;
 
-/// Returns whether an Lc0 format shows castling rights as the castling rooks.
+/// Returns whether an Lc0 format encodes castling rights as the squares of the castling rooks.
 fn has_castling_planes(format: u32) -> bool {
     format >= 2
 }
@@ -30,9 +30,9 @@ fn is_armageddon(format: u32) -> bool {
     format >= 132
 }
 
-/// Returns the planes of rows i64 [B, 104 + 7] as [B, 64, 112], in the dtype of `like`.
+/// Returns the planes of rows i64 [B, 104 + 7] as [B, 64, 112] in the dtype of `like`.
 ///
-/// `shifts` is [`bitboards::shifts`], `format` Lc0's number of the input format.
+/// `shifts` is [`bitboards::shifts`], and `format` is Lc0's number for the input format.
 pub(super) fn planes(rows: &Tensor, shifts: &Tensor, format: u32, like: &Tensor) -> Tensor {
     let boards = BOARDS as i64;
     let word = |name: &str| {
@@ -47,7 +47,7 @@ pub(super) fn planes(rows: &Tensor, shifts: &Tensor, format: u32, like: &Tensor)
     let black_to_move = word("black_to_move");
     let nothing = black_to_move.zeros_like();
 
-    // Words that are bitboards, and others that fill a plane with one number.
+    // Some words are bitboards, others fill a plane with one value.
     let mut words = vec![rows.narrow(1, 0, boards)];
     let mut numbers = Vec::new();
     if has_castling_planes(format) {
@@ -63,7 +63,7 @@ pub(super) fn planes(rows: &Tensor, shifts: &Tensor, format: u32, like: &Tensor)
         numbers.extend(rights.map(|right| right.ne(0).type_as(like)));
     }
     if is_canonical(format) {
-        // Lc0 marks the last rank of the file, not the square passed over.
+        // Lc0 marks the last rank of the file instead of the square that the pawn passed over.
         words.push(word("en_passant").bitwise_left_shift_tensor_scalar(16));
     } else {
         numbers.push(black_to_move.type_as(like));

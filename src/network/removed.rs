@@ -1,13 +1,13 @@
-//! Keys that earlier versions wrote into files.
+//! Keys that only earlier versions wrote to files.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use std::fmt::Debug;
 
-/// Reads a key with only one remaining value, so that files which state that value still open.
+/// Reads a key that has only one value left, so that files with this value can still be opened.
 ///
 /// # Errors
-/// Names the key and states that its other values were removed.
+/// An error that names the key and states that its other values have been removed.
 pub(crate) fn only_left<'de, D: Deserializer<'de>, T: Deserialize<'de> + PartialEq + Debug>(
     deserializer: D,
     key: &str,

@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 
-/// The part of a network that a dense layer counts towards.
+/// The part of a network that a dense layer's operations count towards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// The encoder's projections and feed-forward blocks, the embedding's feed-forward block, the
-    /// main policy head: those that the paper's figures count.
+    /// The encoder's projections and feed-forward blocks, the embedding's feed-forward block and
+    /// the main policy head, which the paper's figures include.
     Main,
     /// Everything else.
     Other,
@@ -18,10 +18,10 @@ pub struct Size {
     /// Number of parameters.
     pub parameters: i64,
     /// Multiply–accumulates per evaluation in the dense layers of the body, the embedding's
-    /// feed-forward block and the main policy head, like the paper's operation counts.
+    /// feed-forward block and the main policy head, as counted in the paper.
     pub macs: i64,
-    /// Total multiply–accumulates, including attention products, position encodings, embedding
-    /// and all heads.
+    /// Total multiply–accumulates per evaluation, including attention, position encodings, the
+    /// embedding and all heads.
     pub macs_total: i64,
 }
 

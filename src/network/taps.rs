@@ -1,4 +1,4 @@
-//! Taps inside a forward pass: they collect attention maps and activations by name, or change one
+//! Taps inside a forward pass, which collect attention maps and activations by name or change one
 //! of them.
 
 use std::cell::RefCell;
@@ -20,30 +20,30 @@ use tch::Tensor;
 /// | `encoder.N.feed_forward.hidden` | its hidden units after the activation, [B, 64, wide] |
 /// | `encoder.N.feed_forward.output` | its output before the residual, [B, 64, width] |
 ///
-/// Only requested taps cost time, and an exported network has none.
+/// Only requested taps cost time. Exported networks have none.
 #[derive(Debug, Default)]
 pub struct Taps {
     taken: RefCell<BTreeMap<String, Tensor>>,
 }
 
 impl Taps {
-    /// Returns the collection.
+    /// Returns the collected tensors.
     #[must_use]
     pub fn into_tensors(self) -> BTreeMap<String, Tensor> {
         self.taken.into_inner()
     }
 }
 
-/// A tensor added to an inner tensor of a forward pass, which continues from the sum.
+/// A tensor that is added to an inner tensor of a forward pass. The pass continues with the sum.
 #[derive(Debug)]
 pub struct Addition {
     /// The tensor's name: `encoder.N.feed_forward.output`.
     pub name: String,
-    /// The addend, of the same shape.
+    /// The tensor to add, of the same shape.
     pub tensor: Tensor,
 }
 
-/// A place inside a forward pass, where listeners collect or change tensors.
+/// A place inside a forward pass where a listener can collect or change tensors.
 #[derive(Clone, Debug, Default)]
 pub struct Tap<'a> {
     taps: Option<&'a Taps>,
@@ -52,7 +52,7 @@ pub struct Tap<'a> {
 }
 
 impl<'a> Tap<'a> {
-    /// Returns a tap that collects into `taps`.
+    /// Returns a tap that collects tensors into `taps`.
     #[must_use]
     pub fn into(taps: &'a Taps) -> Tap<'a> {
         Tap {
@@ -80,7 +80,7 @@ impl<'a> Tap<'a> {
         self.is_open() || self.addition.is_some()
     }
 
-    /// Returns the tap of a subpart.
+    /// Returns the tap for a part of this part.
     pub(super) fn scope(&self, name: impl std::fmt::Display) -> Tap<'a> {
         Tap {
             path: match self.is_used() {
@@ -91,7 +91,7 @@ impl<'a> Tap<'a> {
         }
     }
 
-    /// Reports a tensor of this part by name, or under the part's own name if the name is empty.
+    /// Reports a tensor of this part by name, or by the part's own name if `name` is empty.
     pub(super) fn give(&self, name: &str, tensor: &Tensor) {
         if let Some(taps) = self.taps {
             let mut taken = taps.taken.borrow_mut();
@@ -99,7 +99,8 @@ impl<'a> Tap<'a> {
         }
     }
 
-    /// Returns the tensor of this name in this part, as the merged network needs it.
+    /// Returns the tensor with this name in this part, after the requested addition if there is
+    /// one.
     pub(super) fn changed(&self, name: &str, tensor: Tensor) -> Tensor {
         match self.addition {
             Some(addition) if addition.name == self.name(name) => tensor + &addition.tensor,
@@ -205,7 +206,7 @@ mod tests {
         Box::new(Maia3::new(&config, Device::Cpu).unwrap())
     }
 
-    /// Returns three rows that every format can read.
+    /// Returns three rows that networks of all formats can read.
     fn rows() -> Tensor {
         let mut game = Game::default();
         let mut words: Vec<i64> = Vec::new();
@@ -276,7 +277,7 @@ mod tests {
         }
     }
 
-    /// A constant added to a block's output is equivalent to one added to its bias.
+    /// Adding a constant to a block's output is equivalent to adding it to the block's bias.
     #[test]
     fn a_network_goes_on_from_a_changed_tensor() {
         let _guard = tch::no_grad_guard();
@@ -311,7 +312,7 @@ mod tests {
         }
     }
 
-    /// A file contains only the fused attention product, without taps.
+    /// Network files contain only fused attention, without taps.
     #[test]
     fn an_exported_graph_has_no_taps() {
         let architecture = chessformer(gab());

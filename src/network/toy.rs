@@ -1,7 +1,7 @@
-//! A minimal family, for the test that adds one (`src/train/toy_tests.rs`).
+//! A minimal family, for the test that adds a family (`src/train/toy_tests.rs`).
 //!
-//! One layer reads the policy, and another the result, from a few features per square, which are
-//! sums of its planes.
+//! One layer computes the policy and another the result, both from a few features per square, which
+//! are sums of the square's planes.
 
 use super::architecture::{
     Architecture, Evaluator, Interface, NotAnEvaluator, Positions, Structure,
@@ -23,7 +23,7 @@ use tch::{Device, Kind, Tensor};
 /// Its sizes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToyConfig {
-    /// Features of a square.
+    /// Number of features per square.
     pub width: i64,
 }
 

@@ -1,3 +1,3 @@
-//! Replaces `network` in a program built without libtorch; it contains no families.
+//! Replaces `network` in programs that are built without libtorch. It contains no families.
 
 pub mod backends;

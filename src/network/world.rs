@@ -1,12 +1,12 @@
-//! A world model: a network that evaluates positions and has learned the effects of moves, so
-//! that it can look ahead without knowing the rules.
+//! A world model: a network that evaluates positions and has learned the effects of moves, so it
+//! can look ahead without knowing the rules.
 //!
 //! As in MuZero (Schrittwieser et al. 2020), `represent` maps a position to latents, `step` maps
-//! latents and a move to the next latents, and `predict` computes the outputs that a search
-//! needs. Positions are encoded as a Chessformer's tokens, and its own heads read them after any
-//! number of steps. Latents stay on their 64 squares, or the 64 are fused into one token, which
-//! is expanded again for the heads. A step is in the view of the side to move after it, and
-//! attends over earlier steps as in UniZero (Pu et al. 2024), square by square.
+//! latents and a move to the next latents, and `predict` computes the outputs that a search needs.
+//! A Chessformer encodes positions as tokens, and its own heads read the tokens after any number of
+//! steps. Latents either stay on their 64 squares or are fused into one token, which is expanded
+//! again for the heads. The result of a step is in the view of the side to move after it. Steps
+//! attend to earlier steps as in UniZero (Pu et al. 2024), square by square.
 
 pub(super) mod config;
 mod dynamics;
@@ -44,9 +44,9 @@ pub struct World {
     config: WorldConfig,
     structure: Structure,
     encoder: Chessformer,
-    /// The fusion into one token, if latents are one.
+    /// The fusion into one token, if the latents are a single token.
     fusion: Option<Fusion>,
-    /// The number of parameters that represent positions; they come first.
+    /// The number of parameters that represent positions. They come first.
     representing: usize,
     dynamics: Dynamics,
     heads: RuleHeads,
@@ -82,7 +82,7 @@ impl World {
         Ok(World {
             config: config.clone(),
             structure: Structure {
-                // Operations are those of an evaluation.
+                // Count the operations of one evaluation.
                 size: Size {
                     parameters: structure.size.parameters,
                     ..encoder.size()
@@ -109,22 +109,22 @@ impl World {
         &self.encoder
     }
 
-    /// Returns the parameters that represent positions. They come first, the encoder's before all
-    /// others.
+    /// Returns the parameters that represent positions. They come first, starting with the
+    /// encoder's.
     #[must_use]
     pub fn representing(&self) -> &[Parameter] {
         &self.structure.parameters[..self.representing]
     }
 
-    /// Returns the encoder's tokens [B, 64, width] of rows i64 [B, words], as the side to move
-    /// sees them. The encoder's weights suffice.
+    /// Returns the encoder's tokens [B, 64, width] for rows i64 [B, words], in the view of the side
+    /// to move. Needs only the encoder's weights.
     pub fn encode(&self, weights: &Weights, rows: &Tensor) -> Tensor {
         let positions = Positions::Rows(rows);
         self.encoder.tokens(weights, positions, &Tap::default())
     }
 
-    /// Returns latents [B, squares, width], see [`WorldConfig::latents`], of the encoder's tokens
-    /// [B, 64, width]. The weights of [`World::representing`] suffice.
+    /// Returns the latents [B, squares, width] for the encoder's tokens [B, 64, width]. See
+    /// [`WorldConfig::latents`] for their size. Needs only the weights of [`World::representing`].
     pub fn fuse(&self, weights: &Weights, tokens: &Tensor) -> Tensor {
         match &self.fusion {
             Some(fusion) => fusion.fuse(weights, tokens),
@@ -132,12 +132,12 @@ impl World {
         }
     }
 
-    /// Returns the latents of rows i64 [B, words].
+    /// Returns the latents for rows i64 [B, words].
     pub fn represent(&self, weights: &Weights, rows: &Tensor) -> Tensor {
         self.fuse(weights, &self.encode(weights, rows))
     }
 
-    /// Returns the tokens [B, 64, width] of latents [B, squares, width], for the heads.
+    /// Returns the tokens [B, 64, width] that the heads read, for latents [B, squares, width].
     pub fn expand(&self, weights: &Weights, latents: &Tensor) -> Tensor {
         match &self.fusion {
             Some(fusion) => fusion.expand(weights, latents),
@@ -145,9 +145,9 @@ impl World {
         }
     }
 
-    /// Returns tokens [B · D, 64, width] of true positions and the steps after them, for the
-    /// heads, from latents [B, D, squares, width]. The `first` boards' tokens are given as the
-    /// encoder's, [B, 64, width].
+    /// Returns the tokens [B · D, 64, width] that the heads read for true positions and the steps
+    /// after them, from latents [B, D, squares, width]. `first` contains the encoder's tokens
+    /// [B, 64, width] for the true positions.
     pub fn expand_all(&self, weights: &Weights, first: &Tensor, latents: &Tensor) -> Tensor {
         let Some(fusion) = &self.fusion else {
             return latents.flatten(0, 1);
@@ -158,14 +158,15 @@ impl World {
         Tensor::cat(&[first.unsqueeze(1), expanded], 1).flatten(0, 1)
     }
 
-    /// Returns the empty cache before a first step.
+    /// Returns the empty cache for a first step.
     #[must_use]
     pub fn past(&self) -> Past {
         Past::new(self.config.blocks, self.config.context)
     }
 
-    /// Returns the latents [B, squares, width] after the moves, policy indices i64 `[B]` in their
-    /// mover's view. The new latents are in the other side's view. The step is added to the past.
+    /// Returns the latents [B, squares, width] after moves, which are policy indices i64 `[B]` in
+    /// the mover's view. The new latents are in the other side's view, and the step is added to the
+    /// past.
     pub fn step(
         &self,
         weights: &Weights,
@@ -177,19 +178,19 @@ impl World {
         self.dynamics.step(weights, latents, moves, past, board)
     }
 
-    /// Returns the outputs of the encoder's heads on tokens [B, 64, width].
+    /// Returns the outputs of the encoder's heads for tokens [B, 64, width].
     pub fn evaluate(&self, weights: &Weights, tokens: &Tensor, wanted: OutputSet) -> Outputs {
         self.encoder.read_tokens(weights, tokens, wanted)
     }
 
-    /// Predicts the rules for tokens [B, 64, width].
+    /// Predicts legality, contents and endings from tokens [B, 64, width].
     pub fn rules(&self, weights: &Weights, tokens: &Tensor) -> RuleLogits {
         self.heads
             .forward(weights, tokens, self.encoder.policy_places())
     }
 }
 
-/// Evaluates positions as its encoder does.
+/// Evaluates positions with the encoder alone.
 impl Evaluator for World {
     fn interface(&self) -> Interface {
         self.encoder.interface()

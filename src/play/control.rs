@@ -45,8 +45,8 @@ impl Control {
         self.state.lock().ponder_hit
     }
 
-    /// Sleeps until stopped or, if `or_ponder_hit`, until the ponder hit. For an
-    /// agent that has its answer but may not give it yet.
+    /// Sleeps until stopped or, if `or_ponder_hit`, until the ponder hit. Agents call this if they
+    /// have an answer but may not give it yet.
     pub fn wait(&self, or_ponder_hit: bool) {
         let mut state = self.state.lock();
         while !(state.stop || or_ponder_hit && state.ponder_hit.is_some()) {
@@ -54,8 +54,8 @@ impl Control {
         }
     }
 
-    /// Sleeps until stopped, but no longer than `deadline`. For an agent that takes
-    /// its time.
+    /// Sleeps until stopped, but no longer than until `deadline`. Agents that take their time call
+    /// this.
     pub fn wait_until(&self, deadline: Instant) {
         let mut state = self.state.lock();
         while !state.stop && !self.changed.wait_until(&mut state, deadline).timed_out() {}

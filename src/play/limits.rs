@@ -6,21 +6,21 @@ use std::time::Duration;
 /// The limits of a search, as in UCI's `go`. By default it runs until stopped.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Limits {
-    /// Time on the mover's clock.
+    /// Time on the clock of the side to move.
     pub time: Option<Duration>,
     /// Time on the opponent's clock.
     pub opponent_time: Option<Duration>,
-    /// The mover's increment a move.
+    /// Increment per move of the side to move.
     pub increment: Duration,
-    /// The opponent's increment a move.
+    /// The opponent's increment per move.
     pub opponent_increment: Duration,
-    /// Moves to the next time control.
+    /// Number of moves to the next time control.
     pub moves_to_go: Option<u32>,
     /// Time for this move, to be used in full.
     pub move_time: Option<Duration>,
-    /// Visits at the root.
+    /// Number of visits at the root.
     pub nodes: Option<u64>,
-    /// Mean depth of the leaves.
+    /// Mean depth of the leaves, in plies.
     pub depth: Option<u32>,
     /// Stop once a mate in at most this many moves is proven.
     pub mate: Option<u32>,

@@ -7,13 +7,13 @@ use std::time::Duration;
 /// The score of a line for the side to move at the root.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Score {
-    /// Expected result, W − L, in −1…1.
+    /// The expected result, W − L, in −1…1.
     Expected(f32),
-    /// Mate in this many moves (not plies); negative if the side to move is mated.
+    /// Mate in this many moves (not plies); negative if the side to move gets mated.
     Mate(i32),
     /// A tablebase win or loss for the side to move, without a known mate.
     Tablebase {
-        /// Whether it wins.
+        /// Whether the side to move wins.
         won: bool,
     },
 }
@@ -23,16 +23,16 @@ pub enum Score {
 pub struct Line {
     /// The line's score.
     pub score: Score,
-    /// Probabilities of win, draw and loss for the side to move at the root.
+    /// The probabilities of win, draw and loss for the side to move at the root.
     pub wdl: [f32; 3],
-    /// Plies to the end of the game, if the network predicts them.
+    /// The number of plies to the end of the game, if the network predicts it.
     pub moves_left: Option<f32>,
-    /// The moves from the root; never empty.
+    /// The moves from the root on; never empty.
     pub moves: Vec<Move>,
 }
 
 impl Line {
-    /// Replaces the expected result with the tablebase's verdict.
+    /// Replaces the expected result with the tablebase's result.
     pub(crate) fn settle(&mut self, verdict: Verdict) {
         if let Score::Expected(_) = self.score {
             (self.score, self.wdl) = match verdict {
@@ -44,32 +44,32 @@ impl Line {
     }
 }
 
-/// The state of a search, as `info` lines report it.
+/// The state of a search, as reported in `info` lines.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// Mean depth of the tree's leaves, including those of earlier searches; at least 1.
+    /// The mean depth of the tree's leaves, including those of earlier searches; at least 1.
     pub depth: u32,
-    /// Depth of the tree's deepest leaf; at least 1.
+    /// The depth of the tree's deepest leaf; at least 1.
     pub selective_depth: u32,
-    /// Visits at the root.
+    /// The number of visits at the root.
     pub nodes: u64,
-    /// Visits added by this search alone, from which nodes per second are computed.
+    /// The number of visits added by this search alone, from which nodes per second are computed.
     pub new_nodes: u64,
-    /// Time since the search began.
+    /// The time since the search began.
     pub elapsed: Duration,
-    /// Share of the memory in use, in 0…1.
+    /// The share of the memory in use, in 0…1.
     pub memory_use: f32,
-    /// Positions found in tablebases.
+    /// The number of positions found in tablebases.
     pub tablebase_hits: u64,
-    /// Probability of the first line, in 0…1, if a network imagined it.
+    /// The probability of the first line, in 0…1, if a network imagined it.
     pub likelihood: Option<f32>,
-    /// The lines, best first: at most the requested number. Only the first may be of a move
-    /// that was neither visited nor proven; it then has the position's own value.
+    /// The lines, best first, up to the requested number. Only the first line may be of a move that
+    /// was neither visited nor proven; it then has the position's own value.
     pub lines: Vec<Line>,
 }
 
 impl Report {
-    /// Returns the nodes per second of this search alone; `None` if it added no nodes.
+    /// Returns the nodes per second of this search alone, or `None` if it added no nodes.
     #[must_use]
     pub fn nodes_per_second(&self) -> Option<u64> {
         let milliseconds = self.elapsed.as_millis().max(1);
@@ -83,19 +83,18 @@ impl Report {
 pub struct MoveStatistics {
     /// The move.
     pub mv: Move,
-    /// Visits it received.
+    /// The number of visits that it received.
     pub visits: u64,
-    /// Prior probability from the policy, in 0…1.
+    /// The move's prior probability from the policy, in 0…1.
     pub prior: f32,
-    /// Expected result for the side to move at the root, in −1…1; the search's estimate if the
-    /// move has no visits.
+    /// The expected result for the side to move at the root, in −1…1; if the move has no visits,
+    /// the search's estimate.
     pub q: f32,
-    /// Probabilities of win, draw and loss.
+    /// The probabilities of win, draw and loss.
     pub wdl: [f32; 3],
-    /// Plies to the end of the game, including this move, if the network predicts
-    /// them.
+    /// The number of plies to the end of the game, including this move, if the network predicts it.
     pub moves_left: Option<f32>,
-    /// The proven score of the move, or else `q`.
+    /// The proven score of the move, or otherwise `q`.
     pub score: Score,
 }
 
@@ -120,13 +119,13 @@ impl MoveStatistics {
 /// An agent's answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Choice {
-    /// The move; `None` only where there is no legal move.
+    /// The move; `None` only if there is no legal move.
     pub best: Option<Move>,
     /// The expected reply.
     pub ponder: Option<Move>,
     /// The last report, on which the choice is based.
     pub report: Report,
-    /// Every root move, best first; for `value`, every move that it evaluated.
+    /// All root moves, best first; for the agent `value`, all moves that it evaluated.
     pub statistics: Vec<MoveStatistics>,
     /// A note to the user about the choice.
     pub note: Option<String>,

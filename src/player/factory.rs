@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 /// Creates a player's backends and agents.
 pub trait Factory: Send + 'static {
-    /// Returns the backend for `options`; slow if a network has to be read.
+    /// Returns the backend for `options`. The call is slow if a network has to be read.
     ///
     /// # Errors
     /// [`LoadError`], whose message states the cause and the remedy.
     fn load(&mut self, options: &BackendOptions) -> Result<Arc<dyn Backend>, LoadError>;
 
-    /// Creates an agent of this kind that thinks with `backend`.
+    /// Creates an agent of this kind that evaluates positions with `backend`.
     fn build(
         &self,
         kind: AgentKind,
@@ -24,7 +24,7 @@ pub trait Factory: Send + 'static {
     }
 }
 
-/// The engine's own factory: networks in this process, the last one kept in memory.
+/// The engine's own factory, which loads networks in this process and keeps the last one in memory.
 #[derive(Debug, Default)]
 pub struct EngineFactory {
     loader: Loader,

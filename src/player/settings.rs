@@ -8,10 +8,10 @@ use crate::play::Limits;
 use shakmaty::Color;
 use std::path::PathBuf;
 
-/// `Hash` unless set, in MiB.
+/// Default of `Hash`, in MiB.
 const DEFAULT_HASH: usize = 256;
 
-/// `SelfElo`, `OppoElo` and `UCI_Elo` unless set, as in Maia-3.
+/// Default of `SelfElo`, `OppoElo` and `UCI_Elo`, as in Maia-3.
 const DEFAULT_ELO: u16 = 1500;
 
 /// The settings of a player.
@@ -19,26 +19,27 @@ const DEFAULT_ELO: u16 = 1500;
 pub struct Settings {
     /// The backend and its network.
     pub backend: BackendOptions,
-    /// The agent that chooses.
+    /// The agent that chooses moves.
     pub agent: AgentKind,
     /// The agent's options.
     pub options: agent::Options,
-    /// The engine's own rating, for networks that read one.
+    /// The engine's own rating, for networks that use ratings.
     pub self_elo: u16,
-    /// The opponent's rating, for such networks.
+    /// The opponent's rating, for the same networks.
     pub opponent_elo: u16,
     /// The client's description of the opponent: title, rating, kind and name.
     pub opponent: String,
-    /// Whether to limit strength to `elo`; up to [`HIGHEST_RATING`], the player imitates people
-    /// of that rating.
+    /// Whether to limit strength to `elo`. Up to [`HIGHEST_RATING`], the player imitates people
+    /// with that rating.
     pub limit_strength: bool,
-    /// The level of limited strength.
+    /// The level to which strength is limited.
     pub elo: u16,
-    /// Maximum nodes of a search, whatever the request allows.
+    /// Maximum number of nodes per search, whatever the request allows.
     pub most_nodes: Option<u64>,
-    /// The file of the human-like network; `None` is the built-in one.
+    /// The file of the human-like network; `None` uses the built-in one.
     pub human_net: Option<PathBuf>,
-    /// Whether to analyse: to search to the limit and keep the tree through `ucinewgame`.
+    /// Whether to analyse, which means searching to the limit and keeping the tree through
+    /// `ucinewgame`.
     pub analyse_mode: bool,
 }
 
@@ -75,10 +76,10 @@ impl Settings {
 
     /// Returns the settings of the player that answers within `limits`.
     ///
-    /// Limited strength replaces the agent with `human` and both ratings with `elo`; above
-    /// human ratings, the agent is `mcts` with a short search. Analysis ignores the
-    /// limit: several lines, `go infinite`, `UCI_AnalyseMode`. The agent `human` plays with
-    /// the human-like network, unless a network file was set together with it.
+    /// With limited strength, `human` replaces the agent and `elo` replaces both ratings; above
+    /// human ratings, the agent is `mcts` with a short search. Analysis ignores the strength limit;
+    /// several lines, `go infinite` and `UCI_AnalyseMode` count as analysis. The agent `human`
+    /// plays with the human-like network, unless a network file was set together with the agent.
     #[must_use]
     pub fn answering(&self, limits: &Limits) -> Settings {
         let mut settings = self.clone();
@@ -120,7 +121,7 @@ impl Settings {
     /// client's description of the opponent takes precedence over the options.
     #[must_use]
     pub fn ratings(&self, color: Color) -> Ratings {
-        // As in `GM 2800 human Gary Kasparov`; the rating may be `none`.
+        // The description looks like `GM 2800 human Gary Kasparov`; the rating may be `none`.
         let rating = self.opponent.split_whitespace().nth(1);
         let rating = rating.and_then(|rating| rating.parse().ok());
         let opponent = rating.unwrap_or(self.opponent_elo);
@@ -137,23 +138,22 @@ impl Settings {
         self.options.search.hash + self.backend.cache
     }
 
-    /// Divides `hash` MiB: a quarter for the evaluation cache, the rest for the
-    /// tree. A node in the tree is worth more than an evaluation outside,
-    /// which only a transposition or a new game needs again.
+    /// Divides `hash` MiB: a quarter for the evaluation cache and the rest for the tree. A node in
+    /// the tree is worth more than a cached evaluation outside it, which is only needed again for a
+    /// transposition or a new game.
     pub fn set_hash(&mut self, hash: usize) {
         self.backend.cache = hash / 4;
         self.options.search.hash = hash - self.backend.cache;
     }
 
-    /// Sets the threads of the search, which also call the backend; 0 lets the
-    /// backend choose.
+    /// Sets the number of search threads, which also call the backend; with 0, the backend chooses.
     pub fn set_threads(&mut self, threads: usize) {
         self.options.search.threads = threads;
         self.backend.threads = threads;
     }
 
-    /// Sets the number of evaluations in which networks imagine futures, for every agent. With 0,
-    /// the agent `diffusion` uses the clock, and all others take one.
+    /// Sets the number of evaluations with which networks imagine futures, for every agent. With 0,
+    /// the agent `diffusion` uses the clock, and all other agents use one evaluation.
     pub fn set_diffusion_steps(&mut self, steps: usize) {
         self.options.diffusion.steps = steps;
         self.backend.network.decoding.steps = steps.max(1);

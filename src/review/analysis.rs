@@ -1,11 +1,10 @@
-//! count towards its visits. The backend evaluates the leaves of all workers in common batches.
-//! The searches of a game's positions, side by side.
+//! Concurrent searches of a game's positions.
 //!
-//! Workers take runs of consecutive positions from a queue and search each with a tree of their
-//! own, which the next position inherits: the visits below the played move already exist and
-//! count towards its visits. The backend evaluates the leaves of all workers in common batches.
-//! If a move seems to lose much, the positions before and after it are searched again with more
-//! visits: most apparent mistakes in a short search are its own.
+//! Workers take runs of consecutive positions from a queue. Each searches them with its own tree,
+//! which the next position inherits, so that the visits below the played move already exist and
+//! count towards its visits. The backend evaluates the leaves of all workers in common batches. If
+//! a move seems to lose much, the positions before and after it are searched again with more
+//! visits, because most apparent mistakes in a short search are the search's own.
 
 use super::curve::{Evaluation, percent};
 use crate::backend::Backend;
@@ -20,27 +19,27 @@ use shakmaty::{Color, Move, Position};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Searches at once for each thread: their leaves fill the batches.
+/// Number of concurrent searches per thread, so that their leaves fill the batches.
 const SEARCHES_A_THREAD: usize = 2;
-/// Consecutive positions that one worker searches.
+/// Number of consecutive positions that one worker searches.
 const STRETCH: usize = 10;
 /// Memory of a worker's tree, in MiB.
 const HASH: usize = 32;
-/// Most moves of a line that are kept, where it does not mate.
+/// Maximum number of moves of a line that are kept, unless it mates.
 const LINE: usize = 12;
-/// Visits from which on the value of a move that was not chosen means something.
+/// Minimum visits at which the value of a move that was not chosen is meaningful.
 const SEEN: u64 = 4;
 
-/// A search's result in a position, for the side to move.
+/// The result of a search in a position, for the side to move.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Searched {
     /// The best line, in UCI notation; never empty.
     pub line: Vec<String>,
-    /// Its score.
+    /// The line's score.
     pub evaluation: Evaluation,
-    /// Probabilities of win, draw and loss.
+    /// The probabilities of win, draw and loss.
     pub wdl: [f32; 3],
-    /// The score of the best other move that was looked at.
+    /// The score of the best other move that was searched.
     pub second: Option<Evaluation>,
 }
 
@@ -70,7 +69,7 @@ impl Searched {
         })
     }
 
-    /// White's score, and White's expected score in percent, where `turn` is to move.
+    /// Returns White's score, and White's expected score in percent; `turn` is the side to move.
     #[must_use]
     pub fn for_white(&self, turn: Color) -> (Evaluation, f64) {
         let evaluation = turn.fold_wb(self.evaluation, self.evaluation.reversed());
@@ -78,7 +77,7 @@ impl Searched {
         (evaluation, percent(turn.fold_wb(chances, -chances)))
     }
 
-    /// The moves of the line, in the game that it begins from.
+    /// Returns the moves of the line; `game` is the game in which it begins.
     #[must_use]
     pub fn moves(&self, game: &Game) -> Vec<Move> {
         let mut game = game.clone();
@@ -92,26 +91,26 @@ impl Searched {
     }
 }
 
-/// A position that was searched just now.
+/// A position that has just been searched.
 #[derive(Clone, Copy, Debug)]
 pub struct Found<'a> {
-    /// Plies played until then.
+    /// The number of plies played before it.
     pub place: usize,
-    /// The position's results.
+    /// The results for the position.
     pub searched: &'a Searched,
-    /// Nodes that the search added to its tree.
+    /// The number of nodes that the search added to its tree.
     pub nodes: u64,
 }
 
 /// Searches the positions of games.
 pub struct Analyst {
-    /// The backend, for many threads at once.
+    /// The backend, which many threads use concurrently.
     pub backend: Arc<dyn Backend>,
-    /// Visits of each position.
+    /// Number of visits per position.
     pub nodes: u64,
-    /// Searches at once, at least 1.
+    /// Number of concurrent searches, at least 1.
     pub workers: usize,
-    /// Stops the searches. Unfinished positions then have no results.
+    /// Stops the searches. Positions that are not finished by then have no results.
     pub control: Arc<Control>,
 }
 
@@ -127,12 +126,11 @@ impl Analyst {
         threads * searches
     }
 
-    /// Searches the positions of a game that have no result in `found`, which has a place
-    /// for each. Positions without a legal move are left out. `hear` is called after each
-    /// search.
+    /// Searches the positions of a game that have no result in `found`, which has an entry for
+    /// each. Positions without a legal move are skipped. `hear` is called after each search.
     ///
     /// # Errors
-    /// [`AgentError`] of the first search that failed; what was found before is kept.
+    /// The [`AgentError`] of the first search that failed; earlier results are kept.
     pub fn analyse(
         &self,
         game: &Game,
@@ -173,7 +171,7 @@ impl Analyst {
         outcome.map(|_: Vec<()>| ())
     }
 
-    /// Returns a position's results, with the nodes spent; `None` if stopped.
+    /// Returns the results for a position and the number of nodes spent, or `None` if stopped.
     fn search(
         &self,
         search: &mut Search,
@@ -203,7 +201,7 @@ fn parameters() -> Parameters {
     }
 }
 
-/// The plies in stretches of consecutive ones.
+/// Splits the plies into runs of consecutive ones.
 fn stretches(plies: &[usize]) -> Vec<Range<usize>> {
     let runs = plies.chunk_by(|a, b| a + 1 == *b);
     let parts = runs.flat_map(|run| run.chunks(STRETCH));

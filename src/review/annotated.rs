@@ -1,5 +1,5 @@
-//! A reviewed game as PGN, with glyphs, scores, lines and short comments: the form that
-//! Lichess writes, which ChessBase and python-chess read as well.
+//! A reviewed game as PGN, with glyphs, scores, lines and short comments. The format is Lichess's,
+//! which ChessBase and python-chess also read.
 
 use super::report::{PlyReport, Report, written};
 use super::source::Source;
@@ -7,10 +7,10 @@ use crate::chess::Game;
 use crate::data::pgn::{AnnotatedGame, Movetext};
 use shakmaty::Chess;
 
-/// Moves of a variation.
+/// Maximum number of moves in a variation.
 const LINE: usize = 8;
 
-/// The game as PGN, ending in an empty line.
+/// Returns the game as PGN, which ends in an empty line.
 #[must_use]
 pub fn annotated_pgn(source: &Source, report: &Report) -> String {
     let tags = source.tags.iter().cloned();
@@ -50,7 +50,7 @@ pub fn annotated_pgn(source: &Source, report: &Report) -> String {
     text
 }
 
-/// The score, the clock and the reasons.
+/// Returns a comment with the score, the clock and the reasons.
 fn comment(ply: &PlyReport) -> String {
     let evaluation = ply.evaluation.map(|evaluation| {
         let score = written(evaluation);
@@ -63,7 +63,7 @@ fn comment(ply: &PlyReport) -> String {
     parts.collect::<Vec<_>>().join(" ")
 }
 
-/// Time left, as `[%clk 0:03:00]`.
+/// Formats the time left, as in `[%clk 0:03:00]`.
 fn clock(seconds: f64) -> String {
     let tenths = (10.0 * seconds).round() as u64;
     let (whole, tenths) = (tenths / 10, tenths % 10);
@@ -75,7 +75,7 @@ fn clock(seconds: f64) -> String {
     format!("[%clk {hours}:{minutes:02}:{seconds:02}{part}]")
 }
 
-/// The best line instead of a move with a bad mark.
+/// Writes the best line as a variation, if the move has a bad mark.
 fn variation(movetext: &mut Movetext, game: &Game, before: &Chess, ply: &PlyReport) {
     let Some(best) = &ply.best else { return };
     if !ply.mark.is_some_and(super::marks::Mark::is_bad) {

@@ -1,5 +1,5 @@
-//! Results of games that were reviewed before, in the user's cache folder: a file for each
-//! game, network and number of nodes.
+//! Cached results of games that were reviewed earlier, in the user's cache folder: one file for
+//! each combination of game, network and number of nodes.
 
 use super::analysis::Searched;
 use super::people::Shares;
@@ -14,20 +14,20 @@ use std::path::PathBuf;
 
 use crate::chess::Game;
 
-/// Bytes of the largest file that is read.
+/// Maximum size in bytes of a cache file that is read.
 const LARGEST: u64 = 64 << 20;
 
 /// Evaluations of a game's positions, in order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Analysis {
-    /// Search results; `None` without a search.
+    /// The search results; `None` for positions that were not searched.
     pub searched: Vec<Option<Searched>>,
     /// Human move probabilities for each position in which a move was played.
     pub people: Vec<Option<Shares>>,
 }
 
 impl Analysis {
-    /// Nothing about the positions of a game.
+    /// Returns an empty analysis of a game's positions.
     #[must_use]
     pub fn new(game: &Game) -> Analysis {
         let positions = game.plies().len();
@@ -43,17 +43,17 @@ impl Analysis {
     }
 }
 
-/// Keeps results in a folder.
+/// A cache of results in a folder.
 #[derive(Clone, Debug)]
 pub struct Cache {
     folder: Option<PathBuf>,
-    /// Settings, other than the game, that results depend on.
+    /// The settings, other than the game, on which results depend.
     identity: String,
 }
 
 impl Cache {
-    /// Returns the system's cache folder for the program. `identity` names everything that
-    /// results depend on: the networks, their format and the number of nodes.
+    /// Returns a cache in the system's cache folder for the program. `identity` names everything
+    /// that results depend on: the networks, their format and the number of nodes.
     #[must_use]
     pub fn of_user(identity: String) -> Cache {
         let strategy = etcetera::base_strategy::choose_native_strategy().ok();
@@ -61,7 +61,7 @@ impl Cache {
         Cache { folder, identity }
     }
 
-    /// A cache in `folder`.
+    /// Returns a cache in `folder`.
     #[must_use]
     pub fn in_folder(folder: PathBuf, identity: String) -> Cache {
         let folder = Some(folder);
@@ -87,7 +87,8 @@ impl Cache {
         Some(self.folder.as_ref()?.join(format!("{name}.json")))
     }
 
-    /// Cached evaluations of a game: none if the file is absent or malformed.
+    /// Returns the cached evaluations of a game, or an empty analysis if the file is missing or
+    /// malformed.
     #[must_use]
     pub fn load(&self, game: &Game) -> Analysis {
         let bytes = self
@@ -98,10 +99,10 @@ impl Cache {
             .unwrap_or_else(|| Analysis::new(game))
     }
 
-    /// Keeps what is known of a game.
+    /// Stores the known results of a game.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn store(&self, game: &Game, analysis: &Analysis) -> io::Result<()> {
         let (Some(file), Some(folder)) = (self.file(game), &self.folder) else {
             return Ok(());

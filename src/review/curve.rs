@@ -1,4 +1,4 @@
-//! From scores to winning chances and accuracy, by the formulas that Lichess publishes
+//! Conversion of scores to winning chances and accuracy, with the formulas that Lichess publishes
 //! (<https://lichess.org/page/accuracy>).
 
 use crate::play::Score;
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 /// Steepness of Lichess's curve from centipawns to winning chances.
 const STEEPNESS: f64 = 0.003_682_08;
-/// Scores beyond this many centipawns count as this many.
+/// Higher scores, in centipawns, count as this one.
 const CEILING: i32 = 1_000;
 
-/// Centipawns up to which the network's scores are on Stockfish's scale.
+/// Up to this many centipawns, the network's scores are on Stockfish's scale.
 const EVEN: i32 = 200;
 
 /// A score, from the view that the context says.
@@ -36,15 +36,16 @@ impl From<Score> for Evaluation {
     }
 }
 
-/// The network's centipawns as those of Stockfish, for which the curve was made: a network
-/// is surer of a won game than Stockfish's score, so beyond [`EVEN`] half counts.
+/// Converts the network's centipawns to Stockfish's scale, for which the curve was made. In a won
+/// game, a network is more certain than Stockfish's score, so only half of the score beyond
+/// [`EVEN`] counts.
 fn on_stockfishs_scale(centipawns: i32) -> i32 {
     let within = centipawns.clamp(-EVEN, EVEN);
     within + (centipawns - within) / 2
 }
 
 impl Evaluation {
-    /// The same score from the other side's view. Not for the mate on the board.
+    /// Returns the same score from the other side's view. It does not apply to a mate on the board.
     #[must_use]
     pub fn reversed(self) -> Evaluation {
         match self {
@@ -53,7 +54,7 @@ impl Evaluation {
         }
     }
 
-    /// Winning chances in −1…1.
+    /// Returns the winning chances in −1…1.
     #[must_use]
     pub fn chances(self) -> f64 {
         let centipawns = match self {
@@ -66,14 +67,14 @@ impl Evaluation {
     }
 }
 
-/// Winning chances in −1…1 as the expected score in percent.
+/// Converts winning chances in −1…1 to the expected score in percent.
 #[must_use]
 pub fn percent(chances: f64) -> f64 {
     50.0 + 50.0 * chances
 }
 
-/// The accuracy in percent of a move that took the mover from one winning percentage to
-/// another.
+/// Returns the accuracy in percent of a move that changed the player's winning percentage from one
+/// value to another.
 #[must_use]
 pub fn accuracy(before: f64, after: f64) -> f64 {
     if after >= before {
@@ -81,12 +82,12 @@ pub fn accuracy(before: f64, after: f64) -> f64 {
     }
     let raw = 103.166_810_071_164_9 * (-0.043_544_153_867_539_51 * (before - after)).exp()
         - 3.166_924_740_191_411;
-    // One is added for the uncertainty of the scores.
+    // One is added because the scores are uncertain.
     (raw + 1.0).clamp(0.0, 100.0)
 }
 
-/// A side's accuracy over moves, each with a weight: the mean of the weighted mean and the
-/// harmonic mean. `None` without any move.
+/// Returns a side's accuracy over moves with weights, which is the mean of the weighted mean and
+/// the harmonic mean; `None` if there are no moves.
 #[must_use]
 pub fn mean_accuracy(moves: &[(f64, f64)]) -> Option<f64> {
     let weights: f64 = moves.iter().map(|(_, weight)| weight).sum();
@@ -102,8 +103,8 @@ pub fn mean_accuracy(moves: &[(f64, f64)]) -> Option<f64> {
     Some((weighted + moves.len() as f64 / inverse) / 2.0)
 }
 
-/// The weight of each move by how much the winning percentage swings around it. There is
-/// one percentage more than moves.
+/// Returns the weight of each move, which depends on how much the winning percentage swings around
+/// it. There is one more percentage than there are moves.
 #[must_use]
 pub fn weights(percentages: &[f64]) -> Vec<f64> {
     let moves = percentages.len().saturating_sub(1);
@@ -167,7 +168,7 @@ mod tests {
         assert_eq!(mean_accuracy(&[]), None);
         let perfect = mean_accuracy(&[(100.0, 1.0), (100.0, 3.0)]).unwrap();
         assert!((perfect - 100.0).abs() < 1e-9);
-        // The harmonic mean of 100 and 50 is 66.7, the weighted mean 87.5.
+        // The harmonic mean of 100 and 50 is 66.7, and the weighted mean is 87.5.
         let mixed = mean_accuracy(&[(100.0, 3.0), (50.0, 1.0)]).unwrap();
         assert!((mixed - (87.5 + 200.0 / 3.0) / 2.0).abs() < 1e-9);
     }

@@ -1,16 +1,16 @@
-//! Draws that the rules offer: a third repetition, fifty moves without progress.
+//! Draws that the rules offer: threefold repetition, and fifty moves without progress.
 
 use super::curve::Evaluation;
 use super::report::DrawReport;
 use crate::chess::{CLAIMABLE_RULE50, Game};
 use shakmaty::{Color, Position};
 
-/// Chances, of −1…1, below which a draw would have helped.
+/// Winning chances, in −1…1, below which a draw would have helped.
 const WORSE: f64 = -0.1;
 
-/// The draws that could be claimed in a game, the first of each stretch of positions.
-/// `is_over` says whether its last position ended it; `evaluation` is that of a position
-/// for its side to move.
+/// Returns the draws that could be claimed in a game, the first of each run of positions. `is_over`
+/// states whether the last position ended the game; `evaluation` returns the evaluation of a
+/// position for its side to move.
 pub(super) fn draws(
     game: &Game,
     is_over: bool,

@@ -1,9 +1,9 @@
-//! Reasons in sentences. Each is made from a fact that is checked on the board: a function
-//! of positions and moves, which says nothing where the fact does not hold.
+//! Reasons in sentences. Each is based on a fact that is checked on the board: a function of
+//! positions and moves that returns nothing if the fact does not apply.
 //!
-//! A sentence either describes the board ("Nc2+ forks the king on e1 and the rook on a1")
-//! or a line that it names ("After Rxe5 dxe5, White has lost a rook for a knight").
-//! None claims more than that, so that no search can make it false.
+//! A sentence describes either the board ("Nc2+ forks the king on e1 and the rook on a1") or a line
+//! that it names ("After Rxe5 dxe5, White has lost a rook for a knight"). It claims nothing beyond
+//! that, so no search can make it false.
 
 mod back_rank;
 mod board;
@@ -122,7 +122,7 @@ impl Fact {
     }
 }
 
-/// Squares as their names.
+/// Serialises squares by their names.
 mod names {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};

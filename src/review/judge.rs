@@ -1,4 +1,4 @@
-//! From a game and what is known of its positions to a report.
+//! Makes a report from a game and the results for its positions.
 
 use super::cache::Analysis;
 use super::curve::{Evaluation, accuracy, mean_accuracy, percent, weights};
@@ -17,27 +17,27 @@ use crate::openings::named_opening;
 use shakmaty::fen::Fen;
 use shakmaty::{Chess, Color, EnPassantMode, Move, Position};
 
-/// The rating that words are about, where none is known.
+/// The rating to which words refer if none is known.
 const USUAL_RATING: u16 = 1500;
-/// Most moves of a line that are shown, where it does not mate.
+/// Maximum number of moves of a line that are shown, unless it mates.
 const SHOWN: usize = 8;
 
-/// Settings of a review.
+/// The settings of a review.
 #[derive(Clone, Debug, Default)]
 pub struct Setting {
-    /// The network that searched.
+    /// The network used for the search.
     pub network: String,
-    /// The network that knows people's moves.
+    /// The network used to predict people's moves.
     pub people: Option<String>,
-    /// Visits of each position.
+    /// Number of visits per position.
     pub nodes: u64,
-    /// The rating that words are about; without one, the player's.
+    /// The rating to which words refer; by default the player's.
     pub elo: Option<u16>,
-    /// The side that the review is for; without one, both.
+    /// The side that is reviewed; by default both.
     pub side: Option<Color>,
 }
 
-/// The report of a game.
+/// Returns the report of a game.
 #[must_use]
 pub fn report(source: &Source, analysis: &Analysis, setting: &Setting) -> Report {
     let judge = Judge::new(source, analysis);
@@ -55,7 +55,7 @@ pub fn report(source: &Source, analysis: &Analysis, setting: &Setting) -> Report
         let guess = estimate(sum, *moves).map(|rating| rating.estimate);
         let rating = setting.elo.or(source.rating(side)).or(guess);
         let rating = rating.unwrap_or(USUAL_RATING);
-        // Words are about round numbers.
+        // Words refer to round ratings.
         ((rating + 50) / 100 * 100).clamp(RATINGS[0], RATINGS[RATINGS.len() - 1])
     };
     let ratings = [Color::Black, Color::White].map(rating);
@@ -88,7 +88,7 @@ pub fn outline(source: &Source, setting: &Setting) -> Report {
     outline
 }
 
-/// Where a game breaks off that was not read to its end.
+/// Returns where a game that was not read to its end breaks off.
 fn cut_off(source: &Source) -> Option<String> {
     let fault = source.fault.as_ref()?;
     let moves = source.moves().len();
@@ -101,7 +101,7 @@ struct Judge<'a> {
     positions: Vec<&'a Chess>,
     moves: Vec<Move>,
     phases: Vec<Phase>,
-    /// Returns the game's ending by rule, claimed draws included.
+    /// The game's ending by rule, including claimed draws.
     ending: Option<Ending>,
 }
 
@@ -129,7 +129,7 @@ impl<'a> Judge<'a> {
         place + 1 == self.positions.len() && self.ending.is_some()
     }
 
-    /// The score of a position for its side to move. The end of the game has one as well.
+    /// Returns the score of a position for its side to move. The end of the game also has one.
     fn evaluation(&self, place: usize) -> Option<Evaluation> {
         if self.is_end(place) {
             return Some(match self.ending {
@@ -141,16 +141,16 @@ impl<'a> Judge<'a> {
         searched.map(|searched| searched.evaluation)
     }
 
-    /// White's winning chances in a position.
+    /// Returns White's winning chances in a position.
     fn win(&self, place: usize) -> Option<f64> {
         let chances = self.evaluation(place)?.chances();
         Some(percent(self.side(place).fold_wb(chances, -chances)))
     }
 
-    /// The mover's evaluation after a move.
+    /// Returns the evaluation after a move, for the player who made it.
     fn after(&self, ply: usize) -> Option<Evaluation> {
         match self.evaluation(ply + 1)? {
-            // The mover has mated.
+            // The player has mated.
             Evaluation::Mate(0) => Some(Evaluation::Mate(1)),
             evaluation => Some(evaluation.reversed()),
         }
@@ -322,8 +322,8 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// The weight of each move by how the score swings around it, alike for all where not
-    /// all positions are known.
+    /// Returns the weight of each move, which depends on how the score swings around it; if some
+    /// positions are unknown, all weights are equal.
     fn weights(&self) -> Vec<f64> {
         let percentages: Option<Vec<f64>> =
             (0..self.positions.len()).map(|it| self.win(it)).collect();
@@ -375,8 +375,9 @@ struct Judged {
 }
 
 impl Judged {
-    /// Of a move between the mover's evaluations. The best move loses nothing: where the
-    /// score falls all the same, the search saw less before than after.
+    /// Judges a move by the player's evaluations before and after it. The best move loses nothing;
+    /// if the score falls nevertheless, the search before the move saw less than the search after
+    /// it.
     fn of(before: Evaluation, after: Evaluation, is_best: bool) -> Judged {
         if is_best {
             return Judged {
@@ -400,7 +401,7 @@ fn fen(position: &Chess) -> String {
     Fen::from_position(position, EnPassantMode::Legal).to_string()
 }
 
-/// A move's number, as in `12.` or `12...`
+/// Formats a move's number, as in `12.` or `12...`
 fn number(position: &Chess) -> String {
     let dots = position.turn().fold_wb(".", "...");
     format!("{}{dots}", position.fullmoves())

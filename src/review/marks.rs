@@ -1,11 +1,11 @@
-//! Marks of moves, by Lichess's thresholds.
+//! Marks of moves, using Lichess's thresholds.
 
 use super::curve::Evaluation;
 use serde::{Deserialize, Serialize};
 
-/// Winning chances, on a scale of −1…1, that an only move saves, …
+/// Winning chances, on a scale of −1…1, that an only move has to save, …
 const SAVED: f64 = 0.2;
-/// … and the share of players who find it, at most.
+/// … and the maximum share of players who find it.
 const HARD_TO_FIND: f32 = 0.35;
 
 /// A mark of a move.
@@ -24,7 +24,7 @@ pub enum Mark {
 }
 
 impl Mark {
-    /// The mark as chess players write it.
+    /// Returns the mark in chess players' notation.
     #[must_use]
     pub fn symbol(self) -> &'static str {
         match self {
@@ -35,7 +35,7 @@ impl Mark {
         }
     }
 
-    /// Its numeric annotation glyph in PGN.
+    /// Returns the mark's numeric annotation glyph for PGN.
     #[must_use]
     pub fn glyph(self) -> u8 {
         match self {
@@ -64,7 +64,7 @@ pub enum MateEvent {
     Allowed,
 }
 
-/// Finds missed and allowed mates from the mover's evaluations before and after a move.
+/// Finds missed and allowed mates, given the player's evaluations before and after a move.
 #[must_use]
 pub fn mate_event(before: Evaluation, after: Evaluation) -> Option<MateEvent> {
     match (before, after) {
@@ -75,10 +75,11 @@ pub fn mate_event(before: Evaluation, after: Evaluation) -> Option<MateEvent> {
     }
 }
 
-/// The mark of a move that was not the best, from the mover's evaluations before and after.
+/// Returns the mark of a move that was not the best, given the player's evaluations before and
+/// after it.
 #[must_use]
 pub fn bad_mark(before: Evaluation, after: Evaluation) -> Option<Mark> {
-    // The evaluation without the mate decides how bad missing it is.
+    // The evaluation without the mate determines how bad it is to miss the mate.
     let by_centipawns = |centipawns: i32| match centipawns {
         1000.. => Mark::Inaccuracy,
         701.. => Mark::Mistake,
@@ -100,8 +101,8 @@ pub fn bad_mark(before: Evaluation, after: Evaluation) -> Option<Mark> {
     }
 }
 
-/// Returns whether the best move was played, every other one is worth much less, and few players
-/// find it.
+/// Returns whether the best move was played, every other move is much worse, and few players find
+/// it.
 #[must_use]
 pub fn is_only_move(best: Evaluation, second: Evaluation, share: f32) -> bool {
     best.chances() - second.chances() >= SAVED && share <= HARD_TO_FIND
@@ -119,7 +120,7 @@ mod tests {
             (Centipawns(0), Centipawns(-60), Some(Mark::Inaccuracy)),
             (Centipawns(0), Centipawns(-115), Some(Mark::Mistake)),
             (Centipawns(0), Centipawns(-170), Some(Mark::Blunder)),
-            // Won is won.
+            // The game is won either way.
             (Centipawns(900), Centipawns(700), None),
             (Centipawns(-200), Centipawns(100), None),
             (Mate(3), Mate(5), None),

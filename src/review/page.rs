@@ -1,4 +1,5 @@
-//! Reviews as pages that a browser shows from the disk: one for a game, one for several.
+//! Reviews as pages that a browser can open from the disk: one for a single game and one for
+//! several games.
 
 use super::report::Report;
 use super::summary::Summary;
@@ -9,16 +10,16 @@ use std::path::Path;
 const PIECES: &str = include_str!("../explain/pieces.svg");
 const BOARD: &str = include_str!("../explain/board.css");
 
-/// The parts of a game's page that other pages show as well, as a module.
+/// The parts of a game's page that other pages also show, as a JavaScript module.
 pub const PARTS_MODULE: &str = concat!(
     include_str!("../page/elements.js"),
     include_str!("page/parts.js"),
     include_str!("page/exports.js"),
 );
-/// The style of these parts, within elements of the class `review`.
+/// The style of these parts, which applies within elements of the class `review`.
 pub const PARTS_STYLE: &str = include_str!("page/parts.css");
 
-/// The page of a game.
+/// Returns the page of a game.
 #[must_use]
 pub fn game_page(report: &Report) -> String {
     let name = |name: &Option<String>, side: &str| name.clone().unwrap_or(side.to_owned());
@@ -33,7 +34,7 @@ pub fn game_page(report: &Report) -> String {
     page.render(&json!(report))
 }
 
-/// The page of several games, which leads to theirs.
+/// Returns the page of several games, which links to their pages.
 #[must_use]
 pub fn summary_page(summary: &Summary) -> String {
     let title = match &summary.player {
@@ -49,7 +50,7 @@ pub fn summary_page(summary: &Summary) -> String {
     page.render(&json!(summary))
 }
 
-/// Writes a page, or another file, to `path` atomically.
+/// Writes a page or another file to `path` atomically.
 ///
 /// # Errors
 /// The system's error.

@@ -1,16 +1,16 @@
-//! The moves of people by their rating, as a network of people's play knows them.
+//! The moves of people by rating, as predicted by a network of human play.
 
 use crate::backend::{Backend, BackendError, evaluate_games};
 use crate::chess::{Game, Ratings};
 use serde::{Deserialize, Serialize};
 use shakmaty::Move;
 
-/// The ratings that are asked about.
+/// The ratings that the network is asked about.
 pub const RATINGS: [u16; 11] = [
     600, 800, 1000, 1200, 1400, 1600, 1800, 2000, 2200, 2400, 2600,
 ];
 
-/// A number for each of [`RATINGS`].
+/// One value for each of [`RATINGS`].
 pub type Curve = [f32; RATINGS.len()];
 
 /// The shares of players who play the move that was played, and the best one, where both
@@ -26,8 +26,8 @@ pub struct Shares {
     pub best: Option<Curve>,
 }
 
-/// The shares of players who play each of these moves of a position, by rating, in one
-/// batch.
+/// Returns, for each of these moves in a position, the shares of players who play it, by rating;
+/// all are evaluated in one batch.
 ///
 /// # Errors
 /// [`BackendError`] if the network fails.
@@ -56,7 +56,7 @@ pub fn shares(
     Ok(moves.iter().map(curve).collect())
 }
 
-/// The share at a rating between those of a curve.
+/// Returns the share at a rating, interpolated between those of a curve.
 #[must_use]
 pub fn at(curve: &Curve, rating: u16) -> f32 {
     let last = RATINGS.len() - 1;
@@ -67,7 +67,7 @@ pub fn at(curve: &Curve, rating: u16) -> f32 {
     curve[low] * (1.0 - part) + curve[low + 1] * part
 }
 
-/// A share in words, as in "4 in 10 players".
+/// Expresses a share in words, as in "4 in 10 players".
 fn share_in_words(share: f32) -> String {
     match share {
         0.95.. => "nearly all players".to_owned(),
@@ -80,7 +80,7 @@ fn share_in_words(share: f32) -> String {
     }
 }
 
-/// The shares of a move at a rating and at another one, in a sentence. `subject` is the
+/// Returns a sentence with the shares of a move at a rating and at another one. `subject` names the
 /// move, as in "this" or "Nf3".
 #[must_use]
 pub fn in_words(curve: &Curve, rating: u16, subject: &str) -> String {
@@ -101,7 +101,8 @@ pub fn in_words(curve: &Curve, rating: u16, subject: &str) -> String {
     }
 }
 
-/// The rating, 600 points above or else below, that shows how the share changes.
+/// Returns the rating for the comparison, 600 points above or otherwise below, that shows how the
+/// share changes.
 fn other_rating(curve: &Curve, rating: u16) -> u16 {
     let [lowest, highest] = [RATINGS[0], RATINGS[RATINGS.len() - 1]];
     let above = rating.saturating_add(600).min(highest);

@@ -1,9 +1,9 @@
 //! The phases of a game.
 //!
-//! The opening lasts while more than ten pieces other than kings and pawns are on the board and
-//! each side has four of its men or more on its back rank. The endgame begins with six such
-//! pieces or fewer. These are two of the three rules of Lichess, which also considers how the
-//! armies mix. A phase that is over does not return.
+//! The opening lasts as long as more than ten pieces other than kings and pawns are on the board
+//! and each side has at least four pieces or pawns on its back rank. The endgame begins with six
+//! such pieces or fewer. These are two of Lichess's three rules; the third considers how the armies
+//! mix. A phase that has ended does not return.
 
 use serde::{Deserialize, Serialize};
 use shakmaty::{Bitboard, Chess, Color, Position};
@@ -22,7 +22,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// All phases, in their order.
+    /// All phases, in order.
     pub const ALL: [Phase; 3] = [Phase::Opening, Phase::Middlegame, Phase::Endgame];
 
     fn of(position: &Chess) -> Phase {
@@ -41,7 +41,7 @@ impl Phase {
     }
 }
 
-/// The phase of each position of a game.
+/// Returns the phase of each position of a game.
 pub fn phases<'a>(positions: impl IntoIterator<Item = &'a Chess>) -> Vec<Phase> {
     let mut latest = Phase::Opening;
     let phase = |position| {

@@ -1,5 +1,5 @@
-//! A player's mistakes as puzzles, in the columns of Lichess's database: the position
-//! before the opponent's move, then that move and the solution.
+//! A player's mistakes as puzzles, in the columns of Lichess's database: the position before the
+//! opponent's move, followed by that move and the solution.
 
 use super::curve::Evaluation;
 use super::facts::Topic;
@@ -9,7 +9,7 @@ use super::phase::Phase;
 use super::report::{PlyReport, Report};
 use sha2::{Digest, Sha256};
 
-/// The columns.
+/// The columns of the file.
 pub const COLUMNS: [&str; 10] = [
     "PuzzleId",
     "FEN",
@@ -22,15 +22,15 @@ pub const COLUMNS: [&str; 10] = [
     "GameUrl",
     "OpeningTags",
 ];
-/// Chances, of −1…1, by which the solution is better than any other move.
+/// Winning chances, in −1…1, by which the solution has to be better than any other move.
 const APART: f64 = 0.2;
-/// The players by whom a puzzle's rating is measured.
+/// The rating of the players by whom a puzzle's rating is measured.
 const SOLVER: u16 = 1500;
-/// Letters of a name.
+/// The characters used in names.
 const LETTERS: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// The rows of a game: its mistakes and blunders in positions where one move was much
-/// better than all others, of the side that the review is for.
+/// Returns the rows of a game: the mistakes and blunders of the reviewed side, in positions where
+/// one move was much better than all others.
 #[must_use]
 pub fn puzzles(report: &Report) -> Vec<[String; 10]> {
     let pairs = report.plies.windows(2);
@@ -48,21 +48,21 @@ pub fn puzzles(report: &Report) -> Vec<[String; 10]> {
 fn row(report: &Report, start: &str, last: &PlyReport, ply: &PlyReport) -> Option<[String; 10]> {
     let best = ply.best.as_ref()?;
     let is_mistake = matches!(ply.mark, Some(Mark::Mistake | Mark::Blunder));
-    // From the mover's view.
+    // Convert to the view of the player to move.
     let evaluation = match ply.side {
         super::report::Side::White => best.evaluation,
         super::report::Side::Black => best.evaluation.reversed(),
     };
     let is_apart = match ply.second {
         None => true,
-        // A slower mate is a solution as well.
+        // A slower mate is also a solution.
         Some(Evaluation::Mate(1..)) => false,
         Some(second) => evaluation.chances() - second.chances() >= APART,
     };
     if !is_mistake || !is_apart || !report.is_for(ply.side) {
         return None;
     }
-    // Only of mates is it known that each move is forced.
+    // Only mates are known to be forced move by move.
     let length = match evaluation {
         Evaluation::Mate(1..) => best.moves.len(),
         _ => 1,
@@ -92,14 +92,15 @@ fn row(report: &Report, start: &str, last: &PlyReport, ply: &PlyReport) -> Optio
     ])
 }
 
-/// Five letters that a puzzle is known by.
+/// Returns the five characters that identify a puzzle.
 fn name(fen: &str, moves: &str) -> String {
     let digest = Sha256::digest(format!("{fen} {moves}"));
     let letter = |&byte: &u8| char::from(LETTERS[usize::from(byte) % LETTERS.len()]);
     digest.iter().take(5).map(letter).collect()
 }
 
-/// The rating of a puzzle that as many players rated [`SOLVER`] solve as play the move.
+/// Returns the rating of a puzzle that players rated [`SOLVER`] solve as often as they play the
+/// move.
 fn rating(ply: &PlyReport) -> u16 {
     let best = ply.shares.and_then(|shares| shares.best);
     let rating = best.map_or(f32::from(SOLVER), |curve| {
@@ -155,7 +156,8 @@ mod tests {
         assert!(fen.starts_with("rnbqkbnr/pppppppp/8/8/8/5P2/PPPPP1PP/RNBQKBNR b"));
         assert_eq!((&moves[..], &rating[..]), ("e7e5 e2e4", "1500"));
         assert_eq!((&themes[..], &url[..]), ("opening oneMove", ""));
-        // The other side's are not the player's; nor are those with another good move.
+        // The other side's mistakes are not the player's, and positions with another good move do
+        // not qualify.
         report.side = Some(crate::review::report::Side::Black);
         assert!(puzzles(&report).is_empty());
         report.side = None;

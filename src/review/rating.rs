@@ -1,31 +1,31 @@
-//! The rating at which the model of people's play finds a player's moves likeliest.
+//! The rating at which the model of human play makes a player's moves most likely.
 //!
-//! The logarithms of the shares of the moves that were played, summed by rating, are the
-//! moves' likelihood. Moves of one game are not independent, so the likelihood is raised to
-//! the power `TEMPER`. Games are not either: a player's style misleads the model in all of
-//! them alike, by an error of standard deviation `SHARED` that no number of games takes
-//! away, so the likelihood is blurred by it. The prior is a normal distribution of players'
-//! ratings (`USUAL`, `SPREAD`). The estimate is the mean of the posterior, and the interval
-//! holds 80 % of it. `bench/review.md` states how the constants were chosen and tested.
+//! The likelihood of the moves is the product of the shares of players who play them, computed for
+//! each rating as a sum of logarithms. Moves in one game are not independent, so the likelihood is
+//! raised to the power `TEMPER`. Games are not independent either: a player's style misleads the
+//! model in the same way in all of them, with an error of standard deviation `SHARED` that no
+//! number of games removes, so the likelihood is blurred by it. The prior is a normal distribution
+//! of players' ratings (`USUAL`, `SPREAD`). The estimate is the mean of the posterior, and the
+//! interval contains 80 % of it. `bench/review.md` states how the constants were chosen and tested.
 
 use super::people::{Curve, RATINGS};
 use serde::{Deserialize, Serialize};
 
-/// Power of the likelihood.
+/// The power to which the likelihood is raised.
 const TEMPER: f64 = 0.6;
-/// Mean and standard deviation of players' ratings.
+/// The mean of players' ratings; `SPREAD` is their standard deviation.
 const USUAL: f64 = 1550.0;
 const SPREAD: f64 = 350.0;
 /// Standard deviation of the error that a player's games share.
 const SHARED: f64 = 100.0;
-/// Smallest share that counts: one odd move does not decide.
+/// Smaller shares count as this much, so that one odd move does not decide the estimate.
 const LEAST: f32 = 0.002;
-/// Rating points between the ratings that are compared.
+/// Step in rating points between the ratings compared.
 const STEP: usize = 10;
-/// Moves that say something.
+/// Minimum number of moves for an estimate.
 const FEWEST: usize = 5;
 
-/// The likelihood's logarithm for each of [`RATINGS`].
+/// The logarithm of the likelihood at each of [`RATINGS`].
 pub type LogLikelihood = [f64; RATINGS.len()];
 
 /// An estimate of a player's rating.
@@ -42,14 +42,14 @@ pub struct Rating {
     pub moves: usize,
 }
 
-/// Adds the shares of a move that was played.
+/// Adds the shares of players who play a move that was played.
 pub fn add(sum: &mut LogLikelihood, shares: &Curve) {
     for (sum, &share) in sum.iter_mut().zip(shares) {
         *sum += f64::from(share.max(LEAST)).ln();
     }
 }
 
-/// Returns the player's rating; `None` with too few moves.
+/// Returns the player's rating, or `None` if there are too few moves.
 #[must_use]
 pub fn estimate(likelihood: &LogLikelihood, moves: usize) -> Option<Rating> {
     if moves < FEWEST {
@@ -80,7 +80,8 @@ pub fn estimate(likelihood: &LogLikelihood, moves: usize) -> Option<Rating> {
     })
 }
 
-/// The likelihood of ratings, up to a factor, with the error that a player's games share.
+/// Returns the likelihood of ratings, up to a factor, blurred by the error that a player's games
+/// share.
 fn blurred(likelihood: &LogLikelihood, ratings: &[f64]) -> Vec<f64> {
     let logarithms = ratings.iter().map(|&at| TEMPER * between(likelihood, at));
     let logarithms: Vec<f64> = logarithms.collect();
@@ -95,12 +96,13 @@ fn blurred(likelihood: &LogLikelihood, ratings: &[f64]) -> Vec<f64> {
     ratings.iter().map(at).collect()
 }
 
-/// The density of a normal distribution, up to a factor.
+/// Returns the density of a normal distribution, up to a factor.
 fn normal(distance: f64, deviation: f64) -> f64 {
     (-0.5 * (distance / deviation).powi(2)).exp()
 }
 
-/// The likelihood's logarithm at a rating, on straight lines between those known.
+/// Returns the logarithm of the likelihood at a rating, interpolated linearly between the known
+/// ones.
 fn between(likelihood: &LogLikelihood, rating: f64) -> f64 {
     let step = f64::from(RATINGS[1] - RATINGS[0]);
     let place = ((rating - f64::from(RATINGS[0])) / step).max(0.0);
@@ -113,7 +115,7 @@ fn between(likelihood: &LogLikelihood, rating: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Moves that a share of players plays which is highest at one rating.
+    /// Returns the likelihood of moves that the largest share of players plays at one rating.
     fn likelihood(rating: u16, moves: usize) -> LogLikelihood {
         let curve: Curve = std::array::from_fn(|place| {
             let distance = f32::from(RATINGS[place]) - f32::from(rating);
@@ -139,7 +141,7 @@ mod tests {
     fn no_number_of_moves_is_certain() {
         let many = estimate(&likelihood(1800, 100_000), 60_000).unwrap();
         let width = many.high - many.low;
-        // 80 % of a normal distribution lie within 1.28 standard deviations.
+        // 80 % of a normal distribution lies within 1.28 standard deviations.
         let least = 2.0 * 1.28 * SHARED * SPREAD / SHARED.hypot(SPREAD);
         assert!(f64::from(width) > least - 25.0, "{many:?}");
     }
@@ -151,7 +153,7 @@ mod tests {
         let rating = estimate(&flat, 50).unwrap();
         assert!(rating.estimate.abs_diff(1550) < 60, "{rating:?}");
         assert!(rating.high - rating.low > 800, "{rating:?}");
-        // A zero total must not break the estimate.
+        // Shares of zero must not break the estimate.
         add(&mut flat, &[0.0; 11]);
         assert!(estimate(&flat, 51).is_some());
     }

@@ -1,4 +1,4 @@
-//! A review as data: what pages, PGN, puzzles and JSON are made of.
+//! A review as data, from which pages, PGN, puzzles and JSON are made.
 
 use super::curve::Evaluation;
 use super::facts::Reasons;
@@ -37,13 +37,13 @@ pub struct Report {
 }
 
 impl Report {
-    /// A side's part.
+    /// Returns a side's part of the report.
     #[must_use]
     pub fn of(&self, side: Color) -> &SideReport {
         side.fold_wb(&self.white, &self.black)
     }
 
-    /// The report without what only its page shows: lines, shares and words.
+    /// Returns the report without the data that only its page shows: lines, shares and words.
     #[must_use]
     pub fn without_lines(mut self) -> Report {
         for ply in &mut self.plies {
@@ -243,7 +243,7 @@ pub struct LineMove {
     pub board: String,
 }
 
-/// A score from White's view, as people read it: `+0.35`, `#-3`.
+/// Formats a score from White's view for people, such as `+0.35` or `#-3`.
 #[must_use]
 pub fn written(evaluation: Evaluation) -> String {
     match evaluation {

@@ -1,4 +1,4 @@
-//! A game to be reviewed, as a PGN has it.
+//! A game to be reviewed, as read from a PGN.
 
 use crate::chess::Game;
 use crate::data::pgn::{GameError, read_playable, tags};
@@ -8,20 +8,20 @@ use shakmaty::Color;
 /// A game to be reviewed.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// Its tags, in their order.
+    /// The game's tags, in order.
     pub tags: Vec<(String, String)>,
-    /// The game, as far as it can be played.
+    /// The game, up to the first move that cannot be played.
     pub game: Game,
-    /// The seconds that the mover had left after each move, where they are known.
+    /// The seconds that the player had left after each move, if known.
     pub clocks: Vec<Option<f64>>,
     /// The result for White.
     pub result: Option<Wdl>,
-    /// Why the game was not read to its end, if it was not.
+    /// Why the game was not read to its end, if that is the case.
     pub fault: Option<String>,
 }
 
 impl Source {
-    /// Reads a game's text.
+    /// Parses the text of a game.
     ///
     /// # Errors
     /// [`GameError`] if none of its moves can be played.
@@ -36,7 +36,7 @@ impl Source {
         })
     }
 
-    /// The value of a tag; `None` if it is missing or unknown.
+    /// Returns the value of a tag, or `None` if it is missing or unknown.
     #[must_use]
     pub fn tag(&self, name: &str) -> Option<&str> {
         let mut tags = self.tags.iter();
@@ -44,20 +44,20 @@ impl Source {
         (!value.trim_matches(['?', '.', ' ']).is_empty()).then_some(value)
     }
 
-    /// A player's name.
+    /// Returns a player's name.
     #[must_use]
     pub fn player(&self, side: Color) -> Option<&str> {
         self.tag(side.fold_wb("White", "Black"))
     }
 
-    /// A player's rating.
+    /// Returns a player's rating.
     #[must_use]
     pub fn rating(&self, side: Color) -> Option<u16> {
         let ratings = self.game.ratings();
         side.fold_wb(ratings.white, ratings.black)
     }
 
-    /// The side of the player of this name, in upper or lower case.
+    /// Returns the side of the player with this name, ignoring case.
     #[must_use]
     pub fn side_of(&self, name: &str) -> Option<Color> {
         let is_named = |&side: &Color| {
@@ -67,7 +67,7 @@ impl Source {
         Color::ALL.into_iter().find(is_named)
     }
 
-    /// The result as PGN writes it.
+    /// Returns the result in PGN notation.
     #[must_use]
     pub fn result_text(&self) -> &'static str {
         match self.result {
@@ -78,7 +78,7 @@ impl Source {
         }
     }
 
-    /// The moves that were played.
+    /// Returns the moves that were played.
     #[must_use]
     pub fn moves(&self) -> Vec<shakmaty::Move> {
         self.game
@@ -88,7 +88,7 @@ impl Source {
             .collect()
     }
 
-    /// The game as it was before a move.
+    /// Returns the game before a move.
     #[must_use]
     pub fn before(&self, ply: usize) -> Game {
         let mut game = self.game.clone();

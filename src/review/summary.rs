@@ -1,4 +1,4 @@
-//! A summary of several reviewed games: one player's, or all.
+//! A summary of several reviewed games, for one player or for all of them.
 
 use super::facts::Topic;
 use super::marks::Mark;
@@ -8,7 +8,7 @@ use serde::Serialize;
 use shakmaty::Color;
 use std::collections::BTreeMap;
 
-/// Openings that are listed.
+/// Maximum number of openings that are listed.
 const OPENINGS: usize = 12;
 
 /// A summary of games.
@@ -89,7 +89,7 @@ pub struct OpeningRow {
 }
 
 impl Summary {
-    /// The summary as text for a terminal.
+    /// Returns the summary as text for a terminal.
     #[must_use]
     pub fn text(&self) -> String {
         let total = &self.total;
@@ -111,7 +111,7 @@ impl Summary {
     }
 }
 
-/// The sides of a report that are reviewed.
+/// Returns the reviewed sides of a report.
 fn sides(report: &Report) -> Vec<(Side, &SideReport)> {
     let all = [Color::White, Color::Black].map(|color| (Side::from(color), report.of(color)));
     all.into_iter()
@@ -119,7 +119,7 @@ fn sides(report: &Report) -> Vec<(Side, &SideReport)> {
         .collect()
 }
 
-/// The summary of reviewed games, with the file of each game's page.
+/// Returns the summary of reviewed games, with the file of each game's page.
 #[must_use]
 pub fn summary(
     player: Option<String>,
@@ -204,7 +204,7 @@ fn row(page: &Option<String>, report: &Report) -> GameRow {
     }
 }
 
-/// The points of the reviewed side, if one is reviewed.
+/// Returns the points of the reviewed side, if there is one.
 fn points(report: &Report) -> Option<f64> {
     let white = match &report.game.result[..] {
         "1-0" => 1.0,
@@ -263,7 +263,7 @@ fn topics(reports: &[(Option<String>, Report)]) -> Vec<(String, usize)> {
     counts
 }
 
-/// A topic as a summary names it.
+/// Returns the name of a topic in a summary.
 fn name(topic: Topic) -> Option<&'static str> {
     match topic {
         Topic::Mate => Some("forced mate"),

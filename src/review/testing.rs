@@ -17,7 +17,7 @@ fn searched(line: &str, evaluation: Evaluation) -> Option<Searched> {
     })
 }
 
-/// The fool's mate and what searches may have found in it.
+/// Returns the fool's mate with plausible search results.
 pub(super) fn analysed() -> (Source, Analysis) {
     let text = "[White \"Anna\"]\n[BlackElo \"1440\"]\n\n\
                 1. f3 e5 2. g4 {[%clk 0:01:00]} Qh4# 0-1";
@@ -42,7 +42,7 @@ pub(super) fn analysed() -> (Source, Analysis) {
     (source, analysis)
 }
 
-/// Its report.
+/// Returns the report on the fool's mate.
 pub(super) fn fools_mate() -> (Source, Report) {
     let (source, analysis) = analysed();
     let setting = Setting {

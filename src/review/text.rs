@@ -5,7 +5,7 @@ use super::report::{PlyReport, Report, SideReport, written};
 use shakmaty::Color;
 use std::fmt::Write;
 
-/// The review: both sides, then the moves with marks, each with its reasons.
+/// Returns the review as text: both sides, then the marked moves with their reasons.
 #[must_use]
 pub fn text(report: &Report) -> String {
     let mut text = String::new();

@@ -1,8 +1,8 @@
-//! Chooses the root move to play, by a lower confidence bound of its value.
+//! Chooses the root move to play by a lower confidence bound on its value.
 //!
-//! Visits follow values late: a move that has become better than the most visited one may not
-//! have caught up with it yet. The move with the highest lower confidence bound is therefore
-//! played, among those with enough visits (KataGo: useLcbForSelection).
+//! Visits lag behind values: a move that has become better than the most-visited one may not have
+//! caught up with it yet. Among the moves with enough visits, the one with the highest lower
+//! confidence bound is therefore played (KataGo: useLcbForSelection).
 
 use super::descent::utility::Utility;
 use super::parameters::Parameters;
@@ -11,11 +11,11 @@ use super::tree::header::{NodeHeader, Outcome};
 use super::tree::move_order::{Snapshot, visited};
 use super::tree::node::Statistics;
 
-/// The basis for judging a root move: its proven outcome, and its value for the side to move with
-/// its visits.
+/// The data by which a root move is judged: its header with the proven outcome, and its value for
+/// the side to move, with its visits.
 pub(crate) type Judged<'a> = (NodeHeader, &'a Statistics);
 
-/// The rule of choice at one root.
+/// The selection rule at one root.
 pub(crate) struct Surest<'a> {
     parameters: &'a Parameters,
     utility: Utility<'a>,
@@ -31,8 +31,8 @@ impl<'a> Surest<'a> {
         }
     }
 
-    /// Returns the index of the move to play. The moves come in order of visits; a winning one
-    /// stands first and stays there.
+    /// Returns the index of the move to play. The moves are in order of visits; a winning move
+    /// comes first and is chosen.
     pub(crate) fn place<'m>(&self, moves: impl Iterator<Item = Judged<'m>> + Clone) -> usize {
         let Some(first) = moves.clone().next().filter(|&first| is_open(first)) else {
             return 0;
@@ -42,7 +42,7 @@ impl<'a> Surest<'a> {
         }
         let mut best = (0, f32::NEG_INFINITY);
         for (place, judged) in moves.enumerate() {
-            // On equal bounds, the first wins.
+            // If bounds are equal, the first move wins.
             let bound = self.bound(judged, 0.0);
             if self.may_be_played(judged, first, 0.0) && bound > best.1 {
                 best = (place, bound);
@@ -51,8 +51,8 @@ impl<'a> Surest<'a> {
         best.0
     }
 
-    /// Returns whether a move other than `chosen` would be played after `more` visits of its own,
-    /// if it kept its value.
+    /// Returns whether a move other than `chosen` would be played if it received `more` visits and
+    /// kept its value.
     pub(crate) fn may_change<'m>(
         &self,
         moves: impl Iterator<Item = Judged<'m>> + Clone,
@@ -91,7 +91,7 @@ fn is_open((header, _): Judged<'_>) -> bool {
     !matches!(header.outcome(), Outcome::Win | Outcome::Loss)
 }
 
-/// The visited or proven root moves, as time management sees them.
+/// The visited or proven root moves, in the form that time management needs.
 pub(crate) struct RootChoice<'a> {
     surest: Surest<'a>,
     moves: Vec<Snapshot<'a>>,
@@ -99,7 +99,7 @@ pub(crate) struct RootChoice<'a> {
 }
 
 impl<'a> RootChoice<'a> {
-    /// Returns `None` while no root move has been visited or proven.
+    /// Returns the choice, or `None` if no root move has been visited or proven yet.
     pub(crate) fn of(shared: &Shared<'a>) -> Option<RootChoice<'a>> {
         let moves = visited(shared.tree, shared.tree.root().header());
         let surest = Surest::new(shared);
@@ -116,7 +116,8 @@ impl<'a> RootChoice<'a> {
         &self.moves[self.chosen]
     }
 
-    /// Returns its lead in visits over the other candidates, or 0 if it does not lead.
+    /// Returns the chosen move's lead in visits over the other candidates, or 0 if it does not
+    /// lead.
     pub(crate) fn lead(&self) -> u32 {
         let others = self.moves.iter().enumerate();
         let others = others.filter(|&(place, of)| place != self.chosen && is_open(judged(of)));
@@ -125,8 +126,8 @@ impl<'a> RootChoice<'a> {
         own.saturating_sub(most.unwrap_or(0))
     }
 
-    /// Returns whether another move would be played after `more` visits of its own, if it kept
-    /// its value.
+    /// Returns whether another move would be played if it received `more` visits and kept its
+    /// value.
     pub(crate) fn may_change(&self, more: f32) -> bool {
         let moves = self.moves.iter().map(judged);
         self.surest.may_change(moves, self.chosen, more)
@@ -141,8 +142,8 @@ fn judged<'m>(of: &'m Snapshot<'_>) -> Judged<'m> {
 mod tests {
     use super::*;
 
-    /// A rule with this scale for moves with these outcomes, visits and values. Those of
-    /// value 0 are drawn.
+    /// Calls a function with the rule, at this scale, and moves with these outcomes, visits and
+    /// values. Moves with value 0 are draws.
     fn with<T>(
         (scale, draw_score): (f32, f32),
         moves: &[(Outcome, u32, f64)],
@@ -191,14 +192,14 @@ mod tests {
             (Unknown, 36, 0.20),
             (Unknown, 20, 0.90),
         ];
-        // Bounds are 0.05, 0.0875 and 0.1167; the last has too few visits.
+        // The bounds are 0.05, 0.0875 and 0.1167; the last move has too few visits.
         assert_eq!(place(0.5, &moves), 2);
         assert_eq!(place(3.0, &moves), 0);
         assert_eq!(place(0.0, &moves), 0);
-        // A draw is sure, wins stand first, what loses is not considered.
+        // A draw is certain, wins come first, and losing moves are not considered.
         let drawn = [(Unknown, 100, 0.04), (Draw, 40, 0.0), (Unknown, 90, 0.02)];
         assert_eq!(place(0.5, &drawn), 1);
-        // A side that does not want it avoids it here too.
+        // A side that wants no draw avoids it here too.
         let avoided = with((0.5, -0.2), &drawn, |surest, moves| {
             surest.place(judged(moves))
         });
@@ -207,7 +208,7 @@ mod tests {
         assert_eq!(place(0.5, &won), 0);
         let lost = [(Unknown, 100, -0.9), (Win, 90, -1.0), (Win, 80, -1.0)];
         assert_eq!(place(0.5, &lost), 0);
-        // Without visits, and with equal bounds, the order stays.
+        // Without visits, or with equal bounds, the order is unchanged.
         assert_eq!(place(0.5, &[(Unknown, 0, 0.0), (Unknown, 0, 0.5)]), 0);
         assert_eq!(place(0.5, &[(Unknown, 9, 0.2), (Unknown, 9, 0.2)]), 0);
         assert_eq!(place(0.5, &[]), 0);
@@ -221,12 +222,12 @@ mod tests {
                 surest.may_change(judged(moves), 0, more)
             })
         };
-        // 240 visits would be enough for the second one, whose bound is higher then.
+        // 240 visits would be enough for the second move, whose bound would then be higher.
         let close = [(Unknown, 800, 0.1), (Unknown, 230, 0.2)];
         assert!(!may_change(0.5, &close, 5.0));
         assert!(may_change(0.5, &close, 15.0));
         assert!(!may_change(0.0, &close, 15.0));
-        // A worse one does not become the surest by visits alone.
+        // A worse move is not chosen merely because it gets more visits.
         let far = [(Unknown, 800, 0.1), (Unknown, 230, 0.05)];
         assert!(!may_change(0.5, &far, 1e6));
         let won = [(Loss, 1, 1.0), (Unknown, 230, 0.2)];

@@ -1,4 +1,4 @@
-//! Visits: threads descend by PUCT, gather leaves, and back their values up.
+//! Visits: threads descend by PUCT, gather leaves, and back up their values.
 
 pub(crate) mod backup;
 pub(crate) mod picks;

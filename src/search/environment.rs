@@ -1,9 +1,9 @@
-//! The environment of a search: positions along a path, their known outcomes, and their
+//! The environment of a search: the positions along a path, their known outcomes, and their
 //! evaluation.
 //!
-//! A search thread owns one environment, which is at the root between descents. [`Rules`] is chess
-//! itself, [`Latent`] a network's imagination. An environment with state per node, such as a
-//! learned model's latents, receives the nodes.
+//! Each search thread owns one environment, which is at the root between descents. [`Rules`] is
+//! chess itself, and [`Latent`] is a network's imagination. Methods receive nodes for the sake of
+//! environments with per-node state, such as a learned model's latents.
 
 mod latent;
 mod rules;
@@ -21,31 +21,31 @@ pub(crate) trait Environment {
     /// The moves of a position.
     type Moves;
 
-    /// Plays a move from the node `from`, at whose position the environment is.
+    /// Plays a move from the node `from`; the environment must be at that node's position.
     fn play(&mut self, from: Index, mv: u16);
 
     /// Takes back the last move.
     fn undo(&mut self);
 
-    /// Returns the node key of the position: all paths to a position lead to one node, where the
-    /// search detects transpositions.
+    /// Returns the key of the position's node. If the search detects transpositions, all paths to a
+    /// position lead to one node.
     fn key(&self) -> u64;
 
-    /// Returns whether the preceding moves, rather than the position, make this a draw.
+    /// Returns whether the position is a draw because of the preceding moves rather than by itself.
     fn is_drawn_by_history(&self) -> bool;
 
-    /// Returns the moves of the node `at`, at whose position the environment is, in numerical
-    /// order.
+    /// Returns the moves of the node `at`, in numerical order; the environment must be at that
+    /// node's position.
     fn moves(&self, at: Index) -> Self::Moves;
 
-    /// Returns the move of this number in the form an edge stores.
+    /// Returns the move with this number in the form that an edge stores.
     fn packed(moves: &Self::Moves, number: usize) -> u16;
 
-    /// Returns the position's outcome without an evaluation, for the side to move, and the plies
-    /// to it; `None` if it needs an evaluation.
+    /// Returns the outcome for the side to move, and the number of plies to it, if they are known
+    /// without an evaluation; `None` if the position needs one.
     fn outcome(&self, moves: &Self::Moves) -> Option<(Outcome, u8)>;
 
-    /// Returns the plies to a mate found by trying checks only.
+    /// Returns the number of plies to a mate, if a search limited to checks finds one.
     fn mate_by_checks(&mut self) -> Option<u8>;
 
     /// Clears the batch.
@@ -57,7 +57,7 @@ pub(crate) trait Environment {
     /// Adds the position of the node `at` to the batch and returns its slot.
     ///
     /// # Errors
-    /// [`BackendError`] if the backend cannot evaluate it. The batch is unchanged.
+    /// [`BackendError`] if the backend cannot evaluate the position; the batch is then unchanged.
     fn push(&mut self, at: Index, moves: &Self::Moves) -> Result<usize, BackendError>;
 
     /// Evaluates the batch.
@@ -66,9 +66,9 @@ pub(crate) trait Environment {
     /// [`BackendError`] if the backend fails.
     fn evaluate(&mut self) -> Result<(), BackendError>;
 
-    /// Returns the value of a position of the batch, for its side to move.
+    /// Returns the value of a position in the batch, for its side to move.
     fn value(&self, slot: usize) -> Value;
 
-    /// Returns the policy logits of a position of the batch, in the order of its moves.
+    /// Returns the policy logits of a position in the batch, in the order of its moves.
     fn logits(&self, slot: usize) -> &[f32];
 }

@@ -1,14 +1,14 @@
-//! Helper threads beside the calling one, kept from search to search because libtorch has a high
-//! setup cost per thread.
+//! Helper threads that run alongside the calling one. They are kept between searches, because
+//! libtorch has a high setup cost per thread.
 //!
-//! Unlike a thread pool they do not steal work: with a thousand threads on two cores, the
-//! stealing threads would starve those with work.
+//! Unlike threads in a pool, they do not steal work: with a thousand threads on two cores, the
+//! stealing threads would starve the working ones.
 
 use crossbeam::channel::{Receiver, Sender, unbounded};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::thread::{self, JoinHandle};
 
-/// A thread's work, and a sender that signals its completion.
+/// Work for a thread, and a sender that signals its completion.
 struct Job {
     work: &'static (dyn Fn() + Sync),
     done: Sender<thread::Result<()>>,
@@ -29,7 +29,7 @@ impl Helpers {
         let mut helpers = Vec::with_capacity(count);
         for number in 0..count {
             let (jobs, inbox) = unbounded();
-            // The first thread is the caller's.
+            // The calling thread is number 1.
             let name = format!("search {}", number + 2);
             match thread::Builder::new().name(name).spawn(|| obey(inbox)) {
                 Ok(thread) => helpers.push(Helper {
@@ -45,12 +45,13 @@ impl Helpers {
         Helpers(helpers)
     }
 
-    /// Runs `work` on every thread and `own` on this one, and returns when all have finished.
+    /// Runs `work` on every helper thread and `own` on this one, and returns when all have
+    /// finished.
     ///
     /// # Panics
-    /// If any of them panics, once all have finished.
+    /// If any of them panics; the panic is propagated once all have finished.
     pub(super) fn beside<R>(&self, work: &(dyn Fn() + Sync), own: impl FnOnce() -> R) -> R {
-        // SAFETY: only jobs hold this reference, and `Pending` waits until the last job is
+        // SAFETY: only jobs hold this reference, and `Pending` waits until the last job has been
         // dropped, whether `own` returns or panics.
         let work: &'static (dyn Fn() + Sync) = unsafe { std::mem::transmute(work) };
         let (done, outcomes) = unbounded();
@@ -61,7 +62,7 @@ impl Helpers {
         for helper in &self.0 {
             if let (Some(jobs), Some(done)) = (&helper.jobs, &pending.done) {
                 let done = done.clone();
-                // If the thread is gone, the job comes back and is dropped.
+                // If the thread has ended, the job is returned and dropped.
                 let _ = jobs.send(Job { work, done });
             }
         }
@@ -77,7 +78,7 @@ impl Drop for Helper {
     fn drop(&mut self) {
         self.jobs = None;
         if let Some(thread) = self.thread.take() {
-            // The thread catches its panics.
+            // The thread catches its own panics.
             let _ = thread.join();
         }
     }
@@ -90,14 +91,14 @@ fn obey(inbox: Receiver<Job>) {
     }
 }
 
-/// Unfinished jobs: each holds a sender that signals its completion.
+/// Unfinished jobs. Each holds a sender that signals its completion.
 struct Pending {
     done: Option<Sender<thread::Result<()>>>,
     outcomes: Receiver<thread::Result<()>>,
 }
 
 impl Pending {
-    /// Waits until all jobs are dropped; returns the first panic.
+    /// Waits until all jobs have been dropped; returns the first panic.
     fn wait(&mut self) -> Option<Box<dyn std::any::Any + Send>> {
         self.done = None;
         let mut panics = self.outcomes.iter().filter_map(Result::err);

@@ -1,10 +1,10 @@
-//! Mate search outside the tree: at the root throughout the search, at leaves when they are
+//! Mate search outside the tree: at the root throughout the search, and at leaves when they are
 //! revisited.
 //!
 //! A network of this size misses long sacrifices, and a search of a few hundred visits does not
-//! reach the mate behind them. A [`Prover`] needs no network: at the root it determines, for
-//! either side, which moves force mate and which are mated. At leaves it tries checks alone. Its
-//! proofs enter the tree like other proven results.
+//! reach the mate behind them. A [`Prover`] needs no network: at the root it determines, for both
+//! sides, which moves force mate and which get mated. At leaves it tries checks alone. Its proofs
+//! enter the tree like other proven results.
 
 use super::prove::{Attack, Goal, MAX_MATE_PLIES, ProofNumbers, Prover};
 use super::tree::header::Outcome;
@@ -14,49 +14,49 @@ use crate::tablebase::bare_king::{self, Known};
 use shakmaty::{Chess, Color, Move, Position};
 use std::time::{Duration, Instant};
 
-/// Node limit of a check-only search at the root: more rarely find another mate.
+/// Node limit of a check-only search at the root; more nodes rarely find another mate.
 const CHECKS: u64 = 1_000;
-/// Nodes of a full search after which a position's promise is judged.
+/// Number of nodes of a full search after which the position's promise is judged.
 const FIRST_LOOK: u64 = 500;
-/// A mate may be near while the proof number stays below this times the nodes to the power of
-/// [`GROWTH`]. At 3,000 nodes that held in 92 % of 112 positions where more nodes proved a mate
-/// (WAC and `matetrack`), and in 2 of 150 quiet ones (STS).
+/// A mate may be near while the proof number stays below this value times the number of nodes to
+/// the power of [`GROWTH`]. At 3,000 nodes, that was the case in 92 % of 112 positions where more
+/// nodes proved a mate (WAC and `matetrack`), and in 2 of 150 quiet ones (STS).
 const PROMISE: f64 = 1.25;
 const GROWTH: f64 = 0.3;
-/// Share of the time for a side with a promising attack, …
+/// The share of the time for a side with a promising attack, …
 const PROMISING: f64 = 0.25;
-/// … and for one without.
+/// … and for a side without one.
 const UNPROMISING: f64 = 0.005;
-/// Nodes per visit where visits are limited and time is not: about those shares, for a network
-/// that evaluates 2,500 positions a second.
+/// Nodes per visit if visits are limited but time is not. This corresponds to about the same shares
+/// for a network that evaluates 2,500 positions a second.
 const NODES_A_VISIT: f64 = 800.0;
-/// The most nodes at a time, so that the tree grows meanwhile.
+/// Maximum number of nodes at a time, so that the tree keeps growing.
 const SLICE: u64 = 8_192;
-/// The fewest nodes worth returning to the root for.
+/// Minimum number of nodes for which it is worth returning to the root.
 const LEAST_SLICE: u64 = 256;
 /// Node limit for walking a whole proof. Of 775 proofs of up to 100,000 nodes (WAC, `matetrack`,
-/// `mates2000`) none took more than 25,000; they are as fast as others.
+/// `mates2000`), none took more than 25,000; these nodes are as fast as any others.
 const LINE: u64 = 800_000;
 /// Node limit for finding a shorter mate than the first one.
 const SHORTEN: u64 = 50_000;
-/// A lower bound on nodes per second, for when a deadline is near.
+/// A lower bound on the nodes per second, used when a deadline is near.
 const NODES_A_SECOND: f64 = 500_000.0;
 /// Node limit at a leaf, …
 const LEAF: u64 = 100;
-/// … and for walking the proof: several for each of its nodes.
+/// … and for walking the proof, which visits each of its nodes several times.
 const LEAF_LINE: u64 = 400;
-/// Bytes of a leaf's table, enough for its nodes.
+/// Size in bytes of a leaf's table, which holds all of its nodes.
 const LEAF_TABLE: usize = 1 << 17;
-/// Longest mate at a leaf: nodes are shared by paths whose 50-move clocks differ, by less than 8
-/// below 64 (see [`crate::encode::Encoder::key`]).
+/// The longest mate at a leaf, in plies. The paths that share a node may differ in their 50-move
+/// clocks, by less than 8 while these are below 64 (see [`crate::encode::Encoder::key`]).
 const LEAF_PLIES: u32 = 32;
 
 /// A root move's proven outcome.
 #[derive(Clone, Debug)]
 pub(crate) struct RootProof {
-    /// The outcome for the side to move after the move: a win or a loss.
+    /// The outcome for the side to move after the root move: a win or a loss.
     pub(crate) outcome: Outcome,
-    /// The moves from the root to the mate; the loser cannot delay it further.
+    /// The moves from the root to the mate, which the losing side cannot delay further.
     pub(crate) line: Vec<Move>,
 }
 
@@ -65,19 +65,19 @@ impl RootProof {
         self.line[0]
     }
 
-    /// Returns the plies to the mate after the move.
+    /// Returns the number of plies to the mate after the root move.
     pub(crate) fn plies(&self) -> u8 {
         (self.line.len() - 1).try_into().unwrap_or(u8::MAX)
     }
 }
 
-/// One side's attempts to mate.
+/// One side's attempts to find a mate.
 #[derive(Debug)]
 struct Effort {
     attacker: Color,
     attack: Attack,
     max_plies: u32,
-    /// Nodes spent by the present kind of attack.
+    /// Nodes spent on the current kind of attack.
     spent: u64,
     numbers: Option<ProofNumbers>,
     over: bool,
@@ -95,12 +95,12 @@ impl Effort {
         }
     }
 
-    /// Records the results of a number of nodes.
+    /// Records the result of a number of nodes.
     fn note(&mut self, numbers: ProofNumbers, nodes: u64) {
         self.spent += nodes;
         self.numbers = Some(numbers);
         match self.attack {
-            // The check-only nodes are spent.
+            // The nodes for searching checks are spent.
             Attack::Checks if numbers.mate().is_none() => {
                 *self = Effort {
                     attack: Attack::All,
@@ -111,7 +111,7 @@ impl Effort {
         }
     }
 
-    /// Takes note of a mate; `improve` asks for a shorter one.
+    /// Records that a mate was found; `improve` requests a shorter one.
     fn found(&mut self, plies: u32, improve: bool) {
         if improve && plies > 2 {
             *self = Effort {
@@ -121,7 +121,7 @@ impl Effort {
         }
     }
 
-    /// Nodes that every position gets.
+    /// Returns the number of nodes that every position gets.
     fn first_look(&self) -> u64 {
         match self.attack {
             Attack::Checks => CHECKS,
@@ -142,18 +142,18 @@ pub(crate) struct MateSearch {
     position: Chess,
     moves: Option<Vec<Move>>,
     draws: Vec<u64>,
-    /// Ours first.
+    /// The efforts of both sides, ours first.
     efforts: [Effort; 2],
     /// Whether to look for a shorter mate than the proven one.
     improve: bool,
     proofs: Vec<RootProof>,
-    /// The number of them in the tree.
+    /// The number of those proofs that are in the tree.
     entered: usize,
     /// Whether the first look at this root is done.
     looked: bool,
     spent: Duration,
     nodes: u64,
-    /// Node limit from the time to the deadline.
+    /// The node limit that follows from the time to the deadline.
     most: u64,
 }
 
@@ -181,7 +181,7 @@ impl MateSearch {
         self.prover.clear();
     }
 
-    /// Begins another search at a new root. Only `moves` count, if given.
+    /// Begins another search at a new root. Only `moves` are considered, if given.
     pub(crate) fn begin(&mut self, game: &Game, moves: Option<&[Move]>, limits: &Limits) {
         self.prover.begin_search();
         self.position = game.position().clone();
@@ -214,7 +214,7 @@ impl MateSearch {
         }
     }
 
-    /// Returns known moves of king and one piece against king, the shortest mates first.
+    /// Returns the known moves with king and one piece against king, shortest mates first.
     fn known(&self, game: &Game) -> Vec<RootProof> {
         if bare_king::known(&self.position).is_none() {
             return Vec::new();
@@ -243,20 +243,20 @@ impl MateSearch {
         self.proofs.iter().rev().find(|proof| proof.mv() == mv)
     }
 
-    /// Returns the next proof that the tree does not have.
+    /// Returns the next proof that has not been entered in the tree.
     pub(crate) fn next_proof(&self) -> Option<&RootProof> {
         self.proofs.get(self.entered)
     }
 
-    /// Marks it as entered in the tree.
+    /// Marks that proof as entered in the tree.
     pub(crate) fn enter(&mut self) {
         self.entered += 1;
     }
 
-    /// Takes a first look at the position, of a millisecond or two, or continues as long as a
-    /// search of these visits and this time allows. `time` is `None` if only visits count, so that
-    /// the search is deterministic. `left` is the time to the deadline, if any, which is never
-    /// exceeded. `halt` returns whether to stop before.
+    /// Takes a first look at the position, which lasts a millisecond or two, or continues for as
+    /// long as a search with these visits and this time allows. `time` is `None` if only visits
+    /// count, so that the search is deterministic. `left` is the time to the deadline, if there is
+    /// one; it is never exceeded. `halt` returns whether to stop early.
     pub(crate) fn advance(
         &mut self,
         visits: u64,
@@ -290,7 +290,7 @@ impl MateSearch {
         let first = self.efforts[0].is_promising();
         let second = self.efforts[1].is_promising();
         let open = |side: usize| !self.efforts[side].over;
-        // The more promising side, or both alternately if equal.
+        // Choose the more promising side, or alternate if both are equally promising.
         let side = match (open(0), open(1)) {
             (false, false) => return,
             (true, false) => 0,
@@ -317,7 +317,7 @@ impl MateSearch {
         }
     }
 
-    /// Spends a number of nodes on an effort, and more on its discoveries: at most half of the
+    /// Spends a number of nodes on an effort, and more on what it discovers, up to half of the
     /// nodes that the time allows.
     fn spend(&mut self, side: usize, nodes: u64, halt: &dyn Fn() -> bool) {
         let began = Instant::now();
@@ -371,7 +371,7 @@ impl MateSearch {
     }
 }
 
-/// Returns whether the moves lead to mate before anybody can claim a draw.
+/// Returns whether the moves lead to mate before either side can claim a draw.
 fn ends_in_mate(game: &Game, line: &[Move]) -> bool {
     let mut game = game.clone();
     let ending = line.iter().find_map(|&mv| {
@@ -381,8 +381,8 @@ fn ends_in_mate(game: &Game, line: &[Move]) -> bool {
     ending == Some(Ending::Checkmate)
 }
 
-/// Returns the line of a shorter mate, if one is found quickly: the first found by a proof-number
-/// search may be long.
+/// Returns the line of a shorter mate, if one is found quickly; the first mate found by a
+/// proof-number search may be long.
 fn shorten(
     prover: &mut Prover,
     position: &Chess,
@@ -409,7 +409,7 @@ fn shorten(
     line
 }
 
-/// Returns the moves that a mate is known for, found within a node limit.
+/// Returns the moves that are proven, within a node limit, to allow a mate.
 fn lost(
     prover: &mut Prover,
     position: &Chess,
@@ -436,7 +436,7 @@ fn lost(
     moves.filter_map(proof).collect()
 }
 
-/// Searches for mates by checks at leaves of the tree, in a few nodes. Each position is searched
+/// Searches for mates by checks at leaves of the tree, with few nodes. Each position is searched
 /// independently, so that a report finds the same line again.
 pub(crate) struct LeafMates(Prover);
 
@@ -445,14 +445,14 @@ impl LeafMates {
         LeafMates(Prover::new(LEAF_TABLE))
     }
 
-    /// Returns the line to the mate, if the side to move has one by these, its legal moves.
+    /// Returns the line to a mate, if the side to move, whose legal moves these are, has one.
     pub(crate) fn line(
         &mut self,
         position: &Chess,
         moves: &[Move],
         draws: &[u64],
     ) -> Option<Vec<Move>> {
-        // Three quarters of quiet positions have no check.
+        // In three quarters of quiet positions there are no checks.
         let checks = Checks::new(position)?;
         if !moves.iter().any(|&mv| checks.may_be_given_by(mv)) {
             return None;
@@ -470,7 +470,7 @@ impl LeafMates {
     }
 }
 
-/// Returns the keys of positions whose next occurrence could be claimed as a draw.
+/// Returns the keys of positions whose next occurrence would allow a draw claim.
 pub(crate) fn claimable(game: &Game) -> Vec<u64> {
     let reversible = game.rule50() as usize + 1;
     let plies = game.plies().iter().rev().take(reversible);
@@ -489,7 +489,7 @@ mod tests {
     use shakmaty::CastlingMode;
     use std::cell::Cell;
 
-    /// Lasker's king walk after the sacrifice: of the two moves, each is mated.
+    /// Lasker's king walk after the sacrifice: both moves get mated.
     const WALK: &str = "rn3r2/pbppq1pk/1p2pb2/4N3/3PN3/3B4/PPP2PPP/R3K2R w KQ - 0 12";
 
     #[test]
@@ -500,7 +500,7 @@ mod tests {
             game.play(game.parse_move(mv).unwrap());
             game
         };
-        // The attacker is to move, and the defender is in double check.
+        // First the attacker is to move; after e4f6 it is the defender, in double check.
         for game in [game.clone(), after("e4f6")] {
             for milliseconds in [0, 1, 4, 20] {
                 let mut mates = MateSearch::new(1 << 20);
@@ -509,7 +509,7 @@ mod tests {
                 for visits in 0..20 {
                     let before = mates.prover.nodes();
                     mates.advance(visits, Some(left), Some(left), &|| false);
-                    // A first look has four parts; expanding a node makes all its children.
+                    // A first look has four parts, and expanding a node creates all its children.
                     let spent = mates.prover.nodes() - before;
                     let most = (left.as_secs_f64() * NODES_A_SECOND) as u64;
                     assert!(spent <= most + 4 * 400, "{spent} of {most}");
@@ -524,7 +524,7 @@ mod tests {
         let mut defender = game.clone();
         defender.play(game.parse_move("e4f6").unwrap());
         for game in [game, defender] {
-            // The number of search steps until everything is found.
+            // Returns the number of search steps until everything is found.
             let found = |patience: usize| {
                 let mut mates = MateSearch::new(1 << 20);
                 mates.begin(&game, None, &Limits::default());
@@ -549,7 +549,7 @@ mod tests {
             for patience in [0, 1, 2, asked / 2, asked - 1] {
                 let (proofs, _, late) = found(patience);
                 assert!(proofs <= all);
-                // One or two positions each time, with all their moves.
+                // Each stop is late by one or two positions, with all their moves.
                 assert!(late < 40 * 400, "{late} after {patience} of {asked}");
             }
             assert_eq!(found(0).0, 0);

@@ -1,5 +1,5 @@
-//! Per-node state of a search in imagination: as many boards as its memory holds, and the moves
-//! considered there.
+//! Per-node state of a search in imagination: as many boards as the memory holds, and the moves
+//! considered at each node.
 
 use super::tree::Tree;
 use super::tree::arena::Index;
@@ -9,38 +9,38 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Locks; several, so that threads rarely wait for each other.
+/// Number of locks: several, so that threads rarely wait for each other.
 const SHARDS: usize = 16;
 
-/// Approximate bytes stored per node in addition to its board.
+/// Approximate number of bytes stored per node in addition to its board.
 const BESIDES: usize = 256;
 
-/// Divisor of the boards: the share evicted when the memory is full.
+/// When the memory is full, the number of boards divided by this is evicted.
 const FORGOTTEN_SHARE: usize = 4;
 
-/// The stored part of a node.
+/// The stored state of a node.
 #[derive(Clone, Debug)]
 pub(crate) struct Thought {
-    /// Its board; `None` once evicted.
+    /// The node's board; `None` once evicted.
     pub(crate) board: Option<Arc<ImaginedBoard>>,
-    /// The moves considered there, as its edges store them, in numerical order.
+    /// The moves considered at the node, in the form that its edges store and in numerical order.
     pub(crate) moves: Arc<[u16]>,
-    /// Its value where the game has ended.
+    /// The node's value if the game has ended there.
     pub(crate) end: Option<Value>,
 }
 
-/// Thoughts by node, shared by the threads of one search.
+/// The stored state of nodes, shared by the threads of one search.
 pub(crate) struct Memory {
     shards: Vec<Mutex<HashMap<Index, Thought>>>,
-    /// Boards held, and their limit.
+    /// The number of boards in memory, and their limit.
     boards: AtomicUsize,
     most: usize,
-    /// Held during eviction.
+    /// Locked during eviction.
     forgetting: Mutex<()>,
 }
 
 impl Memory {
-    /// Allocates `mebibytes` for boards of `bytes` each, with room for at least a few.
+    /// Allocates `mebibytes` for boards of `bytes` each; at least a few boards always fit.
     pub(crate) fn new(mebibytes: usize, bytes: usize) -> Memory {
         let most = mebibytes.saturating_mul(1 << 20) / (bytes + BESIDES);
         Memory {
@@ -53,7 +53,7 @@ impl Memory {
         }
     }
 
-    /// Returns the share of the room in use, in 0…1.
+    /// Returns the share of the memory in use, in 0…1.
     pub(crate) fn fullness(&self) -> f32 {
         self.boards.load(Relaxed) as f32 / self.most as f32
     }
@@ -67,17 +67,17 @@ impl Memory {
     }
 
     fn shard(&self, at: Index) -> &Mutex<HashMap<Index, Thought>> {
-        // Nodes are four words apart.
+        // Nodes are four words long.
         &self.shards[at as usize / 4 % SHARDS]
     }
 
-    /// Returns the stored part of a node.
+    /// Returns the stored state of a node.
     pub(crate) fn thought(&self, at: Index) -> Option<Thought> {
         self.shard(at).lock().get(&at).cloned()
     }
 
-    /// Stores the thought of a node of this tree. When full, boards of nodes without children are
-    /// evicted, fewest visits first; then others.
+    /// Stores the state of a node of this tree. When the memory is full, boards are evicted, in
+    /// order of fewest visits: first those of nodes without children, then others.
     pub(crate) fn keep(&self, tree: &Tree, at: Index, thought: Thought) {
         let is_new = thought.board.is_some();
         let before = self.shard(at).lock().insert(at, thought);

@@ -1,6 +1,6 @@
-//! Elementary functions that give the same bits on every machine.
+//! Elementary functions that return the same bits on every machine.
 //!
-//! The system's functions differ in the last place between C libraries, and would make the search
+//! The system's functions differ in the last digit between C libraries, which would make search
 //! trees differ too.
 
 use std::f32::consts::{LN_2, LOG2_E};
@@ -8,14 +8,14 @@ use std::f32::consts::{LN_2, LOG2_E};
 /// 1.5·2²³: adding and subtracting it rounds a small number to an integer.
 const ROUND: f32 = 12_582_912.0;
 
-/// Returns 2 to the power of `x`, for `x` ≤ 0 (below −126 it is 2⁻¹²⁶); the relative error is
-/// under 3e-7.
+/// Returns 2 to the power of `x`, for `x` ≤ 0; below −126 the result is 2⁻¹²⁶. The relative error
+/// is under 3e-7.
 #[inline]
 pub(crate) fn exp2(x: f32) -> f32 {
     let x = x.clamp(-126.0, 0.0);
     let whole = (x + ROUND) - ROUND;
     let r = (x - whole) * LN_2;
-    // Taylor series on |r| ≤ ln 2 / 2.
+    // Taylor series for |r| ≤ ln 2 / 2.
     let power = 1.0
         + r * (1.0
             + r * (0.5 + r * (1.0 / 6.0 + r * (1.0 / 24.0 + r * (1.0 / 120.0 + r / 720.0)))));
@@ -23,11 +23,11 @@ pub(crate) fn exp2(x: f32) -> f32 {
     power * scale
 }
 
-/// Returns the base-2 logarithm of a positive, normal number; the error is under 3e-7 for numbers
+/// Returns the base-2 logarithm of a positive normal number. The error is under 3e-7 for numbers
 /// near 1.
 #[inline]
 pub(crate) fn log2(x: f32) -> f32 {
-    // Mantissa in √½…√2, so that numbers near 1 lose nothing to cancellation.
+    // The mantissa is in √½…√2, so that numbers near 1 lose no precision to cancellation.
     let bits = x.to_bits() as i32;
     let exponent = (bits - 0x3f35_04f3) >> 23;
     let mantissa = f32::from_bits((bits - (exponent << 23)) as u32);

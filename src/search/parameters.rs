@@ -18,18 +18,18 @@ pub enum FpuStrategy {
 /// The search parameters; the defaults are the engine's own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameters {
-    /// Search threads; 0 uses the backend's number.
+    /// Number of search threads; 0 uses the backend's number.
     pub threads: usize,
-    /// Memory of the tree, in MiB; beyond 32 GiB the rest stays unused.
+    /// Memory of the tree in MiB; anything beyond 32 GiB stays unused.
     pub hash: usize,
-    /// Lines to report.
+    /// Number of lines to report.
     pub multi_pv: usize,
-    /// The most positions a thread gathers before it evaluates them, at most 1,024; 0 uses the
-    /// backend's number. Small trees use fewer.
+    /// The maximum number of positions that a thread gathers before evaluating them, at most 1,024;
+    /// 0 uses the backend's number. Small trees use fewer.
     pub minibatch: usize,
     /// Time reserved per move for the client and the connection, in milliseconds.
     pub move_overhead: u64,
-    /// Seed of the moves sampled at a temperature.
+    /// Seed for sampling moves at a temperature.
     pub seed: u64,
     /// Exploration at a node without visits (Lc0: CPuct).
     pub cpuct: f32,
@@ -45,56 +45,57 @@ pub struct Parameters {
     pub root_cpuct_base: f32,
     /// `cpuct_factor` of the root (Lc0: CPuctFactorAtRoot).
     pub root_cpuct_factor: f32,
-    /// The assumed value of an unvisited move (Lc0: FpuStrategy).
+    /// How the value of an unvisited move is assumed (Lc0: FpuStrategy).
     pub fpu_strategy: FpuStrategy,
     /// The reduction or the value, depending on the strategy (Lc0: FpuValue).
     pub fpu_value: f32,
     /// The strategy at the root; `None` uses `fpu_strategy` and `fpu_value` there too (Lc0:
     /// FpuStrategyAtRoot).
     pub root_fpu_strategy: Option<FpuStrategy>,
-    /// Its value (Lc0: FpuValueAtRoot).
+    /// The value for the strategy at the root (Lc0: FpuValueAtRoot).
     pub root_fpu_value: f32,
     /// A draw's value for the side to move at the root, in −1…1 (Lc0: DrawScore).
     pub draw_score: f32,
-    /// Rescales the network's results to the players' strength.
+    /// Rescales the network's results for the players' strength.
     pub contempt: Contempt,
-    /// The most that the game's length changes a move's value (Lc0: MovesLeftMaxEffect, 0.0345
-    /// there); 0 ignores the length.
+    /// The maximum amount by which the game's length changes a move's value (Lc0:
+    /// MovesLeftMaxEffect, 0.0345 there); 0 ignores the length.
     pub moves_left_max_effect: f32,
-    /// Certainty |q| of the result from which the length counts (Lc0:
-    /// MovesLeftThreshold).
+    /// The certainty |q| of the result above which the length counts (Lc0: MovesLeftThreshold).
     pub moves_left_threshold: f32,
     /// The value of one ply more or less (Lc0: MovesLeftSlope).
     pub moves_left_slope: f32,
-    /// The length's weight by certainty above the threshold: a constant (Lc0:
+    /// The length's weight, as a function of the certainty above the threshold: a constant (Lc0:
     /// MovesLeftConstantFactor), …
     pub moves_left_constant: f32,
-    /// … a linear part (Lc0: MovesLeftScaledFactor), …
+    /// … a linear term (Lc0: MovesLeftScaledFactor), …
     pub moves_left_scaled: f32,
-    /// … and a quadratic one (Lc0: MovesLeftQuadraticFactor).
+    /// … and a quadratic term (Lc0: MovesLeftQuadraticFactor).
     pub moves_left_quadratic: f32,
     /// Softmax temperature of the policy (Lc0: PolicyTemperature).
     pub policy_temperature: f32,
-    /// Whether a position that occurred before within the tree counts as a draw
-    /// (Lc0: TwoFoldDraws); otherwise only the third occurrence does.
+    /// Whether a position that has already occurred within the tree counts as a draw (Lc0:
+    /// TwoFoldDraws); otherwise only the third occurrence does.
     pub two_fold_draws: bool,
     /// Whether all paths to a position lead to one node, so that each benefits from the others'
     /// visits (KataGo: useGraphSearch).
     pub transpositions: bool,
-    /// Visits that may collide with a leaf under evaluation while a batch is gathered; reached as
-    /// the tree grows to 145,000 nodes (Lc0: MaxCollisionVisits).
+    /// The number of visits that may collide with leaves under evaluation while a batch is
+    /// gathered. This maximum applies once the tree has grown to 145,000 nodes (Lc0:
+    /// MaxCollisionVisits).
     pub max_collisions: u32,
-    /// Visits to leaves of known value while a batch is gathered, as a multiple
-    /// of the batch (Lc0: MaxOutOfOrderEvalsFactor).
+    /// The number of visits to leaves of known value while a batch is gathered, as a multiple of
+    /// the batch size (Lc0: MaxOutOfOrderEvalsFactor).
     pub out_of_order: f32,
-    /// Controls early stops under a clock: the search ends when the remaining visits, divided by
-    /// this, are fewer than the best move's lead. 0 uses all the time (Lc0: SmartPruningFactor).
+    /// Controls early stops under a clock: the search ends when the number of remaining visits,
+    /// divided by this, is less than the best move's lead. 0 uses all of the time (Lc0:
+    /// SmartPruningFactor).
     pub smart_pruning: f32,
-    /// The c of the lower confidence bound that chooses the move: among moves with enough visits,
-    /// the one with the highest q − c/√visits is played; 0 plays the most visited one (KataGo:
-    /// useLcbForSelection, with the values' own spread).
+    /// The c in the lower confidence bound by which the move is chosen. Among moves with enough
+    /// visits, the one with the highest q − c/√visits is played; 0 plays the most-visited one
+    /// (KataGo: useLcbForSelection, with the values' own spread).
     pub lcb_scale: f32,
-    /// The visits required, as a share of the most visited move's, in 0…1 (KataGo:
+    /// The visits that a move needs, as a share of the most-visited move's, in 0…1 (KataGo:
     /// minVisitPropForLCB, 0.15 there).
     pub lcb_visits: f32,
     /// Softmax temperature of the policy at the root; 0 uses `policy_temperature`.
@@ -104,14 +105,15 @@ pub struct Parameters {
     pub noise_epsilon: f32,
     /// The concentration parameter of that noise (Lc0: DirichletNoiseAlpha).
     pub noise_alpha: f32,
-    /// Root moves among which Gumbel selection distributes a limited number of visits; 0 uses
-    /// PUCT at the root (Danihelka et al. 2022).
+    /// The number of root moves among which Gumbel selection distributes a limited number of
+    /// visits; 0 uses PUCT at the root (Danihelka et al. 2022).
     pub gumbel_moves: u32,
-    /// The weight of values against priors there (the paper's c_scale).
+    /// The weight of values relative to priors in Gumbel selection (the paper's c_scale).
     pub gumbel_scale: f32,
-    /// Temperature at which the move is sampled by visits; 0 plays the best (Lc0: Temperature).
+    /// Temperature at which the move is sampled by visits; 0 plays the best move (Lc0:
+    /// Temperature).
     pub temperature: f32,
-    /// Whether to search for mates beside the tree.
+    /// Whether to search for mates outside the tree.
     pub mate_search: bool,
     /// Endgame tablebases to probe (Stockfish: SyzygyPath, Syzygy50MoveRule).
     pub tablebase: Tablebase,
@@ -166,8 +168,8 @@ impl Default for Parameters {
 }
 
 impl Parameters {
-    /// Returns whether a tree grown with `other` is identical to one grown with these, in the
-    /// same memory.
+    /// Returns whether a tree grown with `other` is identical to one grown with these parameters,
+    /// in the same amount of memory.
     pub(crate) fn grows_like(&self, other: &Parameters) -> bool {
         let same_growth = Parameters {
             threads: self.threads,

@@ -1,21 +1,22 @@
 //! Forced mates, proven by proof-number search.
 //!
 //! Depth-first proof-number search (df-pn: Nagai 2002; the 1 + ε trick of Pawlewicz and Lew 2007)
-//! for one side, the attacker. A node's *proof number* is the least number of leaves that must be
-//! proven mates to prove the node, its *disproof number* the least number to disprove it. The
-//! search continues where the least is missing. In an attacker's node the proof number is the
-//! least among the children and the disproof number their sum; in a defender's node it is the
-//! other way round.
+//! for one side, the attacker. A node's *proof number* is the minimum number of leaves that must be
+//! proven mates to prove the node, and its *disproof number* is the minimum number needed to
+//! disprove it. The search continues where the fewest are missing. In an attacker's node, the proof
+//! number is the minimum over the children and the disproof number is their sum; in a defender's
+//! node it is the other way round.
 //!
-//! The initial numbers steer it. A defender's position counts one proof per evasion from check;
-//! without a check, one per four moves and two per square to which the king can flee
-//! ([`FLIGHT`]). Without this count of mobility hardly any quiet attacking move is found.
+//! The initial numbers guide the search. A defender's position in check counts one proof per
+//! evasion; without a check, it counts one proof per four moves and two per square to which the
+//! king can flee ([`FLIGHT`]). Without this count of mobility, the search finds hardly any quiet
+//! attacking move.
 //!
 //! The search is sound: a proof rests on proofs completed before it, so its lines never return to
 //! an earlier position. Positions whose next occurrence could be claimed as a draw are
-//! [`Goal::draws`], and a position's key includes its 50-move clock where a mate could come too
-//! late. Disproofs that only hold for the path on which a position was reached, or up to a depth,
-//! are marked as provisional. Only the search that made them trusts them.
+//! [`Goal::draws`], and a position's key includes its 50-move clock if a mate could come too late.
+//! Disproofs that hold only for the path on which a position was reached, or only up to a depth,
+//! are marked as provisional, and only the search that made them trusts them.
 
 mod children;
 mod line;
@@ -28,24 +29,24 @@ use children::{Child, judge};
 use shakmaty::{Chess, Color, Move, Position};
 use table::Table;
 
-/// Longest mate searched for, in plies.
+/// The longest mate to search for, in plies.
 pub const MAX_MATE_PLIES: u32 = 64;
-/// Proof or disproof number of an impossible proof.
+/// The proof or disproof number of a node that cannot be proven or disproven.
 const INFINITE: u32 = 1 << 30;
-/// The addition to a position's proof number for each flight square of the king.
+/// Added to a position's proof number for each square to which the king can flee.
 const FLIGHT: u32 = 2;
-/// Quiet defender's moves that count for one proof.
+/// Number of the defender's quiet moves that count as one proof.
 const MOVES_A_PROOF: u32 = 4;
-/// Nodes between calls of [`Goal::halt`]: about a quarter of a millisecond.
+/// Number of nodes between calls of [`Goal::halt`], about a quarter of a millisecond.
 const HALT_INTERVAL: u64 = 256;
-/// Inverse of ε: the search leaves a child once its number exceeds the next one's by this
-/// fraction.
+/// The inverse of ε: the search leaves a child once its number exceeds the second-best child's by
+/// this fraction.
 const EPSILON: u32 = 4;
 
-/// The attacker's moves to try.
+/// The moves that the attacker tries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Attack {
-    /// Checks only: hundreds of nodes decide most positions.
+    /// Checks only; hundreds of nodes suffice to decide most positions.
     Checks,
     /// All moves.
     All,
@@ -54,24 +55,24 @@ pub enum Attack {
 /// The goal of a proof.
 #[derive(Clone, Copy)]
 pub struct Goal<'a> {
-    /// The side that mates.
+    /// The mating side.
     pub attacker: Color,
-    /// The moves it tries.
+    /// The moves that it tries.
     pub attack: Attack,
     /// The longest mate in plies, at most [`MAX_MATE_PLIES`].
     pub max_plies: u32,
-    /// Node limit: positions made and judged, or entered again.
+    /// Node limit: the number of positions created and judged, or entered again.
     pub nodes: u64,
-    /// The moves of the position itself to consider; `None` for all.
+    /// The moves of the root position to consider; `None` for all.
     pub moves: Option<&'a [Move]>,
     /// Keys of positions that are draws because of the preceding game.
     pub draws: &'a [u64],
-    /// Returns whether to stop, as if the nodes were spent. Called often, so it must be fast.
+    /// Returns whether to stop, as if the nodes were spent. It is called often, so it must be fast.
     pub halt: &'a dyn Fn() -> bool,
 }
 
 impl Goal<'_> {
-    /// Returns the goal of a mate by `attacker`, with all moves of the position.
+    /// Returns the goal that `attacker` mates, with all moves of the position considered.
     #[must_use]
     pub fn new(attacker: Color, attack: Attack, nodes: u64) -> Goal<'static> {
         Goal {
@@ -86,16 +87,16 @@ impl Goal<'_> {
     }
 }
 
-/// The search result of a position.
+/// The search result for a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProofNumbers {
-    /// Proof number; 0 where a mate is proven.
+    /// Proof number; 0 if a mate is proven.
     pub pn: u32,
-    /// Disproof number; 0 where the tried moves force no mate.
+    /// Disproof number; 0 if the tried moves do not force mate.
     pub dn: u32,
     /// Upper bound on the plies to the mate, if one is proven.
     plies: u8,
-    /// Whether a disproof rests on the path or the depth.
+    /// Whether a disproof depends on the path or the depth.
     provisional: bool,
 }
 
@@ -127,8 +128,8 @@ impl ProofNumbers {
         }
     }
 
-    /// Returns the plies to the mate, if proven; the defender may be able to shorten them, never
-    /// to lengthen them.
+    /// Returns an upper bound on the number of plies to the mate, if one is proven. The mate may
+    /// turn out to be shorter, never longer.
     #[must_use]
     pub fn mate(&self) -> Option<u32> {
         (self.pn == 0).then_some(self.plies.into())
@@ -164,7 +165,7 @@ pub struct Prover {
     children: Vec<Child>,
     /// Keys on the path from the root.
     path: Vec<u64>,
-    /// Nodes made since the prover was created.
+    /// Number of nodes created since the prover was created.
     nodes: u64,
     /// The last result of [`Goal::halt`], …
     halted: bool,
@@ -172,15 +173,15 @@ pub struct Prover {
     asked_again: u64,
 }
 
-/// Settings of one call.
+/// The settings of one call.
 struct Context<'a> {
     goal: &'a Goal<'a>,
     salt: u64,
-    /// The limit of [`Prover::nodes`].
+    /// The value of [`Prover::nodes`] at which to stop.
     last: u64,
 }
 
-/// Bounds at which the search of a node ends.
+/// The thresholds at which the search of a node ends.
 #[derive(Clone, Copy)]
 struct Thresholds {
     pn: u32,
@@ -191,7 +192,7 @@ struct Thresholds {
 const EARLY: u32 = CLAIMABLE_RULE50 - MAX_MATE_PLIES;
 
 impl Context<'_> {
-    /// Returns the key of a position in the table: one for each attacking side and set of moves.
+    /// Returns the table key of a position, which differs by attacking side and set of moves.
     fn key(&self, position: &Chess, zobrist: u64) -> u64 {
         let late = position.halfmoves().saturating_sub(EARLY);
         zobrist ^ self.salt ^ mix(u64::from(late))
@@ -202,7 +203,7 @@ impl Context<'_> {
     }
 }
 
-/// Hashes a number to 64 bits; 0 stays 0 (a step of splitmix64).
+/// Hashes a number to 64 bits; 0 is mapped to 0 (a step of splitmix64).
 fn mix(number: u64) -> u64 {
     let mut mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -229,19 +230,19 @@ impl Prover {
         self.table.clear();
     }
 
-    /// Returns the nodes made since the prover was created.
+    /// Returns the number of nodes created since the prover was created.
     #[must_use]
     pub fn nodes(&self) -> u64 {
         self.nodes
     }
 
-    /// Begins a search with another root: provisional entries, which depend on paths from the old
-    /// one, are dropped.
+    /// Begins a search with another root. Provisional entries, which depend on paths from the old
+    /// root, are dropped.
     pub fn begin_search(&mut self) {
         self.table.begin_search();
     }
 
-    /// Continues the search for the nodes of `goal`, and returns the result so far. Repeating the
+    /// Continues the search with the nodes of `goal`, and returns the result so far. Repeating the
     /// same call resumes where the last one ended.
     pub fn prove(&mut self, position: &Chess, goal: &Goal<'_>) -> ProofNumbers {
         let context = self.context(goal);
@@ -256,7 +257,7 @@ impl Prover {
         self.node(&context, position, key, open)
     }
 
-    /// Returns whether the nodes are spent, or the goal says to leave off.
+    /// Returns whether the nodes are spent or the goal requests a stop.
     fn is_over(&mut self, goal: &Goal<'_>, last: u64) -> bool {
         if self.nodes >= self.asked_again {
             self.asked_again = self.nodes + HALT_INTERVAL;
@@ -330,10 +331,10 @@ impl Prover {
         numbers
     }
 
-    /// Pushes a position's children on the stack, with their known numbers.
+    /// Pushes a position's children onto the stack, with their known numbers.
     fn add_children(&mut self, context: &Context<'_>, position: &Chess) {
         let at_root = self.path.len() == 1;
-        // The children's ply.
+        // The ply of the children.
         let ply = self.path.len() as u32;
         let max_plies = context.goal.max_plies.min(MAX_MATE_PLIES);
         let moves = match context.goal.moves {
@@ -355,7 +356,8 @@ impl Prover {
                     judge(&after, !attacks, context.goal.attack)
                 })
             };
-            // The minimum missing: the attacker's last move, preceded by a defender's.
+            // The minimum number of plies still missing: the attacker's last move and, if the
+            // defender is to move, the defender's move before it.
             let least = match numbers.mate() {
                 Some(plies) => plies,
                 None if attacks => 2,
@@ -366,7 +368,7 @@ impl Prover {
                 false => numbers,
             };
             self.children.push(Child { mv, key, numbers });
-            // A mate is enough.
+            // An immediate mate is enough.
             if attacks && numbers.pn == 0 && numbers.plies == 0 {
                 break;
             }
@@ -374,18 +376,18 @@ impl Prover {
     }
 }
 
-/// A node's result from its children.
+/// A node's result, computed from its children.
 struct Selection {
     numbers: ProofNumbers,
-    /// The nodes to continue from.
+    /// The index of the child to continue with.
     best: usize,
-    /// The number of the second best.
+    /// The number of the second-best child.
     second: u32,
 }
 
 fn select(children: &[Child], attacks: bool) -> Selection {
-    // Proof and disproof number swap roles between attacker and defender: `low` is the minimised
-    // one.
+    // Attacker and defender nodes swap the roles of the proof and disproof numbers: `low` is the
+    // number that is minimised.
     let numbers = |child: &Child| match attacks {
         true => (child.numbers.pn, child.numbers.dn),
         false => (child.numbers.dn, child.numbers.pn),
@@ -417,7 +419,7 @@ fn select(children: &[Child], attacks: bool) -> Selection {
     let numbers = if pn == 0 {
         ProofNumbers::proven(1 + if attacks { shortest } else { longest })
     } else if dn == 0 {
-        // The defender needs one refutation, preferably a sound one.
+        // The defender needs one refutation, preferably one that is not provisional.
         let sound = |child: &Child| child.numbers.dn == 0 && !child.numbers.provisional;
         ProofNumbers::disproven(provisional && (attacks || !children.iter().any(sound)))
     } else {

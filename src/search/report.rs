@@ -1,4 +1,4 @@
-//! Reports from the tree: moves in order of choice, lines, scores.
+//! Reports from the tree: moves in order of preference, lines, scores.
 
 pub(crate) mod outline;
 
@@ -21,23 +21,23 @@ use crate::tablebase::bare_king;
 use shakmaty::{Chess, Move, Position};
 use std::cmp::Ordering;
 
-/// Longest line reported.
+/// Maximum length of a reported line.
 const MAX_LINE: usize = 60;
 
 /// A root move with its statistics.
 struct Ranked {
     mv: Move,
     prior: f32,
-    /// For the side to move at the root; the FPU without visits.
+    /// The statistics for the side to move at the root; without visits, the value is the FPU.
     statistics: Statistics,
-    /// The node it leads to; 0 if none.
+    /// The node that the move leads to; 0 if it has none.
     node: Index,
     /// The node's proven outcome.
     header: NodeHeader,
 }
 
 impl Ranked {
-    /// Returns whether it has been visited or proven.
+    /// Returns whether the move has been visited or proven.
     fn is_known(&self) -> bool {
         self.statistics.visits > 0 || self.header.outcome() != Outcome::Unknown
     }
@@ -47,7 +47,7 @@ impl Ranked {
 pub(crate) fn report(shared: &Shared<'_>) -> (Report, Vec<MoveStatistics>) {
     let ranked = ranked(shared);
     let has_moves_left = shared.backend.properties().has_moves_left;
-    // The first is played. Of the others, those visited or proven are lines.
+    // The first move is the one to play. Of the others, those that are visited or proven are lines.
     let others = ranked.iter().skip(1).filter(|of| of.is_known());
     let lines = ranked
         .iter()
@@ -85,15 +85,15 @@ pub(crate) fn report(shared: &Shared<'_>) -> (Report, Vec<MoveStatistics>) {
     (report, statistics)
 }
 
-/// Returns the root moves in order of choice: the one to play, the others that are visited or
-/// proven, then the rest by prior.
+/// Returns the root moves in order of preference: the move to play, the other moves that are
+/// visited or proven, then the rest by prior.
 fn ranked(shared: &Shared<'_>) -> Vec<Ranked> {
     let tree = shared.tree;
     let root = tree.root();
     let header = root.header();
     let board = shared.game.position().board();
     let mut visited = visited(tree, header);
-    // An imagination may have visited illegal moves.
+    // A search in imagination may have visited illegal moves.
     visited.retain(|of| usize::from(of.edge.rank().number()) < shared.root_moves.len());
     let visited_policy = visited.iter().map(|of| prior_of(of.edge)).sum();
     let mut ranked: Vec<Ranked> = visited
@@ -108,8 +108,8 @@ fn ranked(shared: &Shared<'_>) -> Vec<Ranked> {
         .collect();
     let own = root.statistics();
     let value = -own.q as f32;
-    // An urgency above the position's own value is optimism, not evidence; before the first move
-    // is visited, only that value exists.
+    // An urgency above the position's own value is optimism, not evidence. Before the first move is
+    // visited, only that value exists.
     let urgency = match ranked.is_empty() {
         true => value,
         false => first_play_urgency(shared.parameters, true, value, visited_policy).min(value),
@@ -138,13 +138,13 @@ fn ranked(shared: &Shared<'_>) -> Vec<Ranked> {
         node: 0,
         header: NodeHeader::default(),
     }));
-    // A thread that is searching for mates is not waited for; the last report comes after all
+    // Do not wait for a thread that is searching for mates; the last report comes after all threads
     // have ended.
     if let Some(mates) = shared.mates.and_then(|mates| mates.try_lock()) {
         add_proofs(&mut ranked, &mates);
     }
-    // Mating moves come before all others, the sooner the better; those proven lost come after
-    // the untried ones, the later the better.
+    // Mating moves come before all others, shortest first; moves proven to lose come after the
+    // untried ones, longest first.
     ranked.sort_by_key(|ranked| {
         let plies = i32::from(ranked.header.plies());
         match ranked.header.outcome() {
@@ -170,7 +170,7 @@ fn ranked(shared: &Shared<'_>) -> Vec<Ranked> {
     ranked
 }
 
-/// Adds proofs from beside the tree that no visit was left to enter.
+/// Adds the proofs from outside the tree that no visit was left to enter.
 fn add_proofs(ranked: &mut [Ranked], mates: &MateSearch) {
     let unproven = |of: &&mut Ranked| of.header.outcome() == Outcome::Unknown;
     for of in ranked.iter_mut().filter(unproven) {
@@ -199,7 +199,7 @@ fn line(shared: &Shared<'_>, first: &Ranked, has_moves_left: bool) -> Line {
     line
 }
 
-/// Returns the line of a mate proven beside the tree, unless the tree has a shorter one.
+/// Returns the line of a mate proven outside the tree, unless the tree has a shorter one.
 fn proven_line(shared: &Shared<'_>, first: &Ranked) -> Option<Vec<Move>> {
     let mates = shared.mates?.try_lock()?;
     let proof = mates.proof_of(first.mv)?;
@@ -214,8 +214,8 @@ fn likeliest_line(shared: &Shared<'_>, first: &Ranked) -> Vec<Move> {
     game.play(first.mv);
     let tree = shared.tree;
     let mut node = first.node;
-    // Nodes are shared by all paths: the game may be over by repetition or the 50-move rule on
-    // this one, but not on others.
+    // All paths share nodes, so on this path the game may have ended by repetition or the 50-move
+    // rule although it has not on others.
     while node != 0 && moves.len() < MAX_LINE && game.ending().is_none() {
         let Some(next) = best_edge(tree, tree.node(node)) else {
             break;
@@ -223,7 +223,7 @@ fn likeliest_line(shared: &Shared<'_>, first: &Ranked) -> Vec<Move> {
         let position = game.position();
         let mv = match shared.memory {
             None => Some(unpack_move(next.mv(), position.board())),
-            // An imagined line is shown as far as it is legal.
+            // An imagined line is shown up to its first illegal move.
             Some(_) => policy_move(position, next.mv()),
         };
         let Some(mv) = mv else { break };
@@ -241,7 +241,7 @@ fn likeliest_line(shared: &Shared<'_>, first: &Ranked) -> Vec<Move> {
     moves
 }
 
-/// Returns the end of a mate that was found but not visited.
+/// Returns the end of a line whose mate was found but not visited.
 fn unvisited_end(shared: &Shared<'_>, position: &Chess, header: NodeHeader) -> Vec<Move> {
     let Some(plies) = header.mate() else {
         return Vec::new();
@@ -288,7 +288,7 @@ mod tests {
     use std::sync::mpsc::channel;
     use std::time::{Duration, Instant};
 
-    /// Prefers one move in every position.
+    /// Strongly prefers one of the moves in every position.
     struct Sharp(Uniform);
 
     impl Backend for Sharp {
@@ -313,7 +313,7 @@ mod tests {
         }
     }
 
-    /// Returns a single-threaded search for this many lines.
+    /// Returns a single-threaded search that reports this many lines.
     fn several(lines: usize, gumbel_moves: u32) -> Search {
         let parameters = Parameters {
             threads: 1,
@@ -364,11 +364,11 @@ mod tests {
             found.len() == 5 && found[4] >= 50 && found[0] > 2700,
             "{found:?}"
         );
-        // Every move: they get a quarter of the visits.
+        // Every move is a line, and together the lines get a quarter of the visits.
         let all = run(&mut several(500, 0), &start, &nodes(3000));
         assert_eq!(all.report.lines.len(), 20);
         assert!(visits(&all)[0] > 2000);
-        // With an existing tree, and with several threads.
+        // Also with an existing tree and with several threads.
         let mut search = several(1, 0);
         run(&mut search, &start, &nodes(200));
         search.adjust(&Parameters {
@@ -390,14 +390,14 @@ mod tests {
         for (count, expected) in [(1, 1), (2, 1), (3, 2), (5, 4), (6, 5), (7, 5)] {
             let choice = run(&mut several(5, 0), &start, &nodes(count));
             assert_eq!(choice.report.lines.len(), expected, "{count}");
-            // The position's own value while it is the only one.
+            // The score is the position's own value while there is no other.
             let score = choice.report.lines[0].score;
             let is_own = |score| matches!(score, Score::Expected(q) if (q - 0.1).abs() < 1e-4);
             assert!(is_own(score) || count > 1, "{score:?}");
             assert_eq!(choice.best, Some(choice.report.lines[0].moves[0]));
             assert_eq!(choice.report.nodes, count);
         }
-        // A timed game spends nothing on lines.
+        // In a timed game, no visits are spent on lines.
         let clock = Limits {
             time: Some(Duration::from_secs(3600)),
             ..nodes(300)
@@ -430,7 +430,7 @@ mod tests {
         let scores: Vec<Score> = choice.report.lines.iter().map(|it| it.score).collect();
         assert_eq!((scores.len(), scores[0]), (3, Score::Mate(1)));
         assert!(choice.report.nodes < 1000);
-        // One move wins, all others lose: they are lines too.
+        // One move wins and all others lose; losing moves are lines too.
         let pinned = "k7/8/1K6/8/8/8/7r/6R1 b - - 0 1";
         let pinned = Game::from_fen(pinned, CastlingMode::Standard).unwrap();
         let choice = run(&mut several(4, 0), &pinned, &nodes(3000));
@@ -462,7 +462,7 @@ mod tests {
         let next = run(&mut search, &game, &nodes(1)).report;
         assert!(next.nodes > 10 && next.new_nodes == 0, "{next:?}");
         assert!(next.depth + 2 >= first.depth && next.selective_depth > next.depth);
-        // One position, evaluated once.
+        // A single position, evaluated once.
         let mut search = Search::new(Arc::new(Random::new(1)), &parameters);
         let one = run(&mut search, &game, &nodes(1)).report;
         assert_eq!((one.depth, one.selective_depth), (1, 1));

@@ -1,4 +1,4 @@
-//! Settings of the root alone: a mate in one, self-play's temperature and noise, Gumbel
+//! Settings that apply only to the root: a mate in one, temperature and noise for self-play, Gumbel
 //! selection.
 
 pub(crate) mod gumbel;
@@ -16,30 +16,30 @@ use rand_xoshiro::rand_core::SeedableRng;
 use shakmaty::Move;
 use std::borrow::Cow;
 
-/// A logit this far above all others leaves them nothing.
+/// A logit that exceeds all others by this much leaves them no probability.
 const CERTAIN: f32 = 100.0;
 
-/// Root settings of one search.
+/// The root settings of one search.
 #[derive(Debug, Default)]
 pub(crate) struct Root {
     /// The number of the mating move, if any.
     mate: Option<usize>,
-    /// The divisor of logits, applied before the policy's own temperature.
+    /// The divisor of the logits, applied before the policy's own temperature.
     temperature: f32,
     policy_temperature: f32,
-    /// Share and distribution of the noise mixed into the policy.
+    /// The share and the distribution of the noise mixed into the policy.
     noise: Option<(f32, Vec<f32>)>,
     pub(crate) gumbel: Option<Gumbel>,
 }
 
-/// Returns whether a search needs a fresh root, because its root policy is its own.
+/// Returns whether a search needs a fresh root, because its root policy differs from the usual one.
 pub(crate) fn needs_fresh_root(parameters: &Parameters) -> bool {
     parameters.noise_epsilon > 0.0
         || parameters.root_policy_temperature > 0.0
         || parameters.gumbel_moves > 0
 }
 
-/// Returns the generator of a search's random numbers, seeded by the seed and the game's length.
+/// Returns a search's random number generator, seeded from the seed and the length of the game.
 pub(crate) fn generator(parameters: &Parameters, game: &Game) -> Xoshiro256PlusPlus {
     let ply = game.plies().len() as u64;
     Xoshiro256PlusPlus::seed_from_u64(parameters.seed ^ ply << 48)
@@ -84,12 +84,12 @@ impl Root {
         }
     }
 
-    /// Returns the same without rule-based knowledge.
+    /// Returns the same settings without knowledge of the rules.
     pub(crate) fn without_rules(self) -> Root {
         Root { mate: None, ..self }
     }
 
-    /// Returns the root moves' logits, before division by the policy's temperature.
+    /// Returns the root moves' logits before division by the policy's temperature.
     pub(crate) fn logits<'a>(&self, logits: &'a [f32]) -> Cow<'a, [f32]> {
         let mut logits = Cow::Borrowed(logits);
         if self.temperature > 0.0 {
@@ -113,7 +113,7 @@ impl Root {
     }
 }
 
-/// Samples from the symmetric Dirichlet distribution.
+/// Samples from a symmetric Dirichlet distribution.
 fn dirichlet(random: &mut impl Rng, alpha: f32, count: usize) -> Vec<f32> {
     let Ok(gamma) = Gamma::new(alpha.max(1e-3), 1.0f32) else {
         return vec![1.0 / count.max(1) as f32; count];

@@ -20,22 +20,22 @@ use std::sync::LazyLock;
 use std::sync::atomic::{self, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// The most visits a root can have.
+/// The maximum number of visits of a root.
 pub(crate) const MAX_VISITS: u64 = 4_000_000_000;
 
-/// Leaves of a batch in the smallest tree; a larger batch costs strength there.
+/// Number of leaves of a batch in the smallest tree, where larger batches cost strength.
 const LEAST_BATCH: usize = 4;
 
-/// The longest time of a batch where visits are not limited: a `stop` waits for it.
+/// The longest duration of a batch if visits are not limited, because a `stop` waits for the batch.
 const LONGEST_BATCH: Duration = Duration::from_millis(500);
 
-/// The pause of a thread that found no leaf, …
+/// How long a thread that found no leaf pauses, …
 const REST: Duration = Duration::from_micros(50);
-/// … while at most this many threads find none.
+/// … if at most this many threads find none.
 static CORES: LazyLock<u32> =
     LazyLock::new(|| std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32));
 
-/// One search, as its threads see it.
+/// One search, as shared by its threads.
 pub(crate) struct Shared<'a> {
     pub(crate) tree: &'a Tree,
     pub(crate) parameters: &'a Parameters,
@@ -43,7 +43,7 @@ pub(crate) struct Shared<'a> {
     pub(crate) latency: &'a Latency,
     /// The mate search at the root, for one thread at a time.
     pub(crate) mates: Option<&'a Mutex<MateSearch>>,
-    /// Per-node state of a search in imagination.
+    /// Per-node state, for a search in imagination.
     pub(crate) memory: Option<&'a Memory>,
     /// Keys of positions that could be claimed as draws.
     pub(crate) draws: Vec<u64>,
@@ -51,25 +51,25 @@ pub(crate) struct Shared<'a> {
     pub(crate) control: &'a Control,
     /// The moves considered at the root.
     pub(crate) root_moves: MoveList,
-    /// Their tablebase result, if known.
+    /// The root moves' tablebase result, if known.
     pub(crate) verdict: Option<Verdict>,
     /// The value of the previous search's best move, if it was in this game.
     pub(crate) expected: Option<f64>,
     pub(crate) root: Root,
-    /// Root moves to visit so that each is a line, at least 1.
+    /// Number of root moves to visit so that each can be reported as a line; at least 1.
     pub(crate) lines: usize,
-    /// The rescaling of the network's results; `None` keeps them.
+    /// The rescaling of the network's results; `None` leaves them unchanged.
     pub(crate) rescaling: Option<Rescaling>,
-    /// The most leaves a thread gathers.
+    /// The maximum number of leaves that a thread gathers.
     pub(crate) batch: usize,
-    /// Whether batch sizes depend on visits alone, without a clock: a search to a number of
-    /// visits, or to a depth, is then deterministic on a busy machine too.
+    /// Whether batch sizes depend on visits alone and not on a clock. A search to a number of
+    /// visits or to a depth is then deterministic even on a busy machine.
     pub(crate) repeatable: bool,
-    /// Held for reading by every thread in the tree, for writing to evict.
+    /// Every thread in the tree holds a read lock; eviction takes the write lock.
     pub(crate) gate: RwLock<()>,
-    /// Whether all threads are to end.
+    /// Whether all threads must end.
     pub(crate) stop: AtomicBool,
-    /// Threads that found no leaf.
+    /// Number of threads that found no leaf.
     pub(crate) resting: atomic::AtomicU32,
     pub(crate) failure: Mutex<Option<BackendError>>,
     pub(crate) progress: Progress,
@@ -77,22 +77,22 @@ pub(crate) struct Shared<'a> {
     pub(crate) began: Instant,
     /// The deadline, in microseconds since then.
     pub(crate) deadline: atomic::AtomicU64,
-    /// While pondering on a clock: the move's time limit once the clock runs.
+    /// While pondering on a clock: the time limit of the move once the clock runs.
     pub(crate) ponder_time: Option<Duration>,
     /// Visits left to make.
     pub(crate) remaining: AtomicU64,
 }
 
 impl Shared<'_> {
-    /// Returns the minimum visits of each line at a number of root visits: their square root, but
-    /// together no more than a quarter of all.
+    /// Returns the minimum visits of each line at a number of root visits: the square root of that
+    /// number, but no more than a quarter of that number for all lines together.
     pub(crate) fn visits_of_line(&self, visits: u32) -> u32 {
         let share = visits / (4 * self.lines as u32).max(1);
         visits.isqrt().min(share).max(1)
     }
 
-    /// Returns whether enough root moves for all lines have been visited or proven, if enough
-    /// exist; losing moves do not count while others are left.
+    /// Returns whether enough root moves for all lines have been visited or proven, if that many
+    /// exist. Losing moves do not count while other moves are left.
     pub(crate) fn has_lines(&self) -> bool {
         let header = self.tree.root().header();
         // Each visit of this search went to a missing line first.
@@ -106,7 +106,7 @@ impl Shared<'_> {
         lines.count() >= self.lines
     }
 
-    /// Allots up to `wanted` of the remaining visits.
+    /// Grants up to `wanted` of the remaining visits.
     pub(crate) fn grant(&self, wanted: u32) -> u32 {
         let mut granted = 0;
         let _ = self.remaining.fetch_update(Relaxed, Relaxed, |remaining| {
@@ -128,8 +128,8 @@ impl Shared<'_> {
         self.deadline.store(after.as_micros() as u64, Relaxed);
     }
 
-    /// Returns the time to the deadline, or the time if the clock started now; `None` without a
-    /// clock.
+    /// Returns the time to the deadline or, before the clock starts, the time there would be if it
+    /// started now; `None` without a clock.
     pub(crate) fn time_left(&self) -> Option<Duration> {
         match self.deadline.load(Relaxed) {
             u64::MAX => self.ponder_time,
@@ -142,17 +142,18 @@ impl Shared<'_> {
         self.ponder_time.is_some() && self.deadline.load(Relaxed) == u64::MAX
     }
 
-    /// Returns the leaves to gather without time pressure. Leaves of a batch cannot see each
-    /// other's values, so a small tree uses small batches: the square root of its visits, which
-    /// takes only twice as many batches as full ones.
+    /// Returns the number of leaves to gather if there is no time pressure. The leaves of a batch
+    /// cannot see each other's values, so a small tree uses small batches: their size is the square
+    /// root of its visits, which takes only twice as many batches as full ones.
     pub(crate) fn batch_size(&self) -> usize {
         let visits = f64::from(self.tree.root().visits());
         (visits.sqrt() as usize).max(LEAST_BATCH).min(self.batch)
     }
 
-    /// Returns the leaves to gather so that the batch is done before the deadline; at least one
-    /// before the root has been evaluated, because a move would otherwise be a guess. The
-    /// response to a ponder hit, or to a stop after a miss, waits for the batch, on our clock.
+    /// Returns the number of leaves to gather so that the batch finishes before the deadline. It is
+    /// at least one before the root has been evaluated, because the move would otherwise be a
+    /// guess. The response to a ponder hit, or to a stop after a miss, waits for the batch while
+    /// our clock runs.
     pub(crate) fn affordable_batch(&self) -> usize {
         let mut wanted = self.batch_size();
         if !self.repeatable {
@@ -182,40 +183,41 @@ impl Shared<'_> {
         })
     }
 
-    /// Waits briefly for others to evaluate the leaves in reach; longer where more threads wait
-    /// than there are cores, to leave the cores to those that evaluate.
+    /// Waits briefly for others to evaluate the leaves within reach. If more threads are waiting
+    /// than there are cores, the wait is longer, to leave the cores to the threads that evaluate.
     pub(crate) fn rest(&self) {
         let resting = self.resting.fetch_add(1, Relaxed) + 1;
         sleep(REST * resting.div_ceil(*CORES));
         self.resting.fetch_sub(1, Relaxed);
     }
 
-    /// Returns whether the search is to end.
+    /// Returns whether the search must end.
     pub(crate) fn stopped(&self) -> bool {
         self.stop.load(Relaxed)
     }
 
-    /// Ends the search. The flag publishes no data, so it needs no ordering: the threads' results
+    /// Ends the search. The flag publishes no data, so it needs no ordering; the threads' results
     /// are read after they have been joined.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Relaxed);
     }
 
-    /// Returns whether long work should be interrupted: the caller is waiting for a move, and one
-    /// exists.
+    /// Returns whether long computations should be interrupted because the caller is waiting for a
+    /// move and one is available.
     pub(crate) fn is_urgent(&self) -> bool {
         let late = || !self.ponders() && self.time_left().is_some_and(|left| left.is_zero());
         self.tree.root().visits() > 0 && (self.stopped() || self.control.stopped() || late())
     }
 
-    /// Ends the search, with an error.
+    /// Ends the search with an error.
     pub(crate) fn fail(&self, error: BackendError) {
         self.failure.lock().get_or_insert(error);
         self.stop();
     }
 }
 
-/// Visits of this search and the tree's earlier depth: independent counters.
+/// Counts the visits of this search, and starts from the tree's earlier depth. The counters are
+/// independent.
 #[derive(Default)]
 pub(crate) struct Progress {
     found: TreeDepth,
@@ -238,7 +240,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Adds visits that arrived at a leaf at this depth.
+    /// Adds visits that reached a leaf at this depth.
     pub(crate) fn count_leaf(&mut self, visits: u32, depth: u32) {
         self.pass(visits);
         self.arrived += u64::from(visits);
@@ -289,7 +291,7 @@ impl Progress {
         self.discoveries.load(Relaxed)
     }
 
-    /// Returns the visits added at the root.
+    /// Returns the number of visits added at the root.
     pub(crate) fn visits(&self) -> u64 {
         self.visits.load(Relaxed)
     }

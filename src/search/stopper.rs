@@ -1,6 +1,6 @@
-//! Stop conditions and the cadence of reports (Lc0: stoppers).
+//! Stop conditions and the timing of reports (Lc0: stoppers).
 //!
-//! The thread that called the search checks them between its batches.
+//! The thread that called the search checks the conditions between its batches.
 
 use super::choice::RootChoice;
 use super::clock::time::{Stability, TimeBudget, is_decided};
@@ -12,13 +12,13 @@ use super::tree::node::Node;
 use crate::play::{Limits, Report};
 use std::time::{Duration, Instant};
 
-/// The shortest time between reports, …
+/// The shortest interval between reports, …
 const LEAST_INTERVAL: Duration = Duration::from_millis(100);
-/// … and the longest, while the best move stays the same.
+/// … and the longest, used while the best move stays the same.
 const MOST_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Visits in a row without a new leaf after which a search is exhausted: every remaining line
-/// ends in a draw by history or in a proven position.
+/// Number of consecutive visits without a new leaf after which a search is exhausted, because every
+/// remaining line ends in a draw by history or in a proven position.
 const FRUITLESS: u64 = 1 << 20;
 
 pub(crate) struct Stopper<'a> {
@@ -28,14 +28,14 @@ pub(crate) struct Stopper<'a> {
     budget: Option<TimeBudget>,
     /// When our clock started; `None` while pondering.
     clock_since: Option<Instant>,
-    /// Value that the best move is compared with: the previous search's final one, or else this
-    /// search's first.
+    /// The value with which the best move is compared: the previous search's final value, or
+    /// otherwise the first value of this search.
     expected: Option<f64>,
     best: Option<u16>,
     best_since: Instant,
     told: Instant,
     told_best: Option<u16>,
-    /// The number of discoveries, and the visits at which it was first reached.
+    /// The number of discoveries, and the number of visits at which it was first reached.
     discovered: (u64, u64),
 }
 
@@ -72,7 +72,7 @@ impl<'a> Stopper<'a> {
         }
     }
 
-    /// Returns whether the search must end; reports if a report is due.
+    /// Returns whether the search must end; sends a report if one is due.
     pub(crate) fn check(&mut self) -> bool {
         let (over, due) = {
             let _inside = self.shared.gate.read();
@@ -97,7 +97,7 @@ impl<'a> Stopper<'a> {
             self.start_clock(hit);
         }
         let root = self.shared.tree.root();
-        // Even a search that is stopped before it begins evaluates the position once.
+        // Even a search that is stopped before it begins evaluates the root position once.
         if root.visits() == 0 {
             return false;
         }
@@ -130,9 +130,9 @@ impl<'a> Stopper<'a> {
         })
     }
 
-    /// Returns whether more visits cannot change the choice: a mate is proven (for `go mate`, a
-    /// short enough one), or every move is. A tablebase win is enough where time can be saved;
-    /// otherwise a mate may still be found.
+    /// Returns whether further visits cannot change the choice, because a mate is proven (for `go
+    /// mate`, a short enough one) or every move is proven. A tablebase win is sufficient if the
+    /// search can save time; otherwise a mate may still be found.
     fn is_proven(&self, root: Node<'_>) -> bool {
         let header = root.header();
         match header.outcome() {
@@ -162,7 +162,7 @@ impl<'a> Stopper<'a> {
             .is_some_and(|depth| self.shared.progress.mean_depth() >= f64::from(depth))
     }
 
-    /// Returns whether visits have long found nothing new.
+    /// Returns whether visits have found nothing new for a long time.
     fn is_exhausted(&mut self) -> bool {
         let progress = &self.shared.progress;
         let (discoveries, visits) = (progress.discoveries(), progress.visits());
@@ -201,7 +201,7 @@ impl<'a> Stopper<'a> {
         }
         let visits = self.shared.progress.visits();
         let to_come = visits as f64 / searched * (limit - elapsed).as_secs_f64();
-        // The first batches do not indicate the speed.
+        // The first batches are not representative of the speed.
         visits > 2 * self.shared.batch_size() as u64
             && is_decided(
                 choice.lead(),
@@ -289,7 +289,7 @@ mod tests {
             shared.set_deadline(Instant::now());
             assert!(shared.is_urgent());
         });
-        // Without a visit there is no move yet.
+        // Before the first visit there is no move yet.
         with_shared(&limits, false, |shared| {
             shared.control.stop();
             shared.set_deadline(Instant::now());
@@ -321,7 +321,7 @@ mod tests {
         with_shared(&Limits::default(), true, |shared| {
             let (affordable, _) = slow(shared);
             assert!((1..=5).contains(&affordable), "{affordable}");
-            // Even one position takes too long.
+            // Evaluating even a single position takes too long.
             (0..100).for_each(|_| shared.latency.record(1, MS(9000)));
             assert!(shared.affordable_batch() >= 1);
         });

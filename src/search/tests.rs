@@ -1,4 +1,5 @@
-//! Whole searches, compared with simpler ones, and in environments with other rules.
+//! Whole searches, compared with simpler implementations, and searches in environments with other
+//! rules.
 
 mod dream;
 mod imagining;

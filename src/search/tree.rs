@@ -1,15 +1,15 @@
-//! The tree: nodes, edges and priors in an [`Arena`], looked up by position in a [`Table`], and
-//! their eviction as the game advances.
+//! The tree: nodes, edges and priors in an [`Arena`], a [`Table`] that maps positions to nodes, and
+//! eviction as the game advances.
 //!
-//! With transpositions it is a graph: several edges may lead to one node, and even back to an
+//! With transpositions, the tree is a graph: several edges may lead to one node, even back to an
 //! ancestor, but no descent visits a position twice.
 //!
-//! | part | holds |
+//! | part | contents |
 //! |---|---|
 //! | `arena`, `prior`, `packed` | memory: words, priors and moves in few bits |
 //! | `node`, `header`, `block`, `edge`, `edges`, `table` | positions, the memory they own, the moves between them, and their locations |
-//! | `value`, `move_order` | the values of nodes and edges, and the order of choice among the edges |
-//! | `depth` | its depth |
+//! | `value`, `move_order` | the values of nodes and edges, and the order of preference among edges |
+//! | `depth` | the depth of the tree |
 //! | `evict`, `reclaim` | eviction, and the memory that it frees |
 
 pub(crate) mod arena;
@@ -37,14 +37,15 @@ use reclaim::Reclaim;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use table::Table;
 
-/// Visits in flight through the root at which threads stop starting more. An edge counts them in
-/// 16 bits; the other half of that range is for visits that all threads start at once.
+/// Number of visits in flight through the root at which threads stop starting more. An edge counts
+/// them in 16 bits; the other half of the range is for visits that all threads start at the same
+/// moment.
 pub(crate) const MAX_IN_FLIGHT: u32 = 1 << 15;
 
-/// Words reserved at the start, so that no index is 0.
+/// Number of words reserved at the start, so that no index is 0.
 const RESERVED: usize = NODE;
 
-/// Divisor of the memory that gives the table's share.
+/// The table gets the memory divided by this.
 const TABLE_SHARE: usize = 8;
 
 /// The memory for a node, an edge or priors has run out.
@@ -59,7 +60,7 @@ pub(crate) struct Tree {
     /// Visits in flight through the root.
     in_flight: AtomicU32,
     reclaim: Mutex<Reclaim>,
-    /// Whether an allocation failed for lack of a block.
+    /// Whether an allocation failed because no free block was long enough.
     starved: AtomicBool,
     evictions: AtomicU32,
 }
@@ -85,7 +86,7 @@ impl Tree {
     pub(crate) fn clear(&mut self) {
         self.arena.reset(RESERVED);
         self.table.clear();
-        // A search that panicked left visits in flight.
+        // A search that panicked has left visits in flight.
         self.in_flight = AtomicU32::new(0);
         self.reclaim = Mutex::default();
         self.starved = AtomicBool::new(false);
@@ -97,8 +98,8 @@ impl Tree {
         let mut span = Span::default();
         let root = self.add_node(&mut span, 0);
         self.release(span, Span::default());
-        // Even the smallest memory holds a page of nodes; if an old tree fills it all, its root
-        // is reused.
+        // Even the smallest memory has room for a page of nodes; if an old tree fills that
+        // memory, the old root is reused.
         root.unwrap_or(self.root)
     }
 
@@ -118,7 +119,8 @@ impl Tree {
         &self.starved
     }
 
-    /// Returns the number of evictions: each one removes the nodes not reachable from the root.
+    /// Returns the number of evictions, each of which removed the nodes not reachable from the
+    /// root.
     pub(crate) fn evictions(&self) -> u32 {
         self.evictions.load(Relaxed)
     }
@@ -144,7 +146,7 @@ impl Tree {
         self.node(self.root)
     }
 
-    /// Returns the bytes in use, excluding memory lost by eviction.
+    /// Returns the number of bytes in use, excluding memory lost in evictions.
     pub(crate) fn bytes(&self) -> usize {
         (self.arena.taken() - self.reclaim.lock().free_words()) * 8
     }
@@ -154,12 +156,12 @@ impl Tree {
         (self.bytes() as f64 / (self.arena.capacity() * 8) as f64) as f32
     }
 
-    /// Returns the rank of the next move to get an edge after the last one.
+    /// Returns the rank of the next move that will get an edge after the last one.
     pub(crate) fn next_rank(&self, header: NodeHeader, last: Rank) -> Option<Rank> {
         last.next(&self.arena, priors(header.block()), header.moves())
     }
 
-    /// Returns the codes of the priors of all moves of a node, in generation order.
+    /// Returns the codes of the priors of all the node's moves, in generation order.
     pub(crate) fn prior_codes(&self, header: NodeHeader) -> Vec<u8> {
         let moves = usize::from(header.moves());
         let words = self
@@ -171,9 +173,9 @@ impl Tree {
         bytes.take(moves).collect()
     }
 
-    /// Gives a pending node its evaluation and the priors from these logits. If no memory is
-    /// left for them, it becomes new again, with the evaluation as its value, and its next visit
-    /// evaluates it again.
+    /// Gives a pending node its evaluation, and priors from these logits. If no memory is left for
+    /// the priors, the node becomes new again with the evaluation as its value, and is evaluated
+    /// again at its next visit.
     pub(crate) fn expand(
         &self,
         span: &mut Span,
@@ -191,7 +193,7 @@ impl Tree {
                 prior::write(&self.arena, priors(index), logits, temperature, scratch);
                 block::Block::new(&self.arena, index).clear(own);
                 node.expand(index, moves as u8);
-                // It may have been proven while it was evaluated.
+                // The node may have been proven while it was being evaluated.
                 if node.header().outcome() != Outcome::Unknown {
                     self.refresh(node);
                 }
@@ -212,7 +214,7 @@ impl Tree {
         Ok(index)
     }
 
-    /// Returns a free node, or the first of a new page of them.
+    /// Returns a free node, or the first node of a new page.
     fn find_node(&self, span: &mut Span) -> Option<Index> {
         let mut reclaim = self.reclaim.lock();
         if let Some(index) = reclaim.take_node(&self.arena) {
@@ -227,12 +229,12 @@ impl Tree {
         self.arena.cut_from(span, NODE)
     }
 
-    /// Frees a node that no edge leads to.
+    /// Frees a node to which no edge leads.
     pub(crate) fn give_node(&self, index: Index) {
         self.reclaim.lock().give_node(&self.arena, index);
     }
 
-    /// Returns a thread's unused spans of nodes and blocks.
+    /// Returns a thread's unused spans of nodes and blocks to the tree.
     pub(crate) fn release(&self, mut nodes: Span, blocks: Span) {
         while let Some(index) = self.arena.cut_from(&mut nodes, NODE) {
             self.give_node(index);
@@ -265,15 +267,15 @@ impl Tree {
         (edge.node() != 0).then_some(edge.node())
     }
 
-    /// Replaces this node with a root of the search's own, as far as memory allows: only the nodes
-    /// below it are kept.
+    /// Replaces this node with a new root, as far as memory allows; only the nodes below it are
+    /// kept.
     pub(crate) fn renew_root(&mut self, node: Index) {
         self.root = node;
         self.root = self.fresh_root();
     }
 
-    /// Makes a node the root and prepares it for a search: it becomes either open to descents or
-    /// new.
+    /// Makes a node the root and prepares it for a search: the node becomes either new or open to
+    /// descents.
     pub(crate) fn settle_root(&mut self, node: Index) {
         self.root = node;
         let header = self.root().header();
@@ -281,12 +283,12 @@ impl Tree {
             self.root = self.fresh_root();
             return;
         }
-        // A proof from outside the tree has no edges here to support it.
+        // A proof from outside the tree has no edges here that support it.
         if header.outcome() != Outcome::Unknown && self.proof(self.root()).is_none() {
             self.root()
                 .update(|header| Some(header.with_outcome(Outcome::Unknown, 0)));
         }
-        // A repetition since the old root may not be one since this root.
+        // A position that repeats one since the old root may not repeat one since this root.
         for edge in self.edges(header) {
             edge.forget_draws();
             if edge.node() != 0 {
@@ -334,7 +336,7 @@ impl Tree {
 pub(crate) mod testing {
     use super::*;
 
-    /// Gives a node a number of moves, and an evaluation with one ply left.
+    /// Gives a node this many moves, and an evaluation with one ply left.
     pub(crate) fn expanded(tree: &Tree, span: &mut Span, node: Node<'_>, moves: usize) {
         let logits: Vec<f32> = (0..moves).map(|number| number as f32 * 0.01).collect();
         let own = Statistics {
@@ -345,7 +347,7 @@ pub(crate) mod testing {
         tree.expand(span, node, &own, &logits, 1.0, &mut Vec::new());
     }
 
-    /// Gives a node one more edge.
+    /// Adds one edge to a node.
     pub(crate) fn grow(tree: &Tree, span: &mut Span, node: Node<'_>) -> Result<Index, Full> {
         let header = node.header();
         let last = tree.last_edge(header).map_or(Rank::TOP, |edge| edge.rank());
@@ -360,7 +362,7 @@ mod tests {
     use super::testing::{expanded, grow};
     use super::*;
 
-    /// Fills the memory with a tree of three moves at each node; returns the nodes made.
+    /// Fills the memory with a tree of three moves per node; returns the number of nodes created.
     fn fill(tree: &Tree) -> usize {
         let (mut nodes, mut blocks) = (Span::default(), Span::default());
         let mut made = 0;
@@ -401,7 +403,7 @@ mod tests {
         tree.refresh(node);
         let proven = node.statistics();
         assert_eq!(proven.q, 1.0);
-        // Another thread was evaluating it all along.
+        // Meanwhile another thread was evaluating the node.
         expanded(&tree, &mut blocks, node, 20);
         assert_eq!(node.statistics().q, 1.0);
         assert_eq!(node.header().outcome(), Outcome::Loss);
@@ -425,7 +427,7 @@ mod tests {
         assert!(tree.is_low(), "a request has just failed");
         assert!(tree.evict(|| false));
         assert!(!tree.is_low());
-        // Two thirds were no longer reachable.
+        // Two thirds of the nodes were no longer reachable.
         assert!(tree.fullness() < 0.5, "{}", tree.fullness());
         let kept = tree.edges(tree.root().header()).count();
         assert_eq!(kept, 3);
@@ -453,7 +455,7 @@ mod tests {
         fill(&tree);
         let mut fullness = tree.fullness();
         while tree.fullness() > 0.05 {
-            // As when all free pieces are too short for a request.
+            // This is the state when all free blocks are too short for a request.
             tree.starved.store(true, Relaxed);
             assert!(tree.evict(|| false));
             assert!(tree.fullness() < fullness, "{fullness}");
@@ -491,7 +493,7 @@ mod tests {
         }
         tree.refresh(root);
         let statistics = root.statistics();
-        // One visit of its own, three through the first move, two that ended in draws.
+        // One visit is the node's own, three went through the first move, and two ended in draws.
         assert_eq!(statistics.visits, 6);
         assert!((statistics.q - (0.2 - 3.0 * 0.8) / 6.0).abs() < 1e-6);
         assert!((statistics.d - (0.5 + 3.0 * 0.5 + 2.0) / 6.0).abs() < 1e-4);

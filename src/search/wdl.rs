@@ -1,4 +1,4 @@
-//! Rescales win/draw/loss for players of given strength.
+//! Rescaling of win/draw/loss for players of given strength.
 
 pub(crate) mod contempt;
 pub(crate) mod rescaling;

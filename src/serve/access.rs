@@ -17,15 +17,15 @@ use std::time::Duration;
 use std::{fs, io};
 use subtle::{Choice, ConstantTimeEq};
 
-/// Clients that a limiter tracks before it drops the idle ones.
+/// Number of clients that a limiter tracks before it drops the idle ones.
 const MANY_CLIENTS: usize = 10_000;
-/// Retry delay with too many open streams.
+/// Retry delay when too many streams are open.
 const BUSY: Duration = Duration::from_secs(5);
 
-/// Why a file of tokens cannot be used.
+/// Why a token file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TokensError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read the tokens {path}: {source}")]
     Read {
         /// The file.
@@ -33,7 +33,7 @@ pub enum TokensError {
         /// The system's error.
         source: io::Error,
     },
-    /// It contains none.
+    /// The file contains no tokens.
     #[error("there are no tokens in {0}: write one a line")]
     Empty(PathBuf),
     /// A line is not a token.
@@ -46,16 +46,16 @@ pub enum TokensError {
 pub struct Tokens(Vec<[u8; 32]>);
 
 impl Tokens {
-    /// Reads a file with one token per line, ignoring empty lines and those that begin with `#`.
+    /// Reads a file with one token per line, ignoring empty lines and lines that begin with `#`.
     ///
     /// # Errors
-    /// [`TokensError`] if it cannot be read or has none.
+    /// [`TokensError`] if the file cannot be read or contains no tokens.
     pub fn read(path: &Path) -> Result<Tokens, TokensError> {
         let tokens = token_lines(path)?;
         Ok(Tokens(tokens.iter().map(|token| digest(token)).collect()))
     }
 
-    /// Returns the token's index, in a time independent of how nearly it matched.
+    /// Returns the token's index, in a time that does not depend on how closely it matched.
     fn find(&self, token: &str) -> Option<usize> {
         let wanted = digest(token);
         let mut found = None;
@@ -69,7 +69,7 @@ impl Tokens {
     }
 }
 
-/// The tokens of a file, one or more, in their order.
+/// Returns the tokens in a file, in order; there is at least one.
 pub(super) fn token_lines(path: &Path) -> Result<Vec<String>, TokensError> {
     let text = fs::read_to_string(path).map_err(|source| TokensError::Read {
         path: path.to_owned(),
@@ -92,7 +92,7 @@ fn digest(token: &str) -> [u8; 32] {
     Sha256::digest(token.as_bytes()).into()
 }
 
-/// The identity under which requests are counted.
+/// The identity under which a client's requests are counted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Client {
     /// Any client with this token.
@@ -188,7 +188,7 @@ impl Drop for OpenStream {
     }
 }
 
-/// Refuses requests from another site's page, unless its origin is allowed.
+/// Rejects a request from another site's page unless its origin is allowed.
 pub(super) fn check_site(headers: &HeaderMap, origins: &[Origin]) -> Result<(), Problem> {
     let is_cross_site = headers
         .get("sec-fetch-site")

@@ -1,5 +1,5 @@
-//! Responses. All values are for the side to move in the requested position; each response states
-//! it.
+//! Responses. All values are for the side to move in the requested position, which each response
+//! states.
 
 use super::position::fen;
 use crate::chess::{Ending, Game};
@@ -32,8 +32,8 @@ impl PlayedMove {
         }
     }
 
-    /// Returns one of a position's legal moves in both notations. Since all legal moves are
-    /// known, only checking moves are played.
+    /// Returns one of a position's legal moves in both notations. All legal moves are known, so
+    /// only checking moves have to be played.
     pub(super) fn among(game: &Game, legal: &MoveList, mv: Move) -> PlayedMove {
         let mut after = game.position().clone();
         after.play_unchecked(mv);

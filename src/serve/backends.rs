@@ -1,4 +1,4 @@
-//! Backends shared by all players, one per network.
+//! Backends that all players share, one per network.
 
 use crate::backend::{Backend, BackendOptions};
 use crate::network::backends::{LoadError, load_for_many};
@@ -6,12 +6,12 @@ use crate::player::Factory;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// Loads a backend at its first request, and keeps it. The networks in the server's settings
-/// bound their number.
+/// Loads a backend at its first request and keeps it. The networks in the server's settings limit
+/// the number of backends.
 #[derive(Clone, Default)]
 pub(super) struct Backends(Arc<Mutex<Vec<Loaded>>>);
 
-/// A backend, and the settings it was made from.
+/// A backend, and the settings from which it was created.
 type Loaded = (BackendOptions, Arc<dyn Backend>);
 
 impl Backends {

@@ -1,4 +1,4 @@
-//! JSON bodies: bounded, strict, and with errors that name the field.
+//! JSON bodies: limited in size, strictly parsed, and with errors that name the field.
 
 use super::json::parse;
 use super::media::is_json;
@@ -29,8 +29,8 @@ impl<T: DeserializeOwned> FromRequest<Arc<State>> for Body<T> {
     }
 }
 
-/// Returns the problem with a body that could not be read: the connection failed, or it is too
-/// large.
+/// Returns the problem for a body that could not be read, because the connection failed or the body
+/// is too large.
 fn broken(error: &axum::Error, limit: usize) -> Problem {
     let first: Option<&(dyn Error + 'static)> = error.source();
     match successors(first, |&error| error.source()).any(|error| error.is::<hyper::Error>()) {
@@ -39,9 +39,9 @@ fn broken(error: &axum::Error, limit: usize) -> Problem {
     }
 }
 
-/// Refuses a body that is not JSON, or whose declared length is too large.
+/// Rejects a body that is not JSON, or whose declared length is too large.
 fn check_headers(headers: &HeaderMap, limit: usize) -> Result<(), Problem> {
-    // A page of another origin cannot send this without a preflight request.
+    // Pages of other origins cannot send this content type without a preflight request.
     if !is_json(headers) {
         return Err(Problem::no_json());
     }

@@ -1,4 +1,4 @@
-//! Settings of a server.
+//! Server settings.
 
 use super::access::Tokens;
 use super::hosts::Host;
@@ -9,63 +9,63 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Settings of a server.
+/// The settings of a server.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Its address.
+    /// The address that the server listens on.
     pub address: SocketAddr,
-    /// Hosts that it answers for, in addition to this machine and the address.
+    /// The hosts that the server answers for, in addition to this machine and the address.
     pub hosts: Vec<Host>,
     /// The default player and its network.
     pub player: player::Settings,
-    /// Files of further networks, for requests to name or agents to use.
+    /// Files of additional networks, which requests can name and agents can use.
     pub networks: Vec<PathBuf>,
-    /// The file of a network that writes games, used if none of `networks` does.
+    /// The file of a network that generates games, used if none of `networks` does.
     pub writer: Option<PathBuf>,
     /// The allowed clients; `None` allows all.
     pub tokens: Option<Tokens>,
     /// The origins whose pages may send requests.
     pub origins: Vec<Origin>,
-    /// The account on Lichess to analyse for.
+    /// The Lichess account for which to analyse.
     pub lichess: Option<Lichess>,
-    /// Limits of a request, of a client and of all clients together.
+    /// The limits of a request, of a client, and of all clients together.
     pub limits: Limits,
 }
 
-/// Limits of a request, of a client and of all clients together.
+/// The limits of a request, of a client, and of all clients together.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Bytes of a body.
+    /// Maximum size of a body in bytes.
     pub body: usize,
-    /// Moves per game.
+    /// Maximum number of moves per game.
     pub moves: usize,
-    /// Nodes per search.
+    /// Maximum number of nodes per search.
     pub nodes: u64,
-    /// Time per search.
+    /// Maximum time per search.
     pub time: Duration,
-    /// Default time of a search, if the request sets no limit.
+    /// Default time of a search if the request sets no limit.
     pub default_time: Duration,
-    /// Lines per analysis.
+    /// Maximum number of lines per analysis.
     pub lines: usize,
-    /// Games that a request may generate.
+    /// Maximum number of games that a request may generate.
     pub games: usize,
-    /// Concurrent searches.
+    /// Maximum number of concurrent searches.
     pub parallel: usize,
-    /// Concurrent evaluations per backend.
+    /// Maximum number of concurrent evaluations per backend.
     pub evaluations: usize,
-    /// Requests that may wait for a search or an evaluation.
+    /// Maximum number of requests that may wait for a search or an evaluation.
     pub queue: usize,
-    /// Search trees kept; the least recently used is dropped first. Each takes up to the memory
-    /// of [`player::Settings::hash`].
+    /// Number of search trees to keep; the least recently used is dropped first. Each uses up to
+    /// [`player::Settings::hash`] of memory.
     pub trees: usize,
-    /// Requests per second and client; 0 sets no limit.
+    /// Maximum requests per second and client; 0 sets no limit.
     pub rate: u32,
-    /// Open streams per client.
+    /// Maximum number of open streams per client.
     pub streams: usize,
-    /// Open connections.
+    /// Maximum number of open connections.
     pub connections: usize,
-    /// Timeout for the head of a request, the first or the next, and for its body. A stream is
-    /// never silent for more than half of this.
+    /// Timeout for the head of a request, whether the first or a later one, and for its body. A
+    /// stream is never silent for more than half of this time.
     pub silence: Duration,
 }
 
@@ -93,7 +93,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Returns the interval of a silent stream's keep-alives.
+    /// Returns the interval between keep-alives on a silent stream.
     pub(super) fn beat(&self) -> Duration {
         self.silence / 2
     }

@@ -1,4 +1,4 @@
-//! Middleware for every request: admission, and its log line.
+//! Middleware for every request: admission and logging.
 
 use super::access::check_site;
 use super::problem::Problem;
@@ -25,7 +25,7 @@ pub(super) async fn admit(
     Ok(next.run(request).await)
 }
 
-/// Admits a request for this server's hosts.
+/// Admits a request only if it is for one of this server's hosts.
 pub(super) async fn own_hosts(
     Shared(state): Shared<Arc<State>>,
     request: Request,

@@ -1,5 +1,6 @@
-//! The hosts that a server answers for. A page whose owner points its name at this machine (DNS
-//! rebinding) could read the server's responses; the `Host` of its requests gives it away.
+//! The hosts that a server answers for. If the owner of a website points its name at this machine
+//! (DNS rebinding), the site's pages could read the server's responses, but the `Host` header of
+//! their requests reveals them.
 
 use super::problem::Problem;
 use axum::http::uri::Authority;
@@ -8,10 +9,10 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// Characters of a host shown in a problem.
+/// Number of characters of a host that a problem quotes.
 const SHOWN: usize = 100;
 
-/// A host as in URLs, without a port.
+/// A host as written in URLs, without a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Host {
     /// A name, in lower case and without a trailing dot.
@@ -29,7 +30,7 @@ impl FromStr for Host {
     type Err = HostError;
 
     fn from_str(text: &str) -> Result<Host, HostError> {
-        // Without the brackets of a URL.
+        // Accepts addresses without the brackets that URLs require.
         if let Ok(address) = text.parse::<IpAddr>() {
             return Ok(Host::Address(address.to_canonical()));
         }
@@ -52,7 +53,8 @@ impl fmt::Display for Host {
     }
 }
 
-/// The hosts that a server answers for, at any port: a proxy or a container may publish another.
+/// The hosts that a server answers for. Any port is accepted, because a proxy or a container may
+/// publish a different one.
 #[derive(Debug)]
 pub(super) struct Hosts {
     bound: IpAddr,
@@ -67,7 +69,7 @@ impl Hosts {
     fn serve(&self, host: &Host) -> bool {
         let is_own = match host {
             Host::Name(name) => name == "localhost" || name.ends_with(".localhost"),
-            // Addresses cannot be rebound, and this machine's may be translated.
+            // Addresses cannot be rebound, and those of this machine may be translated.
             Host::Address(address) => {
                 address.is_loopback() || self.bound.is_unspecified() || *address == self.bound
             }
@@ -75,7 +77,7 @@ impl Hosts {
         is_own || self.named.contains(host)
     }
 
-    /// Refuses a request for another host, or without one.
+    /// Rejects a request for another host, or without a host.
     pub(super) fn check<B>(&self, request: &axum::http::Request<B>) -> Result<(), Problem> {
         let mut headers = request.headers().get_all(header::HOST).iter();
         let header = match (headers.next(), headers.next()) {
@@ -83,11 +85,11 @@ impl Hosts {
                 let header = header.to_str().ok().and_then(|text| text.parse().ok());
                 Some(header.ok_or_else(Problem::wrong_host)?)
             }
-            // Browsers do not use it, but health checks of proxies do.
+            // Browsers do not use this version, but proxies' health checks do.
             (None, _) if request.version() < Version::HTTP_11 => None,
             _ => return Err(Problem::wrong_host()),
         };
-        // An absolute target takes precedence over the header.
+        // An absolute request target takes precedence over the header.
         let header: Option<Authority> = header;
         let Some(authority) = request.uri().authority().or(header.as_ref()) else {
             return Ok(());
@@ -102,7 +104,7 @@ impl Hosts {
     }
 }
 
-/// Returns the host of an authority that is a host with an optional port, as HTTP requires.
+/// Returns the host of an authority, which must be a host with an optional port, as HTTP requires.
 fn host_of(authority: &Authority) -> Option<Host> {
     let text = authority.as_str();
     let port = text.strip_prefix(authority.host())?;
@@ -124,7 +126,7 @@ mod tests {
         Hosts::new(bound.parse().unwrap(), named.collect())
     }
 
-    /// Returns the status of a request for a host; 200 if admitted.
+    /// Returns the status of a request for a host, which is 200 if it is admitted.
     fn status(hosts: &Hosts, host: &str) -> u16 {
         let request = Request::builder().header("Host", host).body(()).unwrap();
         hosts
@@ -209,7 +211,7 @@ mod tests {
         for version in [old, new] {
             assert_eq!(check(version, "/", &["localhost", "localhost"]), 400);
         }
-        // Of the two, the target counts.
+        // If they differ, the target takes precedence.
         assert_eq!(check(new, "http://evil.example/", &["localhost"]), 421);
         assert_eq!(check(new, "http://localhost/", &["evil.example"]), 200);
         assert_eq!(check(new, "http://me@localhost/", &["localhost"]), 400);

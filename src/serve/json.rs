@@ -1,5 +1,5 @@
-//! JSON of request bodies. A list cannot stand for an object, `1e3` is an integer, and errors name
-//! the field.
+//! Parsing of request bodies in JSON. A list cannot stand for an object, `1e3` is an integer, and
+//! errors name the field.
 
 use super::problem::Problem;
 use serde::de::value::{MapDeserializer, SeqDeserializer};
@@ -11,7 +11,7 @@ use serde::forward_to_deserialize_any;
 use serde_json::Error;
 use std::fmt;
 
-/// Integers up to this are exact as floating-point numbers.
+/// Integers up to this value are exact as floating-point numbers.
 const EXACT: f64 = (1_u64 << 53) as f64;
 
 /// A value.
@@ -24,15 +24,15 @@ pub(super) enum Json {
     Real(f64),
     Text(String),
     List(Vec<Json>),
-    /// Fields in order; duplicates are for the reader to refuse.
+    /// Fields in order, including duplicates, which the reader must reject.
     Object(Vec<(String, Json)>),
 }
 
 impl Json {
-    /// Reads a whole text.
+    /// Parses a whole text.
     ///
     /// # Errors
-    /// The field at fault, and the error.
+    /// The invalid field and the error.
     pub(super) fn read(text: &[u8]) -> Result<Json, (String, Error)> {
         let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text);
         let mut reader = serde_json::Deserializer::from_slice(text);
@@ -53,7 +53,7 @@ pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
         .map_err(|error| Problem::field(error.path().to_string(), error.inner().to_string()))
 }
 
-/// Reads a value, tracking its field.
+/// Reads a value while tracking its field.
 struct Reading<'a>(&'a mut String);
 
 impl<'de> DeserializeSeed<'de> for Reading<'_> {
@@ -115,7 +115,7 @@ impl<'de> Visitor<'de> for Reading<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Json, A::Error> {
         let (mut object, outside) = (Vec::new(), self.0.len());
-        // Until then the field is the previous one.
+        // Until the next key is read, the tracked field is the previous one.
         while let Some(name) = fields.next_key::<String>()? {
             self.0.truncate(outside);
             if outside > 0 {

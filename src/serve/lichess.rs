@@ -1,16 +1,16 @@
-//! Lichess's analysis board: its external-engine protocol, from the provider's side.
+//! Lichess's analysis board: the provider's side of its external-engine protocol.
 //!
-//! The server registers itself as an engine of the user's account. Then it polls Lichess's
-//! broker for requests, and answers each by a stream of UCI info lines, until the search
-//! ends or the broker closes the request because the user has moved on.
+//! The server registers itself as an engine of the user's account. It then polls Lichess's broker
+//! for requests, and answers each with a stream of UCI info lines until the search ends or the
+//! broker closes the request because the user has moved on.
 //!
-//! | part | holds |
+//! | part | contents |
 //! |---|---|
 //! | `protocol` | the messages |
 //! | `client` | requests to Lichess; `no_client` replaces it in a build without the feature `cloud` |
 //! | `provider` | registration, polling, one analysis per session |
 
-// Only the client uses everything here.
+// Only the client uses all of this.
 #![cfg_attr(not(feature = "cloud"), allow(dead_code))]
 
 #[cfg_attr(not(feature = "cloud"), path = "lichess/no_client.rs")]
@@ -24,11 +24,11 @@ pub(super) use provider::provide;
 use super::lichess_account::Lichess;
 use std::time::Duration;
 
-/// Where a user makes a token.
+/// Where users create a token.
 const TOKEN_PAGE: &str = "https://lichess.org/account/oauth/token/create?scopes[]=engine:read&scopes[]=engine:write&description=Tessera";
-/// How long Lichess wants to be left alone after too many requests.
+/// How long Lichess asks clients to wait after too many requests.
 const TOO_MANY: Duration = Duration::from_secs(60);
-/// Characters of Lichess's answer in an error.
+/// Number of characters of Lichess's response that an error quotes.
 const SHOWN: usize = 200;
 
 /// Why Lichess cannot be served.
@@ -42,18 +42,18 @@ pub enum LichessError {
     /// The HTTP client cannot be set up.
     #[error("cannot set up a client for Lichess: {0}")]
     Client(String),
-    /// Lichess does not know the token.
+    /// Lichess rejected the token.
     #[error("Lichess does not accept the token: make a new one at {TOKEN_PAGE}")]
     Token,
-    /// The token may not register engines.
+    /// The token lacks the permission to register engines.
     #[error(
         "the token for Lichess lacks the scopes engine:read and engine:write: make a new one at {TOKEN_PAGE}"
     )]
     Scopes,
-    /// The request did not reach Lichess, or no answer came.
+    /// The request did not reach Lichess, or no response came.
     #[error("cannot reach Lichess: {0}")]
     Unreachable(String),
-    /// Lichess answered with an error.
+    /// Lichess responded with an error.
     #[error("Lichess answers {status}{}", excerpt(.answer))]
     Status {
         /// The HTTP status.
@@ -61,12 +61,12 @@ pub enum LichessError {
         /// The body.
         answer: String,
     },
-    /// Lichess's answer does not follow the protocol.
+    /// Lichess's response does not follow the protocol.
     #[error("cannot read Lichess's answer: {0}")]
     Unreadable(#[from] serde_json::Error),
 }
 
-/// The beginning of an answer, in one line and after a colon; nothing of an empty one.
+/// Returns the beginning of a response on one line, after a colon; empty if the response is empty.
 fn excerpt(answer: &str) -> String {
     let words: Vec<&str> = answer.split_whitespace().collect();
     let colon = if words.is_empty() { "" } else { ": " };
@@ -75,7 +75,7 @@ fn excerpt(answer: &str) -> String {
 }
 
 impl LichessError {
-    /// The error of a request that carries the token.
+    /// Converts the error of a request that carries the token.
     fn of_token(self) -> LichessError {
         match self {
             LichessError::Status { status: 401, .. } => LichessError::Token,
@@ -84,7 +84,7 @@ impl LichessError {
         }
     }
 
-    /// Whether the same request may succeed later.
+    /// Returns whether the same request may succeed later.
     fn is_passing(&self) -> bool {
         match self {
             LichessError::Unreachable(_) => true,
@@ -93,7 +93,7 @@ impl LichessError {
         }
     }
 
-    /// The pause before the next attempt, at least `usual`.
+    /// Returns the pause before the next attempt, which is at least `usual`.
     fn pause(&self, usual: Duration) -> Duration {
         match self {
             LichessError::Status { status: 429, .. } => usual.max(TOO_MANY),

@@ -1,4 +1,4 @@
-//! The account on Lichess that the server analyses for.
+//! The Lichess account for which the server analyses.
 
 use super::access::{TokensError, token_lines};
 use std::fmt;
@@ -7,16 +7,16 @@ use std::path::Path;
 /// The account on whose analysis board the server analyses.
 #[derive(Clone, Debug)]
 pub struct Lichess {
-    /// Lets the server register itself.
+    /// The token with which the server registers itself.
     pub token: LichessToken,
     /// The address of the site, where engines are registered.
     pub site: String,
-    /// The address of the broker, which passes requests on.
+    /// The address of the broker, which forwards requests.
     pub broker: String,
 }
 
-/// An API token of Lichess.
-// Only the client reads it.
+/// A Lichess API token.
+// Only the client reads the token.
 #[cfg_attr(not(feature = "cloud"), allow(dead_code))]
 #[derive(Clone)]
 pub struct LichessToken(pub(super) String);
@@ -28,8 +28,8 @@ impl fmt::Debug for LichessToken {
 }
 
 impl LichessToken {
-    /// Reads the first token of a file, which is read as
-    /// [`Tokens::read`](super::Tokens::read) does.
+    /// Reads the first token in a file, whose format is that of
+    /// [`Tokens::read`](super::Tokens::read).
     ///
     /// # Errors
     /// [`TokensError`] if the file cannot be read, or its first line is not a token.

@@ -17,12 +17,12 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
-/// The longest time that a client may leave sent data unread.
+/// Maximum time for which a client may leave sent data unread.
 const UNREAD: Duration = Duration::from_secs(30);
-/// The pause when the system is out of connections.
+/// Pause when the system is out of connections.
 const EXHAUSTED: Duration = Duration::from_millis(100);
 
-/// Serves connections until `ended`; then lets running requests finish.
+/// Serves connections until `ended` completes, then lets running requests finish.
 pub(super) async fn serve(
     listener: TcpListener,
     application: Router,
@@ -72,7 +72,7 @@ pub(super) async fn serve(
     graceful.shutdown().await;
 }
 
-/// Sends without delay, and drops clients that stop reading.
+/// Configures a connection to send without delay and to drop a client that stops reading.
 fn prepare(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     #[cfg(target_os = "linux")]
@@ -80,8 +80,8 @@ fn prepare(stream: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Pauses after a failed accept if the system is out of files, which become available again; a
-/// connection aborted by the client needs no pause.
+/// Pauses after a failed accept if the system is out of file descriptors, which become available
+/// again. A connection aborted by the client needs no pause.
 async fn pause(error: &io::Error) {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     if ![ConnectionAborted, ConnectionRefused, ConnectionReset].contains(&error.kind()) {

@@ -1,4 +1,4 @@
-//! Media types: a body's type, and the offered type that a client prefers.
+//! Media types: the type of a body, and the offered type that a client prefers.
 
 use axum::http::{HeaderMap, header};
 
@@ -19,8 +19,9 @@ pub(super) fn is_json(headers: &HeaderMap) -> bool {
     essence.is_some_and(|essence| essence.trim().eq_ignore_ascii_case(JSON))
 }
 
-/// Returns the offered type that a client prefers, by the rules of RFC 9110: the first if the
-/// client states no preference or accepts none; the last of equally preferred types.
+/// Returns the offered type that a client prefers, by the rules of RFC 9110. This is the first type
+/// if the client states no preference or accepts none of them, and the last of several equally
+/// preferred types.
 pub(super) fn preferred<'a>(headers: &HeaderMap, offers: &[&'a str]) -> &'a str {
     let accept = headers.get_all(header::ACCEPT).iter();
     let accept = accept.filter_map(|value| value.to_str().ok());
@@ -34,7 +35,7 @@ pub(super) fn preferred<'a>(headers: &HeaderMap, offers: &[&'a str]) -> &'a str 
     rated.max().map_or(offers[0], |(_, offer)| offer)
 }
 
-/// Returns the specificity of a media range of `Accept`, and its quality in thousandths.
+/// Returns the specificity of a media range in `Accept`, and its quality in thousandths.
 fn rate(range: &str, kind: &str) -> Option<(usize, u16)> {
     let mut parts = range.split(';').map(str::trim);
     let named = parts.next()?;

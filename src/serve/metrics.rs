@@ -14,7 +14,7 @@ pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0
 /// The key by which requests are counted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Kind {
-    /// The documented path of the endpoint, so that there are few.
+    /// The documented path of the endpoint, so that there are few distinct values.
     path: String,
     status: u16,
 }
@@ -85,7 +85,7 @@ impl Metrics {
         self.waiting.set(waiting as i64);
         self.trees.set(trees as i64);
         let mut text = String::new();
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = encode(&mut text, &self.registry);
         text
     }

@@ -1,4 +1,4 @@
-//! The server's networks: its main one, the one that plays like people, and further ones.
+//! The server's networks: the main one, the human-like one, and any additional ones.
 
 use super::backends::Backends;
 use super::config::Config;
@@ -18,33 +18,33 @@ use std::sync::Arc;
 use tch::{Device, Kind};
 use tokio::sync::oneshot;
 
-/// Memory of a further network's evaluation cache, in MiB.
+/// Memory of an additional network's evaluation cache, in MiB.
 const CACHE: usize = 32;
-/// The family name of backends without a network.
+/// The family name reported for backends without a network.
 const NO_FAMILY: &str = "none";
-/// The family whose networks write games.
+/// The family whose networks generate games.
 const WRITES: &str = "gpt";
 
 /// The networks, once loaded.
 pub(super) struct Networks {
     pub(super) main: Loaded,
-    /// The one that plays like people, or why it is missing.
+    /// The human-like network, or the reason why it is missing.
     pub(super) human: Result<Loaded, String>,
     pub(super) others: Vec<Loaded>,
 }
 
-/// A network, with its other forms created on first use.
+/// A network; its other forms are created on first use.
 pub(super) struct Loaded {
-    /// Its name in requests.
+    /// The network's name in requests.
     pub(super) name: String,
-    /// Its family, as in network files.
+    /// The network's family, as in network files.
     pub(super) family: &'static str,
-    /// Concurrent requests form one batch.
+    /// The shared backend; concurrent requests form one batch.
     pub(super) backend: Arc<dyn Backend>,
     options: BackendOptions,
-    /// For explanations: one at a time.
+    /// The eager network for explanations, which handles one request at a time.
     eager: Mutex<Option<Eager>>,
-    /// For writing games: one request at a time.
+    /// The generator of games, which handles one request at a time.
     generator: Mutex<Option<Generator>>,
 }
 
@@ -83,7 +83,7 @@ impl Loaded {
     /// Evaluates a batch, together with other requests' batches.
     pub(super) async fn evaluate(&self, batch: Batch) -> Result<Evaluations, BackendError> {
         let (reply, answer) = oneshot::channel();
-        // The client may have left.
+        // The client may have disconnected.
         let reply = Box::new(|answer| drop(reply.send(answer)));
         self.backend.ask(batch, reply);
         answer.await.unwrap_or(Err(BackendError::Stopped))
@@ -127,7 +127,7 @@ impl Loaded {
         open(&file).map_err(|error| Problem::field("network", one_line(&error)))
     }
 
-    /// Returns the network if its family writes games.
+    /// Returns the network whose family generates games, if there is one.
     pub(super) fn that_writes(&self) -> Result<&Loaded, Problem> {
         match self.family {
             WRITES => Ok(self),
@@ -185,7 +185,7 @@ impl Networks {
         own.chain(&self.others)
     }
 
-    /// Returns the network that a request names.
+    /// Returns the network named in a request.
     pub(super) fn named(&self, name: &str) -> Result<&Loaded, Problem> {
         if let ("human", Err(error)) = (name, &self.human) {
             return Err(Problem::field("network", error.as_str()));
@@ -204,7 +204,7 @@ impl Networks {
         self.iter().find(|it| it.family == family)
     }
 
-    /// Configures the player of `settings` with the network that a request names, or with the one
+    /// Configures the player of `settings` with the network named in a request, or with the network
     /// that its agent needs.
     pub(super) fn choose(
         &self,
@@ -223,7 +223,7 @@ impl Networks {
             );
             return Err(Problem::field("agent", detail));
         }
-        // Without a file it would play with its own network after all.
+        // Without a file, the agent would play with its own network after all.
         let is_own = chosen.options.network.built_in == BuiltIn::Human;
         if settings.agent == AgentKind::Human && chosen.is_built_in() && !is_own {
             let detail = format!(

@@ -1,5 +1,5 @@
-//! The description of the endpoints, generated from their types: must equal `openapi.json`, which
-//! the server returns.
+//! The description of the endpoints, generated from their types. It must equal `openapi.json`,
+//! which the server returns.
 
 use super::problem::Problem;
 use super::routes;
@@ -38,21 +38,21 @@ struct Api;
 /// Adds the error responses to each endpoint.
 struct Problems;
 
-/// For every endpoint.
+/// The errors of every endpoint.
 const ALWAYS: &[(StatusCode, &str)] = &[
     (StatusCode::BAD_REQUEST, "The request is wrong"),
     (StatusCode::METHOD_NOT_ALLOWED, "Another method is meant"),
     (StatusCode::MISDIRECTED_REQUEST, "Another host is meant"),
     (StatusCode::INTERNAL_SERVER_ERROR, "The server failed"),
 ];
-/// For those that compute, or list the agents.
+/// The errors of endpoints that compute something or list the agents.
 const GUARDED: &[(StatusCode, &str)] = &[
     (StatusCode::UNAUTHORIZED, "A token is needed"),
     (StatusCode::FORBIDDEN, "A page of another site asks"),
     (StatusCode::TOO_MANY_REQUESTS, "Too many requests"),
     (StatusCode::SERVICE_UNAVAILABLE, "Not at present"),
 ];
-/// For those that read a body.
+/// The errors of endpoints that read a body.
 const WITH_BODY: &[(StatusCode, &str)] = &[
     (StatusCode::REQUEST_TIMEOUT, "The body does not come"),
     (StatusCode::PAYLOAD_TOO_LARGE, "The body is too large"),

@@ -1,4 +1,4 @@
-//! Origins of pages on other servers, as browsers send them.
+//! Origins of pages on other servers, in the form that browsers send.
 
 use axum::http::HeaderValue;
 use std::str::FromStr;
@@ -8,16 +8,16 @@ use url::{Position, Url};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin(HeaderValue);
 
-/// Why a text is not an origin.
+/// Why a text is not a valid origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OriginError {
     /// The scheme or the host is missing.
     #[error("write a scheme and a host, as in https://example.org")]
     Incomplete,
-    /// It continues after the host and the port.
+    /// The text continues after the host and the port.
     #[error("write no more than a scheme, a host and a port, as in https://example.org:8443")]
     Longer,
-    /// It matches more than one origin.
+    /// The text matches more than one origin.
     #[error("name each origin: neither `*` nor `null` says whose page it is")]
     Anybody,
 }
@@ -44,7 +44,7 @@ impl FromStr for Origin {
 }
 
 impl Origin {
-    /// As a browser sends it.
+    /// Returns the origin in the form that a browser sends.
     pub(super) fn header(&self) -> &HeaderValue {
         &self.0
     }

@@ -1,4 +1,5 @@
-//! The page, the built-in board, and the API documentation. They load nothing from elsewhere.
+//! The web page, its built-in board, and the API documentation. None of them load anything from
+//! other sites.
 
 use super::position::fen;
 use super::problem::Problem;
@@ -17,14 +18,14 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::{Arc, LazyLock};
 
-/// The files of chessground and chessops that tools/setup fetched: names and bytes.
+/// The files of chessground and chessops that tools/setup downloaded: names and contents.
 const BOARD: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/board.rs"));
 
 const PAGE: &str = include_str!("page/index.html");
 const NO_BOARD: &str = include_str!("page/no_board.html");
 const DOCUMENTATION: &str = include_str!("page/docs.html");
 
-/// Our own files.
+/// Expands to our own files, with their names.
 macro_rules! files {
     ($($name:literal)*) => { &[$(($name, include_bytes!(concat!("page/", $name)))),*] };
 }
@@ -36,17 +37,18 @@ const FILES: &[(&str, &[u8])] = files! {
     "review_games.js" "review_retry.js" "review_view.js" "score.js" "settings.js" "setup.js"
     "sound.js" "store.js" "study.js" "style.css" "tree.js" "typed.js"
 };
-/// The parts of the review page that the page shares.
+/// The parts of the review page that the web page shares.
 const REVIEW: &[(&str, &[u8])] = &[
     ("review_parts.css", PARTS_STYLE.as_bytes()),
     ("review_parts.js", PARTS_MODULE.as_bytes()),
 ];
 
-/// Our own pieces, as symbols.
+/// Our own pieces, as SVG symbols.
 const PIECES: &str = include_str!("../explain/pieces.svg");
 const SVG: [(header::HeaderName, &str); 1] = [(header::CONTENT_TYPE, "image/svg+xml")];
 
-/// The page's content security policy: only this server's files, and pictures within styles.
+/// The page's content security policy, which allows only this server's files, and images inlined in
+/// styles.
 const POLICY: &str = "default-src 'self'; img-src 'self' data:; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -56,7 +58,7 @@ pub(super) fn has_board() -> bool {
 }
 
 /// The names of openings by the first four fields of their FEN, as gzipped JSON, which every
-/// browser reads.
+/// browser can read.
 static OPENINGS: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let named = named_openings().into_iter().map(|(opening, game)| {
         let fields = fen(&game);
@@ -110,7 +112,7 @@ async fn openings() -> Response {
     guarded((headers, packed.unwrap_or_default()).into_response())
 }
 
-/// A file name in a URL, if it is text.
+/// A file name in a URL, if it is valid text.
 type Name = Result<Path<String>, PathRejection>;
 
 fn file(files: &[&'static [(&'static str, &'static [u8])]], name: Name) -> Response {
@@ -150,9 +152,9 @@ mod tests {
         let files = FILES.iter().chain(REVIEW).map(|&(_, bytes)| bytes);
         for bytes in texts.into_iter().chain(files) {
             let text = std::str::from_utf8(bytes).unwrap();
-            // The namespace of SVG is a name, not an address.
+            // The SVG namespace is a name, not an address.
             let text = text.replace("http://www.w3.org/2000/svg", "");
-            // Pictures inlined in a style are not loaded.
+            // Images inlined in a style are not loaded.
             let text = text.replace("url(\"${image}\")", "");
             for foreign in ["http://", "https://", "src=\"//", "@import", "url("] {
                 assert!(!text.contains(foreign), "{foreign}: {text}");

@@ -1,4 +1,4 @@
-//! The players: a bounded number of them, each with the tree of a game.
+//! The players: a limited number, each with the tree of a game.
 
 use super::access::Client;
 use super::backends::Backends;
@@ -18,7 +18,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-/// Reports that wait for a client to read them; of later ones only the last counts.
+/// Number of reports that wait for a client to read them; of any further ones, only the last is
+/// kept.
 const PENDING: usize = 8;
 /// Retry delay when the queue is full.
 const FULL: Duration = Duration::from_secs(1);
@@ -48,7 +49,7 @@ impl Places {
         }
     }
 
-    /// Joins the queue, unless it is full; the returned future waits for a slot.
+    /// Joins the queue unless it is full; the returned future waits for a slot.
     pub(super) fn enter(
         &self,
     ) -> Result<impl Future<Output = Result<OwnedSemaphorePermit, Problem>> + use<>, Problem> {
@@ -81,7 +82,7 @@ impl Places {
         self.places.close();
     }
 
-    /// Returns the number waiting.
+    /// Returns the number of waiting requests.
     pub(super) fn waiting(&self) -> usize {
         self.waiting.load(Relaxed)
     }
@@ -93,13 +94,13 @@ pub(super) enum Event {
     Answer(Result<Answer, Problem>),
 }
 
-/// A choice, with remarks.
+/// A choice, with notes.
 pub(super) struct Answer {
     pub(super) choice: Choice,
     pub(super) notes: Vec<String>,
 }
 
-/// The idle players, and the number of all.
+/// The idle players, and the total number of players.
 pub(super) struct Players {
     idle: Mutex<Vec<Seat>>,
     made: AtomicUsize,
@@ -108,7 +109,7 @@ pub(super) struct Players {
     backends: Backends,
 }
 
-/// A player, and the game of its tree.
+/// A player, and the game that its tree belongs to.
 struct Seat {
     player: Player<Backends>,
     setup: Setup,
@@ -118,7 +119,8 @@ struct Seat {
 }
 
 impl Seat {
-    /// Returns whether its tree is of this game, possibly continued or with moves taken back.
+    /// Returns whether the player's tree belongs to this game, which may have continued or had
+    /// moves taken back.
     fn knows(&self, client: &Client, question: &Question) -> bool {
         let (known, asked) = (self.game.plies(), question.game.plies());
         let (settings, wanted) = (&self.setup.settings, &question.settings);
@@ -145,8 +147,8 @@ impl Players {
         self.made.load(Relaxed)
     }
 
-    /// Returns the player whose tree is of this client's game, else a new one, else the one idle
-    /// longest.
+    /// Returns the player whose tree belongs to this client's game; failing that, a new player or,
+    /// if there are enough players, the one that has been idle longest.
     fn take(&self, client: &Client, question: &Question) -> Seat {
         let mut idle = self.idle.lock();
         let known = idle.iter().position(|seat| seat.knows(client, question));
@@ -177,8 +179,8 @@ impl Players {
         }
     }
 
-    /// Runs a player on its own thread, once it has a slot and while the client listens. Its
-    /// events arrive on the channel, the result last.
+    /// Runs a player on its own thread, once a slot is available and as long as the client listens.
+    /// Its events arrive on the channel, and the result comes last.
     pub(super) fn ask(
         self: &Arc<Self>,
         client: Client,
@@ -196,7 +198,7 @@ impl Players {
             tokio::task::spawn_blocking(move || {
                 let answer =
                     place.and_then(|_place| players.think(&client, question, &control, &events));
-                // The channel reserves one place for it.
+                // The channel reserves a slot for the answer.
                 let _ = events.try_send(Event::Answer(answer));
             });
         });
@@ -265,7 +267,7 @@ fn refused(error: &AgentError) -> Problem {
 /// Returns the problem for a backend's error.
 pub(super) fn backend_problem(error: &BackendError) -> Problem {
     match error {
-        // The position is at fault; the message explains why.
+        // The position is at fault, and the message explains why.
         BackendError::Unencodable(error) => Problem::field("fen", one_line(error)),
         error => {
             tracing::error!("{}", one_line(error));
@@ -274,7 +276,7 @@ pub(super) fn backend_problem(error: &BackendError) -> Problem {
     }
 }
 
-/// Forwards a player's reports. A slow reader misses reports, but never delays the player.
+/// Forwards a player's reports. A slow reader misses reports but never delays the player.
 struct Hearer<'a> {
     events: &'a mpsc::Sender<Event>,
     notes: Vec<String>,

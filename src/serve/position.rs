@@ -13,7 +13,7 @@ pub(super) struct Written<'a> {
 }
 
 impl Written<'_> {
-    /// Returns the game, with at most this many moves.
+    /// Returns the game, which may have at most this many moves.
     pub(super) fn game(self, most: usize) -> Result<Game, Problem> {
         let mode = CastlingMode::from_chess960(self.chess960);
         let mut game = match self.fen {

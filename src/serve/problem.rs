@@ -44,7 +44,7 @@ impl Problem {
         }
     }
 
-    /// A field with an invalid value.
+    /// Returns the problem for a field with an invalid value.
     pub(super) fn field(field: impl Into<String>, detail: impl Into<String>) -> Problem {
         let field = field.into();
         Problem {
@@ -58,7 +58,7 @@ impl Problem {
         }
     }
 
-    /// A request that does not name its host.
+    /// Returns the problem for a request that does not name its host.
     pub(super) fn wrong_host() -> Problem {
         Problem::field(
             "",
@@ -66,7 +66,7 @@ impl Problem {
         )
     }
 
-    /// A request for another host.
+    /// Returns the problem for a request for another host.
     pub(super) fn misdirected(host: &str) -> Problem {
         Problem::new(
             StatusCode::MISDIRECTED_REQUEST,
@@ -78,7 +78,7 @@ impl Problem {
         )
     }
 
-    /// A request sent by a page of another site.
+    /// Returns the problem for a request from another site's page.
     pub(super) fn cross_site() -> Problem {
         Problem::new(
             StatusCode::FORBIDDEN,
@@ -88,7 +88,7 @@ impl Problem {
         )
     }
 
-    /// A body whose framing is wrong, or that ends too early.
+    /// Returns the problem for a body that is framed incorrectly or ends too early.
     pub(super) fn broken() -> Problem {
         Problem::field(
             "",
@@ -171,7 +171,7 @@ impl Problem {
         problem.after(Duration::from_secs(1))
     }
 
-    /// A bug in the program, or a failing device.
+    /// Returns the problem for a bug in the program or a failing device.
     pub(super) fn internal(detail: impl Into<String>) -> Problem {
         Problem::new(
             StatusCode::INTERNAL_SERVER_ERROR,

@@ -277,8 +277,8 @@ pub(super) struct AttentionRequest {
     head: Option<usize>,
 }
 
-/// Returns whether a body is a valid request to an endpoint, as far as can be checked without a
-/// network.
+/// Returns whether a body is a valid request to an endpoint, as far as this can be checked without
+/// a network.
 #[must_use]
 pub fn is_request(path: &str, body: &[u8]) -> bool {
     let config = Config::default();

@@ -1,6 +1,6 @@
-//! Game reviews: one at a time, because each uses all processors. Results of recently reviewed
-//! games are kept, so that reviewing the same game in another form, or the rest of an interrupted
-//! one, needs no second search.
+//! Game reviews, one at a time, because each uses all CPUs. The results of recently reviewed games
+//! are kept, so that no second search is needed to review the same game in another form or to
+//! finish an interrupted review.
 
 use super::networks::Loaded;
 use super::players::{Places, backend_problem};
@@ -90,13 +90,13 @@ pub(super) enum Told {
     Summary(Summary),
 }
 
-/// The slot for a review, and the results of earlier ones.
+/// The slot for reviews, and the results of earlier ones.
 pub(super) struct Reviews {
     pub(super) places: Places,
     kept: Mutex<VecDeque<(Key, Analysis)>>,
 }
 
-/// The key that a game's results depend on.
+/// Everything that the results of a game depend on.
 #[derive(Clone, Debug, PartialEq)]
 struct Key {
     start: String,
@@ -121,7 +121,7 @@ impl Reviews {
         known.map_or_else(|| Analysis::new(game), |(_, analysis)| analysis.clone())
     }
 
-    /// Stores the results of a game, and evicts the oldest games.
+    /// Stores the results of a game and evicts the oldest games.
     fn keep(&self, key: Key, analysis: Analysis) {
         let mut kept = self.kept.lock();
         kept.retain(|(other, _)| *other != key);
@@ -134,22 +134,22 @@ impl Reviews {
     }
 }
 
-/// Reviews games, and reports the results.
+/// Reviews games and reports the results.
 pub(super) struct Reviewer<'a> {
     pub(super) reviews: &'a Reviews,
     pub(super) main: &'a Loaded,
     pub(super) human: Option<&'a Loaded>,
-    /// Evaluation threads.
+    /// Number of evaluation threads.
     pub(super) threads: usize,
     pub(super) control: Arc<Control>,
-    /// Receives every report, and returns whether to continue.
+    /// Receives every report; returns whether to continue.
     pub(super) tell: &'a (dyn Fn(Told) -> bool + Sync),
     /// Counts the nodes of a search.
     pub(super) count_nodes: &'a (dyn Fn(u64) + Sync),
 }
 
 impl Reviewer<'_> {
-    /// Reviews the games in order. Ends early, without a report, when the client has left.
+    /// Reviews the games in order. Stops early, without a report, if the client has disconnected.
     pub(super) fn review_all(&self, task: &Reviewing) -> Result<(), Problem> {
         let mut reports = Vec::new();
         for (number, (source, side)) in (1..).zip(&task.games) {
@@ -186,7 +186,7 @@ impl Reviewer<'_> {
         Ok(())
     }
 
-    /// Returns the analysis of a game, after searching the positions that are missing.
+    /// Returns the analysis of a game after searching the positions that are missing.
     fn analyse(&self, number: usize, source: &Source, nodes: u64) -> Result<Analysis, Problem> {
         let key = key(source, &name(self.main), nodes);
         let mut analysis = self.reviews.recall(&key, &source.game);
@@ -234,7 +234,7 @@ impl Reviewer<'_> {
     }
 }
 
-/// Reports searches in counting order.
+/// Reports the progress of searches, in the order of their count.
 struct Progress<'a> {
     number: usize,
     game: &'a Game,
@@ -289,7 +289,7 @@ fn key(source: &Source, network: &str, nodes: u64) -> Key {
     }
 }
 
-/// Returns the problem with a game that cannot be evaluated.
+/// Returns the problem for a game that cannot be evaluated.
 fn refused(error: &BackendError) -> Problem {
     match error {
         BackendError::Unencodable(error) => Problem::field("pgn", one_line(error)),

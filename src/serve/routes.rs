@@ -37,7 +37,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::cors::CorsLayer;
 
 const JSON: [(HeaderName, &str); 1] = [(header::CONTENT_TYPE, "application/json")];
-/// The description of the endpoints. A test compares it with their types.
+/// The OpenAPI description of the endpoints. A test compares it with their types.
 const OPENAPI: &str = include_str!("openapi.json");
 
 pub(super) fn router(state: Arc<State>) -> Router {

@@ -31,7 +31,7 @@ pub(super) struct State {
     controls: Mutex<Vec<Weak<Control>>>,
 }
 
-/// Stops a search when its client leaves.
+/// Stops a search when its client disconnects.
 pub(super) struct StopOnDrop(Arc<Control>);
 
 impl Drop for StopOnDrop {
@@ -85,7 +85,7 @@ impl State {
         self.networks().map(|_| ())
     }
 
-    /// Returns a search's control; dropping the guard stops the search.
+    /// Returns a control for a search, and a guard that stops the search when dropped.
     pub(super) fn control(&self) -> (Arc<Control>, StopOnDrop) {
         let control = Arc::new(Control::default());
         let mut controls = self.controls.lock();
@@ -94,8 +94,8 @@ impl State {
         (control.clone(), StopOnDrop(control))
     }
 
-    /// Stops all searches: each returns its result so far. Requests waiting for a slot are
-    /// refused.
+    /// Stops all searches, each of which returns its result so far. Requests that are waiting for a
+    /// slot are rejected.
     pub(super) fn stop_all(&self) {
         self.players.places.close();
         self.evaluations.close();

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_stream::{Stream, StreamExt};
 
-/// The media type of a JSON stream, one object per line.
+/// The media type of a stream of JSON objects, one per line.
 pub(super) const NDJSON: &str = "application/x-ndjson";
 /// The media type of an event stream.
 pub(super) const EVENTS: &str = "text/event-stream";
@@ -19,7 +19,7 @@ pub(super) const EVENTS: &str = "text/event-stream";
 /// The format of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
-    /// Events as browsers read them.
+    /// Server-sent events, which browsers can read.
     Events,
     /// One line of JSON per piece.
     Lines,
@@ -27,7 +27,7 @@ pub(super) enum Format {
 
 /// A piece of a stream.
 pub(super) trait Piece: Serialize {
-    /// Returns its event name.
+    /// Returns the piece's event name.
     fn name(&self) -> &'static str;
 
     /// Returns the piece as JSON.
@@ -37,7 +37,7 @@ pub(super) trait Piece: Serialize {
 }
 
 impl Format {
-    /// Returns the format of a media type, if it is a stream.
+    /// Returns the stream format for a media type, if it has one.
     pub(super) fn of(kind: &str) -> Option<Format> {
         match kind {
             EVENTS => Some(Format::Events),
@@ -46,8 +46,8 @@ impl Format {
         }
     }
 
-    /// Returns a response that sends these pieces, with a keep-alive after each such interval
-    /// without one: a comment or an empty line.
+    /// Returns a response that sends these pieces. After each interval of this length without a
+    /// piece, it sends a keep-alive: a comment or an empty line.
     pub(super) fn respond<P: Piece + Send + 'static>(
         self,
         pieces: impl Stream<Item = P> + Send + 'static,
@@ -70,15 +70,15 @@ impl Format {
     }
 }
 
-/// Returns a streamed text response of a type, with an empty line after each such interval
-/// without text. An error aborts it.
+/// Returns a streamed text response of this type. After each interval of this length without text,
+/// it sends an empty line. An error aborts the response.
 pub(super) fn text<E: Into<BoxError> + 'static>(
     kind: &'static str,
     pieces: impl Stream<Item = Result<String, E>> + Send + 'static,
     beat: Duration,
 ) -> Response {
     let mut beats = interval_at(Instant::now() + beat, beat);
-    // A slow reader gets one keep-alive, not all that were due.
+    // A slow reader gets a single keep-alive rather than all that were due.
     beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let pieces = pieces.timeout_repeating(beats);
     let pieces = pieces.map(|piece| piece.unwrap_or_else(|_| Ok("\n".to_owned())));
@@ -86,7 +86,7 @@ pub(super) fn text<E: Into<BoxError> + 'static>(
     unbuffered((kind, Body::from_stream(pieces)).into_response())
 }
 
-/// Returns a response that proxies forward without buffering.
+/// Marks a response so that proxies forward it without buffering.
 fn unbuffered(mut response: Response) -> Response {
     let no = HeaderValue::from_static("no");
     response.headers_mut().insert("x-accel-buffering", no);

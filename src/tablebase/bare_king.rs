@@ -1,10 +1,9 @@
-//! King and queen, rook or pawn against king, played perfectly to the mate, without tables
-//! on disk.
+//! King and queen, rook or pawn against king, played perfectly until mate, without tables on disk.
 //!
-//! A network knows that these are won, but sees no difference between moves. They are small
-//! enough to be solved on first use, each in some ten milliseconds, by retrograde analysis
-//! (Thompson 1986): from the mates backwards, to the positions from which the strong side
-//! can reach a solved one, or the bare king must.
+//! A network knows that these endings are won but sees no difference between moves. They are small
+//! enough to be solved on first use, each in about ten milliseconds, by retrograde analysis
+//! (Thompson 1986): backwards from the mates, to the positions from which the strong side can reach
+//! a solved position or the bare king must.
 
 use crate::chess::CLAIMABLE_RULE50;
 use shakmaty::{Bitboard, Chess, Color, File, Move, Position, Rank, Role, Square, attacks};
@@ -15,14 +14,14 @@ use std::sync::LazyLock;
 pub enum Known {
     /// The side to move mates in this many plies.
     Mates(u8),
-    /// The side to move is mated in this many plies.
+    /// The side to move gets mated in this many plies.
     Mated(u8),
     /// Neither side can mate.
     Draw,
 }
 
-/// Returns the result of perfect play; `None` for other positions, and with castling rights. The
-/// 50-move rule is ignored.
+/// Returns the result of perfect play, or `None` for other endings and for positions with castling
+/// rights. The 50-move rule is ignored.
 ///
 /// ```
 /// use shakmaty::CastlingMode;
@@ -107,7 +106,7 @@ impl Place {
         Some((kind.role, place))
     }
 
-    /// Returns whether the table holds this place rather than its mirror image.
+    /// Returns whether the table contains this place rather than its mirror image.
     fn is_standard(&self) -> bool {
         self.king.file() < File::E
     }
@@ -143,7 +142,7 @@ impl Place {
         apart && stands && !near && !(self.strong_moves && checks)
     }
 
-    /// Returns the squares to which the bare king can go, captures included.
+    /// Returns the squares to which the bare king can move, including captures.
     fn flights(self, role: Role) -> Bitboard {
         let near = attacks::king_attacks(self.bare) & !attacks::king_attacks(self.king);
         let piece = Bitboard::from(self.piece);
@@ -206,7 +205,7 @@ fn pawn_origins(square: Square, occupied: Bitboard) -> Bitboard {
     behind.into_iter().chain(far).collect()
 }
 
-/// Plies to the mate plus 1, by place; 0 for draws.
+/// Number of plies to the mate plus 1, by place; 0 for draws.
 struct Table {
     role: Role,
     plies: Vec<u8>,
@@ -225,7 +224,7 @@ fn table(role: Role) -> &'static Table {
 }
 
 impl Table {
-    /// Solves the table from the mates backwards, ply by ply.
+    /// Solves the table backwards from the mates, ply by ply.
     fn solve(role: Role) -> Table {
         let mut table = Table {
             role,
@@ -267,8 +266,8 @@ impl Table {
         self.plies[place.number()].checked_sub(1)
     }
 
-    /// Returns the positions to start from, by plies to the mate: mates and winning
-    /// promotions.
+    /// Returns the positions from which the solution starts, by plies to the mate: mates and
+    /// winning promotions.
     fn ends(&self) -> Vec<Vec<Place>> {
         let mut ends = vec![Vec::new()];
         for place in self.places() {
@@ -308,7 +307,7 @@ impl Table {
             .filter(move |place| place.is_legal(role))
     }
 
-    /// Returns the plies to the mate after a promotion, if one wins.
+    /// Returns the number of plies to the mate after a promotion, if one wins.
     fn promotion(&self, place: Place) -> Option<u8> {
         if self.role != Role::Pawn || place.piece.rank() != Rank::Seventh {
             return None;
@@ -371,7 +370,7 @@ mod tests {
         table(role).places().map(place)
     }
 
-    /// A position's outcome follows from its moves, by shakmaty's rules.
+    /// Returns a position's outcome as it follows from its moves under shakmaty's rules.
     fn follows(position: &Chess) -> Known {
         let after = |mv| {
             let mut after = position.clone();
@@ -388,7 +387,7 @@ mod tests {
         let results = moves
             .into_iter()
             .map(|mv| known(&after(mv)).unwrap_or(Known::Draw));
-        // The shortest mate, else a draw, else the longest way to be mated.
+        // The shortest mate; failing that, a draw; failing that, the longest way to be mated.
         let rank = |known: &Known| match *known {
             Known::Mated(plies) => 1000 - i32::from(plies),
             Known::Draw => 0,
@@ -411,7 +410,7 @@ mod tests {
                 if let Known::Mates(plies) = known {
                     most = most.max(plies);
                 }
-                // Debug builds take their time.
+                // Debug builds are too slow to check every position.
                 if number % 7 == 0 {
                     assert_eq!(known, follows(&position), "{position:?}");
                 }
@@ -442,7 +441,7 @@ mod tests {
             ("4k3/8/4K3/4P3/8/8/8/8 w - - 0 1", None),
             ("k7/8/1K6/8/8/8/8/7r w - - 0 1", None),
             ("7k/8/6K1/8/8/8/8/R7 w - - 0 1", Some(Some(1))),
-            // The 50-move rule comes first.
+            // The 50-move rule would apply first.
             ("8/8/8/4k3/8/8/8/K6R w - - 90 1", Some(None)),
             ("4k3/4P3/4K3/8/8/8/8/8 b - - 0 1", Some(None)),
         ] {

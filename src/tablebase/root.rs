@@ -1,9 +1,9 @@
-//! The root moves that keep a tablebase's result and make progress.
+//! The root moves that preserve a tablebase's result and make progress.
 //!
-//! The ranks are Stockfish's (`rank_root_moves` in its `tbprobe.cpp`): all moves that
-//! win well before the 50-move rule are equal, so that the search may choose a natural
-//! one. Once a position has been repeated, or the rule comes near, only the shortest
-//! way to the next capture or pawn move counts. The reverse holds for the losing side.
+//! The ranks are Stockfish's (`rank_root_moves` in its `tbprobe.cpp`). All moves that win well
+//! before the 50-move rule applies are equal, so that the search may choose a natural one. Once a
+//! position has been repeated, or the rule is close to applying, only the shortest way to the next
+//! capture or pawn move counts. The reverse holds for the losing side.
 
 use super::{Tablebase, Verdict};
 use crate::chess::{CLAIMABLE_RULE50, Ending, Game};
@@ -11,7 +11,7 @@ use shakmaty::Move;
 use shakmaty_syzygy::{Dtz, Wdl};
 use std::cmp::{Ordering, Reverse};
 
-/// The best moves of a position by the tables, and their result.
+/// The best moves of a position according to the tables, and their result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RootMoves {
     /// The moves, in the given order; never empty.
@@ -22,8 +22,8 @@ pub struct RootMoves {
     pub hits: u64,
 }
 
-/// The rank of a move, the worst first. Plies are counted from the last capture
-/// or pawn move to the next one that the winner can force.
+/// The rank of a move, worst first. Plies are counted from the last capture or pawn move to the
+/// next one that the winner can force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     /// A loss far from the 50-move rule.
@@ -38,12 +38,12 @@ enum Rank {
 }
 
 impl Tablebase {
-    /// Returns the best of `moves`, which are legal in `game`. `None` without moves, or if
-    /// the tables do not cover them all.
+    /// Returns the best of `moves`, which must be legal in `game`; `None` if there are no moves or
+    /// if the tables do not cover all of them.
     ///
-    /// With DTZ tables, a side that plays only these moves wins every won position before
-    /// the 50-move rule applies. WDL tables alone show which moves keep the
-    /// result, but not which make progress.
+    /// With DTZ tables, a side that plays only these moves wins every won position before the
+    /// 50-move rule applies. WDL tables alone show which moves preserve the result, but not which
+    /// make progress.
     #[must_use]
     pub fn best_moves(&self, game: &Game, moves: &[Move]) -> Option<RootMoves> {
         if !self.covers(game.position()) {
@@ -78,8 +78,8 @@ impl Tablebase {
         moves.iter().map(rank).collect()
     }
 
-    /// Returns the plies to the next capture or pawn move, including the last move, for the
-    /// side that played it.
+    /// Returns the number of plies to the next capture or pawn move, including the last move, for
+    /// the side that played it.
     fn dtz_of_last_move(&self, game: &Game) -> Option<Dtz> {
         match game.ending() {
             Some(Ending::Checkmate) => Some(Dtz(1)),
@@ -125,13 +125,13 @@ impl Tablebase {
 }
 
 impl Rank {
-    /// Returns the rank of a move by its DTZ, which is positive if it wins, after `rule50`
-    /// plies without a capture or pawn move.
+    /// Returns the rank of a move given its DTZ, which is positive if it wins, after `rule50` plies
+    /// without a capture or pawn move.
     fn of_dtz(Dtz(dtz): Dtz, rule50: u32, repeated: bool) -> Rank {
         let distance = dtz.unsigned_abs();
         let plies = distance.saturating_add(rule50);
         match dtz.cmp(&0) {
-            // One ply is kept in reserve: DTZ may be one too low.
+            // Keep one ply in reserve, because DTZ may be one too low.
             Ordering::Greater if plies < CLAIMABLE_RULE50 && !repeated => Rank::Won,
             Ordering::Greater => Rank::WinsLate(Reverse(plies)),
             Ordering::Equal => Rank::Drawn,
@@ -140,7 +140,7 @@ impl Rank {
         }
     }
 
-    /// Returns the rank of a move by its WDL.
+    /// Returns the rank of a move given its WDL.
     fn of_wdl(wdl: Wdl) -> Rank {
         match wdl {
             Wdl::Win => Rank::Won,
@@ -166,7 +166,7 @@ mod tests {
         assert!(rank(0, 0) > rank(-120, 0) && rank(-120, 0) > rank(-101, 0));
         assert!(rank(-101, 0) > rank(-60, 0) && rank(-60, 0) > rank(-40, 0));
         assert_eq!(rank(-40, 0), rank(-4, 0));
-        // After a repetition, only the shortest way is best.
+        // After a repetition, only the shortest win is best.
         let repeated = |dtz| Rank::of_dtz(Dtz(dtz), 4, true);
         assert!(repeated(3) > repeated(5) && repeated(5) > repeated(0));
     }

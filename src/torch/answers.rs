@@ -1,6 +1,6 @@
-//! The fastest format of each network, remembered between runs.
+//! A cache of each network's fastest format that is kept between runs.
 //!
-//! This is a cache: if the file is missing or damaged, formats are measured again.
+//! If the file is missing or damaged, formats are measured again.
 
 use crate::atomic_file;
 use crate::backend::Format;
@@ -12,12 +12,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-/// Maximum number of answers kept, the latest.
+/// Maximum number of answers kept. The oldest are dropped.
 const MOST: usize = 256;
-/// Maximum file size in bytes: several times the size of that many answers.
+/// Maximum file size in bytes: several times the size of the maximum number of answers.
 const LARGEST: u64 = 1 << 20;
 
-/// The answers of this process and earlier ones.
+/// The answers of this process and of earlier ones.
 #[derive(Debug)]
 pub(super) struct Answers {
     known: Vec<Answer>,
@@ -27,9 +27,9 @@ pub(super) struct Answers {
 /// The fastest format of a network on a processor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Answer {
-    /// A hash of its file.
+    /// A hash of the network's file.
     network: String,
-    /// A hash of this processor's features.
+    /// A hash of the processor's features.
     processor: String,
     format: Format,
 }
@@ -41,7 +41,7 @@ impl Answer {
 }
 
 impl Answers {
-    /// Locks and returns the user's answers.
+    /// Locks the user's answers and returns them.
     pub fn of_user() -> MutexGuard<'static, Answers> {
         static ANSWERS: LazyLock<Mutex<Answers>> =
             LazyLock::new(|| Mutex::new(Answers::new(file_of_user())));
@@ -63,7 +63,7 @@ impl Answers {
         answer.map(|answer| answer.format.clone())
     }
 
-    /// Stores an answer, in the file too if it can be written.
+    /// Stores an answer, and also writes it to the file if possible.
     pub fn keep(&mut self, network: &str, processor: &str, format: &Format) {
         let answer = Answer {
             network: network.to_owned(),
@@ -71,7 +71,7 @@ impl Answers {
             format: format.clone(),
         };
         self.known.push(answer.clone());
-        // Keep entries that other processes have written since.
+        // Keep entries that other processes have written in the meantime.
         let mut answers = self.kept();
         answers.retain(|kept| !kept.is_of(network, processor));
         answers.push(answer);
@@ -83,7 +83,7 @@ impl Answers {
         }
     }
 
-    /// Returns the file's entries; none if it is absent or malformed.
+    /// Returns the file's entries, or an empty list if the file is missing or malformed.
     fn kept(&self) -> Vec<Answer> {
         let bytes = self
             .file
@@ -104,7 +104,7 @@ fn write(file: &Path, answers: &[Answer]) -> io::Result<()> {
     atomic_file::persist(unfinished, file)
 }
 
-/// Returns a file in the system's cache folder; `None` in unit tests.
+/// Returns a file in the system's cache folder, or `None` in unit tests.
 fn file_of_user() -> Option<PathBuf> {
     let folder = etcetera::base_strategy::choose_native_strategy()
         .ok()?

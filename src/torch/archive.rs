@@ -1,4 +1,4 @@
-//! The zip archive of a network file or a checkpoint, read without libtorch.
+//! Reads the zip archive of a network file or a checkpoint without libtorch.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -6,50 +6,51 @@ use std::io::{self, Cursor, ErrorKind, Read};
 use zip::result::ZipError;
 use zip::{CompressionMethod, ZipArchive};
 
-/// Maximum number of directory entries; each storage has one. The `zip` crate allocates as many
-/// as the archive claims to have.
+/// Maximum number of directory entries. Each storage has one entry. The `zip` crate allocates
+/// memory for as many entries as the archive claims to have.
 const MOST_ENTRIES: u64 = u16::MAX as u64;
 
 /// Why an archive cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ArchiveError {
-    /// It has no directory at its end.
+    /// The archive has no directory at its end.
     #[error("not a zip archive")]
     NotZip,
     /// The directory is invalid.
     #[error("its zip directory is damaged ({0})")]
     Directory(String),
-    /// It has more entries than any network.
+    /// The archive has more entries than any network.
     #[error("its zip directory has too many entries: {0}")]
     Crowded(u64),
     /// A required entry is missing.
     #[error("it has no entry `{0}`")]
     NoEntry(String),
-    /// An entry is compressed by a method, or in a place, that PyTorch never uses.
+    /// An entry is compressed although PyTorch never compresses such entries, or with a method that
+    /// PyTorch never uses.
     #[error("its entry `{0}` is compressed")]
     Compressed(String),
-    /// An entry lies outside the file, or its checksum differs.
+    /// An entry lies outside the file, or its checksum is wrong.
     #[error("its entry `{0}` is damaged")]
     Damaged(String),
-    /// An entry is longer than any valid one with its name.
+    /// An entry is longer than any valid entry of that name.
     #[error("its entry `{0}` is too large")]
     Large(String),
-    /// Not enough memory for an entry.
+    /// There is not enough memory for an entry.
     #[error("there is not enough memory for it: {0}")]
     OutOfMemory(io::Error),
 }
 
-/// An archive whose entries lie in one folder.
+/// An archive whose entries are in one folder.
 pub(crate) struct Archive<'a> {
     file: &'a [u8],
     zip: ZipArchive<Cursor<&'a [u8]>>,
     folder: String,
-    /// Bytes that unread entries can still have: entries do not overlap.
+    /// Number of bytes that the unread entries can have together, because entries do not overlap.
     left: usize,
 }
 
 impl<'a> Archive<'a> {
-    /// Reads the directory. The folder is the one that holds `data.pkl`.
+    /// Reads the directory. The folder is the one that contains `data.pkl`.
     pub fn open(file: &'a [u8]) -> Result<Archive<'a>, ArchiveError> {
         let claimed = claimed_entries(file).ok_or(ArchiveError::NotZip)?;
         if claimed > MOST_ENTRIES {
@@ -78,13 +79,14 @@ impl<'a> Archive<'a> {
         self.zip.file_names().any(|other| other == path)
     }
 
-    /// Returns whether `torch.save` wrote it: TorchScript archives contain a constants record.
+    /// Returns whether `torch.save` wrote the archive. Unlike checkpoints, TorchScript archives
+    /// contain a constants record.
     pub fn is_checkpoint(&self) -> bool {
         !self.has("constants.pkl")
     }
 
-    /// Returns the names of all entries, those in the folder without its name. Entries with equal
-    /// names appear once.
+    /// Returns the names of all entries. Entries in the folder appear without the folder's name,
+    /// and equal names appear only once.
     pub fn names(&self) -> BTreeSet<&str> {
         let short = |name| str::strip_prefix(name, &self.folder)?.strip_prefix('/');
         let names = self.zip.file_names();
@@ -100,8 +102,8 @@ impl<'a> Archive<'a> {
         format!("{}/{name}", self.folder)
     }
 
-    /// Returns the bytes of an uncompressed entry in the folder after verifying their checksum.
-    /// Each entry can be read only once.
+    /// Returns the bytes of an uncompressed entry in the folder, after verifying the checksum. Each
+    /// entry can be read only once.
     pub fn entry(&mut self, name: &str) -> Result<&'a [u8], ArchiveError> {
         let damaged = || ArchiveError::Damaged(name.to_owned());
         let path = self.path(name);
@@ -118,14 +120,15 @@ impl<'a> Archive<'a> {
         let bytes = self.file.get(start..).and_then(|rest| rest.get(..size));
         let bytes = bytes.ok_or_else(damaged)?;
         self.left = self.left.checked_sub(size).ok_or_else(damaged)?;
-        // A fuzzer's input would never pass a checksum.
+        // Inputs from a fuzzer would never have the right checksum.
         if !cfg!(fuzzing) && crc32fast::hash(bytes) != entry.crc32() {
             return Err(damaged());
         }
         Ok(bytes)
     }
 
-    /// Returns the bytes of an entry in the folder that may be compressed, at most `most`.
+    /// Returns the bytes of an entry in the folder, which may be compressed. There may be at most
+    /// `most` bytes.
     pub fn unpacked(&mut self, name: &str, most: usize) -> Result<Cow<'a, [u8]>, ArchiveError> {
         match self.entry(name) {
             Ok(bytes) if bytes.len() > most => Err(ArchiveError::Large(name.to_owned())),
@@ -140,7 +143,7 @@ impl<'a> Archive<'a> {
         let entry = self.zip.by_name(&path);
         let entry = entry.map_err(|_| ArchiveError::Compressed(name.to_owned()))?;
         let mut bytes = Vec::new();
-        // The archive's stated sizes are untrusted. The crate verifies the checksum.
+        // The sizes that the archive states cannot be trusted. The crate verifies the checksum.
         entry
             .take(most as u64 + 1)
             .read_to_end(&mut bytes)
@@ -155,8 +158,9 @@ impl<'a> Archive<'a> {
     }
 }
 
-/// Returns the number of directory entries that an archive claims, in its last record or in the
-/// zip64 record to which a locator before it points. `torch.save` writes nothing after them.
+/// Returns the number of directory entries that an archive claims to have. Its last record states
+/// the number, or the zip64 record to which the preceding locator points. `torch.save` does not
+/// write anything after these records.
 fn claimed_entries(file: &[u8]) -> Option<u64> {
     const END: usize = 22;
     const LOCATOR: usize = 20;
@@ -232,7 +236,7 @@ mod tests {
             .windows(8)
             .rposition(|name| name == b"net/code")
             .unwrap();
-        // The checksum in the directory.
+        // Damage the checksum in the directory.
         file[place - 30] ^= 1;
         let mut archive = Archive::open(&file).unwrap();
         assert!(matches!(
@@ -241,14 +245,14 @@ mod tests {
         ));
     }
 
-    /// Many entries with the same bytes would expand a small file.
+    /// Many entries with the same bytes would make a small file expand to a large one.
     #[test]
     fn entries_that_overlap_are_refused() {
         let names: Vec<String> = (0..9).map(|key| format!("net/data/{key}")).collect();
         let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
         names.insert(0, "net/data.pkl");
         let mut file = zip(&names, &[0; 1000]);
-        // The offset of each entry, from the directory.
+        // The offset of each entry, as stated in the directory.
         let entry = b"PK\x01\x02";
         let places: Vec<usize> = (0..file.len())
             .filter(|&at| file[at..].starts_with(entry))
@@ -257,7 +261,7 @@ mod tests {
         for place in places {
             file[place + 42..][..4].fill(0);
         }
-        // Only the first entry's bytes remain.
+        // Only the bytes of the first entry remain.
         let directory = file.windows(4).position(|bytes| bytes == entry).unwrap();
         let first = file
             .windows(4)

@@ -1,7 +1,8 @@
-// Attention of one new token a game to those in a cache of keys and values, each game
-// from its own first column on:
+// Attention of one new token per game to the tokens in a cache of keys and values. In each game it
+// starts at the game's own first column:
 //   y = sum_s softmax_s(q · k_s / sqrt(width)) v_s,   s = first … S - 1.
-// libtorch's takes games as long as the longest, and reads the padding of the others.
+// libtorch's attention treats all games as if they were as long as the longest and reads their
+// padding.
 #include "kernels.h"
 #include "shim.h"
 
@@ -17,7 +18,7 @@
 namespace tessera::cached_attention {
 namespace {
 
-// Parallel sums, which the compiler may not create from a single one by itself.
+// Number of parallel sums, because the compiler may not split a single sum by itself.
 constexpr int64_t kLanes = 16;
 // The widest head.
 constexpr int64_t kWidest = 256;
@@ -26,7 +27,7 @@ constexpr int64_t kHeads = 16;
 // Smallest distinguishable logit below the largest: e^-87 is the least normal f32.
 constexpr float kLeast = -87.0f;
 
-// Keys or values [B, heads, S, width], whose last stride is 1.
+// Keys or values [B, heads, S, width] whose last stride is 1.
 template <typename T>
 struct Cached {
   const T* data;
@@ -61,7 +62,7 @@ TESSERA_INLINE float product(const float* query, const T* key, int64_t width) {
   return sums[0];
 }
 
-// One head of one game. `logits` has room for all columns.
+// Computes one head of one game. `logits` has room for all columns.
 template <typename T>
 TESSERA_INLINE void attend_body(const T* query, const T* keys, int64_t keys_stride,
                                 const T* values, int64_t values_stride, int64_t first,
@@ -117,7 +118,7 @@ void attend(Kernel kernel, const at::Tensor& query, const at::Tensor& keys,
     std::vector<float> logits(sizes.columns);
     for (int64_t row = begin; row < end; ++row) {
       const int64_t game = row / sizes.heads, head = row % sizes.heads;
-      // A game attends to its newest token, regardless of its padding.
+      // A game always attends to its newest token, regardless of its padding.
       const int64_t from =
           first == nullptr ? 0 : std::clamp<int64_t>(first[game], 0, sizes.columns - 1);
       kernel(queries + row * sizes.width, all_keys.head(game, head), all_keys.strides[2],
@@ -136,15 +137,16 @@ bool is_cache(const at::Tensor& tensor, const at::Tensor& query) {
 
 }  // namespace
 
-// Whether queries like these, [B, heads, 1, width], have a kernel.
+// Whether there is a kernel for queries like these, [B, heads, 1, width].
 extern "C" bool tessera_takes_cached_attention(const at::Tensor* query) {
   return query->dim() == 4 && query->size(2) == 1 && query->is_cpu() &&
          (query->scalar_type() == c10::kFloat || query->scalar_type() == c10::kBFloat16) &&
          query->size(3) % kLanes == 0 && query->size(3) <= kWidest;
 }
 
-// Computes the attention of queries [B, heads, 1, width] to keys and values [B, heads, S, width],
-// from column `first`, i64 [B], or to all of them: [B, heads, 1, width].
+// Computes the attention [B, heads, 1, width] of queries [B, heads, 1, width] to keys and values
+// [B, heads, S, width]. It starts at column `first`, i64 [B], or covers all columns if that is
+// absent.
 extern "C" char* tessera_cached_attention(const at::Tensor* query, const at::Tensor* keys,
                                           const at::Tensor* values, const at::Tensor* first,
                                           at::Tensor** out) {

@@ -1,18 +1,19 @@
 //! Checks a network file before any code in it runs.
 //!
-//! A TorchScript file is a program: `torch::jit::load` runs the `__setstate__` of its classes,
-//! and `meta` and `forward` are code in the file. libtorch trusts files: its pickles may describe
-//! tensors outside their storages, and its parser recurses as deep as brackets nest. So the
-//! archive is read here without libtorch, and must match what our exporters write:
+//! A TorchScript file is a program: `torch::jit::load` runs the `__setstate__` of its classes, and
+//! `meta` and `forward` are code in the file. libtorch trusts its input. It accepts pickles that
+//! describe tensors outside their storages, and its parser recurses as deeply as brackets nest.
+//! Therefore this module reads the archive without libtorch, and accepts only files that our
+//! exporters could have written:
 //!
-//! - its records are those of a network, each within bounds once unpacked,
-//! - its code assigns the results of listed operators, without branches, loops, or unknown
-//!   methods (`code`),
-//! - its pickle makes one object of the code's classes, with dense tensors that lie within their
+//! - The records are those of a network, and the unpacked size of each is within bounds.
+//! - The code assigns the results of listed operators, without branches, loops or unknown methods
+//!   (`code`).
+//! - The pickle creates one object of the code's classes, with dense tensors that lie within their
 //!   storages (`pickle`).
 //!
-//! libtorch then receives an archive rewritten from the checked records, so it cannot read the
-//! file differently.
+//! libtorch then receives an archive that has been rewritten from the checked records, so it cannot
+//! interpret the file differently.
 
 mod code;
 mod operators;
@@ -28,89 +29,89 @@ use std::io::{Cursor, Write};
 use zip::write::FileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
-/// Maximum code size in bytes: ten times that of a network of 11 layers.
+/// Maximum code size in bytes: ten times that of a network with 11 layers.
 const MOST_CODE: usize = 1 << 20;
-/// Maximum pickle size in bytes; one of this size describes thousands of tensors.
+/// Maximum pickle size in bytes. A pickle of this size describes thousands of tensors.
 pub(super) const MOST_PICKLE: usize = 2 << 20;
 /// Maximum metadata size in bytes.
 const MOST_METADATA: usize = 64 << 20;
-/// Maximum size in bytes of a record with a single value.
+/// Maximum size of a record with a single value, in bytes.
 const MOST_VALUE: usize = 16;
 /// Maximum number of characters that a message quotes from a file.
 const LONGEST_EXCERPT: usize = 60;
 
-/// The record of all code.
+/// The record that contains all code.
 const CODE: &str = "code/__torch__.py";
-/// The record of the network.
+/// The record that contains the network.
 const DATA: &str = "data.pkl";
-/// The record of tensors that are constants of the code.
+/// The record that contains tensors used as constants in the code.
 const CONSTANTS: &str = "constants.pkl";
-/// The constants' record without constants: an empty tuple.
+/// The contents of the constants record if there are no constants: an empty tuple.
 const NO_CONSTANTS: &[u8] = b"\x80\x02).";
-/// The record of the format's version, below 6 and from 6 on: libtorch writes the version that
-/// the operators need.
+/// The record of the format version, for versions below 6 and from 6 on. libtorch writes the
+/// version that the operators need.
 const VERSIONS: [&str; 2] = ["version", ".data/version"];
 /// The byte-order record.
 const BYTE_ORDER: &str = "byteorder";
 
-/// Why a network file is refused: our exporters do not write this.
+/// Why a network file is rejected. Each variant is something that our exporters do not write.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    /// A record of another name.
+    /// A record has an unknown name.
     #[error("unexpected record `{0}` in its archive")]
     Record(String),
-    /// Parsers disagree about duplicate names.
+    /// A name occurs twice, which parsers treat differently.
     #[error("duplicate record names in its archive")]
     Duplicate,
-    /// A record that is too long once unpacked.
+    /// A record is too long once unpacked.
     #[error("record `{0}` is too large")]
     Large(String),
-    /// A compressed tensor record, or any record compressed by a foreign method.
+    /// A tensor record is compressed, or another record is compressed with an unusual method.
     #[error("record `{0}` is compressed")]
     Compressed(String),
-    /// A record's contents.
+    /// A record has unexpected contents.
     #[error("record `{0}` has unexpected contents")]
     Contents(&'static str),
-    /// A byte that never occurs in exported code.
+    /// The code contains a byte that never occurs in exported code.
     #[error("unexpected character 0x{0:02x} in its code")]
     Character(u8),
-    /// Too deeply nested brackets or objects.
+    /// Brackets or objects are nested too deeply.
     #[error("nested more than {0} deep")]
     Nested(usize),
-    /// Too many calls.
+    /// There are too many calls.
     #[error("more than {0} calls in its code")]
     Long(usize),
-    /// A keyword or builtin.
+    /// The code uses an unsupported keyword or builtin.
     #[error("unsupported keyword `{0}` in its code")]
     Word(String),
-    /// A call of an operator that is not among [`OPERATORS`].
+    /// The code calls an operator that is not in [`OPERATORS`].
     #[error("unsupported operator `{0}`")]
     Call(String),
-    /// An argument that is not among [`ARGUMENTS`].
+    /// The code names an argument that is not in [`ARGUMENTS`].
     #[error("unsupported argument `{0}` in its code")]
     Argument(String),
-    /// A method.
+    /// The code defines another method.
     #[error("unsupported method `{0}`")]
     Method(String),
-    /// A line of any other form.
+    /// A line has any other form.
     #[error("unsupported line `{0}` in its code")]
     Line(String),
-    /// A callable or class that a pickle names.
+    /// A pickle names another callable or class.
     #[error("unsupported global `{0}` in its pickle")]
     Global(String),
-    /// An operation of a pickle.
+    /// A pickle contains another operation.
     #[error("unsupported opcode 0x{0:02x} in its pickle")]
     Operation(u8),
-    /// An inconsistent pickle.
+    /// A pickle is inconsistent.
     #[error("malformed pickle at byte {0}")]
     Senseless(usize),
-    /// A tensor outside its storage.
+    /// A tensor lies outside its storage.
     #[error("a tensor lies outside of its storage")]
     Bounds,
-    /// An object without the attributes that its class declares.
+    /// An object does not have the attributes that its class declares.
     #[error("an object of `{0}` has other attributes than its class declares")]
     Attributes(String),
-    /// A storage whose size differs from its record.
+    /// The size of a storage differs from that of its record.
     #[error("record `data/{0}` has another size than its pickle states")]
     Storage(String),
 }
@@ -118,9 +119,9 @@ pub enum Refusal {
 /// Why a file is not loaded.
 #[derive(Debug)]
 pub(super) enum CheckError {
-    /// Not a network's archive, or damaged.
+    /// The file is not the archive of a network, or is damaged.
     Archive(ArchiveError),
-    /// A file that our exporters do not write.
+    /// Our exporters do not write such a file.
     Refused(Refusal),
 }
 
@@ -140,10 +141,10 @@ impl From<Refusal> for CheckError {
     }
 }
 
-/// Checks a network file, and returns the archive for libtorch.
+/// Checks a network file and returns the archive for libtorch.
 ///
 /// # Errors
-/// [`CheckError`] if it is damaged, or our exporters do not write such files.
+/// [`CheckError`] if the file is damaged or our exporters do not write such files.
 pub(super) fn check(file: &[u8]) -> Result<Vec<u8>, CheckError> {
     let mut archive = Archive::open(file)?;
     let names = archive.names();
@@ -200,13 +201,13 @@ pub(super) fn metadata(archive: &mut Archive) -> Result<Option<String>, ArchiveE
     metadata.map(Some).map_err(|_| ArchiveError::Damaged(name))
 }
 
-/// Returns whether network files have a record of this name.
+/// Returns whether network files can have a record of this name.
 fn is_known(name: &str) -> bool {
     let is_storage = |key: &str| key.bytes().all(|byte| byte.is_ascii_digit());
     match name {
         CODE | DATA | CONSTANTS | BYTE_ORDER => true,
         _ if VERSIONS.contains(&name) => true,
-        // The code's source lines, and an archive's identifier: libtorch does not need them.
+        // libtorch needs neither the code's source lines nor the archive's identifier.
         "code/__torch__.py.debug_pkl" | ".data/serialization_id" => true,
         _ => match name.split_once('/') {
             Some(("data", key)) => is_storage(key),
@@ -230,7 +231,7 @@ fn packed(records: &[(String, Cow<[u8]>)], capacity: usize) -> Result<Vec<u8>, A
     write().map_err(|error: zip::result::ZipError| ArchiveError::Directory(error.to_string()))
 }
 
-/// Returns the beginning of a file's text, formatted for a one-line message.
+/// Returns the beginning of a string from a file, formatted for a one-line message.
 fn excerpt(text: &str) -> String {
     let shown = text.chars().flat_map(char::escape_debug);
     match text.chars().count() > LONGEST_EXCERPT {

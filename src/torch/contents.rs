@@ -1,5 +1,5 @@
-//! Network files, read once: metadata and tensors without libtorch if possible, so that no code
-//! in the file runs.
+//! Reads network files once. Metadata and tensors are read without libtorch if possible, so that no
+//! code in the file runs.
 
 use super::archive::Archive;
 use super::pickle::{Object, Pickle};
@@ -14,20 +14,20 @@ const MOST_NESTED: usize = 32;
 pub(crate) struct NetworkFile<'f> {
     bytes: &'f [u8],
     policy: CodePolicy,
-    /// Its metadata. Once the tensors are read, they match its hash.
+    /// Its metadata. The tensors are checked against its hash when they are read.
     pub metadata: Metadata,
-    /// The part still to be read.
+    /// The part that has not been read yet.
     archive: Option<Archive<'f>>,
-    /// The module, if libtorch opened the file.
+    /// The module, if libtorch has opened the file.
     module: Option<Module>,
 }
 
 impl<'f> NetworkFile<'f> {
-    /// Opens a file. Files that only libtorch can read, such as those of version 1 of the
-    /// contract, are read as in [`open`].
+    /// Opens a file. Files that only libtorch can read, such as those of contract version 1, are
+    /// opened with [`open`].
     ///
     /// # Errors
-    /// [`NetworkError`] if it is not a network of this engine, or is damaged.
+    /// [`NetworkError`] if the file is not a network of this engine or is damaged.
     pub fn open(bytes: &'f [u8], policy: CodePolicy) -> Result<NetworkFile<'f>, NetworkError> {
         let (archive, metadata, module) = match directory(bytes) {
             Some((archive, metadata)) => (Some(archive), metadata, None),
@@ -48,7 +48,7 @@ impl<'f> NetworkFile<'f> {
     /// Returns its tensors by name, as exported.
     ///
     /// # Errors
-    /// [`NetworkError`] if it is damaged.
+    /// [`NetworkError`] if the file is damaged.
     pub fn tensors(&mut self) -> Result<Vec<(String, Tensor)>, NetworkError> {
         let archive = self.archive.take();
         match archive.and_then(|archive| tensors(archive, &self.metadata)) {
@@ -57,7 +57,7 @@ impl<'f> NetworkFile<'f> {
         }
     }
 
-    /// Returns its program, as [`open`] does.
+    /// Returns the program in the file. See [`open`].
     ///
     /// # Errors
     /// [`NetworkError`], as for [`open`].
@@ -74,10 +74,10 @@ impl<'f> NetworkFile<'f> {
     }
 }
 
-/// Returns the metadata of a network file and its tensors by name, as [`NetworkFile`] reads them.
+/// Returns the metadata of a network file and its tensors by name. See [`NetworkFile`].
 ///
 /// # Errors
-/// [`NetworkError`] if it is not a network of this engine, or is damaged.
+/// [`NetworkError`] if the file is not a network of this engine or is damaged.
 pub(crate) fn contents(
     file: &[u8],
     policy: CodePolicy,
@@ -87,8 +87,8 @@ pub(crate) fn contents(
     Ok((file.metadata, tensors))
 }
 
-/// Returns the metadata of a network file after checking it. Its code runs only if no other
-/// reader than libtorch can read the file.
+/// Returns the metadata of a network file after checking it. The file's code runs only if libtorch
+/// alone can read the file.
 ///
 /// # Errors
 /// [`NetworkError`], as for [`open`].
@@ -105,7 +105,7 @@ pub fn describe(file: &[u8], policy: CodePolicy) -> Result<Metadata, NetworkErro
     }
 }
 
-/// Returns `None` if our exporters did not write the file, or it is damaged.
+/// Returns `None` if our exporters did not write the file or it is damaged.
 fn directory(file: &[u8]) -> Option<(Archive<'_>, Metadata)> {
     let mut archive = Archive::open(file).ok()?;
     let is_little = !archive.has("byteorder") || archive.entry("byteorder").ok()? == b"little";
@@ -116,7 +116,7 @@ fn directory(file: &[u8]) -> Option<(Archive<'_>, Metadata)> {
     Some((archive, metadata))
 }
 
-/// Returns `None` if our exporters did not write the tensors, or they do not match the metadata.
+/// Returns `None` if our exporters did not write the tensors or they do not match the metadata.
 fn tensors(mut archive: Archive, metadata: &Metadata) -> Option<Vec<(String, Tensor)>> {
     let data = archive.unpacked("data.pkl", check::MOST_PICKLE).ok()?;
     let pickle = Pickle::read_script(&data).ok()?;
@@ -133,7 +133,7 @@ fn tensors(mut archive: Archive, metadata: &Metadata) -> Option<Vec<(String, Ten
     (tensor_hash(hashed) == metadata.hash).then_some(found)
 }
 
-/// The collected tensors of a pickle.
+/// Collects the tensors in a pickle.
 struct Tensors<'a, 'f> {
     pickle: &'a Pickle<'a>,
     archive: Archive<'f>,
@@ -141,7 +141,7 @@ struct Tensors<'a, 'f> {
 }
 
 impl Tensors<'_, '_> {
-    /// Collects the tensors of the object named `path`.
+    /// Collects the tensors of the object at `path`.
     fn collect(&mut self, object: &Object, path: &str, depth: usize) -> Option<()> {
         let &Object::Instance(_, Some(attributes)) = object else {
             return None;
@@ -205,13 +205,13 @@ mod tests {
         assert!(read.is_none());
     }
 
-    /// An object that contains itself twice has as many tensors as paths.
+    /// An object that contains itself twice has as many tensors as there are paths to them.
     #[test]
     fn objects_have_one_place() {
         let own = b"\x80\x02c__torch__\nA\n)\x81q\x00}(X\x01\x00\x00\x00ah\x00\
             X\x01\x00\x00\x00bh\x00ub.";
         assert!(Pickle::read_script(own).is_err());
-        // Checkpoints have no objects.
+        // Checkpoints do not contain objects.
         assert!(Pickle::read(own).is_err());
     }
 }

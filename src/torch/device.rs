@@ -1,4 +1,4 @@
-//! The device and the number format of a network on this machine.
+//! Selects the device and the number format of a network on this machine.
 
 use super::fused;
 use super::module::ComputeType;
@@ -11,12 +11,12 @@ use tch::{Device, Kind, Tensor};
 /// Why a device cannot compute a network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DeviceError {
-    /// libtorch's CUDA half is not installed.
+    /// The CUDA part of libtorch is not installed.
     #[error(
         "libtorch's CUDA library cannot be loaded ({0}): run `tools/setup --cuda` (for the wheel install PyTorch with CUDA), or choose the device cpu"
     )]
     NoCudaLibrary(String),
-    /// No driver or device was found.
+    /// There is no driver or no device.
     #[error(
         "no CUDA device was found: install NVIDIA's driver (`nvidia-smi` lists what it sees), or choose the device cpu"
     )]
@@ -26,32 +26,32 @@ pub enum DeviceError {
     NoSuchDevice {
         /// The requested device.
         number: usize,
-        /// The highest device number.
+        /// The highest available device number.
         last: usize,
     },
-    /// libtorch has no fp16 kernels worth using on the CPU.
+    /// fp16 was requested on the CPU, where libtorch has no kernels that are worth using.
     #[error("fp16 is for CUDA: on the CPU choose the precision int8, bf16 or f32")]
     Fp16OnCpu,
-    /// The int8 kernels require a processor.
+    /// int8 was requested on a GPU, but the int8 kernels run only on the CPU.
     #[error("int8 is for the CPU: on CUDA choose the precision fp16, bf16 or f32")]
     Int8OnCuda,
-    /// The int8 kernels require x86.
+    /// int8 was requested on another architecture, but the int8 kernels require x86.
     #[error("int8 needs an x86 processor with AVX2: here choose the precision bf16 or f32")]
     NoInt8,
 }
 
-/// Returns the chosen device of this machine, and prepares libtorch for it.
+/// Returns the requested device of this machine and prepares libtorch for it.
 ///
 /// # Errors
-/// [`DeviceError`], stating what is missing and how to get it.
+/// [`DeviceError`], which states what is missing and how to get it.
 pub fn device(choice: DeviceChoice) -> Result<Device, DeviceError> {
     resolve(choice, Precision::F32).map(|(device, _)| device)
 }
 
-/// Copies a tensor from the CPU's memory to a device. Copies to a GPU are asynchronous.
+/// Copies a tensor from CPU memory to a device. Copies to a GPU are asynchronous.
 ///
 /// # Panics
-/// If the device has not enough memory.
+/// Panics if the device does not have enough memory.
 pub(crate) fn send(tensor: Tensor, device: Device) -> Tensor {
     let Device::Cuda(number) = device else {
         return tensor;
@@ -63,13 +63,13 @@ pub(crate) fn send(tensor: Tensor, device: Device) -> Tensor {
     copy
 }
 
-/// Returns whether a device is available and computes in a format.
+/// Returns whether a device is available and supports a format.
 pub(crate) fn has_format(choice: DeviceChoice, precision: Precision) -> bool {
     resolve(choice, precision).is_ok()
 }
 
-/// Returns the chosen device of this machine, and the formats that it may use: never empty, the
-/// preferred one first.
+/// Returns the requested device of this machine and the formats that it may use, preferred first.
+/// There is always at least one.
 pub(crate) fn resolve(
     choice: DeviceChoice,
     precision: Precision,
@@ -102,8 +102,8 @@ pub(crate) fn resolve(
     Ok((device, vec![dtype]))
 }
 
-/// Returns the formats that may be the fastest on this processor, in order of expected speed for
-/// a Chessformer: AMX multiplies bf16 faster than anything multiplies bytes.
+/// Returns the formats that may be the fastest on this processor, in order of expected speed for a
+/// Chessformer. bf16 with AMX is faster than any int8 kernels.
 fn formats_of_cpu() -> Vec<ComputeType> {
     let bf16 = process::prepare().cpu_bf16.then(|| Kind::BFloat16.into());
     let mut formats: Vec<ComputeType> = bf16.into_iter().chain([Kind::Float.into()]).collect();
@@ -135,7 +135,7 @@ mod tests {
                 assert!(formats.iter().all(|dtype| !dtype.int8));
                 continue;
             };
-            // A tie goes to int8, but with AMX to bf16.
+            // Ties go to int8, or to bf16 with AMX.
             assert!(formats.contains(&int8.dtype));
             assert_eq!(formats[0] == int8.dtype, int8.is_preferred);
             assert!(formats[0].int8 || formats[0].kind == Kind::BFloat16);

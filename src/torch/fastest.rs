@@ -1,8 +1,8 @@
-//! Measures which format is fastest for a network on this machine.
+//! Measures which format is the fastest for a network on this machine.
 //!
-//! Architectures differ: dense layers of a Chessformer gain from int8, while a tower's
-//! convolutions are fastest in f32. So every possible format is measured once, and the
-//! [answer](super::answers) is stored.
+//! The fastest format depends on the architecture: the dense layers of a Chessformer benefit from
+//! int8, while the convolutions of a tower are fastest in f32. Therefore every possible format is
+//! measured once, and the [answer](super::answers) is stored.
 
 use super::answers::Answers;
 use super::{ComputeType, NetworkError, TorchBackend, process};
@@ -11,39 +11,41 @@ use crate::chess::Game;
 use crate::encode::Input;
 use std::time::Duration;
 
-// The thread's CPU time, which excludes other load on the machine. On Windows its ticks are
-// longer than a call.
+// Measure the thread's CPU time, which excludes other load on the machine. On Windows its
+// resolution is coarser than a call, so use wall-clock time there.
 #[cfg(not(windows))]
 use cpu_time::ThreadTime as Clock;
 #[cfg(windows)]
 use std::time::Instant as Clock;
 
-/// Maximum time of a batch, unless even one position takes longer.
+/// Maximum time for a batch, unless a single position takes longer.
 const BATCH: Duration = Duration::from_millis(50);
 /// Time after which no format gets more than [`LEAST`] calls.
 const ENOUGH: Duration = Duration::from_millis(400);
 /// Minimum number of calls to time a competitive format.
 const LEAST: usize = 3;
-/// Number of calls that time a format well.
+/// Number of calls that are enough to time a format accurately.
 const MOST: usize = 10;
-/// A format this many times as slow as the best after any call is dropped.
+/// A format is dropped if it is this many times as slow as the best format after any call.
 const HOPELESS: f64 = 1.5;
-/// The speed-up, as a share of the time, by which a format must beat a preferred one: more than
-/// the noise of timings.
+/// Share of the time by which a format must beat a preferred one. It is larger than the noise in
+/// timings.
 const MARGIN: f64 = 0.05;
 
-/// Returns the network in the first of these formats that no other clearly beats. Formats that it
-/// cannot run in are skipped. `network` identifies its file, `freeze` prepares it in a format.
+/// Returns the network in the first of these formats that no other format clearly beats. Formats in
+/// which it cannot run are skipped. `network` identifies its file, and `freeze` prepares it in a
+/// format.
 ///
 /// # Errors
-/// The first format's error if the network runs in none.
+/// The error for the first format, if the network cannot run in any of them.
 pub(super) fn choose(
     network: &str,
     formats: &[ComputeType],
     freeze: impl Fn(ComputeType) -> Result<TorchBackend, NetworkError>,
 ) -> Result<TorchBackend, NetworkError> {
     let processor = process::processor();
-    // Holding the lock serialises measurements, and gives all threads of a process one answer.
+    // Holding the lock serialises measurements and gives all threads of the process the same
+    // answer.
     let mut answers = Answers::of_user();
     if let Some(format) = answers.find(network, &processor) {
         let is_it = |dtype: &&ComputeType| Precision::from(**dtype) == format.precision;
@@ -53,12 +55,12 @@ pub(super) fn choose(
     }
     let mut backends = Vec::new();
     for &dtype in formats {
-        // Without int8 layers it is not in that format.
+        // A network without int8 layers is not in int8.
         let backend = freeze(dtype).ok();
         backends.extend(backend.filter(|backend| backend.dtype() == dtype));
     }
     let (best, speeds) = match backends.len() {
-        // Its error states the reason.
+        // The error of the first format states the reason.
         0 => return freeze(formats[0]),
         1 => (0, Vec::new()),
         _ => compare(&backends),
@@ -72,11 +74,11 @@ pub(super) fn choose(
     Ok(backend.with_format(format))
 }
 
-/// Returns the index of the first format that no other clearly beats, and the speeds of those
-/// that do not fail.
+/// Returns the index of the first format that no other format clearly beats, and the speeds of the
+/// formats that do not fail.
 fn compare(backends: &[TorchBackend]) -> (usize, Vec<Speed>) {
     let batches @ [largest, _] = batches_for(&backends[0]);
-    // The same number of positions in batches of each size.
+    // Evaluate the same number of positions in batches of each size.
     let call = |backend: &TorchBackend| {
         let times =
             batches.map(|batch| Some(time(backend, batch)?.mul_f64(largest as f64 / batch as f64)));
@@ -94,8 +96,9 @@ fn compare(backends: &[TorchBackend]) -> (usize, Vec<Speed>) {
     (first_of_the_fastest(&times).unwrap_or_default(), speeds)
 }
 
-/// Returns batch sizes: the recommended one, which a search reaches as its tree grows, and a
-/// quarter, used before. Smaller ones if the recommended one takes too long.
+/// Returns the batch sizes to measure: the recommended size, which a search reaches as its tree
+/// grows, and a quarter of that size, which the search uses earlier. If the recommended size takes
+/// too long, both are smaller.
 fn batches_for(backend: &TorchBackend) -> [usize; 2] {
     let recommended = backend.properties().recommended_batch;
     let one = time(backend, 1).unwrap_or_default();
@@ -104,7 +107,7 @@ fn batches_for(backend: &TorchBackend) -> [usize; 2] {
     [batch, batch.div_ceil(4)]
 }
 
-/// Returns the time of a batch; `None` if it fails.
+/// Returns the time for a batch, or `None` if it fails.
 fn time(backend: &TorchBackend, batch: usize) -> Option<Duration> {
     let inputs = vec![Input::encode(&Game::default()); batch];
     let clock = Clock::now();
@@ -112,8 +115,8 @@ fn time(backend: &TorchBackend, batch: usize) -> Option<Duration> {
     Some(clock.elapsed())
 }
 
-/// Returns the shortest time of each contestant over several calls. The calls alternate, so that
-/// other load slows all of them alike. `None` for those that fail.
+/// Returns the shortest time of each contestant over several calls, or `None` if it fails. The
+/// contestants take turns, so that other load slows all of them equally.
 fn race<T>(
     contestants: &[T],
     mut call: impl FnMut(&T) -> Option<Duration>,
@@ -140,7 +143,7 @@ fn race<T>(
     times
 }
 
-/// Returns the first that is within the margin of the fastest; `None` if all failed.
+/// Returns the first contestant within the margin of the fastest, or `None` if all failed.
 fn first_of_the_fastest(times: &[Option<Duration>]) -> Option<usize> {
     let best = times.iter().flatten().min()?.as_secs_f64();
     let is_fast = |time: &Option<Duration>| {
@@ -158,8 +161,8 @@ mod tests {
         times.iter().map(time).collect()
     }
 
-    /// Races contestants whose calls take these times, 0 if they fail. Returns the shortest times
-    /// and the number of calls of each.
+    /// Races contestants whose calls take these times, where 0 means failure. Returns the shortest
+    /// time and the number of calls of each.
     fn raced(calls: &[&[u64]]) -> (Vec<Option<Duration>>, Vec<usize>) {
         let counts: Vec<_> = calls.iter().map(|_| std::cell::Cell::new(0)).collect();
         let contestants: Vec<_> = calls.iter().zip(&counts).collect();

@@ -1,4 +1,4 @@
-// Our operators in the graphs of frozen TorchScript, for inference on the CPU.
+// Uses our operators in the graphs of frozen TorchScript, for inference on the CPU.
 #include "fuse.h"
 #include "rms_norm.h"
 #include "winograd.h"
@@ -37,7 +37,8 @@ void fuse_norms(std::shared_ptr<Graph> graph) {
   rewriter.runOnGraph(graph);
 }
 
-// The kernels of a convolution that keeps the board size, 3 × 3 and in f32, with a bias.
+// Returns the kernels of a node, if it is a 3 × 3 convolution in f32 that keeps the board size and
+// has a bias.
 std::optional<at::Tensor> kernels_of(const Node* node) {
   const bool plain = node->kind() == c10::aten::conv2d;
   if (!plain && node->kind() != c10::aten::_convolution) {

@@ -1,5 +1,5 @@
-//! The blocks of a network as single operators on a processor: see the C++ code in the folder of
-//! the same name. A [`Block`] trains by `forward`, and plays with packed weights.
+//! The blocks of a network as single operators on the CPU, implemented by the C++ code in the
+//! folder of the same name. A [`Block`] trains with `forward` and plays with packed weights.
 
 mod infer;
 
@@ -14,10 +14,10 @@ use std::ffi::c_char;
 use std::ptr;
 use tch::{Device, Kind, Tensor};
 
-/// Every width must be a multiple of this: AMX multiplies 32 bf16 elements at a time.
+/// Every width must be a multiple of this, because AMX multiplies 32 bf16 elements at a time.
 pub(crate) const MULTIPLE: i64 = 32;
 
-/// Returns whether kernels exist for tensors like this one, with these widths.
+/// Returns whether kernels exist for tensors like this one and these widths.
 pub(crate) fn is_available(like: &Tensor, widths: &[i64]) -> bool {
     like.device() == Device::Cpu
         && widths.iter().all(|width| width % MULTIPLE == 0)
@@ -31,12 +31,12 @@ pub(crate) fn fits_int8(inputs: &[i64]) -> bool {
     inputs.iter().all(fits)
 }
 
-/// Returns queries, keys and values [B, heads, T, head width] of a joint projection
-/// [B, T, 3 · heads · head width]. Queries and keys are rotated by angles with these cosines and
-/// sines, [B or 1, 1, T, head width / 2], on any device. Gradients flow through the projection.
+/// Splits a joint projection [B, T, 3 · heads · head width] into queries, keys and values
+/// [B, heads, T, head width], on any device. Queries and keys are rotated by the angles with these
+/// cosines and sines, [B or 1, 1, T, head width / 2]. Gradients flow through the projection.
 ///
 /// # Panics
-/// If the sizes do not fit each other.
+/// Panics if the sizes do not fit each other.
 pub(crate) fn rotated_heads(joint: &Tensor, heads: i64, [cos, sin]: [&Tensor; 2]) -> [Tensor; 3] {
     let [joint, cos, sin] = raw([Some(joint), Some(cos), Some(sin)]);
     // SAFETY: the tensors are valid for the call, and there is room for three.
@@ -50,13 +50,13 @@ pub(crate) fn takes_time_attention(joint: &Tensor, heads: i64) -> bool {
     unsafe { shim::tessera_takes_time_attention(joint, heads) }
 }
 
-/// Computes the attention of each square to itself on other boards,
-/// [B, T, 64, heads · head width], from the joint projection of queries, keys and values
-/// [B, T, 64, 3 · heads · head width]. Boards are in the view of the side to move: those of odd
-/// plies are flipped vertically. Gradients flow through the projection.
+/// Computes the attention of each square to itself on other boards, [B, T, 64, heads · head width],
+/// from the joint projection of queries, keys and values, [B, T, 64, 3 · heads · head width].
+/// Boards are in the view of the side to move, so those at odd plies are flipped vertically.
+/// Gradients flow through the projection.
 ///
 /// # Panics
-/// If the projection [is not accepted](takes_time_attention).
+/// Panics if the projection [is not accepted](takes_time_attention).
 pub(crate) fn time_attention(joint: &Tensor, heads: i64) -> Tensor {
     let [joint] = raw([Some(joint)]);
     // SAFETY: the tensor is valid for the call.
@@ -73,7 +73,7 @@ pub(crate) struct Int8 {
     pub dtype: ComputeType,
 }
 
-/// Returns the processor's kernels with dense layers in int8, if it has any.
+/// Returns the processor's kernels for dense layers in int8, if there are any.
 pub(crate) fn int8() -> Option<Int8> {
     let (mut is_preferred, mut is_bf16) = (false, false);
     let has_kernels = shim::tessera_fused_int8(&mut is_preferred, &mut is_bf16);
@@ -86,12 +86,12 @@ pub(crate) fn int8() -> Option<Int8> {
     })
 }
 
-/// More instruction sets than any processor has kernels for.
+/// More than the number of instruction sets that any processor has kernels for.
 #[cfg(test)]
 pub(crate) const ALL_SETS: usize = 9;
 
-/// Runs `work` with this many of the fastest instruction sets disabled, among AMX, AVX-512 with
-/// bf16 and without, AVX2.
+/// Runs `work` with this many of the fastest instruction sets disabled. From fastest to slowest,
+/// these are AMX, AVX-512 with bf16, AVX-512 without bf16, and AVX2.
 #[cfg(test)]
 pub(crate) fn without_fastest<R>(sets: usize, work: impl FnOnce() -> R) -> R {
     shim::tessera_fused_pass_over(sets);
@@ -100,34 +100,34 @@ pub(crate) fn without_fastest<R>(sets: usize, work: impl FnOnce() -> R) -> R {
     result
 }
 
-/// A block's operator; see operator.h.
+/// The operator of a block. See operator.h.
 pub(crate) type Compute = unsafe extern "C" fn(*const Call, *mut *mut RawTensor) -> *mut c_char;
 
-/// A block of a network as one operator. Without a gradient it uses weights packed once for many
-/// calls; in int8 if requested and the widths [allow it](fits_int8).
+/// A block of a network as one operator. Without a gradient it uses weights that are packed once
+/// for many calls, in int8 if requested and if the widths [allow it](fits_int8).
 pub(crate) trait Block {
     /// The function that computes such blocks.
     const COMPUTE: Compute;
 
-    /// Returns its tensors, in the order of the C++: tokens, if any, then weights. Null marks an
-    /// absent tensor.
+    /// Returns its tensors in the order of the C++ code: tokens, if any, then weights. Null marks
+    /// an absent tensor.
     fn inputs(&self, x: Option<&Tensor>) -> Vec<*const RawTensor>;
 
-    /// Returns its settings other than tensors.
+    /// Returns its settings that are not tensors.
     fn settings(&self) -> Settings {
         Settings::default()
     }
 
-    /// Maps tokens [B, 64, width] to tokens; gradients flow through it.
+    /// Maps tokens [B, 64, width] to tokens. Gradients flow through it.
     ///
     /// # Panics
-    /// If the sizes do not fit each other.
+    /// Panics if the sizes do not fit each other.
     fn forward(&self, x: &Tensor) -> Tensor {
         let [y] = compute(self, Way::Learn, Some(x), None, false);
         y
     }
 
-    /// Packs its weights for its kernel, u8.
+    /// Packs its weights for its kernel, as u8.
     fn pack(&self, int8: bool) -> Tensor {
         let [packed] = compute(self, Way::Pack, None, None, int8);
         packed
@@ -161,20 +161,20 @@ fn compute<B: Block + ?Sized, const N: usize>(
             ..block.settings()
         },
     };
-    // SAFETY: the call has this many inputs and room for this many outputs.
+    // SAFETY: the call has the stated number of inputs and room for the stated number of outputs.
     outputs(|out| unsafe { B::COMPUTE(&raw const call, out) })
 }
 
-/// A residual and the norm after it: y = norm(x + gain · f(x)).
+/// A residual connection and the norm after it: y = norm(x + gain · f(x)).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NormEnd<'a> {
-    /// The scale of the block's output.
+    /// Scale of the block's output.
     pub gain: f64,
-    /// Added to the variance.
+    /// Epsilon, which is added to the variance.
     pub epsilon: f64,
     /// [width].
     pub weight: &'a Tensor,
-    /// `[width]`; a norm without bias does not centre.
+    /// `[width]`. A norm without bias does not centre.
     pub bias: Option<&'a Tensor>,
 }
 
@@ -188,7 +188,7 @@ impl NormEnd<'_> {
     }
 }
 
-/// The generator of a layer's attention biases from the board.
+/// Generates a layer's attention biases from the board.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Gab<'a> {
     /// [compress, width].
@@ -201,7 +201,7 @@ pub(crate) struct Gab<'a> {
     pub heads: Dense<'a>,
     /// Weight and bias, [h · g].
     pub heads_norm: (&'a Tensor, &'a Tensor),
-    /// Added to the variances of both norms.
+    /// Epsilon, which is added to the variances of both norms.
     pub epsilon: f64,
     /// [4096, g].
     pub generator: &'a Tensor,
@@ -217,7 +217,7 @@ pub(crate) struct Dense<'a> {
 /// The attention block with board-dependent biases.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attention<'a> {
-    /// Heads.
+    /// Number of heads.
     pub heads: i64,
     /// [2 · width, width].
     pub query_key: &'a Tensor,
@@ -225,12 +225,12 @@ pub(crate) struct Attention<'a> {
     pub value: &'a Tensor,
     /// [width, width].
     pub output: Dense<'a>,
-    /// The squares that the piece on each square attacks, then those that attack it, as bitboards
-    /// i64 [B, 2, 64]; and each head's weights for both, [h, 2].
+    /// For each square the squares that its piece attacks, then those that attack it, as bitboards
+    /// i64 [B, 2, 64]. The second tensor contains each head's weights for both, [h, 2].
     pub attacks: Option<(&'a Tensor, &'a Tensor)>,
-    /// The biases.
+    /// The bias generator.
     pub gab: Gab<'a>,
-    /// The end of the block.
+    /// The residual and norm at the end of the block.
     pub norm: NormEnd<'a>,
 }
 
@@ -239,7 +239,7 @@ impl Block for Attention<'_> {
 
     fn inputs(&self, x: Option<&Tensor>) -> Vec<*const RawTensor> {
         let Attention { gab, norm, .. } = self;
-        // Weights are packed without boards.
+        // Weights can be packed without boards.
         let attacks = self.attacks.filter(|_| x.is_some());
         let inputs = [
             x,
@@ -281,7 +281,7 @@ pub(crate) struct FeedForward<'a> {
     pub widen: Dense<'a>,
     /// [width, hidden].
     pub narrow: Dense<'a>,
-    /// The end of the block.
+    /// The residual and norm at the end of the block.
     pub norm: NormEnd<'a>,
 }
 
@@ -306,17 +306,17 @@ impl Block for FeedForward<'_> {
     }
 }
 
-/// Dense layers with the same input tokens.
+/// Dense layers that share their input tokens.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DenseLayers<'a, const N: usize>(pub [Dense<'a>; N]);
 
 impl<const N: usize> DenseLayers<'_, N> {
-    /// Returns mish of each layer's output on tokens [B, 64, width], [B, 64, outputs] each.
+    /// Applies each layer and then Mish to tokens [B, 64, width]. Each result is [B, 64, outputs].
     pub fn mish(&self, x: &Tensor) -> [Tensor; N] {
         compute(self, Way::Learn, Some(x), None, false)
     }
 
-    /// Computes the same with packed weights.
+    /// Computes [`DenseLayers::mish`] with packed weights.
     pub fn infer_mish(&self, x: &Tensor, packed: &Tensor, int8: bool) -> [Tensor; N] {
         compute(self, Way::Infer, Some(x), Some(packed), int8)
     }
@@ -341,7 +341,7 @@ pub(crate) struct Policy<'a> {
     pub key: Dense<'a>,
     /// [3, width].
     pub promotion: &'a Tensor,
-    /// The index of each move among 4096 pairs and 192 promotions, i64 [1858].
+    /// The index of each move among the 4096 pairs and 192 promotions, i64 [1858].
     pub places: &'a Tensor,
 }
 
@@ -363,10 +363,11 @@ impl Block for Policy<'_> {
     }
 }
 
-/// The embedding of features without a gradient: (features · weightᵀ + bias) · multiply + add.
+/// The embedding of features: (features · weightᵀ + bias) · multiply + add. Features have no
+/// gradient.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Embedding<'a> {
-    /// [width, features], with zeros for features that pad to a multiple of [`MULTIPLE`].
+    /// [width, features], with zeros for features that are padding to a multiple of [`MULTIPLE`].
     pub dense: Dense<'a>,
     /// By square, [64, width].
     pub multiply: &'a Tensor,
@@ -374,7 +375,7 @@ pub(crate) struct Embedding<'a> {
     pub add: &'a Tensor,
 }
 
-/// Maps [`features`] to tokens [B, 64, width]; never in int8.
+/// Maps [`features`] to tokens [B, 64, width], never in int8.
 impl Block for Embedding<'_> {
     const COMPUTE: Compute = shim::tessera_fused_embedding;
 
@@ -390,8 +391,9 @@ impl Block for Embedding<'_> {
     }
 }
 
-/// Computes the inputs of a dense layer of weights [outputs, width] from rows i64 [B, 110 or more]
-/// and attacker counts u8 [B, 64, n]: Lc0's planes, the counts, and zeros, as [B, 64, width].
+/// Computes the inputs [B, 64, width] of a dense layer with weights [outputs, width] from rows i64
+/// [B, 110 or more] and attacker counts u8 [B, 64, n]. They are Lc0's planes, the counts, and
+/// zeros.
 pub(crate) fn features(rows: &Tensor, attacks: Option<&Tensor>, weight: &Tensor) -> Tensor {
     let [rows, attacks, like] = raw([Some(rows), attacks, Some(weight)]);
     let width = weight.size()[1];
@@ -401,26 +403,26 @@ pub(crate) fn features(rows: &Tensor, attacks: Option<&Tensor>, weight: &Tensor)
     features
 }
 
-/// The constants of a step of NAdam.
+/// The constants of a NAdam step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Nadam {
-    /// Decay of the average gradient.
+    /// Decay of the mean gradient.
     pub beta1: f64,
-    /// Decay of the average square.
+    /// Decay of the mean square.
     pub beta2: f64,
-    /// Added to its root.
+    /// Epsilon, which is added to the root of the mean square.
     pub epsilon: f64,
     /// The divisor of the mean square.
     pub correction: f64,
     /// The gradient's share of the step.
     pub fresh: f64,
-    /// The average's share of the step.
+    /// The mean gradient's share of the step.
     pub kept: f64,
 }
 
 impl Nadam {
-    /// Averages the gradient and its square and writes the step, in one pass; vectors f32
-    /// `[parameters]` that [`is_available`] accepts.
+    /// Updates the means of the gradient and of its square and writes the step, in one pass. All
+    /// vectors are f32 `[parameters]` and are accepted by [`is_available`].
     pub fn step(&self, gradient: &Tensor, [mean, square, direction]: [&mut Tensor; 3]) {
         let vectors = raw([Some(gradient), Some(mean), Some(square), Some(direction)]);
         let constants = [
@@ -432,7 +434,7 @@ impl Nadam {
             self.fresh,
             self.kept,
         ];
-        // SAFETY: the shim reads this many vectors and constants; none is accessed elsewhere
+        // SAFETY: the shim accesses this many vectors and constants, and nothing else accesses them
         // during the call.
         let failure = unsafe {
             take_text(shim::tessera_fused_nadam(
@@ -450,13 +452,14 @@ fn raw<const N: usize>(inputs: [Option<&Tensor>; N]) -> [*const RawTensor; N] {
     inputs.map(|input| input.map_or(ptr::null(), |tensor| tensor.as_ptr() as _))
 }
 
-/// Returns the tensors that the shim creates; like tch, it panics if libtorch throws.
+/// Returns the tensors that the shim creates. Like tch, it panics if libtorch throws.
 pub(super) fn outputs<const N: usize>(
     make: impl FnOnce(*mut *mut RawTensor) -> *mut c_char,
 ) -> [Tensor; N] {
     let mut outputs = [ptr::null_mut(); N];
     let failure = make(outputs.as_mut_ptr());
-    // SAFETY: the text is the shim's; without one the tensors are new and owned here.
+    // SAFETY: the message belongs to the shim. Without a message, the tensors are new and owned
+    // here.
     unsafe {
         if let Some(reason) = take_text(failure) {
             panic!("a fused operator failed: {reason}");

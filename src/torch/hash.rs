@@ -3,11 +3,11 @@
 use sha2::{Digest, Sha256};
 use tch::{Device, Kind, Tensor};
 
-/// Returns the SHA-256, as hexadecimal digits, of a network's parameters and buffers as stored:
-/// sorted by name; for each its name, type, shape and little-endian data.
+/// Returns the SHA-256 hash, in hexadecimal, of a network's parameters and buffers in stored form:
+/// sorted by name, each with its name, type, shape and little-endian data.
 ///
 /// # Panics
-/// If a tensor is not a plain one that can be copied to the CPU.
+/// Panics if a tensor is not a plain tensor that can be copied to the CPU.
 #[must_use]
 pub fn tensor_hash(named: impl IntoIterator<Item = (String, Tensor)>) -> String {
     let mut named: Vec<(String, Tensor)> = named.into_iter().collect();
@@ -15,7 +15,7 @@ pub fn tensor_hash(named: impl IntoIterator<Item = (String, Tensor)>) -> String 
     let mut hash = Sha256::new();
     for (name, tensor) in named {
         let shape = tensor.size();
-        // The zero byte and the counts keep neighbouring fields apart.
+        // The zero byte and the counts separate adjacent fields.
         hash.update(format!("{name}\0{:?}\0", tensor.kind()));
         hash.update((shape.len() as u64).to_le_bytes());
         for size in shape {
@@ -58,8 +58,7 @@ mod tests {
         ] {
             assert_ne!(hash, tensor_hash([changed, named("b", &other)]));
         }
-        // A transposed view hashes by its visible contents, and so do a scalar and an empty
-        // tensor.
+        // Transposed views, scalars and empty tensors are hashed by their visible contents.
         let square = tensor.view([2, 2]).transpose(0, 1);
         assert_eq!(
             tensor_hash([named("a", &square)]),

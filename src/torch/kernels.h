@@ -1,5 +1,5 @@
-// Shared parts of our CPU kernels: one body for several instruction sets, in f32 and bf16, and an
-// exponential that compilers vectorise.
+// Shared parts of our CPU kernels: macros that compile one body for several instruction sets,
+// conversions between f32 and bf16, and an exponential that compilers can vectorise.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <cstring>
 
-// One body, compiled for several instruction sets; the program selects one at startup. GCC before
-// 12 and Clang only know these by single features.
+// Compiles a function for several instruction sets, from which the program selects one at start-up.
+// GCC before 12 and Clang do not know the sets by name, only their individual features.
 #if !defined(__x86_64__) || !defined(__gnu_linux__)
 #define TESSERA_CLONES
 #elif !defined(__clang__) && __GNUC__ >= 12
@@ -37,7 +37,7 @@ TESSERA_INLINE uint32_t to_bits(float value) {
   return bits;
 }
 
-// bf16, as bits, is the upper half of an f32.
+// The bits of a bf16 are the upper half of those of an f32.
 TESSERA_INLINE float load(float value) { return value; }
 TESSERA_INLINE float load(uint16_t bits) {
   return from_bits(static_cast<uint32_t>(bits) << 16);
@@ -46,16 +46,17 @@ TESSERA_INLINE float load(uint16_t bits) {
 TESSERA_INLINE void store(float value, float* out) { *out = value; }
 TESSERA_INLINE void store(float value, uint16_t* out) {
   const uint32_t bits = to_bits(value);
-  // To nearest, ties to even; rounding a NaN up might make it a number.
+  // Round to nearest, ties to even. NaN is handled separately, because rounding it up might turn it
+  // into a number.
   const uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
   *out = static_cast<uint16_t>(value == value ? rounded : 0x7fc0);
 }
 
-// e^x for x in -87…20, to 3e-7: 2^k by its exponent bits times 2^f by a
-// polynomial on -1/2…1/2 (Cephes' coefficients for exp2f).
+// Computes e^x for x in -87…20 to within 3e-7, as 2^k, from its exponent bits, times 2^f, from a
+// polynomial on -1/2…1/2 (coefficients from Cephes' exp2f).
 TESSERA_INLINE float exponential(float x) {
   const float scaled = x * 1.44269504f;
-  // Adding and subtracting 3·2^22 leaves the nearest integer.
+  // Adding and subtracting 3·2^22 rounds to the nearest integer.
   const float whole = (scaled + 12582912.0f) - 12582912.0f;
   const float f = scaled - whole;
   float power = 1.535336188319500e-4f;

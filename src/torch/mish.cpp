@@ -1,6 +1,6 @@
-// Mish and its derivative on the CPU, replacing libtorch's kernels. Those compute a hyperbolic
-// tangent, a logarithm and an exponential of each number: a sixth of training time on processors
-// whose matrix units make products cheap. One exponential is enough:
+// Mish and its derivative on the CPU, which replace libtorch's kernels. Those compute a hyperbolic
+// tangent, a logarithm and an exponential for each element, which takes a sixth of training time on
+// processors with fast matrix units. A single exponential is enough:
 //
 //     mish(x) = x · tanh(ln(1 + e^x)) = x · t / (t + 2) with t = e^x · (e^x + 2)
 //     mish'(x) = t / (t + 2) + 4x · e^x · (e^x + 1) / (t + 2)²
@@ -17,8 +17,8 @@
 namespace tessera::mish_kernels {
 namespace {
 
-// Beyond 20 mish is x and its derivative 1 bit for bit; below -87 both are effectively
-// 0. The factor x propagates NaN.
+// Above 20, mish is x and its derivative 1, bit for bit. Below -87 both are effectively 0. The
+// factor x propagates NaN.
 TESSERA_INLINE float exponential_within_range(float x) {
   const float low = x < 20.0f ? x : 20.0f;
   return exponential(low > -87.0f ? low : -87.0f);
@@ -103,14 +103,14 @@ at::Tensor mish_backward(const at::Tensor& gradient, const at::Tensor& in) {
   return out;
 }
 
-// Silences the warning about replaced kernels: replacing them is the purpose.
+// Silences the warning about replaced kernels, because they are replaced on purpose.
 struct Silence : c10::WarningHandler {
   void process(const c10::Warning&) override {}
 };
 
 }  // namespace
 
-// Replaces libtorch's kernels with these for the life of the process.
+// Replaces libtorch's kernels with these for the lifetime of the process.
 extern "C" char* tessera_replace_kernels() {
   return guarded([] {
     Silence silence;

@@ -1,5 +1,5 @@
-// TorchScript modules: loading from memory, several outputs, casting only floating-point
-// parameters, freezing.
+// TorchScript modules: loading from memory, multiple outputs, casting only floating-point
+// parameters, and freezing.
 #include "fuse.h"
 #include "placement.h"
 #include "shim.h"
@@ -21,7 +21,7 @@ namespace {
 
 using VisitTensor = void (*)(void* context, const char* name, at::Tensor*);
 
-// A file in memory, read in place.
+// A file in memory that is read in place.
 class MemoryReader final : public caffe2::serialize::ReadAdapterInterface {
  public:
   MemoryReader(const char* data, size_t size) : data_(data), size_(size) {}
@@ -55,8 +55,8 @@ void append(const c10::IValue& value, std::vector<at::Tensor>& tensors) {
   }
 }
 
-// Whether a tensor is dense, with plain numbers in the CPU's memory, and entirely within its
-// storage: pickles may state otherwise.
+// Whether a tensor is dense, with plain numbers in CPU memory, and lies entirely within its
+// storage. Pickles can describe other tensors.
 bool is_plain(const at::Tensor& tensor) {
   if (!tensor.defined() || tensor.layout() != c10::kStrided || !tensor.is_cpu() ||
       tensor.is_quantized()) {
@@ -99,7 +99,7 @@ char* tessera_module_load(const char* data, size_t size, Module** out) {
   });
 }
 
-// A copy that shares nothing with the module.
+// Creates a copy that shares nothing with the module.
 char* tessera_module_copy(const Module* module, Module** out) {
   return guarded([&] { *out = new Module(module->deepcopy()); });
 }
@@ -142,8 +142,8 @@ char* tessera_module_tensors(const Module* module, void* context,
   });
 }
 
-// Calls a method that takes nothing and returns a string; `out` stays null if the module has no
-// such method.
+// Calls a method that takes no arguments and returns a string. `out` stays null if the module has
+// no such method.
 char* tessera_module_string(const Module* module, const char* method,
                             char** out) {
   return guarded([&] {
@@ -153,8 +153,9 @@ char* tessera_module_string(const Module* module, const char* method,
   });
 }
 
-// Moves the module to a CUDA device (the CPU if negative), converts its floating parameters and
-// buffers to another dtype and freezes it, in place. Index buffers keep their dtype.
+// Moves the module to a CUDA device (or the CPU if negative), converts its floating-point
+// parameters and buffers to another dtype and freezes it, all in place. Index buffers keep their
+// dtype.
 char* tessera_module_freeze(Module* module, int device, int scalar_type) {
   return guarded([&] {
     const auto place =
@@ -174,7 +175,7 @@ char* tessera_module_freeze(Module* module, int device, int scalar_type) {
       convert(buffer);
     }
     if (!place.is_cpu()) {
-      // Copies share their graphs, and others may be for the CPU.
+      // Copies share their graphs, and some copies may be for the CPU.
       *module = module->clone();
       const auto graph = module->get_method("forward").graph();
       torch::jit::Inline(*graph);
@@ -199,7 +200,7 @@ char* tessera_module_forward(Module* module, const at::Tensor* input,
   });
 }
 
-// Until it ends, tensors created by this thread take no part in autograd.
+// Begins inference mode. Until it ends, tensors that this thread creates take no part in autograd.
 void* tessera_inference_begin() { return new c10::InferenceMode(); }
 
 void tessera_inference_end(void* mode) { delete static_cast<c10::InferenceMode*>(mode); }

@@ -1,5 +1,5 @@
-//! TorchScript modules with features that [`tch::CModule`] lacks: loading from memory, several
-//! outputs, freezing, casting only floating-point tensors.
+//! TorchScript modules with features that [`tch::CModule`] lacks: loading from memory, multiple
+//! outputs, freezing, and casting only floating-point tensors.
 
 use super::shim::{self, take_text};
 use crate::backend::{BackendError, Precision};
@@ -8,7 +8,7 @@ use std::path::Path;
 use std::ptr::{self, NonNull};
 use tch::{Device, Kind, Tensor};
 
-/// An error of libtorch.
+/// An error from libtorch.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct TorchError(String);
@@ -19,7 +19,7 @@ impl TorchError {
         TorchError(gist(message).to_owned())
     }
 
-    /// Returns whether it is caused by lack of memory, on the processor or on a device.
+    /// Returns whether the cause is lack of memory, on the CPU or on a device.
     #[must_use]
     pub fn is_out_of_memory(&self) -> bool {
         const SIGNS: [&str; 3] = ["bad_alloc", "can't allocate memory", "out of memory"];
@@ -42,10 +42,10 @@ impl From<TorchError> for BackendError {
 /// The dtype of a frozen network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ComputeType {
-    /// The dtype of its floating-point numbers.
+    /// The dtype of its floating-point tensors.
     pub kind: Kind,
-    /// Whether dense layers over tokens multiply in int8 if they have kernels: on the CPU, if
-    /// these kernels take `kind`.
+    /// Whether dense layers over tokens multiply in int8. This requires the CPU, and int8 kernels
+    /// whose other layers use `kind`.
     pub int8: bool,
 }
 
@@ -71,13 +71,13 @@ impl From<ComputeType> for Precision {
     }
 }
 
-/// A TorchScript module, owned.
+/// An owned TorchScript module.
 #[derive(Debug)]
 pub struct Module(NonNull<shim::Module>);
 
-// SAFETY: a module is reference-counted atomically, and `forward`, the only method that runs on
-// several threads concurrently, takes its locks inside libtorch. Methods that change a module
-// take it by `&mut` or by value.
+// SAFETY: modules have atomic reference counts. `forward` is the only method that runs on several
+// threads concurrently, and libtorch does the locking for it. Methods that change a module take it
+// by `&mut` or by value.
 unsafe impl Send for Module {}
 // SAFETY: as above.
 unsafe impl Sync for Module {}
@@ -90,7 +90,7 @@ impl Drop for Module {
 }
 
 impl Module {
-    /// Creates an empty module, to be filled by [`Module::register_parameter`],
+    /// Creates an empty module, to be filled with [`Module::register_parameter`],
     /// [`Module::register_buffer`] and [`Module::define`].
     ///
     /// # Errors
@@ -103,18 +103,18 @@ impl Module {
         owned(module)
     }
 
-    /// Reads a TorchScript file from memory, onto the CPU, without any checks: libtorch runs its
-    /// code. For networks use [`open`](super::open).
+    /// Reads a TorchScript file from memory onto the CPU. Nothing is checked, and libtorch runs the
+    /// file's code. For networks use [`open`](super::open).
     ///
     /// # Errors
     /// [`TorchError`] if the bytes are not a complete TorchScript file.
     pub fn load(file: &[u8]) -> Result<Module, TorchError> {
         let mut module = ptr::null_mut();
-        // SAFETY: the bytes outlive the call, which copies what it keeps.
+        // SAFETY: the bytes outlive the call, which copies everything that it keeps.
         let loaded = check(unsafe {
             shim::tessera_module_load(file.as_ptr().cast(), file.len(), &raw mut module)
         });
-        // After the first sentence libtorch speculates at length about the cause.
+        // After the first sentence, libtorch's message speculates at length about the cause.
         loaded.map_err(|TorchError(message)| {
             let first = message.split(". ").next().unwrap_or_default();
             TorchError(first.to_owned())
@@ -125,10 +125,10 @@ impl Module {
     /// Returns a copy that shares nothing with the module.
     ///
     /// # Errors
-    /// [`TorchError`] if memory is insufficient.
+    /// [`TorchError`] if there is not enough memory.
     pub fn copy(&self) -> Result<Module, TorchError> {
         let mut module = ptr::null_mut();
-        // SAFETY: the module is valid, and so is the place during the call.
+        // SAFETY: the module and the output pointer are valid for the call.
         check(unsafe { shim::tessera_module_copy(self.0.as_ptr(), &raw mut module) })?;
         owned(module)
     }
@@ -142,7 +142,7 @@ impl Module {
             .to_str()
             .ok_or_else(|| TorchError(format!("{} is not UTF-8", path.display())))?;
         let path = c_string(path)?;
-        // SAFETY: the module is valid, the text outlives the call.
+        // SAFETY: the module is valid, and the string outlives the call.
         check(unsafe { shim::tessera_module_save(self.0.as_ptr(), path.as_ptr()) })
     }
 
@@ -154,7 +154,7 @@ impl Module {
     pub fn define(&mut self, source: &str) -> Result<(), TorchError> {
         // The parser requires a final newline.
         let source = c_string(&format!("{source}\n"))?;
-        // SAFETY: the module is valid, the text outlives the call.
+        // SAFETY: the module is valid, and the string outlives the call.
         check(unsafe { shim::tessera_module_define(self.0.as_ptr(), source.as_ptr()) })
     }
 
@@ -177,7 +177,8 @@ impl Module {
     fn register(&mut self, name: &str, tensor: &Tensor, parameter: bool) -> Result<(), TorchError> {
         let name = c_string(name)?;
         let tensor = tensor.as_ptr().cast();
-        // SAFETY: all three are valid; the module takes its own reference to the tensor.
+        // SAFETY: all three pointers are valid, and the module takes its own reference to the
+        // tensor.
         check(unsafe {
             shim::tessera_module_register(self.0.as_ptr(), name.as_ptr(), tensor, parameter)
         })
@@ -186,20 +187,21 @@ impl Module {
     /// Returns the module's parameters and buffers by name, including those of its submodules.
     ///
     /// # Errors
-    /// [`TorchError`] if one is not a dense tensor of plain numbers in the CPU's memory, entirely
-    /// within its storage.
+    /// [`TorchError`] if one of them is not a dense tensor of plain numbers in CPU memory that lies
+    /// entirely within its storage.
     pub fn tensors(&self) -> Result<Vec<(String, Tensor)>, TorchError> {
         let mut tensors = Vec::new();
         let context: *mut Vec<(String, Tensor)> = &raw mut tensors;
-        // SAFETY: the module is valid and `context` is what `collect` expects.
+        // SAFETY: the module is valid, and `context` is what `collect` expects.
         check(unsafe { shim::tessera_module_tensors(self.0.as_ptr(), context.cast(), collect) })?;
         Ok(tensors)
     }
 
-    /// Returns the string of a method without arguments; `None` if the method does not exist.
+    /// Calls a method without arguments and returns its string, or `None` if the method does not
+    /// exist.
     ///
     /// # Errors
-    /// [`TorchError`] if the method fails or does not return text.
+    /// [`TorchError`] if the method fails or does not return a string.
     pub fn call_for_text(&self, method: &str) -> Result<Option<String>, TorchError> {
         let method = c_string(method)?;
         let mut text = ptr::null_mut();
@@ -207,19 +209,20 @@ impl Module {
         check(unsafe {
             shim::tessera_module_string(self.0.as_ptr(), method.as_ptr(), &raw mut text)
         })?;
-        // SAFETY: the shim returns text of its own, or null.
+        // SAFETY: the shim returns null or a string that it owns.
         Ok(unsafe { take_text(text) })
     }
 
-    /// Moves the module to a device, converts its floating-point tensors to `kind` and freezes
-    /// it: parameters become constants of a graph that is optimised for inference. Only its
-    /// method `forward` remains.
+    /// Moves the module to a device, converts its floating-point tensors to `kind` and freezes it:
+    /// its parameters become constants of a graph that is optimised for inference. Only the method
+    /// `forward` remains.
     ///
     /// # Errors
-    /// [`TorchError`] if the device has not enough memory or the module cannot be frozen.
+    /// [`TorchError`] if the device does not have enough memory or the module cannot be frozen.
     ///
     /// # Panics
-    /// If `kind` is not Float, BFloat16 or Half, or the device is neither the CPU nor CUDA.
+    /// Panics if `kind` is not Float, BFloat16 or Half, or if the device is neither the CPU nor
+    /// CUDA.
     pub fn freeze(self, device: Device, kind: Kind) -> Result<Module, TorchError> {
         let device = match device {
             Device::Cpu => -1,
@@ -232,24 +235,23 @@ impl Module {
             Kind::Half => 2,
             other => panic!("networks are not computed in {other:?}"),
         };
-        // The fuser compiles CUDA kernels at run time, repeatedly for many batch sizes, and needs
-        // another library.
+        // The fuser would compile CUDA kernels at run time, again and again for many batch sizes,
+        // and it needs another library.
         tch::jit::set_tensor_expr_fuser_enabled(false);
         // SAFETY: the module is valid and not shared.
         check(unsafe { shim::tessera_module_freeze(self.0.as_ptr(), device, kind) })?;
         Ok(self)
     }
 
-    /// Runs `forward` on one tensor and returns the tensors of its tuple, in
-    /// inference mode: no gradient can flow through them.
+    /// Runs `forward` on one tensor in inference mode and returns the tensors of its tuple. No
+    /// gradient can flow through them.
     ///
     /// # Errors
     /// [`TorchError`] if the input does not fit or the device fails.
     pub fn forward(&self, input: &Tensor) -> Result<Vec<Tensor>, TorchError> {
         let mut outputs: Vec<(String, Tensor)> = Vec::new();
         let context: *mut Vec<(String, Tensor)> = &raw mut outputs;
-        // SAFETY: module and input are valid and `context` is what `collect`
-        // expects.
+        // SAFETY: module and input are valid, and `context` is what `collect` expects.
         check(unsafe {
             let input = input.as_ptr().cast();
             shim::tessera_module_forward(self.0.as_ptr(), input, context.cast(), collect)
@@ -258,7 +260,8 @@ impl Module {
     }
 }
 
-/// Returns the elements of a contiguous f32 tensor on the CPU, row by row; empty for any other.
+/// Returns the elements of a contiguous f32 tensor on the CPU, row by row. For any other tensor the
+/// slice is empty.
 pub(super) fn floats(tensor: &Tensor) -> &[f32] {
     let plain = tensor.kind() == Kind::Float
         && tensor.device() == Device::Cpu
@@ -267,16 +270,16 @@ pub(super) fn floats(tensor: &Tensor) -> &[f32] {
     if !plain {
         return &[];
     }
-    // SAFETY: such a tensor holds `numel` aligned numbers from `data_ptr` for as long as it
-    // lives; nothing here writes to it.
+    // SAFETY: such a tensor has `numel` aligned values at `data_ptr` for as long as it lives, and
+    // nothing here writes to it.
     unsafe { std::slice::from_raw_parts(tensor.data_ptr().cast(), tensor.numel()) }
 }
 
 /// Takes ownership of a tensor from the shim.
 ///
 /// # Safety
-/// `context` points to a `Vec<(String, Tensor)>`, `name` to text, and `tensor` to a tensor that
-/// nobody else will free.
+/// `context` points to a `Vec<(String, Tensor)>`, `name` to a string, and `tensor` to a tensor that
+/// nothing else will free.
 unsafe extern "C" fn collect(
     context: *mut c_void,
     name: *const c_char,
@@ -305,7 +308,7 @@ pub(super) fn c_string(text: &str) -> Result<CString, TorchError> {
 
 /// Converts the shim's return value into a result.
 pub(super) fn check(error: *mut c_char) -> Result<(), TorchError> {
-    // SAFETY: the shim returns null or text of its own.
+    // SAFETY: the shim returns null or a string that it owns.
     match unsafe { take_text(error) } {
         None => Ok(()),
         Some(message) => Err(TorchError::new(&message)),
@@ -313,7 +316,7 @@ pub(super) fn check(error: *mut c_char) -> Result<(), TorchError> {
 }
 
 /// Returns the line of libtorch's message that describes the error. The interpreter puts it last,
-/// under a trace of the module's code; everything else puts it first.
+/// below a trace of the module's code; all other parts of libtorch put it first.
 fn gist(message: &str) -> &str {
     let mut lines = message.lines().map(str::trim);
     lines
@@ -372,8 +375,8 @@ mod tests {
         }
     }
 
-    /// Returns the results of `forward` on `input` by plain libtorch, in f32, and frozen in
-    /// `kind`.
+    /// Returns two results of `forward` on `input`: that of plain libtorch in f32, and that of the
+    /// module frozen in `kind`.
     fn plain_and_frozen(forward: &str, input: &Tensor, kind: Kind) -> [Vec<f32>; 2] {
         let make = || {
             let mut module = Module::create("Operators").unwrap();
@@ -406,7 +409,8 @@ mod tests {
                     let close = (a - b).abs() <= tolerance * a.abs().max(1.0);
                     assert!(close, "{kind:?} {width}: {a} {b}");
                 }
-                // Its summation order differs; otherwise it is not in use.
+                // Results must differ, because our kernel sums in another order. Otherwise it would
+                // not be in use.
                 let ours = kind == Kind::Float && width == 256;
                 assert!(!ours || plain != frozen);
             }

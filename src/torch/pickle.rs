@@ -1,17 +1,17 @@
-//! Pickles of checkpoints and of network files: an interpreter that supports only dictionaries of
-//! tensors and objects with tensors.
+//! An interpreter for the pickles of checkpoints and network files. It supports only dictionaries
+//! of tensors and objects with tensors.
 //!
-//! A pickle is a program for a stack machine with a memory. Here its operations create plain
-//! data: the callables that `torch.save` needs are known by name and stand for their results, and
-//! no others can be named. Every operation creates at most one object and none is ever copied, so
-//! a pickle takes no more than a small multiple of its length, however it nests or refers to
-//! itself.
+//! A pickle is a program for a stack machine with a memory. Here its operations create only plain
+//! data. The interpreter knows the callables that `torch.save` needs by name and computes their
+//! results itself; no other callables can be named. Every operation creates at most one object, and
+//! objects are never copied, so memory use is at most a small multiple of the pickle's length, even
+//! if it is deeply nested or refers to itself.
 //!
-//! The operations are those of Python's module `pickletools`, which describes the protocols.
+//! Operations have the names of Python's module `pickletools`, which describes the protocols.
 //!
-//! libtorch's own machine, which receives the pickles of files with code, trusts them. So in
-//! those, each operation must match our exporters' use: each object has one place, and tensors
-//! have storages of their own.
+//! Pickles of files with code are passed on to libtorch's own interpreter, which trusts them. In
+//! such pickles, therefore, every operation must be used as in our exporters: each object has one
+//! place, and no two tensors share a storage.
 
 mod machine;
 mod tensor;
@@ -21,26 +21,27 @@ use tch::Kind;
 use tensor::Storage;
 pub(crate) use tensor::View;
 
-/// Maximum pickle size in bytes; those of networks with hundreds of tensors, including their
-/// optimizer's state, are a tenth of that.
+/// Maximum pickle size in bytes. The pickles of networks with hundreds of tensors and their
+/// optimizer state are a tenth of this size.
 const MOST_BYTES: usize = 2 << 20;
 
-/// Maximum number of characters to show of a refused name.
+/// Maximum number of characters of a rejected name to show.
 const LONGEST_NAME: usize = 80;
 
-/// Why a pickle is refused.
+/// Why a pickle is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum PickleError {
-    /// More bytes than tensor descriptions need.
+    /// The pickle has more bytes than tensor descriptions need.
     #[error("it is too large: {0} bytes")]
     TooLarge(usize),
-    /// It ends without a STOP operation.
+    /// The pickle ends without a STOP operation.
     #[error("it ends too early")]
     Truncated,
-    /// An operation that dictionaries of tensors do not need.
+    /// The pickle contains an operation that dictionaries of tensors do not need.
     #[error("unsupported opcode 0x{0:02x} in its pickle")]
     Operation(u8),
-    /// A callable or class that dictionaries of tensors do not need. It was not run.
+    /// The pickle names a callable or class that dictionaries of tensors do not need. It was not
+    /// run.
     #[error(
         "unsupported global `{0}`, which was not run: save `model.state_dict()` alone, if you trust the file"
     )]
@@ -81,7 +82,7 @@ pub(crate) enum Callable<'a> {
     OrderedDict,
     RebuildTensor,
     RebuildParameter,
-    /// The class of a storage, by its dtype.
+    /// The class of a storage, identified by its dtype.
     Storage(Kind),
     /// A class in the file's code.
     Class(&'a str),
@@ -117,7 +118,7 @@ impl<'a> Callable<'a> {
     }
 }
 
-/// All objects that a pickle created.
+/// All objects that a pickle has created.
 #[derive(Debug)]
 pub(crate) struct Pickle<'a> {
     objects: Vec<Object<'a>>,
@@ -130,7 +131,7 @@ impl<'a> Pickle<'a> {
         Pickle::run(bytes, false)
     }
 
-    /// Reads the pickle of a file that has code, with objects of its classes.
+    /// Reads the pickle of a file with code, which may contain objects of the code's classes.
     pub fn read_script(bytes: &'a [u8]) -> Result<Pickle<'a>, PickleError> {
         Pickle::run(bytes, true)
     }
@@ -152,7 +153,7 @@ impl<'a> Pickle<'a> {
         &self.objects[id.0 as usize]
     }
 
-    /// Returns all objects that its operations created.
+    /// Returns all objects that the operations have created.
     pub fn objects(&self) -> &[Object<'a>] {
         &self.objects
     }
@@ -167,7 +168,7 @@ mod tests {
         Pickle::read(bytes).unwrap_err().to_string()
     }
 
-    /// The output of `pickle.dumps({"a": (1, -2, 300, 2 ** 40, 0.5), "b": [None, True]})` in
+    /// The output of `pickle.dumps({"a": (1, -2, 300, 2 ** 40, 0.5), "b": [None, True]})` with
     /// protocols 2 and 4.
     const PROTOCOLS: [&[u8]; 2] = [
         b"\x80\x02}q\x00(X\x01\x00\x00\x00aq\x01(K\x01J\xfe\xff\xff\xffM,\x01\x8a\x06\x00\x00\x00\x00\x00\x01G?\xe0\x00\x00\x00\x00\x00\x00tq\x02X\x01\x00\x00\x00bq\x03]q\x04(N\x88eu.",
@@ -209,7 +210,7 @@ mod tests {
     #[test]
     fn what_could_run_is_refused_by_name() {
         for (bytes, name) in [
-            // pickle.dumps of objects whose __reduce__ returns these.
+            // The output of pickle.dumps for objects whose __reduce__ returns these.
             (
                 &b"\x80\x02cposix\nsystem\nX\x02\x00\x00\x00id\x85R."[..],
                 "posix.system",
@@ -293,8 +294,8 @@ mod tests {
         }
     }
 
-    /// Nested to any depth, self-containing or endlessly referring pickles take no more memory
-    /// than their length.
+    /// Pickles that are deeply nested, contain themselves or refer to objects repeatedly do not
+    /// take more memory than their length.
     #[test]
     fn bombs_are_only_as_large_as_they_are() {
         let repeat = |bytes: &[u8], times: usize| bytes.repeat(times);
@@ -310,7 +311,7 @@ mod tests {
                 [b"]", &repeat(b"q\x00]h\x00ah\x00a", most / 10)[..]].concat(),
                 true,
             ),
-            // Large stacks popped and pushed again.
+            // Pop large stacks and push them again.
             (
                 [&repeat(b"N", most / 2)[..], &repeat(b"Na", most / 4)[..]].concat(),
                 false,
@@ -330,7 +331,7 @@ mod tests {
             let _ = Pickle::read_script(&bytes);
         }
 
-        /// Bytes that are mostly operations get further.
+        /// Bytes that are mostly operations get further than random bytes.
         #[test]
         fn no_operations_make_it_panic(
             bytes in prop::collection::vec(

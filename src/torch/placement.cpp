@@ -67,8 +67,8 @@ void tessera::name_device(Graph& graph, c10::Device place) {
   torch::jit::EliminateDeadCode(graph.block());
 }
 
-// Copies a tensor from the CPU's memory to a CUDA device; from pinned memory asynchronously.
-// (tch's own method warns about an argument at every call.)
+// Copies a tensor from CPU memory to a CUDA device, asynchronously through pinned memory. (tch's
+// own method prints a warning about an argument in every call.)
 extern "C" char* tessera_send(const at::Tensor* in, int device, at::Tensor** out) {
   return tessera::guarded([&] {
     const c10::Device place(c10::kCUDA, static_cast<c10::DeviceIndex>(device));

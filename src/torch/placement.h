@@ -5,8 +5,9 @@
 
 namespace tessera {
 
-// Removes the device from a graph's conversions: the tracer writes its own device with each
-// dtype, but only the dtype is meant. The result runs wherever its tensors are.
+// Removes the device from the dtype conversions in a graph. The tracer writes its own device with
+// each dtype, although only the dtype is meant. The resulting graph runs on the device of its
+// tensors.
 void forget_devices(torch::jit::Graph& graph);
 
 // Replaces all devices in a graph with `place`.

@@ -1,4 +1,5 @@
-// Process-wide settings that affect libtorch's speed, and libtorch's description of itself.
+// Process-wide settings that affect libtorch's speed, and information about libtorch and the
+// processor.
 #include "shim.h"
 
 #include <ATen/Parallel.h>
@@ -24,12 +25,13 @@ using tessera::guarded;
 namespace {
 std::atomic<bool> mkl_asked{false};
 
-// Sanitizers are not yet initialised at this point.
+// Sanitizers are not initialised yet at this point.
 #if defined(__linux__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
-// The MKL inside libtorch queries the working folder as it is loaded, and aborts the process if
-// the folder was deleted. So the process temporarily changes to another folder: functions in the
-// program's `.preinit_array` run before all of its libraries, its constructors run after them.
+// The MKL inside libtorch queries the working folder when it is loaded, and aborts the process if
+// the folder has been deleted. In that case the process temporarily changes to another folder.
+// Functions in the program's `.preinit_array` run before the initialisers of all libraries, and the
+// program's constructors run after them.
 int lost_folder = -1;
 
 void leave_lost_folder() {
@@ -58,9 +60,9 @@ __attribute__((constructor)) void return_to_lost_folder() {
 }
 
 #ifdef __GLIBC__
-// At exit, libtorch tears down its operator tables: a third of the time of a command that does
-// nothing, and while other threads still compute. So the process ends first. Handlers registered
-// after this one have run by then.
+// At exit, libtorch tears down its operator tables. This takes a third of the time of a command
+// that does nothing, and it happens while other threads may still be computing. To avoid it, this
+// handler ends the process first. Handlers that are registered later have run by then.
 void end_at_once(int status, void*) {
   std::cout.flush();
   std::fflush(nullptr);
@@ -76,9 +78,9 @@ __attribute__((constructor)) void leave_libraries_be() { on_exit(end_at_once, nu
 extern "C" {
 
 #if defined(__x86_64__) && defined(__linux__)
-// The MKL inside libtorch calls this function, its own unless the program exports one, to decide
-// whether to use its fast kernels; its own returns false on non-Intel processors. MKL does not
-// document it.
+// The MKL inside libtorch calls this function to decide whether to use its fast kernels. If the
+// program does not export one, MKL uses its own, which returns false on non-Intel processors. The
+// function is not documented.
 __attribute__((visibility("default"))) int mkl_serv_intel_cpu_true() {
   mkl_asked.store(true, std::memory_order_relaxed);
   return 1;
@@ -88,8 +90,8 @@ __attribute__((visibility("default"))) int mkl_serv_intel_cpu_true() {
 // Whether MKL has called the function above.
 bool tessera_mkl_asked() { return mkl_asked.load(std::memory_order_relaxed); }
 
-// Keeps freed memory in the process. The activations of each evaluation are tens of megabytes,
-// which glibc would return to the system and fetch again, page by page.
+// Keeps freed memory in the process. The activations of each evaluation take tens of megabytes,
+// which glibc would otherwise return to the system and request again page by page.
 bool tessera_keep_memory() {
 #ifdef __GLIBC__
   return mallopt(M_MMAP_THRESHOLD, 1 << 30) == 1 &&
@@ -100,12 +102,12 @@ bool tessera_keep_memory() {
 #endif
 }
 
-// libtorch's description of itself, one setting per line.
+// Returns libtorch's build description, one setting per line.
 char* tessera_torch_configuration(char** out) {
   return guarded([&] { *out = tessera::text(at::show_config()); });
 }
 
-// The processor's name, and the instruction sets by which libtorch selects its kernels.
+// Returns the processor's name, and the instruction sets by which libtorch selects its kernels.
 char* tessera_cpu_name(char** out) {
   return guarded([&] {
     const auto capabilities = at::cpu::get_cpu_capabilities();
@@ -116,7 +118,7 @@ char* tessera_cpu_name(char** out) {
   });
 }
 
-// The available processor features, one per line.
+// Returns the available processor features, one per line.
 char* tessera_cpu_features(char** out) {
   return guarded([&] {
     std::string features;

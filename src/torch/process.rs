@@ -1,4 +1,4 @@
-//! One-time set-up of libtorch in a process, and hardware detection.
+//! Sets up libtorch once per process and detects the hardware.
 
 use super::fused;
 use super::shim::{self, take_text};
@@ -10,24 +10,23 @@ use tch::{Cuda, Device, Kind, Tensor};
 /// The only libtorch release that this program supports.
 pub const LIBTORCH_VERSION: &str = "2.11.0";
 
-/// The hardware and libraries that compute networks.
+/// The hardware and the libraries that evaluate networks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Environment {
-    /// Release of the libtorch in use, such as `2.11.0`; compare with [`LIBTORCH_VERSION`]. Empty
-    /// if libtorch does not report it.
+    /// Release of the libtorch in use, such as `2.11.0`, to be compared with [`LIBTORCH_VERSION`].
+    /// Empty if libtorch does not report it.
     pub libtorch: String,
-    /// The processor's features as libtorch names them, such as `avx512_bf16`,
-    /// in alphabetical order.
+    /// The processor's features by libtorch's names, such as `avx512_bf16`, in alphabetical order.
     pub cpu_features: Vec<String>,
-    /// Whether the processor computes in bf16, so that networks on it do too.
+    /// Whether the processor computes in bf16. If so, networks on the CPU use it.
     pub cpu_bf16: bool,
-    /// Whether dense layers of Chessformers multiply in int8 unless another format is requested
-    /// or measured faster.
+    /// Whether the dense layers of Chessformers multiply in int8 unless another format is requested
+    /// or turns out to be faster.
     pub cpu_int8: bool,
-    /// Whether libtorch's MKL has been told to use its fast kernels on non-Intel processors; only
-    /// on x86-64 Linux.
+    /// Whether the MKL inside libtorch has been told to use its fast kernels on non-Intel
+    /// processors. This happens only on x86-64 Linux.
     pub mkl_fast_kernels: bool,
-    /// Whether freed memory is kept for the next evaluation; only with glibc.
+    /// Whether freed memory is kept for the next evaluation. This happens only with glibc.
     pub memory_kept: bool,
     /// The state of CUDA.
     pub cuda: CudaStatus,
@@ -38,19 +37,20 @@ pub struct Environment {
 /// The state of CUDA.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CudaStatus {
-    /// libtorch's CUDA library is missing or cannot be loaded, for this reason.
+    /// libtorch's CUDA library is missing or cannot be loaded. Contains the reason.
     NotLoaded(String),
-    /// The library is loaded, but no device is available: no driver, or one too old.
+    /// The library is loaded, but no device is available, because there is no driver or it is too
+    /// old.
     NoDevice,
     /// This many devices are available, from `cuda:0`.
     Devices(usize),
 }
 
-/// Inspects the machine, after setting the process up for networks.
+/// Inspects the machine after setting up the process for networks.
 #[must_use]
 pub fn environment() -> Environment {
     let process = prepare();
-    // MKL queries it on first use.
+    // MKL calls the function on first use.
     let square = Tensor::ones([8, 8], (Kind::Float, Device::Cpu));
     let _ = square.matmul(&square);
     Environment {
@@ -70,15 +70,15 @@ pub(super) fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Settings of libtorch's libraries that disable instruction sets.
+/// Environment variables with which libtorch's libraries disable instruction sets.
 const MASKS: [&str; 3] = [
     "ONEDNN_MAX_CPU_ISA",
     "DNNL_MAX_CPU_ISA",
     "MKL_ENABLE_INSTRUCTIONS",
 ];
 
-/// Identifies everything that the speed of networks depends on: the processor's name, and a hash
-/// of its features, of settings that disable them, and of the program.
+/// Identifies everything that affects the speed of networks: the processor's name, and a hash of
+/// its features, of the settings that disable features, and of the program.
 pub(super) fn processor() -> String {
     let name = text(shim::tessera_cpu_name);
     let commit = option_env!("TESSERA_COMMIT").unwrap_or_default();
@@ -92,7 +92,7 @@ pub(super) fn processor() -> String {
     format!("{name}, {}", digits.collect::<String>())
 }
 
-/// The results of [`prepare`].
+/// The result of [`prepare`].
 pub(super) struct Process {
     pub(super) cpu_features: Vec<String>,
     pub(super) cpu_bf16: bool,
@@ -100,12 +100,12 @@ pub(super) struct Process {
     cuda: Result<(), String>,
 }
 
-/// Sets the process up. It must precede any other use of libtorch, which otherwise permanently
-/// disables CUDA; further calls cost nothing.
+/// Sets up the process. This must precede any other use of libtorch, because libtorch would
+/// otherwise permanently disable CUDA. Further calls cost nothing.
 pub(super) fn prepare() -> &'static Process {
     static PROCESS: LazyLock<Process> = LazyLock::new(|| {
         let cuda = load_cuda();
-        // SAFETY: the call has no preconditions, and the text is then owned here.
+        // SAFETY: the call has no preconditions, and the returned string is owned here.
         let failure = unsafe { take_text(shim::tessera_replace_kernels()) };
         if let Some(failure) = failure {
             tracing::warn!("libtorch keeps its slower kernels: {failure}");
@@ -130,7 +130,7 @@ pub(super) fn prepare() -> &'static Process {
 /// Features that make bf16 faster than f32.
 const BF16_FEATURES: [&str; 2] = ["avx512_bf16", "amx_bf16"];
 
-/// Returns the state of CUDA; the process must have been prepared.
+/// Returns the state of CUDA. The process must have been set up.
 pub(super) fn cuda_status() -> CudaStatus {
     if let Err(reason) = &prepare().cuda {
         return CudaStatus::NotLoaded(reason.clone());
@@ -141,11 +141,11 @@ pub(super) fn cuda_status() -> CudaStatus {
     }
 }
 
-/// Loads libtorch's CUDA library. The linker omits it, so that one binary also runs without CUDA.
+/// Loads libtorch's CUDA library. It is not linked, so the same binary also runs without CUDA.
 fn load_cuda() -> Result<(), String> {
     let name = libloading::library_filename("torch_cuda");
-    // SAFETY: running the initialisers of libtorch's own library is what a
-    // program linked against it does at its start.
+    // SAFETY: this runs the initialisers of libtorch's own library, as a program that is linked
+    // with it would do at start-up.
     #[cfg(unix)]
     let library = unsafe {
         use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
@@ -154,7 +154,7 @@ fn load_cuda() -> Result<(), String> {
     // SAFETY: as above.
     #[cfg(windows)]
     let library = unsafe { libloading::os::windows::Library::new(name) };
-    // The library stays loaded for the life of the process.
+    // Keep the library loaded for the lifetime of the process.
     library
         .map(std::mem::forget)
         .map_err(|error| match std::error::Error::source(&error) {
@@ -163,7 +163,7 @@ fn load_cuda() -> Result<(), String> {
         })
 }
 
-/// Returns the release stated in libtorch's description of itself.
+/// Returns the release that libtorch's build description states.
 fn version(configuration: &str) -> String {
     configuration
         .split_once("TORCH_VERSION=")
@@ -175,12 +175,13 @@ fn version(configuration: &str) -> String {
         .to_owned()
 }
 
-/// Returns text from a function of the shim that should not fail; empty if it does.
+/// Returns the string from a function of the shim that should not fail. If it does fail, the string
+/// is empty.
 fn text(
     function: unsafe extern "C" fn(*mut *mut std::ffi::c_char) -> *mut std::ffi::c_char,
 ) -> String {
     let mut out = ptr::null_mut();
-    // SAFETY: `out` is valid for the call, and both texts are then owned here.
+    // SAFETY: `out` is valid for the call, and both strings are owned here afterwards.
     unsafe {
         let error = function(&raw mut out);
         drop(take_text(error));
@@ -229,7 +230,7 @@ mod tests {
                 };
                 let (x, gradient) = (shaped(&points), shaped(&gradient));
                 let leaf = x.copy().set_requires_grad(true);
-                // Through a view, so that the transposed tensor is not copied.
+                // Access the transposed tensor through a view, so that it is not copied.
                 let y = if turned {
                     leaf.transpose(0, 1).mish().transpose(0, 1)
                 } else {
@@ -279,8 +280,8 @@ mod tests {
         }
     }
 
-    /// Compares the norm with its gradients, in f64 by libtorch's own composition and in `kind`
-    /// by ours.
+    /// Compares the norm and its gradients in `kind`, computed by our kernel, with libtorch's own
+    /// composition in f64.
     #[test]
     fn the_root_mean_square_norm_and_its_gradients_are_right() {
         prepare();

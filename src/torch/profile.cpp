@@ -1,4 +1,4 @@
-// Traces libtorch's work by its profiler.
+// Traces libtorch's work with its profiler.
 #include "shim.h"
 
 #include <ATen/Context.h>
@@ -10,7 +10,7 @@ using tessera::guarded;
 using torch::profiler::impl::ActivityType;
 
 namespace {
-// All threads: other threads than the caller's feed a GPU.
+// Trace all threads, because threads other than the caller's feed a GPU.
 const torch::profiler::impl::ExperimentalConfig all_threads(
     {}, false, false, {}, false, false, false, /*profile_all_threads=*/true);
 }  // namespace

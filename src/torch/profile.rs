@@ -6,8 +6,9 @@ use crate::atomic_file;
 use std::ffi::CString;
 use std::path::Path;
 
-/// Traces the libtorch work in `work`, on all threads, into a file in Chrome's trace format:
-/// operators, and on a GPU launches and kernels, with their times in microseconds.
+/// Traces everything that libtorch does during `work`, on all threads, and writes a file in
+/// Chrome's trace format. It contains operators and, on a GPU, launches and kernels, with times in
+/// microseconds.
 ///
 /// # Errors
 /// [`TorchError`] if another trace is running, or the file cannot be written.

@@ -1,4 +1,4 @@
-//! Programs that compute a network: its file's TorchScript, or its family's own code.
+//! Programs that evaluate a network: the TorchScript in its file, or its family's own code.
 
 use super::module::{Module, TorchError};
 use super::shim;
@@ -7,17 +7,17 @@ use std::ffi::c_void;
 use std::fmt::Debug;
 use tch::Tensor;
 
-/// A network ready to evaluate rows, by several threads concurrently.
+/// A network that is ready to evaluate rows. Several threads may use it concurrently.
 pub trait Program: Debug + Send + Sync {
-    /// Returns the outputs, in the order of the network's metadata, for rows i64
-    /// [B, 104 + scalars] on its device. No gradient flows through them.
+    /// Returns the outputs for rows i64 [B, 104 + scalars], in the order of the network's metadata
+    /// and on its device. No gradients flow through them.
     ///
     /// # Errors
     /// [`TorchError`] if the rows do not fit or the device fails.
     fn forward(&self, rows: &Tensor) -> Result<Vec<Tensor>, TorchError>;
 
-    /// Evaluates like [`Program::forward`], with predicted futures if the network predicts them,
-    /// in `steps` steps or the default.
+    /// Evaluates like [`Program::forward`], and also returns futures if the network predicts them.
+    /// `steps` is the number of steps, or `None` for the default.
     ///
     /// # Errors
     /// As [`Program::forward`].
@@ -29,7 +29,8 @@ pub trait Program: Debug + Send + Sync {
         Ok((self.forward(rows)?, Vec::new()))
     }
 
-    /// Returns whether any of its layers multiplies in int8; known after an evaluation.
+    /// Returns whether any of its layers multiplies in int8. This is known only after an
+    /// evaluation.
     fn multiplies_in_int8(&self) -> bool {
         false
     }
@@ -41,11 +42,12 @@ impl Program for Module {
     }
 }
 
-/// A guard for libtorch's inference mode: while it lives, tensors created by this thread take no
+/// A guard for libtorch's inference mode. While it lives, tensors that this thread creates take no
 /// part in autograd, not even as inputs without gradients.
 #[derive(Debug)]
 pub(crate) struct Inference(
-    /// libtorch's guard, which must end on the thread where it began: pointers are not `Send`.
+    /// libtorch's guard. It must end on the thread where it began; the pointer ensures that,
+    /// because it is not `Send`.
     *mut c_void,
 );
 
@@ -57,7 +59,7 @@ impl Inference {
 
 impl Drop for Inference {
     fn drop(&mut self) {
-        // SAFETY: it came from `begin`, on this thread, and ends once.
+        // SAFETY: the guard came from `begin` on this thread and ends only once.
         unsafe { shim::tessera_inference_end(self.0) }
     }
 }

@@ -1,11 +1,11 @@
-// The root-mean-square norm and its gradient on the CPU, in one pass over memory each. libtorch
-// composes them of a dozen operations: on processors whose matrix units make products cheap they
-// take a seventh of the time of an evaluation, and more of a training step.
+// The root-mean-square norm and its gradient on the CPU, each in one pass over memory. libtorch
+// composes them from a dozen operations, which on processors with fast matrix units take a seventh
+// of the time of an evaluation, and a larger share of a training step.
 //
 //     y = x · s · w with s = (mean(x²) + ε)^-½
 //
-// over a token's features. Backward, with g = dy · w: dx = s · g − x · s³ · mean(g · x), and dw =
-// Σ dy · x · s over tokens.
+// where the mean is over a token's features. Backward, with g = dy · w: dx = s · g − x · s³ ·
+// mean(g · x), and dw = Σ dy · x · s over tokens.
 #include "rms_norm.h"
 #include "kernels.h"
 #include "shim.h"
@@ -31,11 +31,11 @@ using tessera::store;
 
 namespace {
 
-// Parallel sums, which the compiler may not create from a single one by itself.
+// Number of parallel sums, because the compiler may not split a single sum by itself.
 constexpr int64_t kLanes = 32;
 
-// Rows whose weight gradients are summed separately. The sums are joined in order, so that they
-// do not depend on the number of threads.
+// Number of rows whose weight gradients are summed together. These sums are added in order, so that
+// the result does not depend on the number of threads.
 constexpr int64_t kChunk = 512;
 
 template <typename Term>
@@ -57,7 +57,7 @@ TESSERA_INLINE float sum_of(int64_t width, Term term) {
   return sum;
 }
 
-// y = x · s · w with s = (mean(x²) + ε)^-½, which is stored if there is room.
+// Computes y = x · s · w with s = (mean(x²) + ε)^-½, and stores s if there is room for it.
 template <typename T>
 TESSERA_INLINE void forward_body(const T* in, const T* weight, T* out, float* scales,
                                  int64_t rows, int64_t width, float epsilon) {
@@ -76,7 +76,8 @@ TESSERA_INLINE void forward_body(const T* in, const T* weight, T* out, float* sc
   }
 }
 
-// With g = gradient · w: dx = s · g − x · s³ · mean(g · x); gradient · x · s is added to dw.
+// With g = gradient · w, computes dx = s · g − x · s³ · mean(g · x) and adds gradient · x · s to
+// dw.
 template <typename T>
 TESSERA_INLINE void backward_body(const T* gradient, const T* in, const T* weight,
                                   const float* scales, T* out, float* weights_out,
@@ -130,7 +131,7 @@ bool in_one_pass(const at::Tensor& in, at::IntArrayRef shape,
          in.size(-1) == shape[0] && weight->numel() == shape[0];
 }
 
-// Normalises tensors that fit `in_one_pass`, with several threads in training.
+// Normalises tensors that `in_one_pass` supports, with several threads in training.
 at::Tensor forward(const at::Tensor& in, const at::Tensor& weight, float epsilon,
                    float* scales) {
   at::Tensor out = at::empty_like(in);
@@ -227,7 +228,7 @@ void tessera::replace_rms_norm() {
   library->impl("rms_norm", TORCH_FN(with_gradient));
 }
 
-// Over the last dimension, which must match the weight's length.
+// Computes the norm over the last dimension, which must match the length of the weight.
 extern "C" char* tessera_rms_norm(const at::Tensor* in, const at::Tensor* weight,
                                   double epsilon, at::Tensor** out) {
   return tessera::guarded([&] {

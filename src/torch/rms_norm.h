@@ -6,8 +6,8 @@
 
 namespace tessera {
 
-// The root-mean-square norm over the last dimension, without a gradient. Inputs that one pass
-// cannot handle are left to libtorch.
+// Computes the root-mean-square norm over the last dimension, without gradients. Inputs that cannot
+// be handled in one pass are left to libtorch.
 at::Tensor rms_norm(const at::Tensor& in, at::IntArrayRef shape,
                     const std::optional<at::Tensor>& weight,
                     std::optional<double> epsilon);

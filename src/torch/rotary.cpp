@@ -1,8 +1,8 @@
-// Splits a joint projection into queries, keys and values, by head, with queries and keys rotated
-// by their positions (RoPE, Su et al. 2021): one pass over memory, and one back. It replaces
-// thirty libtorch operations, mostly copies of halves.
+// Splits a joint projection into queries, keys and values by head, and rotates queries and keys by
+// their positions (RoPE, Su et al. 2021). Forward and backward are one pass over memory each. They
+// replace thirty libtorch operations, most of which copy halves.
 //
-// With a and b the halves of a head's query or key, and θ the angles of its position,
+// With a and b the two halves of a head's query or key, and θ the angles for its position,
 //
 //     a' = a ∘ cos θ − b ∘ sin θ
 //     b' = b ∘ cos θ + a ∘ sin θ
@@ -27,7 +27,7 @@ constexpr int64_t kRows = 64;
 
 enum class Direction { kForth, kBack };
 
-// One of queries, keys and values, [B, heads, T, head width], its last stride 1.
+// Queries, keys or values [B, heads, T, head width] whose last stride is 1.
 struct Heads {
   void* data;
   int64_t strides[3];
@@ -45,7 +45,7 @@ struct Heads {
 
 struct Sizes {
   int64_t batch, tokens, heads, half;
-  // Stride of the angles from one game to the next; 0 if all share them.
+  // Stride of the angles from one game to the next, or 0 if all games share them.
   int64_t angles_stride;
 };
 
@@ -122,7 +122,7 @@ void walk(Direction direction, const at::Tensor& joint, const std::array<Heads, 
   });
 }
 
-// `to` = `from` [.., head width], rotated, by libtorch's operations.
+// Writes `from` [.., head width], rotated, to `to`, using libtorch's operations.
 void turn(const at::Tensor& from, const at::Tensor& to, const at::Tensor& cos,
           const at::Tensor& sin, Direction direction) {
   const int64_t half = from.size(-1) / 2;
@@ -199,8 +199,9 @@ struct RotatedHeads : torch::autograd::Function<RotatedHeads> {
 
 }  // namespace
 
-// From a joint projection [B, T, 3 · heads · head width] and the angles' cosines and sines,
-// [B or 1, 1, T, head width / 2]: queries, keys and values, [B, heads, T, head width].
+// Computes queries, keys and values [B, heads, T, head width] from a joint projection
+// [B, T, 3 · heads · head width] and the cosines and sines of the angles,
+// [B or 1, 1, T, head width / 2].
 extern "C" char* tessera_rotated_heads(const at::Tensor* joint, const at::Tensor* cos,
                                        const at::Tensor* sin, int64_t heads,
                                        at::Tensor** out) {

@@ -1,8 +1,7 @@
-// Turns functions written in Rust into a TorchScript module: each runs once under
-// libtorch's tracer, over tensors that are registered as the module's named
-// parameters and buffers, so that the graph refers to them by name instead of
-// holding copies. tch's own tracing bakes them in as constants and allows a single
-// output.
+// Turns functions written in Rust into a TorchScript module. Each function runs once under
+// libtorch's tracer, on tensors that are registered as the module's named parameters and buffers,
+// so the graph refers to them by name instead of containing copies. tch's own tracing would embed
+// them as constants and allow only a single output.
 
 #include "placement.h"
 
@@ -21,7 +20,7 @@ namespace {
 
 using torch::jit::Module;
 
-// A method to trace on `examples`. The layout is that of `shim::Method`.
+// A method to trace on `examples`, with the layout of `shim::Method`.
 struct Method {
   const char* name;
   const char* const* arguments;
@@ -31,18 +30,19 @@ struct Method {
   void* context;
 };
 
-// Runs the method of `context` over its inputs and writes its new tensors to `outputs`; returns 0
-// on success.
+// Runs the method of `context` on its inputs and writes the new tensors to `outputs`. Returns 0 on
+// success.
 using Run = int (*)(void* context, at::Tensor* const* inputs, at::Tensor** outputs);
 
-// The submodule that holds the attribute `path`, created if missing, and the attribute's own
-// name.
+// Returns the submodule with the attribute at `path`, which is created if missing, and the
+// attribute's own name.
 std::pair<Module, std::string> place(Module module, const std::string& path) {
   size_t start = 0;
   for (size_t dot; (dot = path.find('.', start)) != std::string::npos; start = dot + 1) {
     const std::string name = path.substr(start, dot - start);
     if (!module.hasattr(name)) {
-      // The path in one word, because "0", a layer's name, is not a valid class name.
+      // Join the path into one word, because the name of a layer, such as "0", is not a valid class
+      // name.
       std::string type = path.substr(0, dot);
       std::replace(type.begin(), type.end(), '.', '_');
       module.register_module(name, Module("__torch__." + type));
@@ -92,8 +92,8 @@ void trace(Module& module, const Method& method, Run run) {
 
 extern "C" {
 
-// Traces, stores floating-point parameters as `kind` (a c10::ScalarType) and writes the file.
-// Returns null, or an error message that the caller frees by tessera_free_text.
+// Traces the methods, converts floating-point parameters to `kind` (a c10::ScalarType) and writes
+// the file. Returns null, or an error message that the caller frees with tessera_free_text.
 char* tessera_script_write(
     const char* const* names,
     at::Tensor* const* tensors,
@@ -131,8 +131,8 @@ char* tessera_script_write(
       }
     }
     module.eval();
-    // To memory first: libtorch's writer aborts the process if a write fails. A path would also
-    // leave its name inside the file.
+    // Write to memory first, because libtorch's writer aborts the process if a write fails. It
+    // would also store the name of a path inside the file.
     std::ostringstream bytes;
     // Metadata in a separate record can be read without running the module.
     module.save(bytes, {{record, metadata}});

@@ -1,7 +1,7 @@
-//! Writes networks: a forward pass in Rust becomes a TorchScript file.
+//! Writes networks by converting a forward pass in Rust to a TorchScript file.
 //!
-//! A network of any family is a set of named tensors and functions over them. Each function runs
-//! once under libtorch's tracer, which records it as a method of the file.
+//! A network of any family is a set of named tensors and functions on them. Each function runs once
+//! under libtorch's tracer, which records it as a method in the file.
 
 use super::shim::{self, RawTensor};
 use super::{TorchError, module};
@@ -36,8 +36,8 @@ impl ExportPrecision {
         }
     }
 
-    /// Returns the format's number among libtorch's scalar types (c10::ScalarType), which tch
-    /// does not expose.
+    /// Returns the format's number in libtorch's scalar types (c10::ScalarType), which tch does not
+    /// expose.
     fn scalar_type(self) -> c_int {
         match self {
             ExportPrecision::F32 => 6,
@@ -71,10 +71,12 @@ pub struct TracedMethod<'a> {
     pub inputs: Vec<TensorSpec>,
     /// Its outputs, in order.
     pub outputs: Vec<TensorSpec>,
-    /// The arguments for tracing. Variable sizes must not be 1 here, or they become constants.
+    /// The arguments for tracing. Variable sizes must not be 1 here, because they would become
+    /// constants.
     pub example: Vec<Tensor>,
-    /// The method: maps the parameters, in order, and the arguments to its results. It must read
-    /// buffers by the exact tensors in [`Script::buffers`], or they end up in the file twice.
+    /// The function, which maps the parameters, in order, and the arguments to the results. It must
+    /// access buffers through the very tensors in [`Script::buffers`]; otherwise they would be
+    /// stored twice.
     pub run: Box<Run<'a>>,
 }
 
@@ -95,10 +97,10 @@ impl TracedMethod<'_> {
 
 /// A network to write.
 pub struct Script<'a> {
-    /// Its parameters by name (a path with parts separated by dots), on the CPU; they are stored
-    /// in the file's precision.
+    /// Its parameters on the CPU, by name (a path with parts separated by dots). They are stored in
+    /// the file's precision.
     pub parameters: &'a [(String, Tensor)],
-    /// Its other tensors by name, stored unchanged.
+    /// Its other tensors by name. They are stored unchanged.
     pub buffers: &'a [(String, Tensor)],
     /// Its methods.
     pub methods: &'a [TracedMethod<'a>],
@@ -106,10 +108,10 @@ pub struct Script<'a> {
 
 impl Script<'_> {
     /// Writes the network as one TorchScript file, atomically. Returns the metadata with the hash
-    /// filled in, as the file's `meta()` returns it.
+    /// filled in, exactly as the file's `meta()` does.
     ///
     /// # Errors
-    /// [`ScriptError`] if libtorch or the file system fail.
+    /// [`ScriptError`] if libtorch or the file system fails.
     pub fn write(
         &self,
         metadata: Metadata,
@@ -125,7 +127,7 @@ impl Script<'_> {
             .map(|(name, tensor)| (name.clone(), rounded(tensor)))
             .collect::<Vec<_>>();
         // Round first, so that the stored weights are traced. Each tensor gets its own memory,
-        // since a view would store all the memory that it views.
+        // because storing a view would store all memory behind it.
         let weights: Vec<Tensor> = stored
             .iter()
             .map(|(_, tensor)| tensor.to_kind(Kind::Float).copy())
@@ -174,8 +176,8 @@ impl Script<'_> {
         let json = module::c_string(&json)?;
         let record = module::c_string(RECORD)?;
         let path = module::c_string(&path.to_string_lossy())?;
-        // SAFETY: the arrays hold the stated number of pointers and outlive the call, as do the
-        // tensors, the strings and the passes; `run` never unwinds.
+        // SAFETY: the arrays have the stated number of pointers. They outlive the call, and so do
+        // the tensors, the strings and the passes. `run` never unwinds.
         module::check(unsafe {
             shim::tessera_script_write(
                 name_pointers.as_ptr(),
@@ -197,7 +199,7 @@ impl Script<'_> {
 /// A method with the data that C++ needs.
 struct Pass<'a> {
     name: CString,
-    /// Names of arguments, and pointers to them.
+    /// Names of the arguments, and pointers to them.
     arguments: Vec<CString>,
     argument_pointers: Vec<*const c_char>,
     examples: Vec<*const RawTensor>,
@@ -246,7 +248,7 @@ unsafe extern "C" fn run(
     let method = pass.method;
     let called = std::panic::AssertUnwindSafe(|| {
         let arguments = (0..method.inputs.len()).map(|index| {
-            // SAFETY: the caller passes this many live tensors; the clone is owned here.
+            // SAFETY: the caller passes this many live tensors, and the clone is owned here.
             unsafe { Tensor::clone_from_ptr((*arguments.add(index)).cast()) }
         });
         let arguments: Vec<Tensor> = arguments.collect();
@@ -259,8 +261,8 @@ unsafe extern "C" fn run(
         return 1;
     }
     for (index, mut tensor) in tensors.into_iter().enumerate() {
-        // SAFETY: there is room for this many pointers; the caller owns the clone behind this one
-        // from here on, and deletes it.
+        // SAFETY: there is room for this many pointers. The caller takes ownership of each clone
+        // and deletes it.
         unsafe {
             *outputs.add(index) = torch_sys::at_shallow_clone(tensor.as_mut_ptr()).cast();
         }
@@ -273,7 +275,7 @@ mod tests {
     use super::*;
     use crate::backend::metadata::tests::metadata;
 
-    /// Traces the multiplication by a parameter into a file.
+    /// Traces a multiplication by a parameter into a file.
     fn write_a_product(path: &Path) -> Result<(), TorchError> {
         let numbers = |count: i64| Tensor::ones([count], (Kind::Float, Device::Cpu));
         let factor = numbers(1 << 16);

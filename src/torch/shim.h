@@ -1,5 +1,5 @@
-// The C interface of our C++: libtorch functions that tch lacks. Every function returns null, or
-// an error message to be freed by tessera_free_text; no exception leaves.
+// The C interface of our C++ code: libtorch functions that tch lacks. Every function returns null,
+// or an error message to be freed with tessera_free_text. No exceptions escape.
 #pragma once
 
 #include <cstdlib>

@@ -1,7 +1,7 @@
-//! Declarations of our C++ code, see the adjacent `.cpp` files.
+//! Declarations of our C++ functions. See the `.cpp` files in this folder.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
-// Links it.
+// This import links the C++ code.
 use tessera_native as _;
 
 /// `torch::jit::Module`.
@@ -10,16 +10,16 @@ pub(super) struct Module {
     _private: [u8; 0],
 }
 
-/// `at::Tensor`, which tch's tensors point to.
+/// `at::Tensor`, to which tch's tensors point.
 #[repr(C)]
 pub(crate) struct RawTensor {
     _private: [u8; 0],
 }
 
-/// Receives a tensor to own and its name to read.
+/// Receives a tensor, which it then owns, and its name, which it may only read.
 type VisitTensor = unsafe extern "C" fn(*mut c_void, *const c_char, *mut RawTensor);
 
-/// A method to trace: its name, the names of its arguments and examples of them.
+/// A method to trace: its name, and the names and examples of its arguments.
 #[repr(C)]
 pub(super) struct Method {
     pub name: *const c_char,
@@ -30,8 +30,8 @@ pub(super) struct Method {
     pub context: *mut c_void,
 }
 
-/// Runs the method of a context over its inputs and puts its new tensors into the slots; returns
-/// 0 unless it fails.
+/// Runs the method of a context on its inputs and puts the new tensors into the slots. Returns 0 on
+/// success.
 pub(super) type Run =
     unsafe extern "C" fn(*mut c_void, *const *mut RawTensor, *mut *mut RawTensor) -> c_int;
 
@@ -39,15 +39,15 @@ pub(super) type Run =
 #[derive(Clone, Copy, Debug)]
 #[repr(i64)]
 pub(crate) enum Way {
-    /// Computes with gradients.
+    /// Computes the block with gradients.
     Learn,
-    /// Packs its weights for its kernel.
+    /// Packs the block's weights for its kernel.
     Pack,
-    /// Computes with packed weights.
+    /// Computes the block with packed weights.
     Infer,
 }
 
-/// A block's settings other than tensors.
+/// The settings of a block that are not tensors.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(crate) struct Settings {
@@ -72,9 +72,9 @@ pub(crate) struct Call {
 
 /// A tensor that the shim reads.
 type In = *const RawTensor;
-/// Room for one or several tensors that the shim creates.
+/// Room for one or more tensors that the shim creates.
 type Out = *mut *mut RawTensor;
-/// An error message for [`take_text`]; null on success.
+/// An error message for [`take_text`], or null on success.
 type Failure = *mut c_char;
 
 unsafe extern "C" {
@@ -193,7 +193,7 @@ unsafe extern "C" {
     pub(super) fn tessera_cpu_features(out: *mut *mut c_char) -> Failure;
 }
 
-/// Takes ownership of text from the shim; `None` for null.
+/// Takes ownership of a string from the shim. Returns `None` for null.
 ///
 /// # Safety
 /// `text` is null or came from the shim, and is not used afterwards.
@@ -201,7 +201,7 @@ pub(crate) unsafe fn take_text(text: *mut c_char) -> Option<String> {
     if text.is_null() {
         return None;
     }
-    // SAFETY: the shim's texts end in a zero byte and are ours to free.
+    // SAFETY: the shim's strings end with a zero byte, and this function must free them.
     unsafe {
         let copy = CStr::from_ptr(text).to_string_lossy().into_owned();
         tessera_free_text(text);

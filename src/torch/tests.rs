@@ -17,7 +17,7 @@ fn evaluate(backend: &impl Backend, batch: &Batch) -> Evaluations {
     out
 }
 
-/// Returns the largest difference between two evaluations in q, d and logits.
+/// Returns the largest difference in q, d and logits between two evaluations.
 fn difference(left: &Evaluations, right: &Evaluations) -> f32 {
     let mut largest = 0f32;
     for index in 0..left.len() {
@@ -78,7 +78,7 @@ fn bf16_comes_near_f32() {
     assert!(difference > 0.0 && difference < 0.02, "{difference}");
 }
 
-/// The network has no int8 layers, so the format of all its other layers replaces int8.
+/// The network has no int8 layers, so int8 means the format of its other layers.
 #[test]
 fn networks_run_in_a_format_that_they_have() {
     let batch = positions(20, true);
@@ -109,10 +109,10 @@ fn networks_run_in_a_format_that_they_have() {
     }
 }
 
-/// libtorch has no determinants in bf16.
+/// libtorch cannot compute determinants in bf16.
 #[test]
 fn a_format_that_fails_is_not_chosen() {
-    // Fails immediately, or on batches larger than those of the warm-up.
+    // Fail immediately, or only on batches larger than those of the warm-up.
     for batch in [0, 2] {
         let forward = format!(
             "
@@ -139,7 +139,7 @@ def forward(self, x):
         assert_eq!(chosen.dtype(), Kind::Float.into(), "{batch}");
         chosen.forward(&inputs).unwrap();
     }
-    // Permanent errors are reported.
+    // Errors that persist are reported.
     let wrong = tiny::file(
         "def forward(self, x): return x",
         Some(&tiny::honest_metadata("wdl")),
@@ -166,7 +166,7 @@ fn values_are_probabilities_and_follow_the_search_value() {
         assert_ne!(left.value(index).q, right.value(index).q);
         assert!(right.value(index).error > 0.0);
     }
-    // The network's own outputs.
+    // These are the network's own outputs.
     let first = positions(1, true);
     let raw = by_q.forward(first.inputs()).unwrap();
     let raw = |name| raw[by_q.metadata().output(name).unwrap()].double_value(&[0]) as f32;
@@ -253,7 +253,7 @@ fn what_cannot_be_evaluated_is_an_error() {
     backend.evaluate(&Batch::default(), &mut out).unwrap();
     assert!(out.is_empty());
 
-    // Errors that occur only on batches larger than those of the warm-up.
+    // These errors occur only on batches larger than those of the warm-up.
     for (forward, message) in [
         (
             "return p, w / 0 * 0, s, s, s",
@@ -321,7 +321,7 @@ fn networks_of_other_programs_are_to_be_imported() {
             let error = open(file, policy).unwrap_err().to_string();
             assert!(error.contains("`tessera import`"), "{error}");
         }
-        // A complete file is accepted.
+        // The complete file is accepted.
         let whole = tiny::network(&tiny::honest_metadata("wdl"));
         let error = open(&whole[..whole.len() - 100], policy).unwrap_err();
         let error = error.to_string();
@@ -421,7 +421,7 @@ proptest! {
     fn damage_is_noticed_or_harmless(place in 0..FILE.len(), bit in 0..8u32) {
         let mut file = FILE.clone();
         file[place] ^= 1u8 << bit;
-        // Much of the format is padding and unused fields.
+        // Much of the format consists of padding and unused fields.
         if let Ok((_, metadata)) = open(&file, CodePolicy::Checked) {
             prop_assert_eq!(metadata.hash, tiny::honest_metadata("wdl").hash);
         }
@@ -436,7 +436,8 @@ proptest! {
     }
 }
 
-/// Returns a convolution of images [3, input, …] by libtorch, frozen, and in f64.
+/// Returns three results for a convolution of images [3, input, …]: those of libtorch, of the
+/// frozen module, and of libtorch in f64.
 fn convolved(input: i64, output: i64, size: [i64; 2], last: bool) -> [Tensor; 3] {
     const FORWARD: &str = "def forward(self, x):\n    return torch.conv2d(x, self.weight, \
                            self.bias, [1, 1], [1, 1], [1, 1], 1)";
@@ -470,7 +471,7 @@ fn our_convolution_of_boards_is_right_and_others_are_left_alone() {
         (16, 16, [8, 8], true),
         (112, 64, [8, 8], true),
         (64, 80, [8, 8], true),
-        // Cases that our kernel does not support: channels, memory order, boards.
+        // Our kernel does not support these numbers of channels, memory layouts or boards.
         (16, 20, [8, 8], true),
         (5, 16, [8, 8], true),
         (16, 16, [8, 8], false),
@@ -482,7 +483,8 @@ fn our_convolution_of_boards_is_right_and_others_are_left_alone() {
         let off = (&frozen - &exact).abs().max().double_value(&[]);
         let scale = exact.abs().max().double_value(&[]);
         assert!(off < 1e-5 * scale, "{input} to {output}: {off} of {scale}");
-        // Our rounding differs; otherwise it is not in use.
+        // Results must differ, because our kernel rounds differently. Otherwise it would not be in
+        // use.
         let is_ours = size == [8, 8] && last && input % 16 == 0 && output % 16 == 0;
         assert_eq!(is_ours, plain != frozen, "{input} to {output}");
     }

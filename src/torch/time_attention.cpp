@@ -1,5 +1,5 @@
 // Attention of squares to themselves on other boards, from the joint projection of queries, keys
-// and values, and its gradient. For a square on board t, with the other boards u:
+// and values, with its gradient. For a square on board t and all other boards u:
 //
 //     y_t = sum_u a_tu v_u,   a_tu = softmax_u(q_t · k_u / sqrt(width))
 //
@@ -8,8 +8,8 @@
 //     v'_u = sum_t a_tu g_t,   l_tu = a_tu (d_tu - sum_w a_tw d_tw) / sqrt(width)
 //     q'_t = sum_u l_tu k_u,   k'_u = sum_t l_tu q_t
 //
-// Boards are few. libtorch's products, one for each square and head, spend most of the time on
-// their start-up, and as much on copies that bring squares together.
+// There are few boards. libtorch would compute one matrix product for each square and head. Most of
+// their time would be overhead, and copies that bring squares together would take as long again.
 #include "kernels.h"
 #include "shim.h"
 
@@ -24,7 +24,7 @@
 namespace tessera::time_attention {
 namespace {
 
-// Parallel sums, which the compiler may not create from a single one by itself.
+// Number of parallel sums, because the compiler may not split a single sum by itself.
 constexpr int64_t kLanes = 16;
 constexpr int64_t kMostBoards = 16;
 constexpr int64_t kWidest = 128;
@@ -40,12 +40,12 @@ struct Sizes {
   int64_t features() const { return heads * width; }
 };
 
-// Vectors of a head, by board.
+// The vectors of a head, by board.
 using Vectors = float[kMostBoards * kWidest];
-// A number for each pair of boards.
+// A value for each pair of boards.
 using Pairs = float[kMostBoards * kMostBoards];
 
-// A square's token on each board. Boards of odd plies are in the other side's view.
+// A square's token on each board. Boards at odd plies are in the other side's view.
 struct Places {
   int64_t of[kMostBoards];
 
@@ -120,7 +120,7 @@ TESSERA_INLINE void weighted(const float* pairs, const float* vectors, const Siz
   }
 }
 
-// The attention weights of scaled queries.
+// Computes the attention weights from scaled queries.
 TESSERA_INLINE void attention(const float* query, const float* key, const Sizes& sizes,
                               float* shares) {
   products(query, key, sizes, shares);
@@ -197,7 +197,7 @@ TESSERA_INLINE void back_body(const T* joint, const T* gradient, T* out,
         }
       }
       weighted<Sum::kOverLast>(passed, key, sizes, of_query);
-      // Queries are already scaled.
+      // The queries are already scaled.
       scale(root, sizes, of_query);
       weighted<Sum::kOverFirst>(passed, query, sizes, of_key);
       T* to = out + head * sizes.width;
@@ -276,7 +276,7 @@ struct TimeAttention : torch::autograd::Function<TimeAttention> {
 
 }  // namespace
 
-// Whether a joint projection like this, [B, T, 64, 3 · heads · width], has a kernel.
+// Whether there is a kernel for a joint projection like this, [B, T, 64, 3 · heads · width].
 extern "C" bool tessera_takes_time_attention(const at::Tensor* joint, int64_t heads) {
   return tessera::plain(*joint) && joint->dim() == 4 && joint->size(1) > 0 &&
          joint->size(1) <= kMostBoards && joint->size(2) == kSquares && heads > 0 &&
@@ -284,8 +284,8 @@ extern "C" bool tessera_takes_time_attention(const at::Tensor* joint, int64_t he
          joint->size(3) / (3 * heads) <= kWidest;
 }
 
-// Attention of each square to itself on other boards, [B, T, 64, heads · width], each board in
-// the view of the side to move.
+// Computes the attention of each square to itself on other boards, [B, T, 64, heads · width]. Each
+// board is in the view of the side to move.
 extern "C" char* tessera_time_attention(const at::Tensor* joint, int64_t heads,
                                         at::Tensor** out) {
   return guarded([&] {

@@ -1,4 +1,4 @@
-//! A tiny network for tests, created on the fly.
+//! A tiny network for tests, which is created on the fly.
 
 use super::Module;
 use crate::backend::Metadata;
@@ -8,11 +8,12 @@ use crate::torch::tensor_hash;
 use tch::{Device, Kind, Tensor};
 
 const WIDTH: i64 = 16;
-/// The outputs of the network, in its order.
+/// The network's outputs, in order.
 pub(crate) const OUTPUTS: [&str; 5] = ["policy", "wdl", "moves_left", "q", "q_error"];
 
-/// Expands the bitboards of the current position to 768 numbers, adds the scalars, and computes
-/// all outputs from one hidden layer. It calls what exporters call.
+/// The network's code. It expands the bitboards of the current position to 768 values, adds the
+/// scalars, and computes all outputs from one hidden layer. It uses only operators that exporters
+/// use.
 pub(crate) const FORWARD: &str = "
 def forward(self, x):
     boards = torch.unsqueeze(torch.slice(x, 1, 0, 12), 2)
@@ -26,8 +27,8 @@ def forward(self, x):
     return torch.slice(y, 1, 6), torch.slice(y, 1, 0, 3), moves_left, q, error
 ";
 
-/// Returns the tensors of the network, the same each time: multiples of 2⁻⁹ that look random and
-/// that bf16 represents exactly.
+/// Returns the network's tensors, which are the same each time. Their values look random and are
+/// multiples of 2⁻⁹, which bf16 represents exactly.
 fn tensors() -> Vec<(&'static str, Tensor)> {
     let matrix = |rows: i64, columns: i64, salt: i64| {
         let numbers = Tensor::arange(rows * columns, (Kind::Int64, Device::Cpu));
@@ -42,7 +43,7 @@ fn tensors() -> Vec<(&'static str, Tensor)> {
     ]
 }
 
-/// Returns the network's metadata, with this output ranking moves.
+/// Returns the network's metadata, with moves ranked by this output.
 pub(crate) fn honest_metadata(search_value: &str) -> Metadata {
     let named = tensors().into_iter().map(|(name, t)| (name.to_owned(), t));
     let mut metadata = metadata(&OUTPUTS, search_value);
@@ -50,12 +51,12 @@ pub(crate) fn honest_metadata(search_value: &str) -> Metadata {
     metadata
 }
 
-/// Returns the bytes of the network's file with this metadata.
+/// Returns the bytes of a network file with this metadata.
 pub(crate) fn network(metadata: &Metadata) -> Vec<u8> {
     file(FORWARD, Some(metadata))
 }
 
-/// Returns the bytes of a file with the network's tensors and another `forward`.
+/// Returns the bytes of a file with the network's tensors but another `forward`.
 pub(crate) fn file(forward: &str, metadata: Option<&Metadata>) -> Vec<u8> {
     let mut module = Module::create("__torch__.Tiny").unwrap();
     for (name, tensor) in tensors() {

@@ -1,13 +1,13 @@
-// 3 × 3 convolutions of chessboards on the CPU in f32, by Winograd's minimal filtering F(4 × 4, 3
-// × 3) (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2016): a quarter of
-// the multiplications. A board is exactly four tiles of 4 × 4 squares.
+// 3 × 3 convolutions of chessboards on the CPU in f32, with Winograd's minimal filtering F(4 × 4, 3
+// × 3) (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2016), which needs
+// only a quarter of the multiplications. A board consists of exactly four tiles of 4 × 4 squares.
 //
-// For a tile with its surroundings d [6, 6] and a filter g [3, 3] it computes
+// For a tile with its surroundings, d [6, 6], and a filter g [3, 3], it computes
 //
 //     Aᵀ · ((G · g · Gᵀ) ∘ (Bᵀ · d · B)) · A
 //
-// where filters are transformed once, and the products of all channels at each of the 36 points
-// are one matrix product.
+// where filters are transformed only once, and at each of the 36 points all channels together form
+// one matrix product.
 #include "winograd.h"
 #include "kernels.h"
 #include "shim.h"
@@ -29,7 +29,7 @@ constexpr int64_t kLanes = tessera::kWinogradChannels;
 constexpr int64_t kTiles = 4;    // a board
 constexpr int64_t kPoints = 36;  // a tile, transformed
 
-// Channels processed in parallel.
+// Number of channels that are processed in parallel.
 #if defined(__GNUC__)
 typedef float Lanes __attribute__((vector_size(kLanes * sizeof(float))));
 #else
@@ -65,7 +65,7 @@ TESSERA_INLINE void write(const Lanes& lanes, float* to) {
   std::memcpy(to, &lanes, sizeof lanes);
 }
 
-// Six numbers `step` apart, multiplied by the matrix Bᵀ of the paper.
+// Multiplies six values that are `step` apart by the matrix Bᵀ of the paper.
 TESSERA_INLINE void transform_input(Lanes* d, int step) {
   const Lanes d0 = d[0], d1 = d[step], d2 = d[2 * step], d3 = d[3 * step],
               d4 = d[4 * step], d5 = d[5 * step];
@@ -79,7 +79,7 @@ TESSERA_INLINE void transform_input(Lanes* d, int step) {
   d[5 * step] = 4.0f * d1 - 5.0f * d3 + d5;
 }
 
-// Six numbers `step` apart, multiplied by Aᵀ: four numbers.
+// Multiplies six values that are `step` apart by Aᵀ, which gives four values.
 TESSERA_INLINE void transform_output(Lanes* m, int step) {
   const Lanes m0 = m[0], m1 = m[step], m2 = m[2 * step], m3 = m[3 * step],
               m4 = m[4 * step], m5 = m[5 * step];
@@ -91,7 +91,7 @@ TESSERA_INLINE void transform_output(Lanes* m, int step) {
   m[3 * step] = near_odd + 8.0f * far_odd + m5;
 }
 
-// Tiles of boards [64, channels] to points [36, tiles, channels].
+// Transforms the tiles of boards [64, channels] to points [36, tiles, channels].
 TESSERA_CLONES void take_apart(const float* boards, float* points, int64_t first,
                                int64_t last, int64_t tiles, int64_t channels) {
   for (int64_t tile = first; tile < last; ++tile) {
@@ -121,7 +121,7 @@ TESSERA_CLONES void take_apart(const float* boards, float* points, int64_t first
   }
 }
 
-// The inverse, with biases.
+// Transforms points back to boards and adds biases.
 TESSERA_CLONES void put_together(const float* points, const float* bias,
                                  float* boards, int64_t first, int64_t last,
                                  int64_t tiles, int64_t channels) {

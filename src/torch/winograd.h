@@ -4,17 +4,17 @@
 
 namespace tessera {
 
-// Boards have eight by eight squares; channels are transformed in groups of this size.
+// Boards have eight by eight squares. Channels are transformed in groups of this size.
 constexpr int64_t kWinogradChannels = 16;
 
-// The kernels [out, in, 3, 3] of a convolution transformed for `winograd`, [36, in, out].
+// Transforms the kernels [out, in, 3, 3] of a convolution for `winograd`, to [36, in, out].
 at::Tensor winograd_kernel(const at::Tensor& weight);
 
 // Whether `winograd` supports convolutions with these kernels [out, in, 3, 3] and bias.
 bool winograd_takes(const at::Tensor& weight, const at::Tensor& bias);
 
-// A channels-last 3 × 3 convolution of boards [B, in, 8, 8], padded to keep their size. Other
-// shapes are left to libtorch, for which it has the original kernels.
+// Computes a channels-last 3 × 3 convolution of boards [B, in, 8, 8], padded to keep their size.
+// Other shapes are left to libtorch, with the original kernels.
 at::Tensor winograd(const at::Tensor& boards, const at::Tensor& weight,
                     const at::Tensor& bias, const at::Tensor& kernel);
 

@@ -1,10 +1,11 @@
-//! `d`: the position on the board, for people to look at.
+//! `d`: displays the position for people.
 
 use crate::chess::Game;
 use shakmaty::fen::Fen;
 use shakmaty::{Color, EnPassantMode, Position, Rank, Square};
 
-/// Returns the board from White's side, then FEN, key, checkers, and the legal moves.
+/// Returns the board from White's side, followed by the FEN, the key, the checkers, and the legal
+/// moves.
 pub(crate) fn display(game: &Game) -> String {
     const RULE: &str = " +---+---+---+---+---+---+---+---+\n";
     let position = game.position();

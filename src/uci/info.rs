@@ -7,24 +7,26 @@ use crate::play::{Choice, Line, MoveStatistics, Report, Score};
 use shakmaty::Position;
 use vampirc_uci::{UciInfoAttribute, UciMessage};
 
-/// Lc0's curve from expected results to centipawns: its scale, and how near it comes to the
-/// pole of the tangent.
+/// Lc0's curve from expected results to centipawns: its scale, and the factor that determines how
+/// closely it approaches the pole of the tangent.
 const CENTIPAWN_SCALE: f64 = 90.0;
 const CENTIPAWN_ANGLE: f64 = 1.563_754_189_7;
-/// Lc0's curve applies up to this expected result. Beyond, it follows the pole to 128 pawns and
-/// magnifies the last digits of a network's output.
+/// Lc0's curve applies up to this expected result. Beyond it, the curve would follow the pole to
+/// 128 pawns and magnify the last digits of a network's output.
 const CENTIPAWN_BEND: f64 = 0.8;
-/// The minimum distance of a result from a win: networks distinguish no smaller differences.
+/// The minimum distance between a result and a win; networks do not distinguish smaller
+/// differences.
 const LEAST_DOUBT: f64 = 1e-4;
 
-/// Centipawns of a tablebase win, above all expected results: Stockfish's number.
+/// Score of a tablebase win in centipawns, above all expected results; the value is Stockfish's.
 const TABLEBASE_CENTIPAWNS: i32 = 20_000;
 
-/// Returns an expected result in −1…1 as centipawns, in −2437…2437. Up to 0.8 this is Lc0's curve
-/// 90·tan(1.5637541897·q), 272 at its end. From there the score grows as the chances of not
-/// winning halve, like the evaluations of Stockfish and the percentages of Lichess: an extra
-/// piece is some 9 pawns, a queen some 20. It is monotonic in `q`, so that a better value never
-/// has a lower score. Moves rank by more than that: the second line may have the higher score.
+/// Converts an expected result in −1…1 to centipawns, in −2437…2437. Up to 0.8 this is Lc0's curve
+/// 90·tan(1.5637541897·q), which ends there at 272. Beyond 0.8, the score grows as the chances of
+/// not winning halve, like Stockfish's evaluations and Lichess's percentages: an extra piece is
+/// worth about 9 pawns, a queen about 20. The function is monotonic in `q`, so a better value never
+/// has a lower score. Moves are not ranked by value alone, so the second line may have the higher
+/// score.
 #[must_use]
 pub fn centipawns(q: f32) -> i32 {
     if q.is_nan() {
@@ -34,7 +36,7 @@ pub fn centipawns(q: f32) -> i32 {
     let tangent = (CENTIPAWN_ANGLE * size.min(CENTIPAWN_BEND)).tan();
     let mut score = CENTIPAWN_SCALE * tangent;
     if size > CENTIPAWN_BEND {
-        // The slope stays.
+        // The slope is continuous.
         let slope = CENTIPAWN_SCALE * CENTIPAWN_ANGLE * (1.0 + tangent * tangent);
         let doubt = (1.0 - size).max(LEAST_DOUBT);
         score += slope * (1.0 - CENTIPAWN_BEND) * ((1.0 - CENTIPAWN_BEND) / doubt).ln();
@@ -42,12 +44,12 @@ pub fn centipawns(q: f32) -> i32 {
     score.copysign(q.into()).round() as i32
 }
 
-/// A score as chess programs write it: centipawns, or mate in N moves.
+/// A score in the form that chess programs use: centipawns, or mate in N moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WrittenScore {
-    /// Centipawns; a tablebase's are above all others.
+    /// A score in centipawns; a tablebase score is above all others.
     Centipawns(i32),
-    /// Mate in N moves; negative if the side to move is mated.
+    /// Mate in N moves; negative if the side to move gets mated.
     Mate(i32),
 }
 
@@ -101,8 +103,8 @@ pub(crate) fn report<'a>(
     likelihood.into_iter().chain(lines)
 }
 
-/// Returns the lines of a report as text, each with its line break, as a session with default options
-/// prints them.
+/// Returns the lines of a report as text, each with its line break, in the form that a session with
+/// default options prints.
 #[cfg(feature = "serve")]
 pub(crate) fn info_lines(of: &Report, game: &Game) -> String {
     use vampirc_uci::Serializable;
@@ -111,7 +113,7 @@ pub(crate) fn info_lines(of: &Report, game: &Game) -> String {
     lines.collect()
 }
 
-/// The report of a position without legal moves.
+/// Returns the report for a position without legal moves.
 pub(crate) fn no_moves(game: &Game, settings: &Settings) -> UciMessage {
     let mated = game.position().is_check();
     let (score_now, wdl_now) = if mated {
@@ -126,7 +128,8 @@ pub(crate) fn no_moves(game: &Game, settings: &Settings) -> UciMessage {
     UciMessage::Info(info)
 }
 
-/// Returns the root moves' statistics in Lc0's format: the best last, right above `bestmove`.
+/// Returns the root moves' statistics in Lc0's format, with the best move last, just above
+/// `bestmove`.
 pub(crate) fn statistics<'a>(
     statistics: &'a [MoveStatistics],
     game: &'a Game,
@@ -157,20 +160,20 @@ pub(crate) fn best_move(choice: &Choice, game: &Game, settings: &Settings) -> St
     line
 }
 
-/// The answer to `go` without a legal move.
+/// The answer to `go` if there is no legal move.
 pub(crate) const NO_MOVE: &str = "bestmove (none)";
 
 fn score(score: Score) -> UciInfoAttribute {
     match score.into() {
         WrittenScore::Centipawns(score) => UciInfoAttribute::from_centipawns(score),
-        // vampirc's own attribute cannot represent mates beyond 127 moves.
+        // vampirc's own attribute cannot represent mates in more than 127 moves.
         WrittenScore::Mate(moves) => {
             UciInfoAttribute::Any("score".to_owned(), format!("mate {moves}"))
         }
     }
 }
 
-/// In thousandths, which sum to 1000.
+/// Returns win, draw and loss in thousandths, which sum to 1000.
 fn wdl([win, _, loss]: [f32; 3]) -> UciInfoAttribute {
     let thousandths = |probability: f32| (1000.0 * probability.clamp(0.0, 1.0)).round() as u32;
     let win = thousandths(win);

@@ -1,5 +1,5 @@
-//! The options: one table answers `uci`, checks `setoption`, and fills the guide's page except
-//! for its last column, the description of each option.
+//! The options. A single table answers `uci`, validates `setoption`, and supplies the guide's page
+//! except for its last column, which describes each option.
 
 mod table;
 
@@ -10,18 +10,18 @@ use std::str::FromStr;
 use table::ENTRIES;
 use vampirc_uci::UciOptionConfig;
 
-/// Characters of user input that an answer repeats.
+/// Number of characters of user input that an answer repeats.
 const LONGEST_ECHO: usize = 100;
 
 /// One option.
 struct Entry {
-    /// Its name, which clients may write in any case.
+    /// The option's name, which clients may write in any case.
     name: &'static str,
-    /// Its type, and its accessors in the settings.
+    /// The option's type, and its accessors in the settings.
     kind: Kind,
 }
 
-/// An option's type, with accessors of [`Settings`].
+/// An option's type, with accessors to [`Settings`].
 enum Kind {
     Check {
         get: fn(&Settings) -> bool,
@@ -32,7 +32,7 @@ enum Kind {
         get: fn(&Settings) -> u64,
         set: fn(&mut Settings, u64),
     },
-    /// Clients see a string, because UCI has no type for fractions.
+    /// A fractional number, which clients see as a string because UCI has no such type.
     Decimal {
         range: RangeInclusive<f32>,
         get: fn(&Settings) -> f32,
@@ -41,12 +41,12 @@ enum Kind {
     Combo {
         values: fn() -> Vec<String>,
         get: fn(&Settings) -> String,
-        /// Called with one of the values.
+        /// Called with one of the valid values.
         set: fn(&mut Settings, &str),
     },
     Text {
         get: fn(&Settings) -> String,
-        /// The problem with the value, if any.
+        /// Returns the problem with the value, if there is one.
         set: fn(&mut Settings, &str) -> Result<(), &'static str>,
     },
     Button(Button),
@@ -65,7 +65,7 @@ pub enum OptionError {
     /// No option has this name.
     #[error("there is no option `{0}`; `uci` lists those there are")]
     Unknown(String),
-    /// The option takes other values.
+    /// The value is not valid for the option.
     #[error("{name} is set to {wanted}, not to `{value}`; it stays {kept}")]
     Value {
         /// The option.
@@ -74,12 +74,13 @@ pub enum OptionError {
         value: String,
         /// The option's type.
         wanted: String,
-        /// The value kept.
+        /// The value that the option keeps.
         kept: String,
     },
 }
 
-/// Sets the option `name`, in any case, to `value`; returns the button pressed, if it is one.
+/// Sets the option `name`, in any case, to `value`; if the option is a button, returns the button
+/// that was pressed.
 ///
 /// # Errors
 /// [`OptionError`]; `settings` are then unchanged.
@@ -95,7 +96,7 @@ pub(crate) fn set(
     if let Kind::Button(button) = entry.kind {
         return Ok(Some(button));
     }
-    // UCI's notation for the empty string.
+    // `<empty>` is UCI's notation for the empty string.
     let value = value.filter(|&value| value != "<empty>").unwrap_or("");
     entry
         .kind
@@ -110,8 +111,8 @@ pub(crate) fn set(
 }
 
 impl Settings {
-    /// Sets an option as `setoption` does, its name in any case; pressing a button changes
-    /// nothing.
+    /// Sets an option in the same way as `setoption`; its name may be in any case. Pressing a
+    /// button changes nothing.
     ///
     /// # Errors
     /// [`OptionError`]; the settings are then unchanged.
@@ -120,13 +121,13 @@ impl Settings {
     }
 }
 
-/// Returns the options as `uci` lists them.
+/// Returns the options in the order in which `uci` lists them.
 pub(crate) fn list() -> impl Iterator<Item = UciOptionConfig> {
     let defaults = Settings::default();
     ENTRIES.iter().map(move |entry| entry.describe(&defaults))
 }
 
-/// Returns a table of all options in Markdown, with types, defaults and bounds. The guide adds a
+/// Returns a Markdown table of all options, with types, defaults and bounds. The guide adds a
 /// column of descriptions.
 #[must_use]
 pub fn markdown() -> String {
@@ -195,7 +196,7 @@ impl Kind {
         }
     }
 
-    /// Returns the value in `settings` in UCI notation; a button has none.
+    /// Returns the value in `settings` in UCI notation; buttons have no value.
     fn get(&self, settings: &Settings) -> Option<String> {
         match self {
             Kind::Check { get, .. } => Some(get(settings).to_string()),
@@ -206,7 +207,7 @@ impl Kind {
         }
     }
 
-    /// Parses and sets a value; returns the valid values on error.
+    /// Parses and sets a value; if the value is not valid, returns the valid ones.
     fn set(&self, settings: &mut Settings, value: &str) -> Result<(), String> {
         match self {
             Kind::Check { set, .. } => {
@@ -227,7 +228,7 @@ impl Kind {
         .ok_or_else(|| self.values())
     }
 
-    /// Describes the settings.
+    /// Describes the valid values.
     fn values(&self) -> String {
         match self {
             Kind::Check { .. } => "true or false".to_owned(),

@@ -1,7 +1,7 @@
-//! The single output: whole lines, one after another, from any thread.
+//! The shared output, which receives whole lines, one after another, from any thread.
 //!
-//! Its own thread writes them. A searching thread waits for a client that does not read, to bound
-//! memory; the listening thread does not, so that it receives `quit`.
+//! A separate thread writes the lines. A searching thread waits for a client that does not read, to
+//! bound memory. The listening thread does not wait, so that it still receives `quit`.
 
 use crate::bounded;
 use crossbeam::channel::{self, Receiver, Sender};
@@ -15,19 +15,19 @@ use std::thread;
 use std::time::Instant;
 use vampirc_uci::{Serializable, UciInfoAttribute, UciMessage};
 
-/// Characters of an `info string` that clients can be expected to handle.
+/// Number of characters in an `info string` that clients can be expected to handle.
 const LONGEST_INFO: usize = 500;
-/// Unread bytes at which a patient [`Output`] waits, …
+/// Number of unread bytes at which a patient [`Output`] waits, …
 const MOST_UNREAD: usize = 1 << 20;
-/// … and at which every other one does too, to bound memory.
+/// … and at which all other outputs wait too, to bound memory.
 const MOST_UNREAD_ANSWERS: usize = 64 << 20;
 
 /// Writes lines and, if enabled, the log.
 pub(crate) struct Output {
     queue: Arc<Queue>,
-    /// Never receives; disconnects when writing has failed.
+    /// Never receives anything; disconnects when writing has failed.
     broken: Receiver<Infallible>,
-    /// Unread bytes at which this output waits.
+    /// Number of unread bytes at which this output waits.
     most_unread: usize,
 }
 
@@ -37,9 +37,9 @@ struct Queue {
 }
 
 struct Lines {
-    /// Whole lines not yet being written.
+    /// Whole lines that are still to be written.
     waiting: Vec<u8>,
-    /// Bytes of lines that are being written.
+    /// Number of bytes in the lines that are being written.
     in_hand: usize,
     /// Why writing has failed.
     failure: Option<io::Error>,
@@ -80,7 +80,7 @@ impl Output {
         })
     }
 
-    /// Returns the same output for a thread that may block: it waits while the client does not
+    /// Returns the same output for a thread that may block: writing waits while the client does not
     /// read.
     pub(crate) fn patient(&self) -> Output {
         self.queue.lines.lock().outputs += 1;
@@ -96,8 +96,8 @@ impl Output {
         self.last_line(line, || {});
     }
 
-    /// Writes the line that ends a task; `finish` is called just before it can be read, so that
-    /// its reader finds the task finished.
+    /// Writes the line that ends a task. `finish` is called just before the line can be read, so
+    /// that a client that has read it finds the task finished.
     pub(crate) fn last_line(&self, line: &str, finish: impl FnOnce()) {
         let mut lines = self.queue.lines.lock();
         while lines.unread() >= self.most_unread {
@@ -108,8 +108,8 @@ impl Output {
         self.queue.changed.notify_all();
     }
 
-    /// Waits until everything is written, but not forever: a client that no longer reads must not
-    /// keep the engine alive.
+    /// Waits until everything has been written, but not forever, because a client that no longer
+    /// reads must not keep the engine alive.
     ///
     /// # Errors
     /// If something could not be written.
@@ -133,7 +133,7 @@ impl Output {
         self.line(&message.serialize());
     }
 
-    /// Writes a text for people, each line as an `info string`.
+    /// Writes a text for people, with each line as an `info string`.
     pub(crate) fn info_string(&self, text: &str) {
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
             let line = excerpt(line, LONGEST_INFO).replace(char::is_control, " ");
@@ -146,15 +146,15 @@ impl Output {
         self.queue.lines.lock().note('>', line);
     }
 
-    /// Appends everything from now on to the log at `path`; `None` closes the log.
+    /// Appends everything from now on to the log at `path`, or closes the log if it is `None`.
     pub(crate) fn set_log(&self, path: Option<&Path>) -> io::Result<()> {
         let log = path.map(bounded::append_to).transpose()?;
         self.queue.lines.lock().log = log;
         Ok(())
     }
 
-    /// Returns a receiver that disconnects when writing has failed: the client is gone, or the
-    /// disk is full.
+    /// Returns a receiver that disconnects when writing has failed, for example because the client
+    /// is gone or the disk is full.
     pub(crate) fn broken(&self) -> &Receiver<Infallible> {
         &self.broken
     }
@@ -173,7 +173,7 @@ impl Drop for Output {
 }
 
 impl Queue {
-    /// Writes the waiting lines until all outputs are closed.
+    /// Writes queued lines until all outputs are closed.
     fn write_to(&self, mut writer: impl Write) {
         let mut lines = self.lines.lock();
         loop {
@@ -200,7 +200,7 @@ impl Queue {
 }
 
 impl Lines {
-    /// Returns the bytes that the client has not read.
+    /// Returns the number of bytes that the client has not read.
     fn unread(&self) -> usize {
         self.waiting.len() + self.in_hand
     }
@@ -225,7 +225,7 @@ impl Lines {
     }
 }
 
-/// Returns the first `longest` characters of a text, with a mark if truncated.
+/// Returns the first `longest` characters of a text, with an ellipsis if it is truncated.
 pub(crate) fn excerpt(text: &str, longest: usize) -> String {
     match text.char_indices().nth(longest) {
         Some((end, _)) => format!("{}…", &text[..end]),

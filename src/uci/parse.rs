@@ -1,9 +1,10 @@
 //! Parses a line of input into a command.
 //!
-//! UCI requires engines to be lenient: any white space between words, unknown words skipped, the
-//! rest still understood. vampirc-uci's parser is not (it panics on depths above 255 and on `go `
-//! with a trailing space, and drops everything after an unreadable move), so input is parsed
-//! here; its messages and serializers write the output.
+//! UCI requires engines to be lenient: words may be separated by any white space, and unknown words
+//! are skipped while the rest is still understood. vampirc-uci's parser is not lenient (it panics
+//! on depths above 255 and on `go ` with a trailing space, and drops everything after an unreadable
+//! move). Input is therefore parsed here, while vampirc-uci's messages and serialisers write the
+//! output.
 
 pub(crate) mod go;
 
@@ -17,13 +18,13 @@ pub(crate) enum Command {
     IsReady,
     SetOption {
         name: String,
-        /// Verbatim, including inner spaces; `None` without `value`.
+        /// The value verbatim, including inner spaces; `None` if there is no `value`.
         value: Option<String>,
     },
     Register,
     NewGame,
     Position {
-        /// `None` is the initial position.
+        /// `None` stands for the initial position.
         fen: Option<String>,
         moves: Vec<String>,
     },
@@ -36,19 +37,19 @@ pub(crate) enum Command {
     Help,
 }
 
-/// A line of input, understood as far as possible.
+/// A parsed line of input, as far as it could be understood.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Parsed {
-    /// The command; `None` if the line holds none.
+    /// The command; `None` if the line contains none.
     pub command: Option<Command>,
     /// Warnings for the user.
     pub warnings: Vec<String>,
-    /// Skipped unknown words.
+    /// Unknown words that were skipped.
     pub skipped: Vec<String>,
 }
 
-/// Parses one line. Accepts every input; an empty line and one that begins with `#` (a comment in
-/// scripts) are neither a command nor an error.
+/// Parses one line. Every input is accepted. An empty line, or one that begins with `#` (a comment
+/// in scripts), is neither a command nor an error.
 pub(crate) fn parse(line: &str) -> Parsed {
     let mut parsed = Parsed::default();
     // Windows shells prefix piped text with a byte order mark.
@@ -93,8 +94,8 @@ fn debug(words: &mut Words, parsed: &mut Parsed) -> Option<Command> {
     }
 }
 
-/// `setoption name N [value V]`: both may contain spaces, and a name ends at the first word
-/// `value`.
+/// Parses `setoption name N [value V]`. Both N and V may contain spaces, and the name ends at the
+/// first word `value`.
 fn set_option(words: &mut Words, parsed: &mut Parsed) -> Option<Command> {
     parsed.skip_until(words, &["name"]);
     let mut name = Vec::new();
@@ -147,7 +148,7 @@ impl Parsed {
         self.warnings.push(warning.into());
     }
 
-    /// Skips words up to and including the first of `wanted`.
+    /// Skips words up to and including the first that is in `wanted`.
     fn skip_until<'a>(&mut self, words: &mut Words<'a>, wanted: &[&str]) -> Option<&'a str> {
         for word in words.by_ref() {
             if wanted.contains(&word) {
@@ -159,7 +160,7 @@ impl Parsed {
     }
 }
 
-/// The words of a line, with access to the rest.
+/// The words of a line, with access to the unread rest.
 pub(crate) struct Words<'a>(&'a str);
 
 impl<'a> Words<'a> {

@@ -1,4 +1,4 @@
-//! The session: executes commands.
+//! The session, which executes commands.
 //!
 //! It runs on the thread that executes the input and never waits for the worker, so that every
 //! command is answered immediately.
@@ -24,22 +24,22 @@ use std::thread;
 use std::time::{Duration, Instant};
 use vampirc_uci::UciMessage;
 
-/// Longest wait at the end for a stopped search. Fuzzing should report a hang, not a slow
-/// machine.
+/// How long to wait at the end for a stopped search, at most. Fuzzing should report a hang, not a
+/// slow machine.
 const SEARCH_GRACE: Duration = Duration::from_secs(if cfg!(fuzzing) { 15 } else { 1 });
-/// Longest wait at the end for a `perft`: scripts that pipe `go perft 4` and `quit` expect the
-/// count.
+/// How long to wait at the end for a `perft`, at most: scripts that pipe `go perft 4` and `quit`
+/// expect the count.
 const PERFT_GRACE: Duration = Duration::from_secs(2);
-/// Longest wait for a network to load: nothing can speed that up, and scripts that pipe `isready`
-/// or `go nodes 10`, then `quit`, expect the result.
+/// How long to wait for a network to load, at most. Nothing can make it faster, and scripts that
+/// pipe `isready` or `go nodes 10` followed by `quit` expect the result.
 const LOADING_GRACE: Duration = Duration::from_secs(10);
-/// Shortest wait at the end for the last lines to be written.
+/// How long to wait at the end for the last lines to be written, at least.
 const WRITING_GRACE: Duration = Duration::from_millis(200);
-/// Searches and counts that may wait. No client sends this many; a script that does is blocked
-/// until one of them ends.
+/// Number of searches and counts that may wait. No client sends this many; a script that does is
+/// blocked until one of them ends.
 const MOST_WAITING: usize = 256;
-/// The most moves of a `position`: the longest game that the 75-move rule allows has 17,697
-/// plies.
+/// Maximum number of moves in a `position`. The longest game that the 75-move rule allows has
+/// 17,697 plies.
 const LONGEST_GAME: usize = 20_000;
 
 const HELP: &str = "Tessera speaks UCI, the protocol between chess programs, and is meant to be \
@@ -63,9 +63,9 @@ pub(crate) struct Session {
     settings: Settings,
     /// Number of games begun.
     games: u64,
-    /// Number of requests to clear everything.
+    /// Number of requests to clear all memory.
     clearings: u64,
-    /// Shared with the search jobs.
+    /// The game, which is shared with the search jobs.
     game: Arc<Game>,
     debug: bool,
 }
@@ -164,7 +164,7 @@ impl Session {
                     self.output.info_string(line);
                 }
             }
-            // Registration does nothing, and `quit` is already handled.
+            // Registration has no effect, and `quit` has already been handled.
             Command::Register | Command::Quit => {}
         }
     }
@@ -179,11 +179,11 @@ impl Session {
         self.output.settle(deadline).expect("the output holds");
     }
 
-    /// Ends the session on `quit` or at the end of the input: immediately, except for the brief
-    /// waits for pending answers.
+    /// Ends the session on `quit` or at the end of the input, immediately except for brief waits
+    /// for pending answers.
     ///
     /// # Errors
-    /// If the output broke and the worker is idle.
+    /// The error of the output, if it failed and the worker is idle.
     pub(crate) fn end(self) -> io::Result<Rest> {
         let now = Instant::now();
         let is_heard = !self.output.is_broken();
@@ -203,7 +203,7 @@ impl Session {
             {
                 deadline = deadline.max(Instant::now() + SEARCH_GRACE);
             }
-            // Commands behind a search that does not stop would not finish either.
+            // Commands queued behind a search that does not stop would not finish either.
             if !task.wait_until(deadline) {
                 break;
             }
@@ -229,7 +229,7 @@ impl Session {
         self.output.message(&UciMessage::UciOk);
     }
 
-    /// Handles `isready`: answers immediately during a task, else after loading.
+    /// Handles `isready`: answers immediately while a task is running, and otherwise after loading.
     fn ready(&mut self) {
         let busy = |task: &Arc<Task>| !matches!(task.kind, Kind::Ready);
         if self.tasks.iter().any(busy) {
@@ -254,7 +254,7 @@ impl Session {
         }
     }
 
-    /// Opens the log file of the settings; if that fails, reopens the one `before`.
+    /// Opens the log file in the settings; if that fails, reopens the file `before`.
     fn open_log(&mut self, before: Option<PathBuf>) {
         let settings = &mut self.settings;
         if settings.log_file == before {
@@ -269,8 +269,8 @@ impl Session {
         }
     }
 
-    /// Sets the game's castling notation from the settings; without the option, from its first
-    /// position.
+    /// Sets the game's castling notation according to the settings or, if the option is off, to the
+    /// game's first position.
     fn write_castling(&mut self) {
         let mode = if self.settings.chess960 {
             CastlingMode::Chess960
@@ -366,8 +366,8 @@ impl Session {
         if self.jobs.send(Job { task, work }).is_ok() {
             return;
         }
-        // The worker normally outlives the session. If it is gone nevertheless, the answer must
-        // come from here.
+        // The worker normally outlives the session. If it is gone nevertheless, the answer has to
+        // be sent from here.
         self.output
             .info_string("the worker has stopped: start the engine again");
         match self.tasks.pop().as_deref().map(|task| &task.kind) {

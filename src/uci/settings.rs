@@ -1,4 +1,4 @@
-//! Typed settings of a user.
+//! A user's typed settings.
 
 use crate::player;
 use std::path::PathBuf;
@@ -10,15 +10,15 @@ pub struct Settings {
     pub player: player::Settings,
     /// Whether `bestmove` includes the reply to ponder on.
     pub ponder: bool,
-    /// Whether castling is written as king takes rook.
+    /// Whether castling is written as the king taking its rook.
     pub chess960: bool,
-    /// Whether scores come with the probabilities of win, draw and loss.
+    /// Whether scores include the probabilities of win, draw and loss.
     pub show_wdl: bool,
-    /// Whether scores come with the expected length of the game.
+    /// Whether scores include the expected length of the game.
     pub show_moves_left: bool,
-    /// Whether every root move's statistics are reported before `bestmove`.
+    /// Whether the statistics of every root move are reported before `bestmove`.
     pub verbose_move_stats: bool,
-    /// The log of the dialogue.
+    /// The log file of the communication with the client.
     pub log_file: Option<PathBuf>,
 }
 

@@ -8,7 +8,7 @@ use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A job with everything that it depends on: later commands cannot affect it.
+/// A job with everything that it depends on, so that later commands cannot affect it.
 pub(crate) struct Job {
     pub task: Arc<Task>,
     pub work: Work,
@@ -26,7 +26,7 @@ pub(crate) enum Work {
 /// A `go`, with everything that it depends on.
 pub(crate) struct SearchJob {
     pub setup: Setup,
-    /// The message and its format.
+    /// The settings of the player, and the format of its messages.
     pub settings: Settings,
     pub game: Arc<Game>,
     pub limits: Limits,
@@ -34,7 +34,7 @@ pub(crate) struct SearchJob {
     pub received: Instant,
 }
 
-/// The session's handle of a job.
+/// The session's handle to a job.
 pub(crate) struct Task {
     pub kind: Kind,
     pub control: Control,
@@ -45,9 +45,9 @@ pub(crate) struct Task {
 pub(crate) enum Kind {
     Ready,
     Search {
-        /// Whether it waits for `ponderhit`.
+        /// Whether the search waits for `ponderhit`.
         ponders: bool,
-        /// Whether it then ends by itself.
+        /// Whether the search then ends by itself.
         limited: bool,
     },
     Perft,
@@ -56,7 +56,7 @@ pub(crate) enum Kind {
 /// The worker's progress.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Progress {
-    /// Other tasks come first, or its network is loading.
+    /// Other tasks come first, or the task's network is loading.
     Waiting,
     /// A player is searching.
     Searching,
@@ -73,7 +73,7 @@ impl Task {
         })
     }
 
-    /// Returns whether it may never end.
+    /// Returns whether the task may never end.
     pub(crate) fn is_endless(&self) -> bool {
         match self.kind {
             Kind::Ready | Kind::Perft => false,
@@ -101,7 +101,7 @@ impl Task {
         *self.progress.lock() == Progress::Finished
     }
 
-    /// Blocks until it is finished.
+    /// Blocks until the task is finished.
     pub(crate) fn wait(&self) {
         let mut progress = self.progress.lock();
         while *progress < Progress::Finished {
@@ -109,13 +109,13 @@ impl Task {
         }
     }
 
-    /// Blocks until it is finished, at most until `deadline`; returns whether it is.
+    /// Blocks until the task is finished or `deadline` has passed; returns whether it is finished.
     pub(crate) fn wait_until(&self, deadline: Instant) -> bool {
         self.wait_for(Progress::Finished, deadline)
     }
 
-    /// Blocks until the search's network is loaded, or has failed to load, at most until
-    /// `deadline`; returns whether it did.
+    /// Blocks until the search's network has been loaded or failed to load, or `deadline` has
+    /// passed; returns whether loading is over.
     pub(crate) fn wait_for_loading(&self, deadline: Instant) -> bool {
         self.wait_for(Progress::Searching, deadline)
     }

@@ -1,4 +1,4 @@
-//! The session as a client sees it, with a scripted player.
+//! The session from a client's view, with a scripted player.
 
 mod client;
 mod edges;

@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub(crate) struct Worker<F> {
     output: Arc<Output>,
     player: Player<F>,
-    /// The last report of the current search, as a fallback.
+    /// The last report of the current search, from which to answer if the search fails.
     latest: Option<Report>,
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct Worker<F> {
 struct Client<'a> {
     output: &'a Output,
     latest: &'a mut Option<Report>,
-    /// The reported search; `None` while the client waits for `readyok`.
+    /// The search being reported; `None` while the client waits for `readyok`.
     search: Option<(&'a SearchJob, &'a Task)>,
 }
 
@@ -62,7 +62,8 @@ impl<F: Factory> Worker<F> {
     /// Runs jobs in order until all senders are gone.
     pub(crate) fn run(mut self, jobs: Receiver<Job>) {
         for Job { task, work } in jobs {
-            // A panic is a bug. A waiting client still gets an answer, and the session continues.
+            // A panic is a bug, but the waiting client still gets an answer and the session
+            // continues.
             let answer = catch_unwind(AssertUnwindSafe(|| self.work(&work, &task)))
                 .unwrap_or_else(|panic| self.recover(&work, panic.as_ref()));
             self.output.last_line(&answer, || task.finish());
@@ -160,8 +161,8 @@ impl<F: Factory> Worker<F> {
         }
     }
 
-    /// Returns the answer of an interrupted search: the last reported best move, else any legal
-    /// move, because no answer would lose a game.
+    /// Returns the answer of an interrupted search: the best move last reported, or otherwise any
+    /// legal move, because an engine that does not answer loses the game.
     fn best_so_far(&mut self, search: &SearchJob) -> String {
         let latest = self.latest.take().unwrap_or_default();
         let best = latest.lines.first().and_then(|line| line.moves.first());

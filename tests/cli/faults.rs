@@ -1,4 +1,4 @@
-//! Refusals by the operating system are reported and do not hang.
+//! Refusals by the operating system, which are reported and do not hang.
 
 use crate::cli::tessera;
 use std::time::Duration;

@@ -10,7 +10,7 @@ fn output(program: &str, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Both programs and their paths.
+/// Both programs with their paths.
 #[cfg(feature = "torch")]
 pub(super) const PROGRAMS: [(&str, &str); 2] = [
     ("tessera", env!("CARGO_BIN_EXE_tessera")),
@@ -19,8 +19,8 @@ pub(super) const PROGRAMS: [(&str, &str); 2] = [
 #[cfg(not(feature = "torch"))]
 pub(super) const PROGRAMS: [(&str, &str); 1] = [("tessera", env!("CARGO_BIN_EXE_tessera"))];
 
-/// Returns the help of every command that a program's help lists, checking that each is listed
-/// once.
+/// Returns the help of every command that a program's help lists, after checking that each is
+/// listed once.
 fn helps(program: &str) -> BTreeMap<String, String> {
     let text = output(program, &["--help"]);
     let described = names::described(program);
@@ -48,7 +48,7 @@ fn options(text: &str) -> BTreeSet<&str> {
     options.collect()
 }
 
-/// Returns a command's options: lines of its help that begin with one.
+/// Returns the options of a command, which are the lines of its help that begin with an option.
 fn own(help: &str) -> BTreeSet<&str> {
     let lines = help.lines().map(str::trim_start);
     let lines = lines.filter(|line| line.starts_with('-'));
@@ -57,7 +57,7 @@ fn own(help: &str) -> BTreeSet<&str> {
         .collect()
 }
 
-/// Returns the faults of a command's help; `all` holds the help of all commands.
+/// Returns the faults in a command's help; `all` contains the help of all commands.
 fn faults(command: &str, help: &str, all: &BTreeMap<String, String>) -> Vec<String> {
     let mut faults = Vec::new();
     let parts = help.lines().flat_map(|line| line.split('`').enumerate());
@@ -73,8 +73,8 @@ fn faults(command: &str, help: &str, all: &BTreeMap<String, String>) -> Vec<Stri
         }
     }
     for line in help.lines() {
-        // These values are explained in one place; otherwise they would fill the help of most
-        // commands.
+        // These values are explained in one place only; otherwise they would take up most of the
+        // help of many commands.
         let explains = ["- mcts: ", "- uniform: ", "- int8: "];
         if explains.iter().any(|it| line.trim_start().starts_with(it)) {
             faults.push(format!(

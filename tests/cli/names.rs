@@ -1,14 +1,14 @@
-//! Each concept has one name: compares the command lines of both programs with the table of names
-//! in .github/CONTRIBUTING.md.
+//! Each concept has one name: the test compares the command lines of both programs with the table
+//! of names in .github/CONTRIBUTING.md.
 
 use super::help::PROGRAMS;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Command, Output};
 
-/// The table's mark for an option without a value.
+/// The table's symbol for an option without a value.
 const SWITCH: &str = "—";
-/// The value name of every time.
+/// The name of every value that is a time.
 const TIME: &str = "TIME";
 
 /// Returns a program's own description of its command line.
@@ -70,7 +70,7 @@ fn faults(described: &Value, table: &BTreeMap<&str, BTreeSet<&str>>) -> Vec<Stri
                     Some(values) if !values.contains(value) => fault("another value in the table"),
                     Some(_) => {}
                 }
-                // Composed values have commas of their own.
+                // Composed values contain commas of their own.
                 let is_composed = value.contains("=VALUE") || value.contains('[');
                 let has_commas = argument["delimiter"] == ",";
                 if argument["several"] == true && has_commas == is_composed {
@@ -217,7 +217,7 @@ fn commands_of_the_previous_release_work_with_a_note() {
         errors(&old)
     );
     assert_eq!(errors(&new), "");
-    // The configuration comes first, whatever preceded it.
+    // The configuration comes first, whatever preceded it before.
     let output = run(train, &["actor", "store", "--config", "none.toml"]);
     assert!(errors(&output).contains("write `actor none.toml` in place of `--config none.toml`"));
     assert!(

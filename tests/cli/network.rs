@@ -1,4 +1,4 @@
-//! A network with one opinion: a favourite move, and fixed chances for White.
+//! A network with fixed outputs: a favourite move and constant chances for White.
 
 use std::path::Path;
 use tch::{Device, Kind, Tensor};
@@ -13,8 +13,8 @@ def forward(self, x):
     return rows + self.policy, rows + self.wdl
 ";
 
-/// Writes a network that gives the policy index `favourite` a logit of 5 and all others 0, and
-/// every position these logits of win, draw and loss.
+/// Writes a network that assigns a logit of 5 to the policy index `favourite` and 0 to all others,
+/// and that gives every position these logits of win, draw and loss.
 pub fn write(path: &Path, favourite: usize, wdl: [f32; 3]) {
     let policy = Tensor::zeros([POLICY_SIZE as i64], (Kind::Float, Device::Cpu));
     let _ = policy.get(favourite as i64).fill_(5.0);

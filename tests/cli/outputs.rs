@@ -1,4 +1,4 @@
-//! Output paths: checked before the work begins, with `-` as standard output.
+//! Output paths: they are checked before work begins, and `-` stands for standard output.
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
@@ -11,7 +11,7 @@ use tessera::data::replay::main_line;
 const TESSERA: &str = env!("CARGO_BIN_EXE_tessera");
 const TRAIN: &str = env!("CARGO_BIN_EXE_train");
 const NETWORK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/nets/tessera-xs.pt");
-/// Quick self-play games.
+/// Arguments for quick self-play games.
 const LABEL: [&str; 8] = [
     "label",
     "--engine",
@@ -60,7 +60,7 @@ fn outputs_that_cannot_be_written_are_refused_before_anything_is_read() {
             &["transcoder", "--layer", "1", "--games", "none.pgn", "-o"],
         ),
     ];
-    // These create their folder.
+    // These commands create their output folder.
     let makers: [(&str, &[&str]); 2] = [
         (TRAIN, &["pack", "none.pgn", "--played", "-o"]),
         (TRAIN, &["label", "none.pgn", "-o"]),
@@ -80,7 +80,7 @@ fn outputs_that_cannot_be_written_are_refused_before_anything_is_read() {
         assert_eq!(errors.lines().count(), 1, "{errors}");
         assert!(output.stdout.is_empty(), "{arguments:?}");
     };
-    // The tests of `atomic_file` cover the full messages.
+    // The full messages are covered by the tests of `atomic_file`.
     let places = [
         ("folder", "it is a folder"),
         ("file/new", "file is not a folder"),
@@ -128,7 +128,8 @@ fn a_dash_names_standard_input_and_output() {
     assert!(pack("-", "piped.shard").status.success());
     let shard = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
     assert!(piped.stdout == shard("piped.shard"));
-    // The shards differ in the names of their sources, and so in the offsets after them.
+    // The shards differ in the names of their sources and therefore in the offsets that follow
+    // them.
     let difference = shard("named.shard").len() - piped.stdout.len();
     assert!((1..20).contains(&difference), "{difference}");
 
@@ -258,7 +259,7 @@ fn other_programs_read_the_games_and_labelled_ones_keep_their_tags() {
         assert_eq!(read["errors"], Value::Array(Vec::new()));
         let read_tags = read["tags"].as_object().unwrap();
         for (name, value) in tags(game) {
-            // python-chess keeps escapes as they are.
+            // python-chess leaves escapes unchanged.
             let escaped = value.replace('\\', "\\\\").replace('"', "\\\"");
             assert_eq!(read_tags[&name], escaped);
         }

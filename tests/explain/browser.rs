@@ -1,4 +1,4 @@
-//! A browser opens the page and uses it as a person would.
+//! Opens the page in a browser and uses it as a person would.
 
 use super::{WHITE, explain, explained, succeed};
 use crate::support::printed;
@@ -16,7 +16,7 @@ pub fn chromium() -> Option<&'static str> {
     })
 }
 
-/// Helpers for the scripts that run in the page.
+/// Helper functions for the scripts that run in the page.
 const TOOLS: &str = r#"
 const probe = [];
 const click = (element) => element.dispatchEvent(new MouseEvent("click", { bubbles: true }));
@@ -61,8 +61,8 @@ document.body.append(result);";
     serde_json::from_value(result["probe"].take()).unwrap()
 }
 
-/// Selects squares, heads, layers and parts, folds a line of the search, and selects the head that
-/// looks along diagonals.
+/// Selects squares, heads, layers and parts, collapses a line of the search, and selects the head
+/// that attends along diagonals.
 const USE: &str = r#"
 const viewer = document.querySelector("[name=head]").closest(".viewer");
 const show = () => probe.push(viewer.querySelector("figcaption").textContent);
@@ -90,7 +90,7 @@ const value = (name) => 1 + Number(document.querySelector(`[name=${name}]`).valu
 probe.push([diagonal.cells[0].textContent, diagonal.ariaSelected, value("layer"), value("head")]);
 "#;
 
-/// Returns the layer and number of the head that looks along a relation most.
+/// Returns the layer and number of the head that attends most along a relation.
 fn head_along(folder: &Path, relation: &str) -> [u64; 2] {
     let heads = explained(folder)["heads"].take();
     let score = |head: &&Value| {
@@ -132,9 +132,9 @@ fn a_browser_shows_the_page() {
         square != head && head != layer && moved != part,
         "{captions:?}"
     );
-    // The position, two boards of attention and one per head, four attributions.
+    // The position, two attention boards plus one per head, and four attributions.
     assert_eq!(probe[6], Value::from(1 + 2 + 4 + 4));
-    // The best move's replies are folded away.
+    // The best move's replies are collapsed.
     let [open, folded] = [7, 8].map(|place| probe[place].as_u64().unwrap());
     assert!(open > folded && folded > 1, "{open} {folded}");
     let [layer, head] = head_along(folder.path(), "bishop_line");

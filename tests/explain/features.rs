@@ -19,10 +19,10 @@ const NO_CASTLING: [&str; 2] = [
     "r1bqkbnr/ppp2ppp/2np4/1B2p3/4P3/5N2/PPPP1PPP/RNBQK2R w - - 0 4",
     "rnbqk2r/pppp1ppp/5n2/4p3/1b2P3/2NP4/PPP2PPP/R1BQKBNR b - - 0 4",
 ];
-/// Arguments that write a full explanation with the transcoder that [`fit`] makes.
+/// Arguments that write a full explanation with the transcoder from [`fit`].
 const SHOWN: [&str; 5] = ["--transcoder", "t.json", "-o", "page.html", "--json"];
 
-/// Fits a small transcoder of a layer of the built-in network.
+/// Fits a small transcoder to a layer of the built-in network.
 fn fit(folder: &Path, layer: &str) -> Command {
     let games = root().join("bench/matches/tessera-xs-sf1350.pgn");
     let mut command = train(folder, &[]);
@@ -68,8 +68,8 @@ fn a_page_shows_the_features_of_a_transcoder() {
     assert!(errors.contains("other weights"), "{errors}");
 }
 
-/// Replaces the transcoder of [`fit`] by random numbers, which are the same on every machine,
-/// unlike fitted ones.
+/// Replaces the weights of the transcoder from [`fit`] with random numbers, which, unlike fitted
+/// weights, are the same on every machine.
 fn randomise(folder: &Path) {
     let path = folder.join("t.json");
     let text = fs::read_to_string(&path).unwrap();
@@ -135,7 +135,7 @@ fn feature_effects_follow_the_formulas() {
     golden.finish();
 }
 
-/// Selects a feature, a move by its row and one from the list, and the value.
+/// Selects a feature, a move by its row, a move from the list, and the value.
 const USE: &str = r##"
 const section = document.getElementById("featured");
 const features = () => [...section.querySelectorAll("tr")].slice(1);
@@ -177,7 +177,7 @@ fn a_browser_shows_a_features_effect_on_a_move() {
     let found = explained(folder);
     let san = |place: usize| found["moves"][place]["san"].as_str().unwrap();
     let active = found["transcoder"]["active"].as_array().unwrap();
-    // Initially the features are those of the explained move.
+    // Initially, the features shown are those of the explained move.
     let [heading, row, count, caption, selected] = &probe[0].as_array().unwrap()[..] else {
         panic!("{probe:?}");
     };
@@ -205,7 +205,8 @@ fn a_browser_shows_a_features_effect_on_a_move() {
             .unwrap()
             .starts_with(&format!("Feature {number} here"))
     );
-    // Moves by their rows, by the keyboard and from the list; then the value.
+    // Moves are selected by their rows, with the keyboard and from the list, and then the value is
+    // selected.
     for (place, heading, selected) in [
         (3, format!("speaks for {}", san(2)), 2),
         (4, format!("speaks for {}", san(1)), 1),

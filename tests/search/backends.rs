@@ -1,4 +1,4 @@
-//! Backends with known evaluations.
+//! Backends whose evaluations are known.
 
 use shakmaty::Color;
 use std::ops::Range;
@@ -8,12 +8,13 @@ use std::time::Duration;
 use tessera::backend::{Backend, BackendError, Batch, Evaluations, Properties, Value};
 use tessera::encode::{Encoder, InputFormat, MoveEncoder, Vocabulary};
 
-/// A scripted evaluation of a position: its value and, by policy index, the logits of its moves.
+/// A scripted evaluation of a position: its value, and the logits of its moves, which are given by
+/// policy index.
 type Script = dyn Fn(u64, &[u16]) -> (Value, Vec<f32>) + Send + Sync;
 
 type TurnScript = dyn Fn(Color, &[u16]) -> (Value, Vec<f32>) + Send + Sync;
 
-/// Evaluates by a function of the position's key, after a delay.
+/// Evaluates positions with a function of their key, after a delay.
 pub struct Scripted {
     properties: Properties,
     script: Box<Script>,
@@ -53,7 +54,7 @@ impl Scripted {
         }
     }
 
-    /// Evaluates by the side to move, read from the encoded position.
+    /// Evaluates positions by the side to move, which is read from the encoded position.
     pub fn with_turn(
         script: impl Fn(Color, &[u16]) -> (Value, Vec<f32>) + Send + Sync + 'static,
     ) -> Scripted {
@@ -63,7 +64,7 @@ impl Scripted {
         scripted
     }
 
-    /// Reads games move by move, up to this many tokens.
+    /// Makes the backend read games move by move, up to this many tokens.
     pub fn reading_moves(mut self, context: usize) -> Scripted {
         self.properties.encoder = Encoder::Moves(MoveEncoder {
             vocabulary: Arc::new(Vocabulary::Uci),
@@ -72,25 +73,25 @@ impl Scripted {
         self
     }
 
-    /// Delays every call by this time.
+    /// Delays every call by this much time.
     pub fn delayed(mut self, delay: Duration) -> Scripted {
         self.delay = delay;
         self
     }
 
-    /// Delays every position of a call by this time.
+    /// Delays every call by this much time per position.
     pub fn delayed_each(mut self, delay: Duration) -> Scripted {
         self.delay_each = delay;
         self
     }
 
-    /// Delays the call with this number, counted from 0.
+    /// Delays the call with this number, counting from 0.
     pub fn stalled(mut self, call: usize, delay: Duration) -> Scripted {
         self.stall = (call, delay);
         self
     }
 
-    /// Makes the calls with these numbers, counted from 0, fail.
+    /// Makes the calls with these numbers, counting from 0, fail.
     pub fn failing(mut self, calls: Range<usize>) -> Scripted {
         self.failing = calls;
         self
@@ -133,12 +134,12 @@ impl Backend for Scripted {
     }
 }
 
-/// Returns a backend with all positions even, all moves equal.
+/// Returns a backend in which all positions are even and all moves equal.
 pub fn uniform() -> Scripted {
     Scripted::new(|_, moves| (Value::default(), vec![0.0; moves.len()]))
 }
 
-/// Returns a backend with values and logits from a hash of the position.
+/// Returns a backend whose values and logits are a hash of the position.
 pub fn hashed() -> Scripted {
     Scripted::new(|key, moves| {
         let q = unit(mix(key)) * 1.6 - 0.8;
@@ -155,14 +156,14 @@ pub fn hashed() -> Scripted {
     })
 }
 
-/// SplitMix64's finaliser.
+/// Applies the finaliser of SplitMix64.
 fn mix(mut x: u64) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)
 }
 
-/// Returns a number in 0…1 from the upper bits.
+/// Returns a number in 0…1 computed from the upper bits.
 fn unit(x: u64) -> f32 {
     (x >> 40) as f32 / (1 << 24) as f32
 }

@@ -1,4 +1,4 @@
-//! The search's behaviour when a component fails.
+//! The behaviour of the search when a component fails.
 
 use crate::search::backends::{Scripted, hashed, uniform};
 use crate::search::{choose, game, uci};
@@ -20,7 +20,8 @@ const MS: fn(u64) -> Duration = Duration::from_millis;
 /// Time after which a running search counts as hung.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Panics on request, on the helper threads of a search that has run for a while.
+/// A backend that panics on request, on the helper threads of a search that has been running for a
+/// while.
 struct BreaksOnHelpers {
     inner: Scripted,
     breaks: AtomicBool,
@@ -53,7 +54,7 @@ fn parameters() -> Parameters {
     }
 }
 
-/// Ends an infinite search by a panic; returns its last report.
+/// Ends an infinite search with a panic; returns its last report.
 fn breaks_off(
     mut search: Search,
     mut hear: impl FnMut(&Report) + Send + 'static,
@@ -185,7 +186,7 @@ fn every_go_evaluates_at_least_once() {
     }
 }
 
-/// 263 moves, more than the 248 that a node can hold.
+/// The position has 263 moves, more than the 248 that a node can hold.
 const CROWD: &str = "QQQQQQQQ/Q6Q/Q6Q/Q6Q/Q6Q/Q5QQ/Q4Qpp/KQQQQQbk w - - 0 1";
 
 #[test]

@@ -1,4 +1,4 @@
-//! The time at which the searching player answers.
+//! When the searching player answers.
 
 use crate::search::backends::{Scripted, hashed, uniform};
 use crate::search::{choose, game, uci};
@@ -24,7 +24,7 @@ fn mcts(backend: Scripted, threads: usize) -> Box<dyn ConfigurableAgent> {
     AgentKind::Mcts.build(backend.shared(), &parameters.clone().into())
 }
 
-/// Runs a search while `steer` acts on it from another thread.
+/// Runs a search while `steer` controls it from another thread.
 fn steered(
     agent: &mut dyn Agent,
     game: &Game,
@@ -118,7 +118,7 @@ fn a_fall_of_the_value_extends_the_search() {
             q: turn.fold_wb(white, -white),
             ..Value::default()
         };
-        // One move is clearly the best, so that only the value is in doubt.
+        // One move is clearly the best, so that only the value is uncertain.
         let mut logits = vec![0.0; moves.len()];
         logits[0] = 9.0;
         (value, logits)
@@ -141,7 +141,7 @@ fn a_fall_of_the_value_extends_the_search() {
     game.play(choice.best.unwrap());
     game.play(choice.ponder.unwrap());
     fallen.store(true, Relaxed);
-    // The plan is 200 ms per move; a clear choice takes little more than half.
+    // The plan is 200 ms per move; a clear choice takes little more than half of that.
     let limits = Limits {
         time: Some(MS(5000)),
         ..Limits::default()
@@ -154,7 +154,7 @@ fn a_fall_of_the_value_extends_the_search() {
 
 #[test]
 fn a_slow_network_does_not_cost_the_game() {
-    // A batch of 16 takes longer than the remaining time: batches must shrink.
+    // A batch of 16 takes longer than the remaining time, so batches must shrink.
     let backend = hashed().delayed_each(MS(4));
     let mut agent = mcts(backend, 1);
     let limits = Limits {
@@ -182,7 +182,7 @@ fn a_machine_that_stalls_does_not_change_a_search_without_a_clock() {
             let choice = choose(&mut *agent, &Game::default(), &limits);
             (choice.report.nodes, choice.report.lines, choice.statistics)
         };
-        // Twice the time of a batch that may delay a `stop`.
+        // This is twice the time of a batch that may delay a `stop`.
         assert_eq!(found(MS(0)), found(MS(1000)));
     }
 }
@@ -218,7 +218,7 @@ fn pondering_ends_with_the_hit_and_its_own_time() {
     );
     assert!(taken >= MS(100) && taken < MS(2800), "{taken:?}");
     assert!(choice.best.is_some());
-    // Before the hit only a stop ends it, whatever other limits have been reached.
+    // Before the ponder hit, only a stop ends the search, whatever other limits have been reached.
     let limits = Limits {
         ponder: true,
         nodes: Some(50),
@@ -349,7 +349,7 @@ fn interruptions_leave_the_tree_whole() {
     }
 }
 
-/// However many threads wait for each other, the processor remains available to the searching ones.
+/// However many threads wait for each other, the CPU remains available to those that search.
 #[test]
 fn a_thousand_threads_leave_processor_time_for_each_other() {
     let mut agent = mcts(hashed().delayed(MS(1)), 1024);

@@ -7,9 +7,9 @@ use tessera::chess::{Ending, Game};
 use tessera::play::{Choice, Limits, Score};
 use tessera::search::Parameters;
 
-/// Lasker against Thomas, London 1912: Qxh7+, and checks drive the king to g1.
+/// Lasker against Thomas, London 1912: after Qxh7+, checks drive the king to g1.
 const WALK: &str = "rn3rk1/pbppq1pp/1p2pb2/4N2Q/3PN3/3B4/PPP2PPP/R3K2R w KQ - 7 11";
-/// Morphy's problem: the rook sacrifices itself without a check.
+/// Morphy's problem: the rook is sacrificed without giving check.
 const QUIET: &str = "kbK5/pp6/1P6/8/8/8/8/R7 w - - 0 1";
 
 fn parameters(mate_search: bool) -> Parameters {
@@ -34,7 +34,7 @@ fn think(game: &Game, limits: &Limits, parameters: &Parameters) -> Choice {
     choose(&mut *agent, game, limits)
 }
 
-/// Returns the length of the announced mate, whose line must end in it.
+/// Returns the length of the announced mate, after checking that its line ends in mate.
 fn announced(game: &Game, choice: &Choice) -> Option<i32> {
     let line = &choice.report.lines[0];
     let Score::Mate(moves) = line.score else {
@@ -56,7 +56,7 @@ fn a_long_mate_is_announced_by_the_second_visit() {
     assert_eq!(uci(&position, choice.best), "h5h7");
     let moves = announced(&position, &choice).unwrap();
     assert!((6..=8).contains(&moves), "{moves}");
-    // A search of the tree alone does not see that far.
+    // A plain tree search does not find a mate that far away.
     let choice = think(&position, &nodes(2_000), &parameters(false));
     assert_eq!(announced(&position, &choice), None);
 }
@@ -80,7 +80,7 @@ fn a_side_that_is_mated_reports_it() {
     assert!((-7..=-5).contains(&moves), "{moves}");
 }
 
-/// 1. e4 e5 2. Qh5 Nc6 3. Bc4: most moves allow Qxf7#.
+/// After 1. e4 e5 2. Qh5 Nc6 3. Bc4, most moves allow Qxf7#.
 const THREAT: &str = "r1bqkbnr/pppp1ppp/2n5/4p2Q/2B1P3/8/PPPP1PPP/RNB1K1NR b KQkq - 3 3";
 
 #[test]
@@ -91,7 +91,7 @@ fn moves_that_allow_a_mate_take_no_visit() {
         (choice.statistics.iter()).partition(|of| of.score == Score::Mate(-1));
     assert_eq!(lost.len(), 20);
     assert!(lost.iter().all(|of| of.visits == 0 && of.q == -1.0));
-    // The others have all visits but the root's own, and precede it.
+    // The other moves have all the visits except the root's own, and come first.
     assert_eq!(others.iter().map(|of| of.visits).sum::<u64>(), 99);
     let last = choice.statistics.iter().rev().take(lost.len());
     assert!(last.eq(lost.into_iter().rev()));
@@ -105,7 +105,7 @@ fn no_temperature_draws_a_move_that_is_proven_to_lose() {
         let parameters = Parameters {
             temperature: 100.0,
             seed,
-            // Without it, moves are visited before they are seen to lose.
+            // Without the mate search, moves are visited before they are seen to lose.
             ..parameters(false)
         };
         let choice = think(&position, &nodes(200), &parameters);
@@ -145,7 +145,7 @@ fn go_mate_accepts_no_longer_mate() {
     let found = think(&position, &limits(8), &parameters(true));
     assert!(announced(&position, &found).is_some_and(|moves| moves <= 8));
     assert!(found.report.nodes < 3_000);
-    // No mate is that short, so the search continues.
+    // There is no mate that short, so the search continues.
     let none = think(&position, &limits(3), &parameters(true));
     assert_eq!(none.report.nodes, 3_000);
 }
@@ -184,7 +184,8 @@ fn a_mate_is_carried_out() {
     assert_eq!(position.ending(), Some(Ending::Checkmate));
 }
 
-/// Plays both sides of an ending with the search; returns the ending and the number of moves.
+/// Plays both sides of an endgame with the search; returns how the game ended and the number of
+/// moves.
 fn played_out(fen: &str, visits: u64) -> (Option<Ending>, usize) {
     let mut position = game(fen, "");
     let mut announcements = Vec::new();
@@ -193,7 +194,7 @@ fn played_out(fen: &str, visits: u64) -> (Option<Ending>, usize) {
         announcements.extend(announced(&position, &choice).map(i32::abs));
         position.play(choice.best.unwrap());
     }
-    // Each side's path to the mate is the shortest, so it shrinks with every move.
+    // Each side's path to the mate is optimal, so it becomes shorter with every move.
     assert!(
         announcements.is_sorted_by(|a, b| a >= b),
         "{announcements:?}"
@@ -213,7 +214,7 @@ fn king_and_one_piece_win_in_the_fewest_moves() {
         assert_eq!(ending, Some(Ending::Checkmate), "{fen}");
         assert_eq!(announced, plies, "{fen}");
     }
-    // Without a win, no mate is announced.
+    // In a drawn endgame, no mate is announced.
     let (ending, announced) = played_out("k7/8/K7/P7/8/8/8/8 w - - 0 1", 30);
     assert_ne!(ending, Some(Ending::Checkmate));
     assert_eq!(announced, 0);
@@ -221,7 +222,7 @@ fn king_and_one_piece_win_in_the_fewest_moves() {
 
 #[test]
 fn every_allowed_move_of_king_and_one_piece_is_known() {
-    // With the rook's side to move, then the bare king's.
+    // First the side with the rook is to move, then the bare king.
     for (fen, won) in [
         ("8/8/8/8/8/8/3k4/K6R w - - 0 1", true),
         ("8/8/8/8/4k3/8/8/K6R b - - 0 1", false),
@@ -241,7 +242,7 @@ fn every_allowed_move_of_king_and_one_piece_is_known() {
         let lengths: Vec<Option<i32>> = lengths.collect();
         let (open, mut mates): (Vec<_>, Vec<_>) =
             lengths.into_iter().partition(|length| length.is_none());
-        // The rook would be captured on c1, d1 and e1.
+        // The rook would be captured on c1, d1 or e1.
         assert_eq!(open.len(), if won { 3 } else { 0 }, "{fen}");
         mates
             .sort_unstable_by_key(|length| length.map(|length| if won { length } else { -length }));
@@ -267,7 +268,7 @@ fn every_allowed_move_of_king_and_one_piece_is_known() {
 
 #[test]
 fn an_ending_is_recognised_before_it_is_reached() {
-    // The rook takes the last pawn, or the king has to.
+    // Either the rook takes the last pawn, or the king has to.
     let position = game("8/8/8/8/2k5/8/p7/R5K1 w - - 0 1", "");
     let choice = think(&position, &nodes(300), &parameters(true));
     assert_eq!(uci(&position, choice.best), "a1a2");

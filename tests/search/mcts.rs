@@ -28,7 +28,7 @@ fn nodes(nodes: u64) -> Limits {
     }
 }
 
-/// Returns everything independent of the clock.
+/// Returns everything that does not depend on the clock.
 fn essence(choice: &Choice) -> String {
     let mut choice = choice.clone();
     choice.report.elapsed = Default::default();
@@ -135,10 +135,10 @@ fn many_threads_agree_on_the_count() {
 fn mates_are_found_and_proven() {
     for (fen, moves, in_moves) in [
         ("6k1/5ppp/8/8/8/8/5PPP/R5K1 w - - 0 1", "a1a8", 1),
-        // Two rooks; from a distance and with Black to move.
+        // Mate with two rooks, from a distance and with Black to move.
         ("7k/8/8/8/8/8/R7/1R2K3 w - - 0 1", "a2a7 b1b7", 2),
         ("1r2k3/r7/8/8/8/8/8/7K b - - 0 1", "a7a2 b8b2", 2),
-        // Morphy's problem: Ra6 and the pawn mates.
+        // Morphy's problem: after Ra6, the pawn mates.
         ("kbK5/pp6/1P6/8/8/8/8/R7 w - - 0 1", "a1a6", 2),
         // A smothered mate.
         ("r5rk/6pp/8/6N1/8/1Q6/8/6K1 w - - 0 1", "g5f7", 1),
@@ -262,8 +262,8 @@ fn a_repetition_is_sought_by_the_losing_side_only() {
 
 #[test]
 fn draws_of_the_old_tree_are_forgotten_with_it() {
-    // After White's first move the starting position is no longer in the tree, so that returning
-    // to it is no longer a draw.
+    // After White's first move, the starting position is no longer in the tree, so returning to it
+    // is no longer a draw.
     let mut game = game("4k3/p7/8/8/8/8/7P/R3K3 w - - 0 1", "");
     let mut agent = mcts(white_stands(0.6), &parameters());
     choose(&mut *agent, &game, &nodes(20_000));
@@ -324,7 +324,7 @@ fn the_tree_is_kept_while_the_game_continues() {
     agent.new_game();
     let fresh = choose(&mut *agent, &game, &nodes(5000));
     assert_eq!(fresh.report.new_nodes, 5000);
-    // Another game through the same position has another history.
+    // A different game that reaches the same position has a different history.
     let other = Game::from_fen(
         &shakmaty::fen::Fen::from_position(game.position(), shakmaty::EnPassantMode::Legal)
             .to_string(),
@@ -367,7 +367,7 @@ fn lines_come_in_the_order_of_choice() {
         ..parameters()
     };
     let game = game("startpos", "");
-    // The surest move takes precedence over the order of the others.
+    // The move with the highest lower bound takes precedence over the order of the others.
     let surest = Parameters {
         lcb_scale: 0.5,
         ..parameters.clone()
@@ -447,7 +447,7 @@ fn many_threads_share_too_little_memory() {
     for limit in [40_000, 60_000, 80_000] {
         let choice = choose(&mut *agent, &game, &nodes(limit));
         assert_eq!(choice.report.nodes, limit);
-        // An evicted root has visits that no child has.
+        // An evicted root has visits that none of its children has.
         let visits: u64 = choice.statistics.iter().map(|move_| move_.visits).sum();
         assert!(visits > 0 && visits < limit);
         game.play(choice.best.unwrap());
@@ -509,7 +509,7 @@ fn the_root_explores_by_values_of_its_own() {
     };
     assert!(unvisited(&search(&parameters(), 40)) > 3);
     assert_eq!(unvisited(&search(&all, 40)), 0);
-    // Optimistic values of untried moves are not reported.
+    // The optimistic values of untried moves are not reported.
     let early = search(&all, 5);
     assert!(unvisited(&early) > 10);
     let own = early.statistics.last().unwrap().q;
@@ -581,14 +581,14 @@ fn gumbel_shares_few_visits_among_few_moves() {
             .filter(|move_| move_.visits > 0)
             .collect();
         assert_eq!(drawn.len(), 4);
-        // Four visits each in the first round, eight each in the second.
+        // Each move gets four visits in the first round and eight in the second.
         let visits: Vec<u64> = drawn.iter().map(|move_| move_.visits).collect();
         assert_eq!(visits, [12, 12, 4, 4]);
         let best = choice.best.unwrap();
         assert!(drawn[..2].iter().any(|move_| move_.mv == best));
         visited.extend(drawn.iter().map(|move_| game.format_move(move_.mv)));
     }
-    // With even priors any move may be sampled.
+    // With equal priors, any move may be sampled.
     assert!(visited.len() > 12, "{visited:?}");
 }
 
@@ -609,7 +609,7 @@ fn root_noise_affects_only_the_root() {
     assert!(even[19] / even[0] < 1.1);
     let uneven = priors(&noisy);
     assert!(uneven[19] > 2.0 * uneven[0], "{uneven:?}");
-    // In a repeated search, the root is sampled again, and its subtree is known.
+    // In a repeated search, moves are sampled again at the root, but its subtree is known.
     let mut agent = mcts(hashed(), &noisy);
     choose(&mut *agent, &game, &nodes(500));
     let again = choose(&mut *agent, &game, &nodes(500));

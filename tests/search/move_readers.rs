@@ -51,7 +51,7 @@ fn two_ways_to_a_position_are_two_games() {
         counts.len()
     };
     let (positions, games) = (evaluated(false), evaluated(true));
-    // All except mates and repetitions are evaluated.
+    // All positions are evaluated, except for mates and repetitions.
     assert!(games as u64 > NODES - 20, "{games}");
     assert!(positions < games - 50, "{positions} of {games}");
 }

@@ -8,7 +8,7 @@ use tessera::backend::Value;
 use tessera::encode::policy_index;
 use tessera::play::{Control, Limits, Score};
 
-/// Returns a backend with equal values for every position, from the mover's view.
+/// Returns a backend in which every position has the same value for the side to move.
 fn content(q: f32) -> Scripted {
     Scripted::new(move |_, moves| {
         let value = Value {
@@ -120,7 +120,8 @@ fn value_repeats_only_when_it_wants_a_draw() {
 
 #[test]
 fn value_sees_a_claim_that_the_opponent_could_make() {
-    // Ra1 with the king on e7 is new, but Ke8 then repeats the start for the third time.
+    // After Ke7, Ra1 leads to a new position, but Ke8 then repeats the starting position for the
+    // third time.
     let line = "a1b1 e8d7 b1a1 d7e8 a1b1 e8e7";
     let position = game("4k3/8/8/8/8/8/8/R3K3 w - - 0 1", line);
     let mut agent = AgentKind::Value.build(content(-0.4).shared(), &Options::default());

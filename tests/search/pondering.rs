@@ -1,4 +1,4 @@
-//! Thinking on the opponent's time, and its results afterwards.
+//! Thinking on the opponent's time, and the use of its results afterwards.
 
 use crate::search::backends::hashed;
 use crate::search::{choose, game, play};
@@ -32,7 +32,7 @@ fn nodes(nodes: u64) -> Limits {
     }
 }
 
-/// Ponders on this many nodes, and then receives this end signal.
+/// Ponders for this many nodes, and then receives this signal to end.
 fn ponder(agent: &mut dyn Agent, game: &Game, limits: &Limits, end: fn(&Control)) -> Choice {
     let limits = Limits {
         ponder: true,
@@ -50,7 +50,7 @@ fn ponder(agent: &mut dyn Agent, game: &Game, limits: &Limits, end: fn(&Control)
 }
 
 /// Ponders on the reply to a searched move in a game; returns the game, the reply, and the visits
-/// of its position.
+/// to its position.
 fn pondered(agent: &mut dyn Agent) -> (Game, Choice) {
     let mut game = game("startpos", "e2e4 e7e5");
     let choice = choose(agent, &game, &nodes(3000));
@@ -58,7 +58,7 @@ fn pondered(agent: &mut dyn Agent) -> (Game, Choice) {
     game.play(choice.ponder.unwrap());
     let thought = ponder(agent, &game, &nodes(4000), Control::stop);
     assert_eq!(thought.report.nodes, 4000);
-    // The known part of the reply is not searched again.
+    // The part of the reply's tree that is already known is not searched again.
     assert!(thought.report.new_nodes < 4000);
     (game, thought)
 }
@@ -103,7 +103,7 @@ fn after_a_miss_earlier_results_are_reused() {
 
 #[test]
 fn a_move_taken_back_finds_the_earlier_results() {
-    // Meanwhile values have changed, but visits have not.
+    // In the meantime values have changed, but visits have not.
     let mut agent = mcts_with(Parameters {
         lcb_scale: 0.0,
         ..Parameters::default()
@@ -119,7 +119,7 @@ fn a_move_taken_back_finds_the_earlier_results() {
     let again = choose(&mut *agent, &game, &nodes(3000));
     assert_eq!(again.best, first.best);
     assert!(again.report.new_nodes < 10, "{}", again.report.new_nodes);
-    // Another game does not reuse it.
+    // A different game does not reuse the tree.
     let other = crate::search::game("startpos", "d2d4 d7d5");
     let other = choose(&mut *agent, &other, &nodes(300));
     assert_eq!(other.report.new_nodes, 300);
@@ -149,7 +149,7 @@ fn batches_are_small_while_a_short_clock_waits() {
         move_overhead: 0,
         ..Parameters::default()
     };
-    // With the short clock a move may take 4 ms, enough to evaluate three positions.
+    // With the short clock, a move may take 4 ms, which is enough to evaluate three positions.
     for (clock, most) in [(25, 4), (100_000, 16)] {
         let backend = Arc::new(hashed().delayed_each(MS(1)));
         let mut agent = AgentKind::Mcts.build(backend.clone(), &parameters.clone().into());

@@ -1,4 +1,4 @@
-//! Compares claimed mates with exhaustive search.
+//! Comparison of announced mates with an exhaustive search.
 
 use crate::search::backends::{hashed, uniform};
 use crate::search::{choose, game};
@@ -20,7 +20,7 @@ fn mates_within(game: &mut Game, moves: u32) -> bool {
         })
 }
 
-/// Returns whether the side to move is mated within this many moves, whatever it does.
+/// Returns whether the side to move gets mated within this many moves, whatever it plays.
 fn is_mated_within(game: &mut Game, moves: u32) -> bool {
     match game.ending() {
         Some(Ending::Checkmate) => return true,
@@ -65,7 +65,7 @@ fn every_claimed_mate_stands_up_to_exhaustive_search() {
     for round in 0..42 {
         let mut game = game(starts[round % starts.len()], "");
         agent.new_game();
-        // The tree is kept from move to move, including proofs.
+        // The tree, including its proofs, is kept between moves.
         for _ in 0..8 {
             if game.ending().is_some() {
                 break;
@@ -93,7 +93,7 @@ fn every_claimed_mate_stands_up_to_exhaustive_search() {
     assert!(wins > 20 && losses > 5, "{wins} {losses}");
 }
 
-/// mates2000.epd gives each position's shortest mate, which no claim may undercut.
+/// mates2000.epd gives the shortest mate of each position, and no announced mate may be shorter.
 #[test]
 fn no_claim_is_shorter_than_the_shortest_mate() {
     let path = concat!(
@@ -121,7 +121,7 @@ fn no_claim_is_shorter_than_the_shortest_mate() {
             continue;
         };
         let shortest: i32 = mate.trim_end_matches(';').trim().parse().unwrap();
-        // Longer mates require a network.
+        // Longer mates need a network.
         if shortest.abs() > 3 {
             continue;
         }

@@ -30,7 +30,8 @@ fn unit(key: u64) -> f32 {
     (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as f32 / (1 << 24) as f32
 }
 
-/// Returns a backend with values and priors by key, and its count of evaluations per position.
+/// Returns a backend whose values and priors depend on the key, and its evaluation counts per
+/// position.
 fn counting() -> (Scripted, Arc<Mutex<HashMap<u64, usize>>>) {
     let counts: Arc<Mutex<HashMap<u64, usize>>> = Arc::default();
     let counted = Arc::clone(&counts);
@@ -53,7 +54,7 @@ fn search(transpositions: bool, fen: &str, nodes: u64) -> (Choice, HashMap<u64, 
     (choice, counts)
 }
 
-/// Kings and immobile pawns: every position is reached by many paths.
+/// Kings and immobile pawns, so that many paths lead to every position.
 const KINGS: &str = "8/8/4k3/1p1p1p1p/1P1P1P1P/4K3/8/8 w - - 0 1";
 
 #[test]
@@ -67,8 +68,8 @@ fn a_position_is_evaluated_once_however_it_is_reached() {
     assert!(counts.len() < tree.values().sum::<usize>() / 2);
 }
 
-/// With the same knowledge of every position, the graph's root value equals the tree's: both
-/// converge to it.
+/// The root value of the graph equals that of the tree if both know the same about every position:
+/// they converge to the same value.
 #[test]
 fn graph_and_tree_agree_on_a_full_search() {
     for fen in [KINGS, "startpos"] {
@@ -80,8 +81,8 @@ fn graph_and_tree_agree_on_a_full_search() {
     }
 }
 
-/// The winning side must not repeat, and a draw by repetition belongs to the path, not to the
-/// position: other paths to it are not affected.
+/// The winning side must not repeat positions. A draw by repetition belongs to the path, not to the
+/// position, so other paths to it are not affected.
 #[test]
 fn only_the_repeating_path_is_drawn() {
     // Black is hopelessly lost in every position, except by repetition.
@@ -108,12 +109,12 @@ fn only_the_repeating_path_is_drawn() {
     assert_eq!(q(&choice, "e3d3"), 0.0);
     let best = uci(&twice, choice.best);
     assert!(best != "e3d3" && q(&choice, &best) > 0.8, "{best}");
-    // The same position without that past, in the same agent's tree.
+    // The same position without that history, in the tree of the same agent.
     let choice = choose(&mut *agent, &game(KINGS, ""), &limits(2000));
     assert!(q(&choice, "e3d3") > 0.8, "{}", q(&choice, "e3d3"));
 }
 
-/// On one path the game may be over at a node where other paths continue: lines end there.
+/// On one path, the game may be over at a node from which other paths continue; lines end there.
 #[test]
 fn lines_end_where_the_game_does() {
     let parameters = Parameters {

@@ -1,4 +1,4 @@
-//! Tokens, rates, queues and origins.
+//! Tokens, rate limits, queues and origins.
 
 use super::{Server, post, read_head};
 use serde_json::json;
@@ -118,7 +118,7 @@ fn foreign_pages_are_admitted_by_origin() {
     assert_eq!(allowed("https://example.com"), None);
     assert_eq!(ask("https://example.org").status, 200);
     assert_eq!(ask("https://example.com").status, 403);
-    // Image requests carry no origin.
+    // Requests for images have no origin.
     let image = "GET /api/cloud-eval?fen=8/8/8/8/8/8/8/8 HTTP/1.1\r\nHost: localhost\r\n\
                  Sec-Fetch-Site: cross-site\r\nConnection: close\r\n\r\n";
     assert_eq!(server.ask(image).status, 403);

@@ -1,4 +1,4 @@
-//! Streamed analyses, and their end when the client disconnects.
+//! Streamed analyses, which end when the client disconnects.
 
 use super::{Server, post, read_head};
 use serde_json::{Value, json};
@@ -86,7 +86,7 @@ fn a_queued_stream_sends_heartbeats() {
         assert_eq!(status, 200);
         let unbuffered = ("x-accel-buffering".to_owned(), "no".to_owned());
         assert!(headers.contains(&unbuffered), "{headers:?}");
-        // Two heartbeats, each a chunk.
+        // There are two heartbeats, each in its own chunk.
         let mut waiting = vec![0; 2 * (5 + beat.len())];
         stream.read_exact(&mut waiting).unwrap();
         let chunk = format!("{:X}\r\n{beat}\r\n", beat.len());
@@ -97,7 +97,7 @@ fn a_queued_stream_sends_heartbeats() {
     for stream in &mut streams {
         assert!(chunks(stream).contains("result"));
     }
-    // A client that disconnects leaves the queue.
+    // A client that disconnects is removed from the queue.
     let _running = server.send(&post("/v1/move", "", &long));
     sleep(Duration::from_millis(300));
     let mut stream = server.send(&analysis("text/event-stream", json!({})));

@@ -7,10 +7,10 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Time limit for a page on a busy machine.
+/// Time limit for a page, allowing for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Connects Chromium's standard input and output to the pipes of the protocol.
+/// Connects Chromium's standard input and output to the pipes of the DevTools protocol.
 const PIPES: &str = r#"exec "$0" "$@" 3<&0 4>&1 </dev/null >/dev/null 2>/dev/null"#;
 
 /// A page in a browser, closed on drop.
@@ -33,14 +33,14 @@ impl Drop for Browser {
 }
 
 impl Browser {
-    /// Opens a page of a server; `None` without Chromium.
+    /// Opens a page of a server; returns `None` without Chromium.
     pub fn open(url: &str) -> Option<Browser> {
         let mut browser = Browser::start()?;
         browser.go(url);
         Some(browser)
     }
 
-    /// Starts a browser without a page; `None` without Chromium.
+    /// Starts a browser without a page; returns `None` without Chromium.
     pub fn start() -> Option<Browser> {
         let Some(chromium) = chromium() else {
             crate::skip::skip("Chromium (Debian: apt install chromium)");

@@ -7,7 +7,8 @@ use std::net::TcpStream;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Number of idle connections, below the limit on open files of this process and of the server.
+/// Number of idle connections, which is below the limits on open files of this process and the
+/// server.
 const MANY: usize = 800;
 
 fn answers(server: &Server) {
@@ -57,7 +58,7 @@ fn half_a_body_times_out() {
 fn a_full_server_admits_the_next_client_when_one_leaves() {
     let server = Server::start(&["--connections", "2", "--idle-time", "1s"]);
     let _idle: Vec<TcpStream> = (0..2).map(|_| server.connect()).collect();
-    // The request waits, and is served when they are closed.
+    // The request waits and is served when they are closed.
     answers(&server);
 }
 
@@ -70,7 +71,7 @@ fn stalled_readers_do_not_block_others() {
     let begun = Instant::now();
     let short = json!({"limits": {"nodes": 1}}).to_string();
     assert_eq!(server.post("/v1/move", &short).status, 200);
-    // At most the four before it, each with its own time.
+    // At most the four requests before it take their full time.
     assert!(begun.elapsed() < Duration::from_secs(30));
     drop(slow);
     answers(&server);

@@ -1,4 +1,4 @@
-//! Startup and shutdown of a server.
+//! The startup and shutdown of a server.
 
 use super::{PATIENCE, Server, post, read_head};
 use serde_json::{Value, json};
@@ -54,7 +54,7 @@ fn a_long_request_is_cut_short_with_its_results() {
     let body = json!({"limits": {"movetime_ms": 60_000}}).to_string();
     let mut running = server.send(&post("/v1/move", "", &body));
     sleep(Duration::from_millis(500));
-    // This one waits for the other, and never starts.
+    // This request waits for the other one and never starts.
     let mut waiting = server.send(&post("/v1/move", "", &body));
     sleep(Duration::from_millis(200));
     let begun = Instant::now();
@@ -76,7 +76,7 @@ fn a_long_request_is_cut_short_with_its_results() {
     assert!(begun.elapsed() < Duration::from_secs(25));
 }
 
-/// Connected clients get a complete response, or none at all.
+/// Connected clients get either a complete response or none at all.
 #[test]
 fn under_load_every_request_is_answered_or_refused() {
     let mut server = Server::start(&["--jobs", "2"]);
@@ -141,7 +141,7 @@ fn a_server_can_be_checked_for_readiness() {
     assert_eq!(message.lines().count(), 1, "{message}");
 }
 
-/// The log file contains plain text, too.
+/// The log file is plain text, too.
 #[test]
 fn a_second_signal_ends_it_at_once() {
     let log = tempfile::NamedTempFile::new().unwrap();
@@ -163,7 +163,7 @@ fn a_second_signal_ends_it_at_once() {
     assert!(server.child.try_wait().unwrap().is_none());
     signal(&server, "-INT");
     assert!(!wait(&mut server).success());
-    // Otherwise running requests have ten seconds.
+    // Otherwise, running requests would have ten seconds.
     assert!(begun.elapsed() < Duration::from_secs(8));
     let log = std::fs::read_to_string(log.path()).unwrap();
     assert!(log.contains("ended at once"), "{log}");

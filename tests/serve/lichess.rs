@@ -1,5 +1,5 @@
-//! Analyses for Lichess's board: the real binary against a stand-in that follows the published
-//! protocol.
+//! Analyses for Lichess's board: tests the real binary with a stand-in for Lichess that follows the
+//! published protocol.
 
 mod board;
 
@@ -22,7 +22,7 @@ fn token_file(token: &str) -> NamedTempFile {
     file
 }
 
-/// Starts a server connected to Lichess.
+/// Starts a server connected to the Lichess stand-in.
 fn tessera(lichess: &Lichess, arguments: &[&str]) -> Server {
     let token = token_file(TOKEN);
     let (site, token) = (lichess.address.as_str(), token.path().to_str().unwrap());
@@ -32,7 +32,7 @@ fn tessera(lichess: &Lichess, arguments: &[&str]) -> Server {
     Server::start(&all)
 }
 
-/// Returns an analysis request for the initial position in a session with a limit.
+/// Returns a limited analysis request for the initial position, in a session.
 fn work(session: &str, limit: Value) -> Value {
     let mut work = json!({
         "sessionId": session, "threads": 1, "hash": 16, "multiPv": 1, "variant": "chess",
@@ -165,7 +165,7 @@ fn a_request_replaces_the_one_before_it_in_its_session_only() {
 fn castling_is_king_takes_rook_in_both_directions() {
     let lichess = Lichess::start(&[]);
     let _server = tessera(&lichess, &[]);
-    // The second is a Chess960 position in which the king castles within its corner.
+    // The second position is a Chess960 position in which the king castles within its corner.
     for (fen, moves) in [
         (
             "r3k2r/pppq1ppp/8/8/8/8/PPPQ1PPP/R3K2R w KQkq - 0 1",
@@ -258,7 +258,7 @@ fn an_interrupt_ends_an_analysis_and_the_server() {
     let begun = Instant::now();
     super::end::signal(&server, "-INT");
     assert!(super::end::wait(&mut server).success());
-    // HTTP clients have ten seconds; analyses for Lichess end at once.
+    // HTTP clients would have ten seconds, but analyses for Lichess end immediately.
     assert!(begun.elapsed() < Duration::from_secs(8));
     analysis.all();
 }

@@ -7,7 +7,7 @@ fn net(name: &str) -> String {
     format!("{}/nets/{name}.pt", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Starts a server with further networks beside the built-in ones.
+/// Starts a server with these networks in addition to the built-in ones.
 fn server(names: &[&str]) -> Server {
     let nets: Vec<String> = names.iter().map(|name| net(name)).collect();
     let mut arguments = vec!["--backend", "torch"];
@@ -73,7 +73,7 @@ fn a_move_token_model_writes_games() {
         let answer = server.ask(&post("/v1/generate", accept, body));
         assert_eq!(answer.status, 400, "{answer:?}");
     }
-    // The network also plays.
+    // The network can also play.
     let body = r#"{"agent": "policy", "network": "tessera-gpt", "elo": 1500, "moves": ["d4"]}"#;
     assert!(server.json("/v1/move", body)["move"]["uci"].is_string());
 }
@@ -193,7 +193,7 @@ fn human_moves_are_predicted_at_every_rating() {
     assert!((prior - share).abs() < 1e-4, "{prior} {share}");
     let (_, problem) = server.problem("/v1/people", r#"{"network": "main"}"#);
     assert_eq!(problem["field"], "network");
-    // A request can leave attention maps out of an explanation.
+    // A request can exclude attention maps from an explanation.
     let explained = server.json("/v1/explain", r#"{"attention": false}"#);
     assert!(explained["explanation"]["attention"].is_null());
     assert!(explained["explanation"]["lens"].is_array());

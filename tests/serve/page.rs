@@ -1,4 +1,4 @@
-//! The page in a browser, used as a person would.
+//! The page in a browser, used as a person would use it.
 
 mod analysis;
 mod game;
@@ -7,7 +7,7 @@ mod whole;
 use super::Server;
 use super::browser::Browser;
 
-/// Opens the page of a server; `None` if it cannot be shown.
+/// Opens the page of a server; returns `None` if it cannot be shown.
 pub(super) fn open(server: &Server, part: &str) -> Option<Browser> {
     if server.get("/").body.contains("built without the board") {
         crate::skip::skip("the board of the page (tools/setup fetches it by npm)");
@@ -16,18 +16,18 @@ pub(super) fn open(server: &Server, part: &str) -> Option<Browser> {
     Browser::open(&format!("http://{}/#{part}", server.address))
 }
 
-/// An expression: whether an element's text contains `text`.
+/// Returns an expression that is true if an element's text contains `text`.
 fn contains(selector: &str, text: &str) -> String {
     format!("document.querySelector('{selector}')?.textContent.includes('{text}')")
 }
 
-/// An expression: the number of matching elements.
+/// Returns an expression for the number of matching elements.
 fn count(selector: &str) -> String {
     format!("document.querySelectorAll('{selector}').length")
 }
 
 impl Browser {
-    /// Plays a move by two clicks on a board in White's orientation.
+    /// Plays a move with two clicks on a board in White's orientation.
     fn play(&mut self, board: &str, from: &str, to: &str) {
         self.click_square(board, from);
         self.click_square(board, to);

@@ -5,9 +5,9 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use std::io::Write;
 
-/// White mates by Ra8.
+/// White mates with Ra8.
 const MATE: &str = "6k1/5ppp/8/8/8/8/8/R6K w - - 0 1";
-/// Black is to move and has no legal move.
+/// Black is to move but has no legal move.
 const STALEMATE: &str = "7k/5Q2/6K1/8/8/8/8/8 b - - 0 1";
 
 #[test]
@@ -202,7 +202,7 @@ fn a_continued_game_reuses_its_tree() {
     let first = ask(&[], 2000);
     let reply = first["move"]["uci"].as_str().unwrap();
     let answer = first["ponder"]["uci"].as_str().unwrap();
-    // The reused tree has more nodes than this.
+    // The reused tree has more nodes than this limit.
     let second = ask(&[reply, answer], 20);
     assert!(second["nodes"].as_u64().unwrap() > 20, "{second}");
 }
@@ -226,7 +226,7 @@ fn metrics_count_by_endpoint_and_status() {
 #[test]
 fn the_cloud_endpoint_answers_as_lichess_does() {
     let server = Server::start(&[]);
-    // Black is mated in one; the spaces of the FEN are escaped for the query.
+    // Black gets mated in one; the spaces in the FEN are escaped for the query.
     let mate = MATE.replace(' ', "%20");
     let answer = server
         .get(&format!("/api/cloud-eval?fen={mate}&multiPv=2"))
@@ -234,7 +234,7 @@ fn the_cloud_endpoint_answers_as_lichess_does() {
     assert_eq!(answer["fen"], MATE);
     assert_eq!(answer["pvs"][0], json!({"moves": "a1a8", "mate": 1}));
     assert_eq!(answer["pvs"].as_array().unwrap().len(), 2);
-    // With colours reversed, the sign is from White's view.
+    // If the colours are reversed, the sign is still from White's view.
     let mirrored = "r6k/8/8/8/8/8/5PPP/6K1%20b%20-%20-%200%201";
     let answer = server
         .get(&format!("/api/cloud-eval?fen={mirrored}"))
@@ -259,7 +259,7 @@ fn the_cloud_endpoint_answers_as_lichess_does() {
     }
 }
 
-/// The statuses that an endpoint returns for refused requests are those of its description, apart
+/// The statuses that an endpoint returns for rejected requests are those in its description, apart
 /// from those that depend on time and load.
 #[test]
 fn every_status_is_described() {

@@ -8,7 +8,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tessera::data::pgn::read_game;
 
-/// A beginners' game with many mistakes, with clocks, a comment and a variation.
+/// A beginners' game with many mistakes, clock times, a comment and a variation.
 pub const GAME: &str = "[Event \"Club night\"]
 [White \"Anna\"]
 [Black \"Bert <b>\"]
@@ -47,7 +47,7 @@ fn of<'a>(updates: &'a [Value], event: &str) -> Vec<&'a Value> {
     updates.iter().filter(|it| it["event"] == event).collect()
 }
 
-/// Returns a counter of the server.
+/// Returns the value of one of the server's counters.
 fn counted(server: &Server, name: &str) -> u64 {
     let text = server.get("/metrics").body;
     let line = text
@@ -105,7 +105,7 @@ fn searched_plies_are_streamed_before_the_review() {
     assert!(counted(&server, "tessera_nodes_total") > 14 * 20);
 }
 
-/// The same game in each format, searched once.
+/// The same game in each format is searched only once.
 #[test]
 fn a_review_has_every_form() {
     let server = Server::start(&[]);
@@ -231,7 +231,7 @@ fn a_review_ends_when_its_client_leaves() {
     assert_eq!(read_head(&mut stream).0, 200);
     let mut beginning = [0; 100];
     stream.read_exact(&mut beginning).unwrap();
-    // The next one waits its turn, which comes when this one has ended.
+    // The next request waits its turn, which comes when this one has ended.
     let mut next = server.send(&request("application/x-ndjson", &asked("1. e4 e5")));
     assert_eq!(read_head(&mut next).0, 200);
     let begun = Instant::now();
@@ -241,7 +241,7 @@ fn a_review_ends_when_its_client_leaves() {
     }
     drop(stream);
     assert!(chunks(&mut next).contains("\"event\":\"result\""));
-    // Much of the review was left undone.
+    // Much of the review was not done.
     let nodes = counted(&server, "tessera_nodes_total");
     assert!(nodes < 14 * 60_000 / 2, "{nodes}");
 }

@@ -1,11 +1,11 @@
-//! The page's review in a browser, used as a person would.
+//! The page's review in a browser, used as a person would use it.
 
 use super::Server;
 use super::browser::Browser;
 use super::page::open;
 use serde_json::{Value, json};
 
-/// The scholar's mate: Black's last move allows it, as do most others.
+/// The scholar's mate. Black's last move allows it, and so do most others.
 const GAME: &str = "[White \"Anna\"]
 [Black \"Bert\"]
 [WhiteElo \"900\"]
@@ -14,7 +14,8 @@ const GAME: &str = "[White \"Anna\"]
 3. Qh5 {[%clk 0:02:44]} Nf6 {[%clk 0:02:30]} 4. Qxf7# {[%clk 0:02:40]} 1-0
 ";
 
-/// An expression for the page's faults: a width beyond the window, and invalid numbers.
+/// An expression that returns the page's faults: content wider than the window, and invalid
+/// numbers.
 const FAULTS: &str = r#"(() => {
   const { scrollWidth, clientWidth } = document.documentElement;
   const blank = document.body.innerText.match(/.*\b(NaN|undefined|Infinity)\b.*/);
@@ -80,14 +81,14 @@ fn a_game_is_pasted_and_stepped_through() {
         browser.wait(&format!("document.querySelector('{shown}')"));
     }
     assert_eq!(browser.text("#review-below span"), "2:44");
-    // Step by keys, and by a click on the middle of the graph.
+    // Step with keys, and with a click on the middle of the graph.
     let place = "+document.querySelector('#review-graph').getAttribute('aria-valuenow')";
     for (key, ply) in [("ArrowRight", 7), ("Home", 0), ("ArrowDown", 6)] {
         browser.evaluate(&format!(
             "document.body.dispatchEvent(new KeyboardEvent('keydown', {{ key: '{key}', bubbles: true }}))"
         ));
         let found = browser.evaluate(place).as_u64().unwrap();
-        // Other moves may have a mark as well.
+        // Other moves may also have a mark.
         assert!(
             found == ply || key == "ArrowDown" && found > 0,
             "{key} {found}"
@@ -100,7 +101,7 @@ fn a_game_is_pasted_and_stepped_through() {
     browser.click("#review-why .line button:last-of-type");
     browser.wait("document.querySelector('#review-why .line [aria-current]')");
     browser.assert_quiet();
-    // The review is still open after a return to the page.
+    // The review is still open after returning to the page.
     browser.go("about:blank");
     browser.go(&format!("http://{}/#review", server.address));
     wait_for_review(&mut browser);
@@ -125,7 +126,7 @@ fn the_better_move_is_found_at_the_second_attempt() {
     let hint = browser.text("#review-why");
     let piece = format!("on {} moves", best["from"].as_str().unwrap());
     assert!(hint.contains(&piece), "{hint}");
-    // Mate follows after this move as well.
+    // This move also allows mate.
     browser.fill("#review-typed-move", "a6");
     browser.click("#review .typed button");
     browser.wait("document.querySelector('#review-why').textContent.includes('not good enough')");
@@ -184,7 +185,7 @@ fn a_review_is_saved_as_a_page_and_as_pgn() {
     let Some(mut browser) = open(&server, "play") else {
         return;
     };
-    // Other parts of the page hand over their game.
+    // Other parts of the page pass on their game.
     browser.evaluate(&format!(
         "dispatchEvent(new CustomEvent('review', {{ detail: {} }}))",
         json!(GAME)

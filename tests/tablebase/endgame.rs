@@ -1,18 +1,18 @@
-//! King and one piece against king, solved by retrograde analysis: the source of the test tables
-//! and their expected values.
+//! King and one piece against king, solved by retrograde analysis, from which the test tables and
+//! their expected values are derived.
 
 use shakmaty::{
     Bitboard, Board, CastlingMode, Chess, Color, File, FromSetup, Position, Rank, Role, Setup,
     Square,
 };
 
-/// White first, as in all of these tables.
+/// White comes first, as in all of these tables.
 pub const TURNS: [Color; 2] = [Color::White, Color::Black];
 
-/// Every position of White's king and one piece against Black's king.
+/// All positions of White's king and one piece against Black's king.
 pub struct Endgame {
     pub role: Role,
-    /// By [`Endgame::index`], White to move before Black to move.
+    /// The values by [`Endgame::index`], with White to move before Black to move.
     values: Vec<Option<i32>>,
 }
 
@@ -21,19 +21,19 @@ pub struct Endgame {
 struct Node {
     legal: bool,
     mated: bool,
-    /// Whether White can mate or promote to a win at once.
+    /// Whether White can mate, or promote to a won position, in one move.
     wins_at_once: bool,
     /// Whether Black can capture or is stalemated.
     draws_at_once: bool,
-    /// Positions after moves that are neither captures nor the pawn's.
+    /// Positions after moves other than captures and pawn moves.
     quiet: Vec<usize>,
-    /// Positions after the pawn's moves.
+    /// Positions after pawn moves.
     pushes: Vec<usize>,
 }
 
 impl Endgame {
-    /// Solves the endgame of `role`; a pawn may become any of `promoted`, and
-    /// draws if it becomes another piece.
+    /// Solves the endgame of `role`. A pawn may promote to any of `promoted`; promotions to other
+    /// pieces count as draws.
     pub fn solve(role: Role, promoted: &[&Endgame]) -> Endgame {
         let mut endgame = Endgame {
             role,
@@ -64,18 +64,18 @@ impl Endgame {
         }
     }
 
-    /// Returns the plies to the mate or pawn move that the winner can force, negative if the side
-    /// to move loses, 0 in a draw; `None` for impossible positions.
+    /// Returns the number of plies to the mate or pawn move that the winner can force, negative if
+    /// the side to move loses and 0 in a draw; `None` for impossible positions.
     pub fn value(&self, position: &Chess) -> Option<i32> {
         self.values[self.number(squares(position, self.role)?, position.turn())]
     }
 
-    /// Returns the value by the squares of White's king, the piece and Black's king.
+    /// Returns the value given the squares of White's king, the piece and Black's king.
     pub fn value_of(&self, squares: [Square; 3], turn: Color) -> Option<i32> {
         self.values[self.number(squares, turn)]
     }
 
-    /// Returns the value by index.
+    /// Returns the value at an index.
     pub fn value_at(&self, index: usize, turn: Color) -> Option<i32> {
         self.values[2 * index + usize::from(turn.is_black())]
     }
@@ -151,7 +151,7 @@ fn winning(nodes: &[Node]) -> Vec<bool> {
     }
 }
 
-/// Returns the plies to the next mate or pawn move.
+/// Returns the numbers of plies to the next mate or pawn move.
 fn distances(nodes: &[Node], won: &[bool]) -> Vec<Option<i32>> {
     let mut values: Vec<Option<i32>> = nodes
         .iter()
@@ -175,7 +175,7 @@ fn distances(nodes: &[Node], won: &[bool]) -> Vec<Option<i32>> {
                     let quiet = node.quiet.iter().any(|next| won[*next] && known(next));
                     zeroing || quiet
                 }
-                // A mated side counts as well, although no ply is left.
+                // A mated side also counts, although no ply is left.
                 _ => node.mated || node.quiet.iter().all(known),
             };
             if is_now {
@@ -220,8 +220,8 @@ fn squares(position: &Chess, role: Role) -> Option<[Square; 3]> {
     (board.occupied().count() == 3).then_some([kings.0, piece, kings.1])
 }
 
-/// Returns the index of a position in Syzygy's tables, with pieces in the order king, piece, other
-/// king, or pawn, king, other king.
+/// Returns the index of a position in Syzygy's tables. The order of the pieces is king, piece,
+/// other king, or pawn, king, other king.
 fn index(role: Role, [king, piece, other]: [Square; 3]) -> usize {
     match role {
         Role::Pawn => index_with_pawn([piece, king, other]),
@@ -229,8 +229,8 @@ fn index(role: Role, [king, piece, other]: [Square; 3]) -> usize {
     }
 }
 
-/// Orders by the pawn's file (a to d; the others are mirrored), then its rank, then the other
-/// pieces among the free squares.
+/// Orders positions by the pawn's file (a to d; the others are mirrored), then by its rank, then by
+/// the placement of the other pieces on the free squares.
 fn index_with_pawn(mut squares: [Square; 3]) -> usize {
     if squares[0].file() >= File::E {
         squares = squares.map(Square::flip_horizontal);
@@ -242,8 +242,9 @@ fn index_with_pawn(mut squares: [Square; 3]) -> usize {
     usize::from(file) * 6 * 63 * 62 + rank + 6 * second + 6 * 63 * third
 }
 
-/// Turns and mirrors the board so that the first piece stands in the triangle a1-d1-d4. If it
-/// stands on the long diagonal, the next of the `leading` pieces off the diagonal stands below it.
+/// Rotates and mirrors the board so that the first piece is in the triangle a1-d1-d4. If that piece
+/// is on the long diagonal, the first of the other `leading` pieces that is off the diagonal is
+/// below it.
 pub fn fold<const N: usize>(mut squares: [Square; N], leading: usize) -> [Square; N] {
     if squares[0].file() >= File::E {
         squares = squares.map(Square::flip_horizontal);
@@ -286,14 +287,14 @@ pub fn index_of_three(squares: [Square; 3]) -> usize {
     start + (rank(a) * 7 + second) * 6 + third
 }
 
-/// Returns the rank of a square among those that the squares before it leave free.
+/// Returns the index of a square among those that the squares before it leave free.
 pub fn place_of(squares: &[Square], number: usize) -> usize {
     let square = squares[number];
     let before = squares[..number].iter().filter(|&&other| other < square);
     usize::from(square) - before.count()
 }
 
-/// Returns the rank of a square among those below the diagonal of a board with this many files.
+/// Returns the index of a square among those below the diagonal of a board with this many files.
 fn below_diagonal(square: Square, files: usize) -> usize {
     let (file, rank) = (usize::from(square.file()), usize::from(square.rank()));
     (0..rank).map(|rank| files - 1 - rank).sum::<usize>() + file - rank - 1

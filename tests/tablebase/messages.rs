@@ -1,4 +1,4 @@
-//! Tablebase messages to chess programs, through the real program over pipes.
+//! Tablebase messages to chess programs, sent by the real program over pipes.
 
 use crate::tablebase::table::{DRAW, LOSS, WIN, write_flat};
 use shakmaty::Role;
@@ -84,10 +84,10 @@ fn found_tables_are_reported_to_users() {
     let said = engine.set("SyzygyPath", path).join("\n");
     let found = "info string found 2 WDL and 0 DTZ tablebases of up to 3 pieces\n";
     assert!(said.contains(found), "{said}");
-    // The message appears once.
+    // The message is sent only once.
     assert_eq!(engine.set("MultiPV", "1"), ["readyok"]);
 
-    // One of these endings is a mate in two, which would take the place of the table's score.
+    // One of these endings is a mate in two, which would replace the table's score.
     engine.set("MateSearch", "false");
     for (fen, best, score) in [
         (

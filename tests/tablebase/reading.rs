@@ -1,4 +1,4 @@
-//! Folders and files: found, read, or left out.
+//! Folders and files: found, read, or skipped.
 
 use crate::tablebase::endgame::Endgame;
 use crate::tablebase::rook_knight::RookKnight;
@@ -41,7 +41,7 @@ fn python() -> Option<PathBuf> {
     crate::python::with_or_skip("chess.syzygy")
 }
 
-/// Asserts that python-chess finds these values in the tables of a folder.
+/// Asserts that python-chess reads these values from the tables in a folder.
 fn assert_python_reads(python: &Path, folder: &Path, positions: &[(Chess, i32)]) {
     let mut lines = String::new();
     for (position, value) in positions {
@@ -68,7 +68,7 @@ fn assert_python_reads(python: &Path, folder: &Path, positions: &[(Chess, i32)])
     assert_eq!(checked.trim(), positions.len().to_string());
 }
 
-/// Our tables are in Syzygy's format.
+/// Our test tables are in Syzygy's format.
 #[test]
 fn python_chess_reads_the_same() {
     let Some(python) = python() else { return };
@@ -82,7 +82,7 @@ fn python_chess_reads_the_same() {
     assert_python_reads(&python, tables.folder.path(), &positions);
 }
 
-/// Four pieces, where either side may win.
+/// Endgames with four pieces in which either side may win.
 #[test]
 fn four_piece_tables_are_read_as_python_chess_does() {
     let folder = tempfile::tempdir().unwrap();
@@ -147,7 +147,7 @@ fn only_positions_that_tables_cover_are_looked_up() {
             "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
             None,
         ),
-        // Few enough pieces, but the folder lacks this table.
+        // There are few enough pieces, but the folder lacks this table.
         ("8/8/8/4k3/8/8/8/K6n w - - 0 1", Some(Verdict::Draw)),
         ("8/8/8/4kq2/8/8/8/K6Q w - - 0 1", None),
     ] {
@@ -158,7 +158,7 @@ fn only_positions_that_tables_cover_are_looked_up() {
 #[test]
 fn cursed_wins_are_draws_under_the_50_move_rule() {
     let folder = tempfile::tempdir().unwrap();
-    // No queen wins this slowly, but a table can claim so.
+    // No queen wins this slowly, but a table can claim that it does.
     write_flat(folder.path(), Role::Queen, [CURSED_WIN, BLESSED_LOSS]);
     let mut tablebase = Tablebase::new(folder.path().to_str().unwrap());
     let white = game("8/8/8/4k3/8/8/8/K6Q w - - 0 1");
@@ -226,7 +226,7 @@ fn damage_is_never_fatal() {
         let whole = fs::read(&file).unwrap();
         for round in 0..300 {
             let mut damaged = whole.clone();
-            // The header, where damage does most harm, is hit more often than the rest.
+            // Damage to the header does the most harm, so it is hit more often than the rest.
             let end = if round % 2 == 0 { 150 } else { damaged.len() };
             for _ in 0..round % 7 + 1 {
                 damaged[random.random_range(0..end)] = random.random();

@@ -1,5 +1,5 @@
-//! King and rook against king and knight, solved by retrograde analysis: backwards from mates and
-//! White's winning captures. Black's capture draws.
+//! King and rook against king and knight, solved by retrograde analysis, backwards from mates and
+//! White's winning captures. A capture by Black draws.
 
 use crate::tablebase::endgame::{Endgame, TURNS, fold, index_of_three, place_of};
 use shakmaty::{
@@ -7,22 +7,22 @@ use shakmaty::{
     attacks,
 };
 
-/// White's king and rook, Black's king and knight.
+/// The squares of White's king and rook and of Black's king and knight.
 type Places = [Square; 4];
 
 const ROLES: [Role; 4] = [Role::King, Role::Rook, Role::King, Role::Knight];
 
-/// Number of placements in Syzygy's tables: of the first three pieces, times the squares left for
-/// the knight.
+/// Number of placements in Syzygy's tables: the placements of the first three pieces, multiplied by
+/// the squares left for the knight.
 const SIZE: usize = 31_332 * 61;
 
-/// Every position of the endgame.
+/// All positions of the endgame.
 pub struct RookKnight<'a> {
     /// The endgame after the knight is captured.
     rook: &'a Endgame,
-    /// Plies to the mate or capture that the winner can force, negative if the side to move loses,
-    /// 0 in a draw; indexed by all four squares, up to symmetry. It is −1 for mated positions as
-    /// well, although no ply is left.
+    /// Number of plies to the mate or capture that the winner can force, negative if the side to
+    /// move loses and 0 in a draw; indexed by all four squares, up to symmetry. It is also −1 for
+    /// mated positions, although no ply is left.
     values: ByColor<Vec<i8>>,
 }
 
@@ -32,7 +32,7 @@ impl RookKnight<'_> {
             rook,
             values: ByColor::new_with(|_| vec![0; 1 << 24]),
         };
-        // Positions whose mover loses, or wins, in exactly `plies`.
+        // Positions in which the side to move loses, or wins, in exactly `plies`.
         let mut lost = solved.mates();
         let mut won = solved.captures();
         for plies in 1.. {
@@ -65,8 +65,8 @@ impl RookKnight<'_> {
         let mut values = vec![0; SIZE];
         for (number, &value) in self.values.get(turn).iter().enumerate() {
             if value != 0 {
-                // Syzygy distinguishes positions mirrored at the long diagonal if only the knight
-                // is off it.
+                // Syzygy distinguishes between positions mirrored along the long diagonal if only
+                // the knight is off it.
                 let places = places(number);
                 for places in [places, places.map(Square::flip_diagonal)] {
                     values[index(places)] = value.into();
@@ -89,7 +89,7 @@ impl RookKnight<'_> {
         })
     }
 
-    /// Records a value; returns false if one is known.
+    /// Records a value; returns false if a value is already known.
     fn note(&mut self, places: Places, turn: Color, value: i8) -> bool {
         let known = &mut self.values.get_mut(turn)[canonical(places)];
         let new = *known == 0;
@@ -99,7 +99,7 @@ impl RookKnight<'_> {
         new
     }
 
-    /// Returns every mate, recorded.
+    /// Records every mate, and returns them.
     fn mates(&mut self) -> Vec<(Places, Color)> {
         let mut mates = Vec::new();
         for (places, turn) in all() {
@@ -112,7 +112,7 @@ impl RookKnight<'_> {
         mates
     }
 
-    /// Returns every position in which White's capture wins, recorded.
+    /// Records every position in which White has a winning capture, and returns them.
     fn captures(&mut self) -> Vec<(Places, Color)> {
         let mut won = Vec::new();
         for (places @ [king, rook, other, knight], turn) in all() {
@@ -146,7 +146,7 @@ fn all() -> impl Iterator<Item = (Places, Color)> {
         .filter(|&(places, turn)| is_possible(places, turn))
 }
 
-/// Returns the position, if possible.
+/// Returns the position if it is possible.
 fn position(places: Places, turn: Color) -> Option<Chess> {
     let mut setup = Setup::empty();
     let mut board = Board::empty();
@@ -159,14 +159,13 @@ fn position(places: Places, turn: Color) -> Option<Chess> {
     (occupied(places).count() == 4).then_some(position)
 }
 
-/// Returns the index of a position in Syzygy's tables, with pieces in the order of [`Places`].
+/// Returns the index of a position in Syzygy's tables, with the pieces in the order of [`Places`].
 fn index(places: Places) -> usize {
     let folded @ [king, rook, other, _] = fold(places, 3);
     index_of_three([king, rook, other]) + 31_332 * place_of(&folded, 3)
 }
 
-/// Returns a number that is the same for all positions that rotation or reflection maps to each
-/// other.
+/// Returns a number that is the same for all positions related by rotation or reflection.
 fn canonical(places: Places) -> usize {
     let folded = fold(places, 4);
     folded
@@ -186,7 +185,7 @@ fn king(color: Color) -> usize {
     if color.is_white() { 0 } else { 2 }
 }
 
-/// Returns whether no two pieces share a square, and the side that has moved is not in check.
+/// Returns whether no two pieces share a square and the side that has just moved is not in check.
 fn is_possible(places: Places, turn: Color) -> bool {
     occupied(places).count() == 4 && !is_check(places, turn.other())
 }
@@ -207,7 +206,7 @@ fn reach(places: Places, piece: usize) -> Bitboard {
     }
 }
 
-/// Returns the positions after a side's moves; `None` if one captures.
+/// Returns the positions after a side's moves, or `None` if one of the moves captures.
 fn moves(places: Places, turn: Color) -> Option<Vec<Places>> {
     let (own, others) = (king(turn), king(turn.other()));
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! Moves at the root: the ones that are kept, and their results.
+//! Moves at the root: those that are kept, and their results.
 
 use crate::tablebase::{Tables, choose, game, game_at, generated, verdict_of};
 use rand::seq::IndexedRandom;
@@ -14,8 +14,8 @@ use tessera::play::{Limits, Score};
 use tessera::search::Parameters;
 use tessera::tablebase::{Tablebase, Verdict};
 
-/// Returns the worth of each move to the player: plies to the mate or pawn move that the winner can
-/// force, including this move, negative if the player loses.
+/// Returns the value of each move for the player: the number of plies to the mate or pawn move that
+/// the winner can force, including this move; it is negative if the player loses.
 fn move_values(tables: &Tables, game: &Game) -> Vec<(Move, i32)> {
     let moves = game.position().legal_moves();
     let worth = |mv: Move| {
@@ -41,7 +41,7 @@ fn those(moves: &[(Move, i32)], wanted: impl Fn(i32) -> bool) -> Vec<Move> {
     wanted.map(|&(mv, _)| mv).collect()
 }
 
-/// Returns a sample of positions of each endgame that have a legal move.
+/// Returns a sample of positions that have a legal move, from each endgame.
 fn samples(tables: &Tables, step: usize) -> impl Iterator<Item = (Chess, i32)> {
     let all = tables.endgames.iter();
     all.flat_map(move |endgame| endgame.positions().step_by(step))
@@ -80,7 +80,7 @@ fn near_the_50_move_rule_only_the_best_moves_are_kept() {
         ] {
             let game = game_at(&position, rule50);
             let worth = move_values(&tables, &game);
-            // One ply later the rule would already apply, and a pawn move resets the counter.
+            // One ply later, the rule would already apply; a pawn move resets the counter.
             if rule50 >= 99
                 || worth
                     .iter()
@@ -229,7 +229,7 @@ fn every_player_wins_won_positions() {
                 Arc::new(Random::new(number as u64)),
                 &parameters.clone().into(),
             );
-            // Some positions leave slack under the 50-move rule, others none.
+            // Some positions leave slack under the 50-move rule, and others leave none.
             let rule50 = if number % 2 == 0 {
                 0
             } else {
@@ -288,7 +288,7 @@ fn no_player_loses_drawn_positions() {
                 assert_eq!(line.wdl, [0.0, 1.0, 0.0]);
                 game.play(choice.best.unwrap());
                 if game.ending().is_none() {
-                    // White tries to win, and pushes whenever possible.
+                    // White tries to win and pushes the pawn whenever possible.
                     let moves = game.position().legal_moves();
                     let push = moves.iter().find(|mv| mv.is_zeroing());
                     let mv = push.or_else(|| moves.choose(&mut random)).unwrap();
@@ -308,7 +308,7 @@ fn no_player_loses_drawn_positions() {
 fn only_requested_moves_are_kept() {
     let tables = Tables::write();
     let game = game("8/8/8/4k3/8/8/8/KR6 w - - 0 1");
-    // Two winning moves; a third gives the rook away.
+    // There are two winning moves; a third gives away the rook.
     let [first, second] = ["b1b2", "b1e1"].map(|mv| game.parse_move(mv).unwrap());
     let asked = |moves: &[Move]| Limits {
         search_moves: moves.to_vec(),
@@ -327,7 +327,7 @@ fn only_requested_moves_are_kept() {
         assert_eq!(choice.statistics.len(), 2, "{kind:?}");
         let choice = choose(&mut *agent, &game, &asked(&[second]));
         assert_eq!((choice.best, choice.statistics.len()), (Some(second), 1));
-        // The tree of one move is not reused for a search of all.
+        // The tree of a single move is not reused for a search of all moves.
         let choice = choose(
             &mut *agent,
             &game,
@@ -342,7 +342,8 @@ fn only_requested_moves_are_kept() {
     }
 }
 
-/// With tables that these tests cannot solve, playing the kept moves attains the promised result.
+/// With tables that these tests cannot solve themselves, playing the kept moves achieves the
+/// promised result.
 #[test]
 fn generated_tables_keep_their_promises() {
     let Some(folder) = generated() else { return };

@@ -14,12 +14,13 @@ use tessera::play::{Agent, Limits, Score};
 use tessera::search::Parameters;
 use tessera::tablebase::{Tablebase, Verdict};
 
-/// Creates a search that relies on the tables alone.
+/// Creates a search that relies only on the tables.
 fn mcts(tablebase: Tablebase, threads: usize) -> Box<dyn ConfigurableAgent> {
     with_mates(false, tablebase, threads)
 }
 
-/// `mate_search` enables the mate prover, which also knows three-piece endings.
+/// Creates a search in which `mate_search` enables the mate prover, which also knows three-piece
+/// endings.
 fn with_mates(
     mate_search: bool,
     tablebase: Tablebase,
@@ -54,7 +55,7 @@ fn best(game: &Game, agent: &mut dyn Agent, limits: &Limits) -> (String, Score, 
 
 #[test]
 fn a_capture_into_a_won_ending_is_a_win_but_not_a_mate() {
-    // Rook takes knight; nothing else wins.
+    // Capturing the knight with the rook wins; nothing else does.
     let game = game("7k/8/8/3n4/8/8/8/K2R4 w - - 0 1");
     let tables = Tables::write();
     for threads in [1, 3] {
@@ -70,17 +71,17 @@ fn a_capture_into_a_won_ending_is_a_win_but_not_a_mate() {
 
 #[test]
 fn a_lost_ending_is_not_a_mate_either() {
-    // The only move takes the pawn, and the rook wins on its own.
+    // The only legal move captures the pawn, and the remaining rook wins.
     let game = game("8/8/8/8/8/1R6/P7/k1K5 b - - 0 1");
     let tables = Tables::write();
-    // The table alone does not reveal the mate.
+    // The table does not reveal the mate.
     let agent = &mut *mcts(tables.tablebase(), 1);
     let choice = choose(agent, &game, &nodes(100));
     let line = &choice.report.lines[0];
     assert_eq!(line.score, Score::Tablebase { won: false });
     assert_eq!(line.wdl, [0.0, 0.0, 1.0]);
     assert_eq!(line.moves_left, None);
-    // The mate in two takes precedence over the table's verdict.
+    // The mate in two takes precedence over the table's result.
     let agent = &mut *with_mates(true, tables.tablebase(), 1);
     let choice = choose(agent, &game, &nodes(100));
     assert_eq!(choice.report.lines[0].score, Score::Mate(-2));
@@ -88,7 +89,7 @@ fn a_lost_ending_is_not_a_mate_either() {
 
 #[test]
 fn a_drawn_ending_is_a_draw() {
-    // The only move takes the pawn; the other pawn cannot promote.
+    // The only legal move captures the pawn; the other pawn cannot promote.
     let game = game("8/8/8/7p/5k1K/7P/8/8 w - - 0 1");
     let tables = Tables::write();
     let choice = choose(&mut *mcts(tables.tablebase(), 1), &game, &nodes(100));
@@ -100,7 +101,7 @@ fn a_drawn_ending_is_a_draw() {
     assert!(choice.report.tablebase_hits > 0);
 }
 
-/// Taking the knight with the rook wins; the king's move mates in two.
+/// Capturing the knight with the rook wins, but the king's move mates in two.
 const MATE_IN_TWO: &str = "7k/8/5K2/8/8/8/8/R5n1 w - - 0 1";
 
 #[test]
@@ -164,7 +165,8 @@ fn the_tree_is_kept_where_all_moves_keep_the_result() {
     assert_eq!((first.new_nodes, again.new_nodes), (400, 100));
 }
 
-/// The search's claims about four pieces, by tables of three, agree with the tables of four.
+/// The search's results for four pieces, based on tables of three pieces, agree with the tables of
+/// four.
 #[test]
 fn claims_agree_with_generated_tables() {
     let Some(folder) = generated() else { return };
@@ -198,7 +200,7 @@ fn claims_agree_with_generated_tables() {
     assert!(counts[0] > 100 && counts[1] > 3, "{counts:?}");
 }
 
-/// Places the pieces on random squares; `None` if that gives no playable position.
+/// Places the pieces on random squares; returns `None` if the position is not playable.
 fn scatter(pieces: &str, random: &mut impl Rng) -> Option<Chess> {
     let mut setup = Setup::empty();
     for piece in pieces.chars() {

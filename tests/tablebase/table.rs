@@ -1,5 +1,5 @@
-//! Writes solved endgames as Syzygy tables: the format of Ronald de Man's generator with the
-//! simplest compression that it allows, codes of equal length.
+//! Writes solved endgames as Syzygy tables, in the format of Ronald de Man's generator with the
+//! simplest compression that it allows: codes of equal length.
 
 use crate::tablebase::endgame::{Endgame, TURNS};
 use crate::tablebase::rook_knight::RookKnight;
@@ -12,18 +12,18 @@ const DTZ_MAGIC: [u8; 4] = [0xd7, 0x66, 0x0c, 0xa5];
 /// Each side to move has its own subtable.
 const SPLIT: u8 = 1;
 const HAS_PAWNS: u8 = 2;
-/// DTZ tables hold plies, not pairs of them.
+/// DTZ tables contain plies rather than pairs of plies.
 const EXACT: u8 = 4 | 8;
 const SINGLE_VALUE: u8 = 128;
-/// Binary logarithms of the bytes per block and of the values between two entries of the sparse
-/// index.
+/// Binary logarithms of the number of bytes per block and of the number of values between two
+/// entries of the sparse index.
 const BLOCK: u32 = 8;
 const SPAN: u32 = 9;
-/// The alignment of data, and the file length modulo the alignment.
+/// The alignment of data, and the remainder of the file length modulo the alignment.
 const ALIGNMENT: usize = 64;
 const TAIL: usize = 16;
 
-/// WDL values of the side to move.
+/// WDL values for the side to move.
 pub const LOSS: u8 = 0;
 pub const BLESSED_LOSS: u8 = 1;
 pub const DRAW: u8 = 2;
@@ -33,9 +33,9 @@ pub const WIN: u8 = 4;
 /// The pieces of a table.
 struct Layout {
     name: String,
-    /// In the order of each subtable's index.
+    /// The pieces in the order of each subtable's index.
     pieces: Vec<u8>,
-    /// One subtable per file to which the first pawn can be mirrored.
+    /// There is one subtable per file to which the first pawn can be mirrored.
     files: usize,
 }
 
@@ -76,7 +76,7 @@ impl Layout {
         });
         for _ in 0..self.files {
             file.push(0);
-            // The same for either side to move.
+            // The same for both sides to move.
             file.extend(self.pieces.iter().map(|piece| piece | piece << 4));
         }
         pad(&mut file, 2);
@@ -130,7 +130,7 @@ pub fn write_rook_knight(folder: &Path, solved: &RookKnight<'_>) {
     );
 }
 
-/// Writes the WDL table of a pawnless endgame with one constant value per side to move.
+/// Writes the WDL table of a pawnless endgame with a constant value for each side to move.
 pub fn write_flat(folder: &Path, role: Role, [white, black]: [u8; 2]) {
     let layout = Layout::of(role);
     let mut file = layout.header(WDL_MAGIC);
@@ -150,12 +150,13 @@ fn wdl(value: i32) -> u16 {
     }
 }
 
-/// Returns the plies to the next zeroing move, less one; the WDL table tells wins from losses.
+/// Returns the number of plies to the next zeroing move, minus one; the WDL table distinguishes
+/// wins from losses.
 fn plies(value: i32) -> u16 {
     value.unsigned_abs().max(1) as u16 - 1
 }
 
-/// A subtable: its values in codes of this many bits.
+/// A subtable, whose values are codes of this many bits.
 struct Part<'a> {
     values: &'a [u16],
     bits: usize,
@@ -181,14 +182,14 @@ impl Part<'_> {
         let symbols: u16 = 1 << bits;
         file.extend(symbols.to_le_bytes());
         for value in 0..symbols {
-            // Twelve bits of value, and twelve that mark it as a leaf.
+            // Twelve bits contain the value, and twelve mark the symbol as a leaf.
             let symbol = u32::from(value) | 0xfff << 12;
             file.extend(&symbol.to_le_bytes()[..3]);
         }
         pad(file, 2);
     }
 
-    /// Writes the block and offset of the middle of every span.
+    /// Writes the block and the offset of the middle of every span.
     fn write_sparse_index(&self, file: &mut Vec<u8>) {
         let span = 1 << SPAN;
         for start in (0..self.values.len()).step_by(span) {
@@ -201,7 +202,7 @@ impl Part<'_> {
         }
     }
 
-    /// Writes one less than the number of values of each block.
+    /// Writes the number of values in each block, minus one.
     fn write_block_lengths(&self, file: &mut Vec<u8>) {
         for block in self.values.chunks(self.in_block()) {
             file.extend((block.len() as u16 - 1).to_le_bytes());

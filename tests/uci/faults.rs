@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A slower answer counts as missing; the limit allows for other tests on the machine.
+/// Time limit for an answer, allowing for other tests on the machine.
 const PROMPT: Duration = Duration::from_secs(30);
 
 /// Waits for the end of a process that may hang.
@@ -34,7 +34,7 @@ fn quit_works_for_a_client_that_does_not_read() {
              go infinite\n{flood}quit\n"
         );
         thread::spawn(move || {
-            // The engine may exit before it has read everything.
+            // The engine may exit before it has read all of the input.
             let _ = input.write_all(script.as_bytes());
         });
         assert!(ends_within(&mut child, Duration::from_secs(15)));
@@ -61,7 +61,7 @@ fn the_engine_exits_when_its_output_is_closed() {
         .unwrap();
         let mut line = String::new();
         BufReader::new(output).read_line(&mut line).unwrap();
-        // The output is closed; the input stays open.
+        // The output is closed while the input stays open.
         thread::sleep(Duration::from_millis(200));
         let _ = input.write_all(answer.as_bytes());
         let end = ends_within(&mut child, Duration::from_secs(15));
@@ -121,7 +121,7 @@ fn special_files_are_neither_network_nor_log() {
         let asked = Instant::now();
         engine.say(&format!("setoption name Net value {}", path.display()));
         let lines = engine.settle();
-        // A build without libtorch reads no networks.
+        // A build without libtorch cannot read networks.
         let reason = match cfg!(feature = "torch") {
             true => "not a regular file",
             false => "without libtorch",
@@ -141,7 +141,7 @@ fn special_files_are_neither_network_nor_log() {
     }
 }
 
-/// A game of four times this many plies.
+/// Returns a game of four times this many plies.
 fn shuffled(times: usize) -> String {
     let moves = " g1f3 g8f6 f3g1 f6g8".repeat(times);
     format!("position startpos moves{moves}")
@@ -204,8 +204,8 @@ fn the_number_of_devices_is_limited() {
     assert!(lines[0].contains("at most 32"), "{lines:?}");
 }
 
-/// The stress tests would not find this race in their time: many moves whose order changes while
-/// they are being sorted.
+/// A race that the stress tests would not find in their limited time: the order of many moves
+/// changes while they are being sorted.
 #[test]
 fn endures_reports_of_every_move() {
     let mut engine = Engine::random();

@@ -4,10 +4,10 @@ use crate::uci::Engine;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Additional time for answers when other tests share the machine.
+/// Additional time for answers, because other tests share the machine.
 const SLACK: Duration = Duration::from_millis(500);
 
-/// Starts an engine of limited strength with `HumanTime`, without a network.
+/// Starts an engine with limited strength and `HumanTime`, without a network.
 fn person(seed: u32) -> Engine {
     let mut engine = Engine::random();
     for (name, value) in [
@@ -24,7 +24,7 @@ fn person(seed: u32) -> Engine {
     engine
 }
 
-/// Sends `go` with a clock; returns the move and the time taken.
+/// Sends `go` with a clock; returns the move and the time that it took.
 fn think(engine: &mut Engine, go: &str) -> (String, Duration) {
     let began = Instant::now();
     engine.say(go);
@@ -45,7 +45,7 @@ fn human_play_respects_tiny_clocks() {
             );
         }
     }
-    // With more time on the clock it does think.
+    // With more time on the clock, the engine does think.
     let times = (0..3).map(|_| think(&mut engine, "go wtime 20000 btime 20000").1);
     assert!(times.sum::<Duration>() > Duration::from_millis(100));
 }
@@ -60,7 +60,7 @@ fn human_thinking_can_be_interrupted() {
     thread::sleep(Duration::from_millis(100));
     let (_, took) = think(&mut engine, "stop");
     assert!(took < prompt, "{took:?}");
-    // `ponderhit` starts the thinking that `stop` then ends.
+    // `ponderhit` starts the thinking, which `stop` then ends.
     engine.say("go ponder wtime 3600000 btime 3600000");
     engine.say("ponderhit");
     assert!(

@@ -1,4 +1,4 @@
-//! `Hash` bounds the memory of a search of any length.
+//! `Hash` limits the memory of a search of any length.
 
 #[cfg(feature = "torch")]
 mod with_network;
@@ -7,29 +7,29 @@ use crate::uci::{Engine, endurance, resident, worked};
 use std::time::{Duration, Instant};
 use tessera::chess::Game;
 
-/// Duration unless `TESSERA_ENDURANCE` is set.
+/// Duration of the test unless `TESSERA_ENDURANCE` is set.
 const BRIEFLY: Duration = Duration::from_secs(4);
-/// Search threads.
+/// Number of search threads.
 const THREADS: u32 = 2;
-/// MiB of `Hash`.
+/// `Hash`, in MiB.
 const HASH: usize = 16;
-/// MiB that the engine may use beyond `Hash`: thread stacks, batches, and the bookkeeping of an
-/// eviction, one bit a node and the queue of nodes to visit.
+/// Number of MiB that the engine may use beyond `Hash`: thread stacks, batches, and the bookkeeping
+/// of an eviction, which takes one bit per node and the queue of nodes to visit.
 const SLACK: usize = 16;
-/// Minimum bytes of a tree node with all its data.
+/// Minimum size in bytes of a tree node with all its data.
 const NODE_BYTES: u64 = 40;
-/// Number of times that the shortest run fills the memory.
+/// Number of times that even the shortest run fills the memory.
 const FILLINGS: u64 = 4;
-/// Durations of the searches, so that stops coincide with every phase of an eviction.
+/// Durations of the searches, chosen so that stops coincide with every phase of an eviction.
 const SEARCHES: [Duration; 4] = [
     Duration::from_millis(1300),
     Duration::from_millis(2700),
     Duration::from_millis(700),
     Duration::from_millis(13_900),
 ];
-/// Maximum processor time of a `stop`.
+/// Maximum CPU time of a `stop`.
 const PROMPT: Duration = Duration::from_secs(2);
-/// Processor time within which the memory must have been filled that often; on a busy machine this
+/// CPU time within which the memory must have been filled that many times; on a busy machine, this
 /// may be a small part of the elapsed time.
 const WORK: Duration = Duration::from_secs(120);
 
@@ -65,7 +65,7 @@ fn endures_an_infinite_search_within_the_hash() {
         let mut nodes = visits;
         engine.say("go infinite");
         while searched.elapsed() < SEARCHES[stops % SEARCHES.len()].min(duration) {
-            // Reports come at least once a second.
+            // Reports are sent at least once a second.
             let line = engine.wait_for("info depth ").pop().unwrap();
             let now = number(&line, "nodes").unwrap();
             assert!(now >= nodes, "{nodes} nodes, then `{line}`");

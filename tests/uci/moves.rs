@@ -1,4 +1,4 @@
-//! A move-token model behind UCI: it plays games, not positions.
+//! A move-token model behind UCI, which plays games rather than positions.
 
 use super::Engine;
 use crate::gpt::written::newborn;
@@ -6,7 +6,7 @@ use crate::gpt::{networks, random};
 use tessera::chess::Game;
 use tessera::torch::ExportPrecision;
 
-/// Sends a game and asserts that the answer is legal there.
+/// Sends a game and asserts that the answer is a legal move.
 fn answer(engine: &mut Engine, moves: &str) {
     let mut game = Game::default();
     for mv in moves.split_whitespace() {

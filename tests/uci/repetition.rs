@@ -1,11 +1,11 @@
-//! A game that the built-in network won, but that ended by repetition.
+//! A game in which the built-in network had a win but that ended by repetition.
 
 use crate::uci::Engine;
 use shakmaty::CastlingMode;
 use tessera::chess::{Ending, Game};
 
 /// Results from before a repetition do not apply to moves that would now end the game, so an engine
-/// that reuses its tree must not choose them.
+/// that reuses its tree must not choose such moves.
 #[test]
 fn a_won_game_is_not_repeated_out_of_habit() {
     let start = "8/2k5/4R3/1p1P4/1N1K4/2P4r/8/8 w - - 7 50";

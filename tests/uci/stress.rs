@@ -1,5 +1,5 @@
-//! Random but valid client behaviour, in any order and at any moment, against 8 threads on any
-//! number of processors.
+//! Random but valid client behaviour, in any order and at any moment, with 8 threads on any number
+//! of CPUs.
 
 use crate::uci::{Engine, endurance, resident};
 use rand::seq::{IndexedRandom, IteratorRandom};
@@ -11,15 +11,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tessera::chess::Game;
 
-/// Duration unless `TESSERA_ENDURANCE` is set.
+/// Duration of the test unless `TESSERA_ENDURANCE` is set.
 const BRIEFLY: Duration = Duration::from_secs(5);
-/// A slower answer to `isready` or `stop` counts as missing. No player would wait this long, but
-/// tests share their machine.
+/// Time limit for an answer to `isready` or `stop`. No player would wait this long, but tests share
+/// their machine.
 const PROMPT: Duration = Duration::from_secs(15);
-/// Maximum MiB of `Hash` that a client requests here.
+/// Maximum `Hash`, in MiB, that a client requests here.
 const MOST_HASH: usize = 16;
-/// MiB that the engine may grow by: two trees, since the new one may be created before the old one
-/// is freed, and the overhead of threads and allocators.
+/// Number of MiB by which the engine may grow: two trees, because the new one may be created before
+/// the old one is freed, and the overhead of threads and allocators.
 const GROWTH: usize = 2 * MOST_HASH + 64;
 
 const POSITIONS: [&str; 6] = [
@@ -50,10 +50,10 @@ const OPTIONS: [(&str, &[&str]); 12] = [
 struct Client {
     engine: Engine,
     random: Xoshiro256PlusPlus,
-    /// The position as last sent.
+    /// The starting position as last sent.
     start: &'static str,
     game: Game,
-    /// For each unanswered `go`, the valid answers.
+    /// The valid answers to each unanswered `go`.
     asked: VecDeque<Vec<String>>,
     slowest_ready: Duration,
     slowest_stop: Duration,
@@ -120,7 +120,7 @@ impl Client {
             .say(&format!("setoption name {name} value {value}"));
     }
 
-    /// Continues the game by some moves, or starts another.
+    /// Continues the game by some moves, or starts a new one.
     fn set_a_position(&mut self) {
         let over = self.game.ending().is_some();
         if over || self.random.random_bool(0.2) {
@@ -188,7 +188,7 @@ impl Client {
         !line.contains("infinite") && !line.contains("ponder")
     }
 
-    /// Runs a search, interrupted by other commands.
+    /// Runs a search that other commands interrupt.
     fn round(&mut self) {
         for _ in 0..self.random.random_range(0..3) {
             self.set_an_option();
@@ -211,7 +211,7 @@ impl Client {
                 _ => thread::sleep(Duration::from_millis(self.random.random_range(0..30))),
             }
         }
-        // Some searches end by themselves, some are stopped, and some are cut short by the next.
+        // Some searches end by themselves, some are stopped, and the next `go` cuts some short.
         if ends && self.random.random_bool(0.3) {
             while !self.asked.is_empty() {
                 for line in self.engine.wait_for("bestmove ") {

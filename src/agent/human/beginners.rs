@@ -1,11 +1,11 @@
-//! The levels of beginners. The network hardly distinguishes players below [`FROM`], because the
-//! players in its training games play about alike. Below it, moves are therefore sampled at a
-//! rising temperature, and unlikely ones, most of them mistakes, are played more often.
-//! `bench/people.md` has the matches.
+//! The levels of beginners. The network hardly distinguishes players rated below [`FROM`], because
+//! the players in its training games play about alike. Below that rating, moves are therefore
+//! sampled at a temperature that rises as the rating falls, so that unlikely moves, most of which
+//! are mistakes, are played more often. The matches are in `bench/people.md`.
 
-/// The lowest rating imitated without a temperature.
+/// The lowest rating that is imitated without a temperature.
 const FROM: u16 = 1200;
-/// The temperature's increase per point below.
+/// The increase in temperature per rating point below it.
 const RISE: f32 = 0.001;
 
 /// Returns the temperature for imitating a player of this rating.

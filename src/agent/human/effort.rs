@@ -1,41 +1,42 @@
 //! The short search of stronger levels.
 //!
-//! A policy that imitates strong players blunders more than they do, because it does not
-//! calculate. From a rating on, a search evaluates the moves, and the policy is shifted towards
-//! the best ones, as in piKL (Jacob et al., "Modeling Strong and Human-Like Gameplay with
-//! KL-Regularized Search", 2022): the sampled policy is proportional to prior × exp(Q / λ). It
-//! maximises the expected result, less λ times its divergence from the human policy. Visits grow
-//! with the rating, as in ALLIE (Zhang et al., "Human-Aligned Chess with a Bit of Search", 2024),
-//! and λ falls from infinity, so that levels join without a step.
+//! A policy that imitates strong players blunders more often than they do, because it does not
+//! calculate. Above a certain rating, a search evaluates the moves, and the policy is shifted
+//! towards the best ones, as in piKL (Jacob et al., "Modeling Strong and Human-Like Gameplay with
+//! KL-Regularized Search", 2022). The sampled policy is proportional to prior × exp(Q / λ), which
+//! maximises the expected result less λ times the divergence from the human policy. As in ALLIE
+//! (Zhang et al., "Human-Aligned Chess with a Bit of Search", 2024), the number of visits grows
+//! with the rating. λ falls from infinity, so there is no jump between levels.
 
 use crate::play::{Limits, MoveStatistics};
 use crate::search::Parameters;
 use crate::tablebase::Tablebase;
 use std::time::Duration;
 
-/// The highest rating played by the policy alone. Up to here its mistakes are as large as
-/// people's (`bench/human-mistakes`).
+/// The highest rating at which the policy plays alone. Up to this rating, its mistakes are as large
+/// as people's (`bench/human-mistakes`).
 const POLICY_REACH: u16 = 1400;
-/// Visits at the first rating above it, …
+/// Number of visits at the first rating above it, …
 const FIRST_VISITS: f64 = 8.0;
-/// … and the rating points that double them.
+/// … and the number of rating points that double it.
 const DOUBLING: f64 = 200.0;
-/// Maximum visits, for ratings beyond all levels.
+/// Maximum number of visits, for ratings above all levels.
 const MOST_VISITS: f64 = 4096.0;
-/// Rating points above the policy's reach at which λ is 1, the value of a win: a move that is
-/// better by λ is e times as likely as its prior. At twice the points λ is half as large.
+/// The number of rating points above [`POLICY_REACH`] at which λ is 1, the value of a win. A move
+/// that is better by λ is e times as likely as its prior. At twice as many points, λ is half as
+/// large.
 const LAMBDA_POINTS: f32 = 100.0;
 
-/// The search effort of a level.
+/// The search effort at a level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Effort {
     visits: u64,
-    /// In units of the expected result W − L.
+    /// λ, in units of the expected result W − L.
     lambda: f32,
 }
 
 impl Effort {
-    /// Returns the effort at a rating; `None` if the policy alone answers.
+    /// Returns the effort at a rating, or `None` if the policy answers alone.
     pub(super) fn of(rating: Option<u16>) -> Option<Effort> {
         let above = rating?
             .checked_sub(POLICY_REACH)
@@ -47,8 +48,8 @@ impl Effort {
         })
     }
 
-    /// Returns the search's limits within those of the question: its clock applies as well,
-    /// except in analysis, which has none.
+    /// Returns the search's limits within those of the question. The question's clock applies as
+    /// well, except in analysis, which has none.
     pub(super) fn limits(self, limits: &Limits) -> Limits {
         let clock = |time: Option<Duration>| time.filter(|_| !limits.infinite);
         Limits {
@@ -61,9 +62,9 @@ impl Effort {
         }
     }
 
-    /// Replaces the priors of a search's root moves by the shifted policy, likeliest first.
+    /// Replaces the priors of a search's root moves with the shifted policy, likeliest move first.
     pub(super) fn shift(self, moves: &mut [MoveStatistics]) {
-        // Unvisited moves get the mean value of the visited ones, weighted by prior.
+        // Unvisited moves get the mean value of the visited moves, weighted by prior.
         let visited = moves.iter().filter(|of| of.visits > 0);
         let (value, prior) = visited.fold((0.0, 0.0), |(value, prior), of| {
             (value + of.prior * of.q, prior + of.prior)
@@ -85,8 +86,8 @@ impl Effort {
     }
 }
 
-/// Returns the search's parameters: the priors are the human policy itself, tablebases are
-/// off, and a single thread makes it repeatable.
+/// Returns the search's parameters: the priors are the human policy itself, tablebases are off, and
+/// a single thread makes the search deterministic.
 pub(super) fn parameters(parameters: &Parameters) -> Parameters {
     Parameters {
         threads: 1,
@@ -95,7 +96,7 @@ pub(super) fn parameters(parameters: &Parameters) -> Parameters {
         noise_epsilon: 0.0,
         gumbel_moves: 0,
         temperature: 0.0,
-        // A level plays the same whatever it reports.
+        // A level plays the same regardless of the number of lines it reports.
         multi_pv: 1,
         // People miss mates.
         mate_search: false,
@@ -170,7 +171,8 @@ mod tests {
             let of = statistics.iter().find(|of| of.mv == moves[place]);
             of.unwrap().prior
         };
-        // The second is a tenth better than the first: e times as likely as before.
+        // The second move is better by a tenth, so its odds against the first grow by a factor of
+        // e.
         assert!((prior(1) / prior(0) / (0.3 / 0.5) - 1f32.exp()).abs() < 1e-4);
         assert_eq!(statistics[0].mv, moves[1]);
         let mean = 0.3 * 0.1 / 0.8;

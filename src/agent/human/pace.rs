@@ -1,8 +1,8 @@
 //! Human thinking times.
 //!
-//! The curve is not fitted, for lack of games with clocks. It follows what is plain: time
-//! is divided among the moves to come, moves that offer a choice take longer than those
-//! that offer none, stronger players distinguish more between the two, and thinking times
+//! The curve is not fitted, for lack of games with clock times. It follows from simple
+//! observations: time is divided among the moves to come, moves that offer a choice take longer
+//! than those that do not, stronger players distinguish more between the two, and thinking times
 //! vary widely.
 //!
 //! time = even × (entropy / usual entropy)^(rating / 2000) × scatter
@@ -12,13 +12,13 @@ use rand::Rng;
 use rand_distr::{Distribution, LogNormal};
 use std::time::Duration;
 
-/// Moves among which the clock is divided, unless the time control states how many.
+/// Number of moves among which the clock is divided, unless the time control states it.
 const MOVES: f64 = 40.0;
-/// Share of the increment that a move spends.
+/// Share of the increment that is spent on a move.
 const INCREMENT_SHARE: f64 = 0.75;
 /// The policy's entropy in a typical position, in nats.
 const USUAL_ENTROPY: f64 = 1.5;
-/// Minimum entropy, which forced moves and plain recaptures get.
+/// Minimum entropy, which applies to forced moves and obvious recaptures.
 const LEAST_ENTROPY: f64 = 0.15;
 /// The rating at which thinking time is proportional to the entropy, …
 const PROPORTIONAL_RATING: f64 = 2000.0;
@@ -29,9 +29,8 @@ const SCATTER: f64 = 0.5;
 /// Maximum share of the clock for one move.
 const LARGEST_SHARE: f64 = 0.1;
 
-/// Returns the time for a move with these `priors`, which sum to 1; `None` without a
-/// clock. It never exceeds a tenth of the clock less the `overhead`, nor a fixed time
-/// for the move.
+/// Returns the time for a move with these `priors`, which sum to 1; `None` without a clock. The
+/// time never exceeds a tenth of the clock less the `overhead`, nor a fixed time for the move.
 pub(super) fn thinking_time(
     limits: &Limits,
     overhead: Duration,
@@ -118,7 +117,7 @@ mod tests {
         assert!(time(&fixed).unwrap() <= Duration::from_millis(50));
     }
 
-    /// Games of 400 moves; each costs the overhead in addition to the thinking time.
+    /// Plays games of 400 moves, each of which costs the overhead in addition to the thinking time.
     #[test]
     fn the_clock_never_runs_out() {
         let random = &mut Xoshiro256PlusPlus::seed_from_u64(2);

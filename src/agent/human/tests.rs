@@ -15,7 +15,7 @@ fn options(seed: u64) -> Options {
     search.into()
 }
 
-/// Returns a game between players of this rating.
+/// Returns a game between players with this rating.
 fn game(rating: u16) -> Game {
     let mut game = Game::default();
     game.set_ratings(Ratings {
@@ -25,7 +25,7 @@ fn game(rating: u16) -> Game {
     game
 }
 
-/// Returns the moves of the agent's game against itself, ended by a mate at the latest.
+/// Returns the moves of the agent's game against itself, which ends at the latest with a mate.
 fn play(agent: &mut HumanAgent, rating: u16, plies: usize) -> Vec<String> {
     agent.new_game();
     let mut game = game(rating);
@@ -105,12 +105,12 @@ fn high_levels_search_and_find_what_wins() {
         });
         found.count()
     };
-    // One of 18 moves mates, and the search makes it far likelier.
+    // One of 18 moves mates, and the search makes it much likelier.
     assert!(mates(1300) < 12);
     assert!(mates(2600) > 30);
 }
 
-/// Always certain of the last move.
+/// A backend that is always certain of the last move.
 struct Certain(Uniform);
 
 impl Backend for Certain {
@@ -167,8 +167,8 @@ fn it_keeps_to_the_moves_allowed() {
     }
 }
 
-/// The time taken over a move of a minute's clock in which people take some seconds, after a stop
-/// or ponderhit at 50 ms.
+/// Returns the time spent, with one minute on the clock, on a move that takes people several
+/// seconds, if a stop or a ponderhit arrives after 50 ms.
 fn interrupted(ponder: bool, interrupt: fn(&Control)) -> Duration {
     let mut options = options(1);
     options.human.takes_time = true;
@@ -212,14 +212,14 @@ fn human_time_goes_on_after_the_ponder_hit() {
     assert!(taken < Duration::from_secs(3), "{taken:?}");
 }
 
-/// Beginners stray from their policy's likeliest move more often than the policy does.
+/// Beginners deviate from the policy's likeliest move more often than the policy itself does.
 #[test]
 fn beginners_stray_from_the_likeliest_move() {
     let strays = |rating: u16, temperature: f32| {
         let mut options = options(0);
         options.search.temperature = temperature;
         let mut agent = HumanAgent::new(Arc::new(Random::new(1)), &options);
-        // Three moves: the likeliest has most of the probability.
+        // There are three moves, and the likeliest has most of the probability.
         let fen = "7k/p7/8/8/8/8/8/K7 w - - 0 1";
         let mut game = Game::from_fen(fen, CastlingMode::Standard).unwrap();
         game.set_ratings(self::game(rating).ratings());
@@ -240,7 +240,7 @@ fn beginners_stray_from_the_likeliest_move() {
         });
         strays.count()
     };
-    // Policies of the random backend depend on the rating, so both have the same.
+    // The random backend's policies depend on the rating, so both players have the same one.
     let [beginner, policy] = [0.0, 1.0].map(|temperature| strays(600, temperature));
     assert!(beginner > policy + 50, "{beginner} and {policy}");
     // An explicit temperature applies to all levels.

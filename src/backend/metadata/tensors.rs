@@ -1,4 +1,4 @@
-//! The tensors that a network's methods take and return.
+//! Specs of the tensors that a network's methods take and return.
 
 use crate::encode::{BOARDS, POLICY_SIZE};
 use serde::{Deserialize, Serialize};
@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 pub enum DataType {
     /// 64-bit integers.
     I64,
-    /// Floating-point numbers in the network's dtype.
+    /// Floating-point values in the network's dtype.
     F32,
 }
 
-/// One size of a tensor.
+/// The size of one dimension.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Dimension {
@@ -52,7 +52,7 @@ pub struct TensorSpec {
 }
 
 impl TensorSpec {
-    /// Returns a tensor whose shape is a space-separated list of numbers or symbols.
+    /// Returns a tensor spec. `shape` is a space-separated list of numbers or symbols.
     #[must_use]
     pub fn new(name: &str, dtype: DataType, shape: &str) -> TensorSpec {
         TensorSpec {
@@ -62,12 +62,12 @@ impl TensorSpec {
         }
     }
 
-    /// Returns the output with this name: policy logits are [B, 1858], those of win, draw and
-    /// loss [B, 3], all others one number per position, `[B]`.
+    /// Returns the output with this name. Policy logits have shape [B, 1858], win, draw and loss
+    /// logits [B, 3], and all other outputs `[B]`, one value per position.
     #[must_use]
     pub fn of_output(name: &str) -> TensorSpec {
         let columns = match name {
-            // Earlier versions wrote the second; no player reads it.
+            // Only earlier versions wrote `policy_optimistic`, and no player reads it.
             "policy" | "policy_optimistic" => Some(POLICY_SIZE as i64),
             "wdl" => Some(3),
             _ => None,
@@ -80,7 +80,7 @@ impl TensorSpec {
         }
     }
 
-    /// Returns rows of the bitboards' words followed by those of `scalars` scalars.
+    /// Returns the spec of rows: the words of the bitboards, then `scalars` scalars.
     #[must_use]
     pub fn rows(scalars: usize) -> TensorSpec {
         TensorSpec::new("rows", DataType::I64, &format!("B {}", BOARDS + scalars))

@@ -1,10 +1,10 @@
-//! Network files of contract version 1: one row of words in, a tuple of named outputs, all
-//! described by `meta()`.
+//! Network files of contract version 1. They map one row of words to a tuple of named outputs, and
+//! `meta()` describes both.
 
 use super::{CONTRACT, EncoderSpec, FORWARD, Metadata, Method, PlanesSpec, TensorSpec};
 use serde::Deserialize;
 
-/// The metadata of version 1.
+/// The version 1 metadata.
 #[derive(Deserialize)]
 pub(super) struct Version1 {
     name: String,

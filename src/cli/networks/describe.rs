@@ -1,4 +1,4 @@
-//! `tessera describe`: the metadata of a network file.
+//! `tessera describe`: prints the metadata of a network file.
 
 use crate::cli::output::{print, print_json};
 use anyhow::Context;
@@ -48,7 +48,7 @@ impl Arguments {
     }
 }
 
-/// The description of another program's file; `None` for any other file.
+/// Returns the description of another program's file, or `None` for any other file.
 fn foreign(path: &Path, code: CodeArguments) -> anyhow::Result<Option<Value>> {
     let Ok(file) = std::fs::read(path) else {
         return Ok(None);
@@ -63,7 +63,7 @@ fn foreign(path: &Path, code: CodeArguments) -> anyhow::Result<Option<Value>> {
     }
 }
 
-/// A line for each field, those of nested objects under their path.
+/// Appends a line for each field; fields of nested objects are listed under their path.
 fn list(
     text: &mut String,
     prefix: &str,
@@ -73,7 +73,7 @@ fn list(
         let name = format!("{prefix}{name}");
         match value {
             Value::Object(fields) => list(text, &format!("{name}."), fields)?,
-            // Tensors: their names.
+            // For tensors, only the names are listed.
             Value::Array(values) if values.iter().all(|value| value["name"].is_string()) => {
                 let names: Vec<String> = values.iter().map(|value| plain(&value["name"])).collect();
                 writeln!(text, "{name}: {}", names.join(", "))?;

@@ -1,4 +1,4 @@
-//! `tessera explain`: what a network sees in a position.
+//! `tessera explain`: explains how a network sees a position.
 
 use crate::cli::options::PositionArguments;
 use anyhow::{Context, bail};
@@ -129,7 +129,7 @@ impl Arguments {
             let size = page.html.len() as f64 / 1e6;
             let seconds = clock.elapsed().as_secs_f64();
             let line = format!("{}: {size:.2} MB, {seconds:.1} s", path.display());
-            // Standard output may hold the JSON.
+            // Standard output may be reserved for the JSON.
             let shown = json.as_deref().filter(|json| output::is_stdout(json));
             let shown = shown.unwrap_or(path);
             output::announce(shown, line)?;
@@ -148,7 +148,7 @@ impl Arguments {
         Ok(())
     }
 
-    /// The game whose last position is explained.
+    /// Returns the game whose last position is explained.
     fn game(&self) -> anyhow::Result<Game> {
         match &self.games {
             Some(path) => played(path, self.ply.unwrap_or_default()),
@@ -156,19 +156,19 @@ impl Arguments {
         }
     }
 
-    /// Where the JSON goes.
+    /// Returns the output for the JSON.
     fn json_file(&self) -> Option<PathBuf> {
         let printed = self.json.then(|| PathBuf::from("-"));
         self.json_file.clone().or(printed)
     }
 
-    /// The network, if it reads games in place of positions.
+    /// Opens the network if it reads games instead of positions.
     fn gpt(&self) -> anyhow::Result<Option<Network<Gpt>>> {
         let Some(path) = &self.net else {
             return Ok(None);
         };
         let file = backends::read_network(Some(path))?;
-        // Errors about invalid files arise where networks are opened.
+        // Invalid files are reported where networks are opened.
         let network = network::open_any(&file, self.code.policy()).ok();
         Ok(network.and_then(|network| network.downcast::<Gpt>()))
     }
@@ -207,7 +207,7 @@ impl Arguments {
         Ok(())
     }
 
-    /// Shows how the network imagines what follows.
+    /// Shows how the network imagines the future.
     fn denoise(&self, game: &Game, steps: usize) -> anyhow::Result<()> {
         let (network, _) = self.open(self.net.as_deref())?;
         let decoding = Decoding::step_by_step(steps);
@@ -222,7 +222,7 @@ impl Arguments {
         Ok(())
     }
 
-    /// An explanation of a network, with a search if requested.
+    /// Explains a position with one network, including a search if requested.
     fn explain(&self, view: &View, settings: &Settings) -> anyhow::Result<Explanation> {
         let mut explanation = explain(&view.network, &view.game, settings)?;
         if let Some(nodes) = self.nodes {
@@ -242,7 +242,7 @@ impl Arguments {
         Ok(explanation)
     }
 
-    /// The one or two networks, with the game as each is to see it.
+    /// Opens one or two networks, each with the game as it should see it.
     fn views(&self, game: &Game) -> anyhow::Result<Vec<View>> {
         let nets = [Some(self.net.as_deref()), self.against.as_deref().map(Some)];
         let mut nets: Vec<Option<&Path>> = nets.into_iter().flatten().collect();
@@ -282,7 +282,7 @@ impl Arguments {
         Ok(views)
     }
 
-    /// A network and the file that holds it.
+    /// Opens a network; also returns its file.
     fn open(&self, net: Option<&Path>) -> anyhow::Result<(Network, Cow<'static, [u8]>)> {
         let file = backends::read_network(net)?;
         let shown = net.map_or("the network built in".to_owned(), |net| {
@@ -312,15 +312,15 @@ impl Arguments {
     }
 }
 
-/// A network, and the game as it is to see it.
+/// A network, and the game as it should see it.
 struct View {
     network: Network,
     file: Cow<'static, [u8]>,
     game: Game,
 }
 
-/// The ratings that both players get: those asked for, or the engine's own where the
-/// game tells none.
+/// Returns the ratings of both players: the requested ones, or the engine's own if the game states
+/// none.
 fn ratings(elo: Option<u16>, game: &Game) -> Option<Ratings> {
     let known = game.ratings();
     match elo {
@@ -335,7 +335,7 @@ fn ratings(elo: Option<u16>, game: &Game) -> Option<Ratings> {
     }
 }
 
-/// The first game of a file up to a ply.
+/// Returns the first game in a file, up to a ply.
 fn played(path: &Path, ply: usize) -> anyhow::Result<Game> {
     let shown = path.display();
     let mut games = pgn::open(path, |file| file).with_context(|| format!("cannot read {shown}"))?;
@@ -356,7 +356,8 @@ pub(super) fn save(path: &Path, content: impl AsRef<[u8]>) -> anyhow::Result<()>
     write(path, content).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Writes the pictures as SVG; those of two explanations under names that begin with 1 and 2.
+/// Writes the pictures as SVG; if there are two explanations, the names of their files begin with 1
+/// and 2.
 fn save_pictures(folder: &Path, explanations: &[Explanation]) -> anyhow::Result<()> {
     let shown = folder.display();
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {shown}"))?;

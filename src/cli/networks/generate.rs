@@ -1,4 +1,4 @@
-//! `tessera generate`: games written by a move-token GPT.
+//! `tessera generate`: generates games with a move-token GPT.
 
 use crate::cli::options::play;
 use anyhow::{Context, bail};
@@ -21,9 +21,9 @@ use tessera::network::{self, Gpt};
 use tessera::openings::{BookOptions, Openings, eco_openings, is_eco};
 use tessera::{output, overwrite, progress};
 
-/// The network that writes where none is named.
+/// The network that is used by default.
 const DEFAULT: &str = "tessera-gpt";
-/// Digits of the network's hash that the games name.
+/// Number of digits of the network's hash that are recorded in the games.
 const HASH_DIGITS: usize = 12;
 
 /// Write games by a move-token GPT, as PGN
@@ -165,7 +165,7 @@ impl Arguments {
         let openings = Beginnings::open(&self)?;
         let event = self.event(&name, &file);
         let mut journal = Journal::open(&self.output, &event, |_| ())?;
-        // They are numbered from 1.
+        // Games are numbered from 1.
         journal.leave_out(0)?;
         let bar = progress::bar(Some(self.limit), "games");
         let mut tally = Tally::default();
@@ -241,7 +241,7 @@ impl Arguments {
         })
     }
 
-    /// Everything that the games depend on.
+    /// Returns everything that the games depend on.
     fn event(&self, name: &str, file: &[u8]) -> String {
         use sha2::{Digest, Sha256};
         let hash = format!("{:x}", Sha256::digest(file));
@@ -289,7 +289,7 @@ impl Arguments {
             elos.into_iter()
                 .filter_map(|(tag, elo)| Some((tag, elo?.to_string()))),
         );
-        // The words of the PGN standard.
+        // The PGN standard defines these words.
         let termination = match written.end {
             WrittenEnd::Rules(_) | WrittenEnd::Said(_) => "normal",
             WrittenEnd::Illegal(_) => "rules infraction",
@@ -313,9 +313,9 @@ impl Arguments {
     }
 }
 
-/// The openings.
+/// How the games begin.
 enum Beginnings {
-    /// With one of these, in turn.
+    /// The games begin with these, in turn.
     Lines(Vec<Game>),
     Book(Openings),
 }
@@ -345,7 +345,7 @@ impl Beginnings {
     }
 }
 
-/// The written text.
+/// The text written so far.
 #[derive(Default)]
 struct Tally {
     moves: usize,

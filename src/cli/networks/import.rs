@@ -1,4 +1,4 @@
-//! `tessera import`: another program's network as one of the engine's.
+//! `tessera import`: converts another program's network to one of the engine's.
 
 use anyhow::Context;
 use clap::builder::NonEmptyStringValueParser;

@@ -7,11 +7,11 @@ use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::Serialize;
 
-/// Resamples of the games, drawn with replacement.
+/// Number of resamples of the games, drawn with replacement.
 const RESAMPLES: usize = 2000;
-/// The share of them left out below an interval, and above it.
+/// The share of the resamples that lies below an interval, and the share that lies above it.
 const TAIL: f64 = 0.025;
-/// Seed of the draws.
+/// Seed for drawing the resamples.
 const SEED: u64 = 95;
 
 /// A difference with its 95 % interval.
@@ -28,13 +28,13 @@ pub struct Interval {
 /// One network's advantage over another on the same positions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Difference {
-    /// In the share of moves matched; above 0, the first network is better.
+    /// The difference in the share of moves matched; above 0, the first network is better.
     pub move_match: Interval,
-    /// In the log-loss of the policy; below 0, the first network is better.
+    /// The difference in the policy's log-loss; below 0, the first network is better.
     pub log_loss: Interval,
 }
 
-/// `first` less `second` over the positions at `places`.
+/// Returns the scores of `first` minus those of `second`, over the positions at `places`.
 #[must_use]
 pub fn compare(
     positions: &Positions,
@@ -57,7 +57,8 @@ pub fn compare(
     }
 }
 
-/// The mean over positions, from each game's sum and number of positions.
+/// Returns the mean over positions with its interval, given each game's sum and number of
+/// positions.
 fn interval(games: &[(f64, f64)], random: &mut impl Rng) -> Interval {
     let ratio = |(sum, count): (f64, f64)| sum / count.max(1.0);
     let add = |total: (f64, f64), game: &(f64, f64)| (total.0 + game.0, total.1 + game.1);
@@ -82,8 +83,8 @@ mod tests {
 
     #[test]
     fn an_interval_is_as_wide_as_theory_has_it() {
-        // Of 400 games with one position each, three quarters were matched by the
-        // first network alone.
+        // There are 400 games with one position each, and the first network alone matched three
+        // quarters of them.
         let games = (0..400).map(|game| (f64::from(u8::from(game % 4 > 0)), 1.0));
         let found = interval(
             &games.collect::<Vec<_>>(),
@@ -97,7 +98,7 @@ mod tests {
 
     #[test]
     fn games_are_drawn_whole() {
-        // Ten positions of a game are only one piece of evidence.
+        // Ten positions from one game are only one piece of evidence.
         let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
         let width = |games: &[(f64, f64)], random: &mut Xoshiro256PlusPlus| {
             let found = interval(games, random);

@@ -1,29 +1,29 @@
-//! The positions as lines of JSON, for programs that ask other players.
+//! The positions as lines of JSON, for programs that query other players.
 
 use super::Positions;
 use crate::data::replay::{ReplayError, main_line};
 use serde::Serialize;
 use shakmaty::Position as _;
 
-/// A position as other programs read it.
+/// A position in the format for other programs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Listed {
-    /// The game's first position; `None` is the initial one of chess.
+    /// The first position of the game; `None` is the initial position of chess.
     pub fen: Option<String>,
     /// The moves up to the position, in UCI notation.
     pub moves: Vec<String>,
-    /// The move that was played there.
+    /// The move that was played in the position.
     pub played: String,
-    /// The mover's rating.
+    /// The rating of the player to move.
     pub rating: u16,
-    /// The opponent's, where it is known.
+    /// The opponent's rating, if it is known.
     pub opponent: Option<u16>,
 }
 
-/// The positions, in their order.
+/// Returns the positions in order.
 ///
 /// # Errors
-/// [`ReplayError`] if a game cannot be played through.
+/// [`ReplayError`] if a game cannot be replayed.
 pub fn list(positions: &Positions) -> Result<Vec<Listed>, ReplayError> {
     let mut listed = Vec::with_capacity(positions.all().len());
     for (record, places) in positions.games() {

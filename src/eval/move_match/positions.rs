@@ -1,4 +1,4 @@
-//! The positions of a file of games in which people's moves are predicted.
+//! The positions in a file of games in which people's moves are predicted.
 
 use super::Band;
 use crate::data::held_out::is_held_out;
@@ -12,47 +12,47 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::Range;
 use std::path::Path;
 
-/// The measured positions.
+/// The selection of the positions to measure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Selection {
-    /// The share of the games, by [`is_held_out`], in 0…1; 1 takes all.
+    /// The share of the games to use, selected by [`is_held_out`], in 0…1; 1 uses all.
     pub held_out: f64,
-    /// The first plies of a game to skip: Maia's openings are ten.
+    /// The number of plies to skip at the start of a game; Maia's openings are ten.
     pub skip_plies: usize,
-    /// The lowest rating of a mover.
+    /// The lowest rating of a player whose moves are predicted.
     pub lowest: u16,
-    /// The most positions per band, sampled evenly; `None` takes all.
+    /// The maximum number of positions per band, sampled evenly; `None` uses all.
     pub per_band: Option<usize>,
     /// Seed of the sample.
     pub seed: u64,
 }
 
-/// A position in which a person moved.
+/// A position in which a person made a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
     /// The game's index in [`Positions`].
     pub game: usize,
-    /// Plies before it.
+    /// The number of plies before the position.
     pub ply: usize,
-    /// The mover's rating.
+    /// The rating of the player to move.
     pub rating: u16,
-    /// The result for the mover, if the game has ended.
+    /// The result for the player to move, if the game has ended.
     pub result: Option<Wdl>,
 }
 
-/// Positions of games, in the order of the games and of their plies.
+/// Positions from games, ordered by game and ply.
 #[derive(Clone, Debug, Default)]
 pub struct Positions {
     games: Vec<(Record, Range<usize>)>,
     positions: Vec<Position>,
-    /// Games in the file, including skipped ones.
+    /// Number of games in the file, including skipped ones.
     pub games_read: usize,
-    /// Games that cannot be read or replayed.
+    /// Number of games that cannot be read or replayed.
     pub games_unusable: usize,
 }
 
 impl Positions {
-    /// The positions.
+    /// Returns the positions.
     #[must_use]
     pub fn all(&self) -> &[Position] {
         &self.positions
@@ -81,7 +81,7 @@ impl Positions {
     }
 }
 
-/// Returns the mover's rating, if known, and the result for the mover.
+/// Returns the rating of the player to move, if known, and the result for that player.
 fn mover(record: &Record, ply: usize) -> Option<(u16, Option<Wdl>)> {
     let begins = record.first_mover();
     let turn = match ply.is_multiple_of(2) {
@@ -93,12 +93,12 @@ fn mover(record: &Record, ply: usize) -> Option<(u16, Option<Wdl>)> {
     Some((rating, turn.fold_wb(result, result.map(Wdl::reversed))))
 }
 
-/// Reads the games of a PGN, plain or compressed, and selects positions. A game that is not chess
-/// or cannot be read is counted, passed to `unusable` and skipped; the moves of an unrated player
-/// are skipped.
+/// Reads the games in a PGN, plain or compressed, and selects positions. A game that is not chess
+/// or cannot be read is counted, passed to `unusable` and skipped. The moves of unrated players are
+/// skipped.
 ///
 /// # Errors
-/// [`SuiteError`] if the file cannot be read, or nothing in it is selected.
+/// [`SuiteError`] if the file cannot be read, or if nothing in it is selected.
 pub fn read(
     path: &Path,
     selection: &Selection,
@@ -110,7 +110,7 @@ pub fn read(
     };
     let mut found = Positions::default();
     let mut games: Vec<(Record, Vec<usize>)> = Vec::new();
-    // The lowest samples of each band, the highest of them on top.
+    // The lowest samples of each band, with the highest of them on top.
     let mut drawn: BTreeMap<Band, BinaryHeap<(u64, usize, usize)>> = BTreeMap::new();
     for text in pgn::open(path, |file| file).map_err(failed)? {
         found.games_read += 1;
@@ -163,7 +163,7 @@ pub fn read(
     }
 }
 
-/// Returns why nothing was selected; the games are those that `held_out` selects.
+/// Returns why nothing was selected; `games` are those that `held_out` selects.
 fn lacking(found: &Positions, games: &[(Record, Vec<usize>)], selection: &Selection) -> String {
     let Selection {
         held_out,
@@ -199,7 +199,7 @@ pub(super) mod tests {
         seed: 0,
     };
 
-    /// Two games of rated players, one with an unrated player, and one that is invalid.
+    /// Two games between rated players, one with an unrated player, and one that is invalid.
     const GAMES: &str = "\
 [Result \"1-0\"]\n[WhiteElo \"1150\"]\n[BlackElo \"1250\"]\n\n1. e4 e5 (1... c5) 2. Nf3 1-0\n
 [Result \"1/2-1/2\"]\n[WhiteElo \"2450\"]\n\n1. d4 d5 2. c4 e6 1/2-1/2\n

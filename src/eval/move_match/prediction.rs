@@ -1,4 +1,4 @@
-//! Predictions of networks and agents for the positions.
+//! Predictions by networks and agents for the positions.
 
 use super::positions::{Position, Positions};
 use crate::backend::{Backend, BackendError, evaluate_games};
@@ -9,7 +9,7 @@ use crate::scoped_threads::side_by_side;
 use shakmaty::Position as _;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// A network's prediction for a position, and for the move that was played there.
+/// A network's prediction for a position, compared with the move played there.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Prediction {
     /// Whether the policy's likeliest move was played.
@@ -18,18 +18,18 @@ pub struct Prediction {
     pub confidence: f32,
     /// The played move's probability.
     pub played: f32,
-    /// Probabilities of win, draw and loss for the mover.
+    /// The probabilities of win, draw and loss for the player to move.
     pub wdl: [f32; 3],
 }
 
-/// A network's full prediction for a position, or the mean of several networks'.
+/// A network's full prediction for a position, or the mean of several networks' predictions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
     /// Each legal move's probability, in the order of the move generator.
     pub policy: Vec<f32>,
     /// The index of the played move.
     pub played: usize,
-    /// Probabilities of win, draw and loss for the mover.
+    /// The probabilities of win, draw and loss for the player to move.
     pub wdl: [f32; 3],
 }
 
@@ -47,7 +47,7 @@ impl Answer {
     /// Returns the prediction for the move played.
     #[must_use]
     pub fn prediction(&self) -> Prediction {
-        // Of equal moves, the first is the network's choice.
+        // If several moves are equally likely, the first is the network's choice.
         let policy = &self.policy;
         let top = (0..policy.len())
             .rev()
@@ -70,29 +70,29 @@ pub enum PredictionError {
     /// An agent could not answer.
     #[error(transparent)]
     Agent(#[from] AgentError),
-    /// A game cannot be played through.
+    /// A game cannot be replayed.
     #[error(transparent)]
     Replay(#[from] ReplayError),
 }
 
 /// A player that answers positions.
 pub trait Respondent: Send {
-    /// Its preferred batch size.
+    /// Returns the player's preferred batch size.
     fn batch(&self) -> usize;
 
-    /// Returns each legal move's probability, in the order of the move generator, and those of
-    /// win, draw and loss for the mover, for each position.
+    /// Returns, for each position, the probability of each legal move, in the order of the move
+    /// generator, and the probabilities of win, draw and loss for the player to move.
     ///
     /// # Errors
-    /// [`PredictionError`]; then there are no predictions at all.
+    /// [`PredictionError`], in which case there are no predictions at all.
     fn respond(&mut self, games: &[Game]) -> Result<Vec<Response>, PredictionError>;
 }
 
 /// A policy over the legal moves, and probabilities of win, draw and loss.
 pub type Response = (Vec<f32>, [f32; 3]);
 
-/// A network's own policy and value: one evaluation per position. Networks that use ratings
-/// receive both players'.
+/// A network's own policy and value, from one evaluation per position. Networks that use ratings
+/// receive both players' ratings.
 pub struct Evaluator<'a>(pub &'a dyn Backend);
 
 impl Respondent for Evaluator<'_> {
@@ -108,7 +108,7 @@ impl Respondent for Evaluator<'_> {
     }
 }
 
-/// An agent with the policy that it samples its moves from, such as `human`.
+/// An agent, such as `human`, with the policy from which it samples its moves.
 pub struct Sampler(pub Box<dyn Agent>);
 
 impl Respondent for Sampler {
@@ -140,7 +140,7 @@ impl Respondent for Sampler {
     }
 }
 
-/// Returns the mean over moves weighted by visits; unweighted if nothing was visited.
+/// Returns the mean over moves, weighted by visits; the mean is unweighted if nothing was visited.
 fn mean_wdl(moves: &[MoveStatistics]) -> [f32; 3] {
     let visited = moves.iter().any(|of| of.visits > 0);
     let weight = |of: &MoveStatistics| if visited { of.visits as f32 } else { 1.0 };
@@ -151,11 +151,11 @@ fn mean_wdl(moves: &[MoveStatistics]) -> [f32; 3] {
     })
 }
 
-/// Returns the predictions for the `wanted` positions, with their indices in ascending order,
-/// using equivalent respondents in parallel. `done` receives the number of positions answered.
+/// Returns the predictions for the `wanted` positions with their indices, in ascending order.
+/// Equivalent respondents are used in parallel. `done` receives the number of positions answered.
 ///
 /// # Errors
-/// [`PredictionError`]; then there are no predictions at all.
+/// [`PredictionError`], in which case there are no predictions at all.
 pub fn ask<R: Respondent>(
     respondents: Vec<R>,
     positions: &Positions,
@@ -195,8 +195,8 @@ pub fn ask<R: Respondent>(
     Ok(found)
 }
 
-/// Positions to answer together: each with its index, and with the played move's index among the
-/// legal ones.
+/// Positions to answer together, each with its index and the played move's index among the legal
+/// moves.
 #[derive(Default)]
 struct Waiting {
     games: Vec<Game>,
@@ -311,7 +311,7 @@ mod tests {
             assert!((answer.policy.iter().sum::<f32>() - 1.0).abs() < 1e-4);
             assert!((answer.wdl.iter().sum::<f32>() - 1.0).abs() < 1e-4);
             assert_eq!(answer.played, alone.played);
-            // Only strong players search.
+            // Only strong players are simulated with a search.
             let searches = set.all()[*place].rating > 1400;
             assert_eq!(answer.policy != alone.policy, searches, "place {place}");
         }

@@ -5,11 +5,11 @@ use super::{Prediction, by_game};
 use crate::data::sample::Wdl;
 use serde::Serialize;
 
-/// Bins of the expected calibration error, of equal width (Guo et al., "On
-/// Calibration of Modern Neural Networks", 2017).
+/// Number of bins, of equal width, for the expected calibration error (Guo et al., "On Calibration
+/// of Modern Neural Networks", 2017).
 const BINS: usize = 15;
-/// Probabilities are clamped to at least this: a value head without draws would otherwise have an
-/// infinite loss.
+/// Probabilities are raised to at least this value; otherwise a value head without draws would have
+/// an infinite loss.
 const LEAST_PROBABILITY: f32 = 1e-6;
 
 /// A mean with its standard error.
@@ -17,30 +17,30 @@ const LEAST_PROBABILITY: f32 = 1e-6;
 pub struct Estimate {
     /// The mean.
     pub mean: f64,
-    /// Its standard error, for a random sample of games.
+    /// The mean's standard error, for a random sample of games.
     pub error: f64,
 }
 
 /// The fit of a network over some positions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Score {
-    /// Positions.
+    /// Number of positions.
     pub positions: usize,
-    /// Games that they come from.
+    /// Number of games that the positions come from.
     pub games: usize,
     /// Share of the positions in which the likeliest move was played.
     pub move_match: Estimate,
-    /// −ln of the played move's probability.
+    /// −ln of the probability of the move played.
     pub log_loss: Estimate,
     /// Expected calibration error of the likeliest move's probability, in 0…1.
     pub calibration_error: f64,
-    /// Positions of games with a result; the figures below are of these.
+    /// Number of positions from games with a result; the following figures are computed over these.
     pub with_result: usize,
-    /// Share in which the likeliest result occurred.
+    /// Share of the positions in which the likeliest result occurred.
     pub result_accuracy: Estimate,
     /// −ln of the result's probability.
     pub result_log_loss: Estimate,
-    /// Expected calibration error of the expected score, in 0…1 of a point.
+    /// Expected calibration error of the expected score, in points (0…1).
     pub score_calibration_error: f64,
 }
 
@@ -99,8 +99,8 @@ pub(super) fn loss(probability: f32) -> f64 {
     -f64::from(probability.max(LEAST_PROBABILITY)).ln()
 }
 
-/// Returns the mean of `value` over places, with the cluster-robust error of a mean: the
-/// deviations of a game are summed before they are squared.
+/// Returns the mean of `value` over the positions at `places`, with its cluster-robust standard
+/// error: the deviations within a game are summed before they are squared.
 fn estimate(positions: &Positions, places: &[usize], value: impl Fn(usize) -> f64) -> Estimate {
     let count = places.len().max(1) as f64;
     let mean = places.iter().map(|&place| value(place)).sum::<f64>() / count;
@@ -114,8 +114,8 @@ fn estimate(positions: &Positions, places: &[usize], value: impl Fn(usize) -> f6
     }
 }
 
-/// Returns the mean over bins of |mean predicted − mean observed|, weighted by bin size. Pairs
-/// are the prediction, in 0…1, and the observation.
+/// Returns the mean over bins of |mean predicted − mean observed|, weighted by bin size. Each pair
+/// consists of the prediction, in 0…1, and the observation.
 fn calibration_error(pairs: impl Iterator<Item = (f64, f64)>) -> f64 {
     let mut bins = [0.0; BINS];
     let mut count = 0;
@@ -163,7 +163,7 @@ mod tests {
             assert!((found - expected).abs() < 1e-6, "{found}, not {expected}");
         };
         near(found.move_match.mean, 0.8);
-        // Deviations 0.2 + 0.2, −0.8 + 0.2 and 0.2.
+        // The deviations are 0.2 + 0.2, −0.8 + 0.2 and 0.2.
         near(found.move_match.error, (0.16f64 + 0.36 + 0.04).sqrt() / 5.0);
         let losses = 3.0 * 0.75f64.ln() + 0.5f64.ln() + 0.25f64.ln();
         near(found.log_loss.mean, -losses / 5.0);
@@ -174,7 +174,7 @@ mod tests {
             found.result_log_loss.mean,
             -(2.0 * 0.8f64.ln() + 2.0 * impossible) / 4.0,
         );
-        // 0.9 predicted and 1 scored, 0.1 and 0, and twice 0.5 and 0.5.
+        // The pairs are 0.9 predicted and 1 scored, 0.1 and 0, and twice 0.5 and 0.5.
         near(found.score_calibration_error, 0.05);
     }
 

@@ -5,7 +5,7 @@ const HEADER: &str = "PuzzleId,FEN,Moves,Rating,RatingDeviation\n";
 /// A mate in two.
 const MATE_IN_TWO: &str =
     "dhs2l,6rk/p1b2p1p/5Pr1/q7/2p1N2Q/7R/P1P4P/R6K b - - 7 31,h7h6 h4h6 g6h6 h3h6,438,83\n";
-/// White mates by the rook or by the queen; the solution names one.
+/// White can mate with the rook or with the queen; the solution names only one of them.
 const TWO_MATES: &str = "twice,6k1/2p2ppp/8/8/8/8/5PPP/QR4K1 b - - 0 1,c7c6 b1b8,2900,1\n";
 
 fn read_text(text: &str) -> Result<Vec<Puzzle>, SuiteError> {
@@ -220,7 +220,7 @@ fn halves_part_the_puzzles_by_their_names() {
     let half = |half| puzzles.iter().filter(|it| Half::of(it) == half).count();
     assert_eq!(half(Half::Select) + half(Half::Report), 200);
     assert!((70..=130).contains(&half(Half::Report)));
-    // Neither order nor position matters.
+    // The half depends neither on the order nor on the position in the file.
     let alone = read_text(&format!("{HEADER}{}", row(7))).unwrap();
     assert_eq!(Half::of(&alone[0]), Half::of(&puzzles[7]));
 }

@@ -1,4 +1,4 @@
-/** A board of a step: what is known of it, how sure the rest is in percent, and what was known `before`. */
+/** A board at one step: its known squares, the probabilities of the rest in percent, and the squares known `before`. */
 function frame(pieces, known, sure, before) {
   const isKnown = (square) => known[square] === "1";
   const isNew = (square) => isKnown(square) && before && before[square] === "0";

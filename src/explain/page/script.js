@@ -5,7 +5,7 @@ const FILES = "abcdefgh";
 const squareName = (square) => FILES[square % 8] + (1 + (square >> 3));
 const settings = { flipped: false, square: data[0].moves[data[0].chosen].from, target: data[0].moves[data[0].chosen].uci };
 
-/** The pieces of a FEN by square: a letter or nothing. */
+/** Returns the pieces in a FEN by square: a letter, or nothing. */
 function placement(fen) {
   const pieces = Array(64).fill(null);
   fen.split(" ")[0].split("/").forEach((rank, row) => {
@@ -18,7 +18,7 @@ function placement(fen) {
   return pieces;
 }
 
-/** Left and upper edge of a square; squares are 40 wide. */
+/** Returns the left and top edges of a square; squares are 40 wide. */
 function corner(square) {
   const file = square % 8, rank = square >> 3;
   return settings.flipped ? [40 * (7 - file), 40 * rank] : [40 * file, 40 * (7 - rank)];
@@ -26,7 +26,7 @@ function corner(square) {
 
 const HATCH = "M2 14L14 2M2 26L26 2M2 38L38 2M14 38L38 14M26 38L38 26";
 
-/** A board with its pieces. `paint` shades squares by numbers, of which null is absent. */
+/** Creates a board with pieces. `paint` shades the squares by values, where null means no value. */
 function board(fen, label, choose) {
   const svg = make("svg", { viewBox: "0 0 320 320", role: "img", "aria-label": label, class: choose ? "board choice" : "board" });
   const pieces = placement(fen);
@@ -80,7 +80,7 @@ function board(fen, label, choose) {
   return { svg, paint };
 }
 
-/** An arrow from square to square, the thicker the more probable. */
+/** Creates an arrow between two squares, thicker for a higher probability. */
 function arrow(from, to, share) {
   const middle = (square) => corner(square).map((edge) => edge + 20);
   const [x, y] = middle(from), [toX, toY] = middle(to);
@@ -98,14 +98,14 @@ const share = (value) => (Number.isFinite(value) ? `${value < 0 ? "−" : ""}${M
 const labelOf = ({ network, ratings }) => network + (ratings ? `, rated ${ratings.map((rating) => rating || "unknown").join(" against ")}` : "");
 const withBar = (value) => make("span", {}, make("i", { class: "bar", style: `width: ${(60 * value).toFixed(1)}px` }), share(value));
 
-/** Makes a table's row something to choose, by mouse or by Enter. */
+/** Makes a table row selectable with the mouse or Enter. */
 function choosable(row, choose) {
   row.tabIndex = 0;
   row.addEventListener("click", choose);
   row.addEventListener("keydown", (event) => event.key === "Enter" && choose());
 }
 
-/** One figure for each explanation, side by side. */
+/** Shows one figure per explanation, next to each other. */
 const sideBySide = (id, draw) => fill(id, data.map(draw));
 
 /* Position and moves */
@@ -148,7 +148,7 @@ function search(one) {
   const { search } = one;
   if (!search) return null;
   const rows = [];
-  /** Moves of one position, with the rows of all that follow each. */
+  /** Returns the moves of one position, with the rows of all moves that follow each. */
   const walk = (parent, depth) => parent.moves.flatMap((move, place) => {
     const starred = place === 0 && parent.disagrees;
     const row = [make("span", { style: `padding-left: ${1.4 * depth}rem` }, `${starred ? "★ " : ""}${move.san}`), move.visits, share(move.prior), signed(move.q, 3), starred ? parent.policy_first : ""];
@@ -176,7 +176,7 @@ function search(one) {
       draw();
     };
     choosable(line, fold);
-    // The first line of play stays open.
+    // The first line of play stays expanded.
     if (index > 0 && rows[index - 1].below[0] !== index) folded.add(index);
   });
   draw();
@@ -188,13 +188,13 @@ function search(one) {
 
 /* Attention */
 
-/** Maps of 64 · 64 numbers, one for each head, out of bytes. */
+/** Unpacks bytes to maps of 64 · 64 values, one per head. */
 function unpack({ low, step, bytes }) {
   const packed = Uint8Array.from(atob(bytes), (letter) => letter.charCodeAt(0));
   return low.map((least, head) => Float32Array.from(packed.subarray(4096 * head, 4096 * (head + 1)), (byte) => least + step[head] * byte));
 }
 
-/** The softmax of each row of logits. */
+/** Returns the softmax of each row of logits. */
 function softmax(logits) {
   const found = new Float32Array(4096);
   for (let row = 0; row < 4096; row += 64) {
@@ -209,14 +209,14 @@ function softmax(logits) {
 const PARTS = { weights: "content and position", products: "content (dot product)", bias: "position and attacks", attacks: "attacks" };
 const viewers = [];
 
-/** Attention of one explanation: choosers, two boards, and all heads of a layer. */
+/** Creates the view of one explanation's attention: selectors, two boards, and all heads of a layer. */
 function viewer(one, number) {
   const { attention } = one;
   if (!attention) return data.some(({ attention }) => attention) && make("p", { class: "none" }, `${labelOf(one)} has no attention.`);
   const state = (viewers[number] ??= { place: attention.layers.length - 1, head: 0, part: "weights", maps: new Map() });
   const heads = attention.heads;
   const parts = Object.keys(PARTS).filter((part) => part === "attacks" ? attention.attacks : attention.layers[0][part]);
-  /** A part of the layer shown: as stored, and as attention. */
+  /** Returns a part of the current layer, both as stored and as attention. */
   const maps = (part) => {
     const key = `${part} ${part === "attacks" ? "" : state.place}`;
     if (!state.maps.has(key)) {
@@ -268,7 +268,7 @@ function viewer(one, number) {
     if (!parts.includes(state.part)) state.part = "weights";
     state.paint();
   };
-  /** Shows a head by its numbers, if the page has it. */
+  /** Shows the head with these numbers, if the page contains it. */
   state.show = (layer, head) => {
     const place = attention.layers.findIndex((it) => it.layer === layer);
     if (place >= 0) state.set({ place, head: head - 1 });
@@ -326,7 +326,7 @@ function attribution(one) {
 
 /* Features */
 
-/** Features that are listed for a move, and as many against it. */
+/** Number of features that are listed in favour of a move, and of features against it. */
 const EACH_WAY = 6;
 const VALUE = "value";
 const featured = [];
@@ -335,14 +335,14 @@ let moveRows = [];
 
 const markMove = () => moveRows.forEach((row, index) => row.setAttribute("aria-selected", data[0].moves[index].uci === settings.target));
 
-/** Shows what features do for a move in UCI notation, or for the value. */
+/** Shows the effects of features on a move in UCI notation, or on the value. */
 function explainTarget(target) {
   settings.target = target;
   markMove();
   featured.forEach((it) => it?.draw());
 }
 
-/** Features of one explanation: those that speak for and against the target, and boards of one of them. */
+/** Lists one explanation's features for and against the target, and shows boards of a selected feature. */
 function transcoder(one, number) {
   const { transcoder } = one;
   if (!transcoder) return null;
@@ -382,7 +382,7 @@ function transcoder(one, number) {
     make("div", { class: "choosers" }, make("label", {}, "For and against ", chooser)), listed, boards);
 }
 
-/** Where a feature is active in the position, and the positions that activate it most. */
+/** Shows where a feature is active in the position, and the positions that activate it most. */
 function featureBoards(one, { feature, strength, squares, strongest, themes }) {
   const { svg, paint } = board(one.fen, `Feature ${feature}`);
   paint(squares, { numbers: (value) => value.toFixed(1), describe: (square) => short(squares[square]) });

@@ -1,4 +1,4 @@
-/** Tokens with how likely they are; those that are not legal are struck out. */
+/** Lists tokens with their probabilities; illegal ones are struck out. */
 function said(tokens) {
   const line = make("p", { class: "note" });
   tokens.forEach((it, number) => {

@@ -1,8 +1,9 @@
-//! Ablates a position's features to measure their effect on its moves and value.
+//! Ablates a position's features to measure their effects on its moves and its value.
 //!
-//! A feature's contribution (its activation on each square, times the vector it writes) is removed
-//! from the block's output, and the network continues from there. This is exact. The part of the
-//! output that the transcoder does not explain stays as it is.
+//! A feature's contribution (its activation on each square, multiplied by the vector that it
+//! writes) is removed from the block's output, and the network continues from there. The
+//! measurement is exact. The part of the output that the transcoder does not explain is left
+//! unchanged.
 
 use super::{Transcoder, block_name};
 use crate::chess::Game;
@@ -15,14 +16,14 @@ use tch::{Kind, Tensor};
 /// The effect of one feature.
 #[derive(Clone, Debug)]
 pub(super) struct Effect {
-    /// For the natural logarithm of each move's probability.
+    /// The effect on the natural logarithm of each move's probability.
     pub moves: Vec<f32>,
-    /// For the expected result of the mover.
+    /// The effect on the expected result for the side to move.
     pub value: f32,
 }
 
-/// Ablates each of `features` in the game's position, with activations `active` [64, all
-/// features], and measures the effect on these moves.
+/// Ablates each of `features` in the game's position, given the activations `active` [64, all
+/// features], and measures the effects on these moves.
 pub(super) fn ablate(
     transcoder: &Transcoder,
     evaluator: &Evaluator,
@@ -40,7 +41,7 @@ pub(super) fn ablate(
     let nothing = Tensor::zeros([64, 1], (Kind::Float, active.device()));
     let mut whole: Option<Evaluated> = None;
     let mut effects = Vec::with_capacity(features.len());
-    // The first of each batch is the whole network.
+    // The first row of each batch is the unchanged network.
     for features in features.chunks(BATCH - 1) {
         let features: Vec<i64> = features.iter().map(|&it| it as i64).collect();
         let features = Tensor::from_slice(&features);
@@ -68,8 +69,8 @@ pub(super) fn ablate(
     Ok(effects)
 }
 
-/// Evaluates the game's position once for each of `additions` [N, 64, width] to the
-/// block's output, by the squares that the network sees.
+/// Evaluates the game's position once for each of `additions` [N, 64, width] to the block's output,
+/// indexed by the squares as the network sees them.
 fn evaluate(
     transcoder: &Transcoder,
     evaluator: &Evaluator,

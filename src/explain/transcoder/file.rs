@@ -1,4 +1,4 @@
-//! The file of a transcoder: JSON, with weights in base64.
+//! The transcoder file: JSON, with weights in base64.
 
 use super::{ThemeFeature, Transcoder};
 use crate::atomic_file;
@@ -13,11 +13,11 @@ use std::io::{self, Write};
 use std::path::Path;
 use tch::Tensor;
 
-/// Version of the file's format.
+/// Version of the file format.
 const FORMAT: u32 = 1;
-/// Bytes of the largest file: 65,536 features of width 1,024 take some 0.7 GB.
+/// Maximum size of a file in bytes; 65,536 features of width 1,024 take some 0.7 GB.
 const LARGEST_FILE: u64 = 1 << 30;
-/// The most features and the greatest width.
+/// Maximum number of features, and maximum width.
 const LARGEST_SIDE: usize = 1 << 16;
 
 /// A transcoder's source and quality.
@@ -25,25 +25,25 @@ const LARGEST_SIDE: usize = 1 << 16;
 pub struct TranscoderAbout {
     /// The network's name.
     pub network: String,
-    /// SHA-256 of the network's weights in f32, in hexadecimal digits.
+    /// SHA-256 of the network's weights in f32, in hexadecimal.
     pub weights: String,
-    /// The layer, from 1.
+    /// The layer, numbered from 1.
     pub layer: usize,
-    /// Features.
+    /// The number of features.
     pub features: usize,
-    /// The most features active on a square.
+    /// The maximum number of features active on a square.
     pub top_k: usize,
-    /// Positions that it was fitted to.
+    /// The number of positions that the transcoder was fitted to.
     pub positions: usize,
-    /// Positions of other games, used for the following measurements.
+    /// The number of positions from other games, which were used for the following measurements.
     pub held_out: usize,
-    /// 1 − (squared error) / (variance) of the block's output: 1 is a perfect reconstruction.
+    /// 1 − (squared error) / (variance) of the block's output; 1 is a perfect reconstruction.
     pub explained_variance: f64,
-    /// Share of the features that are active on no square of the positions held out.
+    /// Share of the features that are inactive on every square of the held-out positions.
     pub dead: f64,
-    /// For each feature the positions held out that activate it most.
+    /// For each feature, the held-out positions that activate it most.
     pub strongest: Vec<Vec<Strongest>>,
-    /// Features that predict themes of puzzles.
+    /// Features that predict puzzle themes.
     pub themes: Vec<ThemeFeature>,
 }
 
@@ -58,16 +58,16 @@ pub struct Strongest {
     pub activation: f32,
 }
 
-/// Why a file is not a transcoder of a network.
+/// Why a file cannot be used as a transcoder for a network.
 #[derive(Debug, thiserror::Error)]
 pub enum TranscoderError {
     /// The file cannot be read or written.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It is not a transcoder.
+    /// The file is not a transcoder.
     #[error("not a transcoder: {0}")]
     Invalid(String),
-    /// It was made for another network.
+    /// The transcoder was made for another network.
     #[error(
         "made for other weights, those of a network named {0}: make one with `train transcoder`"
     )]
@@ -85,7 +85,7 @@ struct File {
     decoder_bias: String,
 }
 
-/// SHA-256 of a network's weights, in hexadecimal digits.
+/// Returns the SHA-256 of a network's weights, in hexadecimal.
 pub(super) fn fingerprint(network: &Network) -> String {
     let mut hash = Sha256::new();
     for tensor in network.weights.tensors() {
@@ -123,7 +123,7 @@ impl Transcoder {
     /// Reads a file that was made for this network.
     ///
     /// # Errors
-    /// [`TranscoderError`] if it is not a transcoder, or was made for other weights.
+    /// [`TranscoderError`] if the file is not a transcoder, or was made for other weights.
     pub fn read(path: &Path, network: &Network) -> Result<Transcoder, TranscoderError> {
         let bytes = bounded::read(path, LARGEST_FILE)?;
         let transcoder = Transcoder::parse(&bytes)?;

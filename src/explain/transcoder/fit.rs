@@ -1,4 +1,4 @@
-//! Fitting a transcoder to a layer's feed-forward block.
+//! Fits a transcoder to a layer's feed-forward block.
 
 use super::file::fingerprint;
 use super::{BATCH, Strongest, Transcoder, TranscoderAbout, block, greatest};
@@ -9,36 +9,36 @@ use crate::network::Network;
 use tch::nn::{Adam, Init, OptimizerConfig, VarStore};
 use tch::{Device, Kind, Tensor};
 
-/// Squares of a step.
+/// Number of squares per step.
 const STEP: i64 = 2048;
-/// Share of the steps after which the rate decays to zero.
+/// Share of the steps after which the learning rate starts to decay to zero.
 const DECAY_FROM: f64 = 0.5;
-/// Strongest positions kept per feature.
+/// Number of strongest positions stored per feature.
 const STRONGEST: i64 = 3;
 
 /// Settings for fitting a transcoder.
 #[derive(Clone, Copy, Debug)]
 pub struct FitSettings {
-    /// The layer, from 1.
+    /// The layer, numbered from 1.
     pub layer: usize,
-    /// Features.
+    /// The number of features.
     pub features: usize,
-    /// The most features active on a square.
+    /// The maximum number of features active on a square.
     pub top_k: usize,
-    /// Steps of the optimizer, of 2,048 squares each.
+    /// Number of optimizer steps, of 2,048 squares each.
     pub steps: usize,
-    /// Peak learning rate of Adam.
+    /// Adam's peak learning rate.
     pub rate: f64,
-    /// Seed of the weights and of the order.
+    /// Seed for the weights and the order of the squares.
     pub seed: i64,
 }
 
-/// Fits a transcoder to a layer's block over positions, and measures it on others, preferably of
-/// other games. `tell` receives each hundredth step and its mean squared error, in units of the
-/// output's variance.
+/// Fits a transcoder to a layer's block over some positions, and evaluates it on others, preferably
+/// from other games. `tell` receives every hundredth step and its mean squared error, in units of
+/// the output's variance.
 ///
 /// # Errors
-/// [`ExplainError`] if the network has no such layer, or there are too few positions.
+/// [`ExplainError`] if the network has no such layer, or if there are too few positions.
 pub fn fit(
     network: &Network,
     positions: &[Game],
@@ -65,7 +65,7 @@ pub fn fit(
     let encoder_bias = root.zeros("encoder_bias", &[features]);
     let mut decoder = root.zeros("decoder", &[features, width]);
     let decoder_bias = root.zeros("decoder_bias", &[width]);
-    // Features are initialised to write the direction that they read.
+    // Initially, features write the direction that they read.
     tch::no_grad(|| decoder.copy_(&encoder.transpose(0, 1)));
     let optimizer = Adam::default().build(&store, settings.rate);
     let mut optimizer = optimizer.map_err(|error| ExplainError::Fit(error.to_string()))?;
@@ -121,7 +121,7 @@ pub fn fit(
     Ok(transcoder)
 }
 
-/// Input and output [64 · positions, width] of the block.
+/// Returns the input and output [64 · positions, width] of the block.
 fn tokens(
     evaluator: &Evaluator,
     positions: &[Game],
@@ -137,7 +137,7 @@ fn tokens(
     }))
 }
 
-/// Returns the positions that activate each feature most, from activations [positions, 64,
+/// Returns the positions that activate each feature most, given activations [positions, 64,
 /// features].
 fn strongest(evaluator: &Evaluator, active: &Tensor, games: &[Game]) -> Vec<Vec<Strongest>> {
     let (by_position, squares) = active.max_dim(1, false);
@@ -161,7 +161,8 @@ fn strongest(evaluator: &Evaluator, active: &Tensor, games: &[Game]) -> Vec<Vec<
     (0..features).map(of_feature).collect()
 }
 
-/// Mean [width] and standard deviation of tokens, so that one rate suits every layer.
+/// The mean [width] and standard deviation of tokens, for normalisation, so that one learning rate
+/// suits every layer.
 struct Scale {
     mean: Tensor,
     deviation: f64,

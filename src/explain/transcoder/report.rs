@@ -1,4 +1,4 @@
-//! The features active in a position, and their effects.
+//! The features that are active in a position, and their effects.
 
 use super::effects::{Effect, ablate};
 use super::{Strongest, ThemeFeature, Transcoder};
@@ -11,58 +11,58 @@ use shakmaty::Move;
 use std::collections::BTreeSet;
 use tch::Kind;
 
-/// Features reported of a position for their strength.
+/// Number of features of a position that are reported for their strength.
 const STRONGEST: usize = 12;
-/// Features reported for the largest positive effect on a move or the value, and as many for the
-/// largest negative one.
+/// Number of features that are reported for the largest positive effect on a move or on the value;
+/// equally many are reported for the largest negative effect.
 const EACH_WAY: usize = 6;
 
-/// A transcoder's view of a position.
+/// A position as described by a transcoder.
 #[derive(Clone, Debug, Serialize)]
 pub struct TranscoderReport {
-    /// The layer, from 1.
+    /// The layer, numbered from 1.
     pub layer: usize,
-    /// Features.
+    /// The number of features.
     pub features: usize,
-    /// The most features active on a square.
+    /// The maximum number of features active on a square.
     pub top_k: usize,
-    /// Share of the block's output that it explains, over positions held out.
+    /// Share of the block's output that the transcoder explains, over held-out positions.
     pub explained_variance: f64,
-    /// Share of the features that are never active there.
+    /// Share of the features that are never active in those positions.
     pub dead: f64,
-    /// Features that are active in the position.
+    /// The number of features that are active in the position.
     pub present: usize,
-    /// The number of the strongest that were ablated: fewer with large networks.
+    /// The number of strongest features that were ablated; it is smaller for large networks.
     pub ablated: usize,
-    /// The strongest features of the position, and those that do most for or against a
-    /// move or the value. The strongest come first.
+    /// The strongest features in the position, and those with the largest effects for or against a
+    /// move or the value; strongest first.
     pub active: Vec<ActiveFeature>,
 }
 
-/// A feature in a position.
+/// A feature that is active in a position.
 #[derive(Clone, Debug, Serialize)]
 pub struct ActiveFeature {
-    /// Its number, from 0.
+    /// The feature's number, starting from 0.
     pub feature: usize,
-    /// Its contribution to the block's output: the sum of its activation over squares, times the
-    /// norm of the vector it writes.
+    /// The feature's contribution to the block's output: the sum of its activation over the
+    /// squares, multiplied by the norm of the vector that it writes.
     pub strength: f32,
-    /// Its activation on each square of the board.
+    /// The feature's activation on each square of the board.
     pub squares: Vec<f32>,
-    /// Its effect on each of the explanation's moves: the natural logarithm of the move's
-    /// probability, less that without the feature. Above 0 it favours the move.
+    /// The feature's effect on each of the explanation's moves: the natural logarithm of the move's
+    /// probability, minus the logarithm without the feature. If it is above 0, the feature favours
+    /// the move.
     pub moves: Vec<f32>,
-    /// Its effect on the mover's expected result, likewise.
+    /// The feature's effect on the expected result for the side to move, computed in the same way.
     pub value: f32,
-    /// The positions that activate it most.
+    /// The positions that activate the feature most.
     pub strongest: Vec<Strongest>,
-    /// Themes that it predicts.
+    /// Themes that the feature predicts.
     pub themes: Vec<ThemeFeature>,
 }
 
 impl Transcoder {
-    /// Returns the features that matter in the game's position, and their effects on these of its
-    /// moves.
+    /// Returns the features that matter in the game's position, and their effects on these moves.
     ///
     /// # Errors
     /// [`ExplainError`] if the network has no such layer, or a move is illegal.
@@ -122,7 +122,7 @@ impl Transcoder {
     }
 }
 
-/// Selects the features to report, the strongest first as given.
+/// Selects the features to report, strongest first, in the given order.
 fn reported(effects: &[Effect]) -> BTreeSet<usize> {
     let mut found: BTreeSet<usize> = (0..effects.len().min(STRONGEST)).collect();
     let moves = effects.first().map_or(0, |effect| effect.moves.len());

@@ -1,4 +1,4 @@
-//! Features that predict themes of puzzles.
+//! Features that predict puzzle themes.
 
 use super::Transcoder;
 use crate::chess::Game;
@@ -26,43 +26,43 @@ pub const MOTIFS: [&str; 14] = [
     "exposedKing",
 ];
 
-/// Puzzles with a theme required to choose a feature.
+/// Minimum number of puzzles with a theme for choosing a feature.
 const FEWEST: usize = 20;
 
-/// A position of a puzzle.
+/// A position from a puzzle.
 #[derive(Clone, Debug)]
 pub struct LabelledGame {
-    /// The first position to solve.
+    /// The game up to the first position to solve.
     pub game: Game,
     /// The puzzle's themes.
     pub themes: Vec<String>,
-    /// Whether features are chosen by it; otherwise they are judged by it.
+    /// Whether the position is used to select features; otherwise it is used to evaluate them.
     pub selects: bool,
 }
 
-/// The feature that predicts a theme best: the puzzle has the theme if the feature's
-/// greatest activation over the squares is above a threshold.
+/// The feature that best predicts a theme. The prediction is that the puzzle has the theme if the
+/// feature's greatest activation over the squares is above a threshold.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ThemeFeature {
     /// The theme.
     pub theme: String,
-    /// The feature, from 0. It and the threshold have the best F1 over the puzzles that
-    /// select.
+    /// The feature, numbered from 0. Together with the threshold, it has the best F1 over the
+    /// puzzles used for selection.
     pub feature: usize,
     /// The threshold.
     pub threshold: f32,
-    /// Share of the puzzles above the threshold that have the theme, of those that judge.
+    /// Share of the evaluation puzzles above the threshold that have the theme.
     pub precision: f64,
-    /// Share of the puzzles with the theme that are above it, likewise.
+    /// Share of the evaluation puzzles with the theme that are above the threshold.
     pub recall: f64,
-    /// Share of all puzzles that have the theme, likewise: the precision of chance.
+    /// Share of all evaluation puzzles that have the theme, which is the precision of chance.
     pub base_rate: f64,
-    /// Puzzles that judge.
+    /// Number of evaluation puzzles.
     pub puzzles: usize,
 }
 
-/// Finds for each motif the feature that predicts it best over the selecting puzzles, and judges
-/// it by the others. Motifs with few puzzles are skipped.
+/// For each motif, finds the feature that best predicts it over the selection puzzles, and
+/// evaluates it on the others. Motifs with too few puzzles are skipped.
 ///
 /// # Errors
 /// [`ExplainError`] if the network has no such layer.
@@ -90,7 +90,7 @@ pub fn predict_themes(
     };
     let (selecting, judging) = (half(true), half(false));
     let score = |puzzle: usize, feature: usize| scores[features * puzzle + feature];
-    // The order of the puzzles by each feature, the strongest first.
+    // For each feature, the order of the puzzles by its activation, strongest first.
     let orders: Vec<Vec<usize>> = (0..features)
         .map(|feature| {
             let mut order = selecting.clone();
@@ -132,8 +132,8 @@ pub fn predict_themes(
     Ok(motifs.collect())
 }
 
-/// Returns the best F1 of puzzles in the order of their scores, and the threshold below which
-/// they are classified as without the theme.
+/// Returns the best F1 for puzzles in the order of their scores, and the threshold at or below
+/// which puzzles are classified as without the theme.
 fn best_threshold(order: &[usize], has: &[bool], score: impl Fn(usize) -> f32) -> (f64, f32) {
     let all = order.iter().filter(|&&puzzle| has[puzzle]).count();
     let mut found = (0.0, f32::INFINITY);
@@ -144,7 +144,8 @@ fn best_threshold(order: &[usize], has: &[bool], score: impl Fn(usize) -> f32) -
             .get(place + 1)
             .map_or(f32::NEG_INFINITY, |&it| score(it));
         let here = score(puzzle);
-        // Equal scores are on one side of every threshold, and inactivity is not evidence.
+        // Equal scores are always on the same side of a threshold, and an inactive feature is
+        // not evidence.
         if here <= 0.0 {
             break;
         }
@@ -168,7 +169,7 @@ mod tests {
         let order = [0, 1, 2, 3, 4];
         let has = [true, true, false, false, true];
         let (f1, threshold) = best_threshold(&order, &has, |puzzle| scores[puzzle]);
-        // Of the first three two have it, of all three.
+        // Two of the first three puzzles have the theme, and three overall do.
         assert_eq!((f1, threshold), (4.0 / 6.0, 0.3));
         let (f1, threshold) = best_threshold(&order, &[false; 5], |puzzle| scores[puzzle]);
         assert_eq!((f1, threshold), (0.0, f32::INFINITY));

@@ -1,4 +1,5 @@
-//! A weights file as bytes: gzip around a protobuf, with bounds against hostile files.
+//! The container of a weights file: gzip around a protobuf, with bounds that protect against
+//! hostile files.
 
 use super::schema::{MAGIC, Net};
 use super::{Lc0Error, NEWEST_LC0};
@@ -16,7 +17,8 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 const LARGEST: u64 = 8 << 30;
 /// Largest inflated size of a small file.
 const SMALLEST_BOUND: u64 = 64 << 20;
-/// Largest compression ratio of a larger file. Weights hardly compress, to two thirds at best.
+/// Largest compression ratio of a larger file. Weights hardly compress: to two thirds of their size
+/// at best.
 const LARGEST_RATIO: u64 = 32;
 /// Returns the message in a file, compressed or not.
 pub(crate) fn open(file: &[u8]) -> Result<Net, Lc0Error> {
@@ -30,8 +32,8 @@ pub(crate) fn open(file: &[u8]) -> Result<Net, Lc0Error> {
     Ok(Net::decode(bytes)?)
 }
 
-/// Opens a file to evaluate its network. Like Lc0, this refuses files that require a newer Lc0,
-/// because they may contain fields, or values, that are not known here.
+/// Opens a file whose network will be evaluated. Like Lc0, this function rejects files that require
+/// a newer Lc0, because they may contain unknown fields or values.
 ///
 /// # Errors
 /// The errors of [`open`], and [`Lc0Error::TooNew`].
@@ -47,8 +49,8 @@ pub(crate) fn open_known(file: &[u8]) -> Result<Net, Lc0Error> {
     }
 }
 
-/// Returns whether a file, compressed or not, begins like an Lc0 weights file: the magic number
-/// is the first field of all files that Lc0's trainers have written.
+/// Returns whether a file, compressed or not, begins like an Lc0 weights file. The magic number is
+/// the first field of every file that Lc0's trainers have written.
 #[must_use]
 pub fn is_weights_file(file: &[u8]) -> bool {
     let mut start = [0; 5];
@@ -59,7 +61,7 @@ pub fn is_weights_file(file: &[u8]) -> bool {
     read.is_ok() && start[0] == 0x0d && start[1..] == MAGIC.to_le_bytes()
 }
 
-/// Returns the message as a file, compressed as Lc0 expects it.
+/// Returns the file that contains a message, compressed as Lc0 expects.
 pub(crate) fn pack(net: &Net) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     let written = encoder.write_all(&net.encode_to_vec());
@@ -80,10 +82,10 @@ fn inflate(file: &[u8]) -> Result<Bytes, Lc0Error> {
     Ok(bytes.into())
 }
 
-/// Called with a field's number and its content.
+/// Receives a field's number and content.
 pub(crate) type VisitField<'a> = dyn FnMut(u32, &[u8]) -> Result<(), Lc0Error> + 'a;
 
-/// Visits a message's length-delimited fields, and varints as they are encoded.
+/// Visits a message's length-delimited fields, and its varints in encoded form.
 pub(crate) fn fields(mut message: &[u8], visit: &mut VisitField) -> Result<(), Lc0Error> {
     while !message.is_empty() {
         let (tag, wire_type) = decode_key(&mut message)?;
@@ -159,7 +161,7 @@ mod tests {
             [97, 98, 100],
             [u32::MAX; 3],
         ] {
-            // Its metadata is readable.
+            // The metadata remains readable.
             assert!(open(&of(new)).is_ok());
             let error = open_known(&of(new)).unwrap_err();
             assert!(matches!(error, Lc0Error::TooNew { .. }), "{new:?}: {error}");

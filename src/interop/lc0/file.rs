@@ -14,13 +14,13 @@ use crate::network::{About, Architecture, Lc0, Network, Parameter, Weights};
 use std::collections::BTreeMap;
 use tch::{Device, Tensor};
 
-/// Reads a weights file, `.pb.gz` or `.pb`, as a network that plays with these heads.
+/// Reads a weights file, `.pb.gz` or `.pb`, as a network that plays with the chosen heads.
 ///
-/// Batch norms are folded into the convolutions before them, as in Lc0.
+/// As in Lc0, batch norms are folded into the preceding convolutions.
 ///
 /// # Errors
-/// [`Lc0Error`] if it is not a weights file, is damaged, lacks the heads, or contains a
-/// part that we do not support; [`Lc0Error::Onnx`] if it contains an ONNX model instead.
+/// [`Lc0Error`] if it is not a weights file, is damaged, lacks the chosen heads or contains an
+/// unsupported part; [`Lc0Error::Onnx`] if it contains an ONNX model instead.
 pub fn read(file: &[u8], heads: HeadChoice) -> Result<Network, Lc0Error> {
     let net = container::open_known(file)?;
     let (kind, mut tensors) = contents(&net)?;
@@ -67,10 +67,10 @@ fn decoded(parameter: &Parameter, layer: Option<Layer>) -> Result<Tensor, Lc0Err
     }
 }
 
-/// Returns the network as a weights file, `.pb.gz`, that every Lc0 backend can run.
+/// Returns the network as a weights file (`.pb.gz`) that every Lc0 backend can run.
 ///
 /// # Errors
-/// [`Lc0Error::Inexpressible`] if the network is not of Lc0's family (see
+/// [`Lc0Error::Inexpressible`] if the network is not in Lc0's family (see
 /// [`for_lc0`](super::for_lc0)), has parts that Lc0 lacks, or contains a value outside the
 /// encoding's range.
 pub fn write(network: &Network, encoding: Lc0Encoding) -> Result<Vec<u8>, Lc0Error> {

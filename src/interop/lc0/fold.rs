@@ -1,4 +1,4 @@
-//! Folds batch norms into the convolutions before them, as in Lc0.
+//! Folds batch norms into the preceding convolutions, as Lc0 does.
 
 use super::Lc0Error;
 use super::layer::Lc0Encoding;
@@ -8,10 +8,10 @@ use super::tensors::Tensors;
 /// Epsilon of batch norms.
 const EPSILON: f32 = 1e-5;
 
-/// Folds the batch norms of all convolutions.
+/// Folds all batch norms into their convolutions.
 ///
 /// # Errors
-/// [`Lc0Error::Shape`] if the parts of one do not fit together.
+/// [`Lc0Error::Shape`] if the tensors of a batch norm do not fit its convolution.
 pub(super) fn fold_batch_norms(tensors: &mut Tensors) -> Result<(), Lc0Error> {
     let names = tensors.layers.keys();
     let convolutions = names.filter_map(|name| name.strip_suffix(".bn_means"));
@@ -28,7 +28,7 @@ fn fold(name: &str, tensors: &mut Tensors) -> Result<(), Lc0Error> {
         return Ok(());
     };
     let channels = means.len();
-    // Old networks have no gammas and betas.
+    // Old networks have neither gammas nor betas.
     let mut or = |part, default| -> Result<Vec<f32>, Lc0Error> {
         Ok(take(part)?.unwrap_or_else(|| vec![default; channels]))
     };
@@ -63,7 +63,7 @@ fn fold(name: &str, tensors: &mut Tensors) -> Result<(), Lc0Error> {
     Ok(())
 }
 
-/// Returns the values of a layer that exists and is not empty.
+/// Returns the values of a layer, if it exists and is not empty.
 fn numbers(layer: Option<Layer>) -> Result<Option<Vec<f32>>, Lc0Error> {
     let Some(layer) = layer.filter(|layer| layer.count() > 0) else {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! The numeric description of a network in its file, with defaults for older files.
+//! The enumerations by which a file describes its network, with defaults for older files.
 
 use super::Lc0Error;
 use super::layer::Lc0Encoding;
@@ -16,7 +16,7 @@ use crate::network::lc0::{
 /// Lc0's input formats, by number.
 const INPUT_FORMATS: [i32; 7] = [1, 2, 3, 4, 5, 132, 133];
 
-/// A network as its format describes it.
+/// The network that a file's format describes.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::interop) struct Kind {
     pub input_format: u32,
@@ -31,7 +31,7 @@ pub(in crate::interop) struct Kind {
 }
 
 impl Kind {
-    /// Returns a file's format, completed for older files as in Lc0.
+    /// Returns a file's format, with the same defaults for older files as in Lc0.
     ///
     /// # Errors
     /// [`Lc0Error::Onnx`] and [`Lc0Error::Unsupported`].
@@ -111,8 +111,8 @@ impl Kind {
     }
 }
 
-/// Refuses unknown encodings of the weights. Since Lc0 0.33 each layer states its own; before,
-/// the file did, and Lc0 only read LINEAR16.
+/// Rejects unknown encodings of the weights. Since Lc0 0.33 each layer states its own encoding;
+/// earlier the file did, and Lc0 read only LINEAR16.
 fn check_encoding(net: &Net) -> Result<(), Lc0Error> {
     let asked = net.min_version.unwrap_or_default();
     let encoding = net.format.and_then(|format| format.weights_encoding);
@@ -122,7 +122,7 @@ fn check_encoding(net: &Net) -> Result<(), Lc0Error> {
     }
 }
 
-/// Returns an enumeration's value; missing fields are 0.
+/// Returns the value of an enumeration. Missing fields are 0.
 fn known<T: TryFrom<i32>>(what: &str, number: Option<i32>) -> Result<T, Lc0Error> {
     let number = number.unwrap_or_default();
     T::try_from(number).map_err(|_| unsupported(what, number))
@@ -132,7 +132,7 @@ fn unsupported(what: &str, number: i32) -> Lc0Error {
     Lc0Error::Unsupported(format!("{what} {number}"))
 }
 
-/// Activations by Lc0's numbers, excluding the default.
+/// Activations by Lc0 number, excluding the default.
 const ACTIVATIONS: [(ActivationFunction, Activation); 8] = [
     (ActivationFunction::Mish, Activation::Mish),
     (ActivationFunction::Relu, Activation::Relu),
@@ -161,8 +161,8 @@ fn function_of(activation: Activation) -> Result<ActivationFunction, Lc0Error> {
     found.ok_or_else(|| Lc0Error::Inexpressible("GELU".to_owned()))
 }
 
-/// Returns whether older Lc0 versions also read the heads of such a network: one policy and one
-/// value, neither with optional parts.
+/// Returns whether older Lc0 versions can also read the heads of such a network, namely one policy
+/// head and one value head without optional parts.
 pub(super) fn has_single_heads(config: &Lc0Config) -> bool {
     let mut policies = config.policy.heads.keys();
     let mut values = config.value.iter();
@@ -175,7 +175,7 @@ pub(super) fn has_single_heads(config: &Lc0Config) -> bool {
     )
 }
 
-/// Returns the file's description of a network of this `config`, and the oldest Lc0 that can read
+/// Returns the file's description of a network with this `config`, and the oldest Lc0 that can read
 /// it.
 pub(super) fn format_of(
     config: &Lc0Config,
@@ -227,7 +227,7 @@ pub(super) fn format_of(
         ffn_activation: function(|body| body.feed_forward_activation)?,
         input_embedding: embedding.map(|embedding| embedding as i32),
     };
-    // The Lc0 versions that introduced each of these.
+    // The Lc0 versions that introduced each feature.
     let minor = [
         (true, 21),
         (config.input_format == 3, 25),

@@ -1,13 +1,13 @@
-//! Our own networks, converted to Lc0's architecture.
+//! Converts our own networks to Lc0's architecture.
 //!
-//! Chessformers with layer norms and GAB are attention bodies with smolgen in Lc0's terms, except
-//! for three differences that are folded into the weights:
+//! In Lc0's terms, Chessformers with layer norms and GAB are attention bodies with smolgen. There
+//! are three differences, all of which can be folded into the weights:
 //!
-//! - Lc0 counts the plies of the 50-move rule where we count hundreds.
-//! - Lc0 applies Mish to the tokens before its gates, we do not. Far above zero Mish is the
-//!   identity: the bias moves tokens there and the gate moves them back.
-//! - Lc0's moves left are a ReLU, ours a softplus. A ReLU shifted by the logarithm of the golden
-//!   ratio never differs from it by more than that.
+//! - Lc0 counts the 50-move rule in plies, but we count it in hundreds of plies.
+//! - Lc0 applies Mish to the tokens before its gates, but we do not. Far above zero Mish is the
+//!   identity, so the bias moves the tokens there and the gate moves them back.
+//! - Lc0's moves-left head ends in a ReLU, ours in a softplus. A ReLU shifted by the logarithm of
+//!   the golden ratio differs from softplus by at most that logarithm.
 
 use super::Lc0Error;
 use crate::encode::{BOARDS, PLANES_PER_BOARD};
@@ -22,27 +22,27 @@ use crate::network::{About, Activation, Architecture, Chessformer, Lc0, Network,
 use std::collections::BTreeMap;
 use tch::{Device, Kind, Tensor};
 
-/// The plane that counts plies of the 50-move rule, and our scale for it.
+/// The plane that counts the plies of the 50-move rule, and our scale for it.
 const RULE50: (i64, f64) = (109, 0.01);
 /// The all-ones plane.
 const ONES: i64 = 111;
-/// Above this, Mish is the identity to within 2e-6.
+/// Above this value, Mish is the identity to within 2e-6.
 const MISH_IS_IDENTITY: f64 = 8.0;
-/// Logit of a draw for heads that only predict a value: leaves it a probability of 1e-7, and a
+/// Draw logit of heads that predict only a value. It corresponds to a probability of 1e-7, and a
 /// tensor that contains it can still be quantized.
 const NO_DRAW: f64 = -16.0;
-/// The only width of a value's hidden layer that Lc0's converter to ONNX supports.
+/// The only width of a value head's hidden layer that Lc0's converter to ONNX supports.
 const VALUE_HIDDEN: i64 = 128;
 
-/// Converts the network for Lc0: one of Lc0's family is returned as it is, one of our
-/// Chessformers with its weights rewritten.
+/// Converts a network for Lc0. Networks in Lc0's family are returned unchanged; the weights of our
+/// Chessformers are rewritten.
 ///
-/// The heads of a Chessformer become `vanilla` and `soft`, `winner`, `q` and `st`. The plies to
-/// the end of a game differ by up to 9.6, differences between positions by less; everything else
-/// is the same.
+/// The heads of a Chessformer become the policies `vanilla` and `soft` and the values `winner`, `q`
+/// and `st`. The predicted plies to the end of a game change by up to 9.6, and differences between
+/// positions by less. All other outputs are unchanged.
 ///
 /// # Errors
-/// [`Lc0Error::Inexpressible`], naming the part that Lc0 has no fields for.
+/// [`Lc0Error::Inexpressible`], which names the part that Lc0 has no fields for.
 pub fn for_lc0(network: Network) -> Result<Network, Lc0Error> {
     if network.downcast::<Lc0>().is_some() {
         return Ok(network);
@@ -163,8 +163,7 @@ fn config_of(model: &ModelConfig) -> Result<Lc0Config, Lc0Error> {
     })
 }
 
-/// Modules that are the same in both under other names, ours first; their weights, and biases if
-/// any.
+/// Modules that differ only in name, ours first. Each has a weight and possibly a bias.
 const RENAMED: [(&str, &str); 8] = [
     ("value.result.squares", "value.winner.squares"),
     ("value.result.hidden", "value.winner.hidden"),
@@ -188,7 +187,7 @@ impl Source {
         Ok(tensor.detach().to_device(Device::Cpu).to_kind(Kind::Float))
     }
 
-    /// Returns the tensors that both compute alike, by their names here.
+    /// Returns the tensors of modules that compute the same in both architectures, by our names.
     fn renamed(&self, model: &ModelConfig) -> Result<Named, Lc0Error> {
         let mut named = Named::new();
         for name in self.0.keys() {
@@ -206,7 +205,7 @@ impl Source {
         for policy in ["vanilla", "soft"] {
             let name = format!("policy.{policy}.promotion.weight");
             if let Some(weight) = named.get_mut(&name) {
-                // Lc0 also has a row that is added to all.
+                // Lc0 also has a row that is added to all others.
                 *weight = Tensor::cat(&[&*weight, &weight.narrow(0, 0, 1).zeros_like()], 0);
             }
         }
@@ -222,7 +221,7 @@ impl Source {
         Ok(named)
     }
 
-    /// Queries and keys are one matrix here, without biases; values have none either.
+    /// Here queries and keys share one matrix. They have no biases, and neither do values.
     fn projections(&self, path: &str, named: &mut Named) -> Result<(), Lc0Error> {
         let joint = self.get(&format!("{path}.query_key.weight"))?;
         let value = self.get(&format!("{path}.value.weight"))?;
@@ -266,8 +265,8 @@ impl Source {
         Ok(())
     }
 
-    /// softplus(x) is between x and x + ln 2 for x ≥ 0, and between 0 and ln 2 below; max(0, x +
-    /// ln φ) differs from it by at most ln φ everywhere.
+    /// softplus(x) is between x and x + ln 2 for x ≥ 0, and between 0 and ln 2 for x < 0, so max(0,
+    /// x + ln φ) differs from it by at most ln φ everywhere.
     fn moves_left(&self, named: &mut Named) -> Result<(), Lc0Error> {
         let golden_ratio = (1.0 + 5f64.sqrt()) / 2.0;
         let weight = self.get("moves_left.plies.weight")?;
@@ -280,8 +279,8 @@ impl Source {
     }
 }
 
-/// Returns the minimum of each token feature over all contents of its square and its history: at
-/// most one piece at a time.
+/// Returns the minimum of each token feature over all possible contents of its square and their
+/// history, with at most one piece on the square at a time.
 fn least(weight: &Tensor, bias: &Tensor) -> Tensor {
     let below_zero = |weights: Tensor| weights.clamp_max(0.0);
     let mut least = bias + weight.select(1, ONES);
@@ -295,7 +294,7 @@ fn least(weight: &Tensor, bias: &Tensor) -> Tensor {
         least += below_zero(weight.select(1, board + pieces));
     }
     for plane in BOARDS as i64..ONES {
-        // 1.5 times as many plies as the rule allows.
+        // This is 1.5 times the number of plies that the rule allows.
         let most = if plane == RULE50.0 { 1.5 } else { 1.0 };
         least += below_zero(weight.select(1, plane)) * most;
     }

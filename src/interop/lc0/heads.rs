@@ -1,12 +1,12 @@
-//! The locations of heads in files with one of each kind and in files with several, and their
-//! tensor names in towers.
+//! The locations of heads in files with one head of each kind and in files with several, and the
+//! names of their tensors in towers.
 
 use super::schema::Policy;
 use super::tensors::Tensors;
 use crate::network::lc0::{Lc0Config, PolicyHead, PolicyHeadConfig, ValueHead};
 
-/// Renames the tensors of a file's heads for the network: moves those of a file with one policy
-/// and one value to their place in files with several.
+/// Renames the head tensors of a file to the network's names. If the file has one policy and one
+/// value, they move to the names for files with several.
 pub(super) fn gather(tensors: &mut Tensors, policy: Policy, has_body: bool) {
     for kind in ["policy.", "value."] {
         let single = format!("single.{kind}");
@@ -25,7 +25,7 @@ pub(super) fn gather(tensors: &mut Tensors, policy: Policy, has_body: bool) {
     }
     let heads = PolicyHead::ALL.map(|head| format!("policy.{}.", head.name()));
     let present: Vec<&String> = heads.iter().filter(|head| tensors.has_any(head)).collect();
-    // The last layer of a classical policy shares a field with the embedding of attention
+    // The last layer of a classical policy uses the same field as the embedding of attention
     // policies.
     if policy == Policy::Classical {
         for head in present {
@@ -50,7 +50,7 @@ pub(super) fn gather(tensors: &mut Tensors, policy: Policy, has_body: bool) {
     }
 }
 
-/// Reverses [`gather`]: for files with one of each kind if `single`.
+/// Reverses [`gather`]. `single` selects the layout with one head of each kind.
 pub(super) fn spread(tensors: &mut Tensors, config: &Lc0Config, single: bool) {
     if config.attention.is_none() {
         for squares in squares() {
@@ -78,7 +78,7 @@ pub(super) fn spread(tensors: &mut Tensors, config: &Lc0Config, single: bool) {
     }
 }
 
-/// Returns the heads that read towers by a convolution.
+/// Returns the heads that read towers through a convolution.
 fn squares() -> impl Iterator<Item = String> {
     let values = ValueHead::ALL.map(|head| format!("value.{}", head.name()));
     values.into_iter().chain(["moves_left".to_owned()])

@@ -12,11 +12,11 @@ use std::collections::BTreeMap;
 
 /// Returns the architecture of a network of this kind with these tensors.
 ///
-/// Sizes come from tensors that have only the size in question, mostly biases. The reader of the
-/// other tensors checks that they fit.
+/// Each size is taken from a tensor with only that size, usually a bias. The other tensors are
+/// checked when they are read.
 ///
 /// # Errors
-/// [`Lc0Error`] naming the missing or unknown part.
+/// [`Lc0Error`], which names the missing or unknown part.
 pub(in crate::interop) fn infer(kind: &Kind, sizes: &impl Sizes) -> Result<Lc0Config, Lc0Error> {
     let tower = tower(sizes)?;
     let attention = match kind.attention_body {
@@ -52,7 +52,7 @@ fn unsupported<T>(what: impl Into<String>) -> Result<T, Lc0Error> {
     Err(Lc0Error::Unsupported(what.into()))
 }
 
-/// Returns the features of each square that a head reads.
+/// Returns the number of features per square that a head reads.
 fn features(kind: &Kind, squares: &str, sizes: &impl Sizes) -> Result<i64, Lc0Error> {
     match kind.attention_body {
         true => sizes.needed(&format!("{squares}.bias")),
@@ -169,7 +169,7 @@ fn policies(kind: &Kind, sizes: &impl Sizes) -> Result<PolicyConfig, Lc0Error> {
     })
 }
 
-/// Returns a policy's sizes; `None` if the head is empty.
+/// Returns a policy's sizes, or `None` if the head is empty.
 fn policy(
     kind: &Kind,
     shared: Option<i64>,

@@ -1,4 +1,4 @@
-//! A tensor's values, in Lc0's four encodings.
+//! Tensor values in Lc0's four encodings.
 
 use super::Lc0Error;
 use super::schema::{Encoding, Layer};
@@ -31,7 +31,7 @@ impl Lc0Encoding {
 }
 
 impl Layer {
-    /// Returns its encoding, LINEAR16 if not stated.
+    /// Returns its encoding, which defaults to LINEAR16.
     fn encoding_or_default(&self) -> Encoding {
         match self.encoding {
             None => Encoding::Linear16,
@@ -49,7 +49,7 @@ impl Layer {
         (bytes / each) as i64
     }
 
-    /// Returns its values, computed as in Lc0.
+    /// Returns its values, decoded as in Lc0.
     ///
     /// # Errors
     /// [`Lc0Error::Unsupported`] if the encoding is unknown.
@@ -87,7 +87,7 @@ impl Layer {
         })
     }
 
-    /// Returns a layer that contains `numbers`, which are finite.
+    /// Returns a layer that contains `numbers`, which must be finite.
     pub(super) fn encode(numbers: &[f32], encoding: Lc0Encoding) -> Layer {
         let (min, max) = numbers
             .iter()
@@ -115,7 +115,7 @@ impl Layer {
             min_val: is_linear.then_some(min),
             max_val: is_linear.then_some(max),
             params: Some(params.into()),
-            // Lc0 versions with a single encoding have no field for it.
+            // Lc0 versions that know only this encoding have no field for it.
             encoding: (!is_linear).then_some(encoding.field() as i32),
         }
     }

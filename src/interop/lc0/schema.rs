@@ -1,18 +1,17 @@
-//! The messages of Lc0's weights files, after LeelaChessZero/lczero-common's `net.proto` and
-//! Lc0's own additions to it: field types and numbers. Messages that contain tensors are in
+//! The messages of Lc0's weights files, with field types and numbers from `net.proto` in
+//! LeelaChessZero/lczero-common and Lc0's own additions to it. Messages that contain tensors are in
 //! `tensors/table.rs`.
 //!
-//! Parts that Lc0 does not read are omitted: heads beyond those it names, and its reserved
-//! fields.
+//! Parts that Lc0 does not read are omitted: heads that it does not name, and reserved fields.
 
 use prost::Message;
 use prost::bytes::Bytes;
 use std::fmt;
 
-/// Four bytes in field 1 of every weights file.
+/// The four bytes in field 1 of every weights file.
 pub(crate) const MAGIC: u32 = 0x1c0;
 
-/// A whole file: either weights or a model in ONNX.
+/// A whole file, with either weights or an ONNX model.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Net {
     #[prost(fixed32, optional, tag = "1")]
@@ -44,7 +43,8 @@ pub(crate) struct EngineVersion {
 }
 
 impl EngineVersion {
-    /// The signature of the first files with attention bodies, which Lc0 reads despite it.
+    /// The signature of the first files with attention bodies. Lc0 reads them although this version
+    /// is above every real one.
     const LEGACY: (u32, u32, u32) = (97, 98, 99);
 
     /// Major, minor and patch number.
@@ -52,7 +52,7 @@ impl EngineVersion {
         (self.major(), self.minor(), self.patch())
     }
 
-    /// Returns whether Lc0 of the version `known` reads the file.
+    /// Returns whether Lc0 version `known` can read the file.
     pub fn is_known_to(self, known: (u32, u32)) -> bool {
         let (major, minor, _) = self.numbers();
         (major, minor) <= known || self.numbers() == EngineVersion::LEGACY
@@ -79,7 +79,7 @@ pub(crate) struct Layer {
     pub encoding: Option<i32>,
 }
 
-/// The storage of a [`Layer`]'s numbers.
+/// The encoding of a [`Layer`]'s values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]
 #[repr(i32)]
 pub(crate) enum Encoding {
@@ -216,7 +216,7 @@ pub(crate) struct TrainingParams {
     pub lc0_params: Option<String>,
 }
 
-/// A model in ONNX, and the names of its inputs and outputs.
+/// An ONNX model, and the names of its inputs and outputs.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct OnnxModel {
     #[prost(bytes = "bytes", optional, tag = "1")]

@@ -2,15 +2,15 @@
 
 use super::Lc0Error;
 
-/// A network's known tensors, by our names.
+/// Access to a network's tensors by our names.
 pub(in crate::interop) trait Sizes {
-    /// Returns the number of elements of a tensor; 0 if it is absent.
+    /// Returns the number of elements of a tensor, or 0 if it is absent.
     fn count(&self, name: &str) -> i64;
 
     /// Returns the number of layers at a path, or the `heads` of its layers.
     fn number(&self, name: &str) -> i64;
 
-    /// Returns the same as [`Sizes::count`], of a required tensor.
+    /// Returns [`Sizes::count`] of a required tensor.
     ///
     /// # Errors
     /// [`Lc0Error::Missing`] if it is absent.
@@ -21,12 +21,13 @@ pub(in crate::interop) trait Sizes {
         }
     }
 
-    /// Returns the same, of an optional tensor.
+    /// Returns [`Sizes::count`] of an optional tensor.
     fn optional(&self, name: &str) -> Option<i64> {
         Some(self.count(name)).filter(|&count| count > 0)
     }
 
-    /// Returns the output channels of a convolution, with its batch norm folded or not.
+    /// Returns the number of output channels of a convolution, whether or not its batch norm has
+    /// been folded.
     ///
     /// # Errors
     /// [`Lc0Error::Missing`] if it is absent.

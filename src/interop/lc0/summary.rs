@@ -1,4 +1,4 @@
-//! Identifies a weights file without building a tensor.
+//! Describes a weights file without creating any tensors.
 
 use super::format::Kind;
 use super::heads::gather;
@@ -13,24 +13,24 @@ use serde::Serialize;
 /// A weights file's metadata.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Lc0Summary {
-    /// Its architecture; sizes, formats, heads.
+    /// Its architecture, sizes, formats and heads.
     pub model: Lc0Config,
     /// The network's size.
     #[serde(flatten)]
     pub size: Size,
-    /// The oldest Lc0 that reads it, if it is an Lc0 file.
+    /// The oldest Lc0 that can read it, if it is an Lc0 file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_version: Option<String>,
-    /// Licence of the weights as the file states it, or `unknown`.
+    /// Licence of the weights that the file states, or `unknown`.
     pub licence: String,
-    /// The trainer's notes: steps, learning rate, losses.
+    /// The trainer's notes: steps, learning rate and losses.
     pub training: serde_json::Value,
 }
 
-/// Describes an Lc0 file: architecture, sizes, formats, heads.
+/// Describes an Lc0 file: its architecture, sizes, formats and heads.
 ///
 /// # Errors
-/// [`Lc0Error`] if it is not an Lc0 file, or contains something unknown.
+/// [`Lc0Error`] if it is not an Lc0 file or has unknown contents.
 pub fn summary(file: &[u8]) -> Result<Lc0Summary, Lc0Error> {
     let net = container::open(file)?;
     let (kind, tensors) = contents(&net)?;
@@ -44,11 +44,11 @@ pub fn summary(file: &[u8]) -> Result<Lc0Summary, Lc0Error> {
     })
 }
 
-/// Returns a file's network as its format describes it, and its tensors.
+/// Returns the network that a file's format describes, and the file's tensors.
 ///
 /// # Errors
-/// [`Lc0Error::Onnx`] and [`Lc0Error::Empty`] if it has none; others if they are not those of a
-/// network.
+/// [`Lc0Error::Onnx`] or [`Lc0Error::Empty`] if the file has no tensors; other variants if the
+/// tensors do not form a network.
 pub(super) fn contents(net: &Net) -> Result<(Kind, Tensors), Lc0Error> {
     let mut tensors = match (&net.weights, &net.onnx_model) {
         (Some(weights), _) => Tensors::read(weights)?,
@@ -68,7 +68,7 @@ pub(crate) fn licence(net: &Net) -> String {
     }
 }
 
-/// Returns the file's notes on its training, for people to read.
+/// Returns the file's human-readable training notes.
 pub(crate) fn training(net: &Net) -> serde_json::Value {
     let mut notes = serde_json::Map::new();
     notes.insert("format".to_owned(), "Lc0 weights".into());

@@ -1,4 +1,4 @@
-//! The tensors of a weights file by our names, read and written by one table.
+//! Reads and writes the tensors of a weights file by our names, with one table for both directions.
 
 mod table;
 
@@ -11,11 +11,12 @@ use prost::encoding::{bytes, decode_varint, message, uint32};
 use std::collections::BTreeMap;
 use table::{Field, Message, WEIGHTS};
 
-/// The most fields in a file. A few bytes take hundreds in memory; no network has this many
-/// layers.
+/// Maximum number of fields in a file. A few bytes in the file take hundreds in memory, and no
+/// network has this many layers.
 const MOST_FIELDS: usize = 10_000;
 
-/// Tensors by our names, with the repeat count of each message and the meaning of each number.
+/// Tensors by our names, with the number of occurrences of each repeated message and the value of
+/// each number.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Tensors {
     pub layers: BTreeMap<String, Layer>,
@@ -26,7 +27,7 @@ impl Tensors {
     /// Reads the tensors of a message.
     ///
     /// # Errors
-    /// [`Lc0Error`] if it is damaged, or has too many fields.
+    /// [`Lc0Error`] if the message is damaged or has too many fields.
     pub fn read(file: &Bytes) -> Result<Tensors, Lc0Error> {
         let mut tensors = Tensors::default();
         let mut left = MOST_FIELDS;
@@ -113,13 +114,13 @@ impl Tensors {
         }
     }
 
-    /// Returns whether any tensor exists below a path, which ends with a dot.
+    /// Returns whether any tensor exists below a path. The path ends with a dot.
     pub fn has_any(&self, path: &str) -> bool {
         let mut from = self.layers.range(path.to_owned()..);
         from.next().is_some_and(|(name, _)| name.starts_with(path))
     }
 
-    /// Moves everything below one path to another, except for existing names.
+    /// Moves everything below one path to another, unless the new name already exists.
     pub fn rename(&mut self, from: &str, to: &str) {
         moved(&mut self.layers, from, to);
         moved(&mut self.numbers, from, to);

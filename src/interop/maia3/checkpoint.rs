@@ -12,14 +12,14 @@ use tch::{Device, Kind, Tensor};
 /// Prefixes that training wrappers (data parallelism, compilation) add to parameter names.
 const WRAPPERS: [&str; 2] = ["module.", "_orig_mod."];
 
-/// Former and present names of the position encoding.
+/// Old and current names of the position encoding.
 const FORMERLY: (&str, &str) = ("smolgen", "gab");
 
-/// The weights that generate biases, and the suffix of their copies in every layer.
+/// The name of the weights that generate biases, and the suffix of their copies in every layer.
 const GENERATOR: &str = "gab_shared_weight";
 const GENERATOR_COPY: &str = ".self_attn.gab_weight";
 
-/// Parameters of unsupported networks, by the suffixes of their names, with descriptions.
+/// Name suffixes of parameters that only unsupported networks have, with descriptions.
 const UNSUPPORTED: [(&str, &str); 6] = [
     ("abs_pe.bias", "absolute position encodings"),
     ("relative_bias.gate", "relative position biases"),
@@ -29,10 +29,11 @@ const UNSUPPORTED: [(&str, &str); 6] = [
     ("norm2.bias", "centred norms in its layers"),
 ];
 
-/// Features per square in networks that see the clocks: time control, increment and time left.
+/// Number of clock features per square, in networks that have them: time control, increment and
+/// time left.
 const CLOCKS: i64 = 3;
 
-/// The licence reported for checkpoints, which do not state one.
+/// The licence that is reported for checkpoints, because they do not state one.
 const LICENCE: &str = "unknown";
 
 type Views<'a> = BTreeMap<String, View<'a>>;
@@ -49,7 +50,7 @@ pub struct Maia3Summary {
     /// Its size.
     #[serde(flatten)]
     pub size: Size,
-    /// Numbers and texts beside the parameters, such as the training step.
+    /// Numbers and strings stored alongside the parameters, such as the training step.
     pub training: Map<String, Value>,
     /// Names of tensors that Maia-3 networks do not use.
     pub ignored: Vec<String>,
@@ -79,17 +80,17 @@ pub fn summary(file: &[u8]) -> Result<Maia3Summary, Maia3Error> {
 /// Reads a checkpoint: `torch.save` of a network's state dictionary, or of a dictionary that
 /// contains it as `model_state_dict`.
 ///
-/// No code in the file is run, and memory stays within a small multiple of its size.
+/// No code in the file is run, and memory use stays within a small multiple of the file's size.
 ///
 /// # Errors
-/// [`Maia3Error`], naming the error or the unsupported part.
+/// [`Maia3Error`], which names the problem or the unsupported part.
 pub fn read(file: &[u8]) -> Result<Network, Maia3Error> {
     let (mut checkpoint, mut views, architecture) = outline(file)?;
     let training = Value::Object(checkpoint.notes());
     let generator = views.get(GENERATOR).cloned();
     let mut reader = Reader {
         checkpoint: &mut checkpoint,
-        // The smallest floating-point numbers have two bytes.
+        // The smallest floating-point values take two bytes.
         left: file.len() / 2,
     };
     let mut tensors = BTreeMap::new();
@@ -116,7 +117,7 @@ pub fn read(file: &[u8]) -> Result<Network, Maia3Error> {
     })
 }
 
-/// Returns a checkpoint, its tensors, and the structure inferred from their shapes.
+/// Returns a checkpoint, its tensors and the structure that their shapes imply.
 fn outline(file: &[u8]) -> Result<(Checkpoint<'_>, Views<'_>, Maia3), Maia3Error> {
     let checkpoint = Checkpoint::read(file)?;
     let views = named(checkpoint.state_dict()?)?;
@@ -165,8 +166,8 @@ fn named<'a>(state_dict: BTreeMap<&'a str, View<'a>>) -> Result<Views<'a>, Maia3
     Ok(views)
 }
 
-/// Infers the sizes from the parameters' shapes; the generator of attention biases gives the
-/// number of heads.
+/// Infers the sizes from the shapes of the parameters. The number of heads follows from the
+/// generator of attention biases.
 fn sizes(views: &Views) -> Result<Maia3Config, Maia3Error> {
     let matrix = |name: &str| match views.get(name).map(View::shape) {
         None => Err(Maia3Error::Missing(name.to_owned())),
@@ -217,11 +218,11 @@ fn sizes(views: &Views) -> Result<Maia3Config, Maia3Error> {
     })
 }
 
-/// Reads tensors while room is left: a network's tensors do not share memory, so together they
-/// are no larger than the file.
+/// Reads tensors up to the size of the file. A network's tensors do not share memory, so together
+/// they are no larger than that.
 struct Reader<'c, 'a> {
     checkpoint: &'c mut Checkpoint<'a>,
-    /// Elements that may still be read.
+    /// Number of elements that may still be read.
     left: usize,
 }
 

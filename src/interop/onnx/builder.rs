@@ -9,7 +9,7 @@ use crate::torch::ExportPrecision;
 use std::collections::{HashMap, HashSet};
 use tch::{Kind, Tensor};
 
-/// Returns an attribute of integers.
+/// Returns an attribute with a list of integers.
 pub(super) fn ints(name: &str, values: &[i64]) -> AttributeProto {
     AttributeProto {
         ints: values.to_vec(),
@@ -17,7 +17,7 @@ pub(super) fn ints(name: &str, values: &[i64]) -> AttributeProto {
     }
 }
 
-/// Returns an attribute of one integer.
+/// Returns an attribute with one integer.
 pub(super) fn int(name: &str, value: i64) -> AttributeProto {
     AttributeProto {
         i: value,
@@ -25,7 +25,7 @@ pub(super) fn int(name: &str, value: i64) -> AttributeProto {
     }
 }
 
-/// Returns an attribute of one number.
+/// Returns an attribute with one float.
 pub(super) fn float(name: &str, value: f64) -> AttributeProto {
     AttributeProto {
         f: value as f32,
@@ -41,7 +41,7 @@ fn attribute(name: &str, kind: AttributeType) -> AttributeProto {
     }
 }
 
-/// Returns the dtype of a network of this precision.
+/// Returns the ONNX dtype for a precision.
 pub(super) fn data_type(precision: ExportPrecision) -> DataType {
     match precision {
         ExportPrecision::F32 => DataType::Float,
@@ -54,13 +54,13 @@ pub(super) fn data_type(precision: ExportPrecision) -> DataType {
 pub(super) struct Builder {
     graph: GraphProto,
     float: DataType,
-    /// Existing constants, by content.
+    /// The constants so far, by content.
     constants: HashMap<Vec<u8>, String>,
     names: HashSet<String>,
 }
 
 impl Builder {
-    /// Returns a graph that computes in the dtype of `precision`.
+    /// Returns an empty graph that computes in the dtype of `precision`.
     pub fn new(precision: ExportPrecision) -> Builder {
         Builder {
             graph: GraphProto {
@@ -73,8 +73,8 @@ impl Builder {
         }
     }
 
-    /// Returns the version of ONNX's operators: 17, which all Lc0 backends accept, or 22 for
-    /// bfloat16 because earlier convolutions and softplus lack it.
+    /// Returns the version of the ONNX operator set: 17, which all Lc0 backends accept, or 22 for
+    /// bfloat16, because convolutions and softplus lack bfloat16 in earlier versions.
     fn operator_set(&self) -> i64 {
         match self.float {
             DataType::Bfloat16 => 22,
@@ -87,14 +87,14 @@ impl Builder {
         self.float
     }
 
-    /// Declares an input whose first dimension is the batch; values have the network's dtype.
+    /// Declares an input in the network's dtype, with the batch as its first dimension.
     pub fn input(&mut self, name: &str, shape: &[i64]) {
         let input = value_info(name, self.float, shape);
         self.names.insert(name.to_owned());
         self.graph.input.push(input);
     }
 
-    /// Makes the value `from` the output `name`.
+    /// Declares the value `from` as the output `name`.
     pub fn output(&mut self, name: &str, from: &str, shape: &[i64]) {
         let node = NodeProto {
             input: vec![from.to_owned()],
@@ -142,8 +142,8 @@ impl Builder {
         output
     }
 
-    /// Adds a tensor under a unique name: `name`, if unused. Floating-point values are stored in
-    /// the network's dtype.
+    /// Adds a tensor under a unique name, which is `name` if that is unused. Floating-point values
+    /// are stored in the network's dtype.
     pub fn tensor(&mut self, name: &str, tensor: &Tensor) -> String {
         self.initializer(name, tensor, self.float)
     }
@@ -161,7 +161,7 @@ impl Builder {
         self.constant(key, &Tensor::from_slice(values), self.float)
     }
 
-    /// Adds one integer without dimensions.
+    /// Adds a scalar integer.
     pub fn integer(&mut self, value: i64) -> String {
         let tensor = Tensor::from(value);
         self.constant(format!("i{value}").into_bytes(), &tensor, self.float)
@@ -205,10 +205,10 @@ impl Builder {
         name
     }
 
-    /// Adds the operator's mean or sum over `axes`.
+    /// Adds a mean or sum over `axes`.
     pub fn reduce(&mut self, operator: &str, input: &str, axes: &[i64], keep: bool) -> String {
         let keep = int("keepdims", i64::from(keep));
-        // The axes of the mean became an input in version 18.
+        // In version 18 the axes of the mean became an input.
         if operator == "ReduceMean" && self.operator_set() < 18 {
             return self.node(operator, &[input], vec![ints("axes", axes), keep]);
         }
@@ -216,11 +216,11 @@ impl Builder {
         self.node(operator, &[input, &axes], vec![keep])
     }
 
-    /// Returns the finished graph's model.
+    /// Returns a model that contains the finished graph.
     pub fn finish(self) -> ModelProto {
         let version = self.operator_set();
         ModelProto {
-            // The oldest versions of the format with these operators.
+            // The oldest format versions that have these operators.
             ir_version: if version < 18 { 8 } else { 10 },
             producer_name: env!("CARGO_PKG_NAME").to_owned(),
             producer_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -237,7 +237,7 @@ impl Builder {
 fn value_info(name: &str, kind: DataType, shape: &[i64]) -> ValueInfoProto {
     let size = |(index, &size): (usize, &i64)| DimensionProto {
         value: Some(match index {
-            // Lc0 fixes the size of this name where a device requires it.
+            // For devices that require it, Lc0 fixes the dimension with this name.
             0 => Dimension::Parameter("batch".to_owned()),
             _ => Dimension::Value(size),
         }),
@@ -255,7 +255,7 @@ fn value_info(name: &str, kind: DataType, shape: &[i64]) -> ValueInfoProto {
     }
 }
 
-/// Returns a tensor's values, little-endian.
+/// Returns a tensor's values in little-endian order.
 fn bytes(tensor: &Tensor) -> Vec<u8> {
     let tensor = tensor.contiguous().view([-1]).view_dtype(Kind::Uint8);
     let mut data = vec![0; tensor.numel()];

@@ -1,6 +1,6 @@
-// Traces a forward pass written in Rust: it runs once under libtorch's tracer, and the recorded
-// graph of operators is returned as JSON (its form: graph.rs). The tracer's graph is flat and in
-// order.
+// Traces a forward pass written in Rust. The pass runs once under libtorch's tracer, and the
+// recorded operator graph is returned as JSON (see graph.rs for its schema). The tracer's graph is
+// flat and in execution order.
 
 #include <torch/csrc/jit/frontend/tracer.h>
 #include <torch/csrc/jit/ir/ir.h>
@@ -49,7 +49,7 @@ class Writer {
   }
 
  private:
-  // Whether the node is written where its value is used.
+  // Whether the node is written inline where its value is used.
   static bool is_inlined(const Node* node) {
     return node->kind() == c10::prim::Constant || node->kind() == c10::prim::ListConstruct ||
            node->kind() == c10::prim::TupleConstruct;
@@ -86,7 +86,7 @@ class Writer {
   }
 
   void constant(const c10::IValue& value) {
-    // ONNX has no devices.
+    // ONNX has no concept of devices.
     if (value.isNone() || value.isDevice()) {
       out_ << "\"None\"";
     } else if (value.isBool()) {
@@ -108,7 +108,7 @@ class Writer {
       receive_(context_, new at::Tensor(value.toTensor()));
       out_ << "{\"Tensor\":" << tensors_++ << "}";
     } else if (value.isString()) {
-      // Options of operators: words like "none".
+      // Operator options are words such as "none".
       out_ << "{\"Text\":\"" << value.toStringRef() << "\"}";
     } else {
       TORCH_CHECK(false, "a constant is of the type ", value.tagKind());
@@ -146,9 +146,9 @@ class Writer {
 
 extern "C" {
 
-// Traces `forward` over the first `given` of the `count` tensors in `inputs`; it reads the others
-// directly, as these very tensors. Further tensors in the graph go to `receive`, which then owns
-// them.
+// Traces `forward` with the first `given` of the `count` tensors in `inputs` as arguments. The pass
+// accesses the other tensors directly, by identity. Any further tensors in the graph are passed to
+// `receive`, which then owns them.
 char* tessera_graph(
     at::Tensor* const* inputs,
     size_t given,

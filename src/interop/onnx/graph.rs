@@ -1,4 +1,4 @@
-//! A forward pass as a graph of libtorch operators.
+//! Records a forward pass as a graph of libtorch operators.
 
 use crate::torch::shim::{RawTensor, take_text};
 use serde::Deserialize;
@@ -13,7 +13,7 @@ pub(super) struct Graph {
     pub nodes: Vec<Node>,
     pub inputs: Vec<Typed>,
     pub outputs: Vec<Argument>,
-    /// Tensors that the pass accessed directly, see [`Argument::Tensor`].
+    /// Tensors that the pass accessed directly. See [`Argument::Tensor`].
     #[serde(skip)]
     pub tensors: Vec<Tensor>,
 }
@@ -28,7 +28,7 @@ pub(super) struct Node {
     pub outputs: Vec<Typed>,
 }
 
-/// A value of the graph; tensors have a shape and type.
+/// A value of the graph. Tensors have a shape and a type.
 #[derive(Debug, Deserialize)]
 pub(super) struct Typed {
     pub value: usize,
@@ -53,7 +53,7 @@ pub(super) enum Argument {
 }
 
 impl Argument {
-    /// Visits the values that it references.
+    /// Visits the values that this argument references.
     fn values(&self, visit: &mut dyn FnMut(usize)) {
         match self {
             Argument::Value(value) => visit(*value),
@@ -109,15 +109,15 @@ unsafe extern "C" {
     ) -> *mut c_char;
 }
 
-/// Arguments of the callback from C++.
+/// Arguments of the callback from C++ code.
 struct Pass<'a> {
     forward: &'a dyn Fn(&[Tensor]) -> Vec<Tensor>,
     given: usize,
     tensors: Vec<Tensor>,
 }
 
-/// Runs `forward` over `given` and records its operations on them and on `known`, tensors that it
-/// reads directly: the graph's inputs are the former followed by the latter.
+/// Runs `forward` on the tensors in `given` and records its operations on them and on `known`, the
+/// tensors that it accesses directly. The graph's inputs are `given` followed by `known`.
 ///
 /// # Errors
 /// libtorch's message if the pass fails or does not return `outputs` tensors.
@@ -136,8 +136,8 @@ pub(super) fn trace(
         tensors: Vec::new(),
     };
     let mut json = ptr::null_mut();
-    // SAFETY: the array contains the stated number of tensors, which outlive the call, as does
-    // the pass; `run` and `receive` expect that and never unwind. Texts belong to the shim.
+    // SAFETY: the array has the stated number of tensors. They and the pass outlive the call, as
+    // `run` and `receive` require; neither unwinds. The shim owns the strings.
     let (failure, json) = unsafe {
         let failure = take_text(tessera_graph(
             inputs.as_ptr(),
@@ -170,7 +170,7 @@ unsafe extern "C" fn run(
         // SAFETY: `trace` passes a `Pass` that outlives the call.
         let pass = unsafe { &*context.cast::<Pass>() };
         let given = (0..pass.given)
-            // SAFETY: there are that many live tensors; the clones are ours.
+            // SAFETY: there are `count` live tensors, and the clones are owned here.
             .map(|index| unsafe { Tensor::clone_from_ptr((*inputs.add(index)).cast()) })
             .collect::<Vec<_>>();
         (pass.forward)(&given)
@@ -182,8 +182,8 @@ unsafe extern "C" fn run(
         return 1;
     }
     for (index, mut tensor) in tensors.into_iter().enumerate() {
-        // SAFETY: there is room for `count` pointers; from here on the clone behind this one
-        // belongs to the caller, which deletes it.
+        // SAFETY: there is room for `count` pointers. The caller takes ownership of each clone and
+        // deletes it.
         unsafe {
             *outputs.add(index) = torch_sys::at_shallow_clone(tensor.as_mut_ptr()).cast();
         }
@@ -193,8 +193,8 @@ unsafe extern "C" fn run(
 
 /// Takes ownership of a tensor in the graph.
 unsafe extern "C" fn receive(context: *mut c_void, tensor: *mut RawTensor) {
-    // SAFETY: `context` is the `Pass` of `trace`, not accessed by anyone else now, and the tensor
-    // is ours.
+    // SAFETY: `context` is the `Pass` of `trace`, which nothing else accesses at the moment, and
+    // the tensor is owned here.
     unsafe {
         let pass = &mut *context.cast::<Pass>();
         pass.tensors.push(Tensor::from_ptr(tensor.cast()));

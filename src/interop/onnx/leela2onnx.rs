@@ -1,9 +1,9 @@
-//! ONNX as written by Lc0's converter `leela2onnx`, converted back to Lc0's family.
+//! Converts ONNX models written by Lc0's converter `leela2onnx` back to Lc0's family.
 //!
-//! The converter names tensors and nodes by their place in the network. Weights are found by
-//! those names, and the architecture by their shapes. A graph is accepted if every tensor in it,
-//! constants included, has a place in that architecture, and if activations, norms and outputs
-//! are those that Lc0 computes. Names follow Lc0 0.33's converter.
+//! The converter names tensors and nodes by their place in the network. Those names identify the
+//! weights, whose shapes then imply the architecture. A graph is accepted if every tensor in it,
+//! including constants, has a place in that architecture, and if it has the same activations, norms
+//! and outputs as in Lc0. Names follow the converter of Lc0 0.33.
 
 mod expected;
 mod places;
@@ -22,11 +22,11 @@ use expected::Expected;
 use std::collections::BTreeMap;
 use tch::{Device, Tensor};
 
-/// Largest relative error of a constant: bfloat16 rounds to 1/256.
+/// Largest relative error of a constant. Rounding to bfloat16 has an error of up to 1/256.
 const TOLERANCE: f64 = 0.004;
 
-/// Activations by the converter's suffix to the place's name, with the operators that compute
-/// them.
+/// Activations by the suffix that the converter appends to the name of the place, with the
+/// operators that compute them.
 const ACTIVATIONS: [(&str, Activation, &[&str]); 5] = [
     ("/sqrrelu", Activation::Relu2, &["Relu", "Mul"]),
     ("/relu", Activation::Relu, &["Relu"]),
@@ -44,8 +44,8 @@ const ACTIVATIONS: [(&str, Activation, &[&str]); 5] = [
 /// Converts a graph to a network of Lc0's family.
 ///
 /// # Errors
-/// [`OnnxError::NotLc0s`], naming the first thing that such networks do not have; others if a
-/// tensor cannot be read.
+/// [`OnnxError::NotLc0s`], which names the first part that such networks do not have, or other
+/// variants if a tensor cannot be read.
 pub(super) fn convert(graph: &GraphProto, input_format: u32) -> Result<(Lc0, Weights), OnnxError> {
     let mut converted = Converted::new(graph)?;
     let config = converted.config(input_format)?;
@@ -67,7 +67,7 @@ pub(super) fn convert(graph: &GraphProto, input_format: u32) -> Result<(Lc0, Wei
     Ok((architecture, weights))
 }
 
-/// Returns a refusal.
+/// Returns an [`OnnxError::NotLc0s`].
 fn other(reason: impl Into<String>) -> OnnxError {
     OnnxError::NotLc0s(reason.into())
 }
@@ -101,7 +101,7 @@ impl<'a> Converted<'a> {
         tensor.ok_or_else(|| other(format!("it has no tensor {name}")))
     }
 
-    /// Returns the activation at each place that has one.
+    /// Returns the activation of each place that has one.
     ///
     /// # Errors
     /// [`OnnxError::NotLc0s`] if an operator does not match its name.
@@ -158,8 +158,8 @@ impl<'a> Converted<'a> {
         })
     }
 
-    /// Takes the tensor of a parameter, in its shape. Matrices are stored transposed, and 1 × 1
-    /// kernels have two dimensions more.
+    /// Takes a parameter's tensor and brings it into the parameter's shape. Matrices are stored
+    /// transposed, and 1 × 1 kernels have two extra dimensions.
     fn parameter(&mut self, parameter: &Parameter) -> Result<Tensor, OnnxError> {
         let Parameter { name, shape, .. } = parameter;
         let place = places::of(name).find(|place| self.tensors.contains_key(place.as_str()));
@@ -202,8 +202,7 @@ impl<'a> Converted<'a> {
         })
     }
 
-    /// Checks the last operators, which distinguish logits from probabilities, and both from
-    /// values.
+    /// Checks the final operators, which tell logits, probabilities and values apart.
     fn check_outputs(&self, config: &Lc0Config) -> Result<(), OnnxError> {
         let makes = |output: &str| {
             let mut nodes = self.nodes.iter();
@@ -240,7 +239,7 @@ impl<'a> Converted<'a> {
         let heads = &architecture.model().policy.heads;
         for (buffer, expected) in architecture.buffers() {
             let (name, expected) = match (buffer.as_str(), heads.values().next()) {
-                // The converter's channels come before the squares, ours after them.
+                // In the converter's order, channels come before squares; in ours, after them.
                 ("policy_gather", Some(PolicyHeadConfig::Convolutional { channels })) => {
                     let squares = expected.divide_scalar_mode(*channels, "floor");
                     (
@@ -259,7 +258,7 @@ impl<'a> Converted<'a> {
         Ok(())
     }
 
-    /// Refuses anything left over except for shapes, bounds, and constants of equivalent
+    /// Rejects any unused tensors except shapes, bounds and the constants of equivalent
     /// formulations.
     fn expect_nothing_else(&self, config: &Lc0Config) -> Result<(), OnnxError> {
         for (&name, tensor) in &self.tensors {
@@ -312,7 +311,7 @@ fn name(node: &NodeProto) -> &str {
     node.output.first().map_or("", String::as_str)
 }
 
-/// Returns the heads in a shape [batch, squares, heads, head width].
+/// Returns the number of heads in a shape [batch, squares, heads, head width].
 fn heads(shape: &Tensor) -> i64 {
     shape.f_int64_value(&[2]).unwrap_or_default()
 }
@@ -332,7 +331,7 @@ fn differs(name: &str) -> OnnxError {
     other(format!("its tensor {name} holds other numbers"))
 }
 
-/// Returns a refusal for a missing tensor.
+/// Returns the error for a missing tensor.
 fn missing(name: &str) -> OnnxError {
     let place = places::of(name).next();
     other(format!(

@@ -26,9 +26,9 @@ pub struct Inexpressible {
 pub(super) struct Translator<'a> {
     pub builder: Builder,
     tensors: &'a [Tensor],
-    /// The ONNX names of the graph's values; a list of tensors has several.
+    /// The ONNX names of the graph's values. A list of tensors has several names.
     names: HashMap<usize, Vec<String>>,
-    /// The graph's tensors by value: their dimensions and whether they are floating-point.
+    /// The dimensions of the graph's tensors, and whether they are floating-point.
     types: HashMap<usize, &'a Typed>,
 }
 
@@ -47,14 +47,14 @@ impl Call<'_> {
         self.shape.len() as i64
     }
 
-    /// Returns an argument that is a dimension of the first, counted from the front.
+    /// Returns an argument that names a dimension of the first argument, counted from the front.
     fn axis(&self, index: usize) -> Result<i64, String> {
         Ok(wrap(self.arguments.int(index)?, self.rank()))
     }
 }
 
 impl<'a> Translator<'a> {
-    /// Starts with the graph's inputs, named `inputs` in `builder`.
+    /// Starts a translation. The graph's inputs are called `inputs` in `builder`.
     pub fn new(builder: Builder, graph: &'a Graph, inputs: Vec<String>) -> Translator<'a> {
         let nodes = graph.nodes.iter().flat_map(|node| &node.outputs);
         let types = graph.inputs.iter().chain(nodes);
@@ -89,7 +89,7 @@ impl<'a> Translator<'a> {
         Ok(())
     }
 
-    /// Returns the names of each of the node's outputs.
+    /// Returns the names of the node's outputs.
     fn names_of(&mut self, node: &'a Node) -> Result<Vec<Vec<String>>, String> {
         let first = node.arguments.first().unwrap_or(&Argument::None);
         if node.operator == "prim::ListUnpack" {
@@ -131,7 +131,8 @@ impl<'a> Translator<'a> {
         }
     }
 
-    /// All floating-point values have the network's dtype.
+    /// Translates a conversion. Conversions between floating-point types vanish, because all
+    /// floating-point values have the network's dtype.
     fn converted(&mut self, call: &Call, from: bool, to: bool) -> Result<String, String> {
         match (from, to) {
             (from, to) if from == to => Ok(call.x.clone()),
@@ -148,7 +149,7 @@ impl<'a> Translator<'a> {
         self.builder.node("Cast", &[x], vec![to])
     }
 
-    /// Returns the names of an argument that is a tensor or a list of tensors.
+    /// Returns the ONNX names of an argument that is a tensor or a list of tensors.
     fn list(&self, argument: &Argument) -> Option<&[String]> {
         match argument {
             Argument::Value(value) => self.names.get(value).map(Vec::as_slice),

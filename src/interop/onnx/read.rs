@@ -9,18 +9,18 @@ use crate::interop::lc0::{Lc0Error, Lc0Summary, container};
 use crate::network::{About, Architecture, Lc0, Network};
 use prost::Message;
 
-/// The most message fields in a file. Two bytes take a hundred in memory; known networks have
-/// some ten thousand.
+/// Maximum number of message fields in a file. A field of two bytes takes a hundred bytes in
+/// memory, and known networks have some ten thousand fields.
 const MOST_FIELDS: usize = 1_000_000;
-/// The fields whose messages contain lists: a model's graph; nodes, tensors, inputs and outputs;
-/// attributes.
+/// Fields whose messages contain lists: the graph of a model, its nodes, tensors, inputs and
+/// outputs, and the attributes of nodes.
 const LISTS: [&[u32]; 3] = [&[7], &[1, 5, 11, 12], &[5]];
 
-/// Reads a network of Lc0's family from ONNX written by Lc0's `leela2onnx`, or from an Lc0
-/// weights file that contains it.
+/// Reads a network of Lc0's family from an ONNX file written by Lc0's `leela2onnx`, or from an Lc0
+/// weights file that contains such a model.
 ///
 /// # Errors
-/// [`OnnxError`] if it is not such a file, or is damaged.
+/// [`OnnxError`] if the file is of another kind or damaged.
 pub fn read(file: &[u8]) -> Result<Network, OnnxError> {
     let (network, _) = open(file, container::open_known)?;
     Ok(Network {
@@ -30,7 +30,7 @@ pub fn read(file: &[u8]) -> Result<Network, OnnxError> {
     })
 }
 
-/// Describes an ONNX file: the network of Lc0's family that it contains.
+/// Describes the network of Lc0's family in an ONNX file.
 ///
 /// # Errors
 /// [`OnnxError`], as for [`read`].
@@ -45,7 +45,8 @@ pub fn summary(file: &[u8]) -> Result<Lc0Summary, OnnxError> {
     })
 }
 
-/// Returns the network in a file, and the oldest Lc0 that reads the Lc0 file around it, if any.
+/// Returns the network in a file. If it is inside an Lc0 file, also returns the oldest Lc0 that can
+/// read that file.
 fn open(
     file: &[u8],
     open: fn(&[u8]) -> Result<Net, Lc0Error>,
@@ -68,7 +69,7 @@ fn open(
 
 fn network(bytes: &[u8], format: InputFormat, licence: String) -> Result<Network<Lc0>, OnnxError> {
     let mut left = MOST_FIELDS;
-    // Streams that end early here also do so below.
+    // Truncated messages also fail to decode below.
     let counted = count(bytes, &LISTS, &mut left);
     if left == 0 && counted.is_ok() {
         return Err(OnnxError::TooManyFields);
@@ -91,7 +92,7 @@ fn network(bytes: &[u8], format: InputFormat, licence: String) -> Result<Network
     })
 }
 
-/// Counts the fields of a message against `left`, and recursively those of the messages in its
+/// Subtracts from `left` the number of fields of a message and, recursively, of the messages in its
 /// `lists`.
 fn count(message: &[u8], lists: &[&[u32]], left: &mut usize) -> Result<(), Lc0Error> {
     container::fields(message, &mut |tag, content| {
@@ -113,14 +114,14 @@ mod tests {
     use proptest::prelude::*;
     use tch::{Device, Kind, Tensor};
 
-    /// A tower with one of everything, written by Lc0's converter.
+    /// A tower with one of each part, written by Lc0's converter.
     const TOWER: &[u8] = include_bytes!("../../../tests/fuzz/corpus/onnx/tower.onnx");
 
     fn tower() -> ModelProto {
         ModelProto::decode(TOWER).unwrap()
     }
 
-    /// Returns the error for a tower changed in this way.
+    /// Returns the error for a tower after a change.
     fn error(change: impl Fn(&mut GraphProto)) -> String {
         let mut model = tower();
         change(model.graph.as_mut().unwrap());
@@ -243,7 +244,7 @@ mod tests {
                 let place = (place * file.len() as f64) as usize;
                 file[place] ^= 1 << bit;
             }
-            // Damages the end, after all tensors, in half of the cases.
+            // In half of the cases, damage the end, which is after all tensors.
             if cut < 0.5 {
                 file.truncate((cut * 2.0 * file.len() as f64) as usize);
             }

@@ -1,5 +1,5 @@
 //! The part of ONNX's protobuf schema (onnx.proto3, IR versions 3 to 10) that known networks use.
-//! Other fields are skipped.
+//! All other fields are skipped.
 
 use prost::Message;
 
@@ -144,7 +144,7 @@ pub struct TensorShapeProto {
     pub dim: Vec<DimensionProto>,
 }
 
-/// A size, or the name of a dynamic one.
+/// A size, or the name of a dynamic dimension.
 #[derive(Clone, PartialEq, Message)]
 pub struct DimensionProto {
     #[prost(oneof = "Dimension", tags = "1, 2")]

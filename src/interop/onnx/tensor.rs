@@ -7,26 +7,26 @@ use tch::Tensor;
 /// Why a tensor cannot be read.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TensorError {
-    /// Its data is in another file.
+    /// The data is in another file.
     #[error("it lies in another file, which is not read: store it inside")]
     External,
-    /// A type that Lc0's converter does not write.
+    /// Lc0's converter does not write this type.
     #[error("its data type {0} is not supported")]
     DataType(i32),
-    /// Its data does not fit its shape.
+    /// The data does not fit the shape.
     #[error("it holds {found} bytes of numbers, which the shape {shape:?} does not ask for")]
     Shape {
         /// Its sizes.
         shape: Vec<i64>,
-        /// Bytes.
+        /// Length of the data in bytes.
         found: usize,
     },
-    /// NaN or infinite values.
+    /// The tensor has NaN or infinite values.
     #[error("it holds numbers that are not finite")]
     NotFinite,
 }
 
-/// Reads a tensor of f32, or of i64 if it contains integers.
+/// Reads a tensor as f32, or as i64 if it contains integers.
 pub(super) fn read(proto: &TensorProto) -> Result<Tensor, TensorError> {
     if proto.data_location != 0 {
         return Err(TensorError::External);
@@ -43,7 +43,7 @@ pub(super) fn read(proto: &TensorProto) -> Result<Tensor, TensorError> {
     let count = proto.dims.iter().try_fold(1usize, |count, &size| {
         count.checked_mul(usize::try_from(size).ok()?)
     });
-    // With a size of 0, the others might be too large for strides.
+    // If one size is 0, the other sizes might overflow the strides.
     match count.is_some_and(|count| count > 0 && count == tensor.numel()) {
         true => Ok(tensor.reshape(&proto.dims)),
         false => Err(TensorError::Shape {

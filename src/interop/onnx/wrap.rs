@@ -1,4 +1,4 @@
-//! ONNX inside an Lc0 weights file.
+//! Writes ONNX inside an Lc0 weights file.
 
 use super::OnnxError;
 use super::builder::data_type;
@@ -13,7 +13,7 @@ use crate::network::{Network, Output, Outputs, PLANES, Positions};
 use crate::torch::ExportPrecision;
 use tch::{Kind, Tensor};
 
-/// The first Lc0 that evaluates ONNX.
+/// The first Lc0 version that evaluates ONNX.
 const MIN_VERSION: EngineVersion = EngineVersion {
     major: Some(0),
     minor: Some(28),
@@ -27,8 +27,8 @@ const MOVES_LEFT: &str = "/output/mlh";
 
 /// Writes a network as ONNX inside a `.pb.gz` for Lc0's ONNX backends.
 ///
-/// Lc0 ranks moves by win minus loss: where another head ranks them here, win and loss are
-/// adjusted so that their difference equals that head's value.
+/// Lc0 ranks moves by win minus loss. If another head ranks moves in this network, the win and loss
+/// probabilities are adjusted so that their difference equals that head's value.
 ///
 /// # Errors
 /// [`OnnxError`] if the network cannot be expressed.
@@ -62,7 +62,7 @@ pub fn wrap_in_lc0(network: &Network, precision: ExportPrecision) -> Result<Vec<
                 input: Some(input),
                 output: Some(Lc0Output::Wdl as i32),
                 network: Some(Structure::Onnx as i32),
-                // The policy comes in its final order for every network.
+                // The policy is already in its final order for every network.
                 policy: Some(Policy::Classical as i32),
                 value: Some(Value::Wdl as i32),
                 moves_left: has_moves_left.then_some(MovesLeft::V1 as i32),
@@ -98,8 +98,8 @@ fn outputs_of_lc0(search_value: &str, outputs: Outputs) -> Vec<Tensor> {
     always.into_iter().chain(moves_left).collect()
 }
 
-/// Returns probabilities [B, 3] whose win minus loss is `q` `[B]`, with the draw probability of
-/// `wdl` as far as that allows.
+/// Returns probabilities [B, 3] whose win minus loss is `q` `[B]`. The draw probability of `wdl` is
+/// kept as far as `q` allows.
 fn with_result(wdl: &Tensor, q: &Tensor) -> Tensor {
     let draw = wdl.select(1, 1).minimum(&(-q.abs() + 1.0));
     let decided = -&draw + 1.0;

@@ -11,8 +11,8 @@ use crate::torch::ExportPrecision;
 use prost::Message;
 use tch::{Device, Kind, Tensor};
 
-/// Example positions for the tracer: more than one, so that the batch size is not mistaken for a
-/// constant 1.
+/// Number of example positions for the tracer: more than one, so that the batch size is not
+/// mistaken for a constant 1.
 const TRACED: i64 = 2;
 
 /// The largest protobuf message in bytes.
@@ -31,7 +31,7 @@ pub(crate) struct Function<'a> {
 }
 
 impl Function<'_> {
-    /// Returns the function as an ONNX model in the dtype of `precision`.
+    /// Converts the function to an ONNX model in the dtype of `precision`.
     pub fn model(&self, precision: ExportPrecision) -> Result<ModelProto, OnnxError> {
         let given: Vec<Tensor> = self
             .inputs
@@ -48,7 +48,7 @@ impl Function<'_> {
             .collect();
         let mut graph = graph::trace(&given, &known, self.outputs.len(), self.forward)
             .map_err(OnnxError::Torch)?;
-        // Nodes that no output depends on are left out.
+        // Nodes that no output depends on are omitted.
         let used = graph.prune();
         let mut builder = Builder::new(precision);
         let mut names = Vec::new();
@@ -77,13 +77,13 @@ impl Function<'_> {
     }
 }
 
-/// Writes a network as ONNX: from its inputs, with the batch as the first dimension, to the
-/// outputs of the network file, by their names there. The input of most families is
-/// `/input/planes` [batch, 112, 8, 8], filled as in Lc0 for the network's input format;
-/// `metadata` is its network file's.
+/// Writes a network as ONNX. The batch is the first dimension of all inputs, and the outputs have
+/// the same names as in the network file. The input of most families is `/input/planes`
+/// [batch, 112, 8, 8], filled as in Lc0 for the network's input format. `metadata` is the metadata
+/// of the network file.
 ///
-/// Maia-3 networks have planes [batch, 104, 8, 8], the bitboards of a row bit by bit, and the
-/// ratings `self_elo` and `opponent_elo`, one number per position.
+/// Maia-3 networks read planes [batch, 104, 8, 8], the bitboards of a row bit by bit, and the
+/// ratings `self_elo` and `opponent_elo`, one value per position.
 ///
 /// # Errors
 /// [`OnnxError`] if the network cannot be expressed.

@@ -1,4 +1,4 @@
-//! Checks of an installation, and remedies.
+//! Checks an installation and suggests remedies.
 
 use super::LoadError;
 use crate::backend::{Format, Metadata};
@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// NVIDIA's first driver for CUDA 13, which the libtorch build uses.
+/// The first NVIDIA driver that supports CUDA 13, which this libtorch build uses.
 const OLDEST_DRIVER: u32 = 580;
 
 /// The result of one check.
@@ -18,7 +18,7 @@ pub struct Finding {
     pub subject: &'static str,
     /// Whether the component works.
     pub ok: bool,
-    /// The finding, for people.
+    /// The finding, in human-readable form.
     pub found: String,
     /// The remedy, if something is wrong.
     pub remedy: Option<String>,
@@ -44,12 +44,12 @@ impl Finding {
     }
 }
 
-/// The speed and result of one evaluation.
+/// The result of one evaluation and the time that it took.
 #[derive(Clone, Debug)]
 pub struct Evaluation {
-    /// The format that it computes in, where there is more than one.
+    /// The format of the evaluation, if the device has more than one.
     pub format: Option<Format>,
-    /// The time of one evaluation, including the first.
+    /// The time of the first evaluation.
     pub milliseconds: f64,
 }
 
@@ -57,7 +57,7 @@ pub struct Evaluation {
 #[must_use]
 pub fn libtorch(found: &str) -> Finding {
     let subject = "libtorch";
-    // Patch releases keep the interface of their series.
+    // Patch releases do not change the interface of their series.
     let series = |version: &str| {
         version
             .rsplit_once('.')
@@ -80,7 +80,8 @@ pub fn libtorch(found: &str) -> Finding {
     }
 }
 
-/// Lists this processor's formats. A missing instruction set is not a fault of the installation.
+/// Lists this processor's formats. A missing instruction set is not a problem with the
+/// installation.
 #[must_use]
 pub fn processor(environment: &Environment) -> Finding {
     let vector = ["bf16", "vnni", "avx2", "avx512_f", "neon", "sve"];
@@ -106,7 +107,7 @@ pub fn processor(environment: &Environment) -> Finding {
     )
 }
 
-/// Checks that the installed devices can be used. `gpus` is the driver's list, `None` without a
+/// Checks that the installed devices can be used. `gpus` is the driver's list, or `None` without a
 /// driver.
 #[must_use]
 pub fn cuda(status: &CudaStatus, gpus: Option<&[Gpu]>) -> Finding {
@@ -143,7 +144,7 @@ pub fn cuda(status: &CudaStatus, gpus: Option<&[Gpu]>) -> Finding {
     }
 }
 
-/// A device as NVIDIA's driver reports it.
+/// A device that NVIDIA's driver reports.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Gpu {
     driver: String,
@@ -158,7 +159,7 @@ impl Gpu {
     }
 }
 
-/// Returns the output of the driver's own tool; `None` without a driver.
+/// Returns the output of the driver's own tool, or `None` if there is no driver.
 #[must_use]
 pub fn gpus() -> Option<Vec<Gpu>> {
     let output = Command::new("nvidia-smi")
@@ -187,7 +188,7 @@ fn parse_gpus(csv: &str) -> Vec<Gpu> {
         .collect()
 }
 
-/// Checks that the network can be read and evaluates; `file` is `None` for the built-in network.
+/// Checks that the network can be read and evaluated. `file` is `None` for the built-in network.
 #[must_use]
 pub fn network(
     file: Option<&Path>,

@@ -1,4 +1,4 @@
-//! Errors of loading networks.
+//! Errors from loading networks.
 
 #[cfg(feature = "torch")]
 pub use crate::torch::NetworkError;
@@ -15,18 +15,19 @@ pub enum LoadError {
         /// The system's error.
         source: std::io::Error,
     },
-    /// No file was named, and neither the program nor the folder beside it has the default network.
+    /// No file was named, and neither the program nor the folder next to it contains the default
+    /// network.
     #[error(
         "no network is built into this program or beside it: name the file of one (option Net, or --net)"
     )]
     NoneBuiltIn,
-    /// The same for the human-like network.
+    /// Neither the program nor the folder next to it contains the human-like network.
     #[error(
         "no network that plays like people is built into this program or beside it: name the file \
          of one (option HumanNet, or --net)"
     )]
     NoHumanBuiltIn,
-    /// The file can be read, but not used.
+    /// The file can be read but not used.
     #[error("cannot use the network {network}: {source}")]
     Network {
         /// The file, or the name of a built-in network.
@@ -40,7 +41,7 @@ pub enum LoadError {
 #[cfg(not(feature = "torch"))]
 #[derive(Debug, thiserror::Error)]
 pub enum NetworkError {
-    /// The Cargo feature `torch` was off.
+    /// The program was built without the Cargo feature `torch`.
     #[error(
         "this program was built without libtorch (feature `torch`): set Backend to random or uniform"
     )]

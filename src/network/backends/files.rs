@@ -1,8 +1,8 @@
 //! Network files: the user's, and those compiled into a program.
 //!
-//! The library adds none to a program by itself: the engine [carries](carry) them, so that it
-//! plays wherever it is copied. Programs that do not (`train`, the examples) are 7 MB smaller
-//! and read the same networks from the folder `nets` beside them.
+//! The library does not add network files to a program by itself. The engine [carries](carry) them,
+//! so that it can play wherever it is copied. Programs that do not (`train`, the examples) are 7 MB
+//! smaller and read the same networks from the folder `nets` next to them.
 
 use super::error::LoadError;
 use crate::backend::{BuiltIn, NetworkOptions, shipped};
@@ -20,13 +20,13 @@ pub const NETWORKS: BuiltInNetworks = BuiltInNetworks {
     human: include!(concat!(env!("OUT_DIR"), "/embedded_human.rs")),
 };
 
-/// The network that nets/default named at build time, without its ending.
+/// The network that nets/default named at build time, without its extension.
 const MAIN: Option<&str> = option_env!("TESSERA_DEFAULT_NETWORK");
 const HUMAN: &str = "tessera-human";
 
 static CARRIED: OnceLock<BuiltInNetworks> = OnceLock::new();
 
-/// Network files in a program's data.
+/// Network files that are compiled into a program.
 #[derive(Clone, Copy, Debug)]
 pub struct BuiltInNetworks {
     /// The file that nets/default names, if it existed at build time.
@@ -35,12 +35,12 @@ pub struct BuiltInNetworks {
     human: Option<&'static [u8]>,
 }
 
-/// Makes `networks` those of [`BuiltIn`]; call it once, at the start of a program.
+/// Registers `networks` as the program's built-in networks. Call this once, at program start.
 pub fn carry(networks: BuiltInNetworks) {
     let _ = CARRIED.set(networks);
 }
 
-/// Returns the file contents of the network that `options` name.
+/// Returns the contents of the network file that `options` name.
 ///
 /// # Errors
 /// [`LoadError`] if the file or the network does not exist.
@@ -51,7 +51,7 @@ pub fn network_file(options: &NetworkOptions) -> Result<Cow<'static, [u8]>, Load
     }
 }
 
-/// Returns the contents of a network file; `None` is the built-in network.
+/// Returns the contents of a network file. `None` means the built-in network.
 ///
 /// # Errors
 /// [`LoadError`] if the file or the network does not exist.
@@ -69,7 +69,7 @@ fn read_file(path: &Path) -> Result<Vec<u8>, LoadError> {
     })
 }
 
-/// Returns a built-in network, or its file beside the program.
+/// Returns a built-in network or, failing that, its file next to the program.
 fn read_built_in(network: BuiltIn) -> Result<Cow<'static, [u8]>, LoadError> {
     let (carried, name, error): (_, _, fn() -> LoadError) = match network {
         BuiltIn::Main => (CARRIED.get().and_then(|carried| carried.main), MAIN, || {

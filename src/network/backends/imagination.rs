@@ -1,4 +1,4 @@
-//! World models for search in imagination.
+//! Runs world models for search in imagination.
 
 use crate::backend::{BackendError, Imagination, Imagined, ImaginedBoard, Scene, Value};
 use crate::network::world::{FrozenWorld, Seen};
@@ -7,7 +7,7 @@ use crate::torch::{self, ComputeType, NetworkError, floats};
 use std::sync::Arc;
 use tch::{Device, Kind, Tensor};
 
-/// Scenes imagined per batch.
+/// Number of scenes imagined per batch.
 const BATCH: usize = 256;
 
 /// A world model on a device.
@@ -19,7 +19,8 @@ pub(super) struct WorldImagination {
     bytes: usize,
 }
 
-/// Returns the format that stores latents: never bytes, and on processors one that has kernels.
+/// Returns the format in which latents are stored. It is never int8, and on a CPU it is one that
+/// has kernels.
 fn chosen(formats: &[ComputeType]) -> ComputeType {
     let narrow = formats
         .iter()
@@ -30,7 +31,7 @@ fn chosen(formats: &[ComputeType]) -> ComputeType {
 }
 
 impl WorldImagination {
-    /// Returns the imagination of a world model on a device that has these formats.
+    /// Returns the imagination of a world model on a device that supports these formats.
     pub fn new(
         network: &Network<World>,
         device: Device,
@@ -47,7 +48,7 @@ impl WorldImagination {
         })
     }
 
-    /// Encodes the true positions among scenes, and steps to the others.
+    /// Encodes the true positions among the scenes and computes the other scenes by steps.
     fn see(&self, scenes: &[Scene], most: usize) -> Result<Vec<Imagined>, BackendError> {
         let mut found: Vec<Option<Imagined>> = vec![None; scenes.len()];
         let is_present = |&place: &usize| matches!(scenes[place], Scene::Present { .. });
@@ -83,7 +84,7 @@ impl WorldImagination {
         let board = |path: &Vec<Arc<ImaginedBoard>>, age: usize| {
             path.get(age).filter(|board| board.has_step()).cloned()
         };
-        // Each side sees the board from its own view; a single token is the same for both.
+        // Each side sees the board from its own view, but a single token is the same for both.
         let opposite = |square: usize| match squares {
             1 => square,
             _ => square ^ 56,
@@ -125,7 +126,7 @@ impl WorldImagination {
         self.frozen.step(&latents, &past, &absent, &moves)
     }
 
-    /// Predicts the outputs of the scenes at these indices.
+    /// Predicts the outputs for the scenes at these indices.
     fn read(
         &self,
         places: &[usize],
@@ -159,7 +160,7 @@ impl WorldImagination {
             let scalars = scalars.each_ref().map(|values| Some(values.as_ref()?[row]));
             let value = Value::of_outputs(wdl, scalars);
             let first = row * most;
-            // Consider illegal moves only if all moves are illegal.
+            // Consider moves that are predicted to be illegal only if all are.
             let is_considered = |&at: &usize| legality[at] >= 0.0;
             let mut considered: Vec<usize> = (first..first + most).filter(is_considered).collect();
             if considered.is_empty() {
@@ -209,7 +210,7 @@ impl Imagination for WorldImagination {
     }
 }
 
-/// Returns the rows i64 of the true positions among scenes.
+/// Returns the rows, i64, of the true positions among the scenes.
 fn rows(places: &[usize], scenes: &[Scene]) -> Tensor {
     let words = places.iter().filter_map(|&place| match &scenes[place] {
         Scene::Present { input, .. } => Some(bytemuck::cast_slice::<u64, i64>(input.words())),
@@ -219,7 +220,7 @@ fn rows(places: &[usize], scenes: &[Scene]) -> Tensor {
     Tensor::from_slice(&words).view([places.len() as i64, -1])
 }
 
-/// Returns a tensor's contents as laid out in memory.
+/// Returns the bytes of a tensor's contents.
 fn bytes_of(tensor: &Tensor) -> Vec<u8> {
     let mut bytes = vec![0; tensor.numel() * tensor.kind().elt_size_in_bytes()];
     tensor.copy_data_u8(&mut bytes, tensor.numel());
@@ -238,7 +239,7 @@ mod tests {
     use crate::network::{About, Architecture, Playable};
     use crate::torch::ExportPrecision;
 
-    /// Returns a little network with large random weights.
+    /// Returns a small network with large random weights.
     fn network(state: WorldState) -> Network<World> {
         let mut encoder = ModelConfig::preset("cf-1m-gab").unwrap();
         (encoder.layers, encoder.width) = (1, 32);
@@ -285,7 +286,7 @@ mod tests {
             let root = imagination.imagine(&[root], 3).unwrap().remove(0);
             let words: &[i64] = bytemuck::cast_slice(input.words());
             let rows = Tensor::from_slice(words).unsqueeze(0);
-            // Lines of different lengths, whose last boards form one batch.
+            // The lines have different lengths, and their last boards form one batch.
             let lines: [&[u16]; 2] = [&[10, 400, 1000, 1850], &[10, 77]];
             let mut boards = lines.map(|_| vec![Arc::clone(&root.board)]);
             let mut expected = lines.map(|_| {

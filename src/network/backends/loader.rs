@@ -1,4 +1,4 @@
-//! Loads backends with their cache and batching service.
+//! Loads backends together with their cache and batching service.
 
 use super::error::LoadError;
 use super::networks::Networks;
@@ -8,23 +8,23 @@ use crate::backend::{
 };
 use std::sync::Arc;
 
-/// Loads backends and keeps the last network in memory, so that a backend with the same network
-/// and other options loads immediately.
+/// Loads backends and keeps the last network in memory, so that the same network loads immediately
+/// when only other options change.
 #[derive(Debug, Default)]
 pub struct Loader {
     loaded: Option<(NetworkOptions, Networks)>,
 }
 
 impl Loader {
-    /// Loads the backend that `options` describe. Loading a different network takes about a
-    /// second; the previous one is freed first.
+    /// Loads the backend that `options` describe. Loading a different network takes about a second.
+    /// The previous network is freed first.
     ///
-    /// On a single CPU each calling thread computes for itself. Everywhere else the threads feed
-    /// a [`Service`](crate::backend::Service), which merges their requests and spreads them over
-    /// the devices.
+    /// If the CPU is the only device, each calling thread computes its own batches. Otherwise the
+    /// threads send their requests to a [`Service`](crate::backend::Service), which merges them and
+    /// distributes them over the devices.
     ///
     /// # Errors
-    /// [`LoadError`], whose message states the problem and the fix.
+    /// [`LoadError`], whose message states the problem and its remedy.
     pub fn load(&mut self, options: &BackendOptions) -> Result<Arc<dyn Backend>, LoadError> {
         Ok(match options.kind {
             BackendKind::Uniform => Arc::new(Uniform::default()),
@@ -55,7 +55,7 @@ impl Loader {
     }
 }
 
-/// Loads the backend that `options` describe, as [`Loader::load`] does.
+/// Loads the backend that `options` describe. See [`Loader::load`].
 ///
 /// # Errors
 /// [`LoadError`], as for [`Loader::load`].
@@ -63,9 +63,9 @@ pub fn load(options: &BackendOptions) -> Result<Arc<dyn Backend>, LoadError> {
     Loader::default().load(options)
 }
 
-/// Loads the backend that `options` describe for many players who each gather a few positions at
-/// a time. On a single CPU, too, a [`Service`](crate::backend::Service) merges their requests,
-/// with one server per configured thread.
+/// Loads the backend that `options` describe for many players, each of which gathers a few
+/// positions at a time. A [`Service`](crate::backend::Service) merges their requests even if the
+/// CPU is the only device, with one server per configured thread.
 ///
 /// # Errors
 /// [`LoadError`], as for [`load`].

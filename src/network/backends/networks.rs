@@ -1,4 +1,4 @@
-//! Networks in memory, and the backends around them.
+//! Networks in memory, and the backends that run them.
 
 use super::error::LoadError;
 use super::files::{network_file, read_network};
@@ -18,21 +18,21 @@ use tch::Device;
 
 use super::error::NetworkError;
 
-/// A network, loaded on each of its devices; never empty.
+/// A network, loaded on each of its devices. Never empty.
 #[derive(Debug)]
 pub(super) struct Networks(Vec<Loaded>);
 
 /// A network on a device.
 #[derive(Clone, Debug)]
 enum Loaded {
-    /// It evaluates positions, and may look ahead from them.
+    /// Evaluates positions, and may be able to look ahead from them.
     Positions(Box<TorchBackend>, Option<Arc<WorldImagination>>),
-    /// It reads games, move by move.
+    /// Reads games, move by move.
     Moves(SequenceBackend),
 }
 
 impl Loaded {
-    /// Opens the playable part of a network file.
+    /// Opens the part of a network file that is needed for play.
     fn open(
         file: &[u8],
         options: &NetworkOptions,
@@ -68,7 +68,7 @@ impl Loaded {
         }
     }
 
-    /// Sets the number of threads; 0 leaves it to the backend.
+    /// Sets the number of threads. With 0 the backend decides.
     fn with_threads(self, threads: usize) -> Loaded {
         match self {
             Loaded::Positions(network, imagination) => {
@@ -127,7 +127,7 @@ impl Networks {
         Arc::new(Service::new(networks, self.largest_batch()))
     }
 
-    /// Returns the backend for many players: see [`load_for_many`](super::load_for_many).
+    /// Returns the backend for many players. See [`load_for_many`](super::load_for_many).
     pub(super) fn backend_for_many(&self, options: &BackendOptions) -> Arc<dyn Backend> {
         if !self.is_single_cpu() {
             return self.backend(options);
@@ -151,7 +151,7 @@ impl Networks {
     }
 }
 
-/// Returns the formats that a device computes in, in [`Precision`]'s order; empty if the device
+/// Returns the formats that a device supports, in the order of [`Precision`]. Empty if the device
 /// is unavailable.
 #[must_use]
 pub fn formats(device: DeviceChoice) -> Vec<Precision> {
@@ -160,7 +160,7 @@ pub fn formats(device: DeviceChoice) -> Vec<Precision> {
         .collect()
 }
 
-/// Loads a network on the first of the devices, without cache or service.
+/// Loads a network on the first device, without cache or service.
 ///
 /// # Errors
 /// [`LoadError`], as for [`load`](super::load).
@@ -174,7 +174,7 @@ pub fn load_network(options: &NetworkOptions) -> Result<TorchBackend, LoadError>
     open().map_err(|source| unusable(options.net.as_deref(), source))
 }
 
-/// Returns a network's metadata after checking it; `None` is the built-in network.
+/// Returns a network's metadata after checking it. `None` means the built-in network.
 ///
 /// # Errors
 /// [`LoadError`], as for [`load`](super::load).
@@ -269,7 +269,7 @@ mod tests {
         assert_same(&many, &load(&options).unwrap(), &positions(70, true));
     }
 
-    /// The file exists only while the first backend is built.
+    /// The file exists only while the first backend is loaded.
     #[test]
     fn a_network_is_loaded_once_for_all_that_goes_around_it() {
         let folder = tempfile::tempdir().unwrap();

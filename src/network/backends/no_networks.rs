@@ -1,16 +1,16 @@
-//! Replaces `networks.rs` in a program that is built without libtorch.
+//! Replaces `networks.rs` in programs that are built without libtorch.
 
 use super::error::{LoadError, NetworkError};
 use crate::backend::{Backend, BackendOptions, DeviceChoice, NetworkOptions, Precision};
 use std::sync::Arc;
 
-/// Returns an empty list: there are no networks.
+/// Returns an empty list, because there are no networks.
 #[must_use]
 pub fn formats(_: DeviceChoice) -> Vec<Precision> {
     Vec::new()
 }
 
-/// An empty type: there are no networks.
+/// A type without values, because there are no networks.
 #[derive(Debug)]
 pub(super) enum Networks {}
 

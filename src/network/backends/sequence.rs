@@ -11,11 +11,11 @@ use crate::torch::{self, ComputeType, NetworkError};
 use std::sync::{Arc, Mutex, PoisonError};
 use tch::{Device, Kind, Tensor};
 
-/// Games read per batch: larger batches are no faster.
+/// Number of games read per batch. Larger batches are no faster.
 const BATCH: usize = 64;
 
-/// A move-token model. The policy is the distribution over next moves; the value is the predicted
-/// result, if the model has an outcome head.
+/// A move-token model. The policy is the distribution over next moves, and the value is the
+/// predicted result if the model has an outcome head.
 #[derive(Clone, Debug)]
 pub(super) struct SequenceBackend {
     network: Arc<Mutex<Played>>,
@@ -23,7 +23,7 @@ pub(super) struct SequenceBackend {
     device: Device,
 }
 
-/// The network in its dtype on its device.
+/// The weights, in the network's dtype on its device.
 #[derive(Debug)]
 struct Played {
     gpt: Box<Gpt>,
@@ -31,7 +31,7 @@ struct Played {
 }
 
 impl SequenceBackend {
-    /// Makes a network ready to play.
+    /// Prepares a network for play.
     ///
     /// # Errors
     /// [`NetworkError`] if the device is unavailable.
@@ -42,7 +42,7 @@ impl SequenceBackend {
     ) -> Result<SequenceBackend, NetworkError> {
         let (device, formats) = torch::resolve(device, precision)?;
         let kind = match (precision, device) {
-            // Its layers have no kernels, so f32 is the fastest format on processors.
+            // Its layers have no kernels, so f32 is the fastest format on a CPU.
             (Precision::Auto, Device::Cpu) => Kind::Float,
             _ => formats[0].kind,
         };
@@ -82,7 +82,7 @@ impl Backend for SequenceBackend {
 
     fn evaluate(&self, batch: &Batch, out: &mut Evaluations) -> Result<(), BackendError> {
         let rows = Rows::of(batch);
-        // Computation never modifies the network.
+        // Evaluation never modifies the network.
         let network = self.network.lock().unwrap_or_else(PoisonError::into_inner);
         let mut answers = vec![Answer::default(); batch.len()];
         for games in rows.games.chunks(BATCH) {
@@ -109,14 +109,15 @@ struct Answer {
     logits: Vec<f32>,
 }
 
-/// Games to read. A position that is a prefix of another game is read from that game.
+/// The games to read. A position that is a prefix of another game is evaluated as part of that
+/// game.
 #[derive(Debug, Default)]
 struct Rows {
     games: Vec<Row>,
 }
 
-/// A game, by the index of its last position, with all positions that are its prefixes: each an
-/// index and the number of tokens that lead to it.
+/// A game, identified by the index of its last position, with all positions that are its prefixes.
+/// Each prefix is an index and the number of tokens up to it.
 #[derive(Debug)]
 struct Row {
     longest: usize,
@@ -132,7 +133,7 @@ impl Rows {
         };
         let mut order: Vec<usize> = (0..batch.len()).collect();
         order.sort_by(|a, b| key(a).cmp(&key(b)));
-        // In this order, continuations of a game follow it directly.
+        // In this order, the continuations of a game directly follow it.
         let mut games: Vec<Row> = Vec::new();
         for index in order.into_iter().rev() {
             let (tokens, ratings) = sequence(index);
@@ -148,7 +149,7 @@ impl Rows {
                 }),
             }
         }
-        // Adjacent games of similar length need little padding.
+        // Games of similar length are adjacent, so they need little padding.
         games.sort_by_key(|row| sequence(row.longest).0.len());
         Rows { games }
     }
@@ -173,7 +174,7 @@ impl Played {
         let longest = longest.unwrap_or(0);
         let features = Decoder::features(&self.gpt, &self.weights, &tokens);
         let width = features.size()[2];
-        // Padding precedes the games.
+        // Games are padded on the left.
         let positions = games.iter().zip(&tokens).enumerate();
         let positions = positions.flat_map(|(number, (row, (tokens, _)))| {
             let padding = longest - tokens.len();
@@ -194,8 +195,7 @@ impl Played {
             let of_moves = batch.moves(index);
             let logits = of_moves.iter().map(|&token| logits[usize::from(token)]);
             let value = outcomes.as_ref().map_or_else(Value::default, |outcomes| {
-                // The start token has no mover, so White is to move after an odd number of
-                // tokens.
+                // The start token is not a move, so White is to move after an odd number of tokens.
                 let is_black = batch
                     .sequence(index)
                     .is_some_and(|(it, _)| it.len() % 2 == 0);
@@ -274,7 +274,7 @@ mod tests {
             (batch, evaluations)
         };
         let (batch, together) = evaluate(&games);
-        // `e2e4` is a prefix of two games, and only one reads it.
+        // `e2e4` is a prefix of two games but is evaluated with only one of them.
         assert_eq!(Rows::of(&batch).games.len(), 4);
         let mut values = Vec::new();
         for (index, game) in games.iter().enumerate() {

@@ -1,13 +1,14 @@
-//! Candidate search: first moves are given, and their consequences are predicted.
+//! Candidate search: the network is given first moves and predicts their consequences.
 //!
-//! The first evaluation has a fully masked future; it returns a policy and a value. Each further
-//! one gives one of the likeliest legal moves to a copy of the position, with the rest of its
-//! future masked. All boards of the copy then estimate the move's value: the present, in which it
-//! is played, and the future ones, each for its mover. Their mean is the value of the move. These
-//! values improve the policy as in Gumbel MuZero (Danihelka et al. 2022): a candidate's logit
-//! increases with its value's lead over the position's.
+//! The first evaluation has a fully masked future and returns a policy and a value. Each further
+//! evaluation takes a copy of the position in which one of the likeliest legal moves is given and
+//! the rest of the future is masked. All boards of the copy then estimate the move's value: the
+//! present board, on which it is played, and the future boards, each from its mover's view. The
+//! mean of these estimates is the value of the move. The values improve the policy as in Gumbel
+//! MuZero (Danihelka et al. 2022): a candidate's logit increases by the lead of its value over the
+//! position's value.
 //!
-//! So a network looks ahead knowing no rules but the legal moves.
+//! The network thus looks ahead without knowing any rules except which moves are legal.
 
 use super::decode::{Revealed, Unfolding};
 use super::{Diffusion, of_first_mover};
@@ -20,7 +21,7 @@ use crate::torch::floats;
 use shakmaty::Position;
 use tch::{Device, Kind, Tensor};
 
-/// A first move of the position with this index.
+/// A first move for the position at this index.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     position: usize,
@@ -28,8 +29,8 @@ struct Candidate {
 }
 
 impl Diffusion {
-    /// Decodes like [`Diffusion::decode`]: one evaluation with a fully masked future, and one per
-    /// candidate.
+    /// Decodes like [`Diffusion::decode`], with one evaluation for the fully masked future and one
+    /// per candidate.
     pub(super) fn weigh(
         &self,
         weights: &Weights,
@@ -75,8 +76,8 @@ fn on(numbers: &[i64], device: Device) -> Tensor {
     Tensor::from_slice(numbers).to_device(device)
 }
 
-/// Returns the likeliest legal moves of positions, by their rows i64 [B, words], up to a limit
-/// for each. A row that does not describe a position has none.
+/// Returns the likeliest legal moves in the positions of rows i64 [B, words], up to a limit per
+/// position. Rows that do not describe a position have no moves.
 fn candidates(rows: &Tensor, logits: &[f32], count: usize) -> Vec<Candidate> {
     let width = rows.size()[1] as usize;
     let words = rows.to_device(Device::Cpu).reshape([-1]);
@@ -106,8 +107,9 @@ fn value(outputs: &Outputs) -> Tensor {
     q.to_kind(Kind::Float).reshape([-1])
 }
 
-/// Returns the mean over all boards of the value for the present's mover, f32 `[B]`, from the
-/// present's outputs and the values f32 [B, H] of future boards for their movers.
+/// Returns the mean value over all boards, f32 `[B]`, from the view of the present's mover. It
+/// takes the outputs for the present, and the values f32 [B, H] of the future boards from their
+/// movers' views.
 fn mean_value(present: &Outputs, later: Option<&Tensor>) -> Tensor {
     let present = value(present).unsqueeze(1);
     let Some(later) = later else {
@@ -117,7 +119,7 @@ fn mean_value(present: &Outputs, later: Option<&Tensor>) -> Tensor {
     Tensor::cat(&[present, later], 1).mean_dim([1i64].as_slice(), false, Kind::Float)
 }
 
-/// Returns, by position, the index of the candidate to play.
+/// Returns the index of the candidate to play in each position.
 fn best(candidates: &[Candidate], gains: &[f32], logits: &[f32]) -> Vec<(usize, usize)> {
     let score = |number: usize| {
         let Candidate { position, played } = candidates[number];
@@ -151,7 +153,7 @@ fn improve(outputs: &mut Outputs, candidates: &[Candidate], gains: &[f32]) {
     outputs.set(Output::Policy, improved);
 }
 
-/// Replaces the values of positions with those of their best candidates.
+/// Replaces the value of each position with that of its best candidate.
 fn take_values(outputs: &mut Outputs, found: &Outputs, best: &[(usize, usize)]) {
     let positions: Vec<i64> = best.iter().map(|it| it.0 as i64).collect();
     let numbers: Vec<i64> = best.iter().map(|it| it.1 as i64).collect();

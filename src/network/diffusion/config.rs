@@ -4,33 +4,34 @@ use crate::network::chessformer::{ConfigError, ModelConfig};
 use crate::network::removed::only_left;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// Maximum number of plies that a network looks ahead.
+/// Maximum number of plies that a network can look ahead.
 pub const LONGEST_HORIZON: i64 = 7;
 
 /// The sizes of a future denoiser.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DiffusionConfig {
-    /// Plies that it looks ahead, up to [`LONGEST_HORIZON`]. With 0 only the trunk remains.
+    /// Number of plies that it looks ahead, up to [`LONGEST_HORIZON`]. With 0 only the trunk
+    /// remains.
     #[serde(default = "default_horizon")]
     pub horizon: i64,
-    /// The weight in training of a square that changes, relative to one that stays the same, at
-    /// least 1. The weight makes the logits favour change, which decoding corrects.
+    /// Training weight of a square that changes relative to one that does not, at least 1. The
+    /// weight biases the logits towards change, which decoding corrects.
     #[serde(default = "default_changed")]
     pub changed: i64,
-    /// Whether it weighs candidates: it is given first moves in training, and evaluates their
-    /// consequences after the first evaluation.
+    /// Whether it weighs candidates. If so, training gives it first moves, and in play it evaluates
+    /// their consequences after the first evaluation.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub weighs: bool,
-    /// The Chessformer that every board passes through.
+    /// The Chessformer that all boards pass through.
     pub trunk: ModelConfig,
-    /// `grid`: earlier versions also had `sequence`.
+    /// Always `grid`. Earlier versions also had `sequence`.
     #[serde(default, skip_serializing, deserialize_with = "kind")]
     pub(super) kind: (),
-    /// `absorbing`: earlier versions also had `uniform`.
+    /// Always `absorbing`. Earlier versions also had `uniform`.
     #[serde(default, skip_serializing, deserialize_with = "noise")]
     pub(super) noise: (),
-    /// `states+moves`: earlier versions also had `states` and `moves`.
+    /// Always `states+moves`. Earlier versions also had `states` and `moves`.
     #[serde(default, skip_serializing, deserialize_with = "futures")]
     pub(super) futures: (),
 }
@@ -55,7 +56,7 @@ fn futures<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
     only_left(deserializer, "futures", "states+moves".to_owned())
 }
 
-/// Why a denoiser cannot have these sizes.
+/// Why the sizes of a denoiser are invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum DiffusionConfigError {
     /// The horizon is out of range.

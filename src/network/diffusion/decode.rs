@@ -1,9 +1,9 @@
-//! Decoding: futures are revealed step by step, and the present is evaluated last.
+//! Decodes futures: reveals them step by step, then evaluates the present.
 //!
-//! A step evaluates the known part. Then it reveals all squares and moves with a lead of at least
-//! 0.9, and an equal share of the others: those with the largest margin between the two likeliest
-//! classes (Kim et al. 2025). So the last step knows a whole future; the move to play is masked
-//! until then. A network that weighs [candidates](super::candidates) receives first moves
+//! Each step evaluates the known part. It then reveals all squares and moves with a lead of at
+//! least 0.9, and an equal share of the rest, in order of the margin between the two likeliest
+//! classes (Kim et al. 2025). The last step therefore sees a complete future. Until then the move
+//! to play is masked. Networks that weigh [candidates](super::candidates) are given first moves
 //! instead.
 
 use super::futures::{self, Futures, marks_of};
@@ -14,13 +14,13 @@ use crate::network::outputs::{OutputSet, Outputs};
 use crate::network::parameters::Weights;
 use tch::{Device, Kind, Tensor};
 
-/// Lead of the likeliest class from which a variable is revealed immediately.
+/// A variable is revealed immediately if its likeliest class leads by at least this much.
 const SURE: f32 = 0.9;
 
 /// A partly revealed future of a position.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Revealed {
-    /// By ply: the board, as its mover sees it.
+    /// The board after each ply, from its mover's view.
     pub boards: Vec<RevealedBoard>,
     /// The moves after the first.
     pub moves: Vec<RevealedMove>,
@@ -29,20 +29,20 @@ pub struct Revealed {
 /// A future board, partly revealed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RevealedBoard {
-    /// The likeliest class of each square, or the revealed class if it is known.
+    /// The class of each square: the revealed class if it is known, otherwise the likeliest.
     pub squares: Squares,
     /// Unknown squares.
     pub unknown: u64,
-    /// The network's probability of each square's class.
+    /// The network's probability for each square's class.
     pub probabilities: [f32; 64],
 }
 
 /// A future move.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RevealedMove {
-    /// The likeliest policy index, or what was revealed.
+    /// The revealed policy index if the move is known, otherwise the likeliest.
     pub played: u16,
-    /// The network's probability of this move.
+    /// The network's probability for this move.
     pub probability: f32,
     /// Whether it is known.
     pub is_known: bool,
@@ -90,7 +90,7 @@ enum Variable {
 }
 
 /// The network's predictions for the futures of B positions, on the CPU: the two likeliest classes
-/// of the squares [B, H, 64] and of the moves [B, H − 1].
+/// of each square, [B, H, 64], and of each move, [B, H − 1].
 struct Reading {
     squares: Likeliest,
     moves: Likeliest,
@@ -99,7 +99,7 @@ struct Reading {
 #[derive(Default)]
 struct Likeliest {
     classes: Vec<i64>,
-    /// Two per variable.
+    /// Two entries per variable.
     probabilities: Vec<f32>,
 }
 
@@ -113,7 +113,7 @@ impl Likeliest {
         }
     }
 
-    /// Returns the likeliest class of a variable, its probability, and its lead.
+    /// Returns the likeliest class of a variable, its probability and its lead.
     fn read(&self, place: usize) -> (usize, f32, f32) {
         let [first, second] = [0, 1].map(|rank| self.probabilities[2 * place + rank]);
         (self.classes[place] as usize, first, first - second)
@@ -123,23 +123,23 @@ impl Likeliest {
 /// The partly decoded futures of B positions.
 pub(super) struct Unfolding<'a> {
     network: &'a Diffusion,
-    /// Steps done, and total steps.
+    /// The number of completed steps, and the total.
     taken: usize,
     pub left: usize,
     pub states: Vec<Revealed>,
-    /// The given first move of each position; empty without given moves.
+    /// The first move that each position is given. Empty if none are given.
     told: &'a [Option<u16>],
-    /// The values of the future boards from the latest evaluation: see [`DenoisedFuture::q`].
+    /// The values of the future boards in the latest evaluation. See [`DenoisedFuture::q`].
     pub q: Option<Tensor>,
     presents: Vec<Squares>,
-    /// The correction of the squares' logits; `None` with a horizon of 0.
+    /// The correction of the square logits, or `None` if the horizon is 0.
     calibration: Option<Tensor>,
     device: Device,
 }
 
 impl Diffusion {
-    /// Returns the `wanted` outputs of positions, by their rows i64 [B, 104 + scalars], and the
-    /// predicted future of each. `seen` receives the known part after each step, counted from 1.
+    /// Returns the `wanted` outputs for the positions of rows i64 [B, 104 + scalars], and each
+    /// position's predicted future. `seen` receives the known part after each step, counted from 1.
     pub fn decode(
         &self,
         weights: &Weights,
@@ -162,8 +162,8 @@ impl Diffusion {
         (present, predicted.collect())
     }
 
-    /// Returns the futures of positions, by their rows, before the last decoding step, from which
-    /// the move is chosen.
+    /// Returns the futures of the positions of these rows before the last decoding step, which is
+    /// the input from which the move is chosen.
     #[must_use]
     pub fn imagine(&self, weights: &Weights, rows: &Tensor, decoding: Decoding) -> Futures {
         let mut future = Unfolding::new(self, rows, decoding, &[]);
@@ -205,7 +205,8 @@ impl<'a> Unfolding<'a> {
         }
     }
 
-    /// Evaluates the known part, reveals more, and returns the wanted outputs of the present.
+    /// Evaluates the known part, reveals more of the future, and returns the wanted outputs for the
+    /// present.
     pub fn step(&mut self, weights: &Weights, rows: &Tensor, wanted: OutputSet) -> Outputs {
         let imagined =
             self.network
@@ -252,7 +253,7 @@ impl<'a> Unfolding<'a> {
         }
     }
 
-    /// Reveals the variables due after a step, from its predictions.
+    /// Reveals the variables that are due after a step, using its predictions.
     fn reveal(&mut self, found: Option<&DenoisedFuture>) {
         let (Some(found), Some(calibration)) = (found, &self.calibration) else {
             return;
@@ -302,7 +303,7 @@ impl<'a> Unfolding<'a> {
     }
 }
 
-/// Returns the present boards of rows.
+/// Returns the present board of each row.
 fn presents(rows: &Tensor) -> Vec<Squares> {
     let words = rows.narrow(1, 0, futures::PIECES).to_device(Device::Cpu);
     let words: Vec<i64> = Vec::try_from(words.reshape([-1])).expect("a vector of words");

@@ -1,34 +1,34 @@
-//! A denoiser's input about futures, as tensors.
+//! The futures of positions as input tensors of a denoiser.
 
 use crate::encode::{BOARDS, HISTORY};
 use crate::network::bitboards;
 use crate::network::blocks::{MOVE_MARKS, move_marks};
 use tch::{Device, Kind, Tensor};
 
-/// Piece planes of a board.
+/// Number of piece planes per board.
 pub(super) const PIECES: i64 = 12;
-/// Bitboards about a board other than its pieces: the masked squares, then the marks of the move
-/// played from it.
+/// Number of bitboards per board other than its pieces: the masked squares, then the marks of the
+/// move that is played from it.
 pub(super) const MARKS: i64 = 1 + MOVE_MARKS as i64;
-/// Scalars of a row: castling rights, the side to move and the plies of the 50-move rule.
+/// Number of scalars in a row: castling rights, the side to move and the plies of the 50-move rule.
 const SCALARS: i64 = 6;
-/// Castling rights of a row.
+/// Number of castling rights in a row.
 const RIGHTS: i64 = 4;
 
-/// Known futures of B positions. There are T = 1 + H boards: the present one, then that after each
-/// ply, each from its own mover's side.
+/// The known parts of the futures of B positions. There are T = 1 + H boards, each from its own
+/// mover's view: the present, then one after each ply.
 #[derive(Debug)]
 pub struct Futures {
-    /// Bitboards i64 [B, H, 12] of the pieces on the future boards: ours, theirs. Masked squares
-    /// show the present.
+    /// Bitboards i64 [B, H, 12] of the pieces on the future boards: ours, then theirs. Masked
+    /// squares show the present.
     pub pieces: Tensor,
-    /// Bitboards i64 [B, T, 6]: see [`marks_of`].
+    /// Bitboards i64 [B, T, 6]. See [`marks_of`].
     pub marks: Tensor,
     /// Share of unknown variables, f32 `[B]`.
     pub noise: Tensor,
 }
 
-/// Returns the marks of a board: the masked squares as a bitboard, then the policy index of the
+/// Returns the marks of a board, from its masked squares as a bitboard and the policy index of the
 /// move played from it, if known.
 #[must_use]
 pub fn marks_of(masked: u64, played: Option<u16>) -> [u64; MARKS as usize] {
@@ -37,14 +37,14 @@ pub fn marks_of(masked: u64, played: Option<u16>) -> [u64; MARKS as usize] {
     marks
 }
 
-/// The tensors from which rows of future boards are made; not parameters.
+/// The tensors, other than parameters, that are needed to build the rows of future boards.
 #[derive(Debug)]
 pub(super) struct Constants {
     /// u8 0…7.
     pub shifts: Tensor,
-    /// i64 [12]: theirs, then ours.
+    /// i64 [12]: the indices that swap our pieces with theirs.
     pub other_side: Tensor,
-    /// i64 [4]: the rights of the other side, then ours.
+    /// i64 [4]: the indices that swap the castling rights of the two sides.
     pub other_rights: Tensor,
 }
 
@@ -59,7 +59,7 @@ impl Constants {
         }
     }
 
-    /// Returns fully masked futures of positions by their rows.
+    /// Returns fully masked futures for the positions of these rows.
     pub fn unknown(&self, rows: &Tensor, horizon: i64) -> Futures {
         let present = rows.narrow(1, 0, PIECES);
         let turned = bitboards::reversed(&present, &self.shifts).index_select(1, &self.other_side);
@@ -80,7 +80,7 @@ impl Constants {
         }
     }
 
-    /// Returns the classes of the present squares as each ply's mover sees them, i64
+    /// Returns the classes of the present squares from the view of each ply's mover, i64
     /// [B, plies, 64].
     pub fn present_classes(&self, rows: &Tensor, plies: i64) -> Tensor {
         let present = rows.narrow(1, 0, PIECES);
@@ -113,8 +113,9 @@ impl Constants {
         (marks, none.squeeze_dim(1).to_kind(Kind::Float) + 1.0)
     }
 
-    /// Returns the same marks per square, [B, T, 64, 6], in the dtype of positions as planes
-    /// [B, 112, 8, 8]. It uses no bitboards, which ONNX cannot read.
+    /// Returns the marks of fully masked futures per square, [B, T, 64, 6], in the dtype of
+    /// `planes`, which are positions [B, 112, 8, 8]. It does without bitboards, because ONNX cannot
+    /// read them.
     pub fn unknown_squares(&self, planes: &[Tensor], horizon: i64) -> (Tensor, Tensor) {
         let none = planes[0].narrow(1, 0, 1).zeros_like();
         let none = none.flatten(2, 3).transpose(1, 2);
@@ -138,8 +139,8 @@ impl Constants {
         ]
     }
 
-    /// Returns the rows i64 [B · T, words] of all boards. Future boards have no history and keep
-    /// the present's castling rights and plies of the 50-move rule.
+    /// Returns the rows i64 [B · T, words] of all boards. Future boards have no history, and they
+    /// keep the castling rights and the 50-move count of the present.
     pub fn rows(&self, present: &Tensor, pieces: &Tensor, words: i64) -> Tensor {
         let horizon = pieces.size()[1];
         let boards = BOARDS as i64;
@@ -158,7 +159,7 @@ impl Constants {
             _ => &scalars,
         });
         let scalars = Tensor::stack(&scalars.collect::<Vec<_>>(), 1);
-        // Repetitions are unknown.
+        // It is not known whether future positions are repetitions.
         let board = Tensor::cat(&[pieces, &pieces.narrow(2, 0, 1).zeros_like()], 2);
         let history = Tensor::cat(&[&board; HISTORY], 2);
         let mut parts = vec![history, scalars];
@@ -175,8 +176,8 @@ impl Constants {
 const HISTORY_PLANES: i64 = BOARDS as i64;
 
 impl Constants {
-    /// Returns planes like [`Constants::rows`], from positions as planes f32 [B, 112, 8, 8] and
-    /// optional ratings f32 `[B]`, with unknown futures.
+    /// Returns the planes of all boards, like [`Constants::rows`], with unknown futures. Positions
+    /// are given as planes f32 [B, 112, 8, 8] and optional ratings f32 `[B]`.
     pub fn planes(&self, present: &[Tensor], horizon: i64) -> Vec<Tensor> {
         let planes = &present[0];
         let pieces = planes.narrow(1, 0, PIECES);
@@ -210,7 +211,7 @@ impl Constants {
 }
 
 impl Futures {
-    /// Returns the futures of `count` positions from `start`.
+    /// Returns the futures of `count` positions, starting at `start`.
     #[must_use]
     pub fn narrow(&self, start: i64, count: i64) -> Futures {
         let part = |tensor: &Tensor| tensor.narrow(0, start, count);
@@ -221,8 +222,7 @@ impl Futures {
         }
     }
 
-    /// Returns these futures with those of the positions at these indices, i64, replaced by
-    /// `others`.
+    /// Returns a copy in which `others` replace the futures of the positions at these indices, i64.
     #[must_use]
     pub fn with(&self, positions: &Tensor, others: &Futures) -> Futures {
         let put = |ours: &Tensor, theirs: &Tensor| ours.index_copy(0, positions, theirs);

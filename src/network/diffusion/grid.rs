@@ -1,14 +1,13 @@
-//! The space–time denoiser: boards pass through a Chessformer, and squares attend to themselves
-//! on other boards.
+//! The space–time denoiser, in which boards pass through a Chessformer and squares attend to
+//! themselves on other boards.
 //!
-//! The present and the future boards all pass through the layers of one Chessformer, each in its
-//! own mover's view, as that network was trained. Before each layer a square attends to the same
-//! square of the other boards. An unknown square shows the present's piece, with a mark. A known
-//! move marks its origin and destination squares; an unknown one is predicted from its board by
-//! the Chessformer's policy head.
+//! The present and all future boards pass through the layers of one Chessformer, each from its own
+//! mover's view, as in that network's training. Before each layer, every square attends to the same
+//! square of the other boards. An unknown square shows the piece of the present board, with a mark.
+//! A known move marks its origin and destination squares; an unknown move is predicted from its
+//! board by the Chessformer's policy head.
 //!
-//! All parts that the Chessformer lacks start at zero, so the grown network initially plays like
-//! it.
+//! All additional parts start at zero, so the grown network initially plays like the Chessformer.
 
 use super::config::DiffusionConfig;
 use super::futures::{Constants, Futures, MARKS};
@@ -25,11 +24,11 @@ use crate::network::size::{Part, Size};
 use crate::network::taps::Tap;
 use tch::{Device, Kind, Tensor};
 
-/// Width of the layers' conditioning on the noise and a board's ply.
+/// Width of the vector that conditions the layers on the noise and a board's ply.
 const CONDITION: i64 = 128;
-/// Number of sinusoids that encode the noise level.
+/// Number of sine waves that encode the noise level.
 const WAVES: i64 = 32;
-/// The fastest wave's angle at full noise.
+/// The angle of the fastest wave at full noise.
 const FASTEST: f64 = 1000.0;
 /// Initial standard deviation of the ply vectors.
 const PLY_DEVIATION: f64 = 0.5;
@@ -37,45 +36,46 @@ const PLY_DEVIATION: f64 = 0.5;
 /// A network's outputs for positions and their futures.
 #[derive(Debug)]
 pub struct Denoised {
-    /// The present.
+    /// Outputs for the present.
     pub present: Outputs,
-    /// The future; `None` with a horizon of 0.
+    /// The predicted future, or `None` if the horizon is 0.
     pub future: Option<DenoisedFuture>,
 }
 
 /// The predicted future of B positions.
 #[derive(Debug)]
 pub struct DenoisedFuture {
-    /// Logits of the squares' classes, f32 [B, H, 64, 13], on boards as their movers see them;
-    /// see [`Diffusion::calibration`](super::Diffusion::calibration).
+    /// Logits of the squares' classes, f32 [B, H, 64, 13], on boards from their movers' views. See
+    /// [`Diffusion::calibration`](super::Diffusion::calibration).
     pub squares: Tensor,
-    /// Logits f32 [B, H − 1, 1858] of the moves played from all future boards but the last.
+    /// Logits f32 [B, H − 1, 1858] of the moves that are played from all future boards except the
+    /// last.
     pub moves: Option<Tensor>,
-    /// The values W − L in −1…1 of the future boards for their movers, f32 [B, H], computed like
-    /// the present's, if wanted.
+    /// The values W − L in −1…1 of the future boards from their movers' views, f32 [B, H], if
+    /// requested. They are computed like the value of the present.
     pub q: Option<Tensor>,
 }
 
-/// A Chessformer and its future parts, which a horizon of 0 lacks.
+/// A Chessformer with the parts for the future, which are absent if the horizon is 0.
 #[derive(Debug)]
 pub(super) struct Grid {
     pub trunk: Chessformer,
     future_parts: Option<FutureParts>,
 }
 
-/// Parts that the trunk lacks.
+/// The parts in addition to the trunk.
 #[derive(Debug)]
 struct FutureParts {
-    /// [width, 6]: the vectors that marks add to the tokens of their squares.
+    /// [width, 6]: the vectors that are added to the tokens of marked squares.
     marks: Slot,
-    /// [T, width]: the vector that a board's ply adds to its tokens.
+    /// [T, width]: the vectors that are added to the tokens of a board, by ply.
     ply: Slot,
     noise: Linear,
     /// [T, CONDITION]
     condition: Slot,
-    /// Before each of the trunk's layers.
+    /// The attention before each layer of the trunk.
     time: Vec<TimeLayer>,
-    /// Classes of squares.
+    /// The head for the classes of squares.
     squares: Linear,
     /// Frequencies of the waves, f32 `[WAVES]`.
     waves: Tensor,
@@ -88,7 +88,7 @@ struct TimeLayer {
 }
 
 impl Grid {
-    /// Returns the grid and the builder that collected its parameters.
+    /// Returns the grid, and the builder that has collected its parameters.
     pub fn build(config: &DiffusionConfig, device: Device) -> Result<(Grid, Builder), ConfigError> {
         let trunk = Chessformer::new(&config.trunk, device)?;
         let boards = 1 + config.horizon;
@@ -100,7 +100,7 @@ impl Grid {
         };
         let mut builder = Builder::after(trunk.parameters(), size);
         let future_parts = (config.horizon > 0).then(|| {
-            // Its name in network files.
+            // The name of these parameters in network files.
             builder.scope("imagination", |builder| {
                 FutureParts::build(builder, config, device)
             })
@@ -164,7 +164,7 @@ impl Grid {
         Denoised { present, future }
     }
 
-    /// Returns the wanted outputs of positions as planes, with unknown futures.
+    /// Returns the wanted outputs for positions given as planes, with unknown futures.
     pub fn of_planes(
         &self,
         weights: &Weights,
@@ -186,8 +186,8 @@ impl Grid {
         self.present(weights, &x, positions, wanted)
     }
 
-    /// Returns the tokens [B, T, 64, width] of all boards after the last layer, with the marks
-    /// [B, T, 64, 6] of their squares and noise as in [`Futures`].
+    /// Returns the tokens [B, T, 64, width] of all boards after the last layer. The marks of their
+    /// squares are [B, T, 64, 6], and the noise is as in [`Futures`].
     fn trunk(
         &self,
         parts: &FutureParts,
@@ -209,7 +209,7 @@ impl Grid {
         x.unflatten(0, [-1, marks.size()[1]])
     }
 
-    /// Returns the outputs for the present board of tokens [B, T, 64, width].
+    /// Returns the outputs for the present board, from tokens [B, T, 64, width].
     fn present(
         &self,
         weights: &Weights,
@@ -227,7 +227,7 @@ impl Grid {
         self.trunk.read(weights, &x, positions, wanted)
     }
 
-    /// Returns the tensors that it reads other than parameters and shared constants.
+    /// Returns the tensors that it reads in addition to parameters and shared constants.
     pub fn constants(&self) -> Vec<(&str, &Tensor)> {
         let mut constants = self.trunk.constants();
         let future_parts = self.future_parts.iter();
@@ -278,7 +278,7 @@ impl FutureParts {
         }
     }
 
-    /// Adds the marks of their boards to tokens [B · T, 64, width].
+    /// Adds the marks of the boards to their tokens [B · T, 64, width].
     fn marked(&self, weights: &Weights, x: Tensor, marks: &Tensor) -> Tensor {
         let boards = marks.size()[1];
         let marks = marks.matmul(&weights[self.marks].transpose(0, 1));
@@ -286,7 +286,8 @@ impl FutureParts {
         (x.unflatten(0, [-1, boards]) + marks + ply).flatten(0, 1)
     }
 
-    /// Returns the layers' condition on noise f32 `[B]` and plies, [B, T, 1, CONDITION].
+    /// Returns the vectors [B, T, 1, CONDITION] that condition the layers on the noise, f32 `[B]`,
+    /// and the plies.
     fn condition(&self, weights: &Weights, noise: &Tensor, boards: i64) -> Tensor {
         let angles = noise.unsqueeze(1) * &self.waves;
         let waves = Tensor::cat(&[angles.cos(), angles.sin()], 1).to_kind(weights.kind());
@@ -295,7 +296,8 @@ impl FutureParts {
         (noise + plies).silu().unsqueeze(2)
     }
 
-    /// Attends from the squares of tokens [B · T, 64, width] to the same squares of other boards.
+    /// Attends from each square of the tokens [B · T, 64, width] to the same square of the other
+    /// boards.
     fn look_around(
         &self,
         weights: &Weights,

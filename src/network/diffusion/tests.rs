@@ -34,7 +34,7 @@ fn build(config: &DiffusionConfig) -> Diffusion {
     Diffusion::new(config, Device::Cpu).unwrap()
 }
 
-/// Returns fresh parameters, and random ones that distinguish all inputs.
+/// Returns fresh parameters, and random parameters that distinguish all inputs.
 fn parameters(model: &Diffusion) -> [Tensor; 2] {
     tch::manual_seed(4);
     let flat = model.initial_weights();
@@ -97,7 +97,7 @@ fn it_begins_as_the_chessformer_that_it_is_grown_from() {
         let [found, expected] = [&found, &expected].map(|it| it.get(output).unwrap());
         assert!(off(found, expected) < 1e-5, "{output:?}");
     }
-    // An unknown board looks to its mover like the present, so the initial replies do too.
+    // To its mover an unknown board looks like the present, and so do the initial replies.
     let futures = model.unknown(&rows);
     let future = model
         .denoise(&grown, &rows, &futures, all(), false)
@@ -107,7 +107,7 @@ fn it_begins_as_the_chessformer_that_it_is_grown_from() {
     assert_eq!(future.moves.unwrap().size(), [7, 2, 1858]);
 }
 
-/// Files still state the remaining value of removed keys.
+/// Files still contain removed keys, with their only remaining value.
 #[test]
 fn values_that_were_removed_are_named() {
     let written = serde_json::to_value(config()).unwrap();
@@ -180,13 +180,13 @@ fn unknown_boards_are_the_present_as_their_movers_see_it() {
             let board = Squares::of_planes(bytemuck::cast_slice(&words));
             let expected = if ply % 2 == 1 { turned } else { present };
             assert_eq!(board, expected, "{ply}");
-            // The whole history is this board, without repetitions.
+            // The history contains only this board, without repetitions.
             assert!(words[..104].chunks(13).all(|it| it == &words[..13]));
             assert_eq!(words[12], 0);
             let black = u64::from(input.turn().is_black()) as i64;
             assert_eq!(words[108], (black + ply) % 2);
         }
-        // Castling rights swap with the side to move.
+        // Castling rights are swapped when the side to move changes.
         let rights = |ply: i64| words(ply)[104..108].to_vec();
         let flip = |word: i64| word.swap_bytes();
         let (now, next) = (rights(0), rights(1));
@@ -207,7 +207,7 @@ fn everything_learns() {
     let weights = weights(&model, &flat);
     let rows = rows();
     let mut futures = model.unknown(&rows);
-    // The move known on a1 has every promotion mark; a1 is the only masked future square, and the
+    // The known move from a1 has all promotion marks. a1 is the only masked future square, and the
     // last board's move is not masked.
     let known = futures.marks.ones_like();
     let _ = known.narrow(1, 2, 1).narrow(2, 1, 5).zero_();
@@ -247,7 +247,7 @@ fn what_is_known_is_seen_on_every_board() {
         |futures| {
             let _ = futures.noise.fill_(0.5);
         },
-        // The second board is known, then the third move.
+        // First the second board is known, then the third move.
         |futures| {
             let _ = futures.marks.narrow(1, 2, 1).narrow(2, 0, 1).fill_(0);
         },
@@ -338,9 +338,9 @@ fn futures_are_revealed_step_by_step() {
         assert_eq!(unknown.len(), steps);
         assert_eq!(unknown[steps - 2..], [0; 2]);
         assert!(unknown.is_sorted_by(|a, b| a >= b), "{unknown:?}");
-        // The imagined future changes the move.
+        // The predicted future changes the move.
         assert!(off(last.policy(), plain.policy()) > 1e-5);
-        // Other positions in the batch do not change a result.
+        // Results do not depend on other positions in the batch.
         let (alone, of_one) = model.decode(
             &weights,
             &rows.narrow(0, 4, 1),
@@ -398,7 +398,7 @@ fn candidates_are_weighed_by_what_they_lead_to() {
             assert!(changed.iter().all(|it| likeliest.contains(it)));
             assert!(!changed.is_empty());
         }
-        // Twice the trust in values moves logits twice as far.
+        // Doubling the trust in values doubles the changes of logits.
         let twice = logits(&decode(steps, 100).0);
         let moved =
             |after: &[f32]| -> Vec<f32> { after.iter().zip(&before).map(|(a, b)| a - b).collect() };
@@ -408,7 +408,7 @@ fn candidates_are_weighed_by_what_they_lead_to() {
                 .into_iter()
                 .all(|(two, one)| (two - 2.0 * one).abs() < 1e-3)
         );
-        // Other positions in the batch do not change a result.
+        // Results do not depend on other positions in the batch.
         let (alone, of_one) = decode_rows(&rows.narrow(0, 4, 1), steps, 50);
         assert!(off(alone.policy(), &outputs.policy().narrow(0, 4, 1)) < 1e-4);
         assert_eq!(of_one[0].boards, predicted[4].boards);
@@ -443,7 +443,7 @@ fn fewer_plies_can_be_imagined() {
     assert!(predicted[6].boards.is_empty());
 }
 
-/// Packed kernels compute the layers of the played network.
+/// In play, kernels with packed weights compute the layers.
 #[test]
 fn a_played_network_imagines_in_every_format() {
     let model = build(&config());
@@ -486,7 +486,8 @@ fn what_stays_is_likelier_than_training_has_it() {
         let found = calibration.double_value(&[0, ply - 1, square, class]);
         (found - 8f64.ln()).abs() < 1e-6
     };
-    // After 1. e4 White sees Black's pawn on e7; Black, flipped, sees an empty square.
+    // After 1. e4, White sees Black's pawn on e7, while Black, whose view is flipped, sees an empty
+    // square.
     let (e1, e7, e8, king, other_king, other_pawn) = (4, 52, 60, 6, 12, 7);
     assert!(at(1, e1, king) && at(1, e8, other_king) && at(1, e7, other_pawn));
     assert!(at(2, e1, king) && at(2, e8, other_king) && at(2, e7, 0));

@@ -11,16 +11,16 @@ const DEEPEST: i64 = 1 << 10;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GptConfig {
-    /// Its tokens.
+    /// The kind of its tokens.
     #[serde(default)]
     pub vocabulary: VocabularyConfig,
-    /// Layers.
+    /// Number of layers.
     pub layers: i64,
     /// Width of a token.
     pub width: i64,
-    /// Attention heads; they divide the width.
+    /// Number of attention heads, which must divide the width.
     pub heads: i64,
-    /// Hidden features of a layer's feed-forward network.
+    /// Number of hidden features in a layer's feed-forward network.
     pub feed_forward: i64,
     /// Maximum number of tokens that it reads, including the start token.
     #[serde(default = "default_context")]
@@ -40,8 +40,8 @@ pub struct GptConfig {
     /// Whether it predicts the result at each ply.
     #[serde(default = "default_outcome")]
     pub outcome: bool,
-    /// Whether it predicts the board at each ply. This helps to learn the rules, and shows the
-    /// network's knowledge of the board; play does not use it.
+    /// Whether it predicts the board at each ply. This helps the network to learn the rules and
+    /// reveals its knowledge of the board, but play does not use it.
     #[serde(default)]
     pub board: bool,
 }
@@ -58,7 +58,7 @@ fn default_outcome() -> bool {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum VocabularyConfig {
-    /// The moves that UCI can express: a token is embedded as the sum of its origin square,
+    /// The moves that UCI can express. A token's embedding is the sum of its origin square,
     /// destination square and promotion.
     #[default]
     Uci,
@@ -81,10 +81,10 @@ pub enum NormKind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PositionKind {
-    /// By rotation of queries and keys.
+    /// Queries and keys are rotated.
     #[default]
     Rotary,
-    /// By an embedding of each position, as in GPT-2.
+    /// Each position has an embedding, as in GPT-2.
     Learned,
 }
 
@@ -99,7 +99,7 @@ pub enum MlpKind {
     Gelu,
 }
 
-/// Why a GPT cannot have these sizes.
+/// Why the sizes of a GPT are invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum GptConfigError {
     /// A size is out of range.
@@ -119,7 +119,7 @@ pub enum GptConfigError {
     Heads {
         /// Width of a token.
         width: i64,
-        /// Attention heads.
+        /// Number of attention heads.
         heads: i64,
     },
     /// The moves do not form a vocabulary.
@@ -131,7 +131,7 @@ impl GptConfig {
     /// Checks the sizes and returns the vocabulary.
     ///
     /// # Errors
-    /// [`GptConfigError`] naming the field.
+    /// [`GptConfigError`], which names the field.
     pub fn check(&self) -> Result<Vocabulary, GptConfigError> {
         let sizes = [
             ("layers", self.layers, 1, DEEPEST),
@@ -150,7 +150,7 @@ impl GptConfig {
                 });
             }
         }
-        // Rotation pairs features.
+        // Rotation acts on pairs of features.
         if self.width % (2 * self.heads) != 0 {
             return Err(GptConfigError::Heads {
                 width: self.width,

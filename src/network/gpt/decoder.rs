@@ -1,4 +1,4 @@
-//! Batched decoding of games, move by move.
+//! Decodes batches of games, move by move.
 
 use super::{Gpt, Next, Sequences};
 use crate::chess::Ratings;
@@ -7,13 +7,13 @@ use crate::network::parameters::Weights;
 use shakmaty::{Color, KnownOutcome};
 use tch::{Kind, Tensor};
 
-/// Initial room of a cache, in tokens.
+/// Initial capacity of a cache, in tokens.
 const ROOM: i64 = 128;
 
-/// Unused columns are dropped when they reach this share.
+/// Unused columns are dropped when they reach this share of all columns.
 const UNUSED_PART: i64 = 4;
 
-/// A game's known or requested facts other than its moves.
+/// Known or requested facts about a game, apart from its moves.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Conditions {
     /// The players' ratings.
@@ -23,7 +23,7 @@ pub struct Conditions {
 }
 
 impl Conditions {
-    /// Returns the ratings of B games as a network reads them, f32 [B, 1, 2].
+    /// Returns the ratings of B games in the form that networks read, f32 [B, 1, 2].
     pub fn ratings(games: &[Conditions]) -> Tensor {
         let ratings = games.iter().flat_map(|game| {
             let Ratings { white, black } = game.ratings;
@@ -32,7 +32,7 @@ impl Conditions {
         Tensor::from_slice(&ratings.collect::<Vec<f32>>()).view([-1, 1, 2])
     }
 
-    /// Returns the results of B games as a network reads them, i64 [B, 1].
+    /// Returns the results of B games in the form that networks read, i64 [B, 1].
     pub fn results(games: &[Conditions]) -> Tensor {
         let results = games.iter().map(|game| match game.result {
             None => 0i64,
@@ -46,8 +46,8 @@ impl Conditions {
     }
 }
 
-/// A batch of games that a network reads. Each move costs one token, whatever the game's length.
-/// Shorter games are padded on the left, where the mask hides the padding.
+/// A batch of games that a network reads. Each move costs one token, regardless of the game's
+/// length. Shorter games are padded on the left, and a mask hides the padding.
 #[derive(Debug)]
 pub struct Decoder<'a> {
     gpt: &'a Gpt,
@@ -55,15 +55,15 @@ pub struct Decoder<'a> {
     /// The vectors of all tokens.
     table: Tensor,
     cache: KvCache,
-    /// Tokens of padding before each game.
+    /// Number of padding tokens before each game.
     padding: Vec<i64>,
     ratings: Tensor,
     results: Tensor,
 }
 
 impl<'a> Decoder<'a> {
-    /// Reads each game's tokens so far, at least one, with its conditions, and returns the
-    /// predictions that follow, [B, 1, …].
+    /// Reads the tokens of each game so far, at least one, with the game's conditions. Returns the
+    /// predictions for the next token, [B, 1, …].
     #[must_use]
     pub fn start(
         gpt: &'a Gpt,
@@ -76,14 +76,14 @@ impl<'a> Decoder<'a> {
         (decoder, gpt.next(weights, &last))
     }
 
-    /// Returns the features [B, T, width] of each game's tokens, at least one: they are
-    /// right-aligned in rows of length T, that of the longest game.
+    /// Returns the features [B, T, width] of each game's tokens, at least one per game. Games are
+    /// right-aligned in rows of length T, the length of the longest game.
     pub fn features(gpt: &'a Gpt, weights: &'a Weights, games: &[(&[u16], Conditions)]) -> Tensor {
         let (decoder, tokens) = Decoder::new(gpt, weights, games);
         gpt.read(weights, &decoder.table, &decoder.sequences(&tokens), None)
     }
 
-    /// Returns a decoder that has read nothing, and the games' padded tokens.
+    /// Returns a decoder that has not read anything yet, and the padded tokens of the games.
     fn new(
         gpt: &'a Gpt,
         weights: &'a Weights,
@@ -119,7 +119,7 @@ impl<'a> Decoder<'a> {
         (decoder, tokens.to_device(device))
     }
 
-    /// Reads one more token of each game and returns the predictions that follow, [B, 1, …].
+    /// Reads one more token per game and returns the predictions for the next one, [B, 1, …].
     pub fn step(&mut self, tokens: &[u16]) -> Next {
         let tokens: Vec<i64> = tokens.iter().map(|&token| i64::from(token)).collect();
         let tokens = Tensor::from_slice(&tokens).unsqueeze(1);
@@ -127,8 +127,8 @@ impl<'a> Decoder<'a> {
         self.gpt.next(self.weights, &features)
     }
 
-    /// Replaces the games at these indices by new ones with their tokens so far, at least one
-    /// each, and returns the predictions that follow, [new games, 1, …].
+    /// Replaces the games at these indices with new games, given by their tokens so far, at least
+    /// one each. Returns the predictions for the next tokens of the new games, [new games, 1, …].
     pub fn replace(&mut self, numbers: &[usize], games: &[(&[u16], Conditions)]) -> Next {
         let (mut newcomers, tokens) = Decoder::new(self.gpt, self.weights, games);
         let features = newcomers.read(&tokens);
@@ -136,7 +136,8 @@ impl<'a> Decoder<'a> {
         for (&number, padding) in numbers.iter().zip(&newcomers.padding) {
             self.padding[number] = self.cache.len() - (length - padding);
         }
-        // Columns that are padding in every game cost time, but so does copying all others.
+        // Columns that are padding in every game cost time, but dropping them requires copying all
+        // others.
         let unused = self.padding.iter().copied().min().unwrap_or(0);
         if unused < 0 || unused > self.cache.len() / UNUSED_PART {
             self.cache.shift(-unused);
@@ -168,7 +169,7 @@ impl<'a> Decoder<'a> {
         self.gpt.read(self.weights, &self.table, &sequences, past)
     }
 
-    /// Returns tokens i64 [B, T] after those in the cache as the network's input.
+    /// Returns the network's input for tokens i64 [B, T] that follow those in the cache.
     fn sequences(&self, tokens: &Tensor) -> Sequences {
         let (past, new) = (self.cache.len(), tokens.size()[1]);
         let device = tokens.device();

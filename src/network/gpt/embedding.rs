@@ -8,7 +8,7 @@ use tch::{Device, Kind, Tensor};
 const DEVIATION: f64 = 0.02;
 /// Number of tokens that are not moves.
 const OTHERS: i64 = 2 + GameEnd::ALL.len() as i64;
-/// Range of ratings that the embedding distinguishes; others are clamped to it.
+/// Range of ratings that the embedding distinguishes. Other ratings are clamped to it.
 const RATINGS: [f64; 2] = [500.0, 3000.0];
 
 /// The embedding of tokens.
@@ -16,7 +16,7 @@ const RATINGS: [f64; 2] = [500.0, 3000.0];
 pub(super) enum TokenEmbedding {
     /// A separate vector for each token.
     Whole(Slot),
-    /// A move is the sum of its squares and promotion.
+    /// The vector of a move is the sum of the vectors of its squares and promotion.
     Parts {
         from: Slot,
         to: Slot,
@@ -70,7 +70,7 @@ impl TokenEmbedding {
         }
     }
 
-    /// Returns the parts of moves, for a network file.
+    /// Returns the parts of each move, which network files store.
     pub fn parts(&self) -> Option<&Tensor> {
         match self {
             TokenEmbedding::Whole(_) => None,
@@ -93,9 +93,9 @@ fn uci_table() -> Tensor {
 /// The embedding of a game's conditions, added to every token.
 #[derive(Debug)]
 pub(super) struct ConditionEmbedding {
-    /// White's and Black's vectors [3, width]: a low rating, a high one, and an unknown one.
+    /// White's and Black's vectors [3, width]: for a low, a high and an unknown rating.
     ratings: [Slot; 2],
-    /// [4, width]: the result is unknown, White wins, a draw, Black wins.
+    /// [4, width]: unknown result, White wins, draw, Black wins.
     result: Slot,
 }
 
@@ -111,8 +111,8 @@ impl ConditionEmbedding {
         })
     }
 
-    /// Returns the vectors [B, T, width] of players rated f32 [B, T, 2], 0 if unknown, and of
-    /// results i64 [B, T]. T may be 1 for all tokens.
+    /// Returns the vectors [B, T, width] for ratings f32 [B, T, 2], 0 if unknown, and results i64
+    /// [B, T]. T may be 1, which applies to all tokens.
     pub fn of(&self, weights: &Weights, ratings: &Tensor, results: &Tensor) -> Tensor {
         let [low, high] = RATINGS;
         let kind = weights.kind();
@@ -122,7 +122,7 @@ impl ConditionEmbedding {
         let of_player = |player: usize| {
             let pick = |tensor: &Tensor| tensor.select(-1, player as i64);
             let (share, known) = (pick(&share), pick(&known));
-            // The weights of the three vectors.
+            // Weights of the three vectors.
             let mixture = [(1.0 - &share) * &known, &share * &known, 1.0 - &known];
             let mixture = Tensor::stack(&mixture, -1).to_kind(kind);
             mixture.matmul(&weights[self.ratings[player]])

@@ -1,8 +1,8 @@
 //! The exported program of a move-token GPT.
 //!
-//! `forward` reads whole games. `step` reads one more token of each, with the keys and values of
-//! earlier tokens, [layers, B, heads, S, head width], and returns them with its own appended; a
-//! first step takes S = 0.
+//! `forward` reads whole games. `step` reads one more token per game. It takes the keys and values
+//! of the S earlier tokens, [layers, B, heads, S, head width], and returns them with those of the
+//! new token appended. For the first step, S = 0.
 
 use super::{Gpt, Next, Positions, Sequences};
 use crate::backend::metadata::{DataType, EncoderSpec, FORWARD, STEP, TensorSpec};
@@ -13,7 +13,7 @@ use crate::network::parameters::Weights;
 use crate::torch::TracedMethod;
 use tch::{Device, Kind, Tensor};
 
-/// Games, tokens and earlier tokens in the traces.
+/// Numbers of games, tokens and earlier tokens in the traces.
 const EXAMPLE: [i64; 3] = [2, 5, 3];
 
 impl Architecture for Gpt {
@@ -125,16 +125,16 @@ fn step(gpt: &Gpt) -> TracedMethod<'_> {
     }
 }
 
-/// Keys and values as the program's inputs and outputs.
+/// A cache of keys and values that are inputs and outputs of the program.
 struct Concatenated {
     /// Keys and values of each layer, [B, heads, S, head width].
     earlier: [Vec<Tensor>; 2],
-    /// The same including the new token.
+    /// The same, including those of the new token.
     all: [Vec<Tensor>; 2],
 }
 
 impl KeyValues for Concatenated {
-    /// Returns 1 even for a first step, which attends to all tokens too: itself.
+    /// Returns 1 even for a first step, which also attends to all tokens so far: just itself.
     fn past(&self) -> i64 {
         1
     }
@@ -151,7 +151,7 @@ impl KeyValues for Concatenated {
     fn grow(&mut self, _new: i64) {}
 }
 
-/// Returns inputs about games other than their tokens, with examples.
+/// Returns the inputs that describe games apart from their tokens, with examples.
 fn conditions() -> ([TensorSpec; 2], [Tensor; 2]) {
     let games = EXAMPLE[0];
     let specs = [

@@ -23,7 +23,7 @@ fn config() -> GptConfig {
     }
 }
 
-/// Returns GPT-2's options, over the moves of one opening.
+/// Returns a configuration with GPT-2's options and the moves of one opening as vocabulary.
 fn published() -> GptConfig {
     GptConfig {
         vocabulary: VocabularyConfig::San(["e4", "e5", "Nf3"].map(str::to_owned).into()),
@@ -36,7 +36,7 @@ fn published() -> GptConfig {
     }
 }
 
-/// Returns the structure with weights large enough to distinguish all inputs.
+/// Returns the structure, with weights that are large enough to distinguish all inputs.
 fn build(config: &GptConfig) -> (Gpt, Weights) {
     tch::manual_seed(4);
     let gpt = Gpt::new(config, Device::Cpu).unwrap();
@@ -46,7 +46,7 @@ fn build(config: &GptConfig) -> (Gpt, Weights) {
     (gpt, weights)
 }
 
-/// Returns token rows, the same at every call.
+/// Returns token rows that are the same in every call.
 fn tokens(gpt: &Gpt, rows: i64, columns: i64) -> Tensor {
     let vocabulary = gpt.vocabulary();
     let tokens = Tensor::arange(rows * columns, (Kind::Int64, Device::Cpu))
@@ -94,12 +94,12 @@ fn what_is_cached_says_the_same_as_all_anew() {
             go_on(&mut cache, from, from + 1);
         }
         assert_eq!(cache.len(), 12);
-        // Moves are taken back and replayed.
+        // Take back moves and replay them.
         cache.truncate(3);
         go_on(&mut cache, 3, 9);
         cache.truncate(8);
         go_on(&mut cache, 8, 9);
-        // Some games leave the batch.
+        // Remove some games from the batch.
         cache.truncate(0);
         assert!(cache.is_empty());
         cache.select(&Tensor::from_slice(&[1i64]));
@@ -160,7 +160,7 @@ fn one_move_is_embedded_by_its_parts() {
         let token = (0..1968).find(|&token| gpt.vocabulary().text(token).as_deref() == Some(mv));
         table.get(i64::from(token.unwrap()))
     };
-    // Moves share the vectors of their common parts.
+    // Moves share the vectors of parts that they have in common.
     let [one, other] = ["b1", "f1"].map(|from| vector(&format!("{from}d2")));
     let [three, four] = ["b1", "f1"].map(|from| vector(&format!("{from}e1")));
     assert_close(&(one - other), &(three - four));
@@ -200,11 +200,11 @@ fn its_size_is_counted() {
     let (gpt, _) = build(&config());
     let counted: i64 = gpt.parameters().iter().map(Parameter::count).sum();
     assert_eq!(gpt.size().parameters, counted);
-    // Per token: four square matrices and the gated network's three, in each of three layers, and
-    // the head.
+    // Per token: in each of three layers four square matrices and the three of the gated network,
+    // and then the head.
     let macs = 3 * (4 * 32 * 32 + 3 * 32 * 48) + 32 * gpt.vocabulary().size() as i64;
     assert_eq!(gpt.size().macs, macs);
-    // In addition, attention over half of a full context, and the outcome.
+    // In addition: attention over half of a full context, and the outcome head.
     assert_eq!(gpt.size().macs_total, macs + 3 * 64 * 32 + 32 * 3);
 }
 
@@ -247,7 +247,7 @@ fn games_of_any_length_are_read_side_by_side() {
             .iter()
             .map(|row| row.iter().map(|&token| token as u16).collect())
             .collect();
-        // Each game alone, read in one call.
+        // Each game alone, in a single call.
         let alone = |game: usize, tokens: usize| {
             let (_, conditions) = games[game];
             let sequences = Sequences {
@@ -266,7 +266,7 @@ fn games_of_any_length_are_read_side_by_side() {
         for (game, (count, _)) in games.iter().enumerate() {
             assert_close(&next.tokens.narrow(0, game as i64, 1), &alone(game, *count));
         }
-        // One more token of each, then two of them in reverse order.
+        // One more token per game, then two of the games in reverse order.
         let mut order = vec![0, 1, 2];
         for step in 0..2 {
             let following: Vec<u16> = order
@@ -306,8 +306,8 @@ fn a_game_begins_in_the_place_of_another() {
         let begun = begun.each_ref().map(|row| (&**row, Conditions::default()));
         let (mut decoder, _) = Decoder::start(&gpt, &weights, &begun);
         let mut read = [(0, 3), (1, 5)];
-        // Shorter games, one that is longer than all, and one so short that the padding before it
-        // is dropped.
+        // The new games are shorter, then one is longer than all others, then one is so short that
+        // the padding before it is dropped.
         for (place, game, count) in [(1, 2, 2), (0, 3, 12), (1, 4, 1), (0, 1, 1)] {
             let newcomer = row(game, count);
             let next = decoder.replace(&[place], &[(&*newcomer, Conditions::default())]);

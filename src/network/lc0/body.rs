@@ -1,4 +1,4 @@
-//! Attention bodies: tokens from squares, and encoder layers over them.
+//! Attention bodies, which turn squares into tokens and process them with encoder layers.
 
 use super::config::{AttentionBody, EncoderConfig, Lc0Config, SmolgenConfig, SquareEmbedding};
 use crate::network::encoder::{
@@ -12,12 +12,12 @@ use crate::network::size::Part;
 use crate::network::taps::Tap;
 use tch::Tensor;
 
-/// Epsilon of the norms of dense embeddings and of subsequent layers.
+/// Epsilon of the norms in dense embeddings and in the layers that follow them.
 const EPSILON: f64 = 1e-3;
 /// Epsilon of all other norms.
 const SMALL_EPSILON: f64 = 1e-6;
 
-/// Piece planes of the current position, which the dense embedding reads.
+/// Number of piece planes of the current position, which the dense embedding reads.
 const PIECES: i64 = 12;
 
 /// An encoder over the 64 squares.
@@ -35,7 +35,7 @@ struct Embedding {
     project: Linear,
     /// The scale and shift of each feature of each square, [width, 64].
     gates: Option<[Slot; 2]>,
-    /// Features of the whole board and the layers after them, in dense embeddings.
+    /// Dense embeddings only: features of the whole board, and the layers that follow.
     dense: Option<DenseEmbedding>,
 }
 
@@ -50,7 +50,7 @@ struct DenseEmbedding {
 /// Settings common to all encoder layers of a stack.
 #[derive(Clone, Copy)]
 pub(super) struct Style {
-    /// Scale of a layer's output before the residual.
+    /// Scale of a block's output before it is added to the residual.
     pub gain: f64,
     /// Epsilon of the norms.
     pub epsilon: f64,
@@ -82,7 +82,7 @@ impl Body {
         let encoder = &body.encoder;
         let is_dense = matches!(body.embedding, SquareEmbedding::Dense { .. });
         let mut style = Style {
-            // DeepNorm's gain, on the branch instead of the residual.
+            // The gain of DeepNorm, applied to the branch instead of the residual.
             gain: (2.0 * encoder.layers as f64).powf(-0.25),
             epsilon: if is_dense { EPSILON } else { SMALL_EPSILON },
             smolgen_activation: body.smolgen_activation,
@@ -118,7 +118,7 @@ impl Body {
         &self.layers
     }
 
-    /// Returns tokens [B, 64, width] from planes or from a tower's output; embeddings of the kind
+    /// Returns tokens [B, 64, width] from planes or from a tower's output. Embeddings of the kind
     /// `map` require `reach`.
     pub fn forward(
         &self,
@@ -181,7 +181,7 @@ impl Embedding {
                 Tensor::cat(&[x, &seen.view([-1, 64, dense.features])], 2)
             }
             (None, Some(reach)) => {
-                // Expanded by addition, because a batch size would be traced as a constant.
+                // Expand by addition, because a batch size would be traced as a constant.
                 let zeros = x.narrow(1, 0, 1).narrow(2, 0, 1).zeros_like();
                 let reach = weights.made("reach", self.project.weight, || reach.type_as(x));
                 Tensor::cat(&[x, &(zeros + reach)], 2)

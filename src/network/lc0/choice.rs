@@ -1,16 +1,16 @@
-//! The heads that are played, and the outputs that result.
+//! The heads to play with, and the resulting outputs.
 
 use super::config::{Lc0Config, Lc0ConfigError, PolicyHead, ValueHead};
 use crate::network::outputs::Output;
 use serde::{Deserialize, Serialize};
 
-/// The heads that are played.
+/// The heads to play with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeadChoice {
-    /// The output `policy`.
+    /// The head for the output `policy`.
     #[serde(rename = "policy_head")]
     pub policy: PolicyHead,
-    /// The output `wdl`.
+    /// The head for the output `wdl`.
     #[serde(rename = "value_head")]
     pub value: ValueHead,
 }
@@ -19,7 +19,7 @@ impl HeadChoice {
     /// Returns whether a network has these heads.
     ///
     /// # Errors
-    /// [`Lc0ConfigError::NoHead`], naming those that it has.
+    /// [`Lc0ConfigError::NoHead`], which names the available heads.
     pub fn check(&self, config: &Lc0Config) -> Result<(), Lc0ConfigError> {
         let missing = |kind, name: &str, known: Vec<&str>| Lc0ConfigError::NoHead {
             kind,
@@ -37,7 +37,7 @@ impl HeadChoice {
         Ok(())
     }
 
-    /// Returns the outputs of a network played with these heads, in order.
+    /// Returns the outputs that a network has with these heads, in order.
     #[must_use]
     pub fn outputs(&self, config: &Lc0Config) -> Vec<Output> {
         let heads = &config.value;

@@ -11,11 +11,11 @@ const MOVE_CHANNELS: i64 = 73;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tower {
-    /// Residual blocks of two convolutions.
+    /// Number of residual blocks with two convolutions each.
     pub blocks: i64,
-    /// Channels of each.
+    /// Number of channels per convolution.
     pub filters: i64,
-    /// Width of the squeeze-and-excitation units, if blocks have them.
+    /// Width of the squeeze-and-excitation units, if the blocks have them.
     pub squeeze: Option<i64>,
 }
 
@@ -23,12 +23,12 @@ pub struct Tower {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SmolgenConfig {
-    /// Features kept per square.
+    /// Number of features kept per square.
     pub compress: i64,
     /// Width of the board summary.
     pub hidden: i64,
-    /// Width per head from which its 64 × 64 biases are generated, by weights that all layers
-    /// share.
+    /// Width per head of the vector from which its 64 × 64 biases are generated. All layers share
+    /// the weights for that.
     pub generator: i64,
 }
 
@@ -36,11 +36,11 @@ pub struct SmolgenConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EncoderConfig {
-    /// Layers.
+    /// Number of layers.
     pub layers: i64,
-    /// Attention heads.
+    /// Number of attention heads.
     pub heads: i64,
-    /// Width of queries, keys and values, all heads together.
+    /// Total width of the queries, keys and values of all heads.
     pub attention: i64,
     /// Width of the feed-forward blocks.
     pub feed_forward: i64,
@@ -48,13 +48,13 @@ pub struct EncoderConfig {
     pub smolgen: Option<SmolgenConfig>,
 }
 
-/// An attention body's input for a square.
+/// The input of an attention body, per square.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum SquareEmbedding {
     /// The output of the preceding tower.
     Tower,
-    /// The planes, and the squares that a queen or a knight reaches from here.
+    /// The planes, and the squares that a queen or a knight can reach from this square.
     Map,
     /// The planes, and features of all pieces on the board; a feed-forward block follows.
     Dense {
@@ -71,9 +71,9 @@ pub enum SquareEmbedding {
 pub struct AttentionBody {
     /// Width of a token.
     pub width: i64,
-    /// The unit that becomes a token.
+    /// The input that becomes a token.
     pub embedding: SquareEmbedding,
-    /// Whether each feature of each square is then scaled and shifted.
+    /// Whether each feature of each square is scaled and shifted afterwards.
     pub gates: bool,
     /// The layers.
     pub encoder: EncoderConfig,
@@ -189,7 +189,7 @@ pub enum PolicyHeadConfig {
     Attention {
         /// Width of its own embedding, if it does not use the shared one.
         embedding: Option<i64>,
-        /// Its own encoder layers.
+        /// Its own encoder layers, if any.
         encoder: Option<EncoderConfig>,
         /// Width of queries and keys.
         width: i64,
@@ -220,11 +220,11 @@ impl PolicyConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ValueHeadConfig {
-    /// Features per square that it reads.
+    /// Number of features that it reads per square.
     pub features: i64,
     /// Width of its hidden layer.
     pub hidden: i64,
-    /// Whether it outputs win, draw and loss, or only the value.
+    /// Whether it outputs win, draw and loss instead of only the value.
     pub wdl: bool,
     /// Whether it also predicts the squared error.
     pub error: bool,
@@ -236,7 +236,7 @@ pub struct ValueHeadConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MovesLeftConfig {
-    /// Features per square that the head reads.
+    /// Number of features that the head reads per square.
     pub features: i64,
     /// Width of its hidden layer.
     pub hidden: i64,
@@ -245,7 +245,7 @@ pub struct MovesLeftConfig {
 /// Why an architecture is not a valid Lc0 network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Lc0ConfigError {
-    /// An invalid combination of parts, or one that we do not evaluate.
+    /// The combination of parts is invalid or not supported.
     #[error("Lc0 networks with {0} are not supported")]
     Unsupported(String),
     /// The network lacks this head.
@@ -255,7 +255,7 @@ pub enum Lc0ConfigError {
         kind: &'static str,
         /// The requested name.
         name: String,
-        /// The known ones.
+        /// The available heads.
         known: String,
     },
 }
@@ -270,7 +270,7 @@ pub struct Lc0Config {
     pub activation: Activation,
     /// The residual tower, if any.
     pub tower: Option<Tower>,
-    /// The encoder, if any. A network has a tower, an encoder or, in that order, both.
+    /// The encoder, if any. A network has a tower, an encoder, or a tower followed by an encoder.
     pub attention: Option<AttentionBody>,
     /// The policies.
     pub policy: PolicyConfig,
@@ -291,7 +291,7 @@ impl Lc0Config {
         }
     }
 
-    /// Returns the number of layers of its body and of its policies' encoders.
+    /// Returns the number of layers in its body and in the encoders of its policies.
     pub(crate) fn layers(&self) -> i64 {
         let tower = self.tower.map_or(0, |tower| tower.blocks);
         let body = self.attention.map_or(0, |body| body.encoder.layers);
@@ -299,10 +299,10 @@ impl Lc0Config {
         tower + body + policies.sum::<i64>()
     }
 
-    /// Checks that its parts fit each other, except for shapes.
+    /// Checks that its parts fit each other, apart from their shapes.
     ///
     /// # Errors
-    /// [`Lc0ConfigError::Unsupported`], naming the part that does not.
+    /// [`Lc0ConfigError::Unsupported`], which names the part that does not fit.
     pub(crate) fn check(&self) -> Result<(), Lc0ConfigError> {
         let body = self.attention.as_ref();
         let reads_tower = body.is_some_and(|body| body.embedding == SquareEmbedding::Tower);
@@ -355,8 +355,8 @@ impl Lc0Config {
             .map_err(|what| Lc0ConfigError::Unsupported(what.to_owned()))
     }
 
-    /// Returns the activations of the attention policy's embedding and of its encoder's
-    /// feed-forward blocks: attention policies were first added to towers, with SELU.
+    /// Returns the activations of the attention policy's embedding and of the feed-forward blocks
+    /// in its encoder. Attention policies were first added to towers, with SELU.
     pub(crate) fn policy_activations(&self) -> (Activation, Activation) {
         match &self.attention {
             Some(body) => (self.activation, body.feed_forward_activation),

@@ -16,12 +16,13 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use tch::{Kind, Tensor};
 
-/// The draw logit of values without draws: its probability is 0.
+/// The draw logit of value heads without draws, which corresponds to a probability of 0.
 const NO_DRAW: f64 = -1e4;
 
-/// Returns the channel of a convolutional policy: 56 for queen moves (eight directions, clockwise
-/// from the front, of seven distances), 8 for knights (likewise), 9 for promotions other than to
-/// knights (to the left, straight, to the right; each to rook, bishop and queen).
+/// Returns a move's channel in a convolutional policy. There are 56 channels for queen moves (eight
+/// directions, clockwise from straight ahead, with seven distances each), 8 for knight moves (in
+/// the same order) and 9 for promotions other than to knights (to the left, straight and to the
+/// right, each to rook, bishop and queen).
 fn channel(from: usize, to: usize, promotion: Option<Role>) -> usize {
     const DIRECTIONS: [(i32, i32); 8] = [
         (0, 1),
@@ -64,7 +65,7 @@ fn channel(from: usize, to: usize, promotion: Option<Role>) -> usize {
 }
 
 /// Returns the index of each of the 1858 policy entries among the logits [64, channels] of a
-/// convolutional policy: its channel on the origin square.
+/// convolutional policy, which is the entry's channel on its origin square.
 pub(super) fn convolutional_gather(channels: i64) -> Vec<i64> {
     (0..POLICY_SIZE)
         .filter_map(from_square_to_square)
@@ -107,7 +108,7 @@ enum Policy {
 struct Value {
     summary: Summary,
     output: Linear,
-    /// Whether the output is win, draw and loss, or only the value.
+    /// Whether the output is win, draw and loss instead of only the value.
     wdl: bool,
     error: Option<Linear>,
     categorical: Option<Linear>,
@@ -117,7 +118,7 @@ struct Value {
 #[derive(Debug)]
 struct Summary {
     activation: Activation,
-    /// Whether tokens come from a tower, whose channels come first.
+    /// Whether tokens come from a tower, in whose layout channels come first.
     after_tower: bool,
     squares: Linear,
     hidden: Linear,
@@ -133,7 +134,7 @@ impl Heads {
             });
             let heads = config.policy.heads.iter().enumerate();
             let build = |(number, (&name, head)): (usize, (&PolicyHead, &PolicyHeadConfig))| {
-                // The network's cost includes only the first policy.
+                // Only the first policy counts towards the network's cost.
                 let part = if number == 0 { Part::Main } else { Part::Other };
                 let style = Style::of_policy(config, generator, part);
                 let policy = builder.scope(name.name(), |builder| {
@@ -170,7 +171,7 @@ impl Heads {
 }
 
 impl Heads {
-    /// Returns whether a network played with these heads has an output.
+    /// Returns whether a network with these heads has an output.
     pub fn has(&self, choice: HeadChoice, output: Output) -> bool {
         let value = |head| self.values.get(&head);
         let has_policy = |head| self.policies.contains_key(&head);
@@ -234,7 +235,7 @@ impl Policy {
                     .unwrap_or_default();
                 let dense = Dense::per_token(embedded, attention);
                 let promotion = Dense {
-                    // The squares of the last rank.
+                    // The squares on the last rank.
                     rows: 8,
                     ..Dense::per_token(attention, 4).without_bias().outer()
                 };
@@ -289,7 +290,7 @@ impl Policy {
     }
 }
 
-/// Returns logits of the 64 · 64 pairs of squares, then of 8 · 8 · 3 promotions.
+/// Returns logits of the 64 · 64 pairs of squares, followed by 8 · 8 · 3 promotions.
 fn pairs_and_promotions(
     weights: &Weights,
     query: &Tensor,
@@ -299,7 +300,7 @@ fn pairs_and_promotions(
     let scale = 1.0 / (key.size()[2] as f64).sqrt();
     let pairs = query.bmm(&key.transpose(1, 2)) * scale;
     let offsets = promotion.forward(weights, &key.narrow(1, 56, 8));
-    // Queen, rook and bishop, each added to the knight's.
+    // The terms for queen, rook and bishop are added to the knight's.
     let offsets = (offsets.narrow(2, 0, 3) + offsets.narrow(2, 3, 1)).unsqueeze(1);
     let promotions = pairs.narrow(1, 48, 8).narrow(2, 56, 8).unsqueeze(3) + offsets;
     Tensor::cat(&[pairs.flatten(1, 2), promotions.flatten(1, 3)], 1)
@@ -322,8 +323,8 @@ impl Value {
         }
     }
 
-    /// Returns logits [B, 3] of win, draw and loss; for a value without draws they are such that
-    /// W − L is that value.
+    /// Returns logits [B, 3] of win, draw and loss. For a value without draws they are chosen so
+    /// that W − L equals the value.
     fn result(&self, reading: &Reading) -> Tensor {
         let output = self.forward(reading, &self.output);
         if self.wdl {
@@ -349,7 +350,7 @@ impl Value {
         Some(self.forward(reading, error).squeeze_dim(1).sigmoid())
     }
 
-    /// Returns the logits of the value's bucket, if the head has them.
+    /// Returns the logits of the value's buckets, if the head has them.
     fn bucket(&self, reading: &Reading) -> Option<Tensor> {
         let categorical = self.categorical.as_ref()?;
         Some(self.forward(reading, categorical))
@@ -387,16 +388,16 @@ impl Summary {
     }
 }
 
-/// The evaluation of heads on tokens.
+/// One evaluation of the heads on tokens.
 pub(super) struct Reading<'a> {
     pub heads: &'a Heads,
     pub choice: HeadChoice,
     pub weights: &'a Weights,
     /// [B, 64, width].
     pub tokens: &'a Tensor,
-    /// i64 [1858]: the indices of entries in convolutional or attention policies.
+    /// i64 [1858]: the index of each policy entry in a convolutional or attention policy.
     pub gather: Option<&'a Tensor>,
-    /// Shared inputs of several outputs, by the layer that computed them.
+    /// Inputs that several outputs share, by the layer that computed them.
     pub known: RefCell<HashMap<Slot, Tensor>>,
 }
 
@@ -410,7 +411,7 @@ impl Reading<'_> {
             Output::Policy => self.policy(self.choice.policy),
             Output::PolicySoft => self.policy(PolicyHead::Soft),
             Output::Wdl => value(self.choice.value).map(|head| head.result(self)),
-            // A value without draws is the same as the head q.
+            // If there is no head `q`, a winner head without draws has the same output.
             Output::Q => q
                 .or(winner.filter(|head| !head.wdl))
                 .map(|head| head.expectation(self)),
@@ -437,7 +438,7 @@ impl Reading<'_> {
         Some(policy.forward(self))
     }
 
-    /// Returns a layer's output, computed once.
+    /// Returns a layer's output, which is computed only once.
     fn once(&self, layer: &Linear, compute: impl FnOnce() -> Tensor) -> Tensor {
         if let Some(known) = self.known.borrow().get(&layer.weight) {
             return known.shallow_clone();
@@ -449,7 +450,7 @@ impl Reading<'_> {
     }
 }
 
-/// Reorders [B, 64, channels] channel by channel, as dense layers after convolutions expect.
+/// Flattens [B, 64, channels] channel by channel, as dense layers after convolutions expect.
 fn channels_first(x: &Tensor) -> Tensor {
     x.transpose(1, 2).flatten(1, 2)
 }

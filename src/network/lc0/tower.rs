@@ -1,5 +1,5 @@
-//! Residual towers. Between convolutions tensors are [B, 64, channels]: to libtorch these are
-//! channels-last images, the preferred layout of its CPU kernels.
+//! Residual towers. Between convolutions, tensors have shape [B, 64, channels]. libtorch sees them
+//! as channels-last images, the preferred layout of its CPU kernels.
 
 use super::config::Tower;
 use crate::network::layers::{Activation, Linear};
@@ -22,7 +22,7 @@ pub(super) struct ResidualTower {
 #[derive(Debug)]
 struct Block {
     convolutions: [Linear; 2],
-    /// The layers of squeeze and excitation.
+    /// The layers for squeeze and excitation.
     excitation: Option<[Linear; 2]>,
 }
 
@@ -72,8 +72,7 @@ impl ResidualTower {
         x
     }
 
-    /// Returns the gain and shift of squeeze and excitation (Hu et al., 2018), both
-    /// [B, 1, filters].
+    /// Returns the gain and shift of squeeze and excitation (Hu et al. 2018), both [B, 1, filters].
     fn excite(
         &self,
         weights: &Weights,

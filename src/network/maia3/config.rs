@@ -3,9 +3,9 @@
 use crate::encode::HISTORY;
 use serde::{Deserialize, Serialize};
 
-/// Piece kinds, ours and theirs, in the encoding of a square.
+/// Number of piece kinds, ours and theirs, in the encoding of a square.
 pub(crate) const PIECES: i64 = 12;
-/// Promotion pieces.
+/// Number of pieces that a pawn can promote to.
 pub(super) const PROMOTIONS: i64 = 4;
 /// Upper bound of every size, so that products of sizes do not overflow.
 const LARGEST: i64 = 1 << 16;
@@ -18,15 +18,15 @@ pub const PRESETS: [&str; 4] = ["maia3-3m", "maia3-5m", "maia3-23m", "maia3-79m"
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Maia3Config {
-    /// Encoder layers.
+    /// Number of encoder layers.
     pub layers: i64,
     /// Width of a token.
     pub width: i64,
-    /// Attention heads; they divide the width.
+    /// Number of attention heads, which must divide the width.
     pub heads: i64,
     /// Width of the feed-forward blocks.
     pub feed_forward: i64,
-    /// Positions that it reads, including the current one: 1…8.
+    /// Number of positions that it reads, including the current one: 1…8.
     pub history: i64,
     /// Width of the rating embedding.
     pub rating: i64,
@@ -41,7 +41,7 @@ pub struct Maia3Config {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GabConfig {
-    /// Features per square that it reads; if absent, it reads the mean of all squares.
+    /// Number of features that it reads per square. If absent, it reads the mean of all squares.
     pub compress: Option<i64>,
     /// Width of the board summary.
     pub hidden: i64,
@@ -49,7 +49,7 @@ pub struct GabConfig {
     pub generator: i64,
 }
 
-/// Why a Maia-3 network cannot have these sizes.
+/// Why the sizes of a Maia-3 network are invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum Maia3ConfigError {
     /// A size is out of range.
@@ -67,7 +67,7 @@ pub enum Maia3ConfigError {
     Heads {
         /// Width of a token.
         width: i64,
-        /// Attention heads.
+        /// Number of attention heads.
         heads: i64,
     },
 }
@@ -107,10 +107,10 @@ impl Maia3Config {
             .find(|name| Maia3Config::preset(name).as_ref() == Some(self))
     }
 
-    /// Checks that a network can have these sizes.
+    /// Checks that the sizes are valid.
     ///
     /// # Errors
-    /// [`Maia3ConfigError`] naming the field.
+    /// [`Maia3ConfigError`], which names the field.
     pub fn check(&self) -> Result<(), Maia3ConfigError> {
         let generated = self.heads.saturating_mul(self.gab.generator);
         let sizes = [
@@ -140,7 +140,7 @@ impl Maia3Config {
         Ok(())
     }
 
-    /// Returns the number of features of a square other than the players' ratings.
+    /// Returns the number of features per square, apart from the players' ratings.
     pub(super) fn planes(&self) -> i64 {
         PIECES * self.history
     }

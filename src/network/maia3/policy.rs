@@ -1,9 +1,10 @@
 //! Translation of Maia-3's moves to the 1858 policy entries of [`crate::encode`].
 //!
-//! Maia-3 encodes a move as it is written: 64 · 64 pairs of squares and, from each file of the
-//! seventh rank to each of the eighth, four promotions in the order queen, rook, bishop, knight.
-//! The 1858 differ in two ways: a knight promotion has no suffix, and castling is the king taking
-//! its rook. Whether a pair without a suffix stands for one of these depends on the board.
+//! Maia-3's encoding follows the notation of moves. There are 64 · 64 pairs of squares and, from
+//! each file on the seventh rank to each file on the eighth, four promotions in the order queen,
+//! rook, bishop, knight. The 1858 entries differ in two ways: a knight promotion has no suffix, and
+//! castling is the king taking its rook. It depends on the board whether a pair without a suffix
+//! stands for one of these moves.
 
 use super::config::PROMOTIONS;
 use crate::encode::{POLICY_SIZE, from_square_to_square};
@@ -13,12 +14,12 @@ use tch::{Device, Tensor};
 /// The order of Maia-3's promotions.
 const ORDER: [Role; PROMOTIONS as usize] = [Role::Queen, Role::Rook, Role::Bishop, Role::Knight];
 
-/// The index of the first promotion among Maia-3's moves.
+/// The index of the first promotion in Maia-3's moves.
 const PAIRS: usize = 64 * 64;
 /// Number of Maia-3's moves.
 pub(super) const MOVES: usize = PAIRS + 64 * PROMOTIONS as usize;
 
-/// A policy entry that stands for one of two Maia-3 moves, depending on the board.
+/// A policy entry that can stand for either of two Maia-3 moves, depending on the board.
 struct Choice {
     entry: usize,
     /// The piece's role …
@@ -32,13 +33,12 @@ struct Choice {
 /// Index tensors of the translation, i64.
 #[derive(Debug)]
 pub(super) struct Translation {
-    /// [1858]: indices into the moves, followed by the choices.
+    /// [1858]: indices into Maia-3's moves followed by the choices.
     pub gather: Tensor,
-    /// [4, choices]: the deciding row word, its bit,
-    /// and the moves for a set and for a clear bit.
+    /// [4, choices]: the row word that decides, the bit in it, and the moves if the bit is set and
+    /// if it is clear.
     pub choices: Tensor,
-    /// [choices]: the index of each bit among the 64 of the first word, the 64 of the
-    /// second, and so on.
+    /// [choices]: the index of each bit, if the bits of all words are concatenated.
     places: Tensor,
 }
 
@@ -76,12 +76,12 @@ impl Translation {
             .ne(0)
     }
 
-    /// Returns the same from the bits of the rows' bitboards, [B, 104, 64].
+    /// Returns the same from the bits of the bitboards in the rows, [B, 104, 64].
     pub fn seen_in_planes(&self, boards: &Tensor) -> Tensor {
         boards.flatten(1, 2).index_select(1, &self.places).gt(0)
     }
 
-    /// Returns logits [B, 1858] from those of Maia-3's moves [B, 4352], with
+    /// Returns logits [B, 1858] from the logits of Maia-3's moves [B, 4352] and
     /// [`Translation::seen`] of the positions.
     pub fn policy(&self, moves: &Tensor, seen: &Tensor) -> Tensor {
         let row = |index| self.choices.get(index);
@@ -91,7 +91,7 @@ impl Translation {
     }
 }
 
-/// Returns the Maia-3 move written like a policy entry.
+/// Returns the Maia-3 move with the same squares and suffix as a policy entry.
 fn written(entry: usize) -> usize {
     let (from, to, promotion) = from_square_to_square(entry).expect("an entry");
     promotion.map_or(from * 64 + to, |role| promoting(from, to, role))
@@ -122,14 +122,14 @@ fn choices() -> Vec<Choice> {
                 let there = promoting(from, to, Role::Knight);
                 return Some(choice(Role::Pawn, from, there));
             }
-            // Only castling moves to the square of one's own rook.
+            // Castling is the only move to the square of one's own rook.
             let there = castling(from, to)?;
             (there != otherwise).then(|| choice(Role::Rook, to, there))
         })
         .collect()
 }
 
-/// Returns whether a pawn with these squares promotes.
+/// Returns whether a pawn that moves between these squares promotes.
 fn is_promotion(from: usize, to: usize) -> bool {
     let [from, to] = [from, to].map(|square| Square::new(square as u32));
     from.rank() == Rank::Seventh
@@ -137,9 +137,9 @@ fn is_promotion(from: usize, to: usize) -> bool {
         && from.file().distance(to.file()) <= 1
 }
 
-/// Returns Maia-3's move for castling by a king on `from` with the rook on `to`: the king's two
-/// steps. It has only seen kings castle from e1, so in Chess960 castling from elsewhere takes the
-/// logit of its own pair.
+/// Returns Maia-3's move for castling with the king on `from` and the rook on `to`: the king's
+/// two-square move. Maia-3 has only seen kings castle from e1, so in Chess960 castling from other
+/// squares takes the logit of its own pair.
 fn castling(from: usize, to: usize) -> Option<usize> {
     let [king, rook] = [from, to].map(|square| Square::new(square as u32));
     let file = if rook > king { File::G } else { File::C };
@@ -158,7 +158,7 @@ mod tests {
     use shakmaty::{CastlingMode, Position};
     use tch::{Device, Kind};
 
-    /// Returns Maia-3's moves as its own program lists them.
+    /// Returns Maia-3's moves in the order of its own program.
     fn listed() -> Vec<String> {
         let mut names = Vec::new();
         for from in Square::ALL {
@@ -172,7 +172,7 @@ mod tests {
         names
     }
 
-    /// Returns the logit of each legal move if that of move m is m.
+    /// Returns the logit of each legal move if Maia-3's move m has the logit m.
     fn moves_of(game: &Game) -> Vec<(shakmaty::Move, usize)> {
         let words = *Input::encode(game).words();
         let rows = Tensor::from_slice(bytemuck::cast_slice::<u64, i64>(&words));
@@ -206,7 +206,7 @@ mod tests {
                 for _ in 0..12 {
                     let moves = moves_of(&game);
                     for &(mv, place) in &moves {
-                        // UCI notation, but from the mover's view.
+                        // Moves are in UCI notation, but from the mover's view.
                         let written = game.format_move(mv);
                         let mirrored = |letter: char| match letter.to_digit(10) {
                             Some(rank) if game.position().turn().is_black() => {
@@ -252,7 +252,7 @@ mod tests {
         assert_eq!(castling("4k3/8/8/8/8/8/8/1R2K1R1 w GB - 0 1"), "e1c1 e1g1");
         assert_eq!(castling("4k3/8/8/8/8/8/8/3RKR2 w FD - 0 1"), "e1c1 e1g1");
         assert_eq!(castling("3rkr2/8/8/8/8/8/8/4K3 b fd - 0 1"), "e1c1 e1g1");
-        // Not in Maia-3's training data: the king takes its rook.
+        // Maia-3's training data does not contain such castling, so the king takes its rook.
         assert_eq!(castling("1k6/8/8/8/8/8/8/R4KR1 w GA - 0 1"), "f1a1 f1g1");
     }
 }

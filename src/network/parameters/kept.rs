@@ -13,14 +13,14 @@ pub(in crate::network) struct Slot(pub usize);
 /// Values derived from frozen weights.
 #[derive(Debug)]
 pub(in crate::network) struct Frozen {
-    /// Whether blocks use kernels with packed weights; in f32 alone libtorch's products are as
-    /// fast.
+    /// Whether blocks use kernels with packed weights. Only in f32 are libtorch's matrix
+    /// multiplications as fast.
     pub has_kernels: bool,
-    /// Whether their layers multiply in int8, if widths allow it.
+    /// Whether layers multiply in int8 if their widths allow it.
     pub int8: bool,
-    /// Whether any of them does.
+    /// Whether any layer multiplies in int8.
     pub multiplies_in_int8: AtomicBool,
-    /// Derived values, by kind and by one of the weights they derive from.
+    /// Derived values, keyed by their kind and by one of the weights from which they are derived.
     made: RwLock<HashMap<(&'static str, Slot), Tensor>>,
 }
 
@@ -47,10 +47,10 @@ impl Frozen {
     }
 }
 
-/// The weights of a block in its kernel's layout.
+/// The weights of a block in the layout of its kernel.
 #[derive(Debug)]
 pub(in crate::network) struct Packed {
     pub weights: Tensor,
-    /// Whether it should multiply in int8, if widths allow it.
+    /// Whether the block should multiply in int8 if its widths allow it.
     pub int8: bool,
 }

@@ -1,31 +1,31 @@
-//! The sizes of a world model, as a configuration file states them.
+//! The sizes of a world model, in the form in which configuration files state them.
 
 use crate::network::chessformer::{ConfigError, ModelConfig};
 use serde::{Deserialize, Serialize};
 
-/// Maximum number of blocks per step, and of steps that it attends to.
+/// Maximum number of blocks per step, and of steps that a step attends to.
 const MOST: i64 = 1024;
 
-/// Width of a board's single token, as a multiple of the encoder's.
+/// Width of a board's single token, as a multiple of the encoder's width.
 const TOKEN: i64 = 4;
 
 /// The inputs of steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WorldState {
-    /// The encoder's 64 tokens; a step is layers of the encoder's kind.
+    /// The encoder's 64 tokens. A step consists of layers of the encoder's kind.
     #[default]
     Squares,
-    /// One token into which they are fused; a step is a transformer along time, as in STORM
+    /// One token into which the 64 are fused. A step is a transformer along time, as in STORM
     /// (Zhang et al. 2023) and UniZero (Pu et al. 2024).
     Token,
-    /// The encoder's 64 tokens; a step is a diffusion transformer (Peebles and Xie 2023)
+    /// The encoder's 64 tokens. A step is a diffusion transformer (Peebles and Xie 2023) that is
     /// conditioned on the move instead of a noise level.
     Dit,
 }
 
 impl WorldState {
-    /// Returns whether it is the default, used if a configuration does not state it.
+    /// Returns whether this is the default, which configurations need not state.
     fn is_default(&self) -> bool {
         *self == WorldState::default()
     }
@@ -35,7 +35,7 @@ impl WorldState {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorldConfig {
-    /// The Chessformer that represents positions, and whose heads read every latent board.
+    /// The Chessformer that represents positions. Its heads read every latent board.
     pub encoder: ModelConfig,
     /// The inputs of steps.
     #[serde(default, skip_serializing_if = "WorldState::is_default")]
@@ -43,7 +43,7 @@ pub struct WorldConfig {
     /// Number of blocks per step.
     #[serde(default = "default_blocks")]
     pub blocks: i64,
-    /// Maximum number of steps, including the new one, that attention over time sees.
+    /// Maximum number of steps that attention over time sees, including the new one.
     #[serde(default = "default_context")]
     pub context: i64,
 }
@@ -56,7 +56,7 @@ fn default_context() -> i64 {
     8
 }
 
-/// Why a world model cannot have these sizes.
+/// Why the sizes of a world model are invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum WorldConfigError {
     /// The encoder's sizes do not fit each other.
@@ -70,19 +70,19 @@ pub enum WorldConfigError {
         /// Its value.
         value: i64,
     },
-    /// Attention over time rotates pairs of head features, so the head width must be even.
+    /// The head width is odd, but attention over time rotates pairs of head features.
     #[error("its encoder's width ({width}) is not an even multiple of its heads ({heads})")]
     Heads {
         /// Width of a token.
         width: i64,
-        /// Attention heads.
+        /// Number of attention heads.
         heads: i64,
     },
 }
 
 impl WorldConfig {
-    /// Returns the squares and width of latents: 64 as wide as the encoder, or one four times as
-    /// wide.
+    /// Returns the number of squares and the width of latents: 64 squares as wide as the encoder,
+    /// or one that is four times as wide.
     #[must_use]
     pub fn latents(&self) -> [i64; 2] {
         let width = self.encoder.width;
@@ -92,15 +92,15 @@ impl WorldConfig {
         }
     }
 
-    /// Returns the number of encoder layers and step blocks.
+    /// Returns the total number of encoder layers and step blocks.
     pub(in crate::network) fn layers(&self) -> i64 {
         self.encoder.layers.saturating_add(self.blocks)
     }
 
-    /// Checks that a network can have these sizes.
+    /// Checks that the sizes are valid.
     ///
     /// # Errors
-    /// [`WorldConfigError`] naming the field.
+    /// [`WorldConfigError`], which names the field.
     pub fn check(&self) -> Result<(), WorldConfigError> {
         self.encoder.check()?;
         for (field, value) in [("blocks", self.blocks), ("context", self.context)] {

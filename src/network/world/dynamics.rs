@@ -14,7 +14,7 @@ use squares::Squares;
 use tch::{Device, Tensor};
 use token::Token;
 
-/// The dynamics, by latent form.
+/// The dynamics, by the form of the latents.
 #[derive(Debug)]
 pub(super) enum Dynamics {
     Squares(Squares),
@@ -38,7 +38,7 @@ impl Dynamics {
         }
     }
 
-    /// Returns the tensors of a network file other than parameters.
+    /// Returns the tensors other than parameters that a network file stores.
     pub fn constants(&self) -> Vec<(&'static str, &Tensor)> {
         match self {
             Dynamics::Squares(squares) => squares.constants().to_vec(),
@@ -47,8 +47,8 @@ impl Dynamics {
         }
     }
 
-    /// Returns the latents [B, squares, width] after the moves, policy indices i64 `[B]`, in the
-    /// view of the next side to move.
+    /// Returns the latents [B, squares, width] after moves, which are policy indices i64 `[B]`, in
+    /// the view of the side to move after them.
     pub fn step(
         &self,
         weights: &Weights,

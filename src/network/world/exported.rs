@@ -1,11 +1,11 @@
 //! The exported program of a world model.
 //!
-//! `forward` evaluates positions, as in every evaluating network. `represent` returns their
-//! latents, `step` the latents after moves, and `predict` the outputs for latents. `step` takes
-//! the keys and values of earlier steps, [blocks, B, squares, S, heads, head width], in the
-//! mover's view of the squares, and returns them with its own appended, in the other side's view;
-//! a first step takes S = 0. Callers keep no more than context − 1 of them. If latents are one
-//! token, there is one square, which is the same for both sides.
+//! As in other networks, `forward` evaluates positions. `represent` returns their latents, `step`
+//! the latents after moves, and `predict` the outputs for latents. `step` takes the keys and values
+//! of S earlier steps, [blocks, B, squares, S, heads, head width], in the mover's view of the
+//! squares, and returns them with its own appended, in the other side's view. For a first step, S =
+//! 0. Callers must not keep more than context − 1 of them. If latents are a single token, there is
+//! one square, which is the same for both sides.
 
 use super::{Past, World};
 use crate::backend::metadata::{DataType, EncoderSpec, STEP, TensorSpec};
@@ -18,10 +18,10 @@ use crate::network::parameters::Weights;
 use crate::torch::TracedMethod;
 use tch::{Device, Kind, Tensor};
 
-/// Positions and earlier steps in the traces.
+/// Numbers of positions and of earlier steps in the traces.
 const EXAMPLE: [i64; 2] = [2, 3];
 
-/// Names of the methods other than `step` and `predict`.
+/// Names of the methods `represent` and `predict`.
 const REPRESENT: &str = "represent";
 const PREDICT: &str = "predict";
 
@@ -105,7 +105,7 @@ fn step(world: &World) -> TracedMethod<'_> {
                 return Vec::new();
             };
             let weights = Weights::shared(weights);
-            // The caller keeps no more than the context.
+            // The caller limits the steps to the context.
             let mut past = Past::of(keys, values, i64::MAX);
             let board = world.encoder.board(None);
             let next = world

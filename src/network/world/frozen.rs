@@ -17,9 +17,9 @@ const READ: [Output; 5] = [
     Output::MovesLeft,
 ];
 
-/// A world model on a device, frozen for play. For each board it stores the latents and, after a
-/// step, the step's keys and values: as one tensor [1 + 2 · blocks, squares, width], latents
-/// first, then key and value of each block.
+/// A world model on a device, frozen for play. A board is stored as one tensor
+/// [1 + 2 · blocks, squares, width]: the latents and, after a step, the step's key and value in
+/// each block.
 #[derive(Debug)]
 pub struct FrozenWorld {
     world: World,
@@ -31,10 +31,10 @@ pub struct FrozenWorld {
 // behind a lock.
 unsafe impl Sync for FrozenWorld {}
 
-/// Observations of B boards.
+/// The network's outputs for B boards.
 #[derive(Debug)]
 pub struct Seen {
-    /// Their stored form, [B, 1 + 2 · blocks, squares, width].
+    /// The boards in stored form, [B, 1 + 2 · blocks, squares, width].
     pub kept: Tensor,
     /// The outputs of the encoder's heads: policy, values and moves left.
     pub outputs: Outputs,
@@ -46,7 +46,7 @@ impl Network<World> {
     /// Freezes the network in this dtype on a device, ready to play.
     ///
     /// # Errors
-    /// [`ArchitectureError`] if its sizes do not fit each other.
+    /// [`ArchitectureError`] if the network's sizes do not fit each other.
     pub fn freeze_to_imagine(
         &self,
         dtype: ComputeType,
@@ -86,7 +86,7 @@ impl FrozenWorld {
         [1 + 2 * config.blocks, squares, width]
     }
 
-    /// Encodes true positions, rows i64 [B, words].
+    /// Encodes true positions, given as rows i64 [B, words].
     #[must_use]
     pub fn look(&self, rows: &Tensor) -> Seen {
         let _inference = Inference::begin();
@@ -99,9 +99,10 @@ impl FrozenWorld {
         self.seen(&tokens, &Tensor::cat(&[latents.unsqueeze(1), none], 1))
     }
 
-    /// Steps latents [B, squares, width] by moves, policy entries i64 `[B]`. `past` holds the keys
-    /// and values of T earlier steps, oldest first, [2 · blocks, B, squares, T, width], seen from
-    /// the side to move after these moves. `absent` bool [B, T] marks missing steps. T may be 0.
+    /// Advances latents [B, squares, width] by moves, given as policy indices i64 `[B]`. `past`
+    /// contains the keys and values of T earlier steps, oldest first,
+    /// [2 · blocks, B, squares, T, width], in the view of the side to move after these moves.
+    /// `absent`, bool [B, T], marks missing steps. T may be 0.
     #[must_use]
     pub fn step(&self, latents: &Tensor, past: &Tensor, absent: &Tensor, moves: &Tensor) -> Seen {
         let _inference = Inference::begin();

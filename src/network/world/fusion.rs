@@ -7,7 +7,7 @@ use crate::network::parameters::{Builder, Dense, Initial, Slot, Weights};
 use crate::network::size::Part;
 use tch::Tensor;
 
-/// Features per square that form the token, and that it expands to.
+/// Number of features per square from which the token is formed, and to which it is expanded.
 const FEATURES: i64 = 16;
 
 /// Epsilon of the token's norm.
@@ -16,8 +16,8 @@ const EPSILON: f64 = 1e-5;
 /// Initial standard deviation of the square embedding.
 const PLACE: f64 = 0.1;
 
-/// Fuses tokens into one and expands it. Its parameters all count as part of the representation,
-/// like the encoder's.
+/// Fuses 64 tokens into one and expands it again. Like the encoder's parameters, all of its
+/// parameters count as part of the representation.
 #[derive(Debug)]
 pub(super) struct Fusion {
     squares: Linear,
@@ -27,7 +27,7 @@ pub(super) struct Fusion {
     widen: Linear,
     /// [64, width].
     place: Slot,
-    /// The same norm as the encoder's, whose heads read the output.
+    /// The same kind of norm as in the encoder, whose heads read the output.
     end: Norm,
 }
 
@@ -59,14 +59,14 @@ impl Fusion {
         })
     }
 
-    /// Returns the token [B, 1, token width] of tokens [B, 64, width].
+    /// Fuses tokens [B, 64, width] into one token, [B, 1, token width].
     pub fn fuse(&self, weights: &Weights, tokens: &Tensor) -> Tensor {
         let squares = self.squares.forward(weights, tokens).mish().flatten(1, 2);
         let token = self.token.forward(weights, &squares);
         self.norm.forward(weights, &token).unsqueeze(1)
     }
 
-    /// Expands the token to the 64 tokens that it encodes.
+    /// Expands a token to the 64 tokens that it encodes.
     pub fn expand(&self, weights: &Weights, token: &Tensor) -> Tensor {
         let features = self.features.forward(weights, &token.squeeze_dim(1)).mish();
         let features = features.unflatten(1, [64, FEATURES]);

@@ -1,4 +1,4 @@
-//! Starts a world model from a Chessformer.
+//! Initialises a world model from a Chessformer.
 
 use super::{World, WorldState};
 use crate::network::architecture::Architecture;
@@ -6,10 +6,10 @@ use crate::network::chessformer::{self, GrowError, ModelConfig};
 use crate::network::parameters::Weights;
 use tch::Tensor;
 
-/// Returns weights for a world model, concatenated f32 on the CPU, that encodes positions like a
-/// Chessformer `from` with the tensors `named`, and plays the same. Its other parameters take
-/// their `fresh` values, except that the norm at the end of a step copies the one at the end of
-/// the encoder.
+/// Returns the weights, concatenated f32 on the CPU, of a world model that encodes positions like
+/// the Chessformer `from` with the tensors `named` and plays the same moves. All other parameters
+/// have their `fresh` values, except that the norm at the end of a step is a copy of the norm at
+/// the end of the encoder.
 ///
 /// # Errors
 /// [`GrowError`] if the encoder does not contain the network.

@@ -1,4 +1,5 @@
-//! Heads that predict the rules on latent boards, as tokens: legality, checks and endings.
+//! Heads that predict the rules from the tokens of latent boards: legal moves, the contents of
+//! squares, and the end of the game.
 
 use crate::encode::SQUARE_CLASSES;
 use crate::network::chessformer::ModelConfig;
@@ -8,24 +9,24 @@ use crate::network::parameters::{Builder, Dense, Initial, Slot, Weights};
 use crate::network::size::Part;
 use tch::{Kind, Tensor};
 
-/// Widths of the end-of-game head: features per square, and of the board.
+/// Widths of the end-of-game head: features per square and features of the board.
 const END_FEATURES: [i64; 2] = [8, 64];
 
-/// Initial legality bias: few of the 1,858 moves are legal.
+/// Initial bias of the legality logits, negative because few of the 1,858 moves are legal.
 const LEGALITY_START: f32 = -4.0;
 
 /// Predicted rules for B latent boards.
 #[derive(Debug)]
 pub struct RuleLogits {
-    /// Logits of the game having ended, f32 `[B]`.
+    /// Logits for the game being over, f32 `[B]`.
     pub end: Tensor,
-    /// Logits of each move being legal, f32 [B, 1858].
+    /// Logits for each move being legal, f32 [B, 1858].
     pub legality: Tensor,
-    /// Logits of each square's class, f32 [B, 64, 13], see [`SQUARE_CLASSES`].
+    /// Logits of each square's class, f32 [B, 64, 13]. See [`SQUARE_CLASSES`].
     pub board: Tensor,
 }
 
-/// The heads of [`RuleLogits`].
+/// The heads that compute [`RuleLogits`].
 #[derive(Debug)]
 pub(super) struct RuleHeads {
     end_squares: Linear,

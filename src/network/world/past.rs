@@ -2,8 +2,8 @@
 
 use tch::Tensor;
 
-/// Flips tensors by square, [B, 64, …], to the other side's view. Tensors of the whole board,
-/// [B, 1, …], stay as they are.
+/// Flips tensors with one entry per square, [B, 64, …], to the other side's view. Tensors of the
+/// whole board, [B, 1, …], are unchanged.
 pub(super) fn flipped(by_square: &Tensor) -> Tensor {
     match by_square.size()[1] {
         1 => by_square.shallow_clone(),
@@ -11,8 +11,8 @@ pub(super) fn flipped(by_square: &Tensor) -> Tensor {
     }
 }
 
-/// Keys and values of earlier steps in each block. Each side has its own view of the board, so
-/// those of earlier steps are flipped with every step: all are in the view of the side to move
+/// Keys and values of earlier steps in each block. Each side has its own view of the board, so each
+/// step flips the keys and values of earlier steps. All are then in the view of the side to move
 /// after the latest step.
 #[derive(Debug)]
 pub struct Past {
@@ -21,14 +21,14 @@ pub struct Past {
     blocks: Vec<Option<[Tensor; 2]>>,
     /// Maximum number of earlier steps kept.
     most: i64,
-    /// Marks the missing steps before the first new one, bool [B, 1, T, 1].
+    /// Marks the missing steps before the first new step, bool [B, 1, T, 1].
     absent: Option<Tensor>,
-    /// Whether they are already in the view of the side to move after that step.
+    /// Whether keys and values are already in the view of the side to move after that step.
     is_turned: bool,
 }
 
 impl Past {
-    /// Returns an empty cache for a number of blocks; `context` includes the new step.
+    /// Returns an empty cache for this number of blocks. `context` includes the new step.
     pub(super) fn new(blocks: i64, context: i64) -> Past {
         Past {
             blocks: (0..blocks).map(|_| None).collect(),
@@ -38,8 +38,8 @@ impl Past {
         }
     }
 
-    /// Returns a cache of keys and values [blocks, B, squares, T, heads, head width] of T steps;
-    /// T may be 0.
+    /// Returns a cache with the keys and values [blocks, B, squares, T, heads, head width] of T
+    /// steps. T may be 0.
     pub(super) fn of(keys: &Tensor, values: &Tensor, context: i64) -> Past {
         let blocks = keys.unbind(0).into_iter().zip(values.unbind(0));
         Past {
@@ -48,9 +48,9 @@ impl Past {
         }
     }
 
-    /// Returns a cache for one step from the key and value of each block,
-    /// [2 · blocks, B, squares, T, width], oldest step first, in the view of the side to move
-    /// after the next step. `absent` bool [B, T] marks missing steps.
+    /// Returns a cache for a single step, from the keys and values of all blocks,
+    /// [2 · blocks, B, squares, T, width], oldest step first, in the view of the side to move after
+    /// the next step. `absent`, bool [B, T], marks missing steps.
     pub(super) fn of_kept(kept: &Tensor, absent: &Tensor, heads: i64) -> Past {
         let mut parts = kept.unflatten(-1, [heads, -1]).unbind(0).into_iter();
         let mut blocks = Vec::new();
@@ -86,15 +86,16 @@ impl Past {
         Tensor::stack(&parts.collect::<Vec<_>>(), 1)
     }
 
-    /// Returns the mask of missing steps that a block sees with a new one, bool [B, 1, T, 1].
+    /// Returns the mask, bool [B, 1, T, 1], of missing steps that a block sees, including the new
+    /// step.
     pub(super) fn absent(&self) -> Option<Tensor> {
         let absent = self.absent.as_ref()?;
         let newest = absent.narrow(2, 0, 1).zeros_like();
         Some(Tensor::cat(&[absent, &newest], 2))
     }
 
-    /// Appends a step's key and value, [B, squares, 1, heads, head width], to a block's and
-    /// returns all of them.
+    /// Appends a step's key and value, [B, squares, 1, heads, head width], to those of a block, and
+    /// returns all keys and values.
     pub(super) fn extend(&mut self, block: usize, new: [Tensor; 2]) -> &[Tensor; 2] {
         let all = match self.blocks[block].take() {
             None => new,

@@ -30,7 +30,7 @@ fn config(state: WorldState) -> WorldConfig {
     }
 }
 
-/// Returns the structure with weights large enough to distinguish all inputs.
+/// Returns the structure, with weights that are large enough to distinguish all inputs.
 fn build(state: WorldState) -> (World, Weights) {
     tch::manual_seed(4);
     let world = World::new(&config(state), Device::Cpu).unwrap();
@@ -46,7 +46,7 @@ fn flat(weights: &Weights) -> Tensor {
     Tensor::cat(&all.collect::<Vec<Tensor>>(), 0)
 }
 
-/// Returns the same network as a file would store it.
+/// Returns the network in the form in which a file stores it.
 fn network(state: WorldState) -> Network<World> {
     let (world, weights) = build(state);
     let about = About {
@@ -73,7 +73,7 @@ fn close(one: &Tensor, other: &Tensor) {
     assert!(off < 1e-4, "off by {off}");
 }
 
-/// Returns the game after moves in UCI notation, and the moves as policy indices.
+/// Returns the game after these moves in UCI notation, and the moves as policy indices.
 fn play(fen: &str, moves: &str) -> (Game, Vec<i64>) {
     let mut game = Game::from_fen(fen, CastlingMode::Standard).unwrap();
     let mut entries = Vec::new();
@@ -117,7 +117,7 @@ fn at_the_start_it_plays_as_the_network_that_it_grew_from() {
         for (output, expected) in xs.architecture.interface().outputs.iter().zip(expected) {
             assert_eq!(found.take(*output).unwrap(), expected, "{output:?}");
         }
-        // Both end with the same norm, so that the heads see familiar tokens.
+        // Both end with the same norm, so the heads see familiar tokens.
         let named = |name: &str| {
             let place = world.parameters().iter().position(|it| it.name == name);
             weights.tensors()[place.unwrap()].shallow_clone()
@@ -151,7 +151,7 @@ fn a_step_is_the_same_for_either_side() {
         let unroll = |fen: &str, moves: &[i64]| -> Vec<Tensor> {
             let (game, _) = play(fen, "");
             let mut rows = rows([&game]);
-            // The side to move is the only thing that distinguishes these rows.
+            // These rows differ only in the side to move.
             let _ = rows.narrow(1, crate::encode::BOARDS as i64 + 4, 1).zero_();
             rows = rows.contiguous();
             let mut latents = world.represent(&weights, &rows);
@@ -213,12 +213,12 @@ fn time_goes_one_way_and_the_past_is_remembered() {
         };
         let whole = unroll(&[10, 20, 30, 40, 50]);
         let other = unroll(&[10, 20, 31, 41, 51]);
-        // Later moves change nothing earlier.
+        // Later moves do not affect earlier results.
         for ply in 0..2 {
             assert_eq!(whole[ply], other[ply]);
         }
         assert_ne!(whole[2], other[2]);
-        // The same latents and the same move, after another past.
+        // The same latents and the same move with a different past.
         let mut past = world.past();
         let alone = world.step(
             &weights,
@@ -248,11 +248,11 @@ fn everything_is_learned() {
         let weights = Weights::from_flat(&flat, world.parameters());
         let mut past = world.past();
         let mut latents = world.represent(&weights, &rows([&Game::default()]));
-        // A pawn captures and promotes to a queen, or advances.
+        // The pawn captures and promotes to a queen, or it advances.
         for mv in [1798i64, 300] {
             latents = world.step(&weights, &latents, &Tensor::from_slice(&[mv]), &mut past);
         }
-        // So small that no head saturates.
+        // The tokens are scaled down so that no head saturates.
         let tokens = world.expand(&weights, &latents) * 0.1;
         let outputs = world.evaluate(&weights, &tokens, OutputSet::all());
         let rules = world.rules(&weights, &tokens);
@@ -298,7 +298,7 @@ fn its_file_does_what_it_does() {
         let opened = open_any(&file, CodePolicy::Checked).unwrap();
         let opened = opened.downcast::<World>().unwrap();
         assert_eq!(*opened.architecture.model(), config(state));
-        // It also steps from Python's interface.
+        // Steps also work through Python's interface.
         let module = tch::CModule::load(&path).unwrap();
         let run = |method: &str, inputs: &[Tensor]| -> Vec<Tensor> {
             let inputs: Vec<tch::IValue> = inputs
@@ -331,7 +331,7 @@ fn its_file_does_what_it_does() {
         for mv in [10i64, 400, 1000, 1850] {
             let moves = Tensor::from_slice(&[mv, mv - 7, 5]);
             expected = world.step(weights, &expected, &moves, &mut past);
-            // No more than the context, 3, with the new one.
+            // Keep no more than the context of 3 steps, including the new one.
             let kept = keys.size()[3].min(2);
             let last = |it: &Tensor| it.narrow(3, it.size()[3] - kept, kept);
             let inputs = [found, moves, last(&keys), last(&values)];
@@ -347,8 +347,8 @@ fn its_file_does_what_it_does() {
     }
 }
 
-/// Stored boards reproduce their original computation, for every prefix of a line and after
-/// takebacks.
+/// Stored boards give the same results as the original computation, for every prefix of a line and
+/// after takebacks.
 #[test]
 fn boards_that_are_kept_go_on_as_if_all_were_computed_again() {
     for state in STATES {
@@ -361,7 +361,7 @@ fn boards_that_are_kept_go_on_as_if_all_were_computed_again() {
         let rows = rows([&Game::default()]);
         let lines: [&[i64]; 3] = [&[10, 400, 1000, 1850, 3], &[10, 400, 77], &[10, 1200]];
         let root = frozen.look(&rows).kept;
-        // Boards by the moves that led there, as in a tree.
+        // Boards by the moves that lead to them, as in a search tree.
         let mut known: Vec<(Vec<i64>, Tensor)> = vec![(Vec::new(), root)];
         for line in lines {
             let mut latents = world.represent(weights, &rows);
@@ -378,8 +378,8 @@ fn boards_that_are_kept_go_on_as_if_all_were_computed_again() {
                     let found = known.iter().find(|(moves, _)| moves == before);
                     found.unwrap().1.shallow_clone()
                 };
-                // The oldest first, no more than the context, 3, without the new one; another row
-                // has no past.
+                // Oldest first, no more than the context of 3 without the new step. Another row has
+                // no past.
                 let ages: Vec<usize> = (0..=ply.min(1)).rev().collect();
                 let of_age = |&age: &usize| {
                     let kept = board(ply - age).select(0, 0).narrow(0, 1, 4).unsqueeze(1);

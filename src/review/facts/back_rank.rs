@@ -1,11 +1,11 @@
-//! A mate on the back rank, in which the king's own men keep it there.
+//! A back-rank mate, in which the king's own pieces block its escape.
 
 use super::{Fact, Topic};
 use shakmaty::attacks::king_attacks;
 use shakmaty::{Chess, Color, Position, Role};
 
-/// A rook or queen mates the side to move along its own back rank, and its own men occupy all
-/// squares in front of the king.
+/// States that a rook or queen mates the side to move along its own back rank, with its own pieces
+/// on all squares in front of the king.
 #[must_use]
 pub fn back_rank_mate(position: &Chess) -> Option<Fact> {
     let (board, turn) = (position.board(), position.turn());
@@ -53,8 +53,8 @@ mod tests {
             assert!(holds(fen), "{fen}");
         }
         for fen in [
-            // No mate; two rooks on the edge; the front is guarded by the enemy; a mate from
-            // another side; not on its own back rank.
+            // No fact: no mate; two rooks on the edge; the enemy guards the squares in front; a
+            // mate from another direction; not the side's own back rank.
             "R5k1/5pp1/7p/8/8/8/8/6K1 b - - 0 1",
             "R5k1/1R6/8/8/8/8/8/6K1 b - - 0 1",
             "R5k1/8/6K1/8/8/8/8/8 b - - 0 1",

@@ -1,9 +1,9 @@
-//! Geometry of pieces that the facts share.
+//! The geometry of pieces, which the facts share.
 
 use shakmaty::attacks::ray;
 use shakmaty::{Bitboard, Board, Chess, Color, Move, Piece, Position, Role, Square};
 
-/// A piece's worth in pawns; a king's is beyond all others.
+/// Returns a piece's value in pawns; a king is worth more than everything else.
 pub(super) fn value(role: Role) -> i32 {
     match role {
         Role::Pawn => 1,
@@ -14,15 +14,15 @@ pub(super) fn value(role: Role) -> i32 {
     }
 }
 
-/// The position after a legal move.
+/// Returns the position after a legal move.
 pub(super) fn after(position: &Chess, mv: Move) -> Chess {
     let mut after = position.clone();
     after.play_unchecked(mv);
     after
 }
 
-/// The same position with the other side to move; `None` where that side's opponent stands
-/// in check, so that nobody can pass.
+/// Returns the same position with the other side to move, or `None` if the side to move is in check
+/// and cannot pass.
 pub(super) fn passed(position: &Chess) -> Option<Chess> {
     if position.is_check() {
         return None;
@@ -38,7 +38,7 @@ pub(super) struct Moved {
     pub piece: Piece,
 }
 
-/// The piece that `mv` moves in `position`, as it is after the move.
+/// Returns the piece that `mv` moves in `position`, as it is after the move.
 pub(super) fn moved(position: &Chess, mv: Move) -> Option<Moved> {
     let (Move::Normal { from, to, .. } | Move::EnPassant { from, to }) = mv else {
         return None;
@@ -48,7 +48,7 @@ pub(super) fn moved(position: &Chess, mv: Move) -> Option<Moved> {
     Some(Moved { from, to, piece })
 }
 
-/// Pieces of `color` that attack a square.
+/// Returns the pieces of `color` that attack a square.
 pub(super) fn attackers(board: &Board, square: Square, color: Color) -> Bitboard {
     board.attacks_to(square, color, board.occupied())
 }
@@ -58,7 +58,7 @@ pub(super) fn is_undefended(board: &Board, square: Square, color: Color) -> bool
     attackers(board, square, color).is_empty()
 }
 
-/// Returns whether the piece on a square stands between its own king and a slider of the enemy.
+/// Returns whether the piece on a square stands between its own king and an enemy slider.
 pub(super) fn is_pinned(board: &Board, square: Square, color: Color) -> bool {
     let Some(king) = board.king_of(color).filter(|&king| king != square) else {
         return false;
@@ -69,7 +69,7 @@ pub(super) fn is_pinned(board: &Board, square: Square, color: Color) -> bool {
     (attackers(&without, king, !color) & !before).any()
 }
 
-/// The first two pieces that a slider meets in each direction.
+/// Returns the first two pieces that a slider meets in each direction.
 pub(super) fn lines(board: &Board, slider: Square) -> Vec<(Square, Square)> {
     let occupied = board.occupied();
     let first = board.attacks_from(slider) & occupied;

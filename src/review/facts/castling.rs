@@ -1,15 +1,15 @@
-//! Castling that was given up, and castling that was missed.
+//! Castling rights that were given up, and castling that was missed.
 
 use super::board::after;
 use super::words::{self, side};
 use super::{Fact, Topic};
 use shakmaty::{Chess, Move, Position};
 
-/// Plies in which the right is lost.
+/// Number of plies within which the right is lost.
 const PLIES: usize = 3;
 
-/// States that the mover can no longer castle after the first moves of a line, including the move
-/// played, and could have kept the right or used it.
+/// States that the player who moved can no longer castle after the first moves of a line, including
+/// the played move, but could have kept the right or used it.
 #[must_use]
 pub fn castling_given_up(before: &Chess, line: &[Move], best: Move) -> Option<Fact> {
     let mover = before.turn();
@@ -60,7 +60,8 @@ mod tests {
         for (played, best, expected) in [
             ("Kf1", "O-O", given_up),
             ("Kf1", "a4", given_up),
-            // One side is left; both give it up; the move castles.
+            // No fact: the right to castle on one side is left; both moves give up the right; the
+            // move castles.
             ("Rg1", "O-O", ""),
             ("Kf1", "Kd1", ""),
             ("O-O", "a4", ""),
@@ -71,7 +72,7 @@ mod tests {
         }
         let [king, rook] = ["Kf1", "Rg1"].map(|text| mv(&bare, text));
         assert_eq!(castling_given_up(&bare, &[king], rook), None);
-        // A check drives the king away.
+        // A check forces the king to move.
         let checked = position("r3k3/8/8/8/8/8/4P3/4K2R w K - 0 1");
         let moves = line(&checked, "e3 Ra1+ Ke2");
         let found = text(castling_given_up(&checked, &moves, mv(&checked, "O-O")));

@@ -1,4 +1,4 @@
-//! A piece that moved away: another one lost its defence, or a line was opened to it.
+//! A piece moved away, so that another lost its defence or a line to it was opened.
 
 use super::board::{after, moved};
 use super::words::{capitalized, name, piece, san};
@@ -6,7 +6,8 @@ use super::{Fact, Topic};
 use shakmaty::attacks::between;
 use shakmaty::{Chess, Move, Position};
 
-/// The piece moved by `played` defended the piece that the reply captures, and no longer does.
+/// States that the piece moved by `played` defended the piece that the reply captures, and no
+/// longer does.
 #[must_use]
 pub fn defence_given_up(before: &Chess, played: Move, reply: Move) -> Option<Fact> {
     let mover = moved(before, played)?;
@@ -18,7 +19,7 @@ pub fn defence_given_up(before: &Chess, played: Move, reply: Move) -> Option<Fac
     if !reply.is_capture() || !own || target == mover.to || !defended || defends {
         return None;
     }
-    // It may have taken there before: then there was nothing to defend.
+    // The move may have captured on that square, in which case there was nothing to defend before.
     let was_own = before.board().color_at(target) == Some(before.turn());
     let text = format!(
         "The {} that moved to {} no longer defends {}.",
@@ -30,7 +31,7 @@ pub fn defence_given_up(before: &Chess, played: Move, reply: Move) -> Option<Fac
     (was_own && played.promotion().is_none()).then_some(fact)
 }
 
-/// `played` opened the line along which the reply captures.
+/// States that `played` opened the line along which the reply captures.
 #[must_use]
 pub fn line_opened(before: &Chess, played: Move, reply: Move) -> Option<Fact> {
     let mover = moved(before, played)?;
@@ -53,7 +54,7 @@ pub fn line_opened(before: &Chess, played: Move, reply: Move) -> Option<Fact> {
     ))
 }
 
-/// States that a line's first move captures the defender of the piece that its third move takes.
+/// States that a line's first move captures the defender of the piece that its third move captures.
 #[must_use]
 pub fn defender_removed(position: &Chess, line: &[Move]) -> Option<Fact> {
     let &[first, answer, second, ..] = line else {
@@ -126,7 +127,8 @@ mod tests {
         check(
             defence_given_up,
             &[
-                // It still defends; it never did; the moved piece itself is taken; no capture.
+                // No fact: the piece still defends; it never did; the moved piece itself is
+                // captured; the reply is not a capture.
                 ("4k3/8/8/4r3/4P3/8/6B1/6K1 w - - 0 1", "Bh1 Rxe4", ""),
                 ("4k3/8/8/4r3/4P3/8/6N1/6K1 w - - 0 1", "Nh4 Rxe4", ""),
                 ("4k3/8/8/4r3/4P3/2N5/8/6K1 w - - 0 1", "Nd5 Rxd5", ""),
@@ -161,7 +163,8 @@ mod tests {
         check(
             line_opened,
             &[
-                // It was open before; the moved piece is taken; no capture.
+                // No fact: the line was already open; the moved piece is captured; the reply is not
+                // a capture.
                 ("4r1k1/8/8/8/8/3N4/8/4Q1K1 w - - 0 1", "Nc5 Rxe1+", ""),
                 ("4r1k1/8/8/8/4N3/8/8/4Q1K1 w - - 0 1", "Ng5 Re7", ""),
                 ("4r1k1/8/8/4P3/8/8/8/4Q1K1 w - - 0 1", "e6 Rxe6", ""),
@@ -177,7 +180,8 @@ mod tests {
                 "Bxf6 Kf7 Rxd5",
                 "Bxf6 takes the knight on f6, which defended the bishop on d5.",
             ),
-            // It defended nothing that is taken; it is taken back there; the line is short.
+            // No fact: the captured piece did not defend the other; the opponent recaptures on that
+            // square; the line is too short.
             ("4k3/8/5n2/2b3B1/8/8/8/2R1K3 w - - 0 1", "Bxf6 Kf7 Rxc5", ""),
             ("4k3/8/5n2/3b2B1/8/8/8/3RK3 w - - 0 1", "Bxf6 Bf7 Rd8+", ""),
             ("4k3/8/5n2/3b2B1/8/8/8/3RK3 w - - 0 1", "Bxf6", ""),

@@ -1,4 +1,4 @@
-//! A discovered attack: a piece leaves a line on which a slider behind it attacks.
+//! A discovered attack: a piece moves off a line along which a slider behind it attacks.
 
 use super::board::{after, is_undefended, moved, value};
 use super::words::{piece, san};
@@ -6,8 +6,8 @@ use super::{Fact, Topic};
 use shakmaty::attacks::between;
 use shakmaty::{Chess, Move, Position, Role, Square};
 
-/// The attack of another piece that `mv` uncovers: on the king, on a piece that is worth
-/// more than the slider, or on one that nothing defends, pawns apart.
+/// Returns the attack that `mv` discovers by another piece. The target is the king, a piece worth
+/// more than the slider, or an undefended piece other than a pawn.
 #[must_use]
 pub fn discovered_attack(position: &Chess, mv: Move) -> Option<Fact> {
     let mover = moved(position, mv)?;
@@ -92,7 +92,8 @@ mod tests {
         check(
             discovered_attack,
             &[
-                // Along the line; a defended piece of the same worth; a pawn; nothing there.
+                // No fact: the piece moves along the line; the target is defended and of the same
+                // value; it is a pawn; there is no target.
                 ("7k/4q3/8/8/4P3/8/8/4R1K1 w - - 0 1", "e5", ""),
                 ("4k3/4r3/8/8/4N3/8/8/4R1K1 w - - 0 1", "Nc3", ""),
                 ("7k/4p3/8/8/4N3/8/8/4R1K1 w - - 0 1", "Nc3", ""),

@@ -1,10 +1,10 @@
-//! Static exchange evaluation by legal moves: pins, checks and x-rays count of themselves.
+//! Static exchange evaluation with legal moves, which accounts for pins, checks and x-rays.
 
 use super::board::{after, value};
 use shakmaty::{Chess, Move, Position, Role, Square};
 
-/// The material in pawns that the side to move gains by captures on `square`, each by the
-/// least valuable piece, if both sides may leave off; 0 where no capture gains any.
+/// Returns the material in pawns that the side to move gains by captures on `square`, each by the
+/// least valuable piece, where both sides may stop at any point; 0 if no capture gains material.
 #[must_use]
 pub fn best_capture(position: &Chess, square: Square) -> i32 {
     let captures = position.legal_moves().into_iter();
@@ -16,8 +16,8 @@ pub fn best_capture(position: &Chess, square: Square) -> i32 {
     least.map_or(0, |mv| gain(position, mv).max(0))
 }
 
-/// The material in pawns that a legal move gains or loses by captures on the square that it
-/// goes to.
+/// Returns the material in pawns that a legal move gains or loses through captures on its target
+/// square.
 #[must_use]
 pub fn gain(position: &Chess, mv: Move) -> i32 {
     let captured = mv.capture().map_or(0, value);
@@ -30,8 +30,8 @@ pub fn gain(position: &Chess, mv: Move) -> i32 {
     }
 }
 
-/// Returns whether the side to move can take the piece on a square only at a loss: by pieces that
-/// are worth more than it, and lost for it.
+/// Returns whether the side to move can only take the piece on a square at a loss, because every
+/// capturing piece is worth more than it and is then lost.
 pub(super) fn is_safe(position: &Chess, square: Square) -> bool {
     let Some(role) = position.board().role_at(square) else {
         return false;
@@ -49,18 +49,18 @@ mod tests {
     #[test]
     fn gains_of_captures() {
         for (fen, text, expected) in [
-            // Nothing defends the pawn; a pawn defends it; a rook backs the attack up.
+            // Nothing defends the pawn; a pawn defends it; a rook supports the attack.
             ("4k3/8/8/4p3/8/8/4R3/4K3 w - - 0 1", "Rxe5+", 1),
             ("4k3/8/3p4/4p3/8/8/4R3/4K3 w - - 0 1", "Rxe5+", 1 - 5),
             ("4k3/8/3p4/4p3/8/4R3/4R3/4K3 w - - 0 1", "Rxe5+", 1 - 5 + 1),
             ("4k3/8/3p4/4n3/8/8/4R3/4K3 w - - 0 1", "Rxe5+", 3 - 5),
             ("4k3/8/3p4/4r3/8/8/4R3/4K3 w - - 0 1", "Rxe5+", 0),
-            // The pawn that defends is pinned.
+            // The defending pawn is pinned.
             ("4k3/3p4/2n5/1B6/8/8/8/4K3 w - - 0 1", "Bxc6", 0),
             ("8/3k4/2pn4/1B6/8/8/3R4/4K3 w - - 0 1", "Rxd6+", 3 - 5),
-            // The king may not take what is defended.
+            // The king may not capture a defended piece.
             ("4k3/3r4/8/1B6/8/8/3R4/4K3 w - - 0 1", "Rxd7", 5),
-            // A promotion, and one that is taken.
+            // A promotion, and one after which the new piece is captured.
             ("7k/P7/8/8/8/8/8/K7 w - - 0 1", "a8=Q+", 8),
             ("1r5k/P7/8/8/8/8/8/K7 w - - 0 1", "a8=Q", 8 - 9),
             ("1r5k/P7/8/8/8/8/8/K7 w - - 0 1", "axb8=Q+", 13),
@@ -78,7 +78,7 @@ mod tests {
         assert_eq!(best_capture(&defended, Square::E5), 0);
         let quiet = position("4k3/8/8/8/8/8/8/4K3 w - - 0 1");
         assert_eq!(best_capture(&quiet, Square::E5), 0);
-        // The cheaper of two takes.
+        // The cheaper of two pieces captures.
         let two = position("4k3/8/5b2/4n3/3P4/8/4R3/4K3 w - - 0 1");
         assert_eq!(best_capture(&two, Square::E5), 3);
     }

@@ -1,35 +1,37 @@
-//! The material that a side forces: a search of its captures, promotions and checks against
-//! every defence, up to a depth, and of captures alone beyond it. The moves of the other
-//! side in its line are the best ones by material, so no line hangs what the game did not.
+//! The material that a side can force. Up to a depth, its captures, promotions and checks are
+//! searched against every defence; beyond that depth, only captures are searched. The other side's
+//! moves in the line are the best by material, so no line hangs a piece that was not lost in the
+//! game.
 
 use super::board::{after, value};
 use super::gain;
 use super::material::balance;
 use shakmaty::{Chess, Move, Position, Role};
 
-/// Plies with every defence, the attacker's first move included: a shallow search first, …
+/// Number of plies with every defence, including the attacker's first move: first a shallow search,
+/// …
 const SHALLOW: usize = 3;
-/// … then a deeper one, if its positions are not too many.
+/// … then a deeper one, unless it has too many positions.
 const DEEP: usize = 5;
-/// Most positions of a search.
+/// Maximum number of positions in a search.
 const MOST: usize = 40_000;
-/// Plies of captures beyond the depth.
+/// Number of plies of captures beyond that depth.
 const CAPTURES: usize = 8;
-/// Beyond all material.
+/// A value above all material.
 const MATE: i32 = 1_000;
 
-/// The material that a side forces, and how.
+/// The material that a side can force, and the line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forced {
-    /// White's material less Black's at the end, in pawns.
+    /// White's material minus Black's at the end, in pawns.
     pub balance: i32,
-    /// The line, with the best defence.
+    /// The line with the best defence.
     pub line: Vec<Move>,
 }
 
-/// Returns the minimum that the side to move forces by beginning with the first move of `plan`,
-/// continuing with the plan's quiet moves if it likes. `None` if that move mates by force or
-/// there are too many positions.
+/// Returns the minimum that the side to move can force by starting with the first move of `plan`;
+/// it may also use the plan's quiet moves after that. Returns `None` if that move mates by force or
+/// if there are too many positions.
 #[must_use]
 pub fn forced(position: &Chess, plan: &[Move]) -> Option<Forced> {
     let deep = Search::run(position, plan, DEEP);
@@ -40,8 +42,9 @@ pub fn forced(position: &Chess, plan: &[Move]) -> Option<Forced> {
     })
 }
 
-/// Returns whether the side that does not begin a line gives material away in it by a move that it
-/// need not play: such a line shows nothing. In check, the best of all evasions is forced.
+/// Returns whether the side that does not begin a line gives away material in it by a move that it
+/// need not play, in which case the line shows nothing. In check, the best evasion counts as
+/// forced.
 #[must_use]
 pub fn gives_away(position: &Chess, line: &[Move]) -> bool {
     let mut position = position.clone();
@@ -57,7 +60,7 @@ pub fn gives_away(position: &Chess, line: &[Move]) -> bool {
     false
 }
 
-/// A value for the side to move, in pawns, and the line that leads to it.
+/// A value in pawns for the side to move, and the line that leads to it.
 type Found = (i32, Vec<Move>);
 
 struct Search {
@@ -67,13 +70,13 @@ struct Search {
 /// The remaining depth of a search at a position.
 #[derive(Clone, Copy)]
 struct Depth<'a> {
-    /// Whether the side to move is the one that forces something.
+    /// Whether the side to move is trying to force something.
     attacks: bool,
-    /// Plies with every defence.
+    /// Number of plies with every defence.
     plies: usize,
-    /// Plies of captures beyond them.
+    /// Number of plies of captures beyond them.
     captures: usize,
-    /// The moves to look at first.
+    /// The moves to search first.
     plan: &'a [Move],
 }
 
@@ -108,7 +111,7 @@ impl Search {
         Some((-score, [first].into_iter().chain(line).collect()))
     }
 
-    /// The value of a position within bounds; `None` once the positions are too many.
+    /// Returns the value of a position within bounds, or `None` once there are too many positions.
     fn value(&mut self, position: &Chess, depth: Depth<'_>, low: i32, high: i32) -> Option<Found> {
         self.left = self.left.checked_sub(1)?;
         let legal = position.legal_moves();
@@ -117,7 +120,7 @@ impl Search {
             return Some((if is_check { -MATE } else { 0 }, Vec::new()));
         }
         let own = position.turn().fold_wb(1, -1) * balance(position);
-        // Beyond the depth nobody has to capture; the attacker never has to continue.
+        // Beyond the depth, neither side has to capture; the attacker never has to continue.
         let may_rest = !is_check && (depth.plies == 0 || depth.attacks);
         if depth.captures == 0 || may_rest && own >= high {
             return Some((own, Vec::new()));
@@ -139,7 +142,7 @@ impl Search {
     }
 }
 
-/// The moves that are looked at, those of the plan and dear captures first.
+/// Returns the moves to search, starting with those of the plan and captures of valuable pieces.
 fn candidates(position: &Chess, depth: Depth<'_>, legal: &[Move], is_check: bool) -> Vec<Move> {
     let planned = depth.plan.first().copied();
     let is_loud = |mv: &Move| mv.is_capture() || mv.promotion() == Some(Role::Queen);
@@ -181,7 +184,7 @@ mod tests {
         check(&[
             ("4k3/8/8/4n3/8/8/4R3/4K3 w - - 0 1", "Rxe5+", "Rxe5+", 3),
             ("r3k3/8/8/3N4/8/8/8/4K3 w - - 0 1", "Nc7+", "Nc7+", 5),
-            // A check and another one, which forks.
+            // A check followed by another check that forks.
             (
                 "6k1/8/8/8/r3p3/8/8/3QK3 w - - 0 1",
                 "Qd5+ Kg7 Qxe4",
@@ -189,7 +192,7 @@ mod tests {
                 5,
             ),
             ("4k3/8/8/1n5n/8/8/8/3Q1K2 w - - 0 1", "Qe2+ Kf7", "Qe2+", 3),
-            // The exchange is even, or a loss.
+            // The exchange is even or loses material.
             (
                 "4k3/8/3p4/4b3/8/3N4/8/4K3 w - - 0 1",
                 "Nxe5",
@@ -208,7 +211,7 @@ mod tests {
     #[test]
     fn a_defence_is_found() {
         check(&[
-            // The knight that is attacked goes away; the queen need not be left hanging.
+            // The attacked knight moves away; the queen need not be left hanging.
             ("6k1/8/8/4n3/8/8/8/R6K w - - 0 1", "Re1 Kf7 Rxe5", "Re1", 0),
             (
                 "4k3/5p2/6p1/5n1q/8/7B/8/4K3 w - - 0 1",
@@ -222,7 +225,7 @@ mod tests {
     #[test]
     fn material_that_is_given_away() {
         for (fen, moves, expected) in [
-            // Nothing, and a spite check before the piece falls.
+            // Nothing is gained; a spite check precedes the loss of the piece.
             ("4k3/8/8/3b4/8/2N5/8/3RK3 w - - 0 1", "Nxd5 Kf7", false),
             ("6k1/8/8/3n4/8/2P5/1r6/3RK3 w - - 0 1", "c4 Rb1 Rxb1", true),
             (
@@ -241,7 +244,7 @@ mod tests {
                 "Re8+ Qxe8 Rxe8#",
                 false,
             ),
-            // The side that begins may give what it likes.
+            // The side that begins may give away material.
             ("4k3/8/3p4/4n3/8/8/4R3/4K3 w - - 0 1", "Rxe5+ dxe5", false),
         ] {
             let position = position(fen);

@@ -1,4 +1,5 @@
-//! A fork: a piece goes where it attacks two or more pieces at once that have to be saved.
+//! A fork: a piece moves to a square from which it attacks two or more pieces that have to be
+//! saved.
 
 use super::board::{after, is_pinned, is_undefended, moved, passed, value};
 use super::exchange::is_safe;
@@ -6,9 +7,9 @@ use super::words::{list, piece, san};
 use super::{Fact, Topic};
 use shakmaty::{Chess, Move, Position, Role, Square};
 
-/// The fork that `mv` gives: of pieces that are worth more than the one that moves, or that
-/// nothing defends (pawns apart), or of the king. The piece itself cannot be taken but at a
-/// loss, and is not pinned.
+/// Returns the fork that `mv` gives. The targets are pieces that are worth more than the moved
+/// piece, undefended pieces other than pawns, or the king. The forking piece must not be pinned,
+/// and must be safe from captures except at a loss.
 #[must_use]
 pub fn fork(position: &Chess, mv: Move) -> Option<Fact> {
     let forker = moved(position, mv)?;
@@ -75,7 +76,7 @@ mod tests {
                     "d4",
                     "d4 forks the rook on c5 and the bishop on e5.",
                 ),
-                // Two pieces that nothing defends.
+                // Two undefended pieces.
                 (
                     "6k1/8/8/2n3n1/8/8/8/Q3K3 w - - 0 1",
                     "Qc1",
@@ -98,8 +99,8 @@ mod tests {
         check(
             fork,
             &[
-                // The forking piece can be taken; one target alone; both defended and cheaper;
-                // the forking piece is pinned; castling.
+                // No fork: the forking piece can be captured; there is only one target; both
+                // targets are defended and cheaper; the forking piece is pinned; the move castles.
                 ("r3kb2/3n4/8/8/4N3/8/8/4K3 w - - 0 1", "Nd6+", ""),
                 ("4k3/8/8/8/4N3/8/8/4K3 w - - 0 1", "Nd6+", ""),
                 ("6k1/1p3p2/2n3b1/8/8/8/8/Q3K3 w - - 0 1", "Qa6", ""),

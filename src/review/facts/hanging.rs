@@ -1,12 +1,12 @@
-//! A capture that gains material: of a piece that nothing defends, that is worth more than
-//! its captor, or that is attacked more often than it is defended.
+//! A capture that gains material, because the piece is undefended, is worth more than the capturing
+//! piece, or is attacked more often than it is defended.
 
 use super::board::{after, attackers, value};
 use super::words::{name, piece, san};
 use super::{Fact, Topic, gain};
 use shakmaty::{Chess, Move, Position, Role};
 
-/// The capture `mv`, if it gains material on its square.
+/// Returns the capture `mv` if it gains material on its target square.
 #[must_use]
 pub fn capture(position: &Chess, mv: Move) -> Option<Fact> {
     let victim = mv.capture()?;
@@ -90,7 +90,8 @@ mod tests {
         check(
             capture,
             &[
-                // Defended by a pawn; an even trade; no capture; a mate, which says it all.
+                // No fact: a pawn defends the piece; the trade is even; the move is not a capture;
+                // the capture mates, which is mentioned instead.
                 ("4k3/8/3p4/4n3/8/8/4R3/4K3 w - - 0 1", "Rxe5+", ""),
                 ("4k3/8/3p4/4r3/8/8/4R3/4K3 w - - 0 1", "Rxe5+", ""),
                 ("4k3/8/8/8/8/8/3R4/4K3 w - - 0 1", "Ke2", ""),

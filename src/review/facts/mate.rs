@@ -5,8 +5,8 @@ use super::words::{san, side};
 use super::{Fact, Topic};
 use shakmaty::{Chess, Move, Position};
 
-/// The mate at the end of a line, which was proven to be forced, by the side that moves
-/// first in it. Nothing where the line does not end in that side's mate.
+/// Returns the mate at the end of a line by the side that moves first in it; the mate must have
+/// been proven to be forced. Returns nothing if the line does not end in that side's mate.
 #[must_use]
 pub fn forced_mate(position: &Chess, line: &[Move]) -> Option<Fact> {
     let &first = line.first()?;
@@ -53,7 +53,7 @@ mod tests {
                 "Qh4# is mate.",
             ),
             ("8/8/8/8/8/k7/7r/K7 b - - 0 1", "Rh1#", "Rh1# is mate."),
-            // It does not end; the other side mates; it is empty.
+            // No fact: the line does not end in mate; the other side mates; the line is empty.
             ("6k1/8/8/8/8/R7/1R6/6K1 w - - 0 1", "Ra7 Kf8", ""),
             ("6k1/8/8/8/8/R7/1R6/6K1 w - - 0 1", "Ra7", ""),
             (

@@ -1,4 +1,4 @@
-//! The material that a line wins or loses, counted where the line has come to rest.
+//! The material that a line wins or loses, counted at a quiet position of the line.
 
 use super::board::{after, value};
 use super::exchange::best_capture;
@@ -6,7 +6,7 @@ use super::words::{list, name, side};
 use super::{Fact, Topic};
 use shakmaty::{Chess, Color, Move, Position, Role};
 
-/// Pieces that are counted, the most valuable first.
+/// The pieces that are counted, most valuable first.
 const COUNTED: [Role; 5] = [
     Role::Queen,
     Role::Rook,
@@ -15,20 +15,20 @@ const COUNTED: [Role; 5] = [
     Role::Pawn,
 ];
 
-/// The number of each of [`COUNTED`] that a side has lost.
+/// For each piece in [`COUNTED`], the number that a side has lost.
 type Losses = [i32; 5];
 
-/// The result of a line.
+/// The outcome of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// Moves of the line up to there.
+    /// The number of moves of the line up to that outcome.
     pub plies: usize,
-    /// Whether a pawn promoted on the way.
+    /// Whether a pawn was promoted on the way.
     promotes: bool,
     lost: [Losses; 2],
 }
 
-/// White's material less Black's, in pawns.
+/// Returns White's material minus Black's, in pawns.
 #[must_use]
 pub fn balance(position: &Chess) -> i32 {
     let side = |color| -> i32 {
@@ -39,7 +39,7 @@ pub fn balance(position: &Chess) -> i32 {
     side(Color::White) - side(Color::Black)
 }
 
-/// Returns whether nobody is in check and no capture gains anything for the side to move.
+/// Returns whether the side to move is not in check and has no capture that gains material.
 fn is_at_rest(position: &Chess) -> bool {
     let captures = position.legal_moves().into_iter();
     let mut captures = captures.filter(|mv| mv.is_capture() || mv.is_promotion());
@@ -47,8 +47,8 @@ fn is_at_rest(position: &Chess) -> bool {
         && captures.all(|mv| !mv.is_promotion() && best_capture(position, mv.to()) == 0)
 }
 
-/// The outcome of a line: that of the last of its positions at rest, told of the first one
-/// from which on nothing changes. `None` where none is at rest.
+/// Returns the outcome of a line, which is that of its last quiet position, dated to the first
+/// position after which nothing changes. Returns `None` if no position is quiet.
 #[must_use]
 pub fn outcome(position: &Chess, line: &[Move]) -> Option<Outcome> {
     let mut found: Option<Outcome> = None;
@@ -78,7 +78,7 @@ fn losses(before: &Chess, after: &Chess, side: Color) -> Losses {
 }
 
 impl Outcome {
-    /// The material in pawns that `side` gains; negative where it loses some.
+    /// Returns the material in pawns that `side` gains; negative if it loses material.
     #[must_use]
     pub fn gain(&self, side: Color) -> i32 {
         let worth = |losses: &Losses| -> i32 {
@@ -117,7 +117,8 @@ impl Outcome {
     }
 }
 
-/// Material that each side has lost beyond the other: bishops and knights count alike.
+/// Returns the material that each side has lost in excess of the other; bishops and knights count
+/// as equal.
 fn uneven(own: &Losses, other: &Losses) -> (Vec<String>, Vec<String>) {
     let (mut own, mut other) = (*own, *other);
     let mut cancel = |a: usize, b: usize| {
@@ -202,7 +203,8 @@ mod tests {
 
     #[test]
     fn lines_are_counted_where_they_rest() {
-        // The recapture is still to come, a check, nothing happens, a promotion to come.
+        // No outcome: the recapture is still to come; a check; nothing happens; a promotion is
+        // still to come.
         for (fen, moves) in [
             ("4k3/8/3p4/4n3/8/8/4R3/4K3 w - - 0 1", "Rxe5+"),
             ("4k3/8/8/8/8/8/3R4/3K4 w - - 0 1", "Re2+"),

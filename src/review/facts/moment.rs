@@ -1,4 +1,4 @@
-//! The reasons why a move was worse than another: facts chosen and put in order.
+//! The reasons why one move was worse than another, as a selection of facts in order.
 
 use super::board::after;
 use super::words;
@@ -12,14 +12,14 @@ use super::{
 use serde::{Deserialize, Serialize};
 use shakmaty::{Chess, Move, Position};
 
-/// The most pieces, other than kings and pawns, with which passed pawns count.
+/// Maximum number of pieces, other than kings and pawns, with which passed pawns are mentioned.
 const ENDGAME: usize = 6;
-/// Facts of one move that are told: more would bury the first.
+/// Maximum number of facts per move; more would bury the first one.
 const MOST: usize = 2;
-/// Plies of a line whose material counts: further on, searches are thin.
+/// Number of plies of a line in which material counts; beyond them, searches are thin.
 const HORIZON: usize = 6;
-/// Centipawns by which a score may be better than the material that a line leaves, or worse:
-/// a line that goes further astray is not what the score rests on.
+/// The maximum difference in centipawns between a score and the material that its line leaves. If
+/// the difference is larger, the score does not rest on that material.
 const ASTRAY: i32 = 300;
 
 /// A line of play that a search expects.
@@ -27,24 +27,24 @@ const ASTRAY: i32 = 300;
 pub struct Variation<'a> {
     /// Its moves.
     pub moves: &'a [Move],
-    /// Whether the side that begins was proven to mate by it.
+    /// Whether the side that begins the line was proven to mate with it.
     pub mates: bool,
-    /// Its score in centipawns for the side that begins, where it is known.
+    /// The line's score in centipawns for the side that begins it, if known.
     pub centipawns: Option<i32>,
 }
 
-/// A move and what should have been played.
+/// A move, and the move that should have been played.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment<'a> {
     /// The position before the move.
     pub before: &'a Chess,
-    /// The opponent's move that led to it.
+    /// The opponent's move that led to the position.
     pub last: Option<Move>,
-    /// The move.
+    /// The move played.
     pub played: Move,
     /// The best line.
     pub best: Variation<'a>,
-    /// The opponent's best line after the move that was played.
+    /// The opponent's best line after the move played.
     pub reply: Variation<'a>,
 }
 
@@ -58,14 +58,14 @@ pub struct Reasons {
     pub best: Vec<Fact>,
 }
 
-/// A line's result, and the line: the search's own, or that of the best defence.
+/// The outcome of a line, and the line itself: that of the search, or that of the best defence.
 struct Counted {
     outcome: Outcome,
     line: Vec<Move>,
 }
 
 impl Moment<'_> {
-    /// Returns the facts that apply here and explain the move's value.
+    /// Returns the facts that apply here and explain the move's quality.
     #[must_use]
     pub fn reasons(&self) -> Reasons {
         let lines = (self.outcome_of_played(), self.outcome_of_best());
@@ -77,21 +77,21 @@ impl Moment<'_> {
         Reasons { played, best }
     }
 
-    /// The outcome of the played move and the reply, seen from the position before.
+    /// Returns the outcome of the played move and the reply, relative to the position before them.
     fn outcome_of_played(&self) -> Option<Counted> {
         let score = self.reply.centipawns.map(|score| -score);
         let next = after(self.before, self.played);
         self.counted(&[self.played], &next, &self.reply, score)
     }
 
-    /// The outcome of the best line.
+    /// Returns the outcome of the best line.
     fn outcome_of_best(&self) -> Option<Counted> {
         self.counted(&[], self.before, &self.best, self.best.centipawns)
     }
 
-    /// The outcome of a line that begins in `position`, which the moves of `first` led to.
-    /// It counts only so far as the side that begins the line forces it, and fits the
-    /// mover's score.
+    /// Returns the outcome of a line that begins in `position`, to which the moves of `first` led.
+    /// It only counts as far as the side that begins the line forces it and it fits the score of
+    /// the player who moved.
     fn counted(
         &self,
         first: &[Move],
@@ -121,7 +121,7 @@ impl Moment<'_> {
         }
     }
 
-    /// Returns whether the mover's score fits the material that a line leaves.
+    /// Returns whether the score of the player who moved fits the material that a line leaves.
     fn fits(&self, outcome: &Outcome, score: Option<i32>) -> bool {
         let mover = self.before.turn();
         let gain = outcome.gain(mover);
@@ -162,7 +162,7 @@ impl Moment<'_> {
         }
     }
 
-    /// How the reply wins material.
+    /// Describes how the reply wins material.
     fn material_lost(&self, next: &Chess, reply: Move, played: &Counted) -> Vec<Fact> {
         let rest = &played.line[1..];
         let mut facts = tactics(next, rest);
@@ -212,7 +212,7 @@ impl Moment<'_> {
         facts.into_iter().flatten().take(MOST).collect()
     }
 
-    /// Returns whether the facts are about the first move of the reply.
+    /// Returns whether the facts already explain the first move of the reply.
     fn reply_is_explained(&self, facts: &[Fact]) -> bool {
         let square = self.reply.moves.first().map(|mv| mv.to());
         let is_about =
@@ -256,7 +256,7 @@ impl Moment<'_> {
         facts
     }
 
-    /// Returns the merits of the best move if it wins neither material nor by mate.
+    /// Returns the merits of the best move, if it neither wins material nor mates.
     fn merits_of_best(&self) -> Vec<Fact> {
         let Some(&best) = self.best.moves.first() else {
             return Vec::new();
@@ -276,7 +276,7 @@ impl Moment<'_> {
     }
 }
 
-/// The mate at the end of a line, and its pattern.
+/// Returns the mate at the end of a line, and its pattern.
 fn mate(position: &Chess, line: &[Move]) -> Vec<Fact> {
     let Some(fact) = forced_mate(position, line) else {
         return Vec::new();
@@ -286,7 +286,7 @@ fn mate(position: &Chess, line: &[Move]) -> Vec<Fact> {
     [fact].into_iter().chain(back_rank_mate(&end)).collect()
 }
 
-/// The effect of the first of two moves that has one, for the side to move.
+/// Returns the effect of the first of two moves that has one, for the side to move.
 fn tactics(position: &Chess, line: &[Move]) -> Vec<Fact> {
     let at = |plies: usize| {
         let (before, rest) = line.split_at_checked(plies)?;
@@ -309,7 +309,7 @@ fn tactics(position: &Chess, line: &[Move]) -> Vec<Fact> {
         .unwrap_or_default()
 }
 
-/// The tactics of one move.
+/// Returns the tactics of one move.
 fn tactics_of(position: &Chess, mv: Move) -> Vec<Fact> {
     let all = [fork, skewer, discovered_attack, capture, pin, trapped_piece];
     let facts = all.into_iter().filter_map(|fact| fact(position, mv));
@@ -326,7 +326,7 @@ mod tests {
     use super::super::testing::{line, mv, position};
     use super::*;
 
-    /// The sentences about the played move, and those about the best one.
+    /// Returns the sentences about the played move and those about the best move.
     fn told(
         fen: &str,
         played: &str,
@@ -337,7 +337,7 @@ mod tests {
         scored(fen, [played, best, reply], mates, None)
     }
 
-    /// The same where the reply has a score.
+    /// Does the same when the reply has a score.
     fn scored(
         fen: &str,
         [played, best, reply]: [&str; 3],
@@ -390,9 +390,9 @@ mod tests {
             played.len()
         };
         assert_eq!(told("Rxe4 Kf2", Some(500)), 3);
-        // The score for Black does not fit a rook against a pawn.
+        // The score for Black does not fit a rook for a pawn.
         assert_eq!(told("Rxe4 Kf2", Some(-100)), 0);
-        // Results beyond the horizon do not count; the threat is reported.
+        // Results beyond the horizon do not count, but the threat is reported.
         assert_eq!(told("Rd5 Kf2 Rd4 Kg2 Rd5 Kf2 Re5 Kf3 Rxe4", None), 1);
     }
 
@@ -444,7 +444,7 @@ mod tests {
         let fen = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1";
         let [played, best] = told(fen, "a4", "e4 e5 Nf3 Nc6", "e5 e4 Nf6", [false; 2]);
         assert!(played.is_empty() && best.is_empty(), "{played:?} {best:?}");
-        // A line that ends in the middle of an exchange says nothing of its material.
+        // A line that ends in the middle of an exchange says nothing about material.
         let fen = "4k3/8/3p4/4n3/8/8/4R3/4K3 w - - 0 1";
         let [played, _] = told(fen, "Rxe5+", "Kd1", "", [false; 2]);
         assert!(played.is_empty());

@@ -1,13 +1,14 @@
-//! A threat that a move makes: if the other side passed, a mate or a capture would follow.
+//! A threat that a move creates: if the other side passed, a mate or a capture would follow.
 
 use super::board::{after, passed};
 use super::words::san;
 use super::{Fact, Topic, best_capture, gain};
 use shakmaty::{Chess, Move, Position};
 
-/// The threat that `mv` makes: a mate, or else the capture that would gain most and would
-/// have gained less before. A check makes none, since nobody can pass, nor does a capture,
-/// which is answered first, nor a piece that can be taken at a profit.
+/// Returns the threat that `mv` creates: a mate, or otherwise the capture that would gain most and
+/// would have gained less before the move. Three kinds of move create no threat: a check, because
+/// the opponent cannot pass; a capture, because it is answered first; and the move of a piece that
+/// can be captured at a profit.
 #[must_use]
 pub fn new_threat(position: &Chess, mv: Move) -> Option<Fact> {
     let answered = after(position, mv);
@@ -55,7 +56,7 @@ mod tests {
                     "Ra1",
                     "Ra1 threatens Ra8#.",
                 ),
-                // The line is opened.
+                // The move opens the line.
                 (
                     "3qk3/8/8/8/3N4/8/8/3RK3 w - - 0 1",
                     "Nb3",
@@ -75,7 +76,8 @@ mod tests {
         check(
             new_threat,
             &[
-                // A capture; a piece that hangs; a check; nothing new; nothing is near.
+                // No threat: a capture; a piece left hanging; a check; nothing new; nothing within
+                // reach.
                 ("4k3/8/8/8/3n4/8/2P5/R5K1 b - - 0 1", "Nxc2", ""),
                 ("4k3/8/8/8/3n4/1P6/8/R5K1 b - - 0 1", "Nxb3", ""),
                 ("4k3/8/8/8/3n4/3B4/8/R5K1 b - - 0 1", "Nc2", ""),

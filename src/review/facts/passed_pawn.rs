@@ -1,11 +1,11 @@
-//! Passed pawns, and pawns that promote.
+//! Passed pawns and promotions.
 
 use super::board::after;
 use super::words::{self, san, side};
 use super::{Fact, Topic, best_capture};
 use shakmaty::{Bitboard, Board, Chess, Color, Move, Position, Role, Square};
 
-/// Returns whether no enemy pawn stands before a pawn, on its file or beside it.
+/// Returns whether no enemy pawn stands in front of a pawn, on its own or a neighbouring file.
 fn is_passed(board: &Board, square: Square, color: Color) -> bool {
     let is_before = |other: Square| {
         let beside = (u32::from(other.file()) as i32 - u32::from(square.file()) as i32).abs() <= 1;
@@ -16,7 +16,7 @@ fn is_passed(board: &Board, square: Square, color: Color) -> bool {
     !enemies.into_iter().any(is_before)
 }
 
-/// The pawn that `mv` makes a passed pawn, of the side that moves.
+/// Returns the pawn of the moving side that `mv` turns into a passed pawn.
 #[must_use]
 pub fn new_passed_pawn(position: &Chess, mv: Move) -> Option<Fact> {
     let color = position.turn();
@@ -29,7 +29,7 @@ pub fn new_passed_pawn(position: &Chess, mv: Move) -> Option<Fact> {
             .collect()
     };
     let old = passed(position.board());
-    // The pawn that moved was one if it was where it came from.
+    // If the moved pawn is passed, check whether it was already passed on its original square.
     let was_one = |square: Square| {
         old.contains(&square) || mv.to() == square && mv.from().is_some_and(|it| old.contains(&it))
     };
@@ -42,7 +42,7 @@ pub fn new_passed_pawn(position: &Chess, mv: Move) -> Option<Fact> {
     Some(Fact::new(Topic::PassedPawn, text, [square]))
 }
 
-/// That `mv` advances a passed pawn.
+/// States that `mv` advances a passed pawn.
 #[must_use]
 pub fn passed_pawn_advanced(position: &Chess, mv: Move) -> Option<Fact> {
     let from = mv.from()?;
@@ -52,7 +52,7 @@ pub fn passed_pawn_advanced(position: &Chess, mv: Move) -> Option<Fact> {
     is_one.then(|| Fact::new(Topic::PassedPawn, text, [from, mv.to()]))
 }
 
-/// That `mv` puts a piece before an enemy passed pawn, where none stood.
+/// States that `mv` puts a piece in front of an enemy passed pawn that was not blocked before.
 #[must_use]
 pub fn blockade(position: &Chess, mv: Move) -> Option<Fact> {
     let (board, enemy) = (position.board(), !position.turn());
@@ -65,7 +65,7 @@ pub fn blockade(position: &Chess, mv: Move) -> Option<Fact> {
     holds.then(|| Fact::new(Topic::PassedPawn, text, [mv.to(), pawn]))
 }
 
-/// The promotion in a line, by `color`.
+/// Returns the promotion by `color` in a line.
 #[must_use]
 pub fn promotion(position: &Chess, line: &[Move], color: Color) -> Option<Fact> {
     let mut current = position.clone();
@@ -111,7 +111,8 @@ mod tests {
                     "dxe3",
                     "dxe3 makes the pawn on e3 a passed pawn.",
                 ),
-                // It was one before; a pawn beside it; none at all.
+                // No fact: the pawn was already passed; an enemy pawn is on a neighbouring file;
+                // there is no passed pawn.
                 ("4k3/8/8/4P3/8/8/8/4K3 w - - 0 1", "e6", ""),
                 ("4k3/2p5/3p4/4P3/8/8/8/4K3 w - - 0 1", "exd6", ""),
                 ("4k3/8/8/8/8/8/8/4K3 w - - 0 1", "Kd1", ""),
@@ -190,7 +191,8 @@ mod tests {
                 "Bd5",
                 "Bd5 blocks the passed pawn on d4.",
             ),
-            // Not passed; it would be taken; not before it.
+            // No fact: the pawn is not passed; the blocker would be captured; the piece is not in
+            // front of the pawn.
             ("4k3/4p3/4b3/8/3P4/8/8/4K3 b - - 0 1", "Bd5", ""),
             ("4k3/8/4b3/8/3P4/2N5/8/4K3 b - - 0 1", "Bd5", ""),
             ("4k3/8/4b3/8/3P4/8/8/4K3 b - - 0 1", "Bc4", ""),

@@ -1,4 +1,5 @@
-//! A pin: a slider goes where an enemy piece stands between it and one that is worth more.
+//! A pin: a slider moves to a square from which an enemy piece stands between it and a more
+//! valuable one.
 
 use super::board::{after, lines, moved, value};
 use super::exchange::is_safe;
@@ -6,8 +7,9 @@ use super::words::{piece, san};
 use super::{Fact, Topic};
 use shakmaty::{Chess, Move, Position, Role};
 
-/// The pin that `mv` makes: of a piece, not a pawn, to the king, or to one that is worth
-/// more than it and than the slider. The slider cannot be taken but at a loss.
+/// Returns the pin that `mv` gives. A piece other than a pawn is pinned to the king, or to a piece
+/// that is worth more than both it and the slider. The slider must be safe from captures except at
+/// a loss.
 #[must_use]
 pub fn pin(position: &Chess, mv: Move) -> Option<Fact> {
     let slider = moved(position, mv)?;
@@ -82,8 +84,8 @@ mod tests {
         check(
             pin,
             &[
-                // A pawn in front; nothing behind; a cheaper piece behind; an own piece in
-                // front; a bishop that can be taken.
+                // No pin: a pawn is in front; nothing is behind; the piece behind is cheaper; a
+                // friendly piece is in front; the bishop can be captured.
                 ("4k3/3p4/8/8/8/8/8/4KB2 w - - 0 1", "Bb5", ""),
                 ("7k/8/2n5/8/8/8/8/4KB2 w - - 0 1", "Bb5", ""),
                 ("4b2k/8/2n5/8/8/8/8/4KB2 w - - 0 1", "Bb5", ""),

@@ -1,10 +1,10 @@
-//! A piece that could have been taken back.
+//! A missed recapture.
 
 use super::words::san;
 use super::{Fact, Topic, gain};
 use shakmaty::{Chess, Move};
 
-/// `best` recaptures on the square of the opponent's last capture.
+/// States that `best` recaptures on the square of the opponent's last capture.
 #[must_use]
 pub fn recapture(position: &Chess, last: Move, best: Move) -> Option<Fact> {
     let square = best.to();
@@ -45,7 +45,8 @@ mod tests {
                 "exd5 Nxd5",
                 "Nxd5 recaptures on d5.",
             ),
-            // At a loss; elsewhere; nothing was taken; nothing is taken.
+            // No fact: the recapture loses material; it is on another square; nothing was captured;
+            // the best move captures nothing.
             ("3rk3/8/8/3p4/4P3/2N5/8/4K3 w - - 0 1", "exd5 Rxd5", ""),
             (
                 "3qk3/8/8/3p4/4P2b/8/8/4K2R w - - 0 1",

@@ -1,4 +1,4 @@
-//! A skewer: a slider attacks a piece that has to go, and behind it stands another one.
+//! A skewer: a slider attacks a piece that has to move, and another piece stands behind it.
 
 use super::board::{after, is_undefended, lines, moved, value};
 use super::exchange::is_safe;
@@ -6,9 +6,9 @@ use super::words::{piece, san};
 use super::{Fact, Topic};
 use shakmaty::{Chess, Move, Position, Role, Square};
 
-/// The skewer that `mv` gives: of the king, or a piece worth more than the slider, with one
-/// behind it that is not worth more and is either worth more than the slider or undefended.
-/// The slider cannot be taken but at a loss.
+/// Returns the skewer that `mv` gives. The front piece is the king or a piece worth more than the
+/// slider. The piece behind is not worth more than the front one, and is either worth more than the
+/// slider or undefended. The slider must be safe from captures except at a loss.
 #[must_use]
 pub fn skewer(position: &Chess, mv: Move) -> Option<Fact> {
     let slider = moved(position, mv)?;
@@ -23,7 +23,7 @@ pub fn skewer(position: &Chess, mv: Move) -> Option<Fact> {
             return false;
         };
         let must_go = first.role == Role::King || value(first.role) > own;
-        // Behind the first piece nothing but that piece may defend it.
+        // Only the front piece may defend the piece behind it.
         let falls = value(second.role) > own || is_undefended(board, behind, !color);
         first.color == !color
             && second.color == !color
@@ -86,8 +86,8 @@ mod tests {
         check(
             skewer,
             &[
-                // A pawn behind; a knight behind that is defended; the bishop can be taken;
-                // nothing behind; no slider.
+                // No skewer: a pawn is behind; a defended knight is behind; the bishop can be
+                // captured; nothing is behind; the piece is not a slider.
                 ("8/1p6/2k5/8/8/8/8/4KB2 w - - 0 1", "Bg2+", ""),
                 ("8/1n6/2k5/8/8/8/8/4KB2 w - - 0 1", "Bg2+", ""),
                 ("r7/8/2k5/8/8/8/6pr/4KB2 w - - 0 1", "Bxg2+", ""),

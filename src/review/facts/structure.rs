@@ -1,11 +1,11 @@
-//! Doubled pawns that an exchange leaves.
+//! Doubled pawns that result from an exchange.
 
 use super::board::after;
 use super::words::{self, side};
 use super::{Fact, Topic};
 use shakmaty::{Chess, File, Move, Position, Role};
 
-/// States that the other side recaptures with a pawn in a line's second move, and then has
+/// States that the other side recaptures with a pawn in a line's second move, which leaves it with
 /// doubled pawns on that file.
 #[must_use]
 pub fn doubled_pawns(position: &Chess, line: &[Move]) -> Option<Fact> {
@@ -49,7 +49,8 @@ mod tests {
                 "Bxc6+ bxc6",
                 "After Bxc6+ bxc6, Black has doubled pawns on the c-file.",
             ),
-            // No second pawn; a piece takes back; another square.
+            // No fact: there is no second pawn; a piece recaptures; the capture is on another
+            // square.
             ("4k3/1p6/2n5/1B6/8/8/8/4K3 w - - 0 1", "Bxc6+ bxc6", ""),
             ("4k3/2p5/2n5/1B6/2q5/8/8/4K3 w - - 0 1", "Bxc6+ Qxc6", ""),
             ("4k3/ppp5/2n5/1B6/8/P7/8/4K3 w - - 0 1", "Bxc6+ Kf8", ""),

@@ -14,7 +14,7 @@ pub(super) fn mv(position: &Chess, text: &str) -> Move {
     game.read_move(text).expect(text)
 }
 
-/// The moves of a line.
+/// Parses the moves of a line.
 pub(super) fn line(position: &Chess, text: &str) -> Vec<Move> {
     let mut game = Game::new(position.clone(), CastlingMode::Standard);
     let mut moves = Vec::new();
@@ -26,8 +26,8 @@ pub(super) fn line(position: &Chess, text: &str) -> Vec<Move> {
     moves
 }
 
-/// Holds that the fact of a move in a position is the one that is expected; an empty text
-/// expects none.
+/// Asserts that the fact about a move in a position is the expected one; an empty text means that
+/// none is expected.
 pub(super) fn check(fact: impl Fn(&Chess, Move) -> Option<Fact>, cases: &[(&str, &str, &str)]) {
     let wrong = cases.iter().filter_map(|&(fen, text, expected)| {
         let position = position(fen);

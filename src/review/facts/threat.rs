@@ -1,11 +1,11 @@
-//! A threat that existed before the move: if the side to move passes, the reply works.
+//! A threat that existed before the move: if the side to move passes, the reply still works.
 
 use super::board::{after, passed};
 use super::words::{san, side};
 use super::{Fact, Topic, gain};
 use shakmaty::{Chess, Move, Position};
 
-/// The reply wins material, and would have done so after a null move.
+/// States that the reply wins material and would have done so after a null move.
 #[must_use]
 pub fn threatened(before: &Chess, reply: Move) -> Option<Fact> {
     let position = passed(before)?;
@@ -16,7 +16,7 @@ pub fn threatened(before: &Chess, reply: Move) -> Option<Fact> {
     Some(fact(&position, reply))
 }
 
-/// The reply mates immediately, and would have done so after a null move.
+/// States that the reply mates immediately and would have done so after a null move.
 #[must_use]
 pub fn mate_threatened(before: &Chess, reply: Move) -> Option<Fact> {
     let position = passed(before)?;
@@ -25,9 +25,9 @@ pub fn mate_threatened(before: &Chess, reply: Move) -> Option<Fact> {
     is_mate.then(|| fact(&position, reply))
 }
 
-/// Returns the threatened capture that remains after the played move, and that the best one
-/// parries; of several, the one that gains most. The reply itself does not count, because the
-/// line already shows it if it gains by a capture.
+/// Returns the threatened capture that remains after the played move but that the best move
+/// parries; if there are several, the one that gains most. The reply itself does not count, because
+/// if it gains material by a capture, the line already shows it.
 #[must_use]
 pub fn threat_left(before: &Chess, played: Move, best: Move, reply: Move) -> Option<Fact> {
     let position = passed(before)?;
@@ -106,8 +106,8 @@ mod tests {
                     "h3 cxd4",
                     "Black was threatening cxd4 before the move.",
                 ),
-                // The move itself made it possible; the mover was in check; it was defended;
-                // no capture.
+                // No fact: the move itself made the capture possible; the player was in check; the
+                // piece was defended; the reply is not a capture.
                 ("4k3/8/8/4r3/8/2N5/7P/6K1 w - - 0 1", "Ne4 Rxe4", ""),
                 ("4k3/8/8/8/1b6/N7/8/4K3 w - - 0 1", "Kf1 Bxa3", ""),
                 ("4k3/8/8/4r3/4N3/3P4/7P/6K1 w - - 0 1", "h3 Rxe4", ""),
@@ -131,7 +131,8 @@ mod tests {
                 "d3",
                 "Black was threatening Rxe4 before the move and still is; d3 parries it.",
             ),
-            // Both leave it; the move parries it; there was none.
+            // No fact: neither move parries the threat; the played move parries it; there was no
+            // threat.
             ("4k3/8/8/4r3/4N3/8/7P/6K1 w - - 0 1", "h3", "h4", ""),
             ("4k3/8/8/4r3/4N3/8/7P/6K1 w - - 0 1", "Ng5", "Ng3", ""),
             ("4k3/8/8/8/4N3/8/7P/6K1 w - - 0 1", "h3", "Ng3", ""),
@@ -177,7 +178,7 @@ mod tests {
                     "h5 Re8+",
                     "White was threatening Re8# before the move.",
                 ),
-                // A flight square; only the move made it a mate.
+                // No fact: the king has an escape square; the move itself made the mate possible.
                 ("3q2k1/8/8/8/8/P6P/5PP1/6K1 w - - 0 1", "a4 Qd1+", ""),
                 ("3q2k1/8/8/8/8/7P/5PP1/5RK1 w - - 0 1", "Re1 Qd2", ""),
             ],

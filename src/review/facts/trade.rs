@@ -1,4 +1,4 @@
-//! Exchanges that change the character of a game: the queens come off, or all pieces do.
+//! Exchanges that change the character of a game: the queens or all pieces are traded.
 
 use super::board::after;
 use super::material::balance;
@@ -6,9 +6,9 @@ use super::words::{self, side};
 use super::{Fact, Topic};
 use shakmaty::{Chess, Color, Move, Position};
 
-/// Moves of a line in which the exchange has to take place.
+/// Number of moves of a line within which the exchange has to take place.
 const PLIES: usize = 4;
-/// Pawns by which a side is ahead, at least.
+/// Minimum number of pawns by which a side has to be ahead.
 const AHEAD: i32 = 2;
 
 /// States that the queens are traded in a line, after which `ahead` has more material.
@@ -27,7 +27,7 @@ pub fn queens_off(position: &Chess, line: &[Move], ahead: Color) -> Option<Fact>
     Some(Fact::new(Topic::Exchange, text, [line[plies - 1].to()]))
 }
 
-/// That only kings and pawns are left after some moves of a line.
+/// States that only kings and pawns are left after some moves of a line.
 #[must_use]
 pub fn pawn_ending(position: &Chess, line: &[Move]) -> Option<Fact> {
     let is_one = |position: &Chess| {
@@ -92,7 +92,8 @@ mod tests {
                 "After Nc3 bxc3, only kings and pawns are left.",
             ),
             ("8/5k2/8/8/4B3/3n4/PP6/4K3 w - - 0 1", "Bxd3 Ke7", "", ""),
-            // Nobody is ahead by enough; a queen stays; it comes too late.
+            // No fact: neither side is far enough ahead; a queen remains; the exchange comes too
+            // late.
             (
                 "3qk3/8/8/8/8/8/3QPP2/4K1N1 b - - 0 1",
                 "Kf7 Ke1d1 Qxd2+",

@@ -1,11 +1,11 @@
-//! A trapped piece: it is attacked, and each of its moves loses it as well.
+//! A trapped piece, which is attacked and is lost on every square to which it can move.
 
 use super::board::{after, passed, value};
 use super::words::{capitalized, piece, san};
 use super::{Fact, Topic, best_capture};
 use shakmaty::{Chess, Move, Position, Role, Square};
 
-/// The piece, not a pawn, that `mv` leaves attacked and without a safe square.
+/// Returns the piece, other than a pawn, that `mv` leaves attacked and without a safe square.
 #[must_use]
 pub fn trapped_piece(position: &Chess, mv: Move) -> Option<Fact> {
     let next = after(position, mv);
@@ -28,8 +28,8 @@ pub fn trapped_piece(position: &Chess, mv: Move) -> Option<Fact> {
     Some(Fact::new(Topic::Trapped, capitalized(&text), [square]))
 }
 
-/// Returns whether each move of the piece on a square loses at least two pawns' worth by captures
-/// where it goes to.
+/// Returns whether each move of the piece on a square loses at least two pawns' worth through
+/// captures on its target square.
 fn has_no_safe_square(position: &Chess, square: Square) -> bool {
     let moves = position.legal_moves();
     let mut own = moves.iter().filter(|mv| mv.from() == Some(square));
@@ -50,13 +50,13 @@ mod tests {
         check(
             trapped_piece,
             &[
-                // The bishop in the corner of its own greed.
+                // A greedy bishop trapped in the corner.
                 (
                     "r5k1/B1p5/1p6/8/8/8/8/6K1 b - - 0 1",
                     "Kf7",
                     "After Kf7, the bishop on a7 is attacked and has no safe square.",
                 ),
-                // Noah's Ark.
+                // The Noah's Ark trap.
                 (
                     "6k1/8/p7/1pp5/8/1B6/P1P5/6K1 b - - 0 1",
                     "c4",
@@ -82,7 +82,7 @@ mod tests {
         check(
             trapped_piece,
             &[
-                // Not attacked yet; a way out; a pawn alone.
+                // No fact: not attacked yet; the piece has an escape; only a pawn is attacked.
                 ("5k2/5ppB/8/8/8/8/8/6K1 b - - 0 1", "g6", ""),
                 ("r5k1/B1p5/8/8/8/8/8/6K1 b - - 0 1", "Kf7", ""),
                 ("6k1/B1p5/1p6/8/8/8/7r/6K1 b - - 0 1", "Rh8", ""),

@@ -3,12 +3,12 @@
 use shakmaty::san::SanPlus;
 use shakmaty::{Board, Chess, Color, Move, Position, Role, Square};
 
-/// A side's name.
+/// Returns a side's name.
 pub(super) fn side(color: Color) -> &'static str {
     color.fold_wb("White", "Black")
 }
 
-/// A piece's name.
+/// Returns a piece's name.
 pub(super) fn name(role: Role) -> &'static str {
     match role {
         Role::Pawn => "pawn",
@@ -20,19 +20,19 @@ pub(super) fn name(role: Role) -> &'static str {
     }
 }
 
-/// The piece on a square, as in "the knight on f3".
+/// Names the piece on a square, as in "the knight on f3".
 pub(super) fn piece(board: &Board, square: Square) -> String {
     let role = board.role_at(square).unwrap_or(Role::Pawn);
     format!("the {} on {square}", name(role))
 }
 
-/// A legal move in SAN, with its sign of check or mate.
+/// Returns a legal move in SAN, with its suffix for check or mate.
 #[must_use]
 pub fn san(position: &Chess, mv: Move) -> String {
     SanPlus::from_move(position.clone(), mv).to_string()
 }
 
-/// Moves in SAN, one after another; a line ends before a move that is not legal.
+/// Returns moves in SAN, separated by spaces; the line ends before the first illegal move.
 pub(super) fn line(position: &Chess, moves: &[Move]) -> String {
     let mut position = position.clone();
     let mut words = Vec::new();
@@ -45,7 +45,7 @@ pub(super) fn line(position: &Chess, moves: &[Move]) -> String {
     words.join(" ")
 }
 
-/// A list, as in "a, b and c".
+/// Formats a list, as in "a, b and c".
 pub(super) fn list(items: &[String]) -> String {
     match items {
         [] => String::new(),
@@ -54,7 +54,7 @@ pub(super) fn list(items: &[String]) -> String {
     }
 }
 
-/// A sentence's beginning in upper case.
+/// Returns a text with its first letter in upper case.
 pub(super) fn capitalized(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(|first| first.to_ascii_uppercase());

@@ -39,7 +39,7 @@ fn moves_are_marked_and_explained() {
     assert_eq!(report.black.accuracy, Some(100.0));
     assert!(report.white.accuracy.unwrap() < 60.0);
     assert_eq!(report.black.rating, Some(1440));
-    // Words are about the player's rating, or what is asked for.
+    // Words refer to the player's rating, or to the requested one.
     assert!(
         report.plies[1].words[0].contains("rated 1400"),
         "{:?}",
@@ -86,7 +86,7 @@ fn a_game_without_moves_has_a_report() {
         "{:?}",
         report.game.warnings
     );
-    // Before the searches nothing is missing.
+    // Before the searches, the outline is complete.
     let outline = outline(&broken, &Setting::default());
     assert_eq!(outline.game.warnings, report.game.warnings[..1]);
     assert_eq!(outline.plies.len(), 2);

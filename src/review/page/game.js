@@ -1,7 +1,8 @@
 const { plies } = data;
 const byId = (id) => document.getElementById(id);
 let isFlipped = data.side === "black";
-/** Plies played in the position shown, and a line from there, where one is looked at: its moves and how many are played. */
+/** The number of plies played on the board, and the line from there that is being viewed, if any: its moves, and how
+ * many of them are played. */
 let at = 0;
 let line = null;
 
@@ -26,7 +27,7 @@ function arrow(from, to, kind) {
   ];
 }
 
-/** A board of the first field of a FEN, with squares of the last move and of facts, and arrows. */
+/** Draws a board from the first field of a FEN, marking the squares of the last move and of facts, with arrows. */
 function board(placement, played, facts, arrows, label) {
   const svg = make("svg", { viewBox: "0 0 320 320", class: "board", role: "img", "aria-label": label });
   const rows = placement.split(" ")[0].split("/");
@@ -100,7 +101,7 @@ function showPeople() {
   byId("curve").replaceChildren(...chart);
 }
 
-/* Going through the game */
+/* Stepping through the game */
 
 function show() {
   showBoard();
@@ -117,7 +118,7 @@ function go(ply) {
   show();
 }
 
-/** One step in the game, or in the line that is looked at, out of which one step back leads. */
+/** Steps through the game, or through the line that is being viewed; stepping back from its start leaves the line. */
 function step(by) {
   if (!line) return go(at + by);
   line.step = Math.min(line.moves.length, line.step + by);

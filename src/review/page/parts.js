@@ -1,4 +1,4 @@
-/* What a review's own page and the page of a server show alike. */
+/* The parts that a review's own page and the server's page have in common. */
 
 const MARKS = {
   blunder: { name: "Blunder", sign: "??" },
@@ -22,17 +22,17 @@ const time = (seconds) => {
   const pad = (number) => String(number).padStart(2, "0");
   return hours ? `${hours}:${pad(minutes)}:${pad(rest)}` : `${minutes}:${pad(rest)}`;
 };
-/** White's expected score in percent after so many plies; `null` while it is unknown. */
+/** Returns White's expected score in percent after this many plies, or `null` while it is unknown. */
 const winAt = (report, ply) => (ply ? report.plies[ply - 1].win : report.start.win);
-/** The position after so many plies. */
+/** Returns the position after this many plies. */
 const fenAt = (report, ply) => (ply ? report.plies[ply - 1].fen : report.start.fen);
-/** A side's clock after so many plies, as text. */
+/** Returns a side's clock after this many plies, as text. */
 const clockAt = (report, side, ply) => {
   const last = report.plies.slice(0, ply).findLast((it) => it.side === side && it.clock !== null);
   return last ? time(last.clock) : "";
 };
 
-/** Shows White's expected score in a bar: `undefined` and `null` are unknown. */
+/** Shows White's expected score in a bar; `undefined` and `null` mean that it is unknown. */
 function showBar(bar, win, isFlipped) {
   bar.className = `score-bar ${isFlipped ? "flipped" : ""} ${Number.isFinite(win) ? "" : "unknown"}`;
   bar.firstElementChild.style.height = `${win ?? 50}%`;
@@ -44,7 +44,7 @@ const GRAPH = { width: 600, height: 150 };
 
 const acrossGraph = (report, ply) => (report.plies.length ? (GRAPH.width * ply) / report.plies.length : 0);
 
-/** White's expected score by ply, as far as it is known, with clocks and marks. `go` is called with a ply. */
+/** Draws White's expected score by ply, as far as it is known, with clocks and marks. `go` is called with a ply. */
 function scoreGraph(report, go) {
   const { width, height } = GRAPH;
   const { plies } = report;
@@ -59,7 +59,7 @@ function scoreGraph(report, go) {
       run.push(`${x(ply)} ${y(win)}`);
     } else if (run.length) {
       const [from, to] = [x(ply - run.length), x(ply - 1)];
-      // One position alone is as wide as a line.
+      // A single position is drawn as wide as a line.
       const end = Math.max(to, from + 1.5);
       svg.append(
         make("path", { d: `M${from} 0H${end}V${height}H${from}Z`, class: "black" }),
@@ -98,14 +98,14 @@ function scoreGraph(report, go) {
   return [svg, make("p", { class: "key" }, "Lines: the clocks of ", key("white"), " and ", key("black"), `, up to ${time(longest)}.`)];
 }
 
-/** Shows in a graph which ply is on the board. */
+/** Marks the ply on the board in a graph. */
 function pointInGraph(place, report, ply) {
   place.querySelector(".now")?.setAttribute("d", `M${acrossGraph(report, ply)} 0V${GRAPH.height}`);
 }
 
 /* The moves */
 
-/** The cells of a list of moves in three columns. `go` is called with a ply. */
+/** Creates the cells of a list of moves in three columns. `go` is called with a ply. */
 function moveCells(report, go) {
   const cells = [];
   const { plies, game } = report;
@@ -127,7 +127,7 @@ function moveCells(report, go) {
   return cells.length ? cells : [make("em", {}, "There are no moves.")];
 }
 
-/** Shows in a list of moves which ply is on the board. */
+/** Marks the ply on the board in a list of moves. */
 function pointInMoves(list, ply) {
   list.querySelector("[aria-current]")?.removeAttribute("aria-current");
   const current = list.querySelector(`[data-ply="${ply}"]`);
@@ -136,7 +136,7 @@ function pointInMoves(list, ply) {
   if (top < list.scrollTop || top > list.scrollTop + list.clientHeight - 30) list.scrollTop = top - list.clientHeight / 2;
 }
 
-/** The next ply with a mark of the side that the review is for, or the one before. */
+/** Returns the next or previous ply that has a mark and belongs to the reviewed side. */
 function nextMark(report, at, by, suits = ({ mark }) => mark) {
   const isMine = (ply) => suits(ply) && (!report.side || ply.side === report.side);
   return by > 0 ? report.plies.find((ply) => ply.ply > at && isMine(ply)) : report.plies.findLast((ply) => ply.ply < at && isMine(ply));
@@ -144,8 +144,8 @@ function nextMark(report, at, by, suits = ({ mark }) => mark) {
 
 /* The words */
 
-/** A line whose moves can be clicked. `open` is called with the line as it is shown then: its moves, how many are
- * played, and the position that it starts from. `shown` is the one that is shown now. */
+/** Creates a line whose moves can be clicked. `open` is called with the clicked line: its moves, how many of them
+ * are played, and the position in which it starts. `shown` is the line that is shown now. */
 function lineOf(name, line, start, open, shown) {
   const moves = line.moves.map((mv, place) => {
     const number = place === 0 || (mv.number.endsWith(".") && !mv.number.endsWith("...")) ? `${mv.number} ` : "";
@@ -159,17 +159,17 @@ function lineOf(name, line, start, open, shown) {
 
 const headingOf = (ply) => `${ply.number} ${ply.san}${sign(ply)}${ply.mark ? `: ${MARKS[ply.mark].name}` : ""}`;
 
-/** The squares that the reasons for a move are about. */
+/** Returns the squares that the reasons for a move refer to. */
 const factSquares = (ply) => [...new Set([...ply.reasons.played, ...ply.reasons.best].flatMap((fact) => fact.squares))];
 
-/** The moves that arrows show: the best one and the answer, where the move was bad. */
+/** Returns the moves to show as arrows: if the move was bad, the best move and the reply. */
 function arrowMoves(ply) {
   if (!isBad(ply)) return [];
   const [best, reply] = [ply.best?.moves[0], ply.reply?.moves[0]];
   return [best && { ...best, kind: "best" }, reply && { ...reply, kind: "reply" }].filter(Boolean);
 }
 
-/** What there is to say of the position after so many plies. */
+/** Returns the comments on the position after this many plies. */
 function wordsAt(report, at, open, shown) {
   const ply = report.plies[at - 1];
   const told = [];
@@ -191,7 +191,7 @@ function wordsAt(report, at, open, shown) {
 
 /* People */
 
-/** The shares of players by rating who play a move and the best one: words and a curve. */
+/** Shows the shares of players by rating who play a move and the best move, in words and as a curve. */
 function sharesOf(report, ply) {
   const shares = ply?.shares;
   if (!shares) return { words: ["Go to a move to see how many players of each rating play it."], chart: [] };

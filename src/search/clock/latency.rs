@@ -1,20 +1,20 @@
-//! The time of a batch, estimated from earlier batches.
+//! The duration of a batch, estimated from earlier batches.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Predictions are multiplied by this.
+/// Predictions are multiplied by this factor.
 const CAUTION: f32 = 1.25;
-/// The decay of old observations, per batch.
+/// The decay of old observations per batch.
 const FADING: f32 = 0.2;
 
-/// The time of a batch as a constant and a slope, both on the high side.
-/// Written by all threads; a lost update does no harm.
+/// The duration of a batch as a constant and a slope, both estimated on the high side. All threads
+/// write to it; a lost update does no harm.
 #[derive(Debug, Default)]
 pub(crate) struct Latency {
-    /// Seconds for the smallest batch, as bits.
+    /// Duration of the smallest batch in seconds, as bits.
     least: AtomicU32,
-    /// Seconds for each further position, as bits.
+    /// Additional seconds per further position, as bits.
     slope: AtomicU32,
 }
 
@@ -35,12 +35,13 @@ impl Latency {
             let slope = (taken - least).max(0.0) / (positions - 1) as f32;
             store(&self.slope, slope.max(load(&self.slope) * (1.0 - FADING)));
         } else if load(&self.slope) == 0.0 {
-            // Until a larger batch has been seen: as if batching gained nothing.
+            // Until a larger batch has been seen, assume that batching gains nothing.
             store(&self.slope, least);
         }
     }
 
-    /// Returns the largest batch, up to `wanted`, expected to finish within `left`.
+    /// Returns the size of the largest batch, up to `wanted`, that is expected to finish within
+    /// `left`.
     pub(crate) fn affordable(&self, left: Duration, wanted: usize) -> usize {
         let left = left.as_secs_f32() / CAUTION - load(&self.least);
         let slope = load(&self.slope);
@@ -49,7 +50,7 @@ impl Latency {
         } else if slope <= 0.0 {
             wanted
         } else {
-            // Casting saturates.
+            // The cast saturates.
             ((left / slope) as usize).saturating_add(1).min(wanted)
         }
     }

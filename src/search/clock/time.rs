@@ -1,51 +1,50 @@
-//! Time management: how long to think about a move. Pure functions of the limits.
+//! Time management: how long to think about a move, as pure functions of the limits.
 
 use crate::play::Limits;
 use std::time::Duration;
 
-/// Moves to budget for when the rules do not say. Trees are kept from move to move, so early
-/// thinking is not lost.
+/// Number of moves to budget for if the time control does not state it. Trees are kept between
+/// moves, so time spent early is not lost.
 const HORIZON: u32 = 25;
-/// A time control more moves away than this is budgeted as if it were this near.
+/// A time control that is more moves away is budgeted as if it were this many moves away.
 const MAX_HORIZON: u32 = 50;
-/// Largest extension of the planned time for a hard move, …
+/// The largest factor by which a hard move may extend the planned time, …
 const STRETCH: f64 = 4.0;
-/// … and the easiest one's share of the plan.
+/// … and the share of that time that the easiest move takes.
 const LEAST: f64 = 0.4;
-/// Share of the clock that one move may take, unless it is the last one before
-/// the time control.
+/// Share of the clock that one move may take, unless it is the last before the time control.
 const MAX_SHARE: f64 = 0.5;
-/// Longer clocks, over 30 years, are cut to this.
+/// Longer clocks, over 30 years, are truncated to this.
 const LONGEST: Duration = Duration::from_secs(1 << 30);
 
-/// A best move with half of the visits takes the time planned for it; each
-/// percent more saves one (Monty: time by the best move's share of nodes).
+/// A best move with half of the visits takes the time planned for it, and each further percent of
+/// the visits saves one percent of the time (Monty: time by the best move's share of nodes).
 const EVEN_SHARE: f64 = 0.5;
-/// The time factor of a best move that has just changed, …
+/// The time factor for a best move that has just changed, …
 const UNSETTLED: f64 = 1.5;
-/// … and of one that led from the start (Stockfish: best-move instability).
+/// … and for a best move that has led from the start (Stockfish: best-move instability).
 const SETTLED: f64 = 0.9;
-/// The time factor of a value that has fallen by 1, …
+/// The time factor for a value that has fallen by 1, …
 const FALL_COST: f64 = 2.0;
-/// … and the fall beyond which it rises no further (Stockfish: falling eval).
+/// … and the fall beyond which the factor no longer grows (Stockfish: falling eval).
 const MAX_FALL: f64 = 0.5;
 
-/// Time for one move.
+/// The time budget for one move.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct TimeBudget {
     /// The planned time of the move.
     pub(crate) soft: Duration,
-    /// The limit of the time.
+    /// The maximum time for the move.
     pub(crate) hard: Duration,
     /// Whether the move may be played before the soft limit.
     pub(crate) flexible: bool,
 }
 
 impl TimeBudget {
-    /// Returns the budget that `limits` allow; `None` without a time limit.
+    /// Returns the budget that `limits` allow, or `None` if there is no time limit.
     ///
-    /// `overhead` is reserved for delays outside the engine. A fixed time per move gives up at
-    /// most half of itself to it.
+    /// `overhead` is reserved for delays outside the engine. It takes at most half of a fixed time
+    /// per move.
     pub(crate) fn new(limits: &Limits, overhead: Duration) -> Option<TimeBudget> {
         if limits.infinite {
             return None;
@@ -67,7 +66,7 @@ impl TimeBudget {
         }
     }
 
-    /// Returns the time to think at this stability; only [`TimeBudget::hard`] is never exceeded.
+    /// Returns how long to think at this stability; only [`TimeBudget::hard`] is an absolute limit.
     pub(crate) fn limit(&self, stability: Stability) -> Duration {
         match self.flexible {
             true => self.soft.mul_f64(stability.factor()).min(self.hard),
@@ -102,16 +101,16 @@ fn from_clock(time: Duration, limits: &Limits, overhead: Duration) -> TimeBudget
 pub(crate) struct Stability {
     /// Share of the root's visits that went to the best move, in 0…1.
     pub(crate) best_share: f64,
-    /// Share of the elapsed time for which it has been the best, in 0…1.
+    /// Share of the elapsed time for which that move has been the best, in 0…1.
     pub(crate) stable: f64,
-    /// The fall of the best move's value since the end of the previous search, or else since the
-    /// start of this one, in 0…2.
+    /// The fall in the best move's value, in 0…2, since the end of the previous search, or
+    /// otherwise since the start of this one.
     pub(crate) fallen: f64,
 }
 
 impl Stability {
-    /// The factor of the soft limit: smaller if one move gets all visits, larger if the best move
-    /// has just changed or the value falls.
+    /// Returns the factor of the soft limit: smaller if one move gets all visits, larger if the
+    /// best move has just changed or its value is falling.
     fn factor(self) -> f64 {
         let share = 1.0 + EVEN_SHARE - self.best_share;
         let stability = UNSETTLED + (SETTLED - UNSETTLED) * self.stable;
@@ -120,9 +119,9 @@ impl Stability {
     }
 }
 
-/// Returns whether the remaining visits can no longer overtake a move with `lead` more visits
-/// than any other: Lc0's smart pruning. A `factor` above 1 assumes that rivals do not get all of
-/// them.
+/// Returns whether the remaining visits can no longer overtake a move with `lead` more visits than
+/// any other (Lc0's smart pruning). A `factor` above 1 assumes that rivals do not get all of the
+/// remaining visits.
 pub(crate) fn is_decided(lead: u32, to_come: f64, factor: f64) -> bool {
     factor > 0.0 && f64::from(lead) * factor > to_come
 }
@@ -145,7 +144,7 @@ mod tests {
     }
 
     proptest! {
-        /// The overhead is kept back at any clock.
+        /// The overhead is reserved with every clock.
         #[test]
         fn the_hard_limit_leaves_the_overhead(
             time in 0u64..10_000_000,
@@ -159,8 +158,8 @@ mod tests {
             prop_assert!(budget.soft <= budget.hard);
         }
 
-        /// Stability never exceeds the hard limit; an unsettled choice takes no less time than a
-        /// settled one.
+        /// The stability never makes the time exceed the hard limit, and an unsettled choice takes
+        /// at least as long as a settled one.
         #[test]
         fn trouble_takes_time_within_the_hard_limit(
             time in any::<u64>(),
@@ -191,7 +190,7 @@ mod tests {
             }
         }
 
-        /// A game played to the limits never runs out of time.
+        /// A game in which every move takes its limit never runs out of time.
         #[test]
         fn a_game_at_the_hard_limit_survives(
             time in 50u64..600_000,
@@ -222,7 +221,7 @@ mod tests {
         assert!(none.soft > MS(1500) && none.soft < MS(3000));
         let some = TimeBudget::new(&clock(60_000, 1000, None), MS(50)).unwrap();
         assert!(some.soft > none.soft + MS(800));
-        // A move can be made in time on the increment alone.
+        // The increment is enough to make a move in time.
         let last = TimeBudget::new(&clock(200, 1000, None), MS(50)).unwrap();
         assert!(last.hard <= MS(75) && last.soft > MS(50), "{last:?}");
     }

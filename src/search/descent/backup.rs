@@ -1,7 +1,7 @@
-//! Backup: adds the results of visits to every edge and node of their paths.
+//! Backup: adds the results of visits to every edge and node on their paths.
 //!
-//! Picks come in tree order, so neighbours share most of their paths. Each node is written once
-//! for all neighbouring visits through it.
+//! Picks are in tree order, so neighbouring picks share most of their paths. Each node is written
+//! once for all neighbouring visits that pass through it.
 
 use super::picks::{LeafKind, Pick, Picks, Step};
 use crate::search::shared::{Shared, Tally};
@@ -9,22 +9,22 @@ use crate::search::tree::Tree;
 use crate::search::tree::header::Outcome;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Updates of one step of the current path.
+/// Updates to one step of the current path.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pending {
     /// Visits to be counted.
     visits: u32,
-    /// Those of them drawn by history.
+    /// Visits, among those, that were drawn by history.
     drawn: u32,
     /// Visits that are no longer in flight.
     completed: u32,
-    /// Whether something below the node, or its evaluation, is new.
+    /// Whether the node's evaluation, or anything below it, is new.
     changed: bool,
-    /// Whether an outcome was proven below, or a shorter way to one.
+    /// Whether an outcome was proven below the node, or a shorter path to a proven one.
     newly_proven: bool,
 }
 
-/// Working memory.
+/// Working memory for backups.
 #[derive(Default)]
 pub(crate) struct Backup {
     pending: Vec<Pending>,
@@ -32,7 +32,7 @@ pub(crate) struct Backup {
 }
 
 impl Backup {
-    /// Backs up the picks from `first` on that need no evaluation, and removes them from the
+    /// Backs up the picks from number `first` on that need no evaluation, and removes them from the
     /// list.
     pub(crate) fn without_batch(
         &mut self,
@@ -58,7 +58,7 @@ impl Backup {
         picks.list.truncate(kept);
     }
 
-    /// Backs up all picks; their leaves have been evaluated.
+    /// Backs up all picks, whose leaves have been evaluated.
     pub(crate) fn all(&mut self, tree: &Tree, picks: &Picks, shared: &Shared<'_>) {
         self.run(tree, picks, 0, true, shared);
     }
@@ -114,8 +114,8 @@ impl Backup {
         pending.visits += pick.visits;
     }
 
-    /// Writes the steps of `path` from its end to depth `down_to`, adding to each the updates of
-    /// the one below.
+    /// Writes the steps of `path` from its end up to depth `down_to`, adding to each step the
+    /// updates of the step below.
     fn unwind(&mut self, tree: &Tree, path: &[Step], down_to: usize) {
         for depth in (down_to..path.len()).rev() {
             let pending = std::mem::take(&mut self.pending[depth]);
@@ -126,7 +126,8 @@ impl Backup {
                 if pending.newly_proven {
                     let header = node.header();
                     let known = (header.outcome(), header.plies());
-                    // The outcome of a leaf without moves was seen on the way down.
+                    // A leaf without moves was recognised, along with its outcome, during the
+                    // descent.
                     let proof = match header.moves() {
                         0 => None,
                         _ => tree.proof(node),
@@ -136,7 +137,7 @@ impl Backup {
                             node.prove(proof.0, proof.1);
                             proven = proof != known;
                         }
-                        // A proof from a search beside the tree cannot be proven again by the
+                        // A proof from a search outside the tree cannot be derived again from the
                         // children.
                         None => proven = known.0 != Outcome::Unknown,
                     }

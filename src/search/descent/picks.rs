@@ -1,21 +1,21 @@
-//! Leaves of descents, passed from selection to backup.
+//! The leaves of descents, which selection passes to backup.
 
 use crate::search::tree::arena::Index;
 
-/// The kind of leaf that a descent ended at.
+/// The kind of leaf at which a descent ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LeafKind {
-    /// It is not evaluated yet; `slot` is its place in the batch.
+    /// The leaf has not been evaluated yet; `slot` is its index in the batch.
     Unevaluated { slot: usize },
-    /// Its value is proven; `newly_proven` if by this visit.
+    /// The leaf's value is proven; `newly_proven` if this visit proved it.
     Terminal { newly_proven: bool },
-    /// A draw by the preceding moves. The edge counts the draw, and the path's last step has no
-    /// node.
+    /// A draw caused by the preceding moves. The edge counts the draw, and the path's last step has
+    /// no node.
     HistoryDraw,
     /// Other paths have visited the node more often than this edge has, or the depth limit is
-    /// reached: the visit backs up the node's present value.
+    /// reached, so the visit backs up the node's current value.
     Revisit,
-    /// Another visit is already having it evaluated: this one is undone.
+    /// Another visit is already having the leaf evaluated, so this visit is undone.
     Collision,
 }
 
@@ -36,14 +36,14 @@ pub(crate) struct Step {
 /// Visits that took the same path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pick {
-    /// The path's place in [`Picks::paths`].
+    /// The path's first index in [`Picks::paths`].
     pub(crate) start: usize,
     pub(crate) length: usize,
     pub(crate) visits: u32,
     pub(crate) leaf: LeafKind,
 }
 
-/// The picks of a batch, in the order of the tree.
+/// The picks of a batch, in tree order.
 #[derive(Default)]
 pub(crate) struct Picks {
     pub(crate) list: Vec<Pick>,
@@ -55,7 +55,7 @@ impl Picks {
         &self.paths[pick.start..pick.start + pick.length]
     }
 
-    /// The node that the pick ended at.
+    /// Returns the node at which the pick ended.
     pub(crate) fn leaf_node(&self, pick: &Pick) -> Index {
         self.paths[pick.start + pick.length - 1].node
     }

@@ -1,30 +1,30 @@
 //! Selection: how the visits that reach a node are distributed among its moves.
 //!
-//! The rule is Lc0's PUCT. One descent carries many visits, and each move gets as many at once as
-//! it would get one by one, an idea that Lc0 took from Ceres.
+//! The rule is Lc0's PUCT. A descent carries many visits, and each move receives as many of them in
+//! one step as it would if they were made one by one. Lc0 took this idea from Ceres.
 
 use crate::search::numeric::ln;
 use crate::search::parameters::{FpuStrategy, Parameters};
 use crate::search::tree::arena::Index;
 use std::cmp::Reverse;
 
-/// A move that visits may go to.
+/// A move that may receive visits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate {
-    /// Its edge; 0 if it has none yet.
+    /// The move's edge; 0 if it has none yet.
     pub(crate) edge: Index,
-    /// Value for the mover; that of an unvisited move is the FPU.
+    /// The value for the player to move; for an unvisited move, the first-play urgency.
     pub(crate) q: f32,
     pub(crate) prior: f32,
-    /// Visits made and in flight.
+    /// Visits completed and in flight.
     pub(crate) started: u32,
-    /// Visits given to it now.
+    /// Visits assigned in this step.
     pub(crate) given: u32,
     /// The score that selection maximises; −∞ for a proven move, which needs no visits.
     score: f32,
 }
 
-/// Exploration at a node: cpuct(N)·√max(N − 1, 1), cpuct growing with the
+/// Returns the exploration factor of a node, cpuct(N)·√max(N − 1, 1), in which cpuct grows with the
 /// logarithm of the visits.
 pub(crate) fn exploration(parameters: &Parameters, at_root: bool, visits: u32) -> f32 {
     let n = visits as f32;
@@ -45,8 +45,8 @@ pub(crate) fn exploration(parameters: &Parameters, at_root: bool, visits: u32) -
     cpuct * (n - 1.0).max(1.0).sqrt()
 }
 
-/// First-play urgency: the assumed value of an unvisited move. By default it is below the
-/// position's own value, further the more policy has been tried.
+/// Returns the first-play urgency, which is the assumed value of an unvisited move. By default it
+/// is below the position's own value, by more the more policy has been tried.
 pub(crate) fn first_play_urgency(
     parameters: &Parameters,
     at_root: bool,
@@ -63,15 +63,16 @@ pub(crate) fn first_play_urgency(
     }
 }
 
-/// Moves that have no visits yet, in descending order of their priors.
+/// Moves that have no visits yet, in descending order of prior.
 pub(crate) trait Untried {
-    /// An upper bound on the prior of the next.
+    /// Returns an upper bound on the prior of the next move.
     fn bound(&self) -> f32;
-    /// The prior of the next.
+    /// Returns the prior of the next move.
     fn next(&mut self) -> Option<f32>;
 }
 
-/// Distributes `visits` among the candidates, adding untried moves as they come into reach.
+/// Distributes `visits` among the candidates, adding untried moves as soon as they could be
+/// selected.
 pub(crate) fn share_out(
     candidates: &mut Vec<Candidate>,
     untried: &mut impl Untried,
@@ -90,7 +91,7 @@ pub(crate) fn share_out(
                 second = score;
             }
         }
-        // An untried move counts if it could come first or second.
+        // An untried move matters if it could come first or second.
         if fpu + exploration * untried.bound() > second
             && let Some(prior) = untried.next()
         {
@@ -101,7 +102,7 @@ pub(crate) fn share_out(
             continue;
         }
         let Some(best) = best else {
-            // Every move is proven: the best takes the rest.
+            // Every move is proven, so the best one takes the remaining visits.
             let best = candidates.iter_mut().max_by(|a, b| a.q.total_cmp(&b.q));
             if let Some(best) = best {
                 best.given += visits;
@@ -117,8 +118,9 @@ pub(crate) fn share_out(
     }
 }
 
-/// Gives a visit to each move that is to be a line and is untried or has fewer visits than a
-/// line's minimum; returns the visits given. Lines are the most visited unproven moves.
+/// Gives a visit to each move that should be shown as a line but is untried or has fewer visits
+/// than a line's minimum; returns the number of visits given. Lines are the most visited unproven
+/// moves.
 pub(crate) fn visit_lines(
     candidates: &mut Vec<Candidate>,
     untried: &mut impl Untried,
@@ -154,8 +156,8 @@ pub(crate) fn visit_lines(
 }
 
 impl Candidate {
-    /// Returns a move with this many visits made and in flight, valued as a draw. It gets none
-    /// before it is rated.
+    /// Returns a candidate with this many visits completed and in flight, valued as a draw. It
+    /// receives no visits until it is rated.
     pub(crate) fn new(edge: Index, prior: f32, started: u32) -> Candidate {
         Candidate {
             edge,
@@ -167,7 +169,7 @@ impl Candidate {
         }
     }
 
-    /// Gives it a visit.
+    /// Assigns one visit to the candidate.
     fn give(&mut self, exploration: f32) {
         self.started += 1;
         self.given += 1;
@@ -179,14 +181,14 @@ impl Candidate {
         self.score = self.q + exploration * self.prior / (1 + self.started) as f32;
     }
 
-    /// Visits after which this candidate no longer scores above `rival`.
+    /// Returns the number of visits after which this candidate no longer scores above `rival`.
     fn visits_until(&self, rival: f32, exploration: f32) -> u32 {
         if self.q >= rival {
             return u32::MAX;
         }
         let total = exploration * self.prior / (rival - self.q);
         let more = total - (1 + self.started) as f32;
-        // Casting saturates, and one visit is always due.
+        // The cast saturates, and at least one visit is due.
         (more as u32).saturating_add(1)
     }
 }
@@ -237,8 +239,8 @@ mod tests {
     }
 
     proptest! {
-        /// Many at once equals one by one, and unvisited moves are only requested where that
-        /// changes nothing.
+        /// Assigning many visits in one step gives the same result as assigning them one by one,
+        /// and unvisited moves are left out only if they would not change it.
         #[test]
         fn sharing_out_equals_visiting_one_by_one(
             tried in prop::collection::vec((-1.0f32..1.0, 1u32..50), 0..8),
@@ -267,7 +269,7 @@ mod tests {
             let given: u32 = candidates.iter().map(|candidate| candidate.given).sum();
             prop_assert_eq!(given, visits);
             let expected = one_by_one(&all, exploration, visits);
-            // Rounding may hand a single visit over a tie to the neighbour.
+            // On a tie, rounding may give a single visit to the neighbouring candidate.
             for (candidate, expected) in candidates.iter().zip(&expected) {
                 prop_assert!(candidate.given.abs_diff(*expected) <= 1);
             }
@@ -284,7 +286,7 @@ mod tests {
             candidate(0.1, 0.2, 3),
             candidate(0.9, 0.1, 8),
         ];
-        // The last one is proven.
+        // The last candidate is proven.
         candidates[..2].iter_mut().for_each(|it| it.rate(1.0));
         let mut list = List {
             priors: vec![0.15, 0.05].into_iter(),
@@ -293,7 +295,7 @@ mod tests {
         let mut visit = |candidates: &mut Vec<Candidate>, lines, visits| {
             visit_lines(candidates, &mut list, -0.2, 1.0, (lines, 5), visits)
         };
-        // Untried ones first, one at a time, while visits remain.
+        // Untried moves come first, one at a time, as long as visits remain.
         assert_eq!(visit(&mut candidates, 2, 4), 1);
         assert_eq!(visit(&mut candidates, 3, 1), 1);
         assert_eq!(visit(&mut candidates, 9, 4), 3);
@@ -319,7 +321,7 @@ mod tests {
     #[test]
     fn lc0s_constants_give_lc0s_numbers() {
         let parameters = Parameters::default();
-        // 1.745 + 3.894·ln((10000 + 38739) / 38739), times √9999.
+        // 1.745 + 3.894·ln((10000 + 38739) / 38739), multiplied by √9999.
         let expected = (1.745 + 3.894 * (48739.0f32 / 38739.0).ln()) * 9999f32.sqrt();
         let explored = exploration(&parameters, false, 10_000);
         assert!((explored - expected).abs() < 1e-2);

@@ -1,11 +1,11 @@
-//! The moves of a node that have no edges yet, in the form selection reads them.
+//! The moves of a node that have no edges yet, in the form that selection reads.
 
 use super::select::Untried;
 use crate::search::tree::Tree;
 use crate::search::tree::header::NodeHeader;
 use crate::search::tree::prior::{Rank, table};
 
-/// The moves of a node that have no edges yet.
+/// Iterates over the moves of a node that have no edges yet.
 pub(crate) struct Unvisited<'a> {
     tree: &'a Tree,
     header: NodeHeader,
@@ -15,7 +15,8 @@ pub(crate) struct Unvisited<'a> {
 }
 
 impl<'a> Unvisited<'a> {
-    /// Returns those after the move of rank `last`; `ranks` becomes a list of the ones requested.
+    /// Returns the moves after the one of rank `last`; `ranks` collects the ranks of the requested
+    /// moves.
     pub(crate) fn new(
         tree: &'a Tree,
         header: NodeHeader,

@@ -3,23 +3,24 @@
 use crate::search::parameters::Parameters;
 use crate::search::tree::node::Statistics;
 
-/// Values of positions below a node, for the player there.
+/// Computes the utility of the moves of a node, for the player to move there.
 pub(crate) struct Utility<'a> {
-    /// A draw's value for the player there.
+    /// A draw's value for that player.
     draw: f32,
     length: Option<Length<'a>>,
 }
 
-/// Winning sooner and losing later, after Lc0's moves-left utility.
+/// Preference for winning sooner and losing later, after Lc0's moves-left utility.
 struct Length<'a> {
     parameters: &'a Parameters,
-    /// Plies to the end, as seen from the node.
+    /// Plies to the end of the game, as predicted at the node.
     plies: f64,
 }
 
 impl<'a> Utility<'a> {
-    /// At a node of value `own` (for the side that moved there). `own_turn`: the side to move
-    /// there is the one to move at the root. `has_length`: the backend predicts game lengths.
+    /// Creates the utility at a node with value `own` (for the side that moved there). `own_turn`
+    /// is whether the side to move there is also to move at the root; `has_length` is whether the
+    /// backend predicts game lengths.
     #[inline]
     pub(crate) fn new(
         parameters: &'a Parameters,
@@ -42,7 +43,7 @@ impl<'a> Utility<'a> {
         }
     }
 
-    /// Returns whether only the value counts.
+    /// Returns whether the utility is the value alone.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
         self.draw == 0.0 && self.length.is_none()
@@ -55,7 +56,7 @@ impl<'a> Utility<'a> {
         child.q as f32 + self.draw * child.d as f32 + length
     }
 
-    /// The node's own value for its player.
+    /// Returns the node's own value for its player.
     #[inline]
     pub(crate) fn of_node(&self, own: &Statistics) -> f32 {
         -own.q as f32 + self.draw * own.d as f32
@@ -98,7 +99,7 @@ mod tests {
         };
         assert!(utility(-0.95, 0.95, 20.0) > utility(-0.95, 0.95, 60.0));
         assert!(utility(0.95, -0.95, 20.0) < utility(0.95, -0.95, 60.0));
-        // Not while the game is open, and never by much.
+        // The length does not count while the game is open, and never counts for much.
         assert_eq!(utility(-0.5, 0.95, 20.0), 0.95);
         let most = parameters.moves_left_max_effect;
         assert!((utility(-1.0, 1.0, 0.0) - (1.0 + most)).abs() < 1e-5);

@@ -1,5 +1,5 @@
-//! A search thread: descends from the root, gathers a batch of leaves, expands
-//! them and backs their values up.
+//! A search thread: descends from the root, gathers a batch of leaves, expands them and backs up
+//! their values.
 
 mod branch;
 mod proofs;
@@ -23,7 +23,7 @@ use branch::{Branch, Selected};
 use std::borrow::Cow;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Deepest path, in plies: a node there backs up its present value.
+/// Maximum length of a path in plies. A node at this depth backs up its current value.
 const MAX_DEPTH: usize = 500;
 
 /// One thread of a search.
@@ -32,7 +32,7 @@ pub(crate) struct SearchWorker<'a, E> {
     tree: &'a Tree,
     parameters: &'a Parameters,
     environment: E,
-    /// Why the backend cannot evaluate a leaf.
+    /// The error if the backend cannot evaluate a leaf.
     refusal: Option<BackendError>,
     /// Whether the backend predicts game lengths.
     has_length: bool,
@@ -40,7 +40,7 @@ pub(crate) struct SearchWorker<'a, E> {
     blocks: Span,
     path: Vec<Step>,
     candidates: Vec<Candidate>,
-    /// Edges among them without visits.
+    /// The candidates' edges that have no visits.
     unvisited: Vec<usize>,
     ranks: Vec<Rank>,
     branches: Vec<Branch>,
@@ -49,12 +49,12 @@ pub(crate) struct SearchWorker<'a, E> {
     scratch: Vec<f32>,
 }
 
-/// The batch that a thread has gathered.
+/// A summary of the batch that a thread has gathered.
 pub(crate) struct Gathered {
-    /// Leaves in the batch.
+    /// The number of leaves in the batch.
     pub(crate) leaves: usize,
-    /// Visits that did not collide: those of the leaves and those that ended at
-    /// known values.
+    /// The number of visits that did not collide: those that reached the leaves and those that
+    /// ended at known values.
     pub(crate) visits: u32,
 }
 
@@ -90,8 +90,8 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
         let mut at_once = self.parameters.out_of_order.max(0.0) * want as f32;
         let mut visits = 0;
         while self.environment.gathered() < want && collisions > 0 && at_once >= 0.0 {
-            // All visits of a descent might collide, as Lc0 also assumes: in a small tree they
-            // are sent one by one.
+            // All visits of a descent might collide, which Lc0 also assumes; in a small tree they
+            // are therefore sent one by one.
             let room = collisions.min((want - self.environment.gathered()) as u32);
             let granted = self.shared.grant(room);
             if granted == 0 {
@@ -139,7 +139,7 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
         }
     }
 
-    /// Expands the evaluated leaves and backs everything up.
+    /// Expands the evaluated leaves and backs up all results.
     pub(crate) fn finish(&mut self) {
         for pick in &self.picks.list {
             if let LeafKind::Unevaluated { slot } = pick.leaf {
@@ -175,12 +175,12 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
         self.backup.all(self.tree, &self.picks, self.shared);
     }
 
-    /// Returns unused memory.
+    /// Gives unused memory back to the tree.
     pub(crate) fn release_memory(self) {
         self.tree.release(self.nodes, self.blocks);
     }
 
-    /// Returns the path's current node.
+    /// Returns the current node of the path.
     fn here(&self) -> Index {
         self.path[self.path.len() - 1].node
     }
@@ -196,8 +196,8 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
         });
     }
 
-    /// Takes `visits`, already in flight to this node, down to leaves. The environment is at the
-    /// node's position.
+    /// Sends `visits`, which are already in flight to this node, down to leaves. The environment is
+    /// at the node's position.
     fn descend(&mut self, index: Index, visits: u32) {
         let node = self.tree.node(index);
         let header = node.header();
@@ -213,8 +213,8 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
         }
     }
 
-    /// Classifies the leaf. Not inlined: the move list would take stack space at every level of
-    /// the recursion.
+    /// Classifies a leaf. It is not inlined, because the move list would take stack space at every
+    /// level of the recursion.
     #[inline(never)]
     fn classify(&mut self, node: Node<'a>, visits: u32) {
         let claim = |header: NodeHeader| {
@@ -232,7 +232,7 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
         self.add_pick(visits, LeafKind::Terminal { newly_proven: true });
     }
 
-    /// One visit evaluates the leaf; the others collide.
+    /// Handles a leaf: one visit evaluates it, and the others collide.
     fn leaf(&mut self, node: Node<'a>, moves: &E::Moves, visits: u32) {
         match self.environment.push(self.here(), moves) {
             Ok(slot) => self.add_pick(1, LeafKind::Unevaluated { slot }),
@@ -248,7 +248,7 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
     }
 
     fn extend(&mut self, node: Node<'a>, visits: u32) {
-        // Most leaves are never visited again: a revisited one is worth a look.
+        // Most leaves are never visited again, so a revisited leaf is worth a mate search.
         if node.header().count() == 0 && self.path.len() > 1 && self.is_mate_by_checks(node) {
             return self.add_pick(visits, LeafKind::Terminal { newly_proven: true });
         }
@@ -263,7 +263,7 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
             Selected::Proven => {
                 return self.add_pick(visits, LeafKind::Terminal { newly_proven: true });
             }
-            // This node's present value is backed up.
+            // The node's current value is backed up.
             Selected::Full => {
                 self.branches.truncate(first);
                 return self.add_pick(visits, LeafKind::Revisit);
@@ -277,7 +277,7 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
         self.branches.truncate(first);
     }
 
-    /// Takes visits along an edge.
+    /// Sends visits along an edge.
     fn follow(&mut self, index: Index, visits: u32) {
         let edge = self.tree.edge(index);
         let started = edge.add_in_flight(visits).started();
@@ -294,8 +294,8 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
         match node {
             Ok(0) => self.add_pick(visits, LeafKind::HistoryDraw),
             Ok(node) => {
-                // Other paths have brought more visits here than this one: as many as it lags
-                // behind need not descend further.
+                // Other paths have brought more visits to this node than this edge has, so up to
+                // that many visits need not descend further.
                 let ahead = self.tree.node(node).visits().saturating_sub(started);
                 let caught_up = match self.parameters.transpositions {
                     true => ahead.min(visits),
@@ -336,7 +336,7 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
         let linked = edge.link(node);
         if found.is_none() {
             if linked != node {
-                // Another thread was first.
+                // Another thread linked the edge first.
                 tree.give_node(node);
             } else if shared {
                 tree.table().insert(key, node);
@@ -346,7 +346,7 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
     }
 }
 
-/// Returns a leaf's evaluation as its node stores it: for the side that moved there.
+/// Returns a leaf's evaluation in the form that its node stores, for the side that moved there.
 fn statistics_from(value: Value) -> Statistics {
     Statistics {
         visits: 1,
@@ -356,9 +356,9 @@ fn statistics_from(value: Value) -> Statistics {
     }
 }
 
-/// Returns the collisions allowed while a batch is gathered. Lc0's curve: few while the tree is
-/// small and every visit should see the earlier ones, many when it is large, but never enough to
-/// slow gathering to a crawl.
+/// Returns the number of collisions allowed while gathering a batch. The curve is Lc0's: few while
+/// the tree is small and every visit should see the results of earlier ones, many when it is large,
+/// but never enough to make gathering slow.
 fn collision_allowance(parameters: &Parameters, visits: u32, want: usize) -> u32 {
     const START: f32 = 28.0;
     const END: f32 = 145_000.0;

@@ -1,13 +1,13 @@
-//! The imagination of a network that has learned the rules: it predicts the results of moves from
-//! the root on, by its latents alone.
+//! The imagination of a network that has learned the rules: from the root on, it predicts the
+//! results of moves from its latents alone.
 //!
-//! The actual rules apply only at the root, where the chosen move must be legal. Its candidates
-//! are the legal moves, and those that the network believes to be legal; how often one of the
-//! latter would have been chosen measures how well the network knows the rules. Below the root,
-//! the candidates are the likeliest moves by policy and legality, excluding those more likely
-//! illegal than legal. Nothing is proven, and nodes have no transpositions. Where the network
-//! predicts that the game has ended, it stays ended: each further ply has the same value for the
-//! other side.
+//! The actual rules apply only at the root, where the chosen move must be legal. The root's
+//! candidates are the legal moves and the moves that the network believes to be legal; the
+//! frequency with which one of the latter would have been chosen measures how well the network
+//! knows the rules. Below the root, the candidates are the likeliest moves by policy and legality,
+//! except those that are more likely illegal than legal. Nothing is proven, and nodes have no
+//! transpositions. If the network predicts that the game has ended, it stays ended: each further
+//! ply has the same value, from the other side's view.
 
 use super::Environment;
 use crate::backend::{BackendError, Imagination, Imagined, ImaginedBoard, Scene, Value};
@@ -20,20 +20,20 @@ use crate::search::tree::packed::pack_move;
 use shakmaty::Position;
 use std::sync::Arc;
 
-/// Probability from which the game counts as ended.
+/// Probability at or above which the game counts as ended.
 const ENDED: f32 = 0.5;
 
-/// The mark of a root edge that is not a legal move; its policy index follows. No packed move has
+/// Marks a root edge whose move is not legal; the move's policy index follows. No packed move has
 /// this form.
 const IMAGINED: u16 = 8 << 12;
 
-/// Options of a search in imagination, in addition to those of every search.
+/// Options of a search in imagination, in addition to the options of every search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorldOptions {
-    /// Candidates per position: the moves that the network considers likeliest to be legal and
-    /// good; 1…248.
+    /// Number of candidates per position (1…248): the moves that the network considers likeliest to
+    /// be legal and good.
     pub top: usize,
-    /// The most moves of context, including the one being imagined; at least 1.
+    /// Maximum number of moves of context, including the move being imagined; at least 1.
     pub context: usize,
 }
 
@@ -46,23 +46,24 @@ impl Default for WorldOptions {
     }
 }
 
-/// One search thread's view of the imagination.
+/// The imagination as used by one search thread.
 pub(crate) struct Latent<'a> {
     shared: &'a Shared<'a>,
     options: &'a WorldOptions,
     imagination: &'a dyn Imagination,
     memory: &'a Memory,
-    /// The legal moves considered at the root, packed and as policy entries.
+    /// The legal moves considered at the root, as packed moves and policy indices.
     root_moves: Vec<(u16, u16)>,
-    /// All legal moves there, as policy entries.
+    /// All legal moves at the root, as policy indices.
     legal: Vec<u16>,
-    /// The node that each move of the path was played from, and the move as its edge stores it.
+    /// For each move of the path, the node from which it was played, and the move in the form that
+    /// its edge stores.
     path: Vec<(Index, u16)>,
     batch: Vec<Asked>,
     answers: Vec<Answer>,
 }
 
-/// A node of the batch, with the path to it.
+/// A node in the batch, with the path to it.
 enum Asked {
     Root {
         at: Index,
@@ -71,7 +72,7 @@ enum Asked {
         at: Index,
         path: Vec<(Index, u16)>,
     },
-    /// The game had already ended.
+    /// The game had already ended at this node.
     Ended {
         at: Index,
         value: Value,
@@ -107,7 +108,7 @@ impl<'a> Latent<'a> {
         }
     }
 
-    /// Returns the policy entry of an edge's move, `depth` plies below the root.
+    /// Returns the policy index of an edge's move, `depth` plies below the root.
     fn entry(&self, mv: u16, depth: usize) -> u16 {
         let known = || self.root_moves.iter().find(|(packed, _)| *packed == mv);
         match depth {
@@ -116,8 +117,8 @@ impl<'a> Latent<'a> {
         }
     }
 
-    /// Returns the board of the node that the path's last move left. Evicted boards are imagined
-    /// again.
+    /// Returns the board of the node from which the path's last move was played. Evicted boards are
+    /// imagined again.
     fn board(&self, path: &[(Index, u16)]) -> Result<Arc<ImaginedBoard>, BackendError> {
         let Some((&(at, _), before)) = path.split_last() else {
             return Err(BackendError::Torch("a path has a move".to_owned()));
@@ -148,10 +149,10 @@ impl<'a> Latent<'a> {
         }
     }
 
-    /// Returns the outcome of a path's last move.
+    /// Returns the result of the path's last move.
     fn after(&self, path: &[(Index, u16)]) -> Result<Scene, BackendError> {
         let context = self.options.context.min(self.imagination.context());
-        // Earlier boards may be evicted; those are left out of the context.
+        // Earlier boards may have been evicted, in which case the context omits them.
         let kept = |&(at, _): &(Index, u16)| self.memory.thought(at)?.board;
         let from = self.board(path)?;
         let back = path.iter().rev().take(context.saturating_sub(1));
@@ -166,13 +167,13 @@ impl<'a> Latent<'a> {
         self.imagination.imagine(scenes, self.options.top.max(1))
     }
 
-    /// Returns the root's moves with their logits: the legal ones in order, then those that the
-    /// network believes to be legal.
+    /// Returns the root's moves with their logits: first the legal moves in order, then those that
+    /// the network believes to be legal.
     fn root(&self, imagined: &Imagined) -> (Vec<u16>, Vec<f32>) {
         let mut moves: Vec<u16> = self.root_moves.iter().map(|&(packed, _)| packed).collect();
         let mut logits = imagined.logits.clone();
         let parameters = self.shared.parameters;
-        // Noise and Gumbel selection apply to the legal moves.
+        // Noise and Gumbel selection apply to the legal moves only.
         if parameters.gumbel_moves == 0 && parameters.noise_epsilon <= 0.0 {
             let others = imagined.likeliest.iter();
             for &(entry, logit) in others.filter(|(entry, _)| !self.legal.contains(entry)) {
@@ -184,7 +185,7 @@ impl<'a> Latent<'a> {
     }
 }
 
-/// Returns the same value for the other side.
+/// Returns the same value from the other side's view.
 fn turned(value: Value) -> Value {
     Value {
         q: -value.q,

@@ -1,4 +1,4 @@
-//! The rules of chess, with tablebases and a search for mates by checks.
+//! The rules of chess, with tablebases and a check-only search for mates.
 
 use super::Environment;
 use crate::backend::{BackendError, Batch, Evaluations, Value};
@@ -12,19 +12,19 @@ use crate::search::tree::packed::{pack_move, unpack_move};
 use crate::tablebase::bare_king::{self, Known};
 use shakmaty::{MoveList, Position};
 
-/// Distinguishes positions that tablebases cover from others with the same key.
+/// Distinguishes positions that tablebases cover from other positions with the same key.
 const WDL_HOLDS: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The most plies by which the 50-move clocks of a node's paths differ (see
+/// The paths to a node differ in their 50-move clocks by at most this many plies (see
 /// [`crate::encode::Encoder::key`]).
 const SHARED_CLOCK: u32 = 8;
 
-/// The game, continued from the root by the rules of chess. It needs no nodes: positions follow
-/// from the moves.
+/// The game, continued from the root by the rules of chess. It needs no node state, because
+/// positions follow from the moves.
 pub(crate) struct Rules<'a> {
     shared: &'a Shared<'a>,
     game: Game,
-    /// Plies since the root.
+    /// Number of plies since the root.
     depth: usize,
     encoder: &'a Encoder,
     batch: Batch,
@@ -45,7 +45,7 @@ impl<'a> Rules<'a> {
         }
     }
 
-    /// Endings of king and one piece against king.
+    /// Returns the result of an ending with king and one piece against king.
     fn bare_king(&self) -> Option<(Outcome, u8)> {
         self.mates.as_ref()?;
         let position = self.game.position();
@@ -75,7 +75,7 @@ impl Environment for Rules<'_> {
 
     fn key(&self) -> u64 {
         let key = self.encoder.key(&self.game);
-        // WDL tables are valid only just after a capture or pawn move.
+        // WDL tables are valid only immediately after a capture or pawn move.
         let tablebase = &self.shared.parameters.tablebase;
         match self.game.rule50() == 0 && tablebase.covers(self.game.position()) {
             true => key ^ WDL_HOLDS,
@@ -107,7 +107,7 @@ impl Environment for Rules<'_> {
 
     fn outcome(&self, moves: &MoveList) -> Option<(Outcome, u8)> {
         if self.depth == 0 {
-            // A move must be chosen anyway.
+            // The side still has to choose a move.
             return None;
         }
         let position = self.game.position();
@@ -115,7 +115,7 @@ impl Environment for Rules<'_> {
             (true, true) => Some((Outcome::Loss, 0)),
             (true, false) => Some((Outcome::Draw, 0)),
             (false, _) if position.is_insufficient_material() => Some((Outcome::Draw, 0)),
-            // A network may give the mating move no probability.
+            // A network may assign no probability to the mating move.
             (false, _) if mate_in_one(position, moves).is_some() => Some((Outcome::Win, 1)),
             (false, _) if let Some(known) = self.bare_king() => Some(known),
             (false, _) => {

@@ -1,10 +1,10 @@
-//! The moves that are tried, and the initial numbers of a new position.
+//! The moves to try, and the initial proof and disproof numbers of a new position.
 
 use super::{Attack, FLIGHT, MOVES_A_PROOF, ProofNumbers};
 use crate::chess::{CLAIMABLE_RULE50, Checks, mate_in_one};
 use shakmaty::{Chess, Move, Position, Role};
 
-/// A move of a node on the path, with the numbers of the position after it.
+/// A move of a node on the path, with the proof and disproof numbers of the position after it.
 #[derive(Clone, Copy)]
 pub(super) struct Child {
     pub(super) mv: Move,
@@ -12,7 +12,7 @@ pub(super) struct Child {
     pub(super) numbers: ProofNumbers,
 }
 
-/// Returns the positions after those of `moves` that are tried, with the moves.
+/// Returns those of `moves` that are tried, with the positions after them.
 pub(super) fn played(
     position: &Chess,
     moves: &[Move],
@@ -39,7 +39,7 @@ pub(super) fn played(
         .filter(move |(_, after)| !only_checks || after.is_check())
 }
 
-/// Returns the numbers of a position that has not been searched.
+/// Returns the initial proof and disproof numbers of a position that has not been searched.
 pub(super) fn judge(position: &Chess, attacks: bool, attack: Attack) -> ProofNumbers {
     let moves = position.legal_moves();
     let attacker = match attacks {

@@ -1,9 +1,10 @@
 //! The line of a proven mate, and its length.
 //!
-//! The table keeps bounds: the plies known when a position was proven. Some have since been
-//! shortened, others replaced. The proof is therefore walked as a whole, by the rules: one move
-//! for the attacker and every move for the defender. The result is the length that the attacker's
-//! moves guarantee, and the line on which the defender holds out that long.
+//! The table stores bounds, namely the number of plies known when each position was proven. Some
+//! mates have since been shortened, and some entries replaced. The whole proof is therefore walked
+//! by the rules, with one move for the attacker and every move for the defender. The result is the
+//! length that the attacker's moves guarantee, and the line on which the defender holds out that
+//! long.
 
 use super::children::played;
 use super::{Goal, ProofNumbers, Prover, judge};
@@ -14,16 +15,17 @@ use std::collections::HashMap;
 /// The state of a proof walk.
 struct Walk<'a> {
     goal: &'a Goal<'a>,
-    /// The limit of [`Prover::nodes`].
+    /// The value of [`Prover::nodes`] at which to stop.
     last: u64,
-    /// Plies to the mate and the next move of walked positions; `None` for those on the path.
+    /// The number of plies to the mate and the next move, for each walked position; `None` for
+    /// positions on the path.
     walked: HashMap<u64, Option<(u32, Option<Move>)>>,
 }
 
 impl Prover {
-    /// Returns the line to a proven mate on which the defender holds out longest. Entries lost
-    /// from the table are proven again. `None` where nothing is proven, where this takes more
-    /// nodes than `goal` allows (each move tried is one), or where [`Goal::halt`] says so.
+    /// Returns the line to a proven mate on which the defender holds out longest. Entries lost from
+    /// the table are proven again. Returns `None` if nothing is proven, if the walk takes more
+    /// nodes than `goal` allows (each move tried is one), or if [`Goal::halt`] stops it.
     pub fn line(&mut self, position: &Chess, goal: &Goal<'_>) -> Option<Vec<Move>> {
         let mut walk = Walk {
             goal,
@@ -43,7 +45,7 @@ impl Prover {
         Some(line)
     }
 
-    /// Returns the plies to the mate from here; `None` if it could not be shown.
+    /// Returns the number of plies to the mate from here, or `None` if it could not be proven.
     fn walk(&mut self, walk: &mut Walk<'_>, position: &Chess, ply: u32) -> Option<u32> {
         let zobrist = key_of(position);
         let key = self.context(walk.goal).key(position, zobrist);
@@ -89,7 +91,8 @@ impl Prover {
         Some(found.0)
     }
 
-    /// Returns the attacker's move to the shortest known mate, and the position after it.
+    /// Returns the attacker's move that leads to the shortest known mate, and the position after
+    /// it.
     fn shortest(
         &mut self,
         goal: &Goal<'_>,
@@ -109,7 +112,7 @@ impl Prover {
         shortest.map(|(_, mv, after)| (mv, after))
     }
 
-    /// Returns a position's outcome, if known without a search.
+    /// Returns a position's outcome if it is known without a search.
     #[must_use]
     pub fn known(&self, position: &Chess, goal: &Goal<'_>) -> Option<ProofNumbers> {
         let context = self.context(goal);

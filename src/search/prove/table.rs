@@ -1,19 +1,19 @@
-//! Proof and disproof numbers of positions, in a fixed-size table.
+//! A fixed-size table of the proof and disproof numbers of positions.
 
 use super::ProofNumbers;
 use bytemuck::Zeroable;
 
-/// Entries per cluster.
+/// Number of entries per cluster.
 const CLUSTER: usize = 4;
 
 /// The entry of one position.
 #[derive(Clone, Copy, Zeroable)]
 struct Entry {
-    /// The whole key: a proof must not rest on another position's.
+    /// The whole key, because a proof must not rest on another position's entry.
     key: u64,
     pn: u32,
     dn: u32,
-    /// Nodes spent below; entries with fewer are replaced first.
+    /// Number of nodes spent below the position; entries with fewer nodes are replaced first.
     work: u32,
     plies: u8,
     provisional: bool,
@@ -30,7 +30,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Creates a table of at most this many bytes. The system allocates the memory as the table
+    /// Creates a table of at most this many bytes. The system commits the memory as the table
     /// fills.
     pub(super) fn new(bytes: usize) -> Table {
         let clusters = (bytes / size_of::<[Entry; CLUSTER]>()).max(1);
@@ -51,8 +51,8 @@ impl Table {
         }
     }
 
-    /// Begins another search, from another root: the last one's provisional entries, which depend
-    /// on its paths, no longer apply.
+    /// Begins another search from another root. Provisional entries of the last search, which
+    /// depend on its paths, no longer apply.
     pub(super) fn begin_search(&mut self) {
         self.search = self.search.wrapping_add(1);
     }
@@ -77,7 +77,7 @@ impl Table {
         })
     }
 
-    /// Stores the result of `work` nodes below a position.
+    /// Stores the result of `work` nodes searched below a position.
     pub(super) fn set(&mut self, key: u64, numbers: ProofNumbers, work: u64) {
         let first = self.cluster(key);
         let generation = self.generation;

@@ -27,14 +27,14 @@ fn mate(game: &Game, goal: &Goal<'_>) -> Option<u32> {
 #[test]
 fn mates_of_every_kind_are_proven() {
     for (fen, attack, plies) in [
-        // On the back rank, smothered.
+        // Back-rank and smothered mates.
         ("6k1/5ppp/8/8/8/8/8/R6K w - - 0 1", Attack::Checks, 1),
         ("r5rk/6pp/8/6N1/8/1Q6/8/6K1 w - - 0 1", Attack::Checks, 1),
-        // Smothered, by a sacrifice.
+        // A smothered mate after a sacrifice.
         ("5r1k/6pp/7N/8/8/1Q6/8/6K1 w - - 0 1", Attack::Checks, 3),
-        // Two rooks.
+        // Mate with two rooks.
         ("7k/8/8/8/8/8/R7/1R2K3 w - - 0 1", Attack::All, 3),
-        // Morphy's problem begins with a quiet sacrifice.
+        // Morphy's problem, which begins with a quiet sacrifice.
         ("kbK5/pp6/1P6/8/8/8/8/R7 w - - 0 1", Attack::All, 3),
     ] {
         let game = game(fen);
@@ -85,7 +85,7 @@ fn a_mate_comes_before_the_fifty_moves() {
     };
     let shortest = (1..MAX_MATE_PLIES).find(|&plies| mates(0, plies)).unwrap();
     assert!(shortest >= 3, "{shortest}");
-    // The mate itself may be the hundredth ply.
+    // The mating move may be the hundredth ply.
     assert!(mates(100 - shortest, MAX_MATE_PLIES));
     assert!(!mates(101 - shortest, MAX_MATE_PLIES));
 }
@@ -137,7 +137,7 @@ fn a_search_in_pieces_finds_what_one_finds() {
     for _ in 0..20 {
         let before = prover.nodes();
         prover.prove(game.position(), &piece);
-        // Expanding a position makes all its children.
+        // Expanding a position creates all its children.
         assert!(prover.nodes() - before < 250 + 218);
     }
     let in_pieces = prover.prove(game.position(), &piece);
@@ -163,7 +163,7 @@ fn who_is_told_to_leave_off_does() {
     let most = 4 * (HALT_INTERVAL + 218);
     let spent = prover.nodes();
     assert!((2 * HALT_INTERVAL..most).contains(&spent), "{spent}");
-    // The next goal differs.
+    // The next goal is a different one.
     let patient = Goal::new(Color::White, Attack::All, 5_000);
     prover.prove(game.position(), &patient);
     assert!(prover.nodes() >= spent + 5_000);
@@ -209,7 +209,7 @@ fn a_tiny_table_and_many_clears_are_as_sound() {
     }
 }
 
-/// Returns whether the side to move mates within a number of plies, by exhaustive search.
+/// Returns whether the side to move can mate within a number of plies, by exhaustive search.
 fn mates_within(position: &Chess, plies: u32) -> bool {
     plies > 0
         && position.legal_moves().into_iter().any(|mv| {
@@ -232,7 +232,7 @@ fn mates_within(position: &Chess, plies: u32) -> bool {
         })
 }
 
-/// In random games from open positions, some of them Chess960: a claimed mate in two is correct,
+/// In random games from open positions, some of them Chess960: every proven mate in two is correct,
 /// and none is missed.
 #[test]
 fn exhaustive_search_agrees() {

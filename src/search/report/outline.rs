@@ -1,4 +1,4 @@
-//! The outline of a tree: its first plies as data.
+//! The outline of a tree: its first plies, as data.
 
 use crate::chess::Game;
 use crate::search::tree::Tree;
@@ -11,47 +11,47 @@ use shakmaty::{Move, Position};
 /// The extent of a tree's outline.
 #[derive(Clone, Copy, Debug)]
 pub struct OutlineLimits {
-    /// Plies below the root.
+    /// Number of plies below the root.
     pub plies: usize,
-    /// Moves per position, best first.
+    /// Number of moves per position, best first.
     pub moves: usize,
-    /// Fewest visits of a move.
+    /// Minimum visits of a move.
     pub visits: u32,
-    /// The chosen root move, not necessarily the most visited: it comes first and is included if
-    /// visited at all.
+    /// The chosen root move, which need not be the most visited. It comes first, and is included if
+    /// it has been visited at all.
     pub chosen: Option<Move>,
 }
 
-/// A move of an outline. Values are for the side that plays it.
+/// A move in an outline. Values are for the side that plays it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OutlineMove {
     /// The move.
     pub mv: Move,
-    /// Visits of the edge.
+    /// The visits of the edge.
     pub visits: u32,
-    /// Prior probability, in 0…1.
+    /// The prior probability, in 0…1.
     pub prior: f32,
-    /// Expected result, in −1…1.
+    /// The expected result, in −1…1.
     pub q: f32,
     /// The continuation.
     pub replies: Outline,
 }
 
-/// A position of a tree.
+/// A position in an outline.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outline {
-    /// Its moves in order of choice, best first: by proven outcome and visits, except for
-    /// [`OutlineLimits::chosen`].
+    /// The position's moves in order of preference, best first: by proven outcome and visits,
+    /// except for [`OutlineLimits::chosen`].
     pub moves: Vec<OutlineMove>,
-    /// The move with the highest prior; `None` where no move was visited.
+    /// The move with the highest prior; `None` if no move was visited.
     pub policy_first: Option<Move>,
 }
 
 impl Outline {
-    /// Returns the outline of a tree below the node of `game`. With shared transpositions a
-    /// position may occur more than once.
+    /// Returns the outline of a tree below the node of `game`. With transpositions, a position may
+    /// occur more than once.
     pub(crate) fn of(tree: &Tree, node: Node<'_>, game: &Game, limits: OutlineLimits) -> Outline {
-        // On this path the game may be over by repetition.
+        // On this path, the game may have ended by repetition.
         if limits.plies == 0 || game.ending().is_some() {
             return Outline::default();
         }
@@ -83,7 +83,7 @@ impl Outline {
                 },
             }
         };
-        // Edges are in order of priors.
+        // Edges are sorted by prior.
         let first = tree.edges(header).next();
         Outline {
             moves: kept.take(limits.moves).map(outlined).collect(),

@@ -1,7 +1,7 @@
-//! Gumbel selection at the root, for searches of few visits: moves sampled without replacement by
-//! the Gumbel-top-k trick, visits distributed among them by sequential halving (Danihelka et al.
-//! 2022, "Policy improvement by planning with Gumbel"; the order of visits is that of DeepMind's
-//! mctx).
+//! Gumbel selection at the root, for searches with few visits. Moves are sampled without
+//! replacement by the Gumbel-top-k trick, and visits are distributed among them by sequential
+//! halving (Danihelka et al. 2022, "Policy improvement by planning with Gumbel"; the order of
+//! visits is that of DeepMind's mctx).
 
 use crate::search::tree::Tree;
 use crate::search::tree::header::Outcome;
@@ -10,24 +10,24 @@ use crate::search::tree::node::Node;
 use crate::softmax::softmax;
 use rand::Rng;
 
-/// Visits added to the most-visited move's in the scale of values (c_visit in the paper).
+/// Added to the visits of the most-visited move in the scale of values (c_visit in the paper).
 const SCALE_VISITS: f32 = 50.0;
 
-/// A root move as Gumbel selection sees it.
+/// A root move, with the data that Gumbel selection needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Contender {
-    /// Its number in generation order.
+    /// The move's number in generation order.
     pub(crate) number: u8,
     pub(crate) prior: f32,
-    /// Value for the mover, if it has been visited or is proven.
+    /// The value for the player to move, if the move has been visited or is proven.
     pub(crate) q: Option<f32>,
-    /// Visits made and in flight.
+    /// Visits completed and in flight.
     pub(crate) started: u32,
-    /// Whether it is proven to lose.
+    /// Whether the move is proven to lose.
     pub(crate) lost: bool,
 }
 
-/// Returns the edges of a node as Gumbel selection sees them.
+/// Returns the edges of a node as contenders.
 pub(crate) fn contenders(tree: &Tree, node: Node<'_>) -> Vec<Contender> {
     tree.edges(node.header())
         .map(|edge| {
@@ -49,7 +49,7 @@ pub(crate) fn contenders(tree: &Tree, node: Node<'_>) -> Vec<Contender> {
 /// The noise and visit schedule of one search.
 #[derive(Debug)]
 pub(crate) struct Gumbel {
-    /// By move number.
+    /// The noise of each move, by move number.
     noise: Vec<f32>,
     /// Entry n is the visit count of the move that receives the n-th visit.
     visits: Vec<u32>,
@@ -57,8 +57,8 @@ pub(crate) struct Gumbel {
 }
 
 impl Gumbel {
-    /// Samples Gumbel noise for a root with a number of moves; `considered` of them share
-    /// `visits`. `scale` is the paper's c_scale.
+    /// Samples Gumbel noise for a root with this many moves; `considered` of them share `visits`.
+    /// `scale` is the paper's c_scale.
     pub(crate) fn new(
         random: &mut impl Rng,
         moves: usize,
@@ -77,8 +77,8 @@ impl Gumbel {
         }
     }
 
-    /// Selects the contender for the next visit; `own` is the position's own evaluation for the
-    /// mover.
+    /// Selects the contender for the next visit. `own` is the position's own evaluation for the
+    /// player to move.
     pub(crate) fn next(&self, contenders: &[Contender], own: f32) -> Option<usize> {
         let done: u32 = contenders.iter().map(|contender| contender.started).sum();
         let most = contenders.iter().map(|contender| contender.started).max()?;
@@ -87,7 +87,7 @@ impl Gumbel {
             .or_else(|| self.best(contenders, own, |_| true))
     }
 
-    /// Returns the move to play: the best of the most visited.
+    /// Returns the move to play, which is the best of the most-visited moves.
     pub(crate) fn choice(&self, contenders: &[Contender], own: f32) -> Option<usize> {
         let open = contenders.iter().filter(|contender| !contender.lost);
         let most = open.map(|contender| contender.started).max();
@@ -96,7 +96,7 @@ impl Gumbel {
         })
     }
 
-    /// Returns the best of the eligible contenders, proven losses after all others.
+    /// Returns the best of the eligible contenders; proven losses come after all others.
     fn best(
         &self,
         contenders: &[Contender],
@@ -109,7 +109,7 @@ impl Gumbel {
         let score = |contender: &Contender| {
             let noise = self.noise.get(usize::from(contender.number));
             let logit = contender.prior.max(1e-9).ln() + noise.copied().unwrap_or(0.0);
-            // The paper's values lie in 0…1.
+            // In the paper, values lie in 0…1.
             let q = (contender.q.unwrap_or(unvisited) + 1.0) / 2.0;
             (!contender.lost, logit + factor * q)
         };
@@ -122,15 +122,15 @@ impl Gumbel {
     }
 }
 
-/// Returns the policy improved by a search (the paper's eq. 11), in the order of the contenders,
-/// which is informative even with few visits. `scale` is the paper's c_scale, `own` the
-/// position's own evaluation for the mover.
+/// Returns the policy improved by a search (eq. 11 in the paper), in the order of the contenders.
+/// It is informative even with few visits. `scale` is the paper's c_scale, and `own` is the
+/// position's own evaluation for the player to move.
 pub(crate) fn improved_policy(contenders: &[Contender], own: f32, scale: f32) -> Vec<f32> {
     let unvisited = mixed(contenders, own);
     let most = contenders.iter().map(|contender| contender.started).max();
     let factor = (SCALE_VISITS + most.unwrap_or(0) as f32) * scale;
     let logit = |contender: &Contender| {
-        // The paper's values lie in 0…1.
+        // In the paper, values lie in 0…1.
         let q = (contender.q.unwrap_or(unvisited) + 1.0) / 2.0;
         contender.prior.max(1e-9).ln() + factor * q
     };
@@ -139,8 +139,8 @@ pub(crate) fn improved_policy(contenders: &[Contender], own: f32, scale: f32) ->
     policy
 }
 
-/// Returns the assumed value of an unvisited move: the position's own evaluation mixed with the
-/// visited moves' values, by their priors (the paper's appendix D).
+/// Returns the assumed value of an unvisited move: a mixture of the position's own evaluation and
+/// the visited moves' values, weighted by their priors (appendix D of the paper).
 fn mixed(contenders: &[Contender], own: f32) -> f32 {
     let (mut visits, mut policy, mut worth) = (0.0, 0.0, 0.0);
     for contender in contenders {
@@ -156,9 +156,9 @@ fn mixed(contenders: &[Contender], own: f32) -> f32 {
     }
 }
 
-/// Sequential halving: in each of log₂(considered) rounds the moves still considered get the same
-/// number of visits, then the worse half is dropped. Entry n is the visit count of the move that
-/// receives the n-th visit.
+/// Returns the schedule of sequential halving: in each of log₂(considered) rounds, the remaining
+/// moves get the same number of visits, and then the worse half is dropped. Entry n is the visit
+/// count of the move that receives the n-th visit.
 fn halving(considered: usize, visits: usize) -> Vec<u32> {
     if considered < 2 {
         return (0..visits as u32).collect();
@@ -227,7 +227,7 @@ mod tests {
             assert_eq!(Some(choice), (0..20).rev().find(drawn));
             first_drawn.extend((0..20).filter(drawn));
         }
-        // Even priors: every move is sampled sometimes.
+        // With equal priors, every move is sampled at some point.
         assert_eq!(first_drawn.len(), 20);
     }
 

@@ -1,5 +1,5 @@
-//! Tree reuse: earlier roots, so that a game which takes a move back, or leaves the pondered
-//! line, still finds its part of the tree.
+//! Tree reuse: remembers earlier roots, so that a game in which a move is taken back, or that
+//! leaves the pondered line, still finds its part of the tree.
 
 use crate::chess::Game;
 use crate::search::tree::Tree;
@@ -7,10 +7,10 @@ use crate::search::tree::arena::Index;
 use crate::search::tree::packed::pack_move;
 use shakmaty::{Move, Position};
 
-/// Roots kept.
+/// Number of roots kept.
 const LENGTH: usize = 16;
 
-/// The last roots, in search order.
+/// The most recent roots, in the order in which they were searched.
 #[derive(Default)]
 pub(crate) struct RootHistory {
     roots: Vec<FormerRoot>,
@@ -18,15 +18,15 @@ pub(crate) struct RootHistory {
 
 struct FormerRoot {
     node: Index,
-    /// The root's game, and the searched moves if not all were.
+    /// The root's game, and the moves searched, if not all were.
     game: Game,
     searched: Vec<Move>,
-    /// [`Tree::evictions`] at that time.
+    /// [`Tree::evictions`] when the root was searched.
     evictions: u32,
 }
 
 impl RootHistory {
-    /// Returns the game last searched.
+    /// Returns the game that was searched last.
     pub(crate) fn game(&self) -> Option<&Game> {
         self.roots.last().map(|root| &root.game)
     }
@@ -35,7 +35,7 @@ impl RootHistory {
         self.roots.clear();
     }
 
-    /// Stores the root of this game.
+    /// Stores the root for this game.
     pub(crate) fn push(&mut self, tree: &Tree, game: &Game, searched: &[Move]) {
         if self.roots.len() == LENGTH {
             self.roots.remove(0);
@@ -48,8 +48,8 @@ impl RootHistory {
         });
     }
 
-    /// Returns the node of the game's position, if the last root that the game passed leads
-    /// there; later roots are dropped.
+    /// Returns the node of the game's position if the last stored root that the game passed through
+    /// leads to it; later roots are dropped.
     pub(crate) fn find_root(
         &mut self,
         tree: &Tree,
@@ -59,7 +59,7 @@ impl RootHistory {
         let last = self.roots.len().checked_sub(1)?;
         let (kept, node) = (0..=last).rev().find_map(|number| {
             let root = &self.roots[number];
-            // Evictions keep only the nodes reachable from the last root.
+            // An eviction keeps only the nodes reachable from the last root.
             let is_there = number == last || root.evictions == tree.evictions();
             let node = is_there
                 .then(|| root.find_root(tree, game, searched))
@@ -77,7 +77,8 @@ impl FormerRoot {
         if played > 0 && has_repeated(game) {
             return None;
         }
-        // A tree of some root moves cannot serve a search of all, except below them.
+        // A tree restricted to some root moves cannot serve a search of all moves, except below
+        // those moves.
         let complete = match played {
             0 => self.searched == searched,
             _ => searched.is_empty(),
@@ -94,17 +95,18 @@ impl FormerRoot {
     }
 }
 
-/// Returns whether a position has occurred twice since the last capture or pawn move. Otherwise
-/// no move can be a third occurrence. If so, an earlier tree may hold thousands of visits for a
-/// move that now ends the game, and new ones would not outvote them.
+/// Returns whether a position has occurred twice since the last capture or pawn move; otherwise no
+/// move can lead to a third occurrence. If one can, an earlier tree may have thousands of visits
+/// for a move that now ends the game, and new visits would not outvote them.
 fn has_repeated(game: &Game) -> bool {
     let reversible = game.rule50() as usize + 1;
     let mut plies = game.plies().iter().rev().take(reversible);
     plies.any(|ply| ply.repetitions > 0)
 }
 
-/// Returns the number of plies from `before` to `now`; `None` if they are different games. Other
-/// ratings make a different game, because a network may evaluate its positions differently.
+/// Returns the number of plies from `before` to `now`, or `None` if they are different games. Games
+/// with different ratings are different, because a network may evaluate their positions
+/// differently.
 pub(crate) fn plies_since(before: &Game, now: &Game) -> Option<usize> {
     let (old, new) = (before.plies(), now.plies());
     let played = new.len().checked_sub(old.len())?;

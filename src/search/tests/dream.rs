@@ -1,4 +1,4 @@
-//! A search in an environment without rules that has per-node state.
+//! A search in an environment that has no rules but has per-node state.
 
 use crate::backend::{BackendError, Uniform, Value};
 use crate::chess::Game;
@@ -16,20 +16,20 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Moves of every position below the root.
+/// Number of moves in every position below the root.
 const MOVES: u16 = 3;
-/// The number of the root move that wins.
+/// The number of the winning root move.
 const WINNING: u16 = 7;
 
 /// The moves that led to a node.
 type Latent = Vec<u16>;
 
-/// A position is its sequence of moves from the root. A node's is made from its parent's when it
-/// is evaluated.
+/// An environment in which a position is the sequence of moves from the root. A node's state is
+/// computed from its parent's when it is evaluated.
 struct Dream<'a> {
     latents: &'a Mutex<HashMap<Index, Latent>>,
     root_moves: Vec<u16>,
-    /// The node from which each move of the path was played.
+    /// For each move of the path, the node from which it was played.
     path: Vec<(Index, u16)>,
     batch: Vec<Latent>,
 }
@@ -104,7 +104,7 @@ impl Environment for Dream<'_> {
     fn value(&self, slot: usize) -> Value {
         let latent = &self.batch[slot];
         let won = latent.first() == Some(&self.root_moves[usize::from(WINNING)]);
-        // For the side to move, which is the root's after every second move.
+        // The value is for the side to move, which is the root's after every second move.
         let sign = [1.0, -1.0][latent.len() % 2];
         Value {
             q: sign * [-0.5, 0.5][usize::from(won)],

@@ -1,4 +1,4 @@
-//! Searches in an imagination that knows the rules, or nearly.
+//! Searches in an imagination that knows the rules exactly or almost.
 
 use crate::backend::{
     Backend, BackendError, Batch, Evaluations, Imagination, Imagined, ImaginedBoard, Properties,
@@ -13,17 +13,17 @@ use shakmaty::{CastlingMode, Position};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Imagines games exactly; but at every root it prefers one illegal move.
+/// Imagines games exactly, except that at every root it prefers one illegal move.
 #[derive(Default)]
 struct Seer {
-    /// Games by the number that a board stores.
+    /// Games, indexed by the number that a board stores.
     games: Mutex<Vec<Game>>,
     scenes: AtomicUsize,
     longest: AtomicUsize,
     is_wrong: bool,
 }
 
-/// An entry that no move of a first position has.
+/// A policy index that belongs to no legal move in any of the starting positions.
 const WRONG: u16 = 0;
 
 impl Seer {
@@ -88,7 +88,7 @@ impl Imagination for Seer {
                 self.longest.fetch_max(path.len(), Relaxed);
                 assert!(path.first().is_none_or(|first| first == from));
                 let mut game = of(from);
-                // An illegal move leads nowhere: the other side is to move there.
+                // An illegal move changes nothing but the side to move.
                 if let Some(mv) = policy_move(game.position(), *mv) {
                     game.play(mv);
                 }
@@ -160,7 +160,7 @@ fn what_comes_is_found_without_the_rules() {
         let best = choice.best.unwrap();
         let best = game.format_move(best);
         assert!(["f6g6", "f6f7"].contains(&&*best), "{threads}: {best}");
-        // Nothing is proven: a mate is expected, and the line is one of the rules.
+        // Nothing is proven: a mate is only expected, and the line is legal.
         let line = &choice.report.lines[0];
         assert!(matches!(line.score, crate::play::Score::Expected(_)));
         let mut shown = game.clone();
@@ -170,7 +170,7 @@ fn what_comes_is_found_without_the_rules() {
         }
         assert_eq!(choice.note, None);
         assert_eq!(choice.report.nodes, 3000);
-        // A step looks back on no more than the context, without itself.
+        // A step looks back on at most `context` moves, including its own.
         assert_eq!(seer.longest.load(Relaxed), 2);
     }
 }
@@ -197,7 +197,7 @@ fn what_no_rules_allow_is_counted_and_not_played() {
             assert!(legal.contains(&line.moves[0]));
         }
     }
-    // Of several lines, and of the moves that are to be searched, none is another.
+    // No illegal move is shown, whether there are several lines or only some moves are searched.
     let mut limits = nodes(200);
     let moves = ["a2a3", "h2h4"].map(|mv| game.parse_move(mv).unwrap());
     limits.search_moves = moves.to_vec();
@@ -210,7 +210,7 @@ fn what_no_rules_allow_is_counted_and_not_played() {
     assert!(moves.contains(&choice.best.unwrap()));
 }
 
-/// Boards of 64 KiB in one MiB: sixteen. Evicted boards are imagined again.
+/// One MiB holds sixteen boards of 64 KiB. Evicted boards are imagined again.
 #[test]
 fn little_memory_costs_time_and_changes_nothing() {
     let run = |hash: usize| {

@@ -1,5 +1,4 @@
-//! PUCT in its plainest form, one visit at a time, against which the search is
-//! held.
+//! A minimal implementation of PUCT, one visit at a time, with which the search is compared.
 
 use crate::backend::{Backend, BackendError, Batch, Evaluations, Properties, Value};
 use crate::chess::{Game, mate_in_one};
@@ -64,7 +63,7 @@ struct Plain {
 }
 
 impl Plain {
-    /// One visit; returns its value for the side that moved here.
+    /// Makes one visit; returns its value for the side that moved here.
     fn visit(&mut self, game: &mut Game, depth: usize, parameters: &Parameters) -> f64 {
         let value = if self.visits > 0 && !self.edges.is_empty() {
             let best = self.select(parameters);
@@ -176,15 +175,15 @@ fn batches_of_one_are_plain_puct() {
     }
 }
 
-/// A proof on one path to a position serves every other path: the next visit to a parent proves
-/// the parent too.
+/// A proof on one path to a position applies to every other path: the next visit to each parent
+/// proves the parent too.
 #[test]
 fn proofs_serve_all_paths() {
     let parameters = Parameters {
         threads: 1,
         minibatch: 1,
         hash: 4,
-        // Each visit descends; none reuses the results of others.
+        // Each visit descends to a leaf; none reuses the results of others.
         transpositions: false,
         ..Parameters::default()
     };
@@ -221,7 +220,7 @@ fn proofs_serve_all_paths() {
                 Outcome::Win => edges.len(),
                 _ => 1,
             };
-            // As a visit on another path would.
+            // A visit on another path would do the same.
             for edge in edges.iter().rev().take(needed) {
                 let to = tree.node(edge.node());
                 to.prove(child, 2);

@@ -1,16 +1,16 @@
 //! The tree's memory: one slab of 64-bit words, addressed by `u32`.
 //!
-//! The whole tree is stored in it, so its size bounds the tree. The system commits its pages as
-//! they are first touched. Each thread cuts blocks from a span of its own; freed blocks are kept
-//! in lists by size, and reused once no fresh memory is left.
+//! The whole tree is stored in the slab, whose size bounds the tree. The system commits its pages
+//! as they are first touched. Each thread cuts blocks from its own span. Freed blocks are kept in
+//! lists by length and are reused once no fresh memory is left.
 
 use crate::search::sync::{AtomicU64, AtomicUsize, PAGE, zeroed_words};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Position of a word in the [`Arena`]. Nothing is stored at 0, which stands for "none".
+/// Position of a word in the [`Arena`]. Nothing is stored at 0, which means "none".
 pub(crate) type Index = u32;
 
-/// Longest block, in words: the most that a node owns in one piece.
+/// Length of the longest block in words, which is the most that a node owns in one piece.
 pub(crate) const MAX_BLOCK: usize = 33;
 
 /// The slab.
@@ -19,7 +19,7 @@ pub(crate) struct Arena {
     next: AtomicUsize,
 }
 
-/// A stretch of fresh memory that belongs to one thread.
+/// A span of fresh memory that belongs to one thread.
 #[derive(Default)]
 pub(crate) struct Span {
     next: usize,
@@ -27,12 +27,12 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// Returns the start of the rest.
+    /// Returns the start of the remaining span.
     pub(crate) fn start(&self) -> Index {
         self.next as Index
     }
 
-    /// Returns the rest of the span, if any.
+    /// Returns the remaining part of the span, if any.
     pub(crate) fn rest(self) -> Option<(Index, usize)> {
         let length = self.end - self.next;
         (length > 0).then_some((self.next as Index, length))
@@ -40,8 +40,8 @@ impl Span {
 }
 
 impl Arena {
-    /// Returns a slab of `mebibytes`, less where the addresses or the system's address space end
-    /// before.
+    /// Returns a slab of `mebibytes`, or a smaller one if the 32-bit indices or the process's
+    /// address space do not suffice.
     pub(crate) fn new(mebibytes: usize) -> Arena {
         let length = mebibytes.max(1).saturating_mul(1 << 17);
         Arena {
@@ -55,7 +55,7 @@ impl Arena {
         self.words.len()
     }
 
-    /// Returns the words allocated since the last [`Arena::reset`].
+    /// Returns the number of words allocated since the last [`Arena::reset`].
     pub(crate) fn taken(&self) -> usize {
         self.next.load(Relaxed).min(self.capacity())
     }
@@ -89,7 +89,7 @@ impl Arena {
         self.cut_from(span, length)
     }
 
-    /// Returns a block from the rest of the span.
+    /// Returns a block cut from what remains of the span.
     pub(crate) fn cut_from(&self, span: &mut Span, length: usize) -> Option<Index> {
         (span.end - span.next >= length).then(|| {
             let start = span.next;
@@ -98,18 +98,18 @@ impl Arena {
         })
     }
 
-    /// Returns a page of fresh memory. Its first word is at a multiple of a node's length.
+    /// Returns a page of fresh memory, whose first word is at a multiple of a node's length.
     pub(crate) fn cut_page(&self) -> Option<Span> {
         let next = self.next.fetch_add(PAGE, Relaxed);
         let end = next + PAGE;
-        // The counter stays past the end: no fresh memory is left.
+        // The counter stays past the end, which marks the fresh memory as used up.
         (end <= self.capacity()).then_some(Span { next, end })
     }
 }
 
 /// Freed blocks, in intrusive lists by length.
 pub(crate) struct FreeLists {
-    /// The first block of each length from 1 on.
+    /// The first block of each length, starting at 1.
     heads: [Index; MAX_BLOCK],
     words: usize,
 }
@@ -124,12 +124,12 @@ impl Default for FreeLists {
 }
 
 impl FreeLists {
-    /// Returns the words in the lists.
+    /// Returns the number of words in the lists.
     pub(crate) fn words(&self) -> usize {
         self.words
     }
 
-    /// Frees a block; a long one in pieces.
+    /// Frees a block, cutting a long one into pieces.
     pub(crate) fn give(&mut self, arena: &Arena, mut index: Index, mut length: usize) {
         self.words += length;
         while length > 0 {
@@ -173,7 +173,7 @@ impl FreeLists {
         }
     }
 
-    /// Takes a block of this length, or cuts it off the shortest longer one.
+    /// Takes a block of this length, or cuts one off the shortest longer block.
     pub(crate) fn take(&mut self, arena: &Arena, length: usize) -> Option<Index> {
         let found = (length..=MAX_BLOCK).find(|&length| self.heads[length - 1] != 0)?;
         let index = self.heads[found - 1];
@@ -213,7 +213,7 @@ mod tests {
         }
         assert!(taken[0] >= blocks[0] && taken[taken.len() - 1] + 7 <= blocks[0] + 300);
         assert_eq!(free.words(), 300 - 7 * taken.len());
-        // Freed in any order, neighbours merge into long blocks again.
+        // Neighbours merge into long blocks again, in whichever order they were freed.
         taken.reverse();
         for &index in &taken {
             free.give(&arena, index, 7);

@@ -1,17 +1,17 @@
-//! An expanded node's block.
+//! The block of an expanded node.
 //!
-//! | word | bits | holds |
+//! | word | bits | contents |
 //! |---|---|---|
-//! | 0 | 32, 32 | the first two edges, the directory of the others: see [`super::edges`] |
+//! | 0 | 32, 32 | the first two edges, the directory of the others (see [`super::edges`]) |
 //! | 1 | 24, 16, 12, 12 | the position's own evaluation: value, draw probability, moves left, weight |
-//! | from 2 | 8 each | the moves' priors: see [`super::prior`] |
+//! | from 2 | 8 each | the moves' priors (see [`super::prior`]) |
 
 use super::arena::{Arena, Index, MAX_BLOCK};
 use super::node::Statistics;
 use super::prior;
 use std::sync::atomic::{Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
-/// Words before the priors.
+/// Number of words before the priors.
 const HEADER: usize = 2;
 const _: () = assert!(HEADER + prior::MAX_MOVES / 8 == MAX_BLOCK);
 
@@ -20,12 +20,12 @@ const D_UNIT: f64 = 65_535.0;
 const M_UNIT: f64 = 8.0;
 const MASK12: u64 = (1 << 12) - 1;
 
-/// Returns the words of the block of a node with a number of moves.
+/// Returns the number of words in the block of a node with this many moves.
 pub(crate) fn words(moves: usize) -> usize {
     HEADER + prior::words(moves)
 }
 
-/// Returns the index of the priors.
+/// Returns the index at which the priors start.
 pub(crate) fn priors(block: Index) -> Index {
     block + HEADER as Index
 }
@@ -42,7 +42,7 @@ impl<'a> Block<'a> {
         Block { arena, index }
     }
 
-    /// Initializes it as the block of a node without edges, with this evaluation.
+    /// Initialises the block for a node without edges that has this evaluation.
     pub(crate) fn clear(self, own: &Statistics) {
         self.arena.word(self.index).store(0, Relaxed);
         let q = (own.q.clamp(-1.0, 1.0) + 1.0) * Q_UNIT + 0.5;
@@ -52,7 +52,7 @@ impl<'a> Block<'a> {
         self.arena.word(self.index + 1).store(word, Relaxed);
     }
 
-    /// Returns the position's own evaluation, as of one visit.
+    /// Returns the position's own evaluation as the statistics of one visit.
     #[inline]
     pub(crate) fn own(self) -> Statistics {
         let word = self.arena.word(self.index + 1).load(Relaxed);
@@ -71,7 +71,7 @@ impl<'a> Block<'a> {
         (word as Index, (word >> 32) as Index)
     }
 
-    /// Sets both pointers; only the thread that has locked the node may.
+    /// Sets both pointers. Only the thread that has locked the node may call this.
     pub(crate) fn set_edge_pointers(self, pair: Index, directory: Index) {
         let word = u64::from(pair) | u64::from(directory) << 32;
         self.arena.word(self.index).store(word, Release);

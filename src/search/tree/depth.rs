@@ -1,14 +1,14 @@
-//! Depth of a tree grown by an earlier search.
+//! The depth of a tree that an earlier search has grown.
 
 use super::Tree;
 use super::arena::Index;
 use std::collections::HashMap;
 
-/// Only nodes with at least this fraction of the root's visits are counted: all of a small tree,
-/// and of a large one no more than a few milliseconds' worth.
+/// Only nodes with at least this fraction of the root's visits are counted. This covers all of a
+/// small tree, and limits the time for a large one to a few milliseconds.
 const LEAST_SHARE: u32 = 1 << 15;
 
-/// Deepest path followed, in plies.
+/// Maximum length in plies of a path that is followed.
 const MAX_DEPTH: u32 = 500;
 
 /// The depth of a tree.
@@ -16,7 +16,7 @@ const MAX_DEPTH: u32 = 500;
 pub(crate) struct TreeDepth {
     /// Visits of the root.
     pub(crate) visits: u32,
-    /// Their mean depth, in plies.
+    /// The mean depth of those visits, in plies.
     pub(crate) mean: f64,
     /// Depth of the deepest leaf, in plies.
     pub(crate) deepest: u32,
@@ -42,9 +42,10 @@ impl TreeDepth {
 
 struct Survey<'a> {
     tree: &'a Tree,
-    /// Fewest visits of an edge to follow.
+    /// Edges with fewer visits than this are not followed.
     least: u32,
-    /// Mean and greatest depth below a node. Several paths may lead to one, and in a cycle.
+    /// The mean and greatest depth below each node. Several paths may lead to one node, and paths
+    /// may form cycles.
     known: HashMap<Index, (f64, u32)>,
 }
 
@@ -59,7 +60,7 @@ impl Survey<'_> {
         }
         self.known.insert(index, (0.0, 0));
         let tree = self.tree;
-        // The visit of the position's own evaluation ended there.
+        // The visit that evaluated the position itself ended there.
         let (mut visits, mut depth, mut deepest) = (1.0, 0.0, 0);
         for edge in tree.edges(tree.node(index).header()) {
             let of_edge = edge.visits();

@@ -1,19 +1,20 @@
-//! An edge: a move from a node, two words of the arena.
+//! An edge: a move from a node, stored in two words of the arena.
 //!
-//! | word | bits | holds |
+//! | word | bits | contents |
 //! |---|---|---|
 //! | 0 | 32, 16, 16 | visits, visits in flight, share of draws by history |
-//! | 1 | 32, 16, 16 | the node it leads to, the move, its rank |
+//! | 1 | 32, 16, 16 | the node that it leads to, the move, the move's rank |
 //!
-//! Visits belong to edges, because several may lead to one node. Everything a visit changes is in
-//! one word, so a visit takes one write on the way down and one on the way back.
+//! Visits are counted on edges because several edges may lead to the same node. Everything that a
+//! visit changes is in one word, so a visit needs one write on the way down and one on the way
+//! back.
 
 use super::arena::Index;
 use super::prior::Rank;
 use crate::search::sync::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-/// Words of an edge.
+/// Number of words in an edge.
 pub(crate) const EDGE: usize = 2;
 
 const IN_FLIGHT_SHIFT: u32 = 32;
@@ -31,26 +32,26 @@ pub(crate) struct Edge<'a>(&'a [AtomicU64; EDGE]);
 pub(crate) struct EdgeVisits(u64);
 
 impl EdgeVisits {
-    /// Returns the completed visits.
+    /// Returns the number of completed visits.
     #[inline]
     pub(crate) fn visits(self) -> u32 {
         self.0 as u32
     }
 
-    /// Returns the visits in flight.
+    /// Returns the number of visits in flight.
     #[inline]
     pub(crate) fn in_flight(self) -> u32 {
         u32::from((self.0 >> IN_FLIGHT_SHIFT) as u16)
     }
 
-    /// Returns the visits completed and in flight.
+    /// Returns the number of visits, completed and in flight.
     #[inline]
     pub(crate) fn started(self) -> u32 {
         self.visits() + self.in_flight()
     }
 
-    /// Returns the share of the completed visits, in 0…1, that the preceding moves made draws: by
-    /// repetition, or by the 50-move rule.
+    /// Returns the share (0…1) of completed visits that the preceding moves turned into draws: by
+    /// repetition or by the 50-move rule.
     #[inline]
     pub(crate) fn drawn(self) -> f64 {
         (self.0 >> DRAWN_SHIFT) as f64 / DRAWN_UNIT
@@ -67,7 +68,7 @@ impl<'a> Edge<'a> {
         Edge(words)
     }
 
-    /// Initializes the words as an edge without visits or node.
+    /// Initialises the words as an edge with no visits and no node.
     pub(crate) fn clear(self, mv: u16, rank: Rank) {
         self.0[0].store(0, Relaxed);
         let word = u64::from(mv) << MOVE_SHIFT | u64::from(rank.bits()) << RANK_SHIFT;
@@ -79,18 +80,19 @@ impl<'a> Edge<'a> {
         EdgeVisits(self.0[0].load(Acquire))
     }
 
-    /// Returns the completed visits.
+    /// Returns the number of completed visits.
     pub(crate) fn visits(self) -> u32 {
         self.edge_visits().visits()
     }
 
-    /// Returns the node it leads to, or 0 if none yet.
+    /// Returns the node that the edge leads to, or 0 if it has none yet.
     #[inline]
     pub(crate) fn node(self) -> Index {
         self.0[1].load(Acquire) as Index
     }
 
-    /// Links it to `node`, unless another thread was first; returns the node it leads to then.
+    /// Links the edge to `node`, unless another thread has already linked it; returns the node that
+    /// it then leads to.
     pub(crate) fn link(self, node: Index) -> Index {
         let unlinked = |word: u64| (word as Index == 0).then_some(word | u64::from(node));
         match self.0[1].fetch_update(Release, Acquire, unlinked) {
@@ -110,14 +112,14 @@ impl<'a> Edge<'a> {
         Rank::from_bits((self.0[1].load(Relaxed) >> RANK_SHIFT) as u16)
     }
 
-    /// Adds visits in flight and returns the state before. The caller respects
-    /// [`MAX_IN_FLIGHT`](super::MAX_IN_FLIGHT) at the root.
+    /// Adds visits in flight and returns the previous state. At the root, the caller must respect
+    /// [`MAX_IN_FLIGHT`](super::MAX_IN_FLIGHT).
     pub(crate) fn add_in_flight(self, visits: u32) -> EdgeVisits {
         EdgeVisits(self.0[0].fetch_add(u64::from(visits) << IN_FLIGHT_SHIFT, Relaxed))
     }
 
-    /// Completes visits in flight and counts `visits` of them; `drawn` of those ended by history.
-    /// A thread that sees them counted also sees the node they led to.
+    /// Completes visits in flight and counts `visits` of them, including `drawn` draws by history.
+    /// A thread that sees the counted visits also sees the node they led to.
     pub(crate) fn complete(self, completed: u32, visits: u32, drawn: u32) {
         let change = u64::from(visits).wrapping_sub(u64::from(completed) << IN_FLIGHT_SHIFT);
         let before = EdgeVisits(self.0[0].fetch_add(change, Release));
@@ -130,8 +132,8 @@ impl<'a> Edge<'a> {
         }
     }
 
-    /// Removes draws by history, and all visits if all were such draws. Requires exclusive
-    /// access.
+    /// Removes the draws by history, and all visits if every one was such a draw. Requires
+    /// exclusive access.
     pub(crate) fn forget_draws(self) {
         let edge_visits = match self.node() {
             0 => EdgeVisits(0),

@@ -1,9 +1,9 @@
 //! The edges of a node.
 //!
-//! They are stored in chunks of two and four, so that edges never move, little space is wasted,
-//! and freed memory fits the next node. The node's block points to the first two. The third edge
-//! adds a directory of eight places: a chunk of two, five of four, and a directory of directories
-//! for the 25th edge and later ones.
+//! They are stored in chunks of two and four, so that edges never move, little space is wasted, and
+//! freed memory suits the next node. The node's block points to the first two edges. The third edge
+//! adds a directory with eight entries: a chunk of two, five chunks of four, and a second-level
+//! directory (a directory of directories) for the 25th edge and later ones.
 
 use super::arena::{Index, Span};
 use super::block::{self, Block};
@@ -15,19 +15,19 @@ use super::{Full, Tree};
 use crate::search::sync::spin_loop;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-/// Edges without a directory.
+/// Number of edges that need no directory.
 const DIRECT: u32 = 2;
-/// Edges that the first directory reaches directly.
+/// Number of edges that the first directory covers directly.
 const NEAR: u32 = 24;
-/// Place of the directory of directories in the first one.
+/// Index in the first directory of the entry for the directory of directories.
 const FAR_SLOT: u32 = 7;
-/// Edges that each second-level directory reaches.
+/// Number of edges that each second-level directory covers.
 const FAR: u32 = 32;
-/// Words of a directory.
+/// Number of words in a directory.
 const DIRECTORY: usize = 4;
-/// Words of a chunk of two.
+/// Number of words in a chunk of two edges.
 const PAIR: usize = 2 * EDGE;
-/// Words of a chunk of four.
+/// Number of words in a chunk of four edges.
 const QUAD: usize = 4 * EDGE;
 
 impl Tree {
@@ -58,7 +58,7 @@ impl Tree {
         chunk + place * EDGE as Index
     }
 
-    /// Returns the node's edges, the highest prior first.
+    /// Returns the node's edges, highest prior first.
     #[inline]
     pub(crate) fn edge_indices(&self, header: NodeHeader) -> impl Iterator<Item = Index> {
         let mut index = 0;
@@ -72,13 +72,13 @@ impl Tree {
         })
     }
 
-    /// Returns the node's edges, the highest prior first.
+    /// Returns the node's edges, highest prior first.
     #[inline]
     pub(crate) fn edges(&self, header: NodeHeader) -> impl Iterator<Item = Edge<'_>> {
         self.edge_indices(header).map(|index| self.edge(index))
     }
 
-    /// Returns the edge of the lowest prior, if any.
+    /// Returns the edge with the lowest prior, if any.
     #[cfg(test)]
     pub(crate) fn last_edge(&self, header: NodeHeader) -> Option<Edge<'_>> {
         let last = header.count().checked_sub(1)?;
@@ -97,7 +97,7 @@ impl Tree {
         word.store(kept | u64::from(index) << shift, Release);
     }
 
-    /// Makes the move of this rank edge `number` of the node, unless another thread has already
+    /// Adds edge `number` to the node for the move of this rank, unless another thread has already
     /// done so.
     pub(crate) fn add_edge(
         &self,
@@ -134,7 +134,7 @@ impl Tree {
         }
     }
 
-    /// Allocates memory for one more edge. The node is locked.
+    /// Allocates memory for one more edge. The caller must have locked the node.
     fn make_room(&self, span: &mut Span, header: NodeHeader) -> Option<()> {
         let block = self.block(header);
         let (pair, directory) = block.edge_pointers();
@@ -172,7 +172,7 @@ impl Tree {
         Some(())
     }
 
-    /// Allocates all of these blocks or none.
+    /// Allocates either all of these blocks or none.
     fn allocate_all<const N: usize>(
         &self,
         span: &mut Span,
@@ -193,15 +193,15 @@ impl Tree {
         Some(blocks)
     }
 
-    /// Calls `give` with the node's block and every chunk and directory of its
-    /// edges, and their lengths.
+    /// Calls `give` with the index and length of the node's block and of every chunk and directory
+    /// of its edges.
     pub(crate) fn contents(&self, header: NodeHeader, mut give: impl FnMut(Index, usize)) {
         let count = header.count();
         if header.moves() == 0 {
             return;
         }
         let (pair, directory) = self.block(header).edge_pointers();
-        // `give` overwrites the block, so the pointers to others go last.
+        // `give` overwrites the blocks, so those that contain pointers to others go last.
         for first in (4..count).step_by(4) {
             give(self.edge_index(header, first), QUAD);
         }
@@ -222,7 +222,7 @@ impl Tree {
         give(header.block(), block::words(header.moves().into()));
     }
 
-    /// Returns the words that [`Tree::contents`] lists.
+    /// Returns the number of words in the blocks that [`Tree::contents`] lists.
     pub(crate) fn content_words(&self, header: NodeHeader) -> usize {
         if header.moves() == 0 {
             return 0;

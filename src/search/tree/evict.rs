@@ -1,8 +1,8 @@
-//! Eviction of nodes that are unreachable, or needed less than others.
+//! Eviction of nodes that are unreachable or less needed than others.
 //!
-//! When memory runs low the search pauses, and nodes that are no longer reachable from the root
-//! are freed. If that is not enough, the least-visited nodes lose their subtrees; they keep their
-//! values, and are evaluated again at their next visit.
+//! When memory runs low, the search pauses and nodes that are no longer reachable from the root are
+//! freed. If that is not enough, the least-visited nodes lose their subtrees; they keep their
+//! values and are evaluated again at their next visit.
 
 use super::Tree;
 use super::arena::Index;
@@ -12,26 +12,26 @@ use super::reclaim::nodes_of;
 use crate::search::sync::PAGE;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Divisor of the memory: evict when less than this share is left, …
+/// Eviction is due when the free memory is less than the total divided by this, …
 const RESERVE_SHARE: usize = 64;
-/// … or fewer than this many words: a longer pause would be noticeable.
+/// … or fewer than this many words. A longer pause would be noticeable.
 const MAX_RESERVE: usize = 1 << 17;
-/// Divisor of the memory: the least that an eviction frees.
+/// An eviction frees at least the memory divided by this.
 const FREED_SHARE: usize = 8;
-/// Nodes visited between checks whether the search should end.
+/// Number of nodes visited between checks of whether the search should end.
 const PATIENCE: usize = 1 << 14;
 
-/// The nodes that stay when those with few visits lose their subtrees.
+/// The nodes that remain if those with few visits lose their subtrees.
 struct Survey {
     /// One bit per reachable node.
     reached: Vec<u64>,
     nodes: usize,
-    /// Words that these nodes own.
+    /// Number of words that these nodes own.
     words: usize,
 }
 
 impl Survey {
-    /// Marks a node as reached; returns false if it already was.
+    /// Marks a node as reached; returns false if it was already marked.
     fn reach(&mut self, index: Index) -> bool {
         let number = index as usize / NODE;
         let (word, bit) = (&mut self.reached[number / 64], 1 << (number % 64));
@@ -61,8 +61,8 @@ impl Tree {
         reclaim.lists.words() < reserve / 2 || reclaim.free_nodes() * NODE < reserve / 4
     }
 
-    /// Frees memory. No other thread may be in the tree; nodes with visits in flight stay.
-    /// Returns false, with nothing changed, if `hurry` interrupted it.
+    /// Frees memory. No other thread may access the tree. Nodes with visits in flight are kept.
+    /// Returns false, leaving the tree unchanged, if `hurry` interrupts the eviction.
     pub(crate) fn evict(&self, hurry: impl Fn() -> bool) -> bool {
         let mut reclaim = self.reclaim().lock();
         let node_words = reclaim.pages.len() * PAGE;
@@ -116,8 +116,8 @@ impl Tree {
         true
     }
 
-    /// Walks from the root to every node that stays if nodes with up to `visits` visits lose
-    /// their subtrees. `None` if the walk was interrupted.
+    /// Walks from the root to every node that remains if nodes with up to `visits` visits lose
+    /// their subtrees. Returns `None` if the walk was interrupted.
     fn survey(&self, visits: u32, hurry: &impl Fn() -> bool) -> Option<Survey> {
         let mut survey = Survey {
             reached: vec![0; self.arena().taken() / NODE / 64 + 1],
@@ -146,7 +146,7 @@ impl Tree {
         Some(survey)
     }
 
-    /// Returns whether a node's subtree can go when nodes with up to `visits` visits lose theirs.
+    /// Returns whether a node loses its subtree when nodes with up to `visits` visits lose theirs.
     fn is_expendable(&self, index: Index, header: NodeHeader, visits: u32) -> bool {
         visits > 0
             && index != self.root_index()

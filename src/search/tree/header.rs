@@ -1,23 +1,24 @@
-//! The header of a node: stage, edges and proven outcome in one word (word 3, see
+//! The header of a node: its stage, edges and proven outcome in one word (word 3, see
 //! [`super::node`]).
 
 use super::arena::Index;
 use crate::tablebase::Verdict;
 
-/// Plies to the end of a game that is won or lost with no mate known: by a tablebase, or too far
-/// to count. Any mate is shorter, so the winner prefers it and the loser avoids it.
+/// The distance in plies to the end of a won or lost game with no known mate, because the result is
+/// from a tablebase or the mate is too far away to count. Any mate is shorter, so the winner
+/// prefers it and the loser avoids it.
 pub(crate) const OUT_OF_SIGHT: u8 = u8::MAX;
 
 /// A node's stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// Without moves or priors: its next visit evaluates it.
+    /// The node has no moves or priors, and its next visit evaluates it.
     New,
-    /// A thread is evaluating it.
+    /// A thread is evaluating the node.
     Pending,
-    /// Its moves have priors.
+    /// The node's moves have priors.
     Expanded,
-    /// The memory is free.
+    /// The node's memory is free.
     Free,
 }
 
@@ -51,7 +52,7 @@ impl From<Verdict> for Outcome {
     }
 }
 
-/// A packed header: block (32 bits), edges, legal moves, state, and plies to the
+/// A packed header: the block (32 bits), then the edges, legal moves, state, and plies to the
 /// proven end (8 bits each).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct NodeHeader(pub(super) u64);
@@ -59,8 +60,8 @@ pub(crate) struct NodeHeader(pub(super) u64);
 const LOCK: u64 = 1 << 52;
 
 impl NodeHeader {
-    /// Returns the block with its evaluation, priors and edge directory, once it is expanded: see
-    /// [`super::block`].
+    /// Returns the node's block with its evaluation, priors and edge directory, once the node is
+    /// expanded (see [`super::block`]).
     pub(crate) fn block(self) -> Index {
         self.0 as Index
     }
@@ -93,12 +94,12 @@ impl NodeHeader {
         }
     }
 
-    /// Returns the plies to the proven end; [`OUT_OF_SIGHT`] if unknown.
+    /// Returns the number of plies to the proven end, or [`OUT_OF_SIGHT`] if it is unknown.
     pub(crate) fn plies(self) -> u8 {
         (self.0 >> 56) as u8
     }
 
-    /// Returns the plies to the mate, if one is proven.
+    /// Returns the number of plies to the mate, if one is proven.
     pub(crate) fn mate(self) -> Option<u8> {
         let decided = matches!(self.outcome(), Outcome::Win | Outcome::Loss);
         (decided && self.plies() < OUT_OF_SIGHT).then_some(self.plies())

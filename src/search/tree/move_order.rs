@@ -1,7 +1,7 @@
-//! The order of choice among a node's moves.
+//! The order in which a node's moves are preferred.
 //!
-//! A live report sorts while other threads change the tree: everything is read once, and the
-//! order is that of the values read.
+//! A live report sorts moves while other threads change the tree. Every value is therefore read
+//! once, and the order is that of the values read.
 
 use super::Tree;
 use super::arena::Index;
@@ -12,23 +12,23 @@ use super::prior::{self, Rank};
 use super::value::edge_value;
 use std::cmp::{Ordering, Reverse};
 
-/// A snapshot of an edge. Other threads keep changing the tree, so values that are sorted, chosen
-/// and shown are read once.
+/// A snapshot of an edge. Other threads keep changing the tree, so the values that are sorted,
+/// selected and shown are read once.
 #[derive(Clone, Copy)]
 pub(crate) struct Snapshot<'a> {
     pub(crate) edge: Edge<'a>,
-    /// The node it leads to; 0 if none.
+    /// The node that the edge leads to; 0 if it has none.
     pub(crate) node: Index,
     /// The node's proven outcome.
     pub(crate) header: NodeHeader,
-    /// Its value for the side that plays the move, with the edge's visits.
+    /// The node's value for the side that plays the move, with the edge's visits.
     pub(crate) statistics: Statistics,
     order: MoveOrder,
 }
 
 impl<'a> Snapshot<'a> {
     pub(crate) fn of(tree: &Tree, edge: Edge<'a>) -> Snapshot<'a> {
-        // Visits first: a thread that sees them counted also sees the node they led to.
+        // Read the visits first: a thread that sees them counted also sees the node they led to.
         let edge_visits = edge.edge_visits();
         let index = edge.node();
         let (header, value) = match index {
@@ -56,9 +56,9 @@ impl<'a> Snapshot<'a> {
     }
 }
 
-/// A move's sort key in the order of choice, greater is better: a proven win (the shorter, a
-/// tablebase's last), then visits, value and prior, then a proven loss (the longer, a tablebase's
-/// first).
+/// A move's sort key in the order of preference, where greater is better. Proven wins come first
+/// (shorter ones before longer ones, tablebase wins last), then moves by visits, value and prior,
+/// then proven losses (tablebase losses first, then longer ones before shorter ones).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MoveOrder {
     class: u8,
@@ -80,7 +80,7 @@ impl MoveOrder {
             class,
             urgency,
             visits: if class == 1 { statistics.visits } else { 0 },
-            // Makes both zeros equal.
+            // Adding 0 makes negative and positive zero equal.
             q: statistics.q + 0.0,
             rank,
         }
@@ -111,24 +111,24 @@ impl PartialEq for MoveOrder {
 
 impl Eq for MoveOrder {}
 
-/// Returns the value of a move for the side that plays it, with its visits.
+/// Returns the value of a move for the side that plays it, with the move's visits.
 pub(crate) fn edge_statistics(tree: &Tree, edge: Edge<'_>) -> Statistics {
     Snapshot::of(tree, edge).statistics
 }
 
-/// Returns the sort key of a move's current state.
+/// Returns the current sort key of a move.
 pub(crate) fn move_order(tree: &Tree, edge: Edge<'_>) -> MoveOrder {
     Snapshot::of(tree, edge).order
 }
 
-/// Returns the best edge, if any has been visited.
+/// Returns the best edge, or `None` if none has been visited.
 pub(crate) fn best_edge<'a>(tree: &'a Tree, node: Node<'_>) -> Option<Edge<'a>> {
     tree.edges(node.header())
         .filter(|edge| edge.visits() > 0)
         .max_by_key(|&edge| move_order(tree, edge))
 }
 
-/// Returns the visited or proven edges of a node in order of choice, best first.
+/// Returns the visited or proven edges of a node in order of preference, best first.
 pub(crate) fn visited<'a>(tree: &'a Tree, header: NodeHeader) -> Vec<Snapshot<'a>> {
     let mut visited: Vec<Snapshot<'a>> = tree
         .edges(header)
@@ -151,7 +151,8 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
     use std::time::{Duration, Instant};
 
-    /// An order that changed during the sort would panic, or show up as increasing visits.
+    /// An order that changed during the sort would make it panic, or would show up as increasing
+    /// visits.
     #[test]
     fn moves_are_in_order_while_other_threads_visit_them() {
         let tree = Tree::new(1);
@@ -182,7 +183,7 @@ mod tests {
                 let visited = visited(&tree, header);
                 let visits = visited.iter().map(|of| of.statistics.visits);
                 let falls = visits.clone().is_sorted_by(|a, b| a >= b);
-                // The other thread ends even if this one fails.
+                // Ensures that the other thread ends even if this one fails.
                 over.store(!falls, Relaxed);
                 assert!(falls, "{:?}", visits.collect::<Vec<_>>());
             }

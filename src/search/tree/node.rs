@@ -1,27 +1,27 @@
-//! A node: a position, four words of the arena.
+//! A node: a position, stored in four words of the arena.
 //!
-//! | word | bits | holds |
+//! | word | bits | contents |
 //! |---|---|---|
 //! | 0 | 32, 32 | visits, value |
 //! | 1 | 16, 16 | draw probability, moves left |
 //! | 2 | 64 | key of the position |
-//! | 3 | | its [`NodeHeader`] |
+//! | 3 | | the [`NodeHeader`] |
 //!
-//! Values are means over the subtree, for the side that moved here, so that a player compares
-//! moves directly by their nodes' values. The exception is [`Outcome`], which is for the side to
-//! move. They are recomputed from the edges, see [`super::value`], so few bits suffice.
+//! Values are means over the subtree, for the side that moved here, so that a player can compare
+//! moves directly by the values of their nodes. [`Outcome`] is the exception: it is for the side to
+//! move. Values are recomputed from the edges (see [`super::value`]), so few bits suffice.
 
 use super::arena::Index;
 use super::header::{NodeHeader, Outcome, Stage};
 use crate::search::sync::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-/// Words of a node.
+/// Number of words in a node.
 pub(crate) const NODE: usize = 4;
 
 const Q_UNIT: f64 = (1u64 << 30) as f64;
 const D_UNIT: f64 = 65_535.0;
-/// Resolution of moves left, which are counted to 512 plies.
+/// Resolution of moves left, which are counted up to 512 plies.
 const M_UNIT: f64 = 128.0;
 
 /// The value of a node.
@@ -30,9 +30,9 @@ pub(crate) struct Statistics {
     pub(crate) visits: u32,
     /// W − L for the side that moved here.
     pub(crate) q: f64,
-    /// Probability of a draw.
+    /// The probability of a draw.
     pub(crate) d: f64,
-    /// Plies to the end of the game.
+    /// The expected number of plies to the end of the game.
     pub(crate) m: f64,
 }
 
@@ -45,7 +45,7 @@ impl<'a> Node<'a> {
         Node(words)
     }
 
-    /// Initializes the words as a node without visits.
+    /// Initialises the words as a node without visits.
     pub(crate) fn clear(self, key: u64) {
         self.0[0].store(0, Relaxed);
         self.0[1].store(0, Relaxed);
@@ -90,11 +90,11 @@ impl<'a> Node<'a> {
     #[inline]
     pub(crate) fn set(self, statistics: &Statistics) {
         let q = statistics.q.clamp(-1.0, 1.0) * Q_UNIT;
-        // Away from zero, without a call of the C library's rounding.
+        // Rounds half away from zero, without calling the C library.
         let q = (q + 0.5f64.copysign(q)) as i32;
         let first = u64::from(statistics.visits) | u64::from(q as u32) << 32;
         self.0[0].store(first, Relaxed);
-        // Casting saturates.
+        // The cast saturates.
         let part =
             |value: f64, unit: f64, shift: u32| u64::from((value * unit + 0.5) as u16) << shift;
         let second = part(statistics.d, D_UNIT, 0) | part(statistics.m, M_UNIT, 16);
@@ -106,8 +106,8 @@ impl<'a> Node<'a> {
         NodeHeader(self.0[3].load(Acquire))
     }
 
-    /// Replaces the header by the result of `change`; `None` leaves it. Returns the header that
-    /// was replaced.
+    /// Replaces the header with the result of `change`, or leaves it if that is `None`. Returns the
+    /// header that was replaced.
     pub(crate) fn update(
         self,
         mut change: impl FnMut(NodeHeader) -> Option<NodeHeader>,
@@ -120,7 +120,7 @@ impl<'a> Node<'a> {
             .map(NodeHeader)
     }
 
-    /// Records a proof. Further search only shortens wins and losses: a thread with an older
+    /// Records a proof. Further search only shortens wins and losses, so a thread with an older
     /// result does not lengthen them again.
     pub(crate) fn prove(self, outcome: Outcome, plies: u8) {
         self.update(|header| {
@@ -129,8 +129,8 @@ impl<'a> Node<'a> {
         });
     }
 
-    /// Gives the node its block, with priors for its moves, and opens it to descents. Only the
-    /// thread that made it [`Stage::Pending`] may call this.
+    /// Gives the node its block, with priors for its moves, and opens the node to descents. Only
+    /// the thread that made it [`Stage::Pending`] may call this.
     pub(crate) fn expand(self, block: Index, moves: u8) {
         self.update(|header| {
             let header = header.with_block(block).with_moves(moves);
@@ -138,7 +138,7 @@ impl<'a> Node<'a> {
         });
     }
 
-    /// Removes the node's moves and keeps its value. Requires exclusive access.
+    /// Removes the node's moves but keeps its value. Requires exclusive access.
     pub(crate) fn strip(self) {
         self.update(|header| {
             let header = header.with_block(0).with_count(0).with_moves(0);

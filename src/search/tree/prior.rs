@@ -1,8 +1,8 @@
-//! Priors in a byte each.
+//! Priors, stored in one byte each.
 //!
-//! A position stores one byte per legal move, in generation order, and no moves: a tree is mostly
-//! leaves, and leaves are mostly priors. The code is logarithmic, exact to 1.8 %, the precision
-//! of a logit in bf16; it reaches down to 2⁻¹³.
+//! A position stores one byte per legal move, in generation order, and no moves, because a tree
+//! consists mostly of leaves, and leaves consist mostly of priors. The code is logarithmic, with an
+//! error of up to 1.8 %, which is the precision of a logit in bf16, and reaches down to 2⁻¹³.
 
 use super::arena::{Arena, Index};
 use crate::search::numeric::{exp2, log2};
@@ -10,22 +10,22 @@ use std::f32::consts::LOG2_E;
 use std::sync::LazyLock;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Moves that can have priors. No legal position has more than 218; constructed ones may, and
-/// only a root chooses which of them to keep.
+/// Maximum number of moves that can have priors. No legal position has more than 218. Constructed
+/// ones may, and only a root selects which of their moves to keep.
 pub(crate) const MAX_MOVES: usize = 248;
-/// Binary orders of magnitude that the codes span.
+/// The number of binary orders of magnitude that the codes span.
 const RANGE: f32 = 13.0;
 const STEPS: f32 = 255.0;
 
 static DECODED: LazyLock<[f32; 256]> =
     LazyLock::new(|| std::array::from_fn(|code| exp2((code as f32 - STEPS) * RANGE / STEPS)));
 
-/// Returns the words needed for the priors of a number of moves.
+/// Returns the number of words needed for the priors of this many moves.
 pub(crate) fn words(moves: usize) -> usize {
     moves.div_ceil(8)
 }
 
-/// Returns the table from codes to probabilities.
+/// Returns the table that maps codes to probabilities.
 pub(crate) fn table() -> &'static [f32; 256] {
     &DECODED
 }
@@ -41,7 +41,7 @@ pub(crate) fn write(
 ) {
     let top = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let scale = LOG2_E / temperature;
-    // Eight lanes at a time; the padding of the last has zero weight.
+    // Computed eight lanes at a time; the padding of the last group has zero weight.
     scratch.clear();
     scratch.extend(logits.iter().map(|&logit| (logit - top) * scale));
     scratch.resize(words(logits.len()) * 8, f32::NEG_INFINITY);
@@ -61,25 +61,25 @@ pub(crate) fn write(
     }
 }
 
-/// A move by its prior's code and its number in generation order.
+/// A move, represented by the code of its prior and its number in generation order.
 ///
-/// Moves become children in descending order of rank, so the children of a node are always a
-/// prefix of that order, and the last child determines the next.
+/// Moves become children in descending order of rank. The children of a node are therefore always a
+/// prefix of that order, and the last child determines the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rank(u16);
 
 impl Rank {
-    /// Above every move.
+    /// A rank above that of every move.
     pub(crate) const TOP: Rank = Rank(u16::MAX);
 
     #[cfg(test)]
     pub(crate) fn new(code: u8, number: u8) -> Rank {
-        // Of equal priors the move generated first ranks higher. No number is
-        // above 254, so nothing equals the top.
+        // Of moves with equal priors, the one generated first ranks higher. No number exceeds 254,
+        // so no rank equals `TOP`.
         Rank(u16::from(code) << 8 | u16::from(254u8.wrapping_sub(number)))
     }
 
-    /// Returns the rank as 16 bits, for [`Rank::from_bits`].
+    /// Returns the rank as 16 bits, which [`Rank::from_bits`] accepts.
     pub(crate) fn bits(self) -> u16 {
         self.0
     }
@@ -97,10 +97,10 @@ impl Rank {
         254u8.wrapping_sub(self.0 as u8)
     }
 
-    /// Returns the highest-ranking of `moves` moves below this one.
+    /// Returns the highest rank below this one among `moves` moves.
     pub(crate) fn next(self, arena: &Arena, index: Index, moves: u8) -> Option<Rank> {
-        // In eight lanes. The padding of the last word ranks below all moves, by its code of 0
-        // and its number.
+        // Computed in eight lanes. The padding of the last word ranks below all moves, because of
+        // its code of 0 and its number.
         let mut best = [0; 8];
         let mut first = 254u16;
         for word in arena.slice(index, words(moves.into())) {

@@ -11,7 +11,7 @@ pub(crate) struct Reclaim {
     pub(crate) lists: FreeLists,
     /// Pages of nodes.
     pub(crate) pages: Vec<Index>,
-    /// The first free node; each links to the next.
+    /// The first free node; each free node links to the next.
     free: Index,
     free_nodes: usize,
     last: Option<Eviction>,
@@ -20,14 +20,14 @@ pub(crate) struct Reclaim {
 /// The result of an eviction.
 #[derive(Clone, Copy)]
 struct Eviction {
-    /// Nodes with up to this many visits lost their subtrees.
+    /// Nodes with at most this many visits lost their subtrees.
     visits: u32,
-    /// Words that were free afterwards.
+    /// The number of free words afterwards.
     free_words: usize,
 }
 
 impl Reclaim {
-    /// Returns the words available for reuse.
+    /// Returns the number of words available for reuse.
     pub(crate) fn free_words(&self) -> usize {
         self.lists.words() + self.free_nodes * NODE
     }
@@ -37,9 +37,9 @@ impl Reclaim {
         self.free_nodes
     }
 
-    /// Returns the visits from which an eviction begins to strip nodes after an allocation has
-    /// failed. If hardly anything was taken since the last eviction, the pieces that it freed are
-    /// too short: freeing the same ones again would not help.
+    /// Returns the number of visits at which the next eviction, needed because an allocation
+    /// failed, starts to strip nodes. If hardly any memory was taken since the last eviction, the
+    /// blocks that it freed are too short, and freeing the same ones again would not help.
     pub(crate) fn least_visits(&self) -> u32 {
         let in_vain = |last: &Eviction| self.free_words() > last.free_words / 2;
         let last = self.last.filter(in_vain);

@@ -1,34 +1,36 @@
-//! The table of positions: maps a position to its node, so that all paths to it lead there.
+//! The table of positions, which maps each position to its node so that all paths to the position
+//! lead to that node.
 //!
-//! An entry is a word: 32 bits of index, 32 of the key. The node itself stores the whole key; the
-//! entry is a hint to be checked against it. A lost entry only costs a second node, so threads
-//! need no synchronisation beyond reading and writing each entry whole.
+//! An entry is one word: 32 bits for the index and 32 bits of the key. The node itself stores the
+//! whole key, with which the entry, only a hint, must be compared. Losing an entry costs no more
+//! than a duplicate node, so threads need no synchronisation beyond reading and writing entries
+//! atomically.
 //!
-//! The table grows with the tree, bucket by bucket, by linear hashing (Litwin 1980): a small tree
-//! has its table in the processor's cache, and no search stops for a large one to be rebuilt.
+//! The table grows with the tree, bucket by bucket, by linear hashing (Litwin 1980). The table of a
+//! small tree stays in the CPU's cache, and no search has to pause while a large table is rebuilt.
 
 use super::arena::Index;
 use crate::search::sync::{AtomicU64, AtomicUsize, Mutex, zeroed_words};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-/// Entries that a key may be in: one cache line.
+/// Number of entries in which a key may be stored: one cache line.
 const BUCKET: usize = 8;
-/// Buckets of an empty table; a power of two.
+/// Number of buckets of an empty table; a power of two.
 const FIRST_BUCKETS: usize = 1 << 9;
-/// An entry in this slot of its bucket or a later one makes the table grow, …
+/// The table grows when an entry goes into this slot of its bucket or a later one, …
 const CROWDED: usize = 5;
 /// … by this many buckets.
 const GROWTH: usize = 4;
 
 pub(crate) struct Table {
     entries: Box<[AtomicU64]>,
-    /// Buckets in use; the memory behind them is undefined.
+    /// Number of buckets in use; the contents of the memory beyond them are undefined.
     buckets: AtomicUsize,
     growing: Mutex<()>,
 }
 
 impl Table {
-    /// Creates a table that grows to this many MiB, or less if the address space ends.
+    /// Creates a table that can grow to this many MiB, or less if the address space is too small.
     pub(crate) fn new(mebibytes: usize) -> Table {
         Table {
             entries: zeroed_words(mebibytes.max(1).saturating_mul(1 << 17)),
@@ -45,27 +47,28 @@ impl Table {
         }
     }
 
-    /// Returns the node of this key for which `is_it` holds.
+    /// Returns the node with this key for which `is_it` returns true.
     pub(crate) fn find(&self, key: u64, is_it: impl Fn(Index) -> bool) -> Option<Index> {
         self.bucket_of(key).iter().find_map(|entry| {
-            // Acquire: the node is seen as it was when [`Table::insert`] stored the entry.
+            // Acquire: the node is seen in the state it had when [`Table::insert`] stored the
+            // entry.
             let entry = entry.load(Acquire);
             (word(key, entry as Index) == entry && entry != 0 && is_it(entry as Index))
                 .then_some(entry as Index)
         })
     }
 
-    /// Inserts the node of a key, replacing another one if necessary.
+    /// Inserts the node of a key, replacing another node if necessary.
     pub(crate) fn insert(&self, key: u64, node: Index) {
         let bucket = self.bucket_of(key);
         let free = bucket.iter().position(|entry| entry.load(Relaxed) == 0);
-        // Key bits that the table does not store choose the replaced entry.
+        // Key bits that the table does not store select the entry to replace.
         let place = free.unwrap_or((key >> 32) as usize % BUCKET);
         bucket[place].store(word(key, node), Release);
         if self.buckets.load(Relaxed) == self.most_buckets() {
             return;
         }
-        // If a bucket overflows, threads wait for the one that is growing the table: it may have
+        // If a bucket overflows, threads wait for the one that is growing the table, which may have
         // been interrupted.
         match free {
             Some(..CROWDED) => {}
@@ -87,7 +90,7 @@ impl Table {
         }
     }
 
-    /// Splits some buckets in two. Only one thread may at a time.
+    /// Splits some buckets in two. Only one thread may do so at a time.
     fn grow<Guard>(&self, _alone: Guard) {
         let first = self.buckets.load(Relaxed);
         let last = (first + GROWTH).min(self.most_buckets());
@@ -111,7 +114,7 @@ impl Table {
     }
 
     fn bucket_of(&self, key: u64) -> &[AtomicU64] {
-        // Acquire: a new bucket is seen with its entries.
+        // Acquire: the entries of a new bucket are visible along with it.
         let buckets = self.buckets.load(Acquire);
         let level = level(buckets);
         let number = key as usize & (2 * level - 1);
@@ -126,8 +129,8 @@ impl Table {
     }
 }
 
-/// Returns the largest power of two up to this number: with this many buckets, the bit of a key
-/// that selects its half of a split bucket.
+/// Returns the largest power of two that does not exceed this number. With that many buckets, this
+/// is the bit of a key that selects its half of a split bucket.
 fn level(buckets: usize) -> usize {
     1 << buckets.ilog2()
 }
@@ -157,7 +160,7 @@ mod tests {
             table.insert(key(number), number as Index);
         }
         let lost = (1..many).filter(|&number| !finds(&table, number)).count();
-        // A bucket may be full long before its turn to be split.
+        // A bucket may be full long before it is split.
         assert!(lost < many as usize / 200, "{lost}");
         assert!(table.find(key(5), |_| false).is_none());
         table.remove(key(5), 6);

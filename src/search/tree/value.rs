@@ -1,15 +1,16 @@
-//! The value of a node: the mean of its own evaluation and of its children's
-//! values, weighted by the visits of the edges.
+//! The value of a node: the mean of its own evaluation and its children's values, weighted by the
+//! visits of the edges.
 //!
-//! Backup recomputes it from the children instead of accumulating. So a transposition learnt on
-//! one path counts on every other path immediately, as in KataGo's Monte-Carlo graph search
-//! ("Monte-Carlo Graph Search from First Principles", Wu 2023; Czech et al. 2021).
+//! Backup recomputes this value from the children instead of accumulating it. The value of a
+//! transposition that one path learns therefore reaches every other path immediately, as in
+//! KataGo's Monte-Carlo graph search ("Monte-Carlo Graph Search from First Principles", Wu 2023;
+//! Czech et al. 2021).
 
 use super::Tree;
 use super::header::{OUT_OF_SIGHT, Outcome, Stage};
 use super::node::{Node, Statistics};
 
-/// A draw, for either side.
+/// The statistics of a draw, for either side.
 const DRAWN: Statistics = Statistics {
     visits: 0,
     q: 0.0,
@@ -17,8 +18,8 @@ const DRAWN: Statistics = Statistics {
     m: 0.0,
 };
 
-/// Returns the value of a proven position for the side that moved there. An out-of-sight distance
-/// counts as 0 plies.
+/// Returns the value of a proven position for the side that moved there. A distance of
+/// [`OUT_OF_SIGHT`] counts as 0 plies.
 pub(crate) fn proven_value(outcome: Outcome, plies: u8) -> Statistics {
     Statistics {
         visits: 1,
@@ -31,8 +32,8 @@ pub(crate) fn proven_value(outcome: Outcome, plies: u8) -> Statistics {
     }
 }
 
-/// Returns the value of an edge: its node's value, mixed with a draw by the share of visits drawn
-/// by history.
+/// Returns the value of an edge: the value of its node, mixed with a draw in proportion to the
+/// visits drawn by history.
 pub(crate) fn edge_value(node: &Statistics, drawn: f64) -> Statistics {
     if drawn == 0.0 {
         return *node;
@@ -47,7 +48,7 @@ pub(crate) fn edge_value(node: &Statistics, drawn: f64) -> Statistics {
     }
 }
 
-/// Sums over visits.
+/// Sums weighted by visits.
 #[derive(Default)]
 struct Sums {
     visits: u32,

@@ -1,7 +1,7 @@
-//! Contempt: the players' strength, and the rescaling of results to it.
+//! Contempt: the players' strength, and the rescaling of results to match it.
 //!
-//! The formulas are Lc0's, by Naphthalin. Strength narrows the width of results; the stronger
-//! player's results shift in its favour.
+//! The formulas are Lc0's, by Naphthalin. The width of results decreases with strength, and results
+//! shift in the stronger player's favour.
 
 use super::rescaling::Rescaling;
 use clap::ValueEnum;
@@ -23,22 +23,22 @@ pub enum ContemptMode {
     Disable,
 }
 
-/// Rescaling of results; none by default.
+/// Options for rescaling results. By default, results are not rescaled.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contempt {
     /// The side assumed to be stronger.
     pub mode: ContemptMode,
-    /// Its Elo advantage (Lc0: Contempt).
+    /// That side's Elo advantage (Lc0: Contempt).
     pub elo: f32,
-    /// The attenuation: 1 for realistic values, less in play (Lc0: WDLContemptAttenuation).
+    /// The attenuation: 1 for realistic values, less when playing (Lc0: WDLContemptAttenuation).
     pub attenuation: f32,
-    /// Elo of the side with contempt, from which the width follows; 0 uses `draw_rate_target`
-    /// instead (Lc0: WDLCalibrationElo).
+    /// The Elo of the side with contempt, which determines the width; if it is 0,
+    /// `draw_rate_target` does (Lc0: WDLCalibrationElo).
     pub calibration_elo: f32,
-    /// Share of draws from equal positions that the network assumes, in 0.001…0.999 (Lc0:
+    /// The share of draws from equal positions that the network assumes, in 0.001…0.999 (Lc0:
     /// WDLDrawRateReference).
     pub draw_rate_reference: f32,
-    /// Share of draws that results are rescaled to; 0 leaves it unchanged (Lc0:
+    /// The share of draws that results are rescaled to; 0 leaves it unchanged (Lc0:
     /// WDLDrawRateTarget).
     pub draw_rate_target: f32,
     /// The share of the contempt that is removed from reported values, in 0…1 (Lc0:
@@ -60,24 +60,24 @@ impl Default for Contempt {
     }
 }
 
-/// Limit of contempt in Elo where the width does not follow from it (Lc0: ContemptMaxValue).
+/// Limit on contempt in Elo if it does not determine the width (Lc0: ContemptMaxValue).
 const MAX_ELO: f64 = 420.0;
-/// Advantage in μ with which openings leave the players, as a share of a won game's (Lc0:
+/// The players' advantage in μ after the opening, as a share of the advantage in a won game (Lc0:
 /// WDLBookExitBias).
 const BOOK_EXIT_BIAS: f64 = 0.65;
-/// Lowest share of draws to rescale to.
+/// The lowest share of draws that results may be rescaled to.
 const MIN_DRAW_RATE: f64 = 0.001;
 
-/// Lc0's fit of the width to the Elo of Stockfish's levels, a sigmoid: the width
-/// of the weakest, …
+/// Lc0's fit of the width to the Elo of Stockfish's levels is a sigmoid with the width of the
+/// weakest level, …
 const WIDEST: f64 = 15.0;
-/// … the Elo over which it falls by a factor of e, …
+/// … the Elo difference over which the width falls by a factor of e, …
 const NARROWING: f64 = 425.0;
-/// … and the midpoint, in those units.
+/// … and the midpoint, in units of that difference.
 const NARROWING_AT: f64 = 6.75;
-/// Elo of single games become Elo of pairs of games around this level …
+/// Elo of single games is converted to Elo of game pairs around this level …
 const PAIRS_AT: f64 = 2737.0;
-/// … as gently as this (Lc0's fit as well).
+/// … with a transition this wide (also Lc0's fit).
 const PAIRS_WITHIN: f64 = 250.0;
 
 /// μ per Elo in a position of width 1.
@@ -86,7 +86,8 @@ const MU_PER_ELO: f64 = LN_10 / 200.0;
 impl Contempt {
     /// Returns the rescaling for `turn` to move at the root; `None` if results are unchanged.
     pub(crate) fn rescaling(&self, turn: Color, infinite: bool) -> Option<Rescaling> {
-        // In f64, so that the system's functions round to the same f32 everywhere.
+        // Computed in f64, so that results round to the same f32 whichever math library the system
+        // has.
         let (ratio, shift) = match self.calibration_elo > 0.0 {
             true => self.by_elo(),
             false => self.by_draw_rate(),
@@ -109,7 +110,7 @@ impl Contempt {
         width_at(f64::from(self.draw_rate_reference))
     }
 
-    /// Returns ratio and shift where the draw rate determines the width.
+    /// Returns the ratio and the shift if the draw rate determines the width.
     fn by_draw_rate(&self) -> (f64, f64) {
         let reference = self.reference();
         let target = match f64::from(self.draw_rate_target) {
@@ -123,7 +124,7 @@ impl Contempt {
         (target / reference, shift)
     }
 
-    /// Returns ratio and shift where both sides' strength determines the width.
+    /// Returns the ratio and the shift if both sides' strength determines the width.
     fn by_elo(&self) -> (f64, f64) {
         let pairs = |elo: f64| {
             let below = ((PAIRS_AT - elo) / PAIRS_WITHIN).exp();
@@ -144,7 +145,7 @@ impl Contempt {
     }
 }
 
-/// Returns the width at which equal positions have this share of draws.
+/// Returns the width at which this share of games from equal positions is drawn.
 fn width_at(draw_rate: f64) -> f64 {
     1.0 / ((1.0 + draw_rate) / (1.0 - draw_rate)).ln()
 }
@@ -183,7 +184,7 @@ mod tests {
         rescaling.map_or(value, |rescaling| rescaling.apply(value, turn))
     }
 
-    /// Win, draw and loss all possible.
+    /// Values with win, draw and loss all possible.
     fn open() -> impl Strategy<Value = Value> {
         (0.01f32..1.0, 0.01f32..1.0, 0.01f32..1.0).prop_map(|(win, draw, loss)| {
             let sum = win + draw + loss;
@@ -212,7 +213,7 @@ mod tests {
         assert_eq!(rescaling, contempt(100.0).rescaling(Color::Black, false));
     }
 
-    /// Computed independently of this code, by the formulas of Lc0 0.33.
+    /// The expected values were computed independently of this code, with the formulas of Lc0 0.33.
     #[test]
     fn the_numbers_are_lc0s() {
         let near = |found: f32, wanted: f64| {
@@ -243,7 +244,7 @@ mod tests {
             (even.d - 0.8).abs() < 1e-4 && even.q.abs() < 1e-6,
             "{even:?}"
         );
-        // This is not contempt, so nothing is taken out again.
+        // This is not contempt, so nothing is removed again.
         let (q, d) = rescaling.without_contempt(even.q, even.d, 1.0, Color::White);
         assert_eq!((q, d), (even.q, even.d));
     }

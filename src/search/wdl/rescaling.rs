@@ -1,31 +1,31 @@
-//! Rescaling: moves the network's win, draw and loss to their values between two players of given
-//! strength.
+//! Rescaling: converts the network's win, draw and loss probabilities to those between two players
+//! of given strength.
 //!
-//! The model is Lc0's: the result of a game is a logistic variable around the advantage μ with
-//! the width s, a win where it exceeds 1 and a loss where it falls below −1. Widths are
-//! multiplied, and μ is shifted further in wider positions.
+//! The model is Lc0's: the result of a game is a logistic random variable with mean μ (the
+//! advantage) and width s, a win where it exceeds 1 and a loss where it falls below −1. Rescaling
+//! multiplies the widths and shifts μ, by more in wider positions.
 
 use crate::backend::Value;
 use crate::search::numeric::{exp2, ln};
 use shakmaty::Color;
 use std::f32::consts::LOG2_E;
 
-/// The largest width that a network is trusted with (Lc0: WDLMaxS).
+/// The largest width accepted from a network (Lc0: WDLMaxS).
 const MAX_WIDTH: f32 = 1.4;
-/// Results more certain than this are unchanged.
+/// Results closer to certainty than this are left unchanged.
 const SURE: f32 = 1e-4;
 
 /// The rescaling of one search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Rescaling {
-    /// The factor of widths.
+    /// The factor by which widths are multiplied.
     pub(crate) ratio: f32,
     /// The shift of μ in White's favour, in a position of width 1.
     pub(crate) shift: f32,
 }
 
 impl Rescaling {
-    /// Rescales the network's value for `turn` to move.
+    /// Rescales the network's value, which is from the view of `turn`, the side to move.
     pub(crate) fn apply(self, value: Value, turn: Color) -> Value {
         let Some(result) = Logistic::of(value.q, value.d) else {
             return value;
@@ -39,8 +39,8 @@ impl Rescaling {
         Value { q, d, ..value }
     }
 
-    /// Takes a share of the contempt, but not the width, out of a rescaled result (its q and d)
-    /// for `turn` to move.
+    /// Removes a share of the contempt, but not the change in width, from a rescaled result (its q
+    /// and d) for `turn` to move.
     pub(crate) fn without_contempt(self, q: f32, d: f32, share: f32, turn: Color) -> (f32, f32) {
         let shift = share * self.shift_for(turn);
         match Logistic::of(q, d) {
@@ -61,7 +61,7 @@ impl Rescaling {
     }
 }
 
-/// An open result.
+/// The parameters of a result that is still open.
 #[derive(Clone, Copy, Debug)]
 struct Logistic {
     mu: f32,
@@ -69,7 +69,7 @@ struct Logistic {
 }
 
 impl Logistic {
-    /// Returns `None` where a win, draw or loss is practically ruled out.
+    /// Returns `None` if a win, a draw or a loss is practically ruled out.
     fn of(q: f32, d: f32) -> Option<Logistic> {
         let (win, loss) = ((1.0 - d + q) / 2.0, (1.0 - d - q) / 2.0);
         if ![win, d, loss].into_iter().all(|part| part > SURE) {
@@ -91,7 +91,7 @@ impl Logistic {
     }
 }
 
-/// 1 / (1 + e⁻ˣ).
+/// Returns 1 / (1 + e⁻ˣ).
 fn logistic(x: f32) -> f32 {
     let power = exp2(-x.abs() * LOG2_E);
     match x > 0.0 {
@@ -139,8 +139,8 @@ mod tests {
     }
 
     proptest! {
-        /// The further the shift, the better for White and the worse for Black; and of two
-        /// positions of equal width the better one stays better.
+        /// The further the shift, the better the result for White and the worse for Black. Of two
+        /// positions with equal width, the better one stays better.
         #[test]
         fn shifts_are_monotone(
             mu in -0.9f32..0.8,
@@ -161,7 +161,7 @@ mod tests {
             prop_assert!(less.apply(better, Color::White).q >= q(less, Color::White) - 1e-4);
         }
 
-        /// Taken out whole, a shift restores the network's result, at any width.
+        /// Removing the whole shift restores the network's result, at any width.
         #[test]
         fn shifts_are_undone(
             mu in -0.8f32..0.8,

@@ -12,12 +12,12 @@ use tokio::sync::mpsc;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 
-/// How long Lichess may take to answer; its broker holds a poll for ten seconds.
+/// Timeout for a response from Lichess, whose broker holds a poll for ten seconds.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// After this silence the system asks whether the other side is still there.
+/// Time without data after which the system checks whether the other side is still connected.
 const KEEPALIVE: Duration = Duration::from_secs(30);
 
-/// A client of the site and of the broker.
+/// An HTTP client for the site and the broker.
 #[derive(Clone)]
 pub(in crate::serve) struct LichessClient {
     http: Client,
@@ -26,11 +26,12 @@ pub(in crate::serve) struct LichessClient {
 
 impl LichessClient {
     pub(in crate::serve) fn new(account: &Lichess) -> Result<LichessClient, LichessError> {
-        // A program that has chosen before keeps its choice.
+        // If the program has already installed a provider, that one is used.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = Client::builder()
             .user_agent(concat!("tessera/", env!("CARGO_PKG_VERSION")))
-            // Closing the connection stops an analysis, and nothing else may share it.
+            // Closing the connection stops an analysis, so no other request may share the
+            // connection.
             .http1_only()
             .connect_timeout(PATIENCE)
             .tcp_keepalive(KEEPALIVE)
@@ -42,7 +43,7 @@ impl LichessClient {
         })
     }
 
-    /// Registers the engine, in the place of one with the same name.
+    /// Registers the engine, replacing any with the same name.
     pub(super) async fn register(&self, registration: &Registration) -> Result<(), LichessError> {
         let done = async {
             let address = format!("{}/api/external-engine", self.account.site);
@@ -66,7 +67,7 @@ impl LichessClient {
         request.bearer_auth(token).timeout(PATIENCE)
     }
 
-    /// Waits for a request; `None` if none came for a while.
+    /// Waits for a request; returns `None` if none arrives for a while.
     pub(super) async fn acquire(&self, secret: &str) -> Result<Option<Job>, LichessError> {
         let address = format!("{}/api/external-engine/work", self.account.broker);
         let poll = Poll {
@@ -79,7 +80,7 @@ impl LichessClient {
         }
     }
 
-    /// Sends lines until there are no more, or the user has gone away.
+    /// Sends lines until there are no more or the user has left.
     pub(super) async fn submit(
         &self,
         id: &str,
@@ -101,7 +102,7 @@ fn with_json(
     Ok(request.header(CONTENT_TYPE, "application/json").body(body))
 }
 
-/// The status and body of a request that succeeds.
+/// Returns the status and body of a successful request.
 async fn answer(request: RequestBuilder) -> Result<(StatusCode, Vec<u8>), LichessError> {
     let answer = async {
         let response = request.send().await?;

@@ -4,8 +4,8 @@ use super::protocol::{Job, Registration};
 use super::{Lichess, LichessError};
 use tokio::sync::mpsc;
 
-/// Never created: [`LichessClient::new`] fails. With an empty enum the compiler would warn
-/// about an unreachable provider.
+/// Never created, because [`LichessClient::new`] fails. If this were an empty enum, the compiler
+/// would warn about an unreachable provider.
 #[derive(Clone)]
 pub(in crate::serve) struct LichessClient(());
 

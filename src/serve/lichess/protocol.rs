@@ -1,4 +1,4 @@
-//! The messages of the external-engine protocol, as Lichess's API documentation has them.
+//! The messages of the external-engine protocol, according to Lichess's API documentation.
 
 use crate::play;
 use crate::serve::config::Config;
@@ -8,25 +8,25 @@ use crate::serve::request::Question;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// The engine's name on Lichess, by which a later registration replaces this one.
+/// The engine's name on Lichess; a later registration with the same name replaces this one.
 pub(super) const NAME: &str = "Tessera";
-/// Lichess's names of chess and Chess960.
+/// Lichess's names for chess and Chess960.
 const CHESS: &str = "chess";
 
-/// An engine to be registered.
+/// The registration of an engine.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Registration {
     pub(super) name: &'static str,
     max_threads: usize,
-    /// In MiB.
+    /// Maximum memory in MiB.
     max_hash: usize,
     variants: [&'static str; 1],
     pub(super) provider_secret: String,
 }
 
 impl Registration {
-    /// The registration of a server, with a new secret.
+    /// Creates the registration of a server, with a new secret.
     pub(super) fn new(config: &Config) -> Registration {
         let search = &config.player.options.search;
         let secret: [u8; 32] = rand::random();
@@ -40,14 +40,14 @@ impl Registration {
     }
 }
 
-/// An engine that is registered.
+/// An engine that Lichess has registered.
 #[derive(Debug, Deserialize)]
 pub(super) struct Engine {
     pub(super) id: String,
     pub(super) name: String,
 }
 
-/// How a provider asks for requests.
+/// The message with which a provider polls for requests.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Poll<'a> {
@@ -61,22 +61,22 @@ pub(super) struct Job {
     pub(super) work: Work,
 }
 
-/// The position to analyse, and the limits. Lichess names one of the limits; without any, the
+/// The position to analyse, and the limits. Lichess sends one of the limits; without any, the
 /// analysis runs until it is stopped.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Work {
-    /// The board that asks.
+    /// The analysis board that sent the request.
     pub(super) session_id: String,
     threads: usize,
-    /// In MiB.
+    /// Memory in MiB.
     hash: usize,
     multi_pv: usize,
     variant: String,
     initial_fen: String,
-    /// In UCI notation; castling is king takes rook.
+    /// Moves in UCI notation, with castling written as the king taking its rook.
     moves: Vec<String>,
-    /// In milliseconds.
+    /// Time limit in milliseconds.
     movetime: Option<u64>,
     depth: Option<u32>,
     nodes: Option<u64>,
@@ -84,7 +84,7 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// The question for the server's own player, within what the registration allows.
+    /// Returns the question for the server's own player, within the limits of the registration.
     pub(super) fn question(&self, config: &Config) -> Result<Question, Problem> {
         if self.variant != CHESS {
             let detail = format!("the variant {} is not supported", self.variant);
@@ -109,8 +109,8 @@ impl Work {
         })
     }
 
-    /// The limits that Lichess's user has chosen. Those of the server are for clients over
-    /// HTTP.
+    /// Returns the limits that the Lichess user has chosen. The server's own limits apply to
+    /// clients over HTTP.
     fn limits(&self) -> play::Limits {
         let limits = play::Limits {
             move_time: self.movetime.map(Duration::from_millis),

@@ -17,15 +17,15 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-/// The first pause after a failure; each later one is twice as long, …
+/// The first pause after a failure; each further pause is twice as long, …
 const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
 /// … up to this.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// Reports that wait to be sent; more are left out, but not the last.
+/// Number of reports that wait to be sent; any further ones are dropped, except for the last.
 const PENDING: usize = 8;
 
-/// Serves Lichess until the future is dropped, which stops the analyses, or until Lichess
-/// refuses the registration.
+/// Serves Lichess until the future is dropped, which stops the analyses, or until Lichess rejects
+/// the registration.
 pub(in crate::serve) async fn provide(
     state: &Arc<State>,
     client: LichessClient,
@@ -55,7 +55,7 @@ pub(in crate::serve) async fn provide(
     }
 }
 
-/// Repeats an attempt with growing pauses while its failures may pass.
+/// Repeats an attempt with exponential backoff as long as its failures are temporary.
 async fn repeat<T>(
     mut attempt: impl AsyncFnMut() -> Result<T, LichessError>,
     may_pass: impl Fn(&LichessError) -> bool,
@@ -67,7 +67,7 @@ async fn repeat<T>(
             done => return done,
         };
         let message = one_line(&error);
-        // The first failure is news, the others are the same.
+        // Only the first failure is news; later ones repeat it.
         match pause == SHORTEST_PAUSE {
             true => tracing::warn!("{message}; trying again"),
             false => tracing::info!("{message}; trying again"),
@@ -77,21 +77,21 @@ async fn repeat<T>(
     }
 }
 
-/// The analyses that run, by session.
+/// The running analyses, by session.
 struct Analyses {
     state: Arc<State>,
     client: LichessClient,
     running: HashMap<String, Analysis>,
 }
 
-/// An analysis; dropping it stops it.
+/// A running analysis, which stops when dropped.
 struct Analysis {
     stop: StopOnDrop,
     thinking: JoinHandle<()>,
 }
 
 impl Analyses {
-    /// Answers a request, in the place of an earlier one of the same session.
+    /// Answers a request, replacing an earlier one from the same session.
     fn begin(&mut self, job: Job) {
         let Job { id, work } = job;
         tracing::info!("Lichess asks for {id} in session {}", work.session_id);
@@ -106,7 +106,7 @@ impl Analyses {
             async move {
                 if let Some(Analysis { stop, thinking }) = previous {
                     drop(stop);
-                    // It gives the tree back.
+                    // Waiting ensures that the tree has been returned.
                     let _ = thinking.await;
                 }
                 if let Err(problem) = think(&state, work, control, lines).await {
@@ -119,14 +119,14 @@ impl Analyses {
             if let Err(error) = client.submit(&id, body).await {
                 tracing::info!("{id}: {}", one_line(&error));
             }
-            // The user has gone away, or has the whole analysis.
+            // The user has left or has received the whole analysis.
             control.stop();
         });
         self.running.insert(session, Analysis { stop, thinking });
     }
 }
 
-/// Analyses, and passes on the lines of each report.
+/// Runs an analysis and forwards the lines of each report.
 async fn think(
     state: &State,
     work: Work,
@@ -138,7 +138,7 @@ async fn think(
     let game = question.game.clone();
     let client = Client::Lichess(work.session_id);
     let mut events = state.players.ask(client, question, control)?;
-    // To the end, even if nobody listens: then the tree has been given back.
+    // Receive all events even if nobody listens, because the tree is returned at the end.
     while let Some(event) = events.recv().await {
         let (report, is_last) = match event {
             Event::Report(report) => (report, false),
@@ -147,7 +147,7 @@ async fn think(
         if is_last {
             state.metrics.nodes.inc_by(report.new_nodes);
         }
-        // One place is kept free for the last.
+        // One slot is kept free for the last report.
         if is_last || lines.capacity() > 1 {
             let _ = lines.try_send(info_lines(&report, &game));
         }

@@ -1,4 +1,4 @@
-// The address: the part that is shown, and the position in it, as in
+// The URL fragment: the tab that is shown and its position, as in
 // `#analyse/8/8/8/4k3/8/8/4P3/4K3_w_-_-_0_1`.
 
 export function read() {
@@ -8,5 +8,5 @@ export function read() {
 
 export const hash = (part, fen) => (fen ? `#${part}/${fen.replaceAll(" ", "_")}` : `#${part}`);
 
-/** Changes the address without another step in the browser's history. */
+/** Changes the URL without adding an entry to the browser's history. */
 export const write = (part, fen) => history.replaceState(null, "", hash(part, fen));

@@ -26,9 +26,9 @@ const board = new Board(at("board"), { play, typed: at("typed") });
 const bar = new EvalBar(at("bar"));
 const moves = new MoveList(at("moves"), { choose: studying.choose });
 
-/** Ends the analysis that runs. */
+/** Stops the running analysis. */
 let running;
-/** Whether each position that is gone to is analysed, until somebody stops it. */
+/** Whether each position that is visited is analysed, until the user stops it. */
 let isWanted = false;
 let isShown = false;
 
@@ -37,7 +37,7 @@ function play(move) {
   playMove(studying.game());
 }
 
-// What is shown
+// The display
 
 function draw() {
   if (!isShown) return;
@@ -59,7 +59,7 @@ async function nameOpening(game) {
   if (game === board.game) at("opening").textContent = name ?? "";
 }
 
-/** Shows what is known of the position. */
+/** Shows everything that is known about the position. */
 function showKnown() {
   const { node } = study;
   const ending = studying.game().ending();
@@ -69,7 +69,7 @@ function showKnown() {
   if (node.known) return showUpdate(node.known, node);
   bar.clear();
   at("info").textContent = "";
-  // The lines to come have their places, so that nothing moves when they do.
+  // Reserve space for the expected lines, so that nothing moves when they arrive.
   const expected = isWanted && !ending ? Number(engine.elements.lines.value) : 0;
   at("lines").replaceChildren(...Array.from({ length: expected }, () => element("li")));
 }
@@ -83,7 +83,7 @@ function showUpdate(update, node) {
   if (statistics) showArrows(statistics);
 }
 
-/** Plays the moves of a line, as a variation. */
+/** Plays the moves of a line as a variation. */
 function playLine(line) {
   const end = line.reduce((node, { uci }) => study.tree.play(node, legalMove(node.position, uci)), study.node);
   studying.choose(end);
@@ -99,7 +99,7 @@ function showArrows(statistics) {
   board.arrows(drawn, by === "visits" ? "green" : "blue");
 }
 
-// The analysis that runs
+// The running analysis
 
 function setRunning(controller) {
   running = controller;
@@ -114,8 +114,8 @@ function restart() {
   if (isWanted && !isEnough && !studying.game().ending()) analyse();
 }
 
-/** Analyses in rounds, each with more nodes and in the tree of the one before, so that
- * visits are told as they grow. */
+/** Analyses in rounds. Each has more nodes than the one before and reuses its tree, so that the growing visits are
+ * reported. */
 async function analyse() {
   const own = new AbortController();
   setRunning(own);
@@ -154,9 +154,9 @@ engine.addEventListener("change", ({ target }) => {
 });
 engine.addEventListener("submit", (event) => event.preventDefault());
 
-// Games that are loaded, changed and taken away
+// Games that are loaded, changed and removed
 
-/** Loads a FEN or a PGN, and says what is wrong with it. */
+/** Loads a FEN or a PGN, and shows an explanation if it is invalid. */
 export function load(text) {
   let problem = "";
   try {
@@ -173,7 +173,7 @@ form.addEventListener("submit", (event) => {
   load(form.elements.text.value);
 });
 
-/** Says on a button for a while that it has done its work. */
+/** Shows briefly on a button that its action is done. */
 function tellDone(button, isDone) {
   if (!isDone) return;
   const text = button.textContent;
@@ -209,7 +209,7 @@ export function begin() {
   studying.watch(draw);
 }
 
-/** Opens the part; the address may name a position. */
+/** Opens the tab; the URL may contain a position. */
 export function enter(fen) {
   isShown = true;
   studying.open(fen);

@@ -1,6 +1,6 @@
 // Requests to the server.
 
-/** What the server answers where it cannot do what was asked. */
+/** An error response from the server. */
 export class ServerError extends Error {
   constructor(status, problem) {
     super(problem?.detail ?? `the server answers ${status}`);
@@ -40,10 +40,10 @@ export const get = async (path) => (await ask(path, {})).json();
 export const post = async (path, body, signal) =>
   (await ask(path, written(body, "application/json", signal))).json();
 
-/** The page that answers a request. */
+/** Returns the HTML page in the response to a request. */
 export const html = async (path, body) => (await ask(path, written(body, "text/html"))).text();
 
-/** The pieces of a stream, as they come. */
+/** Yields the pieces of a stream as they arrive. */
 export async function* stream(path, body, signal) {
   const response = await ask(path, written(body, "application/x-ndjson", signal));
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -54,7 +54,7 @@ export async function* stream(path, body, signal) {
       if (done) return;
       const lines = (text + value).split("\n");
       text = lines.pop();
-      // An empty line says that the server is still there.
+      // An empty line is a keep-alive from the server.
       for (const line of lines) if (line) yield JSON.parse(line);
     }
   } finally {
@@ -62,10 +62,10 @@ export async function* stream(path, body, signal) {
   }
 }
 
-/** Whether an error only says that nobody waits for the answer any more. */
+/** Returns whether an error only means that the request was aborted. */
 export const isAbort = (error) => error.name === "AbortError";
 
-/** The server's agents, networks and limits; waits while it loads them. */
+/** Returns the server's agents, networks and limits; waits while the server loads them. */
 export async function agents() {
   for (;;) {
     try {

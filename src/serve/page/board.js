@@ -1,4 +1,4 @@
-// The board: chessground, with words for those who do not see it.
+// The board: chessground, with a description for people who cannot see it.
 
 import { Chessground } from "/board/chessground.js";
 import { chessgroundDests } from "/board/chessops/compat.js";
@@ -12,8 +12,8 @@ import { TypedMoves } from "./typed.js";
 const LETTERS = { queen: "q", rook: "r", bishop: "b", knight: "n" };
 
 export class Board {
-  /** `play` is called with a legal move, which may be typed in the form `typed`; `select`
-   * with the name of a square. */
+  /** `play` is called with a legal move, which may also be typed in the form `typed`; `select` is called with the
+   * name of a square. */
   constructor(wrap, { play, typed, select } = {}) {
     this.wrap = wrap;
     this.play = play;
@@ -38,7 +38,7 @@ export class Board {
     let letter = "";
     if (pawn && (move.to < 8 || move.to > 55)) {
       const role = await askPromotion(this.wrap, move.to, this.ground.state.orientation);
-      // Meanwhile the game may have changed.
+      // The game may have changed in the meantime.
       if (this.game !== game) return;
       if (!role) return this.show(game, options);
       letter = LETTERS[role];
@@ -46,8 +46,8 @@ export class Board {
     this.play(game.legal(from + to + letter));
   }
 
-  /** Shows a game's last position. `mine` is the colour that may move, `both`, or nothing
-   * because of `why`; a plain board does not mark the last move. */
+  /** Shows the last position of a game. `mine` is the colour that may move, or `both`, or nothing because of `why`.
+   * A plain board does not mark the last move. */
   show(game, options = {}) {
     this.game = game;
     this.options = options;
@@ -75,20 +75,20 @@ export class Board {
     this.words.textContent = words;
   }
 
-  /** Draws arrows: `{ uci, share }`, the share being 0…1. */
+  /** Draws arrows `{ uci, share }`, where the share is in 0…1. */
   arrows(moves, brush = "green") {
     const shapes = moves.map(({ uci, share }) => ({
       orig: uci.slice(0, 2),
       dest: uci.slice(2, 4),
       brush,
-      // Wider lines have heads that cover a square.
+      // Wider lines would have arrowheads that cover a square.
       modifiers: { lineWidth: Math.round(3 + 5 * share) },
     }));
     this.ground.setAutoShapes(shapes);
   }
 
-  /** Colours squares: 64 numbers from a1 to h8, the strongest at the full colour. Those
-   * below 0 have another colour. */
+  /** Colours squares by 64 values from a1 to h8; the strongest gets the full colour. Values below 0 have a different
+   * colour. */
   light(weights) {
     const most = Math.max(...weights.map(Math.abs), 1e-6);
     const custom = new Map();

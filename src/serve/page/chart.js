@@ -1,15 +1,15 @@
-// Charts of lines, as SVG.
+// Line charts, as SVG.
 
 import { element, svg } from "./dom.js";
 
 const WIDTH = 360;
 const HEIGHT = 200;
 const MARGIN = { top: 8, right: 52, bottom: 30, left: 38 };
-/** Between the names at the lines' ends. */
+/** Minimum distance between the names at the ends of the lines. */
 const LEADING = 13;
 
-/** Draws lines of `points` `[x, y]`, each with a `name` at its end. An axis has `from`,
- * `to`, `ticks` and a `label`, and may have a `format`; `marked` is an x with a rule. */
+/** Draws lines through `points` `[x, y]`, each with a `name` at its end. An axis has `from`, `to`, `ticks` and a
+ * `label`, and may have a `format`; `marked` is the x of a vertical rule. */
 export function chart(lines, { x, y, marked, words }) {
   const across = scale(x, MARGIN.left, WIDTH - MARGIN.right);
   const up = scale(y, HEIGHT - MARGIN.bottom, MARGIN.top);
@@ -21,7 +21,7 @@ export function chart(lines, { x, y, marked, words }) {
     );
   }
   for (const tick of x.ticks) {
-    // The lines' names stand right of the last one.
+    // The lines' names are to the right of the last tick.
     const anchor = tick === x.to ? "end" : "middle";
     drawing.append(svg("text", { class: "tick", x: across(tick), y: HEIGHT - MARGIN.bottom + 14, "text-anchor": anchor }, label(x, tick)));
   }
@@ -46,8 +46,8 @@ function scale({ from, to }, low, high) {
   return (value) => low + ((value - from) / (to - from)) * (high - low);
 }
 
-/** Moves places apart that are too close to be read, in their order: down, and up again
- * from the foot. */
+/** Moves labels apart that are too close to be readable, keeping their order: first downwards, then up again from
+ * the bottom. */
 function spread(places) {
   const order = places.map((_, index) => index).sort((one, other) => places[one] - places[other]);
   const moved = [...places];
@@ -64,5 +64,5 @@ function spread(places) {
   return moved;
 }
 
-/** The colour key of a line, beside its name in a list. */
+/** Creates the colour key of a line, which is shown next to its name in a list. */
 export const key = (index) => element("i", { className: `key line-${index}` });

@@ -1,6 +1,6 @@
-// The clocks of two sides.
+// The two sides' clocks.
 
-/** A time as clocks show it: with tenths in the last twenty seconds. */
+/** Formats a time for a clock; the last twenty seconds show tenths. */
 const shown = (ms) => {
   const left = Math.max(0, ms);
   const seconds = left < 20_000 ? Math.floor(left / 100) / 10 : Math.ceil(left / 1000);
@@ -10,7 +10,7 @@ const shown = (ms) => {
 };
 
 export class Clock {
-  /** `mine` and `theirs` are elements; `flag` is called with the side whose time is up. */
+  /** `mine` and `theirs` are elements; `flag` is called with the side whose time has run out. */
   constructor({ mine, theirs, flag }) {
     this.places = { mine, theirs };
     this.flag = flag;
@@ -18,8 +18,7 @@ export class Clock {
     setInterval(() => this.tick(), 100);
   }
 
-  /** Sets both to so many minutes, or to the milliseconds that are `left`; 0 minutes is
-   * without a clock. */
+  /** Sets both clocks to this many minutes, or to the milliseconds in `left`; 0 minutes means no clock. */
   set(minutes, increment, left) {
     this.isOn = minutes > 0;
     this.left = left ? { ...left } : { mine: 60_000 * minutes, theirs: 60_000 * minutes };
@@ -40,19 +39,19 @@ export class Clock {
     this.draw();
   }
 
-  /** A side has moved. */
+  /** Records that a side has moved. */
   moved(side) {
     this.settle();
     if (this.isOn) this.left[side] += this.increment;
   }
 
-  /** A side's clock as a request tells it. */
+  /** Returns a side's clock in the format of a request. */
   told(side) {
     this.settle();
     return { time_ms: Math.max(1, Math.round(this.left[side])), increment_ms: this.increment };
   }
 
-  /** Takes the time that has passed from the side whose clock runs. */
+  /** Subtracts the elapsed time from the side whose clock is running. */
   settle() {
     const now = performance.now();
     if (this.running) this.left[this.running] -= now - this.since;

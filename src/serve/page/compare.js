@@ -1,4 +1,4 @@
-// Two networks, or two ratings, side by side.
+// Two networks, or two ratings, compared with each other.
 
 import { post } from "./api.js";
 import { element, trouble } from "./dom.js";

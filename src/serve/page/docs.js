@@ -1,9 +1,9 @@
-// The documentation of the API, made of its description.
+// The documentation of the API, generated from its OpenAPI description.
 
 import { get, post } from "./api.js";
 import { element } from "./dom.js";
 
-/** What most people come for, in this order, with a body to try. */
+/** The endpoints that most people look for, in this order, with a body to try. */
 const EXAMPLES = {
   "/v1/move": { moves: ["e4", "e5"], agent: "human", elo: 1400 },
   "/v1/analyse": { moves: ["e4", "c5"], lines: 2, limits: { nodes: 400 } },
@@ -13,17 +13,17 @@ const EXAMPLES = {
   "/v1/explain": { moves: ["e4"], move: "c5", attention: false },
   "/v1/attention": { layer: 1, head: 1 },
 };
-/** Characters of an answer that are shown. */
+/** Maximum number of characters of a response that are shown. */
 const MOST = 4000;
 
 const api = await get("/openapi.json");
 const nameOf = (schema) => schema?.$ref?.split("/").pop();
 
-/** Text whose parts in backticks are code. */
+/** Formats text in which parts in backticks are code. */
 const rich = (text = "") =>
   text.split("`").map((part, index) => (index % 2 ? element("code", { textContent: part }) : part));
 
-/** A schema in a word, with links to those that have a name. */
+/** Describes a schema in a word, with links to named schemas. */
 function kind(schema) {
   if (!schema) return "";
   const name = nameOf(schema);
@@ -39,7 +39,7 @@ function kind(schema) {
   return types.join(" or ");
 }
 
-/** Fields of an object, those of its parts included. */
+/** Returns the fields of an object, including those of its parts. */
 function fields(schema) {
   const own = Object.entries(schema.properties ?? {}).map(([name, it]) => ({
     name,
@@ -66,7 +66,7 @@ const content = (of) =>
   Object.entries(of ?? {}).map(([type, { schema }]) =>
     element("li", {}, element("code", { textContent: type }), ": ", kind(schema)));
 
-/** A request as a command, with a button that sends it. */
+/** Shows a request as a command, with a button that sends it. */
 function example(path, body) {
   const text = JSON.stringify(body);
   const command = `curl ${location.origin}${path} \\\n  -H 'Content-Type: application/json' -d '${text}'`;
@@ -101,10 +101,10 @@ function operation(path, method, it) {
   return section;
 }
 
-/** Whether a response is an error that is described once for all endpoints. */
+/** Returns whether a response is one of the errors that are described once for all endpoints. */
 const isCommon = (of) => Boolean(of?.["application/problem+json"]);
 
-/** Every error, once. */
+/** Returns every error once. */
 function problems(operations) {
   const all = operations.flatMap(([, , { responses }]) => Object.entries(responses));
   const common = new Map(all.filter(([, { content: of }]) => isCommon(of)).map(([status, { description }]) => [status, description]));
@@ -127,7 +127,7 @@ function type(name, schema) {
   return parts;
 }
 
-/** Endpoints with examples come first, then the others of the API. */
+/** Sorts endpoints with examples first, followed by the other API endpoints. */
 function place([path]) {
   const known = Object.keys(EXAMPLES).indexOf(path);
   return known >= 0 ? known : path.startsWith("/v1/") ? 50 : path.startsWith("/api/") ? 60 : 70;

@@ -1,15 +1,15 @@
-// Elements, and what every part tells the page.
+// Elements, and messages that all parts show on the page.
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** An element with properties and children. */
+/** Creates an element with properties and children. */
 export function element(name, properties = {}, ...children) {
   const made = Object.assign(document.createElement(name), properties);
   made.append(...children);
   return made;
 }
 
-/** An element of SVG with attributes and children. */
+/** Creates an SVG element with attributes and children. */
 export function svg(name, attributes = {}, ...children) {
   const made = document.createElementNS(SVG, name);
   for (const [attribute, value] of Object.entries(attributes)) made.setAttribute(attribute, value);
@@ -17,10 +17,10 @@ export function svg(name, attributes = {}, ...children) {
   return made;
 }
 
-/** Finds the elements of a part by their names: `play-board` is `finder("play")("board")`. */
+/** Finds the elements of a tab by name: `play-board` is `finder("play")("board")`. */
 export const finder = (part) => (name) => document.getElementById(`${part}-${name}`);
 
-/** Says what went wrong above every part; an empty text takes it back. */
+/** Shows an error message above every tab; an empty text removes it. */
 export const trouble = (detail) => dispatchEvent(new CustomEvent("trouble", { detail }));
 
 /** Opens a game, as text, in the analysis. */
@@ -29,7 +29,7 @@ export const analyse = (detail) => dispatchEvent(new CustomEvent("analyse", { de
 /** Reviews a game, as PGN. */
 export const review = (detail) => dispatchEvent(new CustomEvent("review", { detail }));
 
-/** Asks before something is lost: whether the user confirms `action`. */
+/** Asks the user to confirm `action` before something is lost; returns the answer. */
 export function confirmed(question, action) {
   const dialog = element("dialog", { className: "confirm" });
   const form = element("form", { method: "dialog" }, element("p", { textContent: question }));
@@ -49,7 +49,7 @@ export function confirmed(question, action) {
   });
 }
 
-/** Calls `act` once nothing has called it for so many milliseconds. */
+/** Calls `act` once nothing has requested it for this many milliseconds. */
 export function settled(act, wait) {
   let timer;
   return (...given) => {

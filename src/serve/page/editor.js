@@ -1,4 +1,4 @@
-// A board on which a position is set up.
+// The board editor, in which a position is set up.
 
 import { Chessground } from "/board/chessground.js";
 import { element, finder } from "./dom.js";
@@ -7,14 +7,14 @@ import { INITIAL_FEN } from "./game.js";
 
 const ROLES = ["king", "queen", "rook", "bishop", "knight", "pawn"];
 const RIGHTS = ["K", "Q", "k", "q"];
-/** The king's and the rook's squares that each castling right needs. */
+/** The squares of the king and the rook that each castling right requires. */
 const HOMES = { K: ["e1", "h1"], Q: ["e1", "a1"], k: ["e8", "h8"], q: ["e8", "a8"] };
 
 const dialog = document.getElementById("editor");
 const at = finder("editor");
 const form = at("form");
 let ground;
-/** What a click puts on a square: a piece, `erase`, or nothing: pieces are dragged. */
+/** What a click puts on a square: a piece, or `erase`; if it is unset, pieces are dragged. */
 let brush;
 
 function choose(given, chosen) {
@@ -46,7 +46,7 @@ function place(square) {
   write();
 }
 
-/** Writes the FEN of what the form shows. */
+/** Writes the form's position to the FEN field. */
 function write() {
   for (const right of RIGHTS) {
     const [king, rook] = HOMES[right].map((square) => ground.state.pieces.get(square));
@@ -60,7 +60,7 @@ function write() {
   check();
 }
 
-/** The FEN of the field, as far as it is one; says what is wrong with it otherwise. */
+/** Returns the FEN in the field if it is valid, and otherwise shows an explanation. */
 function check() {
   try {
     const fen = fenOf(readFen(form.elements.fen.value));
@@ -92,7 +92,7 @@ form.addEventListener("input", ({ target }) => {
   if (fen) show(fen);
 });
 form.addEventListener("submit", (event) => {
-  // Enter in the FEN's field uses the position.
+  // Pressing Enter in the FEN field uses the position.
   if (event.submitter?.value === "cancel") return;
   event.preventDefault();
   finish();
@@ -109,7 +109,7 @@ at("clear").addEventListener("click", () => {
 at("initial").addEventListener("click", () => show(INITIAL_FEN));
 at("flip").addEventListener("click", () => ground.toggleOrientation());
 
-/** Has a position set up, from one that is there; nothing if the user cancels. */
+/** Opens the editor with an existing position; returns the new one, or nothing if the user cancels. */
 export function edit(from) {
   dialog.returnValue = "";
   dialog.showModal();

@@ -1,4 +1,5 @@
-// The bar beside the board: what White can expect. It is empty until something is known.
+// The bar next to the board, which shows White's expected score. It is empty until an evaluation is
+// available.
 
 import { element } from "./dom.js";
 import { expected, percent, scoreText, whites } from "./score.js";
@@ -15,7 +16,7 @@ export class EvalBar {
     this.clear();
   }
 
-  /** Shows a line's score and results, which are those of the side to move. */
+  /** Shows a line's score and result probabilities, which are for the side to move. */
   show({ score, wdl }, turn) {
     const results = whites(wdl, turn);
     const share = 100 * expected(results);
@@ -36,7 +37,7 @@ export class EvalBar {
     this.say("Evaluation: not known yet");
   }
 
-  /** White's end is at the foot where White's side of the board is. */
+  /** Puts White's end of the bar at White's side of the board. */
   turn(orientation) {
     this.place.classList.toggle("flipped", orientation === "black");
   }

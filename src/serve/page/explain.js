@@ -1,4 +1,4 @@
-// What a network sees in the position that is studied.
+// How a network sees the position on the board.
 
 import { html, isAbort, post } from "./api.js";
 import { Board } from "./board.js";
@@ -11,11 +11,11 @@ import { percent } from "./score.js";
 import { save } from "./store.js";
 import * as studying from "./study.js";
 
-/** Milliseconds that a position stands before it is explained. */
+/** Number of milliseconds that a position stays on the board before it is explained. */
 const WAIT = 250;
 /** The family whose networks have no attention maps. */
 const WITHOUT_ATTENTION = "diffusion";
-/** Rows of a table, and lines of a chart. */
+/** Number of rows in a table, and of lines in a chart. */
 const ROWS = 8;
 const LINES = 5;
 
@@ -27,7 +27,7 @@ const board = new Board(at("board"), { select: look });
 /** The square whose attention is shown. */
 let square = "e4";
 let isShown = false;
-/** Answers for the position on the board, by their questions. */
+/** Responses for the position on the board, by request. */
 let answers = new Map();
 let waiting;
 
@@ -44,7 +44,7 @@ function draw() {
   explainSoon();
 }
 
-/** Asks, unless it was asked already. */
+/** Sends a request, unless it has been sent already. */
 async function asked(path, body) {
   const question = path + JSON.stringify(body);
   if (!answers.has(question)) answers.set(question, post(path, body, waiting.signal));
@@ -109,7 +109,7 @@ function showAttention(seen, current) {
   trouble("");
 }
 
-/** Shows where a square looks. */
+/** Shows where a square attends. */
 function look(name) {
   square = name;
   if (form.elements.view.value === "attention") explain();
@@ -127,7 +127,7 @@ function table(head, rows) {
 }
 
 const views = {
-  /** What the value loses without each piece. */
+  /** Shows how much the value falls without each piece. */
   pieces(explanation) {
     const { q, pieces } = explanation.occlusion;
     const worth = pieces.filter((it) => it.q !== null).map((it) => ({ ...it, worth: (q - it.q) / 2 }));
@@ -144,7 +144,7 @@ const views = {
     at("figure").replaceChildren(table(["piece", "worth in expected score"], rows));
   },
 
-  /** What each square contributes to the move. */
+  /** Shows the contribution of each square to the move. */
   squares(explanation) {
     const { squares } = explanation.gradients.move;
     const { san, uci } = chosen(explanation);
@@ -156,7 +156,7 @@ const views = {
     at("figure").replaceChildren(table(["square", "share of log probability"], rows.slice(0, ROWS).map(([name, value]) => [name, value.toFixed(2)])));
   },
 
-  /** The probabilities of moves after each layer. */
+  /** Shows the probabilities of moves after each layer. */
   layers(explanation) {
     const { lens, moves } = explanation;
     const best = moves.map(({ san, uci, prior }, index) => ({ san, uci, prior, index })).sort((one, other) => other.prior - one.prior).slice(0, LINES);
@@ -204,7 +204,7 @@ export function begin() {
   document.querySelector('nav a[href="#explain"]').hidden = !isPossible;
 }
 
-/** Opens the part; the address may name a position. */
+/** Opens the tab; the URL may contain a position. */
 export function enter(fen) {
   isShown = true;
   studying.open(fen);

@@ -1,13 +1,13 @@
-// FENs, and what is wrong with one in a player's words.
+// FENs, and explanations for players of why one is invalid.
 
 import { Chess } from "/board/chessops/chess.js";
 import { makeFen, parseFen } from "/board/chessops/fen.js";
 import { opposite } from "/board/chessops/util.js";
 
-/** Whether a text is meant as a FEN rather than as moves. */
+/** Returns whether a text is meant as a FEN rather than as moves. */
 export const isFen = (text) => /^\s*(?!1\/2-1\/2)\S+\/\S+\//.test(text);
 
-/** The position of a FEN; throws what is wrong with it. */
+/** Returns the position of a FEN; throws an explanation if it is invalid. */
 export function readFen(text) {
   const fen = text.trim().replace(/\s+/g, " ");
   const problem = boardProblem(fen.split(" ")[0]) ?? fieldProblem(fen.split(" "));

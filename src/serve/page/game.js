@@ -1,4 +1,4 @@
-// Games: positions, moves, ends, and PGN.
+// Games: positions, moves, endings, and PGN.
 
 import { normalizeMove } from "/board/chessops/chess.js";
 import { INITIAL_FEN } from "/board/chessops/fen.js";
@@ -6,7 +6,7 @@ import { makeSan, parseSan } from "/board/chessops/san.js";
 import { makeUci, opposite, parseUci } from "/board/chessops/util.js";
 import { fenOf, readFen } from "./fen.js";
 
-/** A move in UCI notation or SAN, if it is legal in a position. */
+/** Returns a move given in UCI notation or SAN, if it is legal in a position. */
 export function legalMove(position, text) {
   const written = text.trim().replace(/0/g, (zero, at, all) => (/^[0O]-[0O]/i.test(all) ? "O" : zero));
   const san = parseSan(position, written);
@@ -30,12 +30,12 @@ export class Game {
     return this.positions.at(-1);
   }
 
-  /** A move in UCI notation or SAN, if it is legal. */
+  /** Returns a move given in UCI notation or SAN, if it is legal. */
   legal(text) {
     return legalMove(this.position, text);
   }
 
-  /** All legal moves in SAN. */
+  /** Returns all legal moves in SAN. */
   sans() {
     const found = [];
     for (const [from, targets] of this.position.allDests()) {
@@ -58,14 +58,14 @@ export class Game {
     return played;
   }
 
-  /** Takes moves back until so many are left. */
+  /** Takes back moves until this many are left. */
   truncate(count) {
     this.moves.length = Math.min(this.moves.length, count);
     this.positions.length = this.moves.length + 1;
     this.result = "*";
   }
 
-  /** The same game after so many moves. */
+  /** Returns the same game after this many moves. */
   at(ply) {
     const game = new Game(this.fen, { ...this.tags });
     game.moves = this.moves.slice(0, ply);
@@ -73,7 +73,7 @@ export class Game {
     return game;
   }
 
-  /** How the game has ended, in words and as PGN has it; nothing while it goes on. */
+  /** Returns how the game ended, in words and in PGN notation; nothing if it has not ended. */
   ending() {
     const position = this.position;
     const outcome = position.outcome();
@@ -89,7 +89,7 @@ export class Game {
     return same >= 3 ? drawn("threefold repetition") : undefined;
   }
 
-  /** The position as a request has it, with its history. */
+  /** Returns the position with its history, in the format of a request. */
   request() {
     const request = { moves: this.moves.map(({ uci }) => uci) };
     if (this.fen !== INITIAL_FEN) request.fen = this.fen;
@@ -97,7 +97,7 @@ export class Game {
   }
 }
 
-/** The fields of a FEN that make a position the same one. */
+/** Returns the fields of a FEN that identify a position. */
 export const keyOf = (position) => fenOf(position).split(" ").slice(0, 4).join(" ");
 
 function isCapture(position, { from, to }) {
@@ -106,7 +106,7 @@ function isCapture(position, { from, to }) {
   return isPassant || (target !== undefined && target.color !== position.turn);
 }
 
-/** The moves of a line, each with its number where a reader needs it. */
+/** Returns the moves of a line, with move numbers where readers need them. */
 export function numberedMoves(sans, turn, fullmoves) {
   let white = turn === "white";
   return sans.map((san, index) => {
@@ -117,10 +117,10 @@ export function numberedMoves(sans, turn, fullmoves) {
   });
 }
 
-/** The moves of a line as text. */
+/** Returns the moves of a line as text. */
 export const numbered = (sans, turn, fullmoves) => numberedMoves(sans, turn, fullmoves).join(" ");
 
-/** What stands on the board, in words. */
+/** Describes the position on the board in words. */
 export function describe(position) {
   const names = ["king", "queen", "rook", "bishop", "knight", "pawn"];
   const square = (at) => "abcdefgh"[at % 8] + (1 + (at >> 3));

@@ -1,4 +1,4 @@
-// Games that a network writes, replayed on the board.
+// Games that a network generates, replayed on the board.
 
 import { isAbort, stream } from "./api.js";
 import { Board } from "./board.js";
@@ -8,16 +8,16 @@ import { listNetworks, server } from "./opponents.js";
 import { copy, save } from "./store.js";
 import { Tree } from "./tree.js";
 
-/** Milliseconds that a move stays on the board. */
+/** Number of milliseconds that a move stays on the board. */
 const PACE = 700;
 
 const at = finder("generate");
 const form = at("form");
 const board = new Board(at("board"));
 
-/** The games, as the server tells them. */
+/** The games, as returned by the server. */
 let games = [];
-/** The game on the board, its PGN, and how many of its moves. */
+/** The game on the board, its PGN, and the number of moves played. */
 let shown = { game: new Game(), pgn: "", ply: 0 };
 let running;
 let replaying;
@@ -68,7 +68,7 @@ function add(written) {
   if (games.length === 1) choose(written, button);
 }
 
-/** The moves of an opening, without numbers. */
+/** Returns the moves of an opening, without numbers. */
 const opening = (text) => text.replace(/\d+\.+/g, " ").split(/\s+/).filter(Boolean);
 
 form.addEventListener("submit", async (event) => {
@@ -113,7 +113,7 @@ const pgn = () => games.map((game) => game.pgn.trim()).join("\n\n") + "\n";
 at("copy").addEventListener("click", () => copy(pgn()));
 at("save").addEventListener("click", () => save(pgn()));
 
-/** A key that goes through the moves. */
+/** Handles a key that steps through the moves. */
 export function press(key) {
   const steps = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity };
   if (key in steps) step(steps[key]);

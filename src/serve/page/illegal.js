@@ -1,4 +1,4 @@
-// Why a typed move cannot be played, in a player's words.
+// Explanations for players of why a typed move cannot be played.
 
 import { parseUci, parseSquare, makeSquare } from "/board/chessops/util.js";
 import { makeSan } from "/board/chessops/san.js";
@@ -7,7 +7,7 @@ const NAMES = { K: "king", Q: "queen", R: "rook", B: "bishop", N: "knight" };
 const COLORS = { white: "White", black: "Black" };
 const SAN = /^([KQRBN]?)([a-h]?)([1-8]?)x?([a-h][1-8])(=?[QRBNqrbn])?[+#!?]*$/;
 
-/** Says why `text` is no legal move in a position. */
+/** Explains why `text` is not a legal move in a position. */
 export function whyIllegal(position, text) {
   const typed = text.trim();
   if (/^[o0]-?[o0](-?[o0])?[+#]*$/i.test(typed)) return castling(position, typed);
@@ -47,7 +47,7 @@ function named(position, [text, letter, file, rank, target, promotion]) {
   return `No ${role} of ${COLORS[position.turn]}'s can go to ${target}.`;
 }
 
-/** Whether a piece could go there if its king were safe. */
+/** Returns whether a piece could move there if the safety of its king were ignored. */
 function reaches(position, from, to) {
   return position.dests(from, { ...position.ctx(), king: undefined }).has(to);
 }

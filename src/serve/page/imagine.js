@@ -1,4 +1,4 @@
-// The future that a network of the family diffusion imagines.
+// The future imagined by a network of the diffusion family.
 
 import { post } from "./api.js";
 import { Board } from "./board.js";
@@ -20,7 +20,7 @@ export function show(position) {
   imagined = undefined;
 }
 
-/** A board of letters, from a1 to h8, as a FEN has it. */
+/** Converts a board of letters, from a1 to h8, to the first field of a FEN. */
 function placement(letters) {
   const rows = [7, 6, 5, 4, 3, 2, 1, 0].map((row) => letters.slice(8 * row, 8 * row + 8));
   return rows.map((row) => row.replace(/\.+/g, (gap) => gap.length)).join("/");

@@ -1,14 +1,13 @@
-// The lines of an analysis, whose moves are played by a click.
+// The lines of an analysis, whose moves can be played with a click.
 
 import { element } from "./dom.js";
 import { numberedMoves } from "./game.js";
 import { scoreText } from "./score.js";
 
-/** Moves of a line that are shown. */
+/** Maximum number of moves shown per line. */
 const MOST = 14;
 
-/** Shows lines in a list; `choose` is called with the moves of a line up to the one that
- * is clicked. */
+/** Shows lines in a list; `choose` is called with the moves of a line up to the clicked one. */
 export function showLines(list, { lines, turn }, fullmoves, choose) {
   list.replaceChildren(...lines.map(({ score, moves }) => {
     const shown = moves.slice(0, MOST);

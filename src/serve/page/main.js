@@ -1,4 +1,4 @@
-// The parts of the page, and what they share.
+// The tabs of the page and their shared state.
 
 import * as address from "./address.js";
 import * as analyse from "./analyse.js";
@@ -15,10 +15,10 @@ import "./settings.js";
 const parts = { play, analyse, review, explain, generate };
 let isReady = false;
 
-/** The part that the address names. */
+/** Returns the tab that the URL names. */
 const current = () => (address.read().part in parts ? address.read().part : "play");
 
-/** Shows the part that the address names. */
+/** Shows the tab that the URL names. */
 function show() {
   const name = current();
   for (const main of document.querySelectorAll("main")) main.hidden = main.id !== name;
@@ -33,26 +33,26 @@ function show() {
   parts[name].enter(address.read().fen);
 }
 
-/** Opens a game in the analysis, as text. */
+/** Opens a game, given as text, in the analysis. */
 addEventListener("analyse", ({ detail }) => {
   analyse.load(detail);
   location.hash = "#analyse";
 });
 
-/** Reviews a game, as PGN. */
+/** Reviews a game, given as PGN. */
 addEventListener("review", ({ detail }) => {
   location.hash = "#review";
   review.load(detail);
 });
 
-/** Says what went wrong, until something else is done. */
+/** Shows an error message until the user does something else. */
 addEventListener("trouble", ({ detail }) => {
   const place = document.getElementById("trouble");
   place.textContent = detail;
   place.hidden = !detail;
 });
 
-/** Keys go through the moves, unless they are needed where they are pressed. */
+/** Keys step through the moves, unless the focused element needs them. */
 addEventListener("keydown", (event) => {
   const isField = event.target.closest("input, select, textarea, dialog, .promotion");
   if (isField || event.ctrlKey || event.metaKey || event.altKey || !isReady) return;

@@ -1,11 +1,10 @@
-// The moves of a game, with its variations, as buttons.
+// The moves of a game, including variations, as buttons.
 
 import { element } from "./dom.js";
 import { moveNumber } from "./tree.js";
 
 export class MoveList {
-  /** `choose` is called with the node that is clicked; `decorate`, if given, with each
-   * button and its node. */
+  /** `choose` is called with the clicked node; `decorate`, if given, is called with each button and its node. */
   constructor(list, { choose, decorate = () => {} }) {
     Object.assign(this, { list, choose, decorate });
   }
@@ -19,7 +18,7 @@ export class MoveList {
     else this.list.scrollTo(0, 0);
   }
 
-  /** Adds what follows a node; a move after something else than a move has its number. */
+  /** Adds the moves after a node; a move that does not directly follow another move gets its number. */
   append(list, node, isFirst) {
     while (node.children.length) {
       const [main, ...others] = node.children;
@@ -45,7 +44,7 @@ export class MoveList {
   }
 }
 
-/** Scrolls the list, and never the page, until an element of it is seen. */
+/** Scrolls the list, but never the page, until one of its elements is visible. */
 function reveal(list, it) {
   const [outer, inner] = [list.getBoundingClientRect(), it.getBoundingClientRect()];
   if (inner.top < outer.top || inner.bottom > outer.bottom) list.scrollTop += inner.top - outer.top - outer.height / 2;

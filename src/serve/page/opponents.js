@@ -1,8 +1,8 @@
-// Who can be asked: agents and networks.
+// The available opponents: agents and networks.
 
 import { element } from "./dom.js";
 
-/** What the server has, from `/v1/agents`. */
+/** The server's capabilities, from `/v1/agents`. */
 export const server = { agents: [], networks: [], limits: {} };
 
 const words = {
@@ -14,7 +14,7 @@ const words = {
   world: "a search in imagination",
 };
 
-/** The players: every agent with its network, and further networks by agents that suit. */
+/** Returns the players: every agent with its own network, and additional networks with suitable agents. */
 function players() {
   const byName = new Map(server.networks.map((network) => [network.name, network]));
   const own = server.agents.map(({ name, network, ratings }) => ({
@@ -31,11 +31,10 @@ function players() {
   return own.map((player) => ({ ...player, title: byName.get(player.network)?.title ?? player.network }));
 }
 
-/** The player of an agent with its own network. */
+/** Returns the player that uses an agent with its own network. */
 export const usualPlayer = (agent) => players().find((it) => it.agent === agent && it.isUsual);
 
-/** Fills a list with the players; `chosen` is the agent that comes first. `none`, if given,
- * is the entry for no one of them. */
+/** Fills a list with the players; the agent `chosen` comes first. `none`, if given, is the entry for no player. */
 export function listPlayers(select, chosen, none) {
   const options = players().map((player, index) => {
     const text = `${player.agent}: ${words[player.agent]} (${player.title})`;
@@ -46,7 +45,7 @@ export function listPlayers(select, chosen, none) {
   select.replaceChildren(...options);
 }
 
-/** The player that a list has chosen, if any. */
+/** Returns the player chosen in a list, if any. */
 export const chosenPlayer = (select) => (select.value === "" ? undefined : players()[select.value]);
 
 /** Fills a list with networks. */
@@ -60,10 +59,10 @@ export function listNetworks(select, suits, chosen) {
   );
 }
 
-/** The network of a name. */
+/** Returns the network with this name. */
 export const network = (name) => server.networks.find((it) => it.name === name);
 
-/** Who is asked, as a request has it. */
+/** Returns the fields of a request that name the player. */
 export function asked(player, elo) {
   const request = { agent: player.agent };
   if (!player.isUsual) request.network = player.network;
@@ -71,5 +70,5 @@ export function asked(player, elo) {
   return request;
 }
 
-/** Searches a tree, so that nodes limit it. */
+/** Returns whether the player searches a tree, so that nodes limit it. */
 export const searches = ({ agent }) => agent === "mcts" || agent === "world";

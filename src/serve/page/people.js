@@ -1,4 +1,4 @@
-// The moves that people play, by their rating.
+// The moves that people play, by rating.
 
 import { isAbort, post } from "./api.js";
 import { chart, key } from "./chart.js";
@@ -7,16 +7,16 @@ import { network } from "./opponents.js";
 import { percent } from "./score.js";
 import { study, game, play } from "./study.js";
 
-/** Moves that have a line of their own, if so many of some rating play them. */
+/** Number of moves that get a line of their own, if enough people of some rating play them. */
 const LINES = 6;
 const LEAST = 0.02;
-/** Milliseconds that a position stands before it is asked about. */
+/** Number of milliseconds that a position stays on the board before it is requested. */
 const WAIT = 150;
 
 const at = finder("people");
 let waiting;
 
-/** A share at a rating between those that were asked about. */
+/** Returns the share at a rating, interpolated between the requested ratings. */
 function shareAt({ ratings, shares }, rating) {
   const above = ratings.findIndex((it) => it >= rating);
   if (above <= 0) return shares.at(above === 0 ? 0 : -1);
@@ -35,7 +35,7 @@ const ask = settled(async (node) => {
   }
 }, WAIT);
 
-/** Shows the position on the board, which is asked about unless it has been. */
+/** Shows the position on the board, requesting its data if necessary. */
 export function show() {
   const { node } = study;
   const isOver = Boolean(game().ending());

@@ -14,7 +14,7 @@ import { play as sound, playMove } from "./sound.js";
 import { keep, recall, remember } from "./store.js";
 import { Tree } from "./tree.js";
 
-/** Milliseconds that an opponent's move takes at the least. */
+/** Minimum time in milliseconds that an opponent's move takes. */
 const PACE = 350;
 
 const at = finder("play");
@@ -22,20 +22,19 @@ const board = new Board(at("board"), { play: playMine, typed: at("typed") });
 const moves = new MoveList(at("moves"), { choose: ({ ply }) => step(ply) });
 const clock = new Clock({ mine: at("mine"), theirs: at("theirs"), flag: lost });
 
-/** The game: its settings, who plays what, and whether it is in `setup`, `playing` or
- * `over`. */
+/** The game: its settings, who plays which side, and its stage: `setup`, `playing` or `over`. */
 let match = { game: new Game(), mine: "white", stage: "setup" };
-/** The side that plays from below, and how many moves are on the board. */
+/** The side at the bottom of the board, and the number of moves on the board. */
 let view = "white";
 let ply = 0;
-/** What waits for the opponent's move, or a hint. */
+/** The pending request for the opponent's move or for a hint. */
 let waiting;
 
 const say = (text) => (at("status").textContent = text);
 const isLive = () => ply === match.game.moves.length;
 const isMine = () => match.game.position.turn === match.mine;
 
-// What is shown
+// The display
 
 function draw() {
   const { game, stage } = match;
@@ -53,7 +52,7 @@ function draw() {
   nameOpening(shown);
 }
 
-/** Why no move can be made now. */
+/** Returns why no move can be made now. */
 function whyNot() {
   if (match.stage === "over") return "The game is over: start a new one.";
   if (!isLive()) return "This is an earlier position: press End to go back to the game.";
@@ -76,7 +75,7 @@ function step(to) {
   say(status());
 }
 
-/** How the game stands, in words. */
+/** Returns the state of the game in words. */
 function status() {
   const { game, mine, stage, why } = match;
   if (!isLive()) return "An earlier position: press End to go back to the game.";
@@ -92,9 +91,9 @@ function status() {
   return `${last ? `Your opponent plays ${last.san}. ` : ""}Your move.${check}`;
 }
 
-// A game from its beginning to its end
+// A game, from start to end
 
-/** Shows the game to come: the first move starts it. */
+/** Shows the game that is being set up; the first move starts it. */
 function prepare() {
   if (match.stage !== "setup") return;
   const settings = setup.chosen();
@@ -134,7 +133,7 @@ function startChosen() {
   go();
 }
 
-/** Goes on: tells whose turn it is, and asks the opponent. */
+/** Continues the game: shows whose turn it is and requests the opponent's move. */
 function go() {
   const { game } = match;
   const ending = game.ending();
@@ -207,7 +206,7 @@ async function theirMove() {
   go();
 }
 
-/** Asks for a move; nothing where nobody waits for it any more. */
+/** Requests a move; returns nothing if it is no longer wanted. */
 async function ask(request) {
   waiting = new AbortController();
   trouble("");
@@ -226,7 +225,7 @@ at("back").addEventListener("click", () => {
   stop();
   const { game, mine } = match;
   const count = game.moves.length;
-  // Back to a position in which it is my turn.
+  // Return to a position in which it is my turn.
   const wasMine = game.positions[count - 1]?.turn === mine;
   game.truncate(Math.max(0, count - (wasMine ? 1 : 2)));
   go();
@@ -253,7 +252,7 @@ at("new").addEventListener("click", async () => {
   leaveGame();
 });
 
-/** Gives a game up, which is kept, for a new one. */
+/** Abandons the current game, which is saved, for a new one. */
 function leaveGame() {
   stop();
   if (match.stage === "playing" && match.game.moves.length) keep(Tree.of(match.game));
@@ -276,7 +275,7 @@ function flip() {
   draw();
 }
 
-// The game that goes on, through a reload
+// The current game, which survives a reload
 
 function store() {
   const { game, stage, mine, opponent, minutes, increment, why } = match;
@@ -286,7 +285,7 @@ function store() {
   remember("game", { fen, tags, result, played, stage, mine, opponent, minutes, increment, why, left: clock.left });
 }
 
-/** Whether a game was kept, which then is shown. */
+/** Restores and shows a saved game; returns whether there was one. */
 function restore() {
   const kept = recall("game");
   if (!kept) return false;
@@ -312,7 +311,7 @@ addEventListener("pagehide", () => {
   store();
 });
 
-/** A key that goes through the moves. */
+/** Handles a key that steps through the moves. */
 export function press(key) {
   const steps = { ArrowLeft: ply - 1, ArrowRight: ply + 1, Home: 0, End: Infinity };
   if (key in steps) step(steps[key]);
@@ -327,7 +326,7 @@ export function begin() {
   listGames();
 }
 
-/** Opens the part; the address may name a position to start from. */
+/** Opens the tab; the URL may contain a position to start from. */
 export async function enter(fen) {
   board.redraw();
   if (!fen || fen === match.fen) return;

@@ -1,11 +1,11 @@
-// The games that were played, which the browser keeps.
+// Finished games, which the browser stores.
 
 import { analyse, confirmed, element, finder } from "./dom.js";
 import { copy, forget, games, save } from "./store.js";
 
 const at = finder("play");
 
-/** Lists them, the last one first; a click opens one in the analysis. */
+/** Lists the games, latest first; clicking one opens it in the analysis. */
 export function listGames() {
   const played = games();
   at("count").textContent = played.length ? `(${played.length})` : "";

@@ -1,11 +1,11 @@
-// What a pawn becomes: chosen beside it.
+// The choice of a promotion piece, which is shown next to the pawn.
 
 import { element } from "./dom.js";
 
 const ROLES = ["queen", "knight", "rook", "bishop"];
 
-/** Asks on a board, whose side that plays from below is `orientation`, what the pawn that
- * goes to a square (0…63) becomes; nothing where the user thinks better of it. */
+/** Asks on a board which piece the pawn that moves to a square (0…63) becomes; returns nothing if the user cancels.
+ * `orientation` is the side at the bottom of the board. */
 export function askPromotion(wrap, square, orientation) {
   const color = square > 55 ? "white" : "black";
   const isAbove = color === orientation;

@@ -1,11 +1,11 @@
-// One scale of ratings everywhere: that at which the network of people's play is asked.
+// A single rating scale for all parts: the ratings at which the network of human play is queried.
 
 import { recall, remember } from "./store.js";
 
 const SCALE = { min: 600, max: 2600, step: 50 };
 
-/** Makes sliders of all fields `[data-rating]`; the number in their label follows them, and
- * those with a name in `data-rating` are kept under it. */
+/** Turns all fields `[data-rating]` into sliders. The number in a slider's label follows it, and a name in
+ * `data-rating` is the key under which its value is stored. */
 export function setUpSliders() {
   for (const field of document.querySelectorAll("input[data-rating]")) {
     const key = field.dataset.rating && `rating-${field.dataset.rating}`;

@@ -1,4 +1,5 @@
-// A game, reviewed: each ply as it is searched, then marks, reasons, and what people of each rating play.
+// A reviewed game: each ply as it is searched, followed by marks, reasons, and the moves that
+// people of each rating play.
 
 import { html, isAbort, stream } from "./api.js";
 import { trouble } from "./dom.js";
@@ -9,10 +10,10 @@ import { tryAgain } from "./review_retry.js";
 import { actions, at, board, drawAll, drawGraph, keys, state } from "./review_view.js";
 import { save } from "./store.js";
 
-/** Under which the last request is kept, for a reload. */
+/** The key under which the last request is stored, for a reload. */
 const KEY = "review";
 
-/** What waits for the review, and what was asked for. */
+/** The pending review and its request. */
 let running;
 let asked;
 /** The reviewed game as PGN. */
@@ -21,7 +22,7 @@ let isDrawing = false;
 
 const say = (text) => (at("status").textContent = text);
 
-/** Has a game reviewed; what was reviewed before is left. */
+/** Requests the review of a game, leaving the previous review. */
 async function review(request) {
   running?.abort();
   const own = (running = new AbortController());
@@ -94,7 +95,7 @@ function finished({ report, pgn }) {
   drawAll();
 }
 
-/** Leaves the review for the choice of a game. */
+/** Leaves the review and returns to the choice of a game. */
 function close() {
   running?.abort();
   running = undefined;
@@ -107,7 +108,7 @@ function close() {
   showWaiting(false);
 }
 
-/** The name of a file of this review. */
+/** Returns a file name for this review. */
 function fileName(end) {
   const words = `${player(state.report, "white")}-${player(state.report, "black")}`.toLowerCase();
   return `review-${words.replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "")}.${end}`;

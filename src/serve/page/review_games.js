@@ -1,26 +1,26 @@
-// The game to review: pasted, dropped, from a file, or played here.
+// The game to review: pasted, dropped, loaded from a file, or played here.
 
 import { element } from "./dom.js";
 import { games as kept } from "./store.js";
 
-/** Games of a file, and games played here, that are listed. */
+/** Maximum number of games that are listed, from a file or played here. */
 const LISTED = 500;
 const PLAYED = 10;
 
 const main = document.getElementById("review");
 const at = (name) => document.getElementById(`review-${name}`);
 const form = at("form");
-/** The games of the text that was given. */
+/** The games in the given text. */
 let games = [];
 
-/** The texts of the games: one begins with tags after an empty line. */
+/** Splits a text into games; a new game begins with tags after an empty line. */
 const split = (text) =>
   text
     .replace(/^\uFEFF/, "")
     .split(/\n\s*\n(?=\[\w+\s+")/)
     .filter((game) => game.trim());
 
-/** A game in a line: players, result and date. */
+/** Describes a game on one line: players, result and date. */
 function describe(pgn) {
   const tag = (name) => pgn.match(new RegExp(`^\\[${name}\\s+"(.*)"\\]`, "m"))?.[1].replace(/^\?+$/, "") ?? "";
   const players = `${tag("White") || "White"} – ${tag("Black") || "Black"}`;
@@ -28,7 +28,7 @@ function describe(pgn) {
   return [players, ...rest].join(", ");
 }
 
-/** Offers the games of a text; the first is chosen. */
+/** Offers the games in a text; the first is selected. */
 export function offer(text) {
   games = split(text);
   const options = games.slice(0, LISTED).map((game, value) => element("option", { value, textContent: `${value + 1}. ${describe(game)}` }));
@@ -37,7 +37,7 @@ export function offer(text) {
   if (games.length) form.elements.pgn.value = games[0].trim();
 }
 
-/** Reviews a game in PGN. Of a game that was played here, the moves of the person are reviewed. */
+/** Reviews a game in PGN. If the game was played here, only the person's moves are reviewed. */
 export function load(pgn) {
   offer(pgn);
   const own = ["White", "Black"].find((name) => pgn.includes(`[${name} "You"]`));
@@ -45,7 +45,7 @@ export function load(pgn) {
   form.requestSubmit();
 }
 
-/** Shows the form, or hides it. */
+/** Shows or hides the form. */
 export function showForm(isShown) {
   form.hidden = !isShown;
   const played = kept().filter((game) => /^1\./m.test(game)).slice(-PLAYED).reverse();
@@ -59,14 +59,14 @@ export function showForm(isShown) {
   );
 }
 
-/** Shows whether a review was asked for that has not begun. */
+/** Shows whether a requested review has not begun yet. */
 export function showWaiting(isWaiting) {
   const button = form.querySelector(".main");
   button.disabled = isWaiting;
   button.textContent = isWaiting ? "Waiting for its turn" : "Review";
 }
 
-/** Reads a file, and reviews its game if there is but one. */
+/** Reads a file, and reviews its game if there is only one. */
 async function read(file) {
   if (!file) return;
   offer(await file.text());
@@ -74,7 +74,7 @@ async function read(file) {
   else dispatchEvent(new CustomEvent("review-choose"));
 }
 
-/** Calls `review` with what is to be reviewed, as the server takes it. */
+/** Calls `review` with the chosen games in the format of a request. */
 export function whenAsked(review) {
   form.addEventListener("submit", (event) => {
     event.preventDefault();

@@ -1,10 +1,10 @@
-// A mistake that is tried again: the better move is to be found on the board.
+// Retrying a mistake: the better move has to be found on the board.
 
 import { isAbort, post } from "./api.js";
 import { MARKS, arrowMoves, fenAt, isBad, lineOf, make, nextMark, winAt, written } from "./review_parts.js";
 import { actions, arrow, at, badge, button, buttons, draw, fill, go, open, show, state } from "./review_view.js";
 
-/** What to look for, by the kind of a reason for the best move. */
+/** Hints at what to look for, by the kind of reason for the best move. */
 const TOPICS = {
   mate: "a forced mate",
   back_rank: "a weak back rank",
@@ -21,19 +21,19 @@ const TOPICS = {
 };
 
 class Retry {
-  /** A bad move of the report, whose positions were searched as `settings` say: nodes and rating. */
+  /** A bad move in the report. Its positions were searched with `settings`: the nodes and the rating. */
   constructor(ply, settings) {
     this.ply = ply;
     this.settings = settings;
     this.start = fenAt(state.report, ply.ply - 1);
     this.best = ply.best.moves[0];
     this.isSolved = false;
-    /** What is said of the last attempt, and the game after it. */
+    /** The comment on the last attempt, and the game after it. */
     this.said = undefined;
     this.played = undefined;
   }
 
-  /** Whether a move is waited for. */
+  /** Returns whether a move is expected. */
   isMoving() {
     return !this.played && !this.isSolved && !state.line;
   }
@@ -46,7 +46,7 @@ class Retry {
     return state.game.at(this.ply.ply - 1);
   }
 
-  /** A move on the board. */
+  /** Handles a move on the board. */
   async attempt(move) {
     if (!this.isMoving()) return draw();
     const game = this.before();
@@ -64,7 +64,7 @@ class Retry {
     }
   }
 
-  /** What there is to say of a move: the review of the game that it makes. */
+  /** Returns a comment on a move, based on a review of the game that it leads to. */
   async judge({ uci, san }) {
     const { ply, best } = this;
     const bestScore = written(ply.best.evaluation);
@@ -86,7 +86,7 @@ class Retry {
     return { isRight, text, facts: tried.reasons.played, line: tried.reply && ["Answer", tried.reply, tried.fen], tried };
   }
 
-  /** The expected score that the side to move loses against the best move, in points of 100. */
+  /** Returns how much expected score the side to move loses compared with the best move, in points of 100. */
   lost(win) {
     const before = winAt(state.report, this.ply.ply - 1);
     return this.ply.side === "white" ? before - win : win - before;
@@ -97,7 +97,7 @@ class Retry {
     draw();
   }
 
-  /** Says which piece moves, and what to look for. */
+  /** Shows which piece has to move, and what to look for. */
   hint() {
     const { role } = this.before().position.board.get(number(this.best.from));
     const found = this.ply.reasons.best.map(({ topic }) => TOPICS[topic]).find(Boolean);
@@ -137,7 +137,7 @@ class Retry {
     show(played, said ? [...answer.map(arrow), sign] : [], squares);
   }
 
-  /** What can be done next. */
+  /** Returns the possible next actions. */
   choices() {
     if (this.isSolved) {
       const next = nextMark(state.report, this.ply.ply, 1, (it) => isBad(it) && it.best);
@@ -149,10 +149,10 @@ class Retry {
   }
 }
 
-/** The number of a square that is named. */
+/** Converts the name of a square to its number. */
 const number = (name) => "abcdefgh".indexOf(name[0]) + 8 * (name[1] - 1);
 
-/** Has a bad move of the report tried again. */
+/** Starts retrying a bad move of the report. */
 export function tryAgain(ply, settings) {
   go(ply.ply);
   state.trying = new Retry(ply, settings);

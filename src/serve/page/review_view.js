@@ -1,4 +1,4 @@
-// A review as it is shown: the board, the graph, the moves and the words.
+// The display of a review: the board, the graph, the moves and the words.
 
 import { Board } from "./board.js";
 import { element } from "./dom.js";
@@ -14,15 +14,15 @@ export const board = new Board(at("board"), {
   typed: at("typed"),
 });
 
-/** What is shown: the report as far as it is known, its game, and where in it one is, perhaps in a line. `trying` is a
- * mistake that is tried again, which then draws board and words. */
+/** The current view: the report as far as it is known, its game, and the place in it, which may be in a line.
+ * `trying` is a mistake that is being retried, which then draws the board and the words. */
 export const state = { report: undefined, game: undefined, at: 0, line: null, view: "white", isDone: false, trying: undefined };
-/** What happens when a mistake is to be tried again. */
+/** The action that starts retrying a mistake. */
 export const actions = { tryAgain: () => {} };
 
-// What is drawn once
+// Parts that are drawn once
 
-/** A side's accuracy, marks and rating. */
+/** Creates a card with a side's accuracy, marks and rating. */
 function card(report, side) {
   const { accuracy, estimate, blunders, mistakes, inaccuracies, good } = report[side];
   const marks = Object.entries({ blunder: blunders, mistake: mistakes, inaccuracy: inaccuracies, good });
@@ -39,7 +39,7 @@ function card(report, side) {
   return make("div", { class: "card" }, ...parts, make("p", { class: "chips" }, ...chips));
 }
 
-/** Draws the graph of what is known so far. */
+/** Draws the graph as far as the scores are known. */
 export function drawGraph() {
   at("graph").replaceChildren(...scoreGraph(state.report, go));
   point();
@@ -56,9 +56,9 @@ export function drawAll() {
   draw();
 }
 
-// What is drawn at each step
+// Parts that are drawn at each step
 
-/** The game up to what is on the board. */
+/** Returns the game up to the position on the board. */
 function onBoard() {
   const { game, line, at: ply } = state;
   if (!line) return game.at(ply);
@@ -67,7 +67,7 @@ function onBoard() {
   return branch;
 }
 
-/** A sign in the corner of a square. */
+/** Creates a badge in the corner of a square. */
 export const badge = (square, kind, text) => ({
   orig: square,
   customSvg: { html: `<g class="badge ${kind}"><circle cx="80" cy="20" r="21"/><text x="80" y="31">${text}</text></g>`, center: "orig" },
@@ -75,7 +75,7 @@ export const badge = (square, kind, text) => ({
 
 export const arrow = ({ from, to, kind }) => ({ orig: from, dest: to, brush: kind === "best" ? "green" : "red" });
 
-/** Puts a position on the board with shapes and framed squares; `mine` may move. */
+/** Shows a position on the board with shapes and framed squares; `mine` is the colour that may move. */
 export function show(game, shapes = [], squares = [], mine = undefined) {
   board.show(game, { orientation: state.view, mine });
   board.ground.set({ highlight: { custom: new Map(squares.map((square) => [square, "fact"])) } });
@@ -100,14 +100,14 @@ export function draw() {
     at(name).replaceChildren(`${player(report, side)}${rating}`, element("span", { textContent: clockAt(report, side, ply) }));
   }
   const { words, chart } = sharesOf(report, here);
-  // The curves would give the answer away.
+  // The curves would reveal the answer.
   at("people").hidden = (trying && !trying.isSolved) || !report.plies.some((it) => it.shares);
   at("by-rating").replaceChildren(...words);
   at("curve").replaceChildren(...chart);
   point();
 }
 
-/** Shows which ply is on the board, in the graph and in the list. */
+/** Marks the ply on the board in the graph and in the list. */
 function point() {
   const { report, at: ply } = state;
   const [graph, win, here] = [at("graph"), winAt(report, ply), report.plies[ply - 1]];
@@ -119,7 +119,7 @@ function point() {
   graph.setAttribute("aria-valuetext", `${here ? headingOf(here) : "First position"}, ${score}`);
 }
 
-/** Fills the words, and keeps the focus where it was lost with them. */
+/** Replaces the words, and restores the keyboard focus if it was in them. */
 export function fill(heading, kind, parts) {
   const told = at("told");
   const hadFocus = told.contains(document.activeElement);
@@ -159,7 +159,7 @@ function drawWords() {
   fill(here ? headingOf(here) : "First position", here?.mark ?? "", parts);
 }
 
-// Going through the game
+// Stepping through the game
 
 export function go(ply) {
   state.trying?.leave();
@@ -169,7 +169,7 @@ export function go(ply) {
   draw();
 }
 
-/** One step in the game, or in the line that is looked at, out of which one step back leads. */
+/** Steps through the game, or through the line that is being viewed; stepping back from its start leaves the line. */
 function step(by) {
   const { line } = state;
   if (!line) return go(state.at + by);

@@ -1,4 +1,4 @@
-// What a person has chosen for the page, kept in the browser.
+// A person's settings for the page, stored in the browser.
 
 import { svg } from "./dom.js";
 import { recall, remember } from "./store.js";
@@ -21,7 +21,7 @@ function apply() {
   if (chosen.pieces === "tessera") drawPieces();
 }
 
-/** Makes the second set of pieces from its drawings, once. */
+/** Creates the second set of pieces from its drawings, once. */
 async function drawPieces() {
   if (document.adoptedStyleSheets.length) return;
   const sheet = new CSSStyleSheet();
@@ -41,7 +41,7 @@ async function drawPieces() {
 function picture(drawing, color, role) {
   const [fill, stroke] = color === "white" ? ["#fdfdfb", "#2b2b2e"] : ["#2b2b2e", "#0f1013"];
   const style = `stroke-width="1.3" stroke-linejoin="round" fill="${fill}" stroke="${stroke}"`;
-  // The king's cross stands on the square.
+  // The king's cross is drawn outside the piece, on the square.
   const mark = color === "white" || role === "king" ? stroke : "#d8d6d0";
   const inside = drawing.innerHTML.replaceAll('class="mark"', `stroke="${mark}"`);
   const root = svg("svg", { viewBox: "3 3 34 34" });

@@ -1,4 +1,4 @@
-// What a new game is to be like.
+// The settings of a new game.
 
 import { finder, trouble } from "./dom.js";
 import { edit } from "./editor.js";
@@ -8,10 +8,10 @@ import { recall, remember } from "./store.js";
 
 const at = finder("play");
 const form = at("form");
-/** The fields that are kept from one visit to the next. */
+/** The fields that are stored between visits. */
 const KEPT = ["kind", "clock", "minutes", "increment", "color", "nodes"];
 
-/** The opponent that is chosen, with its name. */
+/** Returns the chosen opponent with its name. */
 function opponent({ kind, elo, nodes }) {
   const other = chosenPlayer(form.elements.player);
   if (other) {
@@ -23,7 +23,7 @@ function opponent({ kind, elo, nodes }) {
   return human.ratings ? { ...human, elo, name: `Like a player rated ${elo}` } : { ...human, name: "Plays like people" };
 }
 
-/** The settings of the game, as the form has them. */
+/** Returns the game's settings from the form. */
 export function chosen() {
   const fields = Object.fromEntries(new FormData(form));
   const [minutes, increment] = fields.clock === "custom" ? [fields.minutes, fields.increment] : fields.clock.split("+");
@@ -43,7 +43,7 @@ export function startFrom(fen) {
   form.dispatchEvent(new Event("change"));
 }
 
-/** Says what is wrong with the FEN, if it is. */
+/** Shows an explanation if the FEN is invalid. */
 function checkFen() {
   const { fen } = form.elements;
   let problem = "";
@@ -65,8 +65,8 @@ function suit() {
   at("custom").hidden = form.elements.clock.value !== "custom";
 }
 
-/** Fills the form; `preview` is called when the game to come has changed, `start` when it
- * is to begin. */
+/** Fills in the form. `preview` is called when the game that is being set up has changed, and `start` when it should
+ * begin. */
 export function begin({ preview, start }) {
   listPlayers(form.elements.player, undefined, "as chosen above");
   form.elements.nodes.max = server.limits.nodes;

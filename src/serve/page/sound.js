@@ -1,10 +1,10 @@
-// The sounds of moves, made as they are needed.
+// The sounds of moves, synthesised when needed.
 
 import { setting } from "./settings.js";
 
 let context;
 
-/** A short knock: noise through a filter, that dies away. */
+/** Plays a short knock: filtered noise that fades out. */
 function knock(frequency, loudness, after = 0) {
   const length = 0.09;
   const at = context.currentTime + after;
@@ -20,7 +20,7 @@ function knock(frequency, loudness, after = 0) {
   source.start(at);
 }
 
-/** A soft tone. */
+/** Plays a soft tone. */
 function tone(frequency, loudness, after, length) {
   const at = context.currentTime + after;
   const source = new OscillatorNode(context, { type: "triangle", frequency });
@@ -46,7 +46,7 @@ const sounds = {
   end: () => [392, 523, 659].forEach((frequency, index) => tone(frequency, 0.06, 0.12 * index, 0.35)),
 };
 
-/** Plays a sound, unless the settings are silent or the browser has not let the page yet. */
+/** Plays a sound, unless the settings disable sounds or the browser does not allow the page to play any yet. */
 export function play(name) {
   if (!setting("sound") || !navigator.userActivation?.hasBeenActive) return;
   context ??= new AudioContext();
@@ -54,7 +54,7 @@ export function play(name) {
   sounds[name]();
 }
 
-/** The sound of the last move of a game. */
+/** Plays the sound of the last move of a game. */
 export function playMove(game) {
   const last = game.moves.at(-1);
   if (!last) return;

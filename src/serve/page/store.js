@@ -1,11 +1,11 @@
-// What the browser keeps: settings, the game that goes on, and the games played.
+// The browser's storage: settings, the current game, and finished games.
 
 import { trouble } from "./dom.js";
 
-/** Games that are kept, the last ones. */
+/** Number of latest games to keep. */
 const MOST = 200;
 
-/** A kept value; `usual` where there is none, or none that can be read. */
+/** Returns a stored value, or `usual` if it is missing or unreadable. */
 export function recall(key, usual) {
   try {
     return JSON.parse(localStorage.getItem(key)) ?? usual;
@@ -14,7 +14,7 @@ export function recall(key, usual) {
   }
 }
 
-/** Keeps a value; `undefined` forgets it. A browser that keeps nothing is no trouble. */
+/** Stores a value; `undefined` removes it. Browsers that store nothing are tolerated. */
 export function remember(key, value) {
   try {
     if (value === undefined) localStorage.removeItem(key);
@@ -24,7 +24,7 @@ export function remember(key, value) {
   }
 }
 
-/** The games played, as PGN, the oldest first. */
+/** Returns the games played, as PGN, oldest first. */
 export const games = () => recall("games", []);
 export const keep = (game) => remember("games", [...games(), game.pgn()].slice(-MOST));
 export const forget = () => remember("games", undefined);

@@ -1,4 +1,4 @@
-// The game that Analyse and Explain look at, and the position of it that is on the board.
+// The game that Analyse and Explain share, and its position on the board.
 
 import * as address from "./address.js";
 import { trouble } from "./dom.js";
@@ -7,18 +7,18 @@ import { INITIAL_FEN, opposite } from "./game.js";
 import { recall, remember } from "./store.js";
 import { Tree } from "./tree.js";
 
-/** The parts that show it. */
+/** The tabs that show the game. */
 const PARTS = ["analyse", "explain"];
 
-/** Whether a position was opened. */
+/** Whether a position has been opened. */
 let isOpen = false;
 const tree = new Tree();
 export const study = { tree, node: tree.root, view: "white" };
 
-/** The game up to the position on the board. */
+/** Returns the game up to the position on the board. */
 export const game = () => study.tree.game(study.node);
 
-/** Calls `draw` whenever another position is on the board. */
+/** Calls `draw` whenever the position on the board changes. */
 export const watch = (draw) => addEventListener("study", draw);
 
 function changed() {
@@ -32,7 +32,7 @@ function writeAddress() {
   if (PARTS.includes(part)) address.write(part, fen());
 }
 
-/** The position's FEN; nothing for the initial one. */
+/** Returns the position's FEN, or nothing for the initial position. */
 export function fen() {
   const here = fenOf(study.node.position);
   return here === INITIAL_FEN ? undefined : here;
@@ -43,7 +43,7 @@ export function choose(node) {
   changed();
 }
 
-/** Goes so many moves on, or back. */
+/** Steps this many moves forwards or backwards. */
 export function step(by) {
   let { node } = study;
   for (; by < 0 && node.parent; by += 1) node = node.parent;
@@ -59,8 +59,8 @@ export function flip() {
   changed();
 }
 
-/** Loads a FEN, a PGN, or moves; throws if there is nothing to be read. Returns what could
- * not be read after a good beginning. */
+/** Loads a FEN, a PGN, or moves; throws if nothing is readable. If only the beginning is readable, returns a
+ * description of the rest. */
 export function load(text) {
   const { tree, problem } = Tree.read(text);
   study.tree = tree;
@@ -70,7 +70,7 @@ export function load(text) {
   return problem;
 }
 
-/** A key that goes through the moves. */
+/** Handles a key that steps through the moves. */
 export function press(key) {
   const steps = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity };
   if (key in steps) step(steps[key]);
@@ -84,8 +84,8 @@ function store() {
   remember("study", { pgn: study.tree.pgn(), path });
 }
 
-/** Opens the position of an address, in the game that was kept if it is there; without
- * one, the position stays that is on the board. */
+/** Opens the position in the URL, in the stored game if it contains the position. If the URL has none, the position
+ * on the board stays. */
 export function open(wanted) {
   if (!isOpen) wanted ||= INITIAL_FEN;
   const isHere = isOpen && (!wanted || fenOf(study.node.position) === wanted);
@@ -110,7 +110,7 @@ function restored() {
     const node = path.reduce((at, index) => at.children[index], tree.root);
     return node && { tree, node };
   } catch {
-    // Nothing was kept, or nothing that can be read.
+    // Nothing is stored, or the stored value is unreadable.
     return undefined;
   }
 }

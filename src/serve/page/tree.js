@@ -12,7 +12,7 @@ class Node {
     this.children = [];
   }
 
-  /** The nodes from the first move to this one. */
+  /** Returns the nodes from the first move to this one. */
   path() {
     return this.parent ? [...this.parent.path(), this] : [];
   }
@@ -26,7 +26,7 @@ export class Tree {
     this.root = new Node(undefined, {}, this.start.position);
   }
 
-  /** The tree of a game without variations. */
+  /** Creates the tree of a game without variations. */
   static of(game) {
     const tree = new Tree(game.fen, { ...game.tags });
     tree.result = game.result;
@@ -34,8 +34,8 @@ export class Tree {
     return tree;
   }
 
-  /** Reads a FEN, a PGN, or moves. What cannot be read after a good beginning is told as
-   * `problem`; throws where nothing can. */
+  /** Parses a FEN, a PGN, or moves. If only the beginning is readable, `problem` describes the rest; throws if
+   * nothing is readable. */
   static read(text) {
     const trimmed = text.trim();
     if (!trimmed) return { tree: new Tree() };
@@ -64,7 +64,7 @@ export class Tree {
     return { tree, problem };
   }
 
-  /** Plays a legal move after a node, which may have it already. */
+  /** Plays a legal move after a node, which may already have it. */
   play(node, move) {
     const game = new Game(INITIAL_FEN);
     game.positions = [node.position];
@@ -76,7 +76,7 @@ export class Tree {
     return child;
   }
 
-  /** The game up to a node. */
+  /** Returns the game up to a node. */
   game(node) {
     const path = node.path();
     const game = new Game(this.start.fen, { ...this.tags });
@@ -85,26 +85,26 @@ export class Tree {
     return game;
   }
 
-  /** The last node of the main line. */
+  /** Returns the last node of the main line. */
   end(node = this.root) {
     while (node.children.length) node = node.children[0];
     return node;
   }
 
-  /** The node after so many moves of the main line. */
+  /** Returns the node after this many moves of the main line. */
   at(ply) {
     let node = this.root;
     while (node.ply < ply && node.children.length) node = node.children[0];
     return node;
   }
 
-  /** Takes a node and what follows it out; its parent remains. */
+  /** Removes a node and everything after it; returns its parent. */
   remove(node) {
     node.parent.children = node.parent.children.filter((it) => it !== node);
     return node.parent;
   }
 
-  /** Makes a node's line the main one. */
+  /** Makes a node's line the main line. */
   promote(node) {
     for (const it of node.path()) {
       it.parent.children = [it, ...it.parent.children.filter((other) => other !== it)];
@@ -128,13 +128,13 @@ export class Tree {
 }
 
 const MOVE = /^([KQRBN]?[a-h]?[1-8]?[x-]?[a-h][1-8](=?[QRBNqrbn])?|[O0o]-[O0o](-[O0o])?|--|Z0)[+#]?[!?]*$/;
-/** What stands in a PGN beside its moves: tags, comments, numbers, results. */
+/** The parts of a PGN other than its moves: tags, comments, numbers, results. */
 const OTHER = /^\s*\[.*\]\s*$|\{[^}]*\}|;.*$|^%.*$|\$\d+|1-0|0-1|1\/2-1\/2|\d+\.+|[()*]|e\.p\.|[!?]+(?=\s)/gm;
 
-/** The first word of a PGN that is no move, which its parser would leave out. */
+/** Returns the first word in a PGN that is not a move, which the PGN parser would skip. */
 const strayWord = (text) => text.replace(OTHER, " ").split(/\s+/).find((word) => word && !MOVE.test(word));
 
-/** The number before a node's move. */
+/** Returns the number in front of a node's move. */
 export function moveNumber(node) {
   const before = node.parent.position;
   return before.turn === "white" ? `${before.fullmoves}. ` : `${before.fullmoves}… `;

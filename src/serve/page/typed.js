@@ -1,10 +1,10 @@
-// The field for moves that are typed.
+// The input field for typed moves.
 
 import { element } from "./dom.js";
 import { whyIllegal } from "./illegal.js";
 
 export class TypedMoves {
-  /** Fills `form`; `play` is called with a legal move. */
+  /** Fills in `form`; `play` is called with a legal move. */
   constructor(form, play) {
     const id = `${form.id}-move`;
     this.list = element("datalist", { id: `${id}s` });
@@ -23,7 +23,7 @@ export class TypedMoves {
     this.field.addEventListener("input", () => this.complain(""));
   }
 
-  /** Offers the moves of a game; without one, no move can be made now, as `why` says. */
+  /** Offers the moves of a game; without a game, no move can be made now, for the reason in `why`. */
   offer(game, why) {
     Object.assign(this, { game, why });
     const options = (game?.sans() ?? []).map((value) => element("option", { value }));

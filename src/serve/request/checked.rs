@@ -1,4 +1,4 @@
-//! Checked requests, in the form that players, networks and writers use.
+//! Validated requests, in the form that players, networks and generators use.
 
 use super::{
     Agent, AnalyseRequest, AttentionRequest, EvalRequest, ExplainRequest, GameResult,
@@ -17,7 +17,7 @@ use std::time::Duration;
 /// The range of ratings in requests.
 const RATINGS: std::ops::RangeInclusive<u16> = 1..=4000;
 
-/// A checked request for games.
+/// A validated request to generate games.
 pub(in crate::serve) struct Writing {
     pub(in crate::serve) game: Game,
     pub(in crate::serve) games: usize,
@@ -29,16 +29,16 @@ pub(in crate::serve) struct Writing {
     pub(in crate::serve) seed: u64,
 }
 
-/// A checked position to look into.
+/// A validated request to explain a position.
 pub(in crate::serve) struct Look {
     pub(in crate::serve) game: Game,
     pub(in crate::serve) network: String,
 }
 
-/// A checked request to a player.
+/// A validated request to a player.
 pub(in crate::serve) struct Question {
     pub(in crate::serve) settings: player::Settings,
-    /// The network that the request names.
+    /// The network named in the request.
     pub(in crate::serve) network: Option<String>,
     pub(in crate::serve) game: Game,
     pub(in crate::serve) limits: play::Limits,
@@ -58,7 +58,7 @@ impl MoveRequest {
             settings.limit_strength = false;
         }
         rate(&mut settings, self.elo, self.opponent_elo)?;
-        // Levels above people's ratings are those of `UCI_Elo`.
+        // Levels above human ratings are those of `UCI_Elo`.
         if let (AgentKind::Human, None, Some(elo)) = (settings.agent, &self.network, self.elo)
             && elo > HIGHEST_RATING
         {
@@ -108,7 +108,7 @@ impl AnalyseRequest {
 }
 
 impl EvalRequest {
-    /// Returns the game, the network, and the ratings of the side to move and the other.
+    /// Returns the game, the network, and the ratings of the side to move and its opponent.
     #[expect(clippy::type_complexity)]
     pub(in crate::serve) fn question(
         &self,
@@ -180,7 +180,7 @@ impl ExplainRequest {
         Ok((look(game, self.network.as_deref()), elo, mv))
     }
 
-    /// Returns the number of steps to imagine the future in, if requested.
+    /// Returns the number of steps in which to imagine the future, if requested.
     pub(in crate::serve) fn steps(&self) -> Result<Option<usize>, Problem> {
         match self.steps {
             Some(steps) if !(1..=100).contains(&steps) => {
@@ -197,7 +197,7 @@ impl ExplainRequest {
 }
 
 impl AttentionRequest {
-    /// Returns the position, and the layer and the head, from 1.
+    /// Returns the position, and the layer and the head, numbered from 1.
     pub(in crate::serve) fn look(
         &self,
         config: &Config,
@@ -329,7 +329,7 @@ impl Thinking {
             ..play::Limits::default()
         };
         match self.clock {
-            // A move never uses more of the clock than its limit.
+            // A move never uses more of the clock than its own limit.
             Some(clock) if move_time.is_none() => {
                 let milliseconds = |time: u64| Duration::from_millis(time).min(most_time);
                 limits.time = Some(milliseconds(clock.time_ms));
@@ -412,7 +412,7 @@ mod tests {
         ("/v1/attention", "AttentionRequest"),
     ];
 
-    /// A body whose fields are all null.
+    /// Returns a body whose fields are all null.
     fn nulls(schema: &str) -> serde_json::Value {
         let document = serde_json::to_value(crate::serve::openapi::openapi()).unwrap();
         let fields = &document["components"]["schemas"][schema]["properties"];

@@ -1,4 +1,4 @@
-//! Checked review requests.
+//! Validated review requests.
 
 use super::ReviewRequest;
 use super::checked::checked;
@@ -11,7 +11,7 @@ use shakmaty::Color;
 /// Default nodes per position.
 const NODES: u64 = 800;
 
-/// A checked review request.
+/// A validated review request.
 #[derive(Debug)]
 pub(in crate::serve) struct Reviewing {
     /// The games, each with the side under review.
@@ -43,7 +43,7 @@ impl ReviewRequest {
         })
     }
 
-    /// Returns the games, and why others cannot be read.
+    /// Returns the games, and the reasons why others cannot be read.
     fn read(&self, limits: &Limits) -> Result<(Vec<Source>, Vec<String>), Problem> {
         let text = self.pgn.as_deref().unwrap_or_default();
         let (mut games, mut unreadable) = (Vec::new(), Vec::new());
@@ -72,7 +72,7 @@ impl ReviewRequest {
         }
     }
 
-    /// Returns the games to review: the player's, if one is named.
+    /// Returns the games to review: all, or those of the named player.
     fn chosen(&self, games: Vec<Source>) -> Result<Vec<(Source, Option<Color>)>, Problem> {
         let Some(player) = &self.player else {
             let side = self.side.map(Color::from);
@@ -93,7 +93,7 @@ impl ReviewRequest {
     }
 }
 
-/// Returns a game in which at least one move can be read, or that has none.
+/// Returns a game that either has at least one readable move or has no moves.
 fn source(text: &[u8]) -> Result<Source, String> {
     let source = Source::read(text).map_err(|error| error.to_string())?;
     match &source.fault {

@@ -1,4 +1,4 @@
-//! `/v1/agents`: the available agents, and their limits.
+//! `/v1/agents`: the available agents and their limits.
 
 use crate::agent::LOWEST_RATING;
 use crate::player::HIGHEST_LEVEL;

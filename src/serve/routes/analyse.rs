@@ -1,4 +1,4 @@
-//! `/v1/analyse`: lines as they grow, streamed if the client accepts it.
+//! `/v1/analyse`: the lines of a running analysis, streamed if the client accepts a stream.
 
 use crate::chess::Game;
 use crate::serve::access::{Client, OpenStream};
@@ -97,7 +97,7 @@ fn finished(state: &State, answer: Answer, game: &Game) -> MoveAnswer {
     MoveAnswer::of(&answer.choice, game, answer.notes)
 }
 
-/// Returns the receiver of events. A client that leaves drops it, which stops the search.
+/// Returns the receiver of events. A client that disconnects drops it, which stops the search.
 fn updates(
     state: Arc<State>,
     game: Game,

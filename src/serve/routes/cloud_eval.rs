@@ -1,5 +1,5 @@
-//! `/api/cloud-eval`: an analysis in the format of Lichess's cloud evaluations. Scores are
-//! White's, and castling is king takes rook.
+//! `/api/cloud-eval`: an analysis in the format of Lichess's cloud evaluations. Scores are from
+//! White's view, and castling is written as the king taking its rook.
 
 use crate::chess::Game;
 use crate::play::Report;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 #[cfg(test)]
 use utoipa::{IntoParams, ToSchema};
 
-/// Default nodes of an analysis.
+/// Default number of nodes of an analysis.
 const NODES: u64 = 1000;
 
 /// The query.

@@ -128,7 +128,7 @@ fn chosen(field: &str, number: Option<usize>, most: usize, usual: usize) -> Resu
     }
 }
 
-/// Reads a network's internals on its own thread.
+/// Reads a network's internals on a separate thread.
 async fn look_inside<T: Send + 'static>(
     state: &State,
     look: Look,

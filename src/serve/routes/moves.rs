@@ -1,4 +1,4 @@
-//! `/v1/move`: an agent's move.
+//! `/v1/move`: returns an agent's move.
 
 use crate::serve::access::Client;
 use crate::serve::answer::MoveAnswer;

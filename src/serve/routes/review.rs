@@ -1,4 +1,4 @@
-//! `/v1/review`: reviewed games, with each position as it is searched.
+//! `/v1/review`: reviews of games, with each position reported as it is searched.
 
 use crate::play::Control;
 use crate::review::{Summary, game_page};
@@ -141,7 +141,7 @@ fn searching<'a>(networks: &'a Networks, task: &Reviewing) -> Result<&'a Loaded,
     Ok(network)
 }
 
-/// Reviews games on its own thread, once it is their turn and while the client listens.
+/// Reviews games on a separate thread, once it is their turn and as long as the client listens.
 fn start(
     state: &Arc<State>,
     networks: Arc<Networks>,
@@ -150,7 +150,8 @@ fn start(
 ) -> Result<mpsc::Receiver<ReviewUpdate>, Problem> {
     let place = state.reviews.places.enter()?;
     let plies = task.games.iter().map(|(game, _)| game.game.plies().len());
-    // Room for every event: a slow reader delays nobody, and misses nothing.
+    // There is room for every event, so a slow reader neither delays the review nor misses an
+    // event.
     let (updates, heard) = mpsc::channel(2 * plies.sum::<usize>() + 2 * task.games.len() + 2);
     let state = state.clone();
     tokio::spawn(async move {
@@ -190,7 +191,7 @@ fn start(
     Ok(heard)
 }
 
-/// Returns all reviews once the last is finished.
+/// Returns all reviews once the last one is finished.
 async fn finished(
     mut updates: impl Stream<Item = ReviewUpdate> + Unpin,
 ) -> Result<ReviewAnswer, Problem> {

@@ -1,8 +1,8 @@
-//! The code of a network file: classes of tensors, and methods without branches and loops that
-//! call libtorch's operators.
+//! The code of a network file: classes with tensors, and methods that call libtorch's operators
+//! without branches and loops.
 //!
-//! Exporters trace a forward pass, so each line assigns the result of one operator. The grammar
-//! here covers exactly those lines:
+//! Exporters trace a forward pass, so each line assigns the result of an expression of operators.
+//! The grammar here covers exactly such code:
 //!
 //! ```text
 //! class Network(Module):
@@ -22,15 +22,15 @@ use super::tokens::{Line, Lines, Token};
 use super::{Refusal, excerpt};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The allowed methods: evaluation, metadata, the step of one token or move, and those of world
-/// models.
+/// The allowed methods: evaluation, metadata, the step by one token or move, and the methods of
+/// world models.
 const METHODS: [&str; 5] = ["forward", "meta", "predict", "represent", "step"];
 
-/// Maximum number of calls and lists: three times those of 11 layers. libtorch recurses along
-/// chains of operators, and some 2,500 overflow a thread's stack.
+/// Maximum number of calls and lists: three times the number in a network with 11 layers. libtorch
+/// recurses along chains of operators, and chains of some 2,500 overflow a thread's stack.
 const MOST_CALLS: usize = 2000;
 
-/// Reserved names: keywords, and names that TorchScript's reader knows without an assignment.
+/// Reserved names: keywords, and names that TorchScript's parser knows without an assignment.
 const RESERVED: [&str; 45] = [
     "CONSTANTS",
     "__torch__",
@@ -88,13 +88,13 @@ pub(super) enum Type {
     Class(String),
 }
 
-/// The types of a class's attributes by their names.
+/// The types of a class's attributes, by name.
 pub(super) type Class = BTreeMap<String, Type>;
 
-/// The classes of a file by their names.
+/// The classes of a file, by name.
 pub(super) type Classes = BTreeMap<String, Class>;
 
-/// Reads the classes that a source defines.
+/// Reads the classes that the source code defines.
 ///
 /// # Errors
 /// [`Refusal`] for the first line that our exporters do not write.
@@ -142,8 +142,8 @@ pub(super) fn read(source: &[u8]) -> Result<Classes, Refusal> {
     Ok(classes)
 }
 
-/// Names of a method's lists and tuples. They cannot be elements of others, because types would
-/// nest as deep as they do, and libtorch recurses through types.
+/// Names of a method's lists and tuples. They cannot be elements of other lists or tuples, because
+/// then types would nest as deeply, and libtorch recurses through types.
 type Compounds<'a> = BTreeSet<&'a str>;
 
 /// Reads a line, token by token.
@@ -172,7 +172,7 @@ impl<'l, 'a> Reader<'l, 'a> {
         Ok(token)
     }
 
-    /// Reads a token if it is the next one.
+    /// Reads a token if it comes next.
     fn is_next(&mut self, token: Token) -> bool {
         let is_next = self.peek() == Some(token);
         self.at += usize::from(is_next);
@@ -216,7 +216,7 @@ impl<'l, 'a> Reader<'l, 'a> {
         }
     }
 
-    /// Reads a line of a class outside methods and returns the attribute that it declares, if
+    /// Reads a line of a class that is not in a method. Returns the attribute that it declares, if
     /// any.
     fn attribute(&mut self) -> Result<Option<(&'a str, Type)>, Refusal> {
         let name = self.name()?;
@@ -296,14 +296,14 @@ impl<'l, 'a> Reader<'l, 'a> {
         self.expect(b':')
     }
 
-    /// Reads a line of a method, an assignment or a return.
+    /// Reads a line of a method, which is an assignment or a return.
     fn statement(&mut self, compounds: &mut Compounds<'a>) -> Result<(), Refusal> {
         let after = self.line.tokens.get(1);
         if self.is_next(Token::Name("return")) {
             return self.expression(compounds).map(|_| ());
         }
         if !matches!(after, Some(Token::Symbol(b'=' | b','))) {
-            // This makes the error message name the call.
+            // This way the error message names the call.
             self.expression(compounds)?;
             return Err(self.refusal());
         }
@@ -334,8 +334,8 @@ impl<'l, 'a> Reader<'l, 'a> {
         }
     }
 
-    /// Reads an expression and returns whether it is a list or a tuple. Recursion is limited by
-    /// bracket nesting.
+    /// Reads an expression and returns whether it is a list or a tuple. The limit on bracket
+    /// nesting bounds the recursion.
     fn expression(&mut self, compounds: &Compounds) -> Result<bool, Refusal> {
         match self.next()? {
             Token::Number | Token::Text(_) => Ok(false),

@@ -1,8 +1,8 @@
 //! The operators that code may call, and the names of their arguments.
 
 /// Functions of `torch` that our exporters write, in alphabetical order. All belong to libtorch.
-/// With [`ARGUMENTS`] alone they create new tensors, and read nothing else. A test derives both
-/// lists from the networks that exporters and importers write.
+/// Called with only [`ARGUMENTS`], they create new tensors and do not access anything else. A test
+/// derives both lists from the networks that our exporters and importers write.
 pub const OPERATORS: [&str; 65] = [
     "_convolution",
     "abs",
@@ -71,7 +71,7 @@ pub const OPERATORS: [&str; 65] = [
     "zeros_like",
 ];
 
-/// Arguments that our exporters name. `out` is excluded because operators write to it.
+/// Argument names that our exporters write. `out` is excluded, because operators write to it.
 pub const ARGUMENTS: [&str; 5] = ["alpha", "beta", "device", "dtype", "layout"];
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! The tokens of TorchScript's Python, line by line.
+//! Splits TorchScript code into lines of tokens.
 
 use super::Refusal;
 
-/// Maximum bracket nesting. Exporters put deeper expressions on separate lines; the code readers,
-/// ours and libtorch's, recurse this deep.
+/// Maximum bracket nesting. Exporters put deeper expressions on separate lines. Our parser and
+/// libtorch's recurse this deep.
 const MOST_NESTED: usize = 16;
 
 /// A token of a line.
@@ -13,18 +13,18 @@ pub(super) enum Token<'a> {
     Name(&'a str),
     /// A number without its sign.
     Number,
-    /// The text between quotation marks, with its escapes.
+    /// The text between quotation marks, including escapes.
     Text(&'a str),
-    /// Before the type that a method returns.
+    /// The arrow before a method's return type.
     Arrow,
     /// Any of `()[]:,=.-`.
     Symbol(u8),
 }
 
-/// A line, joined with the continuation lines of its brackets.
+/// A line, joined with the continuation lines of open brackets.
 #[derive(Debug)]
 pub(super) struct Line<'a> {
-    /// Leading spaces.
+    /// Number of leading spaces.
     pub indent: usize,
     pub tokens: Vec<Token<'a>>,
     /// The source text, for messages.
@@ -43,14 +43,14 @@ impl Line<'_> {
     }
 }
 
-/// The nonempty lines of a source.
+/// The non-empty lines of the source code.
 pub(super) struct Lines<'a> {
     source: &'a str,
     at: usize,
 }
 
 impl<'a> Lines<'a> {
-    /// Reads the lines of a source.
+    /// Reads the lines of the source code.
     ///
     /// # Errors
     /// [`Refusal::Character`] unless all bytes are printable ASCII.
@@ -62,7 +62,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// Returns the next line; `None` at the end.
+    /// Returns the next line, or `None` at the end.
     pub fn next_line(&mut self) -> Result<Option<Line<'a>>, Refusal> {
         let bytes = self.source.as_bytes();
         let (indent, start) = loop {
@@ -146,8 +146,9 @@ impl<'a> Lines<'a> {
         end - self.at
     }
 
-    /// Returns the length in bytes of the text that begins here, including quotes; `None` if it
-    /// does not end on its line, or is empty, like the start of a multi-line string.
+    /// Returns the length in bytes of the string literal that begins here, including quotes.
+    /// Returns `None` if it does not end on its line or is empty, like the start of a multi-line
+    /// string.
     fn text(&self) -> Option<usize> {
         let bytes = &self.source.as_bytes()[self.at..];
         let mut length = 1;

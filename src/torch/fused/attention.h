@@ -1,12 +1,12 @@
-// The attention block, with biases generated from each board plus attack biases. For a
-// board's tokens x [64, width] each head computes
+// The attention block, with biases generated from each board and attack biases. For a board's
+// tokens x [64, width], each head computes
 //
 //     P = softmax(Q · Kᵀ / √head_width + B + A)   [64, 64]
 //     attended = P · V                            [64, head_width]
 //
-// where Q, K and V are x times their weights, B = generator · gen_from (see bias.h), and A
-// adds worth₀ if a square attacks the other and worth₁ if the other attacks it. The
-// block is norm(x + gain · (attended of all heads · outputᵀ + bias)), see norm.h.
+// where Q, K and V are x times their weights, B = generator · gen_from (see bias.h), and A adds
+// worth₀ if a square attacks the other and worth₁ if the other attacks it. The block is norm(x +
+// gain · (attended of all heads · outputᵀ + bias)). See norm.h.
 //
 // Backward: with dX the gradient of X, and ∘ elementwise,
 //
@@ -16,7 +16,7 @@
 //     dQ = dS · K / √head_width
 //     dK = dSᵀ · Q / √head_width
 //
-// and each worth's gradient is the sum of dS where it was added.
+// and the gradient of each worth is the sum of dS over the entries to which it was added.
 #pragma once
 
 #include "bias.h"
@@ -31,15 +31,15 @@ using fused::kPairs;
 // The next multiple of sixteen.
 TESSERA_INLINE int64_t round_up_16(int64_t rows) { return (rows + 15) / 16 * 16; }
 
-// Vectors of a square's logits.
+// Number of vectors for a square's logits.
 constexpr int64_t kParts = kSquares / kLanes;
 
-// Some columns of a row of attacks.
+// The mask for some columns in a row of attacks.
 TESSERA_INLINE uint16_t bits_from(uint64_t row, int64_t column) {
   return static_cast<uint16_t>(row >> column);
 }
 
-// One board and head: P = softmax(scale · S + bias + attacks).
+// Computes P = softmax(scale · S + bias + attacks) for one board and head.
 template <typename T>
 TESSERA_INLINE void probabilities(const float* products, const float* bias, float scale,
                                   const uint64_t* attacks, const float* worth, T* out) {
@@ -73,8 +73,8 @@ TESSERA_INLINE void probabilities(const float* products, const float* bias, floa
   }
 }
 
-// The rows of all projections end to end, [joint, width]: queries, keys, values,
-// and compressed squares with zeros to a multiple of 32.
+// Concatenates the rows of all projections, [joint, width]: queries, keys, values and compressed
+// squares, zero-padded to a multiple of 32.
 template <typename T>
 TESSERA_INLINE void join_projections(const Attention& block, T* out) {
   const int64_t square = block.width * block.width;
@@ -87,7 +87,7 @@ TESSERA_INLINE void join_projections(const Attention& block, T* out) {
   copy(block.gab.squares, block.gab.compress * block.width, 3 * square);
 }
 
-// In parts as wide as the input, which stay in the first-level cache.
+// Multiply in parts that are as wide as the input, so that they stay in the first-level cache.
 TESSERA_INLINE int64_t part_width(const Attention& block, int64_t start) {
   return block.joint - start < block.width ? block.joint - start : block.width;
 }
@@ -131,7 +131,7 @@ void attention(const Attention& block, int64_t first, int64_t last) {
   const int64_t width = block.width, heads = block.heads, head_width = block.head_width;
   const int64_t generated = block.gab.generated, joint = block.joint;
   const int64_t most_rows = round_up_16(kChunk * heads);
-  // The next chunk, or head, overwrites buffers that backward does not need.
+  // Buffers that backward does not need are overwritten by the next chunk or head.
   constexpr int64_t most = kChunk * kSquares;
   const bool keeps = block.projected != nullptr;
   thread_local Scratch scratch;
@@ -208,8 +208,8 @@ void attention(const Attention& block, int64_t first, int64_t last) {
   }
 }
 
-// One board and head: the gradient of the logits, dS = P ∘ (dP − Σ P ∘ dP), from that of P. The
-// gradients of the attack weights are added to their sums.
+// Computes the gradient of the logits, dS = P ∘ (dP − Σ P ∘ dP), from the gradient of P for one
+// board and head. Adds the gradients of the attack weights to their sums.
 template <typename T>
 TESSERA_INLINE void logits_backward(const float* gradient, const T* weights,
                                     const uint64_t* attacks, float* worth, T* out) {
@@ -248,7 +248,8 @@ void attention_backward(const Attention& block, const AttentionGradients& gradie
                         const AttentionSums& sums, int64_t first, int64_t last) {
   const int64_t width = block.width, heads = block.heads, head_width = block.head_width;
   const int64_t generated = block.gab.generated, joint = block.joint;
-  // The generator's gradient is a product over these: two tiles' worth.
+  // The generator's gradient is a matrix product over one row per board and head, rounded up to two
+  // tiles of rows.
   const int64_t most_rows = (kChunk * heads + 31) / 32 * 32;
   constexpr int64_t most = kChunk * kSquares;
   thread_local Scratch scratch;
@@ -276,7 +277,7 @@ void attention_backward(const Attention& block, const AttentionGradients& gradie
   auto* packed = scratch.take<uint32_t>(most * width + most_rows * kPairs);
   join_projections(block, joined);
   panel(joined, width, joint, width, project);
-  // The columns beyond the compressed squares.
+  // Clear the columns beyond the compressed squares.
   std::memset(projected_slopes, 0, static_cast<size_t>(most * joint) * sizeof(T));
   panel(static_cast<const T*>(block.output), width, width, width, output);
   panel(static_cast<const T*>(block.gab.generator), generated, kPairs, generated, generator);

@@ -23,8 +23,8 @@ Kernels avx2_int8();
 
 namespace {
 
-// The kernels of an instruction set for f32, for bf16 if it has any, and with dense layers in
-// int8, whose other layers are in bf16 if available.
+// The kernels of an instruction set: for f32, for bf16 if it has any, and for dense layers in int8.
+// With int8 the other layers are in bf16 if it is available.
 struct InstructionSet {
   Kernels f32;
   std::optional<Kernels> bf16;
@@ -35,7 +35,7 @@ struct InstructionSet {
   at::ScalarType int8_type() const { return bf16 ? at::kBFloat16 : at::kFloat; }
 };
 
-// The kernels of this processor, the fastest first.
+// The kernels of this processor, fastest first.
 std::vector<InstructionSet> look() {
   std::vector<InstructionSet> sets;
 #ifdef TESSERA_FUSED
@@ -44,7 +44,7 @@ std::vector<InstructionSet> look() {
     const auto found = features.find(name);
     return found != features.end() && found->second.isBool() && found->second.toBool();
   };
-  // ATEN_CPU_CAPABILITY limits our kernels as it does libtorch's.
+  // ATEN_CPU_CAPABILITY limits our kernels in the same way as libtorch's.
   const std::string level = at::get_cpu_capability();
   if (level.find("AVX") != 0 || !has("avx2") || !has("fma3")) {
     return sets;
@@ -64,10 +64,10 @@ std::vector<InstructionSet> look() {
   return sets;
 }
 
-// The number of kernel sets that this thread skips, so that tests reach the others.
+// The number of kernel sets that this thread skips, with which tests reach the slower ones.
 thread_local size_t passed_over = 0;
 
-// The fastest of this processor that is not skipped, null if none.
+// The fastest kernels of this processor that are not skipped, or null if there are none.
 const InstructionSet* instruction_set() {
   static const std::vector<InstructionSet> sets = look();
   return passed_over < sets.size() ? &sets[passed_over] : nullptr;
@@ -128,8 +128,8 @@ bool tessera_fused_available(const at::Tensor* like) {
   return tessera::fused::kernels(like->scalar_type()) != nullptr;
 }
 
-// Whether dense layers can multiply in int8, whether that is this processor's fastest, and
-// whether the other layers are then in bf16 instead of f32.
+// Whether dense layers can multiply in int8. Also reports whether int8 is the fastest format on
+// this processor, and whether the other layers are then in bf16 instead of f32.
 bool tessera_fused_int8(bool* fastest, bool* bf16) {
   const auto* set = tessera::fused::instruction_set();
   if (set == nullptr) {
@@ -143,10 +143,11 @@ bool tessera_fused_int8(bool* fastest, bool* bf16) {
 // Whether layers with this many inputs can multiply in int8.
 bool tessera_fused_fits_int8(int64_t inputs) { return tessera::fused::fit_int8({inputs}); }
 
-// Makes this thread skip a number of the processor's instruction sets, the fastest first.
+// Makes this thread skip a number of the processor's instruction sets, fastest first.
 void tessera_fused_pass_over(size_t sets) { tessera::fused::passed_over = sets; }
 
-// Vectors f32 of one length, and constants, in the order of tessera::fused::Nadam.
+// Runs a NAdam step. The f32 vectors, which have equal lengths, and the constants are in the order
+// of tessera::fused::Nadam.
 char* tessera_fused_nadam(const at::Tensor* const* vectors, const double* constants) {
   return tessera::guarded([&] {
     const int64_t count = vectors[0]->numel();

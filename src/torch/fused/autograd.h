@@ -15,11 +15,11 @@
 
 namespace tessera::fused {
 
-// The kernels of this processor, null if it has none for the dtype; `int8` requests those with
-// dense layers in int8.
+// Returns the kernels of this processor, or null if it has none for the dtype. `int8` requests
+// kernels with dense layers in int8.
 const Kernels* kernels(at::ScalarType type, bool int8 = false);
 
-// The same for callers that require kernels.
+// Returns the same, for callers that require kernels.
 inline const Kernels& kernels_for(at::ScalarType type, bool int8 = false) {
   const Kernels* run = kernels(type, int8);
   TORCH_CHECK(run != nullptr, "no kernels for tokens of ", type);
@@ -29,7 +29,7 @@ inline const Kernels& kernels_for(at::ScalarType type, bool int8 = false) {
 // Returns the number of threads for a number of boards.
 int64_t workers_for(int64_t boards);
 
-// Runs work(worker, first, last) on chunks of boards, in order with a single worker.
+// Runs work(worker, first, last) on chunks of boards, in order if there is a single worker.
 template <typename Work>
 void share(int64_t boards, int64_t workers, const Work& work) {
   const int64_t chunks = (boards + kChunk - 1) / kChunk;
@@ -49,7 +49,7 @@ void on_boards(const Kernels& run, int64_t boards, const Work& work) {
         [&](int64_t, int64_t first, int64_t last) { work(run, first, last); });
 }
 
-// Sums of the gradients of parameters, by worker and joined in order.
+// Sums of parameter gradients, kept per worker and then added in order.
 class Sums {
  public:
   Sums(int64_t workers, std::vector<int64_t> sizes);
@@ -68,7 +68,7 @@ inline const void* data(const at::Tensor& tensor) {
   return tensor.defined() ? tensor.const_data_ptr() : nullptr;
 }
 
-// The tensors as kernels read them; absent ones stay absent.
+// Returns the tensors in the form that kernels read. Absent tensors stay absent.
 inline std::vector<at::Tensor> contiguous(at::TensorList tensors) {
   std::vector<at::Tensor> all;
   for (const at::Tensor& tensor : tensors) {
@@ -81,8 +81,9 @@ inline at::Tensor like(const at::Tensor& tensor, at::IntArrayRef sizes) {
   return at::empty(sizes, tensor.options());
 }
 
-// The bias generator from its ten weights: the squares' compression; the summary, its bias and
-// its norm; the heads' projection likewise; and the generator itself [4096, generated].
+// Builds the bias generator from its ten weights: the compression of squares; the weight, bias and
+// norm of the summary; the same for the heads' projection; and the generator itself,
+// [4096, generated].
 inline Gab gab_of(const at::Tensor* weights, double epsilon) {
   const at::Tensor &compress = weights[0], &summary = weights[1], &generator = weights[9];
   const auto norm = [&](int weight) {

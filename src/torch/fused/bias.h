@@ -1,5 +1,5 @@
 // The input of the bias generator (GAB, Lc0's smolgen), with Lc0's names. For a board whose
-// concatenated compressed squares are c [64 · compress],
+// compressed squares, concatenated, are c [64 · compress],
 //
 //     d = norm(silu(c · dense1ᵀ + b₁))          [hidden]
 //     gen_from = norm(silu(d · dense2ᵀ + b₂))   [heads · generated]
@@ -16,7 +16,7 @@ using fused::Gab;
 using fused::GabNorm;
 using fused::GabSums;
 
-// Boards of a chunk as rows of tiles, and as columns of a transpose.
+// The boards of a chunk, rounded up to rows of tiles and to columns of a transpose.
 constexpr int64_t kBoardRows = 32;
 static_assert(kChunk <= 16);
 
@@ -24,7 +24,7 @@ TESSERA_INLINE Vector sigmoid(Vector x) {
   return 1.0f / (1.0f + exponential(smaller(-x, splat(20.0f))));
 }
 
-// One row: the norm of silu(x).
+// Computes the norm of silu(x) for one row.
 template <typename T>
 TESSERA_INLINE void silu_norm(const GabNorm& norm, int64_t width, const float* x, T* out) {
   Vector total{}, squares{};
@@ -48,7 +48,7 @@ TESSERA_INLINE void silu_norm(const GabNorm& norm, int64_t width, const float* x
   }
 }
 
-// The gradient of x from that of the norm of silu(x), and its sum over rows.
+// Computes the gradient of x from the gradient of the norm of silu(x), and its sum over rows.
 template <typename T>
 TESSERA_INLINE void silu_norm_backward(const GabNorm& norm, int64_t width, const float* x,
                                        const float* gradient, T* out, const NormSums& sums,
@@ -88,7 +88,7 @@ TESSERA_INLINE void silu_norm_backward(const GabNorm& norm, int64_t width, const
   }
 }
 
-// The weights of both layers in the layout of products; `gen_width` is heads · generated.
+// The weights of both layers in the layout for matrix products. `gen_width` is heads · generated.
 template <typename T>
 struct GabWeights {
   uint32_t *dense1, *dense2;
@@ -106,7 +106,7 @@ struct GabWeights {
   }
 };
 
-// Buffers of a chunk; backward needs more.
+// The buffers of a chunk. Backward needs more of them.
 template <typename T>
 class GenFrom {
  public:
@@ -135,7 +135,8 @@ class GenFrom {
     }
   }
 
-  // For boards whose compressed squares are rows `stride` apart, [boards, gen_width].
+  // Computes the input [boards, gen_width] for boards whose rows of compressed squares are `stride`
+  // apart.
   void forward(const T* compressed, int64_t stride, int64_t boards, T* out) {
     dense1(compressed, stride, boards);
     dense2(boards);
@@ -145,7 +146,7 @@ class GenFrom {
     }
   }
 
-  // The gradient of the compressed squares goes to `of_compressed`, with the same stride. Forward
+  // Writes the gradient of the compressed squares to `of_compressed`, with the same stride. Forward
   // is recomputed, at negligible cost.
   void backward(const T* compressed, int64_t stride, int64_t boards, const float* gradient,
                 const GabSums& sums, T* of_compressed) {
@@ -183,7 +184,7 @@ class GenFrom {
   }
 
  private:
-  // c · dense1ᵀ + b1 of the boards, in `products_`.
+  // Computes c · dense1ᵀ + b1 for the boards, in `products_`.
   void dense1(const T* compressed, int64_t stride, int64_t boards) {
     std::memset(squares_ + boards * inputs_, 0,
                 static_cast<size_t>((kBoardRows - boards) * inputs_) * sizeof(T));
@@ -196,7 +197,7 @@ class GenFrom {
     add_bias(static_cast<const T*>(gab_.summary_bias), gab_.hidden, boards);
   }
 
-  // From the result, d · dense2ᵀ + b2, in `products_`.
+  // Computes d · dense2ᵀ + b2 from that result, in `products_`.
   void dense2(int64_t boards) {
     const int64_t hidden = gab_.hidden;
     std::memset(normed_, 0, static_cast<size_t>(kBoardRows * hidden) * sizeof(T));
@@ -223,7 +224,7 @@ class GenFrom {
   const uint32_t *dense1_, *dense2_;
   T *squares_, *normed_;
   float* products_;
-  // Only for backward.
+  // Used only in backward.
   uint32_t *dense1_back_ = nullptr, *dense2_back_ = nullptr, *packed_ = nullptr;
   T *of_squares_ = nullptr, *of_dense1_ = nullptr, *of_gen_from_ = nullptr;
   T* transposed_ = nullptr;

@@ -1,6 +1,6 @@
-// The blocks of a network on the CPU, forward and backward, as kernels over chunks of boards
-// whose activations stay in a core's cache. They are compiled for several instruction sets;
-// tensors are plain memory here, in f32 or bf16, in both cases with sums in f32.
+// The blocks of a network on the CPU, forward and backward, as kernels over chunks of boards whose
+// activations stay in a core's cache. They are compiled for several instruction sets. Tensors are
+// plain memory here, in f32 or bf16. Sums are always in f32.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,12 @@ namespace tessera::fused {
 constexpr int64_t kSquares = 64;
 constexpr int64_t kPairs = kSquares * kSquares;
 
-// Boards processed together. For tessera-xs, the buffers of a chunk fill a megabyte.
+// Number of boards that are processed together. For tessera-xs, the buffers of a chunk take up a
+// megabyte.
 constexpr int64_t kChunk = 8;
 
-// Inputs of layers in int8 are a multiple of the first, so that vectors of all instruction
-// sets fit, and no more than the second, so that sums fit in 32 bits.
+// The number of inputs of an int8 layer is a multiple of the first constant, to fit the vectors of
+// all instruction sets, and at most the second, so that sums fit in 32 bits.
 constexpr int64_t kQuantisedMultiple = 64;
 constexpr int64_t kQuantisedMost = 1 << 17;
 
@@ -28,28 +29,29 @@ struct NormEnd {
   const void* bias;
 };
 
-// A norm's values kept for backward; null in inference.
+// The values of a norm that are kept for backward. Null in inference.
 struct NormSaved {
-  // x + gain · f(x) without mean and in units of its deviation, [tokens, width].
+  // x + gain · f(x) after subtracting the mean and dividing by the deviation, [tokens, width].
   void* normal;
-  // One over the deviation, [tokens].
+  // The reciprocal of the deviation, [tokens].
   float* inverse;
 };
 
-// Sums of gradients of a norm's parameters, [width].
+// Gradient sums for a norm's parameters, [width].
 struct NormSums {
   float *weight, *bias;
 };
 
-// Norms inside GAB: centred, with a bias.
+// A norm inside GAB, which is centred and has a bias.
 struct GabNorm {
   float epsilon;
   const void *weight, *bias;
 };
 
-// The generator of a layer's attention biases from the board.
+// Generates a layer's attention biases from the board.
 struct Gab {
-  // Features kept per square and per board, and the width per head that the generator reads.
+  // The number of features kept per square and per board, and the width per head that the generator
+  // reads.
   int64_t compress, hidden, generated;
   // [compress, width].
   const void* squares;
@@ -63,8 +65,9 @@ struct Gab {
   const void* generator;
 };
 
-// Accumulated gradients, shaped like the parameters, except [generated, 4096] for the generator;
-// the squares' gradients are with the projections.
+// Accumulated gradients, in the shapes of the parameters, except that the generator's is
+// [generated, 4096]. The gradients for the compression of squares are with those of the
+// projections.
 struct GabSums {
   float *summary, *summary_bias, *heads, *heads_bias, *generator;
   NormSums summary_norm, heads_norm;
@@ -73,27 +76,28 @@ struct GabSums {
 // x + gain · attention(x), normalised.
 struct Attention {
   int64_t boards, width, heads, head_width;
-  // Columns of all projections: 3 · width, plus `compress` padded to a multiple of 32.
+  // Total number of columns of the projections: 3 · width, plus `compress` padded to a multiple of
+  // 32.
   int64_t joint;
   NormEnd norm;
   Gab gab;
 
   // [boards · 64, width].
   const void* x;
-  // [2 · width, width], then three times [width, width] and [width].
+  // [2 · width, width], three times [width, width], and [width].
   const void *query_key, *value, *output, *output_bias;
-  // The squares that each square attacks, then those that attack it, [boards, 2, 64], and each
-  // head's weights of both, [heads, 2]; null without attacks.
+  // For each square the squares that it attacks, then those that attack it, [boards, 2, 64], and
+  // each head's weights for both, [heads, 2]. Null without attacks.
   const uint64_t* attacks;
   const float* worth;
 
   // [boards · 64, width].
   void* y;
-  // For backward: [boards · 64, joint], [boards · heads, 64, 64],
-  // [boards · 64, width]; null in inference.
+  // For backward: [boards · 64, joint], [boards · heads, 64, 64], [boards · 64, width]. Null in
+  // inference.
   void *projected, *probabilities, *attended;
   NormSaved saved;
-  // Its weights packed for kernels of its kind; null if they pack at each call.
+  // The weights, packed for kernels of this kind. Null if the kernel packs them in each call.
   const void* packed;
 };
 
@@ -125,10 +129,10 @@ struct FeedForward {
 
   // [boards · 64, width].
   void* y;
-  // Before mish, for backward: [boards · 64, hidden]; null in inference.
+  // The values before mish, for backward: [boards · 64, hidden]. Null in inference.
   void* widened;
   NormSaved saved;
-  // Its weights packed for kernels of its kind; null if they pack at each call.
+  // The weights, packed for kernels of this kind. Null if the kernel packs them in each call.
   const void* packed;
 };
 
@@ -139,16 +143,16 @@ struct FeedForwardGradients {
 };
 
 struct FeedForwardSums {
-  // Shaped like the parameters.
+  // In the shapes of the parameters.
   float *widen, *widen_bias, *narrow, *narrow_bias;
   NormSums norm;
 };
 
-// Dense layers with the same input tokens, each followed by mish.
+// Dense layers that share their input tokens, each followed by mish.
 constexpr int64_t kMostLayers = 8;
 struct DenseLayers {
   int64_t boards, width, count;
-  // Outputs of each layer, and of all, padded to a multiple of 32.
+  // The number of outputs of each layer, and of all layers together, padded to a multiple of 32.
   int64_t outputs[kMostLayers], joint;
 
   // [boards · 64, width].
@@ -157,9 +161,9 @@ struct DenseLayers {
   const void *weights[kMostLayers], *biases[kMostLayers];
   // [boards · 64, outputs].
   void* y[kMostLayers];
-  // Before mish, for backward: [boards · 64, joint]; null in inference.
+  // The values before mish, for backward: [boards · 64, joint]. Null in inference.
   void* kept;
-  // Its weights packed for kernels of its kind; null if they pack at each call.
+  // The weights, packed for kernels of this kind. Null if the kernel packs them in each call.
   const void* packed;
 };
 
@@ -177,7 +181,7 @@ struct DenseSums {
 // Number of policy moves, and of promotion pieces other than the knight.
 constexpr int64_t kPolicy = 1858;
 constexpr int64_t kPromotions = 3;
-// Slots of move logits: pairs of squares, then promotions.
+// Number of slots for move logits: pairs of squares, then promotions.
 constexpr int64_t kPlaces = kPairs + 8 * 8 * kPromotions;
 
 // Move logits by attention between squares.
@@ -186,16 +190,16 @@ struct Policy {
 
   // [boards · 64, width].
   const void* x;
-  // [width, width] and [width] each, and [3, width].
+  // Twice [width, width] and [width], then [3, width].
   const void *query, *query_bias, *key, *key_bias, *promotion;
-  // The index of each move among 4096 pairs and 192 promotions, [1858].
+  // The index of each move among the 4096 pairs and 192 promotions, [1858].
   const int64_t* places;
 
   // [boards, 1858].
   float* logits;
-  // For backward: queries and keys, [boards · 64, 2 · width]; null in inference.
+  // Queries and keys, for backward: [boards · 64, 2 · width]. Null in inference.
   void* projected;
-  // Its weights packed for kernels of its kind; null if they pack at each call.
+  // The weights, packed for kernels of this kind. Null if the kernel packs them in each call.
   const void* packed;
 };
 
@@ -207,42 +211,42 @@ struct PolicyGradients {
 };
 
 struct PolicySums {
-  // [2 · width, width], then shaped like the parameters.
+  // [2 · width, width], then in the shapes of the parameters.
   float *projection, *query_bias, *key_bias, *promotion;
 };
 
-// Words of a row that are bitboards; six scalars follow: castling rights (4), the side to move,
-// and plies since the last capture or pawn move, which are scaled.
+// Number of words in a row that are bitboards. Six scalars follow: castling rights (4), the side to
+// move, and the plies since the last capture or pawn move, which are scaled.
 constexpr int64_t kBoards = 104;
 constexpr int64_t kScalars = 6;
 constexpr float kRule50Scale = 0.01f;
 
-// The features of squares: bitboards, scalars, a zero and a one (112 in all, as in Lc0), attacker
+// The features of squares: bitboards, scalars, a zero and a one (112 in total, as in Lc0), attacker
 // counts, and zero padding.
 struct Inputs {
-  // Words of a row, and features of a square including padding.
+  // Number of words per row, and of features per square including padding.
   int64_t row_width, width;
   // [boards, row_width].
   const uint64_t* rows;
-  // [boards · 64, attacks_width]; null with a width of 0.
+  // [boards · 64, attacks_width]. Null if the width is 0.
   const uint8_t* attacks;
   int64_t attacks_width;
   // [boards · 64, width].
   void* out;
 };
 
-// (features · weightᵀ + bias) · multiply + add, the last two by square.
+// (features · weightᵀ + bias) · multiply + add, where `multiply` and `add` depend on the square.
 struct Embedding {
   int64_t boards, width, inputs;
   // [boards · 64, inputs].
   const void* features;
-  // [width, inputs], [width], and twice [64, width].
+  // [width, inputs], [width], then twice [64, width].
   const void *weight, *bias, *multiply, *add;
   // [boards · 64, width].
   void* y;
-  // Before `multiply`, for backward: [boards · 64, width]; null in inference.
+  // The values before `multiply`, for backward: [boards · 64, width]. Null in inference.
   void* projected;
-  // Its weights packed for kernels of its kind; null if they pack at each call.
+  // The weights, packed for kernels of this kind. Null if the kernel packs them in each call.
   const void* packed;
 };
 
@@ -252,25 +256,25 @@ struct EmbeddingGradients {
 };
 
 struct EmbeddingSums {
-  // Shaped like the parameters.
+  // In the shapes of the parameters.
   float *weight, *bias, *multiply, *add;
 };
 
-// A step of NAdam, always in f32; vectors `[count]`.
+// A NAdam step, always in f32. Vectors are `[count]`.
 struct Nadam {
   int64_t count;
   const float* gradient;
-  // The averages, and the output of the step.
+  // The means, and the output of the step.
   float *mean, *square, *direction;
-  // 1 − β₁, β₂ and 1 − β₂: in f32 one cannot be derived from the other.
+  // 1 − β₁, β₂ and 1 − β₂. In f32 they cannot be derived from each other exactly.
   float mean_share, beta2, square_share, epsilon;
-  // The factor of the mean square; the shares of gradient and mean.
+  // The factor of the mean square, then the shares of the gradient and of the mean.
   float correction, fresh, kept;
 };
 
-// Kernels of one instruction set and one dtype; kernels over boards process the boards from
-// `first` to before `last`. Functions that pack weights return their size in bytes and write to
-// memory unless it is null.
+// The kernels of one instruction set and one dtype. Kernels over boards process the boards from
+// `first` up to but not including `last`. Functions that pack weights return the packed size in
+// bytes, and write to `memory` unless that is null.
 struct Kernels {
   void (*attention)(const Attention&, int64_t first, int64_t last);
   int64_t (*pack_attention)(const Attention&, void* out);

@@ -1,5 +1,5 @@
-// Embeds bitboards into tokens: y = h ∘ multiply + add with h = features · weightᵀ + bias, where
-// each square has its own rows of `multiply` and `add`.
+// Embeds bitboards as tokens: y = h ∘ multiply + add with h = features · weightᵀ + bias, where each
+// square has its own rows of `multiply` and `add`.
 //
 // Backward: dh = dy ∘ multiply, dmultiply = Σ dy ∘ h and dadd = Σ dy over boards, dbias = Σ dh
 // over tokens and dweight = dhᵀ · features. Features have no gradient.
@@ -18,7 +18,7 @@ using fused::kRule50Scale;
 
 TESSERA_INLINE void store_one(float x, float* out) { *out = x; }
 TESSERA_INLINE void store_one(float x, uint16_t* out) {
-  // These values are integers and hundredths, so rounding hardly matters.
+  // All values are integers or hundredths, so the rounding mode hardly matters.
   uint32_t bits;
   std::memcpy(&bits, &x, sizeof bits);
   *out = static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);

@@ -1,4 +1,4 @@
-// The embedding, for training and play, see operator.h, and its input features, which have no
+// The embedding for training and play (see operator.h), and its input features, which have no
 // gradient.
 #include "operator.h"
 
@@ -58,7 +58,7 @@ struct EmbeddingBlock {
     return features.scalar_type();
   }
 
-  // It has no int8 layers.
+  // The embedding has no int8 layers.
   static std::vector<int64_t> widths(const Embedding&) { return {}; }
 
   static std::vector<int64_t> sums(const Embedding& work) {
@@ -89,8 +89,8 @@ struct EmbeddingBlock {
 
 extern "C" {
 
-// The features of rows i64 [B, 110 or more] and of attackers u8 [B, 64, n], or null, as
-// [B, 64, width] in the dtype of `like`.
+// Computes the features of rows i64 [B, 110 or more] and of attacker counts u8 [B, 64, n] or null,
+// as [B, 64, width] in the dtype of `like`.
 char* tessera_fused_inputs(const Tensor* rows, const Tensor* attacks, int64_t width,
                            const Tensor* like, Tensor** out) {
   return guarded([&] {

@@ -1,5 +1,5 @@
-// The blocks of an encoder layer, each one operator instead of dozens, on a processor. Elsewhere
-// and in exported networks the same is composed of libtorch's operators.
+// The blocks of an encoder layer on the CPU, each as one operator instead of dozens. On other
+// devices and in exported networks, the blocks are composed of libtorch's operators.
 #include "operator.h"
 
 namespace tessera::fused {
@@ -23,7 +23,7 @@ NormSaved saved_norm(const Tensor& normal, const Tensor& inverse) {
   return {normal.mutable_data_ptr(), inverse.mutable_data_ptr<float>()};
 }
 
-// A sum as the gradient of an input, if present.
+// Returns a sum as the gradient of an input, if the input is present.
 Tensor as_input(const Tensor& sum, const Tensor& input, at::ScalarType type) {
   return input.defined() ? sum.to(type).view(input.sizes()) : Tensor();
 }

@@ -15,27 +15,27 @@ inline bool whole(std::initializer_list<int64_t> widths) {
                      [](int64_t width) { return width > 0 && width % 32 == 0; });
 }
 
-// Whether the heads divide the width evenly. The sizes of the weights bound a file's numbers,
-// whose product could overflow.
+// Whether the heads divide the width evenly. The numbers come from a file, and the sizes of the
+// weights bound them, because their product could overflow.
 inline bool are_heads(int64_t heads, int64_t head_width, int64_t width) {
   return heads > 0 && width % heads == 0 && head_width == width / heads;
 }
 
-// Kernels trust the sizes that they are given.
+// Checks a tensor's dtype and sizes, because kernels trust the sizes that they are given.
 inline void expect(const at::Tensor& tensor, at::ScalarType type, at::IntArrayRef sizes) {
   TORCH_CHECK(tensor.defined() && tensor.is_cpu() && tensor.scalar_type() == type &&
                   tensor.sizes() == sizes,
               "a tensor of ", tensor.sizes(), " in place of ", sizes);
 }
 
-// The same for the tokens of any number of boards.
+// Checks the tokens of any number of boards.
 inline void expect_tokens(const at::Tensor& tokens, at::ScalarType type, int64_t width) {
   TORCH_CHECK(tokens.is_cpu() && tokens.scalar_type() == type && tokens.dim() > 0 &&
                   tokens.size(-1) == width && tokens.numel() % (kSquares * width) == 0,
               "tokens of ", tokens.sizes());
 }
 
-// The same for the ten weights of a bias generator, in the order of `gab_of`, by number of heads
+// Checks the ten weights of a bias generator, in the order of `gab_of`, for this number of heads
 // and token width.
 inline void expect_gab(const at::Tensor* weights, at::ScalarType type, int64_t width,
                        int64_t heads) {
@@ -57,7 +57,7 @@ inline void expect_gab(const at::Tensor* weights, at::ScalarType type, int64_t w
   expect(generator, type, {kPairs, generated});
 }
 
-// The same for attack bitboards, and each head's attack weights.
+// Checks attack bitboards and each head's attack weights.
 inline void expect_attacks(const at::Tensor& attacks, const at::Tensor& worth,
                            at::ScalarType type, int64_t boards, int64_t heads) {
   TORCH_CHECK(attacks.defined() && worth.defined() && attacks.is_cpu() &&
@@ -67,7 +67,7 @@ inline void expect_attacks(const at::Tensor& attacks, const at::Tensor& worth,
               "attacks of other boards");
 }
 
-// Whether these are valid indices of the moves' logits.
+// Whether these are valid indices into the moves' logits.
 inline bool are_places(const at::Tensor& places) {
   if (!places.is_cpu() || places.scalar_type() != at::kLong ||
       places.sizes() != at::IntArrayRef{kPolicy}) {

@@ -1,4 +1,4 @@
-// The feed-forward block, norm(x + gain · (mish(x · widenᵀ + b) · narrowᵀ + c)): see norm.h.
+// The feed-forward block, norm(x + gain · (mish(x · widenᵀ + b) · narrowᵀ + c)). See norm.h.
 //
 // Backward, from the gradient g of the norm's input, with h = x · widenᵀ + b:
 //
@@ -18,8 +18,8 @@ using fused::FeedForwardSums;
 using fused::kChunk;
 using fused::kSquares;
 
-// Adds Aᵀ times B to C [m, n], with A and B by rows, [k, m] and [k, n]. The buffers have room for
-// A and for B.
+// Adds Aᵀ times B to C [m, n], where A [k, m] and B [k, n] are stored by rows. The buffers have
+// room for A and for B.
 template <typename T>
 TESSERA_INLINE void add_outer(Sizes sizes, const T* a, int64_t a_stride, const T* b,
                               int64_t b_stride, float* c, T* transposed, uint32_t* packed) {

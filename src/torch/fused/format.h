@@ -1,26 +1,26 @@
-// Number formats of dense layers over tokens: unchanged, or quantised to bytes.
+// Number formats of dense layers over tokens: unchanged or quantised to bytes.
 //
-// In bytes, each token and the weights of each output have their own scale: dynamic quantisation
-// by row, as in PyTorch and llama.cpp. Sums are exact in 32 bits. With s = max |x| of a token /
-// its largest integer, t likewise of an output's weights w, and integers X = round(x / s) + zero
-// point and W = round(w / t),
+// In bytes, each token and the weights of each output have their own scale, which is dynamic
+// quantisation by row as in PyTorch and llama.cpp. Sums are exact in 32 bits. Let s be max |x| of a
+// token divided by the largest integer, and t the same for an output's weights w. With the integers
+// X = round(x / s) + zero point and W = round(w / t),
 //
 //     x · w ≈ s · t · (Σ X · W − zero point · Σ W)
 //
-// where the last sum is precomputed. Processors multiply bytes at up to four times the rate of
-// f32 and twice that of bf16.
+// where the last sum is precomputed. Processors multiply bytes up to four times as fast as f32 and
+// twice as fast as bf16.
 #pragma once
 
 #include "product.h"
 
 namespace tessera::TESSERA_ISA {
 
-// Unquantised numbers.
+// The format without quantisation.
 template <typename T>
 struct Exact {
   using Number = T;
 
-  // A layer's weights [outputs, inputs] as the panel of their transpose.
+  // The weights of a layer, [outputs, inputs], as the panel of their transpose.
   struct Weights {
     uint32_t* panel;
     int64_t inputs;
@@ -33,7 +33,7 @@ struct Exact {
     int64_t stride;
   };
 
-  // The tokens in the layout of products; here they stay in place.
+  // The tokens in the layout for matrix products. Here they stay in place.
   struct TokenBuffer {
     Tokens read(const T* rows, int64_t stride, int64_t) const { return {rows, stride}; }
   };
@@ -60,9 +60,9 @@ using fused::kQuantisedMost;
 using fused::kQuantisedMultiple;
 static_assert(kQuantisedMultiple % (4 * kLanes) == 0);
 
-// The integers of tokens are unsigned, as the instructions require: the zero point, and the range
-// around it. In AVX2, sixteen bits hold the sum of two products, which leaves seven bits for one
-// factor.
+// The integers of tokens are unsigned, because the instructions require that. These are their zero
+// point and the range around it. In AVX2, the sum of two products must fit in sixteen bits, which
+// leaves seven bits for one factor.
 #ifdef __AVX512VNNI__
 constexpr int32_t kZeroPoint = 128;
 constexpr float kLargest = 127.0f;
@@ -78,7 +78,7 @@ TESSERA_INLINE Integers load(const int32_t* in) {
   return x;
 }
 
-// The lowest byte of each integer.
+// Extracts the lowest byte of each integer.
 TESSERA_INLINE void store_bytes(Integers x, void* out) {
 #ifdef __AVX512F__
   _mm_storeu_si128(static_cast<__m128i*>(out), _mm512_cvtepi32_epi8((__m512i)x));
@@ -90,7 +90,7 @@ TESSERA_INLINE void store_bytes(Integers x, void* out) {
 #endif
 }
 
-// To the nearest integer.
+// Rounds to the nearest integer.
 TESSERA_INLINE Integers nearest(Vector x) {
 #ifdef __AVX512F__
   return (Integers)_mm512_cvtps_epi32((__m512)x);
@@ -132,7 +132,7 @@ TESSERA_INLINE Integers multiply_add(const uint8_t* a, Words b, Integers sum) {
 #endif
 }
 
-// Quantised to bytes.
+// The format with quantisation to bytes.
 template <typename T>
 struct Quantised {
   using Number = T;
@@ -142,7 +142,7 @@ struct Quantised {
     uint32_t* panel;
     // The scale of each output.
     float* scales;
-    // Initial values of each output's sum, since `kZeroPoint` is multiplied by every weight.
+    // Initial value of each output's sum, because every weight is also multiplied by `kZeroPoint`.
     int32_t* corrections;
     int64_t inputs;
 
@@ -213,7 +213,7 @@ struct Quantised {
   }
 
  private:
-  // A block of C held in registers, of the outputs from `output` on.
+  // A block of C that is held in registers, for the outputs from `output` on.
   template <int kTall, int kWide>
   TESSERA_MEMBER static void block(Tokens tokens, Weights weights, int64_t output,
                                    int64_t outputs, float* c) {
@@ -250,8 +250,8 @@ struct Quantised {
   }
 };
 
-// Calls use(row, products) for every row of tokens times the layer's weights, 32 rows at
-// a time. `buffer` has room for 32 rows of outputs.
+// Multiplies tokens by the layer's weights, 32 rows at a time, and calls use(row, products) for
+// every row. `buffer` has room for 32 rows of outputs.
 template <typename Format, typename Use>
 TESSERA_INLINE void for_tokens(int64_t tokens, int64_t outputs,
                                const typename Format::Tokens& rows,

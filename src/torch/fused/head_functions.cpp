@@ -1,10 +1,10 @@
-// The layers of the heads, for training and play, see operator.h.
+// The layers of the heads, for training and play. See operator.h.
 #include "operator.h"
 
 namespace tessera::fused {
 namespace {
 
-// Inputs are x, then weight and bias of each layer.
+// The inputs are x, then the weight and bias of each layer.
 struct DenseBlock {
   using Work = DenseLayers;
 

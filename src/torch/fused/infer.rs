@@ -1,10 +1,10 @@
-//! Operators without gradients, for play.
+//! Operators without gradients, which are used in play.
 
 use super::super::shim;
 use super::{Dense, outputs, raw};
 use tch::Tensor;
 
-/// Computes the root-mean-square norm over the last dimension, without a gradient.
+/// Computes the root-mean-square norm over the last dimension, without gradients.
 pub(crate) fn rms_norm(x: &Tensor, weight: &Tensor, epsilon: f64) -> Tensor {
     let [x, weight] = raw([Some(x), Some(weight)]);
     // SAFETY: the tensors are valid for the call.
@@ -19,12 +19,12 @@ pub(crate) fn takes_cached_attention(query: &Tensor) -> bool {
     unsafe { shim::tessera_takes_cached_attention(query) }
 }
 
-/// Computes the attention of one new token per game, by its queries [B, heads, 1, width], to keys
-/// and values [B, heads, S, width], from column `first`, i64 `[B]`, or to all of them;
-/// [B, heads, 1, width].
+/// Computes the attention, [B, heads, 1, width], of one new token per game with queries
+/// [B, heads, 1, width] to keys and values [B, heads, S, width]. Attention starts at column
+/// `first`, i64 `[B]`, or covers all columns.
 ///
 /// # Panics
-/// If the sizes do not fit each other.
+/// Panics if the sizes do not fit each other.
 pub(crate) fn cached_attention(
     query: &Tensor,
     [keys, values]: [&Tensor; 2],
@@ -45,7 +45,7 @@ pub(crate) fn takes_convolution(layer: Dense) -> bool {
     unsafe { shim::tessera_winograd_takes(weight, bias) }
 }
 
-/// Transforms the kernels of a layer for [`convolution`].
+/// Transforms a layer's kernels for [`convolution`].
 pub(crate) fn convolution_kernel(layer: Dense) -> Tensor {
     let [weight] = raw([Some(layer.weight)]);
     // SAFETY: the tensor is valid for the call.
@@ -53,8 +53,8 @@ pub(crate) fn convolution_kernel(layer: Dense) -> Tensor {
     kernel
 }
 
-/// Computes a 3 × 3 convolution that keeps the size of boards f32 [B, inputs, 8, 8], without a
-/// gradient.
+/// Computes a 3 × 3 convolution of boards f32 [B, inputs, 8, 8] that keeps their size, without
+/// gradients.
 pub(crate) fn convolution(boards: &Tensor, layer: Dense, kernel: &Tensor) -> Tensor {
     let [boards, weight, bias, kernel] = raw([
         Some(boards),

@@ -10,8 +10,8 @@
 
 namespace tessera::TESSERA_ISA {
 
-// `Format` is the number format of dense layers over tokens. Backward, and everything else, uses
-// unquantised numbers.
+// `Format` is the number format of dense layers over tokens. Everything else, including backward,
+// uses the format without quantisation.
 template <typename Format>
 fused::Kernels kernels() {
   using T = typename Format::Number;

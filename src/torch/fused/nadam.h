@@ -1,10 +1,10 @@
-// A step of NAdam in one pass over memory. With the gradient g,
+// A NAdam step in one pass over memory. With the gradient g,
 //
 //     mean ← β₁ · mean + (1 − β₁) · g
 //     square ← β₂ · square + (1 − β₂) · g²
 //     direction = (fresh · g + kept · mean) / (√(correction · square) + ε)
 //
-// where the caller computes the last three factors from β₁, β₂ and the step count.
+// where the caller computes `fresh`, `kept` and `correction` from β₁, β₂ and the step count.
 #pragma once
 
 #include "blocks.h"

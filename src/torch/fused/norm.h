@@ -1,9 +1,10 @@
-// The residual and the norm at the end of a block: with z = x + gain · (f(x) + bias),
+// The residual and the norm at the end of a block. With z = x + gain · (f(x) + bias),
 //
 //     n = (z − mean) / √(variance + ε)
 //     y = n ∘ weight + shift
 //
-// over a token's features; RMSNorm, without mean and shift, unless centred.
+// where the mean and variance are over a token's features. Unless the norm is centred, it is
+// RMSNorm, without mean and shift.
 //
 // Backward, with w = dy ∘ weight: dz = (w − mean(w) − n · mean(w ∘ n)) / √(variance + ε), the
 // first mean only if centred.
@@ -17,7 +18,7 @@ namespace tessera::TESSERA_ISA {
 using fused::NormEnd;
 using fused::NormSums;
 
-// One token: z = x + gain · (sum + bias), normalised to y; `row` has room for it.
+// Computes z = x + gain · (sum + bias) for one token and normalises it to y. `row` has room for z.
 // `normal` and `inverse` are null in inference.
 template <typename T>
 TESSERA_INLINE void norm_forward(const NormEnd& norm, int64_t width, const T* x,
@@ -52,14 +53,14 @@ TESSERA_INLINE void norm_forward(const NormEnd& norm, int64_t width, const T* x,
   }
 }
 
-// Destination of the values kept for backward; null in inference.
+// Where to store the values that are kept for backward. Null in inference.
 template <typename T>
 TESSERA_INLINE T* kept_at(void* kept, int64_t place) {
   return kept != nullptr ? static_cast<T*>(kept) + place : nullptr;
 }
 
-// The gradient of z from that of y; the gradients of the norm's parameters and, times gain, that
-// of the inner bias are added to the sums.
+// Computes the gradient of z from the gradient of y. Adds the gradients of the norm's parameters
+// and, multiplied by gain, of the inner bias to their sums.
 template <typename T>
 TESSERA_INLINE void norm_backward(const NormEnd& norm, int64_t width, const T* gradient,
                                   const T* normal, float inverse, T* out,

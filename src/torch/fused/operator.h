@@ -1,8 +1,8 @@
-// A block of a network as one operator on a processor: an autograd function for training, and a
-// function without a gradient on packed weights for play.
+// A block of a network as one operator on the CPU: an autograd function for training, and for play
+// a function on packed weights without gradients.
 //
-// A struct with these members describes a block. Inputs are in the order of the Rust side:
-// tokens, weights, then optional ones.
+// A struct with these members describes a block. Inputs are in the same order as in Rust: tokens,
+// weights, then optional inputs.
 //
 //   Work               the work description of its kernels
 //   kOptional, kKept   inputs that may be absent, tensors that forward keeps for backward
@@ -28,14 +28,14 @@ using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// A block's settings other than tensors; as in shim.rs.
+// The settings of a block that are not tensors, as in shim.rs.
 struct Settings {
   int64_t heads;
   double gain, epsilon, epsilon_of_bias;
   bool int8;
 };
 
-// A call of a block; as in shim.rs.
+// A call of a block, as in shim.rs.
 struct Call {
   enum Way : int64_t { kLearn, kPack, kInfer } way;
   // Null if absent.
@@ -43,7 +43,7 @@ struct Call {
   int64_t count;
   // Packed weights for inference.
   const Tensor* packed;
-  // Number of outputs with room.
+  // Number of outputs for which there is room.
   int64_t outputs;
   Settings settings;
 };
@@ -115,7 +115,7 @@ struct Operator : torch::autograd::Function<Operator<Block>> {
     return gradients;
   }
 
-  // Packs the weights among inputs without tokens.
+  // Packs the weights, from inputs without tokens.
   static Tensor pack(variable_list inputs, const Settings& settings) {
     const Tensor& weight = inputs[Block::kShape];
     TORCH_CHECK(weight.dim() == 2, "weights of no block");

@@ -1,5 +1,5 @@
-// The policy head: attention from a move's origin square to its destination square. With q and k
-// the queries and keys of a board's squares,
+// The policy head, which is attention from a move's origin square to its destination square. With q
+// and k the queries and keys of a board's squares,
 //
 //     S = q · kᵀ / √width                                            [64, 64]
 //     promotion from f to t and piece p: S[f, t] + k[t] · promotion[p]
@@ -23,8 +23,8 @@ using fused::Policy;
 using fused::PolicyGradients;
 using fused::PolicySums;
 
-// The pairs of squares from the seventh rank to the eighth, and the logits of promotions that
-// follow those of pairs: a pair's logit plus each piece's term.
+// Pairs of squares from the seventh rank to the eighth, for promotions. The logits of promotions
+// follow those of the pairs, and each is the pair's logit plus the piece's term.
 constexpr int64_t kFiles = 8;
 TESSERA_INLINE int64_t last_pair(int64_t from, int64_t to) {
   return (48 + from) * kSquares + 56 + to;
@@ -138,7 +138,7 @@ void policy_backward(const Policy& head, const PolicyGradients& gradients,
     const int64_t boards = last_board - begin < kChunk ? last_board - begin : kChunk;
     const int64_t tokens = boards * kSquares, token = begin * kSquares;
     for (int64_t board = 0; board < boards; ++board) {
-      // Indices are distinct, and those without a move stay zero.
+      // Indices are distinct, and entries without a move stay zero.
       const float* of_moves = gradients.logits + (begin + board) * kPolicy;
       for (int64_t move = 0; move < kPolicy; ++move) {
         logits[head.places[move]] = of_moves[move];

@@ -1,15 +1,15 @@
-// Products of matrices that fit a cache: f32 or bf16 in, f32 out.
+// Products of matrices that fit in a cache. Factors are f32 or bf16, results f32.
 //
-// A product C = A·B takes A by rows, and B as a panel of 32-bit words: a word holds one f32
-// element, or the elements of two adjacent rows in bf16, which is the layout of AMX and of
-// AVX512-BF16 (VNNI).
+// A product C = A·B takes A by rows and B as a panel of 32-bit words. A word contains one f32
+// element, or bf16 elements from two adjacent rows, which is the layout for AMX and AVX512-BF16
+// (VNNI).
 #pragma once
 
 #include "simd.h"
 
 namespace tessera::TESSERA_ISA {
 
-// Rows of B in a word of its panel.
+// Number of rows of B in a word of its panel.
 template <typename T>
 constexpr int64_t kPair = static_cast<int64_t>(sizeof(uint32_t) / sizeof(T));
 
@@ -68,7 +68,7 @@ TESSERA_INLINE void store_words(Words words, void* out) {
   std::memcpy(out, &words, sizeof words);
 }
 
-// Words of a panel: some columns of a row, or of a pair of rows.
+// Words of a panel, from some columns of a row or of a pair of rows.
 TESSERA_INLINE Words panel_words(const float* row, int64_t) { return load_words(row); }
 #ifdef __AVX512BF16__
 TESSERA_INLINE Words panel_words(const uint16_t* row, int64_t stride) {
@@ -76,7 +76,8 @@ TESSERA_INLINE Words panel_words(const uint16_t* row, int64_t stride) {
 }
 #endif
 
-// The panel of B, given by rows; `columns` is a multiple of 16, `rows` of 2.
+// Writes the panel of B, which is given by rows. `columns` is a multiple of 16, and `rows` is a
+// multiple of 2.
 template <typename T>
 TESSERA_INLINE void panel(const T* b, int64_t stride, int64_t rows, int64_t columns,
                           uint32_t* out) {
@@ -88,8 +89,7 @@ TESSERA_INLINE void panel(const T* b, int64_t stride, int64_t rows, int64_t colu
   }
 }
 
-// The panel of the transpose of a matrix [columns, rows]; both are multiples of
-// 32.
+// Writes the panel of the transpose of a matrix [columns, rows]. Both sizes are multiples of 32.
 template <typename T>
 TESSERA_INLINE void panel_of_transpose(const T* b, int64_t stride, int64_t rows,
                                        int64_t columns, uint32_t* out) {
@@ -108,7 +108,7 @@ TESSERA_INLINE void panel_of_transpose(const T* b, int64_t stride, int64_t rows,
   }
 }
 
-// The transpose, by rows of length `rows`, of a matrix [rows, columns]; both are
+// Writes the transpose of a matrix [rows, columns], by rows of length `rows`. Both sizes are
 // multiples of 32.
 template <typename T>
 TESSERA_INLINE void transpose(const T* a, int64_t stride, int64_t rows, int64_t columns,
@@ -128,7 +128,8 @@ TESSERA_INLINE void transpose(const T* a, int64_t stride, int64_t rows, int64_t 
   }
 }
 
-// A product's sizes: A [m, k], B [k, n]; m and n are multiples of 16, k of 32.
+// The sizes of a product of A [m, k] and B [k, n]. m and n are multiples of 16, and k is a multiple
+// of 32.
 struct Sizes {
   int64_t m, n, k;
 };
@@ -150,7 +151,7 @@ TESSERA_INLINE Vector multiply_add(const uint16_t* a, Words b, Vector sum) {
 }
 #endif
 
-// A block of C held in registers.
+// A block of C that is held in registers.
 template <int kRows, int kVectors, typename T>
 TESSERA_INLINE void block(int64_t k, const T* a, int64_t a_stride, const uint32_t* b,
                           int64_t b_stride, float* c, int64_t c_stride, bool add) {
@@ -181,7 +182,7 @@ TESSERA_INLINE void block(int64_t k, const T* a, int64_t a_stride, const uint32_
   }
 }
 
-// C = A·B, or that added to C.
+// Computes C = A·B, or adds A·B to C.
 template <typename T>
 TESSERA_INLINE void product(Sizes sizes, const T* a, int64_t a_stride, const uint32_t* b,
                             int64_t b_stride, float* c, int64_t c_stride, bool add) {
@@ -201,12 +202,12 @@ TESSERA_INLINE void product(Sizes sizes, const T* a, int64_t a_stride, const uin
 
 #ifdef __AMX_BF16__
 
-// Forces pending writes to memory: GCC's intrinsics do not declare that tiles read it.
+// Forces pending writes to memory, because GCC's intrinsics do not declare that tiles read it.
 TESSERA_INLINE void commit(const void* memory) {
   __asm__ volatile("" : : "r"(memory) : "memory");
 }
 
-// Eight tiles of sixteen rows of sixteen words, configured for its lifetime.
+// Configures eight tiles of sixteen rows with sixteen words each, for its lifetime.
 class Tiles {
  public:
   Tiles() {
@@ -223,7 +224,7 @@ class Tiles {
   Tiles& operator=(const Tiles&) = delete;
 };
 
-// Sixteen or 32 rows and columns of C in tiles.
+// Computes sixteen or 32 rows and columns of C in tiles.
 template <bool kTall, bool kWide>
 TESSERA_INLINE void tile_block(int64_t k, const uint16_t* a, int64_t a_stride,
                                const uint32_t* b, int64_t b_stride, float* c,
@@ -298,12 +299,12 @@ struct Tiles {
 
 #endif
 
-// Rows of A multiplied at a time: their products stay in the first-level cache until `use` has
-// read them.
+// Number of rows of A to multiply at a time. Their products stay in the first-level cache until
+// `use` has read them.
 constexpr int64_t kRows = 32;
 
-// Calls use(row, products) for every row of A·B, 32 rows at a time. `buffer` has
-// room for 32 rows of C.
+// Computes A·B, 32 rows at a time, and calls use(row, products) for every row. `buffer` has room
+// for 32 rows of C.
 template <typename T, typename Use>
 TESSERA_INLINE void for_rows(Sizes sizes, const T* a, int64_t a_stride, const uint32_t* b,
                              float* buffer, Use use) {

@@ -1,6 +1,5 @@
-// SIMD vectors for kernels that are compiled once per instruction set (see isa_*.cpp). Everything
-// is in the instruction set's own namespace, so that the linker never substitutes code of
-// another.
+// SIMD vectors for kernels that are compiled once per instruction set (see isa_*.cpp). Each
+// instruction set has its own namespace, so that the linker never substitutes code for another one.
 #pragma once
 
 #include <immintrin.h>
@@ -41,15 +40,15 @@ TESSERA_INLINE float first(const float* in) { return *in; }
 
 #ifdef __AVX512BF16__
 
-// bf16, as bits, is the upper half of an f32. Only processors that multiply bf16 have kernels for
-// it.
+// The bits of a bf16 are the upper half of those of an f32. Only processors that multiply bf16 have
+// kernels for it.
 TESSERA_INLINE Words widen(const uint16_t* in) {
   return (Words)_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i*)in));
 }
 
 TESSERA_INLINE Vector load(const uint16_t* in) { return (Vector)(widen(in) << 16); }
 
-// To the nearest bf16, ties to even.
+// Rounds to the nearest bf16, ties to even.
 TESSERA_INLINE void store(Vector x, uint16_t* out) {
   const auto halves = _mm512_cvtneps_pbh((__m512)x);
   std::memcpy(out, &halves, sizeof halves);
@@ -104,7 +103,7 @@ TESSERA_INLINE float largest(Vector x) {
 #endif
 }
 
-// The value in the lanes whose bit is set, zero in the others.
+// Returns the value in lanes whose bit is set, and zero in all other lanes.
 TESSERA_INLINE Vector where(uint16_t bits, Vector value) {
 #ifdef __AVX512F__
   return (Vector)_mm512_maskz_mov_ps(bits, (__m512)value);
@@ -115,12 +114,12 @@ TESSERA_INLINE Vector where(uint16_t bits, Vector value) {
 #endif
 }
 
-// e^x for x ≤ 20, to 3e-7; effectively zero below -87. 2^k by its exponent bits times 2^f by a
-// polynomial on -1/2…1/2 (Cephes' coefficients for exp2f).
+// Computes e^x for x ≤ 20 to within 3e-7. The result is effectively zero below -87. It is 2^k, from
+// its exponent bits, times 2^f, from a polynomial on -1/2…1/2 (coefficients from Cephes' exp2f).
 TESSERA_INLINE Vector exponential(Vector x) {
-  // In this order a NaN stays one.
+  // In this order a NaN stays a NaN.
   const Vector scaled = larger(splat(-87.0f), x) * 1.44269504f;
-  // Adding and subtracting 3·2^22 leaves the nearest integer.
+  // Adding and subtracting 3·2^22 rounds to the nearest integer.
   const Vector whole = (scaled + 12582912.0f) - 12582912.0f;
   const Vector f = scaled - whole;
   Vector power = splat(1.535336188319500e-4f);
@@ -134,14 +133,14 @@ TESSERA_INLINE Vector exponential(Vector x) {
   return power * (Vector)(exponent << 23);
 }
 
-// Mish and its derivative, both from one exponential.
+// Computes mish and its derivative, both from one exponential.
 struct Mish {
   Vector value;
   Vector slope;
 };
 
 TESSERA_INLINE Mish mish(Vector x) {
-  // x·tanh(ln(1 + e^x)) = x·t / (t + 2) with t = e^x·(e^x + 2); beyond 20 that is x bit for bit.
+  // x·tanh(ln(1 + e^x)) = x·t / (t + 2) with t = e^x·(e^x + 2). Above 20 that is x bit for bit.
   const Vector e = exponential(smaller(x, splat(20.0f)));
   const Vector t = e * (e + 2.0f);
   const Vector inverse = 1.0f / (t + 2.0f);
@@ -149,10 +148,10 @@ TESSERA_INLINE Mish mish(Vector x) {
   return {x * (t * inverse), t * inverse + x * bend};
 }
 
-// Memory allocated in pieces, each aligned to 64 bytes.
+// Memory that is allocated in pieces, each aligned to 64 bytes.
 class Arena {
  public:
-  // Only counts allocations: nothing can be read or written there.
+  // Only counts the allocations. Nothing can be read or written there.
   Arena() : Arena(nullptr, SIZE_MAX) {}
 
   Arena(void* memory, size_t size)
@@ -179,7 +178,7 @@ class Arena {
   size_t size_, taken_ = 0;
 };
 
-// Memory that lasts as long as the thread and grows on demand, so that sizes are not stated
+// Memory that lasts as long as the thread and grows on demand, so that sizes need not be stated
 // twice.
 class Scratch : public Arena {
  public:
@@ -188,15 +187,15 @@ class Scratch : public Arena {
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
 
-  // Starts over and drops earlier items.
+  // Starts over, discarding earlier pieces.
   void begin() {
     taken_ = 0;
 #ifdef __SANITIZE_ADDRESS__
-    // Separate allocations, so that writes beyond one are detected.
+    // Allocate pieces separately, so that writes beyond a piece are detected.
     release();
 #else
     if (latest_ != nullptr && latest_->before != nullptr) {
-      // In one block next time.
+      // Use a single block next time.
       const size_t all = all_;
       release();
       grow(all);
@@ -205,7 +204,7 @@ class Scratch : public Arena {
   }
 
  private:
-  // Header of each block of memory.
+  // The header of each memory block.
   struct alignas(64) Block {
     Block* before;
   };
@@ -231,11 +230,11 @@ class Scratch : public Arena {
   }
 
   Block* latest_ = nullptr;
-  // Bytes of all blocks.
+  // Total size of all blocks in bytes.
   size_t all_ = 0;
 };
 
-// Size in bytes of a block's weights in the layout of its products.
+// Returns the size in bytes of a block's weights in the layout for its matrix products.
 template <typename Weights, typename Block>
 TESSERA_INLINE size_t packed_bytes(const Block& block) {
   Arena counted;
@@ -243,7 +242,7 @@ TESSERA_INLINE size_t packed_bytes(const Block& block) {
   return counted.taken();
 }
 
-// The weights: packed in advance, or here.
+// Returns the weights, which are either packed in advance or packed here.
 template <typename Weights, typename Block>
 TESSERA_INLINE Weights weights_of(const Block& block, Scratch& scratch) {
   if (block.packed != nullptr) {
@@ -255,7 +254,7 @@ TESSERA_INLINE Weights weights_of(const Block& block, Scratch& scratch) {
   return weights;
 }
 
-// Packs the weights of a block into `out` unless it is null; returns the size in bytes.
+// Packs the weights of a block into `out`, unless that is null. Returns the size in bytes.
 template <typename Weights, typename Block>
 int64_t pack(const Block& block, void* out) {
   const size_t bytes = packed_bytes<Weights>(block);

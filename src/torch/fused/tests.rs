@@ -1,4 +1,5 @@
-//! Operators reject inconsistent tensors, because kernels would access other memory.
+//! Tests that operators reject inconsistent tensors, with which kernels would access memory out of
+//! bounds.
 
 use super::*;
 use crate::encode::{POLICY_SIZE, WIDTH};
@@ -24,7 +25,7 @@ fn all_zeros(shapes: &[&[i64]]) -> Vec<Tensor> {
     shapes.iter().map(|shape| zeros(shape)).collect()
 }
 
-/// Returns the same tensor with another size along each dimension, and in another dtype.
+/// Returns variants of a tensor: with another size along each dimension, and in another dtype.
 fn misfits(tensor: &Tensor) -> Vec<Tensor> {
     let mut misfits = Vec::new();
     for (axis, &size) in tensor.size().iter().enumerate() {
@@ -40,14 +41,14 @@ fn misfits(tensor: &Tensor) -> Vec<Tensor> {
     misfits
 }
 
-/// Runs an operator on valid inputs, then with each of them in turn replaced by an invalid one;
-/// `is_fit` gets the index and the replacement, and exempts valid ones.
+/// Runs an operator on valid inputs, then with each input in turn replaced by an invalid one.
+/// `is_fit` receives the index and the replacement, and returns true for valid replacements.
 fn refuses_misfits(
     operator: &dyn Fn(&[Tensor]),
     inputs: &[Tensor],
     is_fit: impl Fn(usize, &Tensor) -> bool,
 ) {
-    // Without kernels nothing fits.
+    // Without kernels no input is valid.
     let has_kernels = is_available(&zeros(&[1]), &[WIDE]);
     let refused = |inputs: &[Tensor]| catch_unwind(AssertUnwindSafe(|| operator(inputs))).is_err();
     assert_eq!(refused(inputs), !has_kernels);
@@ -62,7 +63,7 @@ fn refuses_misfits(
     }
 }
 
-/// Returns whether the tokens have another number of boards.
+/// Returns whether only the number of boards differs.
 fn of_other_boards(number: usize, misfit: &Tensor) -> bool {
     number == 0 && misfit.kind() == Kind::Float && misfit.size()[1..] == [64, WIDE]
 }
@@ -165,7 +166,7 @@ fn dense_layers_refuse_what_does_not_fit() {
     };
     let inputs = all_zeros(&[&[BOARDS, 64, WIDE], &[5, WIDE], &[5], &[32, WIDE], &[32]]);
     refuses_misfits(&operator, &inputs, of_other_boards);
-    // More layers than supported.
+    // More layers than the operator supports.
     let run = || DenseLayers([dense(&inputs, 1); 9]).mish(&inputs[0]);
     assert!(catch_unwind(AssertUnwindSafe(run)).is_err());
 }
@@ -211,7 +212,7 @@ fn the_embedding_refuses_what_does_not_fit() {
     let mut inputs = all_zeros(&[&[WIDE, 160], &[WIDE], &[64, WIDE], &[64, WIDE]]);
     inputs.push(whole_numbers(&[BOARDS, WIDTH as i64], Kind::Int64));
     inputs.push(whole_numbers(&[BOARDS, 64, 22], Kind::Uint8));
-    // Rows may be longer, and counts of attackers fewer or more.
+    // Rows may be longer, and the number of attacker counts may differ.
     refuses_misfits(&operator, &inputs, |number, misfit| match number {
         4 => misfit.kind() == Kind::Int64 && misfit.size()[0] == BOARDS && misfit.size()[1] >= 110,
         5 => misfit.kind() == Kind::Uint8 && misfit.size()[..2] == [BOARDS, 64],

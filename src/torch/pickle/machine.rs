@@ -7,25 +7,25 @@ use std::collections::{HashMap, HashSet};
 /// Maximum length of a storage's name.
 const LONGEST_KEY: usize = 32;
 
-/// The first bytes of the pickle of a file with code: the version that libtorch writes.
+/// The first bytes of a pickle in a file with code: the protocol version that libtorch writes.
 const BEGINNING: [u8; 2] = [0x80, 2];
 
-/// The operations of a file with code, after those two bytes.
+/// The operations that may follow these two bytes in a file with code.
 const OF_SCRIPTS: &[u8] = b".(KMJXcqrhj)t}uQRb\x81\x88\x89\x8a";
 
-/// The stack machine while it runs a pickle.
+/// The state of the stack machine while it runs a pickle.
 pub(super) struct Machine<'a> {
     bytes: &'a [u8],
-    /// Whether the file has code, so that there may be objects of its classes.
+    /// Whether the file has code. If so, there may be objects of its classes.
     has_code: bool,
     /// The offset of the next operation.
     at: usize,
     objects: Vec<Object<'a>>,
     stack: Vec<Id>,
-    /// Marked heights of the stack.
+    /// Stack heights at the marks.
     marks: Vec<usize>,
     memory: HashMap<u32, Id>,
-    /// The storages of a file with code.
+    /// The storages so far, in a file with code.
     keys: HashSet<&'a str>,
 }
 
@@ -43,7 +43,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Runs to the end; returns all objects and the top of the stack.
+    /// Runs to the end. Returns all objects and the top of the stack.
     pub fn run(mut self) -> Result<(Vec<Object<'a>>, Id), PickleError> {
         if self.has_code && self.array()? != BEGINNING {
             return Err(self.senseless());
@@ -55,14 +55,14 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Runs one operation; returns the result after the last.
+    /// Runs one operation. The last operation returns the result.
     fn step(&mut self) -> Result<Option<Id>, PickleError> {
         let [operation] = self.array()?;
         if self.has_code && !OF_SCRIPTS.contains(&operation) {
             return Err(PickleError::Operation(operation));
         }
         match operation {
-            // PROTO, FRAME: versions and lengths are not needed.
+            // PROTO, FRAME: the version and the length are not needed.
             0x80 => drop(self.array::<1>()?),
             0x95 => drop(self.array::<8>()?),
             // STOP
@@ -198,7 +198,7 @@ impl<'a> Machine<'a> {
         PickleError::Senseless(self.at)
     }
 
-    /// Checks a rule for files with code.
+    /// Checks a rule that applies only to files with code.
     fn expect(&self, is_so: bool) -> Result<(), PickleError> {
         match is_so || !self.has_code {
             true => Ok(()),
@@ -206,8 +206,8 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Returns whether tuples of files with code may contain an object: they nest no deeper than
-    /// the arguments of tensors.
+    /// Returns whether tuples in files with code may contain an object. Such tuples nest no deeper
+    /// than the arguments of tensors.
     fn is_plain_or_flat(&self, id: Id) -> bool {
         let is_number = |&id: &Id| matches!(self.get(id), Object::Int(_));
         match self.get(id) {
@@ -248,8 +248,8 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// Pushes an integer of up to eight little-endian bytes, in two's complement. Tensors never
-    /// use longer ones.
+    /// Pushes an integer of up to eight little-endian bytes in two's complement. Tensors never need
+    /// longer ones.
     fn long(&mut self) -> Result<(), PickleError> {
         let [len] = self.array()?;
         let bytes = self.take(len.into())?;
@@ -264,7 +264,7 @@ impl<'a> Machine<'a> {
     }
 
     fn push(&mut self, object: Object<'a>) {
-        // There are fewer objects than bytes, which fit 32 bits.
+        // There are fewer objects than bytes, and the number of bytes fits in 32 bits.
         self.stack.push(Id(self.objects.len() as u32));
         self.objects.push(object);
     }
@@ -273,7 +273,7 @@ impl<'a> Machine<'a> {
         &self.objects[id.0 as usize]
     }
 
-    /// Returns the lowest stack index that operations may pop.
+    /// Returns the lowest stack index down to which operations may pop.
     fn floor(&self) -> usize {
         self.marks.last().copied().unwrap_or(0)
     }
@@ -286,7 +286,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Pops all objects since the last mark, with the mark.
+    /// Pops all objects since the last mark, and the mark itself.
     fn marked(&mut self) -> Result<Vec<Id>, PickleError> {
         let height = self.marks.pop().ok_or_else(|| self.senseless())?;
         Ok(self.stack.drain(height..).collect())
@@ -342,15 +342,15 @@ impl<'a> Machine<'a> {
     fn recall(&mut self, place: u32) -> Result<(), PickleError> {
         let id = self.memory.get(&place).copied();
         let id = id.ok_or_else(|| self.senseless())?;
-        // Tensors and objects have one place in a network.
+        // In a network, tensors and objects have only one place.
         let has_many = matches!(self.get(id), Object::Text(_) | Object::Callable(_));
         self.expect(has_many)?;
         self.stack.push(id);
         Ok(())
     }
 
-    /// Resolves a persistent id, as `torch.save` gives it to storages: the word "storage", the
-    /// class, the entry's name, the device, the length.
+    /// Resolves a persistent id. `torch.save` gives one to each storage: the word "storage", the
+    /// class, the entry's name, the device and the length.
     fn persistent(&mut self) -> Result<(), PickleError> {
         let id = self.pop()?;
         let storage = match self.get(id) {
@@ -371,14 +371,15 @@ impl<'a> Machine<'a> {
             _ => None,
         };
         let storage = storage.ok_or_else(|| self.senseless())?;
-        // So that tensors together have no more bytes than the file.
+        // Each storage may occur only once, so that all tensors together have no more bytes than
+        // the file.
         let is_new = self.keys.insert(storage.key);
         self.expect(is_new)?;
         self.push(Object::Storage(Box::new(storage)));
         Ok(())
     }
 
-    /// Returns the result of calling a known callable.
+    /// Calls a known callable and pushes its result.
     fn call(&mut self) -> Result<(), PickleError> {
         let arguments = self.pop()?;
         let callable = self.pop()?;
@@ -389,14 +390,15 @@ impl<'a> Machine<'a> {
         };
         match (callable, arguments.as_slice()) {
             (Callable::OrderedDict, []) => self.push(Object::Dict(Vec::new())),
-            // Storage, offset, shape and strides; gradients and hooks follow.
+            // The arguments are storage, offset, shape and strides, followed by gradients and
+            // hooks.
             (Callable::RebuildTensor, &[storage, offset, shape, strides, ref rest @ ..]) => {
                 let rest: Vec<_> = rest.iter().map(|&id| self.get(id)).collect();
                 self.expect(matches!(rest[..], [Object::Bool(_), Object::Dict(_)]))?;
                 let view = self.view(storage, offset, shape, strides)?;
                 self.push(Object::Tensor(Box::new(view)));
             }
-            // The tensor itself; gradients and hooks follow.
+            // The arguments are the tensor itself, followed by gradients and hooks.
             (Callable::RebuildParameter, &[tensor, ..]) => match self.get(tensor) {
                 Object::Tensor(_) => self.stack.push(tensor),
                 _ => return Err(self.senseless()),
@@ -435,7 +437,7 @@ impl<'a> Machine<'a> {
         shape: &[Id],
         strides: &[Id],
     ) -> Option<View<'a>> {
-        // A tuple may be as long as the pickle, and referred to repeatedly.
+        // A tuple can be as long as the pickle, and there can be many references to it.
         if shape.len().max(strides.len()) > MOST_DIMENSIONS {
             return None;
         }
@@ -472,8 +474,8 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Sets the attributes of the object on top of the stack, or of a dictionary, as
-    /// `Module.state_dict` does; the latter are not needed.
+    /// Sets the attributes of the object on top of the stack. `Module.state_dict` also sets
+    /// attributes of dictionaries, which are not needed and ignored.
     fn build(&mut self) -> Result<(), PickleError> {
         let state = self.pop()?;
         let top = self.top()?;
@@ -488,7 +490,7 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// Returns whether a storage name is valid; `torch.save` numbers them.
+/// Returns whether a storage name is valid. `torch.save` numbers storages.
 fn is_key(key: &str) -> bool {
     key.len() <= LONGEST_KEY && key.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }

@@ -1,8 +1,8 @@
-//! Tensors of an archive: views of its storages.
+//! The tensors in an archive, which are views of its storages.
 
 use tch::{Kind, Tensor};
 
-/// Elements of one dtype, an entry of the archive.
+/// A storage: an entry of the archive with elements of one dtype.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Storage<'a> {
     pub kind: Kind,
@@ -13,7 +13,7 @@ pub(crate) struct Storage<'a> {
 }
 
 impl Storage<'_> {
-    /// Returns its size in bytes, if that can be computed.
+    /// Returns its size in bytes, or `None` if that overflows.
     pub fn bytes(&self) -> Option<usize> {
         self.len.checked_mul(self.kind.elt_size_in_bytes())
     }
@@ -34,8 +34,8 @@ pub(crate) struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// Returns `None` unless all elements lie in the storage and do not outnumber its elements: a
-    /// broadcast tensor is small only in the file.
+    /// Returns `None` unless all elements lie in the storage and there are no more of them than
+    /// elements in the storage. A broadcast tensor would be small only in the file.
     pub(super) fn new(
         storage: Storage<'a>,
         offset: usize,
@@ -78,14 +78,14 @@ impl<'a> View<'a> {
         self.count
     }
 
-    /// Returns the index of its last element in the storage, or for an empty tensor where it
-    /// would be.
+    /// Returns the index of its last element in the storage. For an empty tensor, returns where
+    /// that element would be.
     pub(super) fn last(&self) -> usize {
         self.last
     }
 
-    /// Returns the tensor, from the bytes of its storage; `None` if they are fewer than stated or
-    /// libtorch fails.
+    /// Builds the tensor from the bytes of its storage. Returns `None` if there are fewer bytes
+    /// than stated or if libtorch fails.
     pub fn tensor(&self, bytes: &[u8]) -> Option<Tensor> {
         let width = self.kind().elt_size_in_bytes();
         if bytes.len() != self.storage.bytes()? {
@@ -116,7 +116,7 @@ impl<'a> View<'a> {
         })
     }
 
-    /// Copies its elements of `width` bytes, in row-major order.
+    /// Copies its elements, which have `width` bytes each, in row-major order.
     fn gather(&self, bytes: &[u8], width: usize) -> Vec<u8> {
         let mut data = Vec::with_capacity(self.count * width);
         let mut index = vec![0; self.shape.len()];
@@ -187,7 +187,7 @@ mod tests {
         assert!(view(0, &[2], &[usize::MAX]).is_none());
         assert!(view(0, &[-1], &[1]).is_none());
         assert!(view(0, &[2], &[1, 1]).is_none());
-        // Broadcast: one element seen as a hundred.
+        // A broadcast tensor: one element seen as a hundred.
         assert!(view(0, &[100], &[0]).is_none());
         assert!(view(12, &[], &[]).is_none());
         let short = view(0, &[12], &[1]).unwrap().tensor(&[0; 47]);

@@ -1,7 +1,7 @@
-//! The table of options, in listing order.
+//! The table of options, in the order in which they are listed.
 //!
-//! A row names the option, its setting and the valid values. Paths begin at [`Settings`];
-//! `search`, `network` and `agent` are the player's.
+//! A row contains the option's name, its setting and the valid values. Paths begin at [`Settings`];
+//! `search`, `network` and `agent` refer to the player's.
 
 use super::{Button, Entry, Kind};
 use crate::agent::{AgentKind, LOWEST_RATING};
@@ -13,10 +13,10 @@ use clap::ValueEnum;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-/// The name of the built-in network for clients.
+/// The built-in network's name for clients.
 const BUILT_IN: &str = "<built-in>";
 
-/// The root strategy that follows the strategy elsewhere.
+/// The root strategy that uses the same strategy as elsewhere.
 const SAME: &str = "same";
 
 /// The highest rating that Maia-3 supports.
@@ -25,11 +25,11 @@ const MAX_ELO: u64 = 5000;
 /// Clients' spin boxes hold 32-bit signed integers.
 const MAX_SEED: u64 = i32::MAX as u64;
 
-/// The forms that a list of devices takes.
+/// The forms of a list of devices.
 const DEVICES: &str =
     "auto, cpu, cuda, cuda:1 (the device's number) or cuda:0,cuda:1 (several, at most 32)";
 
-/// The setting that a path names.
+/// Expands to the setting at a path.
 macro_rules! setting {
     ($settings:ident, search $($field:tt)+) => { $settings.player.options.search $($field)+ };
     ($settings:ident, agent $($field:tt)+) => { $settings.player.options $($field)+ };
@@ -47,7 +47,7 @@ macro_rules! check {
     };
 }
 
-/// An optional fourth argument is the player's setter, for settings kept in two places.
+/// An optional fourth argument is the player's setter, for settings that are stored in two places.
 macro_rules! spin {
     ($name:literal => $root:ident $(. $field:ident)*, $range:expr, $set:ident) => {
         spin(
@@ -91,7 +91,7 @@ macro_rules! combo {
     };
 }
 
-/// A network file.
+/// Expands to the option of a network file.
 macro_rules! network_file {
     ($name:literal => $root:ident $(. $field:ident)*) => {
         text(
@@ -105,7 +105,7 @@ macro_rules! network_file {
     };
 }
 
-/// Every option.
+/// All options.
 pub(super) const ENTRIES: &[Entry] = &[
     network_file!("Net" => network.net),
     check(

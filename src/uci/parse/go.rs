@@ -1,11 +1,11 @@
-//! The command `go`: parsing, and the resulting limits.
+//! The command `go`: parsing and the resulting limits.
 
 use super::{Command, Parsed, Words};
 use crate::play::Limits;
 use shakmaty::{Color, Move};
 use std::time::Duration;
 
-/// Longer times (seven weeks) are cut to this, so that deadlines do not overflow.
+/// Times above this, which is seven weeks, are reduced to it so that deadlines do not overflow.
 const LONGEST: u64 = u32::MAX as u64;
 
 /// A parsed `go`, without unknown words.
@@ -80,7 +80,7 @@ impl Go {
             "winc" => self.white_increment = time,
             "binc" => self.black_increment = time,
             "movetime" => self.move_time = time,
-            // Some clients write 0 for the rest of the game.
+            // Some clients send 0 for the rest of the game.
             "movestogo" => self.moves_to_go = Some(clamp(number)).filter(|&moves| moves > 0),
             "nodes" => self.nodes = Some(number.max(1)),
             "depth" => self.depth = Some(clamp(number).max(1)),
@@ -89,12 +89,11 @@ impl Go {
         }
     }
 
-    /// Returns the limits for a player of `turn`, with `searchmoves` resolved to legal moves.
+    /// Returns the limits for `turn`, the side to move, with `searchmoves` resolved to legal moves.
     ///
-    /// A side whose clock is not given has none. If there is no other limit either, the
-    /// opponent's clock stands in for it, since both usually play with the same one; and if no
-    /// limit could be read, the smallest one applies, because answering too soon costs less than
-    /// not at all.
+    /// A side whose clock is not given has none. If there is no other limit either, the opponent's
+    /// clock is used, because both players usually have the same one. If no limit could be read,
+    /// the smallest one applies, because answering too early costs less than not answering at all.
     pub(crate) fn limits(&self, turn: Color, search_moves: Vec<Move>) -> Limits {
         let white = (self.white_time, self.white_increment);
         let black = (self.black_time, self.black_increment);
@@ -126,8 +125,8 @@ impl Go {
     }
 }
 
-/// Returns whether a search within `limits` ends by itself (when pondering, once the expected
-/// move has been played). A search for a mate that does not exist does not.
+/// Returns whether a search within `limits` ends by itself (when pondering, once the expected move
+/// has been played). A search for a mate that does not exist never ends.
 pub(crate) fn ends_by_itself(limits: &Limits) -> bool {
     !limits.infinite
         && (limits.time.is_some()
@@ -153,8 +152,8 @@ fn number(limit: &str, words: &mut Words, parsed: &mut Parsed) -> Option<u64> {
     number
 }
 
-/// Parses a whole number leniently: negative ones (a clock that has run out) count as 0,
-/// fractions are truncated, large ones saturate.
+/// Parses a whole number leniently: negative ones (a clock that has run out) count as 0, fractions
+/// are truncated, and large ones saturate.
 fn read(word: &str) -> Option<u64> {
     let digits = word.trim_start_matches(['-', '+']);
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
@@ -169,7 +168,7 @@ fn read(word: &str) -> Option<u64> {
     if word.starts_with('-') {
         return Some(0);
     }
-    // A string of digits can only fail by overflow.
+    // Parsing a string of digits can only fail by overflow.
     Some(whole.parse().unwrap_or(u64::MAX))
 }
 

@@ -1,4 +1,4 @@
-//! A client of a session in this process, and its scripted player.
+//! A client of a session in this process, and a scripted player.
 
 use super::super::output::Output;
 use super::super::session::{Rest, Session};
@@ -29,7 +29,7 @@ pub(super) const BACKEND_FAILS: u64 = 666;
 pub(super) const PANICS: u64 = 667;
 pub(super) const FAILS_AT_ONCE: u64 = 668;
 
-/// Records the calls of the scripted factory and player, in order.
+/// The calls of the scripted factory and player, in order.
 #[derive(Clone, Default)]
 pub(super) struct Journal(Arc<Mutex<Vec<String>>>);
 
@@ -38,17 +38,17 @@ impl Journal {
         self.0.lock().push(entry.into());
     }
 
-    /// Returns the calls since the last call.
+    /// Returns the calls made since this was last called.
     pub(super) fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock())
     }
 }
 
-/// Loading time of a network named `slow`: longer than `quit` waits for a search.
+/// Loading time of a network named `slow`, which is longer than `quit` waits for a search.
 const SLOWNESS: Duration = Duration::from_millis(1500);
 
-/// Makes scripted players. A network named `missing` cannot be loaded, one named `cpu-only` only
-/// on the CPU, and the backend `check` has no built-in network.
+/// Creates scripted players. A network named `missing` cannot be loaded, one named `cpu-only` loads
+/// only on the CPU, and the backend `check` has no built-in network.
 #[derive(Clone, Default)]
 pub(super) struct Script(pub(super) Journal);
 
@@ -117,7 +117,7 @@ impl Factory for Script {
     }
 }
 
-/// Plays the first allowed move; takes exactly its time.
+/// Plays the first allowed move after exactly the time that it is given.
 struct Player(Journal);
 
 impl ConfigurableAgent for Player {
@@ -215,7 +215,7 @@ impl Write for Lines {
     }
 }
 
-/// Writes to a session and reads from it.
+/// A client that writes to a session and reads its output.
 pub(super) struct Client {
     session: Session,
     output: Arc<Output>,
@@ -247,14 +247,14 @@ impl Client {
         self.session.handle(line)
     }
 
-    /// Sends lines; none may be `quit`.
+    /// Sends lines, none of which may be `quit`.
     pub(super) fn say(&mut self, lines: &[&str]) {
         for line in lines {
             assert!(self.send(line).is_continue(), "{line}");
         }
     }
 
-    /// Waits for a line with this beginning; returns it and the lines before.
+    /// Waits for a line with this beginning; returns it and the lines before it.
     pub(super) fn wait_for(&self, beginning: &str) -> Vec<String> {
         let mut seen = Vec::new();
         loop {
@@ -271,11 +271,11 @@ impl Client {
         }
     }
 
-    /// Stops all tasks; returns all output once they are done.
+    /// Stops all tasks and waits until they are done; returns all output.
     pub(super) fn settle(&mut self) -> Vec<String> {
         self.say(&["stop", "isready"]);
         let mut seen = self.wait_for("readyok");
-        // If a task was running, that was too early to be the end.
+        // If a task was running, it was not yet the end.
         self.session.finish();
         seen.extend(self.lines.try_iter());
         seen

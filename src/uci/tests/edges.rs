@@ -19,7 +19,7 @@ fn explains(lines: &[String], what: &str) -> bool {
         .any(|line| line.starts_with("info string") && line.contains(what))
 }
 
-/// Returns the move for `go nodes 1 searchmoves mv`: checks the position.
+/// Returns whether `go nodes 1 searchmoves mv` plays `mv`, which checks the position.
 fn plays(client: &mut Client, mv: &str) -> bool {
     client.say(&[&format!("go nodes 1 searchmoves {mv}")]);
     let lines = client.wait_for("bestmove");
@@ -41,7 +41,7 @@ fn uci_is_answered_before_anything_is_loaded() {
     assert!(client.journal.take().is_empty());
 }
 
-/// As scripts that pipe `go nodes 10` and `quit` expect.
+/// Scripts that pipe `go nodes 10` and `quit` expect an answer.
 #[test]
 fn a_search_is_answered_though_quit_comes_while_its_network_loads() {
     let mut client = Client::new();
@@ -135,12 +135,13 @@ fn the_built_in_network_plays_for_one_that_cannot_be_loaded() {
     client.say(&["go nodes 1", "isready"]);
     client.wait_for("bestmove");
     client.journal.take();
-    // Even though another one was loaded before.
+    // This holds even though another network was loaded before.
     client.say(&["setoption name Net value missing", "isready"]);
     let warning = "WARNING: cannot read the network missing";
     assert!(explains(&client.wait_for("readyok"), warning));
     assert_eq!(client.journal.take(), ["load", "load", "build Mcts"]);
-    // It is reported before every move, and not retried while the file is missing.
+    // The missing file is reported before every move, and loading is not retried while it is
+    // missing.
     for (command, expected) in [("d", &[][..]), ("ucinewgame", &["new game"])] {
         client.say(&[command, "go movetime 50"]);
         let lines = client.wait_for("bestmove");
@@ -341,7 +342,7 @@ fn what_is_set_during_a_search_counts_from_the_next() {
     ]);
     let lines = client.wait_for("bestmove");
     assert!(!lines.iter().any(|line| line.contains("wdl")), "{lines:?}");
-    // White's move, without mention of the missing net.
+    // The move is White's, and the missing network is not mentioned.
     assert!(matches!(lines[0].as_bytes()[10], b'1' | b'2'), "{lines:?}");
     assert_eq!(lines.len(), 1);
     client.say(&["setoption name Net value", "go nodes 1"]);
@@ -419,7 +420,7 @@ fn a_search_that_fails_is_answered_with_what_it_found() {
 fn the_cpu_takes_the_place_of_a_device_that_fails() {
     let mut client = Client::new();
     let build = "build Mcts";
-    // In the middle of a search: the best result so far is the answer.
+    // If the device fails in the middle of a search, the best result so far is the answer.
     client.say(&[&format!("go nodes {BACKEND_FAILS} searchmoves e2e4")]);
     let lines = client.wait_for("bestmove");
     assert_eq!(answers(&lines), ["e2e4"]);
@@ -431,7 +432,7 @@ fn the_cpu_takes_the_place_of_a_device_that_fails() {
         client.journal.take(),
         ["load", build, "load on the CPU", build]
     );
-    // Before any result: the search starts over.
+    // If it fails before any result, the search starts over.
     client.say(&["setoption name Device value cuda:3"]);
     client.say(&[&format!("go nodes {FAILS_AT_ONCE}")]);
     let lines = client.wait_for("bestmove");
@@ -467,7 +468,8 @@ fn castling_is_written_as_the_client_reads_it() {
     assert!(plays(&mut client, "e1h1"));
     client.say(&["setoption name UCI_Chess960 value false"]);
     assert!(plays(&mut client, "e1g1"));
-    // King b1, rook a1: a standard chess position cannot have these rights.
+    // With the king on b1 and a rook on a1, a standard chess position cannot have these castling
+    // rights.
     client.say(&["position fen 4k3/8/8/8/8/8/8/RK5R w KQ - 0 1"]);
     assert!(plays(&mut client, "b1h1"));
 }

@@ -1,10 +1,10 @@
-//! Input lines with mistakes. The tests of the real program also read this file.
+//! Input lines with mistakes. The tests of the real program also include this file.
 
 use rand::Rng;
 use rand::seq::IndexedRandom;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// The seeds: valid client input, and invalid input.
+/// The seed lines: valid client input, and invalid input.
 const SEEDS: [&str; 34] = [
     "uci",
     "isready",
@@ -63,7 +63,7 @@ const CHARACTERS: [char; 18] = [
     '\u{1f600}',
 ];
 
-/// Returns a plausible client line with up to three mistakes.
+/// Returns a plausible line of client input with up to three mistakes.
 pub(super) fn mutated(random: &mut Xoshiro256PlusPlus) -> String {
     let mut line: Vec<char> = SEEDS
         .choose(random)
@@ -95,7 +95,7 @@ pub(super) fn mutated(random: &mut Xoshiro256PlusPlus) -> String {
             }
         }
     }
-    // The log file is the only option that reaches outside the session, and `quit` has its own
+    // The log file is the only option with effects outside the session, and `quit` has its own
     // test.
     let line: String = line.into_iter().collect();
     line.replace("quit", "stop").replace("LogFile", "Net")

@@ -1,4 +1,4 @@
-//! Input of every kind: the session stays alive and answers each `go` once.
+//! Random input of every kind: the session stays alive and answers each `go` exactly once.
 
 use super::super::parse::{Command, parse};
 use super::super::{LONGEST_LINE, Settings, serve_with};
@@ -9,7 +9,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use std::io::Cursor;
 
 const LINES: usize = 120_000;
-/// Lines between checks that everything is idle and complete.
+/// Number of lines between checks that everything is idle and complete.
 const ROUND: usize = 500;
 
 #[test]

@@ -1,4 +1,4 @@
-//! `UCI_LimitStrength`: the player, its network, and remarks.
+//! `UCI_LimitStrength`: the player, its network, and messages.
 
 use super::client::Client;
 
@@ -97,7 +97,7 @@ fn without_its_network_another_one_plays() {
     client.say(&["setoption name HumanNet value people.pt", "go nodes 1"]);
     client.wait_for("bestmove ");
     assert_eq!(client.journal.take(), ["load", "build Human"]);
-    // The network that plays like people is not built in either.
+    // The human-like network is not built in either.
     client.say(&[
         "setoption name HumanNet value",
         "setoption name Backend value check",

@@ -1,5 +1,5 @@
-//! Lichess's side of the external-engine protocol: the site, the broker, and users with
-//! analysis boards.
+//! Lichess's side of the external-engine protocol: the site, the broker, and users with analysis
+//! boards.
 
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
@@ -24,7 +24,7 @@ use tokio_stream::StreamExt;
 pub const TOKEN: &str = "lip_both";
 /// A token without scopes.
 pub const WEAK_TOKEN: &str = "lip_none";
-/// Time for which the broker holds a poll.
+/// How long the broker holds a poll.
 const POLL: Duration = Duration::from_secs(1);
 
 type Shared = State<Arc<Desk>>;
@@ -61,7 +61,7 @@ struct Job {
 }
 
 impl Lichess {
-    /// Starts with these engines registered.
+    /// Starts the stand-in with these engines registered.
     pub fn start(engines: &[Value]) -> Lichess {
         let runtime = Runtime::new().unwrap();
         let desk = Arc::new(Desk {
@@ -146,7 +146,7 @@ impl Analysis {
 }
 
 impl Desk {
-    /// Refuses a request whose token lacks the scopes.
+    /// Rejects a request whose token lacks the scopes.
     fn check(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         let token = headers.get(header::AUTHORIZATION);
         let token = token.and_then(|token| token.to_str().ok()?.strip_prefix("Bearer "));
@@ -170,7 +170,7 @@ impl Desk {
     }
 }
 
-/// Refuses a registration that breaks the documented limits.
+/// Rejects a registration that violates the documented limits.
 fn validate(registration: &Value) -> Result<(), Refusal> {
     let length = |name: &str| registration[name].as_str().map_or(0, str::len);
     let number = |name: &str| registration[name].as_u64().unwrap_or(0);

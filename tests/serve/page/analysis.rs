@@ -28,7 +28,7 @@ fn an_analysis_grows_and_its_lines_are_played() {
     browser.wait(&format!("{bar}.ariaLabel.includes('White wins')"));
     // The analysis has ended by itself.
     browser.wait(&format!("{RUN} === 'Analyse'"));
-    // Clicking a line's third move appends the line up to it to the game.
+    // Clicking a line's third move appends the line to the game, up to that move.
     browser.click("#analyse-lines li button:nth-of-type(3)");
     browser.wait(&format!("{} === 8", count("#analyse-moves button")));
     browser.evaluate("document.activeElement.blur()");
@@ -36,7 +36,7 @@ fn an_analysis_grows_and_its_lines_are_played() {
         browser.key("ArrowLeft");
     }
     browser.wait(&format!("{CURRENT} === 'Nc6'"));
-    // Another move starts a variation.
+    // A different move starts a variation.
     browser.play("#analyse-board", "f1", "c4");
     browser.wait(&contains("#analyse-moves .variation", "3. Bc4"));
     browser.click("#analyse-promote");
@@ -65,7 +65,7 @@ fn a_link_opens_its_position_and_a_reload_keeps_the_game() {
     browser.click("nav [href=\"#explain\"]");
     browser.click("nav [href=\"#analyse\"]");
     browser.wait(&format!("{} === 1", count("#analyse-moves button")));
-    // A game can start there.
+    // A game can be started from that position.
     browser.go(&format!("http://{}/#play/{fen}", server.address));
     browser.play("#play-board", "e2", "e3");
     browser.wait(&contains("#play-moves", "1. e3"));
@@ -116,7 +116,7 @@ fn mistakes_are_explained_in_chess_terms() {
         browser.load(text);
         assert_eq!(browser.text("#analyse-problem"), problem, "{text}");
     }
-    // The legal part is on the board.
+    // The legal part is shown on the board.
     assert_eq!(browser.evaluate(&count("#analyse-moves button")), 2);
     let typed = [
         (
@@ -197,7 +197,7 @@ fn a_position_is_set_up() {
     browser.assert_quiet();
 }
 
-/// With the built-in networks.
+/// This test uses the built-in networks.
 #[test]
 fn human_moves_are_shown_by_rating() {
     let server = Server::start(&["--backend", "torch"]);
@@ -220,7 +220,7 @@ fn human_moves_are_shown_by_rating() {
     browser.assert_quiet();
 }
 
-/// With the built-in networks.
+/// This test uses the built-in networks.
 #[test]
 fn explanations_are_shown_in_place() {
     let server = Server::start(&["--backend", "torch"]);
@@ -231,7 +231,7 @@ fn explanations_are_shown_in_place() {
     browser.wait(&seen);
     browser.click_square("#explain-board", "d2");
     browser.wait(&contains("#explain-status", "From d2 the head looks at"));
-    // A click there selects a square, and moves nothing.
+    // Clicking there selects a square and does not move a piece.
     assert_eq!(
         browser.evaluate(&count("#explain-board square.move-dest")),
         0
@@ -248,7 +248,7 @@ fn explanations_are_shown_in_place() {
     browser.assert_quiet();
 }
 
-/// With the network that ships.
+/// This test uses the network that ships with the engine.
 #[test]
 fn a_network_writes_games_that_are_replayed() {
     let server = Server::start(&["--backend", "torch"]);

@@ -3,7 +3,7 @@
 use super::{contains, count, open};
 use crate::serve::Server;
 
-/// Two rooks against a king: mate in two against any defence.
+/// Two rooks against a king, which is mate in two against any defence.
 const LADDER: &str = "6k1/8/R7/8/8/8/8/1R4K1 w - - 0 1";
 const STATUS: &str = "#play-status";
 
@@ -51,7 +51,7 @@ fn a_game_is_played_to_mate_by_clicks() {
     let games = browser.evaluate("localStorage.getItem('games')");
     let games = games.as_str().unwrap();
     assert!(games.contains("Rb8#") && games.contains(LADDER), "{games}");
-    // The next game keeps this one.
+    // Starting the next game saves this one.
     browser.click("#play-rematch");
     browser.wait(&contains("#play-count", "(1)"));
     browser.click("#play-flip");
@@ -78,7 +78,7 @@ fn moves_are_typed_taken_back_hinted_and_stepped_through() {
     let problem = browser.text("#play-typed-move-problem");
     assert_eq!(problem, "No rook of White's can go to a5.");
     browser.evaluate("document.activeElement.blur()");
-    // Keys and clicks step through the game, and make no moves meanwhile.
+    // Keys and clicks step through the game, and no moves can be made meanwhile.
     let current = "document.querySelector('#play-moves [aria-current]')?.textContent";
     browser.key("ArrowLeft");
     browser.key("ArrowLeft");

@@ -1,4 +1,4 @@
-//! Properties of every part of the page.
+//! Properties that every tab of the page has.
 
 use super::{contains, open};
 use crate::serve::Server;
@@ -42,7 +42,7 @@ fn settings_are_kept() {
     assert_eq!(browser.evaluate(data), json!(["dark", "blue", "tessera"]));
     let dark = "getComputedStyle(document.body).backgroundColor";
     assert_eq!(browser.evaluate(dark), "rgb(23, 25, 27)");
-    // The pieces are our own pictures.
+    // The pieces are our own drawings.
     browser.wait(
         "getComputedStyle(document.querySelector('#play-board piece')).backgroundImage.includes('svg+xml,')",
     );

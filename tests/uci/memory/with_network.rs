@@ -1,5 +1,5 @@
-//! `Hash` bounds tree and evaluation cache together. A network's memory for weights and for the
-//! largest batch comes on top, and does not grow with `Hash`.
+//! `Hash` limits the memory of the tree and the evaluation cache together. A network also needs
+//! memory for its weights and for the largest batch, which does not grow with `Hash`.
 
 use super::{BRIEFLY, SLACK, THREADS, WORK, number};
 use crate::uci::{Engine, endurance, resident, worked};
@@ -34,13 +34,13 @@ fn write_small_network(path: &Path) {
     network.write(ExportPrecision::F32, path).unwrap();
 }
 
-/// MiB of `Hash` with a network: three quarters belong to the tree, including an eighth of that for
-/// its table, and one quarter to cached evaluations.
+/// `Hash` in MiB with a network: three quarters are for the tree, including an eighth of that for
+/// its table, and one quarter is for cached evaluations.
 const SHARED_HASH: usize = 64;
 const TREE: usize = SHARED_HASH * 3 / 4;
 const TABLE: usize = TREE / 8;
 const CACHE: usize = SHARED_HASH / 4;
-/// Evaluations that fill this cache, each of at least 150 bytes.
+/// Number of evaluations that fill this cache, each at least 150 bytes in size.
 const ENOUGH: u64 = ((CACHE << 20) / 150) as u64;
 
 #[test]
@@ -54,7 +54,7 @@ fn endures_a_search_with_a_network_within_the_hash() {
     engine.say(&format!("setoption name Threads value {THREADS}"));
     engine.say("setoption name Device value cpu");
     engine.say("setoption name Hash value 1");
-    // A tree this small is evicted repeatedly, while its batches become as large as those of the
+    // A tree this small is evicted repeatedly while its batches become as large as those of the
     // measured search.
     engine.say(&format!("go nodes {ENOUGH}"));
     engine.best_move();

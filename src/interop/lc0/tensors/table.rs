@@ -1,4 +1,4 @@
-//! The location of each tensor in Lc0's messages: fields in the order of their numbers, with our
+//! The location of each tensor in Lc0's messages. Fields are listed in numeric order, with our
 //! names.
 
 /// The fields of a message.
@@ -7,7 +7,7 @@ pub(super) type Message = &'static [(u32, &'static str, Field)];
 /// The type of a field.
 pub(super) enum Field {
     Tensor,
-    /// Weights, and biases in the next field: of dense layers, convolutions or norms.
+    /// Weights of a dense layer, convolution or norm. The next field holds the biases.
     Pair,
     Number,
     One(Message),
@@ -19,13 +19,13 @@ use Field::{Many, Number, One, Pair, Tensor};
 const CONVOLUTION: Message = &[
     (1, "", Pair),
     (3, "bn_means", Tensor),
-    // Variances, despite the name.
+    // These are variances, despite the name.
     (4, "bn_stddivs", Tensor),
     (5, "bn_gammas", Tensor),
     (6, "bn_betas", Tensor),
 ];
 
-/// A residual block; squeeze and excitation are Hu et al.'s (2018).
+/// A residual block, with squeeze and excitation by Hu et al. (2018).
 const BLOCK: Message = &[
     (1, "conv1", One(CONVOLUTION)),
     (2, "conv2", One(CONVOLUTION)),
@@ -34,7 +34,7 @@ const BLOCK: Message = &[
 
 const FEED_FORWARD: Message = &[(1, "widen", Pair), (3, "narrow", Pair)];
 
-/// The generator of a layer's attention biases from the board.
+/// Generates a layer's attention biases from the board.
 const SMOLGEN: Message = &[
     (1, "squares.weight", Tensor),
     (2, "summary", Pair),
@@ -62,8 +62,8 @@ const LAYER: Message = &[
     (5, "feed_forward.norm", Pair),
 ];
 
-/// A policy: by attention, or by one or two convolutions. A classical policy's `squares` and
-/// `moves` are `conv2` and `embedding` here.
+/// A policy head, which uses attention or one or two convolutions. The `squares` and `moves` of a
+/// classical policy are called `conv2` and `embedding` here.
 const POLICY: Message = &[
     (1, "embedding", Pair),
     (3, "query", Pair),
@@ -75,7 +75,7 @@ const POLICY: Message = &[
     (11, "conv2", One(CONVOLUTION)),
 ];
 
-/// A value head, which reads a body by `squares` and a tower by `conv`.
+/// A value head, which reads a body through `squares` and a tower through `conv`.
 const VALUE: Message = &[
     (1, "squares", Pair),
     (3, "hidden", Pair),
@@ -99,8 +99,8 @@ const VALUES: Message = &[
     (3, "st", One(VALUE)),
 ];
 
-/// All tensors. Files with one policy and one value keep those at `single`, others at `policy`
-/// and `value`.
+/// All tensors. Files with one policy and one value head store them under `single`; other files use
+/// `policy` and `value`.
 pub(super) const WEIGHTS: Message = &[
     (1, "input", One(CONVOLUTION)),
     (2, "body", Many(BLOCK)),

@@ -1,10 +1,10 @@
-//! The converter's nodes and constants of a network, other than its weights.
+//! The nodes and constants that the converter writes for a network, apart from its weights.
 
 use crate::network::Activation;
 use crate::network::lc0::{EncoderConfig, Lc0Config, PolicyHeadConfig, SquareEmbedding};
 use std::collections::BTreeMap;
 
-/// Constants of equivalent formulations: suffixes of their names, and their values.
+/// Constants of equivalent formulations: name suffixes and values.
 const OPTIONAL: [(&str, f64); 4] = [
     ("/mish/one", 1.0),
     ("/mish/two", 2.0),
@@ -39,7 +39,7 @@ pub(super) fn last_operators(config: &Lc0Config) -> Vec<&'static [&'static str]>
         _ => &["Gather"],
     };
     let value: &[&str] = match config.value.values().any(|head| head.wdl) {
-        // The softmax may be left to the caller.
+        // Models may leave the softmax to the caller.
         true => &["Softmax", "Add"],
         false => &["Tanh"],
     };
@@ -47,7 +47,7 @@ pub(super) fn last_operators(config: &Lc0Config) -> Vec<&'static [&'static str]>
     [policy, value].into_iter().chain(moves_left).collect()
 }
 
-/// Activations and constants by the converter's names.
+/// Activations and constants, keyed by the converter's names.
 #[derive(Default)]
 pub(super) struct Expected {
     pub activations: BTreeMap<String, Activation>,
@@ -106,8 +106,8 @@ impl Expected {
         expected
     }
 
-    /// `inside` contains the activations of feed-forward blocks and of smolgen; a `gain` of 1 is
-    /// omitted.
+    /// Adds the layers of an encoder. `inside` contains the activations of feed-forward blocks and
+    /// of smolgen. A `gain` of 1 is omitted.
     fn encoder(
         &mut self,
         path: &str,

@@ -1,24 +1,24 @@
 //! The converter's names for a network's tensors.
 
-/// Suffixes of the names of a module's weight and bias, in one or two forms.
+/// Name suffixes of a module's weight and bias, in one or two forms.
 type Ends = &'static [[&'static str; 2]];
 
 const KERNEL: Ends = &[["/w/kernel", "/w/bias"]];
 const DENSE: Ends = &[["/matmul/w", "/add/w"]];
 /// A dense layer of an encoder.
 const FACTOR: Ends = &[["/w/w", "/b/w"]];
-/// Whole, and decomposed.
+/// Layer norms may be a single operator or decomposed.
 const NORM: Ends = &[["/w/scale", "/w/bias"], ["/gammas/w", "/betas/w"]];
 
-/// Stacks of layers: our name prefixes, and the converter's.
+/// Stacks of layers: our name prefixes, then the converter's.
 const STACKS: [(&str, &str); 3] = [
     ("body.", "/block"),
     ("encoder.", "/encoder"),
     ("policy.vanilla.encoder.", "/policy/enc_layer_"),
 ];
 
-/// Our modules, those of layers by their names in the stack, and the converter's. Heads read
-/// towers by a convolution, bodies by a matrix product.
+/// Our module names and the converter's. Modules in layers have their name within the stack. Heads
+/// read towers through a convolution and bodies through a matrix multiplication.
 const MODULES: [(&str, &str, Ends); 42] = [
     ("input", "/inputconv", KERNEL),
     ("conv1", "/conv1", KERNEL),
@@ -61,7 +61,7 @@ const MODULES: [(&str, &str, Ends); 42] = [
     ("policy.vanilla.conv1", "/policy/conv1", KERNEL),
     ("policy.vanilla.conv2", "/policy/conv2", KERNEL),
     ("policy.vanilla.squares", "/policy/conv", KERNEL),
-    // The last sum is the output itself.
+    // The last sum is itself an output.
     (
         "policy.vanilla.moves",
         "",
@@ -77,7 +77,7 @@ const MODULES: [(&str, &str, Ends); 42] = [
     ("moves_left.output", "/mlh/dense2", DENSE),
 ];
 
-/// Returns the converter's possible names for a parameter; one of them exists.
+/// Returns the converter's possible names for a parameter. One of them exists.
 pub(super) fn of(name: &str) -> impl Iterator<Item = String> {
     let (module, kind) = match name {
         "embedding.multiply" => ("gates", "weight"),

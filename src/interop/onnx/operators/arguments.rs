@@ -1,4 +1,4 @@
-//! A node's inputs, by position.
+//! Access to a node's inputs by position.
 
 use crate::interop::onnx::graph::Argument;
 

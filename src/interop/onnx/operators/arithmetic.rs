@@ -5,7 +5,8 @@ use crate::interop::onnx::builder::float;
 use crate::interop::onnx::graph::Argument;
 
 impl Translator<'_> {
-    /// Returns the output's name, if the operator is elementwise.
+    /// Translates an elementwise operator and returns the output's name, or `None` for other
+    /// operators.
     pub(super) fn arithmetic(&mut self, call: &Call) -> Result<Option<String>, String> {
         if let Some((operator, operands)) = same(call.name) {
             let operands = self.operands(call.arguments.first(operands)?)?;
@@ -73,7 +74,7 @@ impl Translator<'_> {
         }))
     }
 
-    /// Returns `x` times a factor, unless that is one.
+    /// Multiplies `x` by a factor, unless the factor is one.
     pub(super) fn scaled(&mut self, x: &str, factor: &Argument) -> Result<String, String> {
         match factor {
             Argument::Int(1) | Argument::Float(1.0) => Ok(x.to_owned()),
@@ -84,7 +85,8 @@ impl Translator<'_> {
         }
     }
 
-    /// Returns x/2 · (1 + erf(x/√2)), because ONNX has no GELU operator before version 20.
+    /// Computes GELU as x/2 · (1 + erf(x/√2)), because ONNX has no operator for it before version
+    /// 20.
     fn gelu(&mut self, call: &Call) -> Result<String, String> {
         if !matches!(call.arguments.get(1)?, Argument::Text(text) if text == "none") {
             return Err("it approximates".to_owned());
@@ -99,7 +101,7 @@ impl Translator<'_> {
     }
 }
 
-/// Returns the equivalent ONNX operator, and how many of the first arguments are its inputs.
+/// Returns the equivalent ONNX operator, and how many leading arguments are its inputs.
 fn same(name: &str) -> Option<(&'static str, usize)> {
     Some(match name {
         "matmul" | "bmm" | "mm" => ("MatMul", 2),

@@ -1,4 +1,4 @@
-//! Network layers: matrix products, convolutions, norms.
+//! Network layers: matrix multiplications, convolutions and norms.
 
 use super::{Call, Translator};
 use crate::interop::onnx::builder::{float, int, ints};
@@ -6,7 +6,7 @@ use crate::interop::onnx::graph::Argument;
 use crate::interop::onnx::schema::DataType;
 
 impl Translator<'_> {
-    /// Returns the output's name, if the operator is a layer.
+    /// Translates a layer and returns the output's name, or `None` for other operators.
     pub(super) fn layer(&mut self, call: &Call) -> Result<Option<String>, String> {
         Ok(Some(match call.name {
             "linear" => self.linear(call)?,
@@ -37,7 +37,8 @@ impl Translator<'_> {
         }))
     }
 
-    /// Weights are stored in libtorch's layout; the runtime transposes them once.
+    /// Translates a dense layer. Weights are stored in libtorch's layout, and the runtime
+    /// transposes them once.
     fn linear(&mut self, call: &Call) -> Result<String, String> {
         let weight = self.operand(call.arguments.get(1)?)?;
         let weight = self.transposed(&weight, &[1, 0]);
@@ -51,8 +52,8 @@ impl Translator<'_> {
         }
     }
 
-    /// softmax(q · kᵀ · scale + bias) · v. The scale is applied first because products overflow
-    /// 16 bits.
+    /// Computes softmax(q · kᵀ · scale + bias) · v. The scale is applied first, because unscaled
+    /// products overflow 16 bits.
     fn attention(&mut self, call: &Call) -> Result<String, String> {
         let arguments = call.arguments;
         if arguments.float(4)? != 0.0 || arguments.bool(5)? || arguments.bool(7)? {
@@ -96,7 +97,7 @@ impl Translator<'_> {
             inputs.push(self.operand(call.arguments.get(2)?)?);
         }
         let size = self.shape(kernel).get(2..).unwrap_or_default();
-        // libtorch accepts one number for both directions.
+        // libtorch accepts one value for both directions.
         let both = |index| match call.arguments.ints(index)?[..] {
             [one] => Ok(vec![one; size.len()]),
             ref all => Ok::<Vec<i64>, String>(all.to_vec()),
@@ -124,8 +125,8 @@ impl Translator<'_> {
         Ok(self.builder.node("LayerNormalization", &inputs, attributes))
     }
 
-    /// x / √(mean of x² + ε) · weight, in single precision up to the division because sums of
-    /// squares overflow 16 bits.
+    /// Computes x / √(mean of x² + ε) · weight, in single precision up to the division, because
+    /// sums of squares overflow 16 bits.
     fn rms_norm(&mut self, call: &Call) -> Result<String, String> {
         let dimensions = call.arguments.ints(1)?.len() as i64;
         let axes: Vec<i64> = (-dimensions..0).collect();

@@ -5,7 +5,7 @@ use crate::interop::onnx::builder::{int, ints};
 use crate::interop::onnx::graph::Argument;
 
 impl Translator<'_> {
-    /// Returns the output's name, if the operator is one of these.
+    /// Translates such an operator and returns the output's name, or `None` for other operators.
     pub(super) fn shaped(&mut self, call: &Call) -> Result<Option<String>, String> {
         let x = call.x.as_str();
         let arguments = call.arguments;
@@ -40,7 +40,7 @@ impl Translator<'_> {
                 self.transposed(x, &order)
             }
             "expand" => {
-                // ONNX keeps a size where the new one is 1, libtorch where it is −1.
+                // ONNX keeps a dimension whose new size is 1, libtorch one whose new size is −1.
                 let sizes = arguments.ints(1)?.into_iter().map(|size| size.max(1));
                 let sizes: Vec<i64> = sizes.collect();
                 let sizes = self.builder.integers(&sizes);
@@ -94,7 +94,7 @@ impl Translator<'_> {
         Ok(self.builder.node("Concat", &names, vec![int("axis", axis)]))
     }
 
-    /// Returns the names of the parts that a tensor is split into.
+    /// Splits a tensor and returns the names of the parts.
     pub(super) fn split(&mut self, call: &Call) -> Result<Vec<String>, String> {
         let axis = call.axis(2)?;
         let size = call.shape.get(axis as usize).copied().unwrap_or_default();
@@ -112,7 +112,7 @@ impl Translator<'_> {
         Ok(self.builder.node_with("Split", &inputs, axis, sizes.len()))
     }
 
-    /// Returns the names of the slices of a stacked tensor.
+    /// Unstacks a tensor and returns the names of the slices.
     pub(super) fn unbound(&mut self, call: &Call) -> Result<Vec<String>, String> {
         let axis = call.axis(1)?;
         let count = call.shape.get(axis as usize).copied().unwrap_or_default();
@@ -140,7 +140,7 @@ impl Translator<'_> {
         self.builder.node("Transpose", &[x], vec![order])
     }
 
-    /// Returns the slice from `start` to before `end` along an axis, with a step.
+    /// Slices a tensor from `start` up to but not including `end` along an axis, with a step.
     fn sliced(&mut self, x: &str, [start, end, axis, step]: [i64; 4]) -> String {
         let [start, end, axis, step] =
             [start, end, axis, step].map(|value| self.builder.integers(&[value]));
@@ -149,7 +149,7 @@ impl Translator<'_> {
     }
 }
 
-/// Returns the sizes of the parts of `whole`: all `part`, except for a smaller last one.
+/// Returns the sizes of the parts of `whole`: all are `part`, except that the last may be smaller.
 fn parts(whole: i64, part: i64) -> Vec<i64> {
     let part = part.max(1);
     (0..(whole + part - 1) / part)

@@ -1,4 +1,4 @@
-//! Steps by encoder-style layers.
+//! Steps with layers like the encoder's.
 
 use crate::network::blocks::LearnedMarks;
 use crate::network::chessformer::Chessformer;
@@ -20,7 +20,7 @@ pub(in crate::network::world) struct Squares {
     blocks: Vec<Block>,
 }
 
-/// An encoder-style layer with attention over time in its middle.
+/// A layer like the encoder's, with attention over time in the middle.
 #[derive(Debug)]
 struct Block {
     space: EncoderLayer,
@@ -62,7 +62,7 @@ impl Squares {
         }
     }
 
-    /// Returns the tensors of a network file other than parameters.
+    /// Returns the tensors other than parameters that a network file stores.
     pub fn constants(&self) -> [(&'static str, &Tensor); 2] {
         self.marks.constants()
     }

@@ -1,8 +1,8 @@
-//! Steps on one token: a causal transformer along time.
+//! Steps on one token, with a causal transformer along time.
 //!
-//! As in STORM (Zhang et al. 2023), the token and the move are first combined into one, so that a
-//! step has one key and one value in each block. Age embeddings distinguish the sides that saw
-//! earlier steps, because a single token cannot be flipped.
+//! As in STORM (Zhang et al. 2023), the token and the move are first combined into one token, so
+//! each step has one key and one value per block. A single token cannot be flipped, so age
+//! embeddings tell the network which side's view an earlier step has.
 
 use crate::network::blocks::{Mlp, MoveEmbedding, move_parts};
 use crate::network::layers::{Linear, Norm};
@@ -16,7 +16,7 @@ use tch::{Device, Tensor};
 /// Epsilon of the norms.
 const EPSILON: f64 = 1e-5;
 
-/// Width of the hidden layer, as a multiple of the token's.
+/// Width of the hidden layer, as a multiple of the token's width.
 const HIDDEN: i64 = 2;
 
 /// The initial scale of feed-forward outputs.
@@ -27,7 +27,7 @@ const GAIN: f64 = 0.1;
 pub(in crate::network::world) struct Token {
     parts: Tensor,
     moves: MoveEmbedding,
-    /// Swap perspectives.
+    /// Swaps perspectives.
     turn: Linear,
     blocks: Vec<Block>,
     norm: Norm,
@@ -70,7 +70,7 @@ impl Token {
         }
     }
 
-    /// Returns the tensors of a network file other than parameters.
+    /// Returns the tensors other than parameters that a network file stores.
     pub fn constants(&self) -> [(&'static str, &Tensor); 1] {
         [("move_parts", &self.parts)]
     }

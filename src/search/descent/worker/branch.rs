@@ -1,4 +1,4 @@
-//! The moves along which the visits that reach a node continue.
+//! The moves along which the visits that have reached a node continue.
 
 use super::SearchWorker;
 use crate::search::descent::select::{
@@ -17,27 +17,27 @@ use crate::search::tree::node::Node;
 use crate::search::tree::prior::{self, Rank};
 use crate::search::tree::value::edge_value;
 
-/// Visits on their way along an edge.
+/// Visits travelling along an edge.
 #[derive(Clone, Copy)]
 pub(super) struct Branch {
     pub(super) edge: Index,
     pub(super) visits: u32,
 }
 
-/// The outcome of visits that reached a node.
+/// The result of selection for visits that have reached a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Selected {
-    /// Each continues along one of the branches on the stack.
+    /// The visits continue along the branches on the stack.
     Branches,
-    /// No visit continues: the children prove the node. A visit that reached a child on another
-    /// path updated that path alone.
+    /// No visit continues, because the children prove the node. (A visit that reached a child on
+    /// another path updated only that path.)
     Proven,
-    /// No visit continues: there is no memory for another edge.
+    /// No visit continues, because there is no memory for another edge.
     Full,
 }
 
 impl<'a, E: Environment> SearchWorker<'a, E> {
-    /// Distributes the visits and pushes a branch on the stack for each move that gets any.
+    /// Distributes the visits and pushes a branch onto the stack for each move that receives any.
     pub(super) fn select(&mut self, node: Node<'a>, visits: u32) -> Selected {
         if self.path.len() == 1
             && let Some(gumbel) = &self.shared.root.gumbel
@@ -66,7 +66,7 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
                 0 => None,
                 to => Some(self.tree.node(to)),
             };
-            // A move proven to win or to lose needs no visits, not even a first one.
+            // A move proven to win or to lose needs no visits, not even its first.
             let outcome = child.map_or(Outcome::Unknown, |child| child.header().outcome());
             let open = match outcome {
                 Outcome::Loss if !at_root => return Selected::Proven,
@@ -139,7 +139,7 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
                 });
             }
         }
-        // Untried moves come in order, so the first decides for all.
+        // Untried moves are in order, so the first one decides for all of them.
         let fresh = self.candidates.get(tried);
         if fresh.is_none_or(|candidate| candidate.given == 0) || self.add_edges(node, tried) {
             Selected::Branches
@@ -148,7 +148,7 @@ impl<'a, E: Environment> SearchWorker<'a, E> {
         }
     }
 
-    /// The same at a root with Gumbel selection.
+    /// Does the same at a root with Gumbel selection.
     fn select_by_gumbel(&mut self, gumbel: &Gumbel, node: Node<'a>, visits: u32) -> Selected {
         if node.header().count() < u32::from(node.header().moves()) {
             for number in 0..usize::from(node.header().moves()) {

@@ -1,4 +1,4 @@
-//! Adds mates proven outside the tree.
+//! Adds mates that were proven outside the tree.
 
 use super::SearchWorker;
 use crate::search::descent::picks::{LeafKind, Step};
@@ -13,11 +13,12 @@ use crate::search::tree::prior::Rank;
 use std::sync::atomic::Ordering::Relaxed;
 
 impl<E: Environment> SearchWorker<'_, E> {
-    /// Searches for mates at the root while time allows, unless another thread does, and enters
-    /// the results in the tree.
+    /// Searches for mates at the root while time allows, unless another thread is doing so, and
+    /// adds the results to the tree.
     pub(super) fn look_for_mates(&mut self) {
         let shared = self.shared;
-        // Before the lock of the mates, as everywhere: a report takes both.
+        // Take this lock before that of the mate search, in the same order as everywhere else,
+        // because a report takes both.
         let _inside = shared.gate.read();
         let Some(mut mates) = shared.mates.and_then(|mates| mates.try_lock()) else {
             return;
@@ -32,8 +33,9 @@ impl<E: Environment> SearchWorker<'_, E> {
         self.enter_proofs(&mut mates);
     }
 
-    /// Enters new proofs: wins by a visit along the move, losses by their outcome alone. A visit
-    /// to each of thirty moves that allow a mate would be taken from the few that do not.
+    /// Adds new proofs to the tree. A win is added with a visit along the move, but a loss is only
+    /// recorded as an outcome: if thirty moves allow a mate, visiting each of them would take
+    /// visits away from the few moves that do not.
     fn enter_proofs(&mut self, mates: &mut MateSearch) {
         if self.tree.root().header().stage() != Stage::Expanded {
             return;
@@ -50,7 +52,7 @@ impl<E: Environment> SearchWorker<'_, E> {
         }
     }
 
-    /// Returns whether the proof has been entered.
+    /// Returns whether the proof has been added.
     fn enter_proof(&mut self, number: usize, outcome: Outcome, plies: u8) -> bool {
         let Ok(index) = self.root_edge(number) else {
             return false;
@@ -104,7 +106,7 @@ impl<E: Environment> SearchWorker<'_, E> {
         tree.refresh(root);
     }
 
-    /// Searches for a mate by checks at this node, and marks the node if proven.
+    /// Searches for a mate by checks at this node, and marks the node if one is proven.
     pub(super) fn is_mate_by_checks(&mut self, node: Node<'_>) -> bool {
         let plies = self.environment.mate_by_checks();
         if let Some(plies) = plies {
@@ -113,7 +115,7 @@ impl<E: Environment> SearchWorker<'_, E> {
         plies.is_some()
     }
 
-    /// Returns the edge of a root move, creating it along with those of greater priors if
+    /// Returns the edge of a root move, creating it and the edges of moves with greater priors if
     /// necessary.
     pub(super) fn root_edge(&mut self, number: usize) -> Result<Index, Full> {
         let root = self.tree.root();
@@ -130,7 +132,7 @@ impl<E: Environment> SearchWorker<'_, E> {
         loop {
             let rank = self.tree.next_rank(root.header(), last).ok_or(Full)?;
             let mv = E::packed(&moves, rank.number().into());
-            // If another thread was first, this is its edge.
+            // If another thread was first, this returns its edge.
             let index = self
                 .tree
                 .add_edge(&mut self.blocks, root, count, mv, rank)?;

@@ -6,7 +6,7 @@ use crate::search::shared::Shared;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
-/// Stops a search when its thread panics; otherwise the other threads would run forever, and the
+/// Stops a search when its thread panics. Otherwise the other threads would run forever and the
 /// search would wait for them.
 struct StopOnPanic<'a>(&'a Shared<'a>);
 
@@ -19,8 +19,8 @@ impl Drop for StopOnPanic<'_> {
 }
 
 impl<E: Environment> SearchWorker<'_, E> {
-    /// Searches until `is_over`, until the visits run out, or until no time is left for an
-    /// evaluation.
+    /// Searches until `is_over` returns true, until the visits run out, or until too little time is
+    /// left for an evaluation.
     pub(crate) fn run(mut self, mut is_over: impl FnMut() -> bool) {
         let shared = self.shared;
         let _guard = StopOnPanic(shared);

@@ -17,7 +17,7 @@ mod transform;
 mod vocabulary;
 
 #[cfg(feature = "torch")]
-pub(crate) use attacks::{ATTACKS, look_up_attacks};
+pub(crate) use attacks::{ATTACK_WORDS, ATTACKS, COUNT_BITS, look_up_attacks, slice_attacks};
 pub use encoder::{Encoder, MoveEncoder, Unencodable};
 pub use format::InputFormat;
 pub(crate) use input::EN_PASSANT;

@@ -5,6 +5,7 @@ mod archive;
 pub mod check;
 mod contents;
 mod device;
+mod exchange;
 mod fastest;
 pub(crate) mod fused;
 mod hash;
@@ -25,7 +26,7 @@ pub use module::{ComputeType, Module, TorchError};
 pub use pickle::PickleError;
 pub use process::{CudaStatus, Environment, LIBTORCH_VERSION, environment};
 pub use profile::trace;
-pub use program::Program;
+pub use program::{Compact, Program};
 pub use script::{ExportPrecision, Run, Script, ScriptError, TracedMethod};
 
 pub(crate) use archive::{Archive, ArchiveError};
@@ -138,8 +139,8 @@ pub fn open(file: &[u8], policy: CodePolicy) -> Result<(Module, Metadata), Netwo
     }
     let recorded = recorded(file).map(|json| parse(&json)).transpose()?;
     let module = match policy {
-        CodePolicy::Checked | CodePolicy::Ignored => Module::load(&check::check(file)?),
         CodePolicy::Allowed => Module::load(file),
+        _ => Module::load(&check::check(file)?),
     };
     let module = module.map_err(|error| match error.is_out_of_memory() {
         true => NetworkError::OutOfMemory(error.to_string()),
@@ -199,6 +200,8 @@ pub struct TorchBackend {
     dtype: ComputeType,
     /// Maximum number of positions per batch.
     largest: usize,
+    /// Whether the logits of legal moves alone return, as from a GPU.
+    exchanges: bool,
 }
 
 /// Tuple indices of the outputs that players use.
@@ -315,6 +318,7 @@ impl TorchBackend {
             device,
             dtype,
             largest,
+            exchanges: device != Device::Cpu,
         };
         backend.warm_up()?;
         backend.dtype.int8 &= backend.program.multiplies_in_int8();
@@ -339,6 +343,14 @@ impl TorchBackend {
             self.properties.recommended_threads = threads;
         }
         self
+    }
+
+    /// Lets positions and outputs travel as to a GPU and back, on the CPU too.
+    pub(crate) fn exchanging(self) -> TorchBackend {
+        TorchBackend {
+            exchanges: true,
+            ..self
+        }
     }
 
     /// Returns the network's metadata.
@@ -370,7 +382,12 @@ impl TorchBackend {
         };
         for batch in batches {
             // A single step exercises the same code as several.
-            self.outputs(&vec![input; batch], Some(1))?;
+            match self.exchanges {
+                true => {
+                    drop(self.exchange(&vec![input; batch], &vec![&[0][..]; batch], Some(1))?)
+                }
+                false => drop(self.outputs(&vec![input; batch], Some(1))?),
+            }
         }
         Ok(())
     }
@@ -408,6 +425,12 @@ impl TorchBackend {
             })
             .collect::<Result<Vec<Tensor>, tch::TchError>>()
             .map_err(TorchError::from)?;
+        self.check_shapes(&outputs, count)?;
+        Ok((outputs, predicted))
+    }
+
+    /// Checks that the outputs for `count` positions have the shapes that players rely on.
+    fn check_shapes(&self, outputs: &[Tensor], count: i64) -> Result<(), NetworkError> {
         for (index, name) in self.metadata.outputs().enumerate() {
             let expected = match name {
                 "policy" => vec![count, POLICY_SIZE as i64],
@@ -424,7 +447,7 @@ impl TorchBackend {
                 });
             }
         }
-        Ok((outputs, predicted))
+        Ok(())
     }
 
     /// Returns the positions, which on CUDA are padded to a batch size that has been warmed up.
@@ -483,23 +506,47 @@ impl TorchBackend {
             let reason = "the positions were not encoded".to_owned();
             return Err(BackendError::Torch(reason));
         }
+        let failed = |error: NetworkError| BackendError::Torch(error.to_string());
         let mut moves = (0..batch.len()).map(|index| batch.moves(index));
         for inputs in batch.inputs().chunks(self.largest) {
-            let (tensors, predicted) = self
-                .outputs(inputs, steps)
-                .map_err(|error| BackendError::Torch(error.to_string()))?;
+            if self.exchanges {
+                let moves: Vec<&[u16]> = moves.by_ref().take(inputs.len()).collect();
+                let returned = self.exchange(inputs, &moves, steps).map_err(failed)?;
+                let outputs: Vec<&[f32]> = returned.outputs.iter().map(Vec::as_slice).collect();
+                let mut later = &returned.logits[..];
+                for (index, moves) in moves.iter().enumerate() {
+                    let (logits, rest) = later.split_at(moves.len());
+                    self.push(&outputs, index, logits.iter().copied(), out)?;
+                    later = rest;
+                }
+                all_predicted.extend(returned.predicted);
+                continue;
+            }
+            let (tensors, predicted) = self.outputs(inputs, steps).map_err(failed)?;
             all_predicted.extend(predicted);
             let outputs: Vec<&[f32]> = tensors.iter().map(module::floats).collect();
             let policies = outputs[self.heads.policy].chunks_exact(POLICY_SIZE);
             for (index, (policy, moves)) in policies.zip(&mut moves).enumerate() {
                 let logits = moves.iter().map(|&mv| policy[usize::from(mv)]);
-                match self.value(&outputs, index) {
-                    Some(value) if logits.clone().all(f32::is_finite) => out.push(value, logits),
-                    _ => return Err(BackendError::NotFinite(self.metadata.name.clone())),
-                }
+                self.push(&outputs, index, logits, out)?;
             }
         }
         Ok(all_predicted)
+    }
+
+    /// Appends the evaluation of position `index` of some outputs.
+    fn push(
+        &self,
+        outputs: &[&[f32]],
+        index: usize,
+        logits: impl Iterator<Item = f32> + Clone,
+        out: &mut Evaluations,
+    ) -> Result<(), BackendError> {
+        match self.value(outputs, index) {
+            Some(value) if logits.clone().all(f32::is_finite) => out.push(value, logits),
+            _ => return Err(BackendError::NotFinite(self.metadata.name.clone())),
+        }
+        Ok(())
     }
 }
 

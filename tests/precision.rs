@@ -11,6 +11,9 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use tessera::torch::ExportPrecision;
 
+/// Launches of an evaluation by `tessera-xs`.
+const LAUNCHES: usize = 74;
+
 /// A network in a folder that is also the user's home.
 struct Workplace {
     folder: TempDir,
@@ -145,6 +148,85 @@ fn backendbench_traces_a_networks_operators() {
     let operators = events.iter().filter(|event| event["cat"] == "cpu_op");
     // There are ten evaluations, each with several operators.
     assert!(operators.count() > 10, "{}", events.len());
+}
+
+/// Operators that launch nothing on a GPU: views, allocations, and those that only call others.
+const SILENT: [&str; 31] = [
+    "_reshape_alias",
+    "_to_copy",
+    "_unsafe_view",
+    "as_strided",
+    "clone",
+    "contiguous",
+    "detach",
+    "empty",
+    "empty_like",
+    "empty_strided",
+    "expand",
+    "flatten",
+    "forward",
+    "layer_norm",
+    "linear",
+    "narrow",
+    "permute",
+    "reshape",
+    "resolve_conj",
+    "scaled_dot_product_attention",
+    "select",
+    "slice",
+    "t",
+    "to",
+    "transpose",
+    "unbind",
+    "unflatten",
+    "unsqueeze",
+    "view",
+    "alias",
+    "squeeze",
+];
+
+/// Returns the names of the outermost operators in a trace for which a GPU launches kernels.
+fn launches(trace: &Path) -> Vec<String> {
+    let trace: Value = serde_json::from_slice(&fs::read(trace).unwrap()).unwrap();
+    let number = |event: &Value, key: &str| event[key].as_f64().unwrap();
+    let events = trace["traceEvents"].as_array().unwrap().iter();
+    let mut operators: Vec<(f64, f64, &str)> = events
+        .filter(|event| event["cat"] == "cpu_op")
+        .map(|event| {
+            let begin = number(event, "ts");
+            let name = event["name"].as_str().unwrap();
+            (begin, begin + number(event, "dur"), name)
+        })
+        .collect();
+    operators.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.total_cmp(&a.1)));
+    let (mut launches, mut end) = (Vec::new(), 0.0);
+    for (begin, until, name) in operators {
+        let name = name.trim_start_matches("aten::");
+        if begin >= end && !SILENT.contains(&name) {
+            launches.push(name.to_owned());
+            end = until;
+        }
+    }
+    launches
+}
+
+/// Counted on the CPU. A GPU also copies the input and the output.
+#[test]
+fn a_network_takes_few_launches() {
+    let place = Workplace::new();
+    let trace = place.folder.path().join("trace.json");
+    let net = Path::new(env!("CARGO_MANIFEST_DIR")).join("nets/tessera-xs.pt");
+    let [net, file] = [&net, &trace].map(|path| path.to_str().unwrap());
+    let bench = ["backendbench", "--net", net, "--device", "cpu", "--code"];
+    let short = ["--batch", "2", "--threads", "1", "--time", "0s"];
+    let counted = |code| {
+        let more = [code, "--precision", "f32", "--trace", file];
+        said(place.tessera(&[&bench[..], &more, &short].concat()));
+        launches(&trace)
+    };
+    let own = counted("own");
+    assert_eq!(own.len(), 10 * LAUNCHES, "{:#?}", &own[..own.len() / 10]);
+    assert!(counted("file").len() > 20 * LAUNCHES);
 }
 
 #[test]

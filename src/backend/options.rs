@@ -25,8 +25,11 @@ pub enum CodePolicy {
     Checked,
     /// All code in the file runs, with this program's permissions.
     Allowed,
-    /// No code in the file runs: on every device, known families run their own code.
+    /// No code in the file runs: on every device, known families run their own code, in the form
+    /// for GPUs.
     Ignored,
+    /// The file's code runs on every device, if checked.
+    Preferred,
 }
 
 impl CodePolicy {

@@ -46,9 +46,9 @@ pub struct Arguments {
     /// libtorch's operators, and a GPU's launches and kernels
     #[arg(long, value_name = "OUT.json")]
     trace: Option<PathBuf>,
-    /// On a GPU too, run the network by the program's own code instead of its file's
-    #[arg(long, hide = true)]
-    own_code: bool,
+    /// Run the network by its file's code or by the program's own, on every device as on a GPU
+    #[arg(long, hide = true, value_name = "WHOSE")]
+    code: Option<Code>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -57,6 +57,13 @@ pub struct Arguments {
 /// Number of evaluations in a trace.
 #[cfg(feature = "torch")]
 const TRACED: usize = 10;
+
+/// The code that runs the network.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Code {
+    File,
+    Own,
+}
 
 /// The dtypes to measure.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -163,13 +170,12 @@ impl Arguments {
 
     fn network(&self, precision: Precision) -> NetworkOptions {
         let options = self.place.network(self.net.clone(), precision);
-        match self.own_code {
-            true => NetworkOptions {
-                code: CodePolicy::Ignored,
-                ..options
-            },
-            false => options,
-        }
+        let code = match self.code {
+            Some(Code::File) => CodePolicy::Preferred,
+            Some(Code::Own) => CodePolicy::Ignored,
+            None => options.code,
+        };
+        NetworkOptions { code, ..options }
     }
 
     /// Loads the network in each dtype in which it runs.

@@ -9,6 +9,7 @@
 mod attacks;
 pub(super) mod config;
 mod embedding;
+mod folded;
 #[cfg(test)]
 mod fused_tests;
 mod grow;

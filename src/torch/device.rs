@@ -1,11 +1,12 @@
 //! Selects the device and the number format of a network on this machine.
 
 use super::fused;
-use super::module::ComputeType;
+use super::module::{ComputeType, TorchError, check};
 use super::process::{self, CudaStatus};
 use super::shim;
 use crate::backend::{DeviceChoice, Precision};
 use std::ffi::c_int;
+use std::ptr;
 use tch::{Device, Kind, Tensor};
 
 /// Why a device cannot compute a network.
@@ -46,6 +47,49 @@ pub enum DeviceError {
 /// [`DeviceError`], which states what is missing and how to get it.
 pub fn device(choice: DeviceChoice) -> Result<Device, DeviceError> {
     resolve(choice, Precision::F32).map(|(device, _)| device)
+}
+
+/// Returns room for words that [`send`] copies to a device, i64 `[count]`. It is pinned if the
+/// device is a GPU, whose copies are then asynchronous.
+///
+/// # Errors
+/// [`TorchError`] if memory is insufficient.
+pub(super) fn staged(count: usize, device: Device) -> Result<Tensor, TorchError> {
+    let count = count as i64;
+    if device == Device::Cpu {
+        return Ok(Tensor::f_empty([count], (Kind::Int64, device))?);
+    }
+    let mut out = ptr::null_mut();
+    // SAFETY: the shim puts a new tensor there unless it fails.
+    unsafe {
+        check(shim::tessera_pinned(count, &raw mut out))?;
+        Ok(Tensor::from_ptr(out.cast()))
+    }
+}
+
+/// Returns the words of a tensor from [`staged`].
+pub(super) fn words_of(staged: &mut Tensor) -> &mut [u64] {
+    assert!(staged.kind() == Kind::Int64 && staged.is_contiguous());
+    // SAFETY: the tensor is borrowed mutably and holds this many words in the CPU's memory, of
+    // which nobody else has been given any.
+    unsafe { std::slice::from_raw_parts_mut(staged.data_ptr().cast(), staged.numel()) }
+}
+
+/// Copies a tensor from a device to the CPU's memory.
+///
+/// # Errors
+/// [`TorchError`] if the device fails.
+pub(super) fn receive(tensor: Tensor) -> Result<Tensor, TorchError> {
+    if tensor.device() == Device::Cpu {
+        return Ok(tensor);
+    }
+    let mut out = ptr::null_mut();
+    // SAFETY: the tensor is valid for the call; the shim puts a new one there unless it fails.
+    unsafe {
+        let tensor = tensor.as_ptr().cast();
+        check(shim::tessera_receive(tensor, &raw mut out))?;
+        Ok(Tensor::from_ptr(out.cast()))
+    }
 }
 
 /// Copies a tensor from CPU memory to a device. Copies to a GPU are asynchronous.

@@ -2,6 +2,7 @@
 #include "placement.h"
 #include "shim.h"
 
+#include <ATen/ops/empty.h>
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/passes/dead_code_elimination.h>
 
@@ -73,5 +74,23 @@ extern "C" char* tessera_send(const at::Tensor* in, int device, at::Tensor** out
   return tessera::guarded([&] {
     const c10::Device place(c10::kCUDA, static_cast<c10::DeviceIndex>(device));
     *out = new at::Tensor(in->pin_memory().to(place, in->scalar_type(), /*non_blocking=*/true));
+  });
+}
+
+// Makes a pinned tensor i64 [count], uninitialised.
+extern "C" char* tessera_pinned(int64_t count, at::Tensor** out) {
+  return tessera::guarded([&] {
+    const auto options = at::TensorOptions(c10::kLong).pinned_memory(true);
+    *out = new at::Tensor(at::empty({count}, options));
+  });
+}
+
+// Copies a tensor from a CUDA device to pinned memory, and waits for it.
+extern "C" char* tessera_receive(const at::Tensor* in, at::Tensor** out) {
+  return tessera::guarded([&] {
+    const auto options = in->options().device(c10::kCPU).pinned_memory(true);
+    at::Tensor host = at::empty(in->sizes(), options);
+    host.copy_(*in);
+    *out = new at::Tensor(std::move(host));
   });
 }

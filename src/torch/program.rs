@@ -34,6 +34,34 @@ pub trait Program: Debug + Send + Sync {
     fn multiplies_in_int8(&self) -> bool {
         false
     }
+
+    /// Returns its form for GPUs, if it has one.
+    fn compact(&self) -> Option<&dyn Compact> {
+        None
+    }
+}
+
+/// A program that leaves to the processor everything that is cheap there, so that a GPU launches
+/// few operators.
+pub trait Compact {
+    /// Returns the number of words that it reads of a position.
+    fn width(&self) -> usize;
+
+    /// Writes the words of a position from its row of 104 + scalars.
+    fn write(&self, row: &[u64], words: &mut [u64]);
+
+    /// Returns the place of a policy entry of the position in row `row` of a batch.
+    fn place(&self, row: usize, entry: usize) -> u64;
+
+    /// Returns the values [B, m] of positions by their words i64 [B, width], and after them their
+    /// logits at places i64 `[n]`, in one vector; all tensors are on its device.
+    ///
+    /// # Errors
+    /// As [`Program::forward`].
+    fn launch(&self, words: &Tensor, places: &Tensor) -> Result<Tensor, TorchError>;
+
+    /// Returns the outputs other than the policy, in their order, from values [B, m].
+    fn finish(&self, values: &[f32]) -> Vec<Vec<f32>>;
 }
 
 impl Program for Module {

@@ -164,6 +164,8 @@ unsafe extern "C" {
     ) -> Failure;
     pub(super) fn tessera_rms_norm(x: In, weight: In, epsilon: f64, out: Out) -> Failure;
     pub(super) fn tessera_send(tensor: In, device: c_int, out: Out) -> Failure;
+    pub(super) fn tessera_pinned(count: i64, out: Out) -> Failure;
+    pub(super) fn tessera_receive(tensor: In, out: Out) -> Failure;
     pub(super) fn tessera_rotated_heads(
         joint: In,
         cos: In,

@@ -1,7 +1,7 @@
 //! Network files opened for play.
 
 use crate::backend::{CodePolicy, Decoding, DeviceChoice, Metadata, Precision};
-use crate::network::{self, ArchitectureConfig, Playable};
+use crate::network::{self, ArchitectureConfig, Chessformer, Playable};
 use crate::torch::{self, ComputeType, Module, NetworkError, NetworkFile, Program, TorchBackend};
 use std::sync::Arc;
 use tch::Device;
@@ -9,10 +9,10 @@ use tch::Device;
 /// Makes a network file ready to play on a device; `threads` callers will run concurrently, 0
 /// leaves their number to the backend.
 ///
-/// On the CPU, and everywhere under [`CodePolicy::Ignored`], a network of a known family runs its
-/// family's code and none from its file; so do networks that predict futures, on every device. On
-/// other devices, and for unknown families, the file's TorchScript runs, subject to the code
-/// policy.
+/// On the CPU, a network of a known family runs its family's code and none from its file; so do
+/// networks that predict futures, on every device. On other devices, and for unknown families, the
+/// file's TorchScript runs, subject to the code policy. [`CodePolicy::Ignored`] and
+/// [`CodePolicy::Preferred`] run either on every device.
 ///
 /// On the CPU libtorch computes each call on its caller's thread alone, in the whole process from
 /// now on: two callers with one thread each are faster than one with two.
@@ -42,12 +42,19 @@ pub(crate) struct Opened {
     pub(super) network: Option<Playable>,
     /// The file's code, if it evaluates positions.
     script: Option<Module>,
+    /// Whether networks run as on a GPU, where launches take time.
+    is_like_gpu: bool,
 }
 
 impl Opened {
     /// Opens a file for a device; see [`open`].
     pub fn new(file: &[u8], policy: CodePolicy, device: Device) -> Result<Opened, NetworkError> {
         use ArchitectureConfig::{Diffusion, Gpt, World};
+        let (is_ignored, is_preferred) = match policy {
+            CodePolicy::Ignored => (true, false),
+            CodePolicy::Preferred => (false, true),
+            CodePolicy::Checked | CodePolicy::Allowed => (false, false),
+        };
         let mut file = NetworkFile::open(file, policy)?;
         let config = network::described(&file.metadata.architecture);
         // No file contains code for these functions.
@@ -55,7 +62,7 @@ impl Opened {
         let is_ours = match config {
             Err(_) => false,
             Ok(Diffusion { .. }) => true,
-            Ok(_) => is_special || device == Device::Cpu || policy == CodePolicy::Ignored,
+            Ok(_) => is_special || is_ignored || device == Device::Cpu && !is_preferred,
         };
         let mut network = None;
         if is_ours {
@@ -68,7 +75,7 @@ impl Opened {
         }
         let has_code = match network {
             None => true,
-            Some(Playable::World(_)) => device != Device::Cpu && policy != CodePolicy::Ignored,
+            Some(Playable::World(_)) => is_preferred || device != Device::Cpu && !is_ignored,
             Some(_) => false,
         };
         Ok(Opened {
@@ -76,6 +83,7 @@ impl Opened {
             device,
             network,
             script: has_code.then(|| file.into_module()).transpose()?,
+            is_like_gpu: is_ignored || is_preferred || device != Device::Cpu,
         })
     }
 
@@ -93,7 +101,8 @@ impl Opened {
         }
         TorchBackend::require(&self.metadata)?;
         let (metadata, device) = (self.metadata.clone(), self.device);
-        match *formats {
+        let is_like_gpu = self.is_like_gpu;
+        let backend = match *formats {
             [dtype] => {
                 let program = self.into_program(dtype, decoding)?;
                 TorchBackend::of_program(program, &metadata, device, dtype)
@@ -101,7 +110,11 @@ impl Opened {
             _ => TorchBackend::fastest(file, &metadata, device, formats, |dtype| {
                 self.program(dtype, decoding)
             }),
-        }
+        }?;
+        Ok(match is_like_gpu {
+            true => backend.exchanging(),
+            false => backend,
+        })
     }
 
     /// Returns the network in this dtype.
@@ -112,6 +125,9 @@ impl Opened {
     ) -> Result<Arc<dyn Program>, NetworkError> {
         if let Some(script) = &self.script {
             return Ok(Arc::new(script.copy()?.freeze(self.device, dtype.kind)?));
+        }
+        if let Some(folded) = self.folded(dtype)? {
+            return Ok(Arc::new(folded));
         }
         let frozen = match &self.network {
             Some(Playable::Positions(network)) => {
@@ -124,6 +140,25 @@ impl Opened {
         Ok(Arc::new(frozen))
     }
 
+    /// Returns the network in few operators, if it runs as on a GPU and has such a form.
+    fn folded(&self, dtype: ComputeType) -> Result<Option<impl Program + use<>>, NetworkError> {
+        let folded = || match &self.network {
+            Some(Playable::Positions(network)) => {
+                let chessformer: &Chessformer = network.downcast()?;
+                chessformer.fold(&network.weights, dtype.kind, self.device)
+            }
+            Some(Playable::World(network)) => {
+                let encoder = network.architecture.encoder();
+                encoder.fold(&network.weights, dtype.kind, self.device)
+            }
+            _ => None,
+        };
+        match self.is_like_gpu {
+            true => Ok(torch::caught(folded)?),
+            false => Ok(None),
+        }
+    }
+
     /// Returns the program without copying the file's tensors.
     pub fn into_program(
         self,
@@ -132,7 +167,7 @@ impl Opened {
     ) -> Result<Arc<dyn Program>, NetworkError> {
         match (self.script, self.network) {
             (Some(script), _) => Ok(Arc::new(script.freeze(self.device, dtype.kind)?)),
-            (None, Some(Playable::Positions(network))) if self.device == Device::Cpu => {
+            (None, Some(Playable::Positions(network))) if !self.is_like_gpu => {
                 Ok(Arc::new(network.into_frozen(dtype, decoding)))
             }
             (script, network) => Opened {

@@ -265,7 +265,8 @@ impl AttackBias {
         AttackLogits::Pairs { pairs, worth }
     }
 
-    fn worth(self, weights: &Weights) -> Tensor {
+    /// Returns each head's attack weights, scaled, [h, 2].
+    pub fn worth(self, weights: &Weights) -> Tensor {
         weights.made("worth", self.worth, || &weights[self.worth] * ATTACK_GAIN)
     }
 }

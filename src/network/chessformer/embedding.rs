@@ -19,8 +19,8 @@ pub(super) const FEATURES: i64 = 112;
 
 /// The plane of the plies since the last capture or pawn move, and its scale:
 /// Lc0 counts plies here; the paper divides by 100.
-const RULE50_PLANE: i64 = BOARDS as i64 + 5;
-const RULE50_SCALE: f64 = 0.01;
+pub(super) const RULE50_PLANE: i64 = BOARDS as i64 + 5;
+pub(super) const RULE50_SCALE: f64 = 0.01;
 
 /// Initial scale of the first projection. Only a dozen of a square's features are nonzero: at
 /// Xavier's scale, made for dense inputs, tokens would start too short for the first attention to
@@ -64,14 +64,14 @@ pub(super) fn features_of_planes(planes: &Tensor) -> Tensor {
 /// Tokens [B, 64, width] from features [B, 64, 112].
 #[derive(Debug)]
 pub(super) struct Embedding {
-    board: Option<Linear>,
-    project: Linear,
+    pub board: Option<Linear>,
+    pub project: Linear,
     /// The share of a token that depends on attacks, [width, ATTACKS].
-    attacks: Option<Slot>,
-    ratings: Option<RatingEmbedding>,
-    multiply: Slot,
-    add: Slot,
-    feed_forward: Option<FeedForward>,
+    pub attacks: Option<Slot>,
+    pub ratings: Option<RatingEmbedding>,
+    pub multiply: Slot,
+    pub add: Slot,
+    pub feed_forward: Option<FeedForward>,
 }
 
 impl Embedding {

@@ -42,9 +42,9 @@ pub(crate) fn policy_gather() -> Vec<i64> {
 #[derive(Debug)]
 pub(in crate::network) struct PolicyHead {
     width: i64,
-    query: Linear,
-    key: Linear,
-    promotion: Linear,
+    pub query: Linear,
+    pub key: Linear,
+    pub promotion: Linear,
 }
 
 impl PolicyHead {
@@ -105,9 +105,9 @@ impl PolicyHead {
 
 /// A vector that summarises the board for one head.
 #[derive(Debug)]
-struct Summary {
-    squares: Linear,
-    hidden: Linear,
+pub(super) struct Summary {
+    pub squares: Linear,
+    pub hidden: Linear,
 }
 
 impl Summary {
@@ -130,8 +130,8 @@ impl Summary {
 /// Win, draw and loss.
 #[derive(Debug)]
 pub(super) struct ResultHead {
-    summary: Summary,
-    wdl: Linear,
+    pub summary: Summary,
+    pub wdl: Linear,
 }
 
 impl ResultHead {
@@ -162,10 +162,10 @@ impl ResultHead {
 /// A reward as a scalar, as a distribution, and the scalar's expected error.
 #[derive(Debug)]
 pub(super) struct RewardHead {
-    summary: Summary,
-    scalar: Linear,
+    pub summary: Summary,
+    pub scalar: Linear,
     categorical: Linear,
-    error: Linear,
+    pub error: Linear,
 }
 
 impl RewardHead {
@@ -220,8 +220,8 @@ pub fn bucket_of(reward: &Tensor, buckets: i64) -> Tensor {
 /// Plies to the end of the game.
 #[derive(Debug)]
 pub(super) struct MovesLeftHead {
-    summary: Summary,
-    plies: Linear,
+    pub summary: Summary,
+    pub plies: Linear,
 }
 
 impl MovesLeftHead {

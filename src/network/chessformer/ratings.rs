@@ -13,21 +13,21 @@ use crate::network::parameters::{Builder, Initial, Slot, Weights};
 use tch::Tensor;
 
 /// The rating of the strong vector; the weak vector's is 0. Higher ratings are clamped.
-const STRONGEST: i64 = 5000;
+pub(super) const STRONGEST: i64 = 5000;
 
 /// The embedding of both players' ratings.
 #[derive(Debug)]
 pub(super) struct RatingEmbedding {
     /// The side to move, then the opponent.
-    players: [PlayerEmbedding; 2],
+    pub players: [PlayerEmbedding; 2],
 }
 
 /// The vectors of one player, each `[width]`.
 #[derive(Debug)]
-struct PlayerEmbedding {
-    weak: Slot,
-    strong: Slot,
-    unknown: Slot,
+pub(super) struct PlayerEmbedding {
+    pub weak: Slot,
+    pub strong: Slot,
+    pub unknown: Slot,
 }
 
 impl RatingEmbedding {

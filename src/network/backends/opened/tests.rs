@@ -1,5 +1,6 @@
 use super::*;
-use crate::backend::{Backend, Batch};
+use crate::backend::tests::positions;
+use crate::backend::{Backend, Batch, Evaluations};
 use crate::chess::Game;
 use crate::encode::{Encoder, Input};
 use crate::network::chessformer::{EmbeddingConfig, ModelConfig, NormKind, PositionConfig};
@@ -232,12 +233,65 @@ fn networks_of_other_families_run_by_their_files() {
     let policy = CodePolicy::Checked;
     let opened = |file: &[u8]| open(file, policy, DeviceChoice::Cpu, Precision::F32, 1).unwrap();
     for name in ["tessera-xs", "tessera-s", "tessera-human"] {
-        let path = format!("{}/nets/{name}.pt", env!("CARGO_MANIFEST_DIR"));
-        assert!(
-            is_of_a_family(&opened(&std::fs::read(path).unwrap())),
-            "{name}"
-        );
+        assert!(is_of_a_family(&opened(&shipped(name))), "{name}");
     }
     let foreign = tiny::network(&tiny::honest_metadata("wdl"));
     assert!(!is_of_a_family(&opened(&foreign)));
+}
+
+/// Returns a network file that ships.
+fn shipped(name: &str) -> Vec<u8> {
+    let path = format!("{}/nets/{name}.pt", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read(path).unwrap()
+}
+
+/// Positions travel as to a GPU, and the program's own code is in its form for GPUs.
+#[test]
+fn shipped_networks_play_on_a_gpu_as_on_a_processor() {
+    let names = ["xs", "s", "human", "world", "diffusion"].map(|name| format!("tessera-{name}"));
+    for (name, policy) in names
+        .iter()
+        .flat_map(|name| [CodePolicy::Ignored, CodePolicy::Preferred].map(|policy| (name, policy)))
+    {
+        let file = shipped(name);
+        let opened = |policy| open(&file, policy, DeviceChoice::Cpu, Precision::F32, 1).unwrap();
+        let (exact, like_gpu) = (opened(CodePolicy::Checked), opened(policy));
+        let is_own = policy == CodePolicy::Ignored || name == "tessera-diffusion";
+        let program = format!("{like_gpu:?}");
+        assert_eq!(program.contains("program: Module"), !is_own, "{program}");
+        let is_folded = is_own && name != "tessera-diffusion";
+        assert_eq!(program.contains("program: Folded"), is_folded, "{program}");
+        for size in [1, 64] {
+            let batch = positions(size, true);
+            let [whole, expected] =
+                [&like_gpu, &exact].map(|backend| backend.forward(batch.inputs()).unwrap());
+            for (place, (found, expected)) in whole.iter().zip(&expected).enumerate() {
+                let off = (found - expected).norm() / expected.norm();
+                let off = off.double_value(&[]);
+                assert!(off < 2e-5, "{name}, {policy:?}, {size}, {place}: {off}");
+            }
+            // The logits gathered there are those of the whole policy.
+            let mut gathered = Evaluations::default();
+            like_gpu.evaluate(&batch, &mut gathered).unwrap();
+            let policy = &whole[0];
+            for index in 0..size {
+                let moves = batch.moves(index).iter();
+                let logits =
+                    moves.map(|&mv| policy.double_value(&[index as i64, mv.into()]) as f32);
+                assert!(logits.eq(gathered.logits(index).iter().copied()), "{name}");
+            }
+            let mut values = Evaluations::default();
+            exact.evaluate(&batch, &mut values).unwrap();
+            for index in 0..size {
+                let (found, expected) = (gathered.value(index), values.value(index));
+                let pairs = [
+                    (found.q, expected.q),
+                    (found.d, expected.d),
+                    (found.error, expected.error),
+                    (found.moves_left / 100.0, expected.moves_left / 100.0),
+                ];
+                assert!(pairs.iter().all(|(a, b)| (a - b).abs() < 1e-4), "{pairs:?}");
+            }
+        }
+    }
 }

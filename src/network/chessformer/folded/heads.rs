@@ -14,7 +14,7 @@ const PROMOTIONS: i64 = 8 * 8 * 3;
 /// Logits of a position.
 pub(super) const LOGITS: i64 = PAIRS + PROMOTIONS;
 
-/// Columns of queries and keys: their number is a multiple of it, for the matrix units of GPUs.
+/// Rows that offsets of promotions are padded to, for the matrix units of GPUs.
 const MULTIPLE: i64 = 8;
 
 /// The last layers' outputs: win, draw, loss, plies left, and two rewards with their errors.

@@ -1,8 +1,9 @@
-//! Measures the decoding of training data: `cargo bench --bench decode`.
+//! Measures how fast training data is decoded: `cargo bench --bench decode`.
 //!
-//! The rates are of one thread, over a second of its own processor time, from shards of tests/games
-//! and from the chunks in the shared data to samples with packed bitboards; then of the loader on
-//! both, on all threads, in batches of 1024. A name selects one: shards, chunks, loader.
+//! The first two rates are per second of CPU time on one thread: from shards of tests/games, and
+//! from the chunks in the shared data, to samples with packed bitboards. The loader is then
+//! measured on both kinds of data, on all threads, in batches of 1024. A name selects one of them:
+//! shards, chunks or loader.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -24,7 +25,7 @@ const TIME: Duration = Duration::from_secs(4);
 const BATCH: usize = 1024;
 /// Samples shuffled together.
 const GROUP: u64 = 100_000;
-/// Repetitions of the games in the shard that the loader reads.
+/// Copies of the games in the shard that the loader reads.
 const COPIES: usize = 200;
 const RULES: TargetRules = TargetRules {
     evals: Some(EvalRefersTo::MovePlayed),
@@ -56,7 +57,8 @@ fn main() {
     }
 }
 
-/// Repeats `work`, which returns the amount done, for a while by a clock; returns the rate.
+/// Repeats `work`, which returns the amount done, until `clock` has advanced by [`TIME`]; returns
+/// the rate.
 fn rate(name: &str, unit: &str, clock: impl Fn() -> Duration, mut work: impl FnMut() -> usize) {
     work();
     let start = clock();
@@ -68,12 +70,12 @@ fn rate(name: &str, unit: &str, clock: impl Fn() -> Duration, mut work: impl FnM
     println!("{name:<44}{rate:>12.0} {unit}/s");
 }
 
-/// Processor time of this thread, which other programs do not affect.
+/// Returns this thread's CPU time, which other programs do not affect.
 fn own() -> Duration {
     ThreadTime::now().as_duration()
 }
 
-/// Packs the games of the tests as one shard.
+/// Packs the games of the tests into one shard.
 fn write_shard(folder: &Path) -> PathBuf {
     let games = ["tcec-standard", "stockfish-noise", "master-games"];
     let records: Vec<Record> = games

@@ -1,5 +1,6 @@
-//! perft of every suite in the shared data to depth 5: `cargo bench --bench perft`, or to another
-//! depth: `cargo bench --bench perft -- 4`. A suite's name selects it.
+//! Runs perft to depth 5 on every suite in the shared data: `cargo bench --bench perft`. Add a
+//! depth to change it, as in `cargo bench --bench perft -- 4`, or a suite's name to run only that
+//! suite.
 
 use shakmaty::CastlingMode;
 use std::path::PathBuf;

@@ -1,10 +1,11 @@
-//! Measures networks in each number format, and which one `auto` selects: `cargo bench --bench
-//! precision -- FILE…`.
+//! Measures networks in each number format, and shows which format `auto` selects:
+//! `cargo bench --bench precision -- FILE…`.
 //!
-//! The networks are the one that ships, an Lc0 attention body with random weights, and the given
-//! files, of any kind that `tessera import` reads. Each is measured on one core, with all
-//! instruction sets of the processor, and with some hidden from libtorch's libraries and from our
-//! kernels. Rates are the best of several rounds, because a machine is never idle.
+//! The networks are the one that ships with the program, an Lc0 attention body with random weights,
+//! and the given files, of any kind that `tessera import` reads. Each is measured on one core with
+//! all of the processor's instruction sets, and again with some of them hidden from libtorch's
+//! libraries and from our kernels. Each rate is the best of several rounds, because a machine is
+//! never completely idle.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,15 +19,15 @@ use tessera::network::lc0::HeadChoice;
 use tessera::network::{About, ArchitectureConfig, Network};
 use tessera::torch::ExportPrecision;
 
-/// Batch sizes: an early one of a search, and the recommended one.
+/// Batch sizes: one from early in a search, and the recommended one.
 const BATCHES: [usize; 2] = [8, 32];
 /// Rounds of each batch size.
 const TURNS: usize = 9;
 /// Duration of a round.
 const TIME: &str = "200ms";
-/// The formats in the order of the columns.
+/// Formats, in the order of the table's columns.
 const FORMATS: [&str; 3] = ["f32", "bf16", "int8"];
-/// The instruction sets that remain visible to libraries, and the settings that hide the others.
+/// Instruction sets that remain visible to the libraries, and the settings that hide the others.
 const MASKS: [(&str, &[(&str, &str)]); 4] = [
     ("all", &[]),
     (
@@ -75,7 +76,7 @@ fn shipped() -> Named {
     ("tessera-xs".to_owned(), path)
 }
 
-/// Creates a body shaped like that of BT4, but with 4 layers of width 256 in place of 15 of 1024.
+/// Creates a body with BT4's structure, but with 4 layers of width 256 instead of 15 of width 1024.
 fn body(folder: &TempDir) -> Named {
     let config = json!({
         "family": "lc0",
@@ -143,8 +144,8 @@ fn write(name: &str, network: &Network, folder: &TempDir) -> Named {
     (name.to_owned(), path)
 }
 
-/// Returns the cells of a network: its speed in each format, the choice of `auto`, and the speed of
-/// that choice as a share of the highest.
+/// Returns a network's table cells: its speed in each format, the choice of `auto`, and the speed
+/// of that choice as a share of the highest.
 fn row(net: &Path, settings: &[(&str, &str)], folder: &TempDir) -> String {
     let batches = BATCHES
         .repeat(TURNS)

@@ -1,14 +1,14 @@
-//! Training records: from games and engines' chunks to the batches that a trainer consumes.
+//! Training data: from games and Lc0 chunks to the batches that a trainer consumes.
 //!
-//! [`pgn`] reads games into [`record::Record`]s, trees of moves with the engines' scores.
-//! [`shard`] stores millions of them in one file at about a byte per sample. [`label`] decides
-//! which of a record's moves are training targets, and computes their values; [`replay`] plays a
-//! record through and yields a [`Sample`] for each. [`packing`] puts games into shards.
-//! [`examples`] defines the units of training: positions, or whole games. [`loader`] mixes shards
-//! into shuffled batches of them in an order that can be resumed exactly. [`v6`] reads the
-//! training chunks of Lc0, which contain ready samples instead of games. [`Contents`]
-//! distinguishes all of these. [`statistics`] counts the data. [`held_out`] removes the positions
-//! of test sets.
+//! [`pgn`] reads games into [`record::Record`]s, which are trees of moves with the engines' scores.
+//! [`shard`] stores millions of them in one file, at about a byte per sample. [`label`] decides
+//! which of a record's moves are training targets, and computes their values; [`replay`] plays
+//! through a record and yields a [`Sample`] for each target. [`packing`] writes games to shards.
+//! [`examples`] defines the units of training, such as positions or whole games, and [`loader`]
+//! shuffles them from all shards into batches, in an order that can be resumed exactly. [`v6`]
+//! reads Lc0's training chunks, which contain ready-made samples instead of games. [`Contents`]
+//! tells these kinds of data apart. [`statistics`] counts the data. [`held_out`] removes the
+//! positions of test sets.
 
 mod contents;
 pub mod copies;

@@ -1,4 +1,4 @@
-//! Self-play games.
+//! Plays self-play games.
 
 use super::config::{ActorConfig, CycleConfig};
 use super::context::WorkerContext;
@@ -39,7 +39,7 @@ impl Actor<'_> {
                 Ok(played.map(|played| {
                     let mut record = played.to_record();
                     if !reads_ratings {
-                        // Nobody played at that rating.
+                        // No player had that rating.
                         record.ratings = Ratings::default();
                     }
                     record

@@ -19,29 +19,29 @@ use std::path::PathBuf;
 pub struct CycleConfig {
     /// The store: a folder, or an address such as `s3://bucket/loop`.
     pub store: PathBuf,
-    /// The folder on the learner's machine: its run, logs, the report.
+    /// The folder on the learner's machine, for its run, logs and report.
     pub folder: PathBuf,
-    /// The last generation; without it, the loop never ends.
+    /// The last generation; if unset, the loop never ends.
     pub generations: Option<u64>,
     /// Seconds between polls of the store, at most a day.
     #[serde(default = "default_poll")]
     pub poll: f64,
-    /// Rows per shard; more if the last game brings more.
+    /// Minimum number of rows per shard; the last game may add more.
     #[serde(default = "default_shard_rows")]
     pub shard_rows: u64,
     /// Search settings.
     #[serde(default)]
     pub search: SearchConfig,
-    /// The actors; without it, none.
+    /// The actors, if any.
     pub actors: Option<ActorConfig>,
-    /// The reanalysers; without it, none.
+    /// The reanalysers, if any.
     pub reanalysers: Option<ReanalyserConfig>,
     /// The trainer.
     pub learner: LearnerConfig,
-    /// The gating match; without it, every network passes.
+    /// The gating match; if unset, every network passes.
     pub gate: Option<GateConfig>,
-    /// The run's configuration, in the format of `train run`. Its `steps` are per generation; the
-    /// loop's shards are added to the shards that it names.
+    /// The run's configuration, in the format of `train run`. Its `steps` are per generation, and
+    /// the loop's shards are added to those that it names.
     pub training: toml::Table,
 }
 
@@ -57,24 +57,24 @@ fn default_shard_rows() -> u64 {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SearchConfig {
-    /// Root moves that share the visits by Gumbel selection; 0 searches by PUCT, with
+    /// Number of root moves that share the visits by Gumbel selection; 0 searches by PUCT with
     /// noise.
     pub gumbel: u32,
-    /// Share of Dirichlet noise in the root's policy; by default 0.25 with PUCT, and 0
-    /// with Gumbel selection.
+    /// Share of Dirichlet noise in the root's policy. By default 0.25 with PUCT and 0 with Gumbel
+    /// selection.
     pub noise: Option<f32>,
-    /// Device of the network: auto, cpu, cuda, cuda:1 or several.
+    /// The network's device: auto, cpu, cuda, cuda:1 or several.
     pub device: String,
     /// The network's dtype.
     pub precision: Precision,
-    /// Whether to search in the network's own imagination, as agent `world` does, instead of by
+    /// Whether to search in the network's own imagination, like the agent `world`, instead of by
     /// the rules. Requires a network of the family world.
     pub imagination: bool,
     /// Memory of the evaluation cache, in MiB.
     pub cache: usize,
-    /// Concurrent games or positions; by default as many as fill the network's batches.
+    /// Number of concurrent games or positions; by default, enough to fill the network's batches.
     pub concurrency: Option<usize>,
-    /// UCI options of the search, such as CPuct, of ratings, and of networks that imagine
+    /// UCI options for the search (such as CPuct), for ratings, and for networks that imagine
     /// futures. `DiffusionSteps` defaults to 1.
     pub options: BTreeMap<String, toml::Value>,
 }
@@ -100,7 +100,7 @@ impl Default for SearchConfig {
 pub struct Share {
     /// Share of the processors, relative to the other workers' shares.
     pub share: f64,
-    /// Processes of this kind per machine. There is one learner and one gate.
+    /// Number of processes of this kind per machine. There is only one learner and one gate.
     pub processes: usize,
 }
 
@@ -113,17 +113,19 @@ impl Default for Share {
     }
 }
 
-/// Moves chosen by the network's futures, as agent `diffusion` does, instead of the search.
-/// Requires a network of the family diffusion. The search's results stay the targets.
+/// Settings for choosing moves by the network's futures, like the agent `diffusion`, instead of by
+/// the search. Requires a network of the family diffusion. The targets are still the search's
+/// results.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ForesightConfig {
-    /// The final share of the moves, in 0…1.
+    /// Final share of the moves, in 0…1.
     pub share: f64,
-    /// Generations over which the share grows from 0; with 0 it applies from the start.
+    /// Number of generations over which the share grows from 0; with 0 the final share applies from
+    /// the start.
     #[serde(default)]
     pub grows: u64,
-    /// Steps per move.
+    /// Denoising steps per move.
     #[serde(default = "default_steps")]
     pub steps: usize,
 }
@@ -140,29 +142,29 @@ fn one() -> f64 {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ActorConfig {
-    /// Their share of the processors.
+    /// The actors' share of the processors.
     pub cores: Share,
     /// Root visits per move.
     pub visits: u64,
-    /// Moves chosen with fewer visits.
+    /// Moves that are chosen with fewer visits.
     pub cheap: Option<CheapSearches>,
-    /// Moves chosen by futures.
+    /// Moves that are chosen by futures.
     pub foresight: Option<ForesightConfig>,
-    /// Temperature at which the first moves are sampled, without Gumbel selection.
+    /// Temperature at which the first moves are sampled; unused with Gumbel selection.
     pub temperature: f32,
     /// Plies after the opening in which moves are sampled.
     pub temperature_plies: usize,
-    /// A side resigns when its best move's value is this or less, in −1…0.
+    /// A side resigns when the value of its best move is this or less, in −1…0.
     pub resign: Option<f32>,
     /// Share of games played without resignation.
     pub played_on: f64,
-    /// Books of openings.
+    /// The opening books.
     pub openings: Vec<BookOptions>,
     /// Random plies after the opening; by default 8 without a book, and 0 with one.
     pub random_plies: Option<u32>,
-    /// Plies after which a game counts as drawn.
+    /// Number of plies after which a game counts as drawn.
     pub max_plies: usize,
-    /// Folders of Syzygy tablebases, used to end games.
+    /// Folders with the Syzygy tablebases that end games.
     pub tablebase: String,
 }
 
@@ -185,7 +187,7 @@ impl Default for ActorConfig {
     }
 }
 
-/// A shard of games to search again.
+/// A shard of games to reanalyse.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GamesConfig {
@@ -194,7 +196,7 @@ pub struct GamesConfig {
     /// Its sampling weight relative to the others.
     #[serde(default = "one")]
     pub weight: f64,
-    /// Whether the games' results are targets.
+    /// Whether the games' results are used as targets.
     #[serde(default)]
     pub results: bool,
 }
@@ -203,17 +205,17 @@ pub struct GamesConfig {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReanalyserConfig {
-    /// Their share of the processors.
+    /// The reanalysers' share of the processors.
     pub cores: Share,
     /// Root visits per position.
     pub visits: u64,
-    /// Share of each game's positions to search, in 0…1.
+    /// Share of each game's positions that is searched, in 0…1.
     pub positions: f64,
     /// Shards of games, including human ones.
     pub games: Vec<GamesConfig>,
     /// The sampling weight of the loop's own shards, relative to the weights of `games`.
     pub own: f64,
-    /// The generation at which reanalysis ends; without it, it continues.
+    /// The generation at which reanalysis ends; if unset, it never ends.
     pub until: Option<u64>,
 }
 
@@ -230,15 +232,15 @@ impl Default for ReanalyserConfig {
     }
 }
 
-/// The learner's sampling from the window.
+/// Settings for the learner's sampling from the window.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LearnerConfig {
-    /// Its share of the processors.
+    /// The learner's share of the processors.
     pub cores: Share,
-    /// Largest average number of times that a row is used (KataGo: 4 to 8).
+    /// Maximum average number of times that a row is used (KataGo: 4 to 8).
     pub samples_per_row: f64,
-    /// Rows required before the first generation is trained.
+    /// Number of rows required before the first generation is trained.
     pub least_rows: u64,
     /// The window of the newest rows.
     pub window: WindowConfig,
@@ -262,25 +264,26 @@ impl Default for LearnerConfig {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GateConfig {
-    /// Its share of the processors.
+    /// The gate's share of the processors.
     pub cores: Share,
-    /// Game limit; the score decides if the test has not by then.
+    /// Maximum number of games. If the test is still undecided by then, the score decides.
     pub games: u64,
     /// Root visits per move.
     pub visits: u64,
-    /// The difference in Elo of the test's null hypothesis.
+    /// The null hypothesis's Elo difference.
     pub elo0: f64,
-    /// The other hypothesis's value.
+    /// The alternative hypothesis's Elo difference.
     pub elo1: f64,
-    /// Largest probability of rejecting the null hypothesis if it is true (alpha).
+    /// Maximum probability of rejecting the null hypothesis although it is true (alpha).
     pub alpha: f64,
-    /// Largest probability of accepting it if the other is true (beta).
+    /// Maximum probability of accepting the null hypothesis although the alternative is true
+    /// (beta).
     pub beta: f64,
     /// Opening books; each opening is played twice, with colours reversed.
     pub openings: Vec<BookOptions>,
     /// Random plies after the opening; by default 8 without a book, and 0 with one.
     pub random_plies: Option<u32>,
-    /// Plies after which a game counts as drawn.
+    /// Number of plies after which a game counts as drawn.
     pub max_plies: usize,
 }
 

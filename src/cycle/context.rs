@@ -1,4 +1,4 @@
-//! A worker's context, and retries while the store is out of reach.
+//! A worker's context, and how it tolerates an unreachable store.
 
 use super::ending::is_lasting_store;
 use super::error::CycleError;
@@ -8,31 +8,31 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Interval between checks whether to stop.
+/// Interval between checks for a stop.
 const BLINK: Duration = Duration::from_millis(50);
 
-/// A worker's surroundings: its store, name, threads and signals.
+/// A worker's context: its store, name, threads and signals.
 pub struct WorkerContext<'a> {
     /// The store.
     pub store: &'a Store,
     /// The worker's name.
     pub name: WorkerName,
-    /// Compute threads.
+    /// Number of compute threads.
     pub threads: usize,
-    /// Set to tell the worker to finish quickly and return.
+    /// Set to make the worker finish quickly and return.
     pub stop: Arc<AtomicBool>,
-    /// Called with what is worth a line.
+    /// Called with messages for the log.
     pub tell: &'a (dyn Fn(&str) + Sync),
 }
 
 impl WorkerContext<'_> {
-    /// Returns whether the worker is to stop.
+    /// Returns whether the worker should stop.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Relaxed)
     }
 
-    /// Sleeps, but not past the stop. Returns whether to continue.
+    /// Sleeps, but wakes early if the worker should stop. Returns whether to continue.
     pub(super) fn wait(&self, seconds: f64) -> bool {
         let end = Instant::now() + Duration::from_secs_f64(seconds);
         while !self.is_stopped() && Instant::now() < end {
@@ -41,13 +41,13 @@ impl WorkerContext<'_> {
         !self.is_stopped()
     }
 
-    /// The name of this run of the worker, which no other run has.
+    /// Returns the name of this run of the worker, which is unique among all runs.
     pub(super) fn run_name(&self) -> WorkerName {
         self.name.marked(rand::rng().random())
     }
 }
 
-/// Tolerates a store that is temporarily unreachable, and treats it as having nothing new.
+/// Tolerates a temporarily unreachable store by treating it as if it had nothing new.
 pub(super) fn tolerate<T, E>(result: Result<T, E>) -> Result<T, CycleError>
 where
     T: Default,

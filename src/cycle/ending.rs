@@ -1,4 +1,4 @@
-//! Why a worker's process ended, and whether a restart can help.
+//! Determines why a worker's process ended, and whether a restart can help.
 
 use super::error::{CycleConfigError, CycleError};
 use crate::data::loader::LoaderError;
@@ -10,12 +10,12 @@ use std::io::{self, ErrorKind};
 use std::iter::successors;
 use std::process::ExitStatus;
 
-/// Exit status of a worker that a restart cannot help (EX_CONFIG of BSD's sysexits.h), for
-/// whatever starts workers.
+/// Exit status of a worker that a restart cannot help (EX_CONFIG in BSD's sysexits.h). It is meant
+/// for the program that starts the workers.
 pub const FINAL: u8 = 78;
 
-/// Returns whether a restarted worker would fail again for this reason: a mistake in the
-/// configuration, a missing or malformed file, a lack of permission.
+/// Returns whether a restarted worker would fail again for this reason: an error in the
+/// configuration, a missing or malformed file, or missing permissions.
 #[must_use]
 pub fn is_final(error: &(dyn Error + 'static)) -> bool {
     let mut causes = successors(Some(error), |error| (*error).source());
@@ -33,7 +33,7 @@ pub fn is_final(error: &(dyn Error + 'static)) -> bool {
     told.unwrap_or(false)
 }
 
-/// Returns whether the store will fail again.
+/// Returns whether the store would fail again.
 pub(super) fn is_lasting_store(error: &StoreError) -> bool {
     match error {
         StoreError::Io { source, .. } => is_lasting_refusal(source),
@@ -41,7 +41,7 @@ pub(super) fn is_lasting_store(error: &StoreError) -> bool {
     }
 }
 
-/// Returns whether the system will refuse again. Timeouts and full disks pass, and a worker
+/// Returns whether the system would fail again. Timeouts and full disks are temporary, and a worker
 /// recreates its own files.
 fn is_lasting_refusal(error: &io::Error) -> bool {
     matches!(
@@ -55,7 +55,7 @@ fn is_lasting_refusal(error: &io::Error) -> bool {
     )
 }
 
-/// Returns whether a file that the configuration names is missing, malformed or refused.
+/// Returns whether a file named in the configuration is missing, malformed or inaccessible.
 fn is_unusable(error: &(dyn Error + 'static)) -> bool {
     let mut causes = successors(Some(error), |error| (*error).source());
     let refused = causes.find_map(|cause| cause.downcast_ref::<io::Error>());
@@ -75,7 +75,8 @@ impl CycleError {
             CycleError::Store(error) => is_lasting_store(error),
             CycleError::Openings(error) => is_unusable(error),
             CycleError::SelfPlay(SelfPlayError::Openings(error)) => is_unusable(error),
-            // Shards that the configuration names. The loop's own are skipped, see `Rows`.
+            // This shard is named in the configuration. The loop's own shards are skipped, see
+            // `Rows`.
             CycleError::Shard(error) => is_unusable(error),
             CycleError::Io { source, .. } => is_lasting_refusal(source),
             CycleError::Checkpoint(error) => is_refused(error),
@@ -110,18 +111,18 @@ fn is_final_for_training(error: &TrainError) -> bool {
     }
 }
 
-/// Returns whether the system refuses access to checkpoints. Damaged ones are replaced.
+/// Returns whether the system denies access to checkpoints. Damaged checkpoints are replaced.
 fn is_refused(error: &CheckpointError) -> bool {
     matches!(error, CheckpointError::System { source, .. } if is_lasting_refusal(source))
 }
 
-/// POSIX's numbers of the signals by which people and systems end a process, whatever it
-/// does: SIGINT, SIGKILL and SIGTERM.
+/// POSIX numbers of the signals with which people and systems end a process, whatever it is doing:
+/// SIGINT, SIGKILL and SIGTERM.
 #[cfg(unix)]
 const ORDERED: [i32; 3] = [2, 9, 15];
 
-/// Returns whether a process ended because it was told to, and did nothing wrong. Signals such as
-/// SIGABRT and SIGSEGV are its own doing.
+/// Returns whether a process was ended from outside, without a fault of its own. Signals such as
+/// SIGABRT and SIGSEGV are its own fault.
 #[must_use]
 pub fn was_ended_by_others(status: ExitStatus) -> bool {
     #[cfg(unix)]

@@ -12,7 +12,7 @@ use crate::train::{CheckpointError, ConfigError, HistoryError, TrainError};
 use std::io;
 use std::path::PathBuf;
 
-/// Why a loop's configuration cannot be used.
+/// Why a loop's configuration is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum CycleConfigError {
     /// The file cannot be read.
@@ -23,12 +23,12 @@ pub enum CycleConfigError {
         /// The system's error.
         source: std::io::Error,
     },
-    /// The file is not of its form.
+    /// The file is not valid TOML, or has an invalid key.
     #[error("{}: {}", path.display(), .source.to_string().trim_end())]
     Syntax {
         /// The file.
         path: PathBuf,
-        /// The problem and its place.
+        /// The problem and its location.
         source: Box<toml::de::Error>,
     },
     /// A value is out of its range.
@@ -39,10 +39,10 @@ pub enum CycleConfigError {
         /// The constraint.
         expected: &'static str,
     },
-    /// The table of a kind of worker is missing.
+    /// The table for a kind of worker is missing.
     #[error("the configuration has no table [{0}]: add it, or do not start this worker")]
     NoTable(&'static str),
-    /// An invalid search option.
+    /// A search option is invalid.
     #[error("`search.options`: {0}")]
     Option(#[from] SearchOptionError),
     /// The tablebases are missing.
@@ -53,16 +53,16 @@ pub enum CycleConfigError {
 /// Why a worker of the loop stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum CycleError {
-    /// The configuration.
+    /// The loop's configuration is invalid.
     #[error(transparent)]
     Config(#[from] CycleConfigError),
-    /// The training's configuration.
+    /// The training configuration is invalid.
     #[error("training: {0}")]
     Training(#[from] ConfigError),
-    /// The store.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A name reserved for this worker holds another worker's bytes.
+    /// A name reserved for this worker is taken by another worker's data.
     #[error("{0} is taken: two workers have one name")]
     Taken(Name),
     /// A file that a manifest names is missing or corrupt.
@@ -82,13 +82,13 @@ pub enum CycleError {
     NoCheckpoint {
         /// The generation.
         number: u64,
-        /// The run's folder.
+        /// The folder of the run.
         folder: PathBuf,
     },
     /// A network cannot be loaded.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// A later network has other inputs than the one before.
+    /// A later network has different inputs from the previous one.
     #[error("the network of generation {0} reads other inputs than the one before it")]
     Inputs(u64),
     /// The network failed.
@@ -118,15 +118,15 @@ pub enum CycleError {
     /// The run's metrics cannot be read.
     #[error(transparent)]
     History(#[from] HistoryError),
-    /// The system refused.
+    /// The system reported an error.
     #[error("cannot use {}: {source}", path.display())]
     Io {
-        /// The resource used.
+        /// The path of the resource in use.
         path: PathBuf,
         /// The system's error.
         source: io::Error,
     },
-    /// No games to search again.
+    /// There are no games to reanalyse.
     #[error(
         "there is nothing to search again: name shards by `reanalysers.games`, or let \
          `reanalysers.own` be above 0"

@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 pub struct Gate<'a> {
     /// The loop.
     pub config: &'a CycleConfig,
-    /// The match.
+    /// The match settings.
     pub gate: &'a GateConfig,
 }
 
@@ -67,12 +67,12 @@ impl Gate<'_> {
                 gate: Some(outcome),
                 ..pairing.candidate
             };
-            // Another gate may have been faster.
+            // Another gate may have finished earlier.
             put_any(context.store, &Name::generation(number), &judged.to_json())?;
         }
     }
 
-    /// Returns the next candidate and its opponent; `None` if no candidate is waiting.
+    /// Returns the next candidate and its opponent, or `None` if no candidate is waiting.
     fn next(
         &self,
         context: &WorkerContext,
@@ -91,7 +91,7 @@ impl Gate<'_> {
         }))
     }
 
-    /// Returns the outcome of a match; `None` if stopped before its end.
+    /// Returns the outcome of a match, or `None` if it was stopped before its end.
     fn judge(
         &self,
         context: &WorkerContext,
@@ -132,18 +132,18 @@ impl Gate<'_> {
 /// The players of a match.
 struct Pairing {
     candidate: Generation,
-    /// The opponent's number.
+    /// The opponent's generation number.
     opponent: u64,
-    /// The candidate and its opponent.
+    /// The networks of the candidate and its opponent.
     networks: [Arc<dyn Backend>; 2],
 }
 
-/// A match's score so far, for the first side.
+/// A match's score so far, from the candidate's view.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Score {
     /// Wins, draws and losses.
     games: [u64; 3],
-    /// Pairs of 0, ½, 1, 1½ and 2 points.
+    /// Pairs in which it scored 0, ½, 1, 1½ and 2 points.
     pairs: [u64; 5],
 }
 
@@ -166,7 +166,7 @@ impl Score {
         let [wins, draws, losses] = self.games;
         let llr = sprt.llr(&self.pairs);
         Outcome {
-            // If undecided, the likelier hypothesis wins.
+            // If the test is undecided, the likelier hypothesis wins.
             is_accepted: sprt.decision(llr).unwrap_or(llr > 0.0),
             opponent,
             wins,
@@ -177,7 +177,7 @@ impl Score {
     }
 }
 
-/// Two networks that play each other.
+/// Two networks that play against each other.
 struct Arena<'a> {
     backends: [Arc<dyn Backend>; 2],
     openings: Openings,
@@ -186,8 +186,8 @@ struct Arena<'a> {
 }
 
 impl Arena<'_> {
-    /// Plays pairs until the test is decided or their limit is reached; returns `None` if stopped
-    /// before.
+    /// Plays pairs until the test is decided or the game limit is reached. Returns `None` if it was
+    /// stopped before.
     fn play(
         &self,
         pairs: u64,
@@ -198,7 +198,7 @@ impl Arena<'_> {
         let score = Mutex::new(Score::default());
         let sprt = self.gate.sprt();
         let work = || -> Result<(), CycleError> {
-            // A worker that runs out of pairs, or fails, stops the others from starting new ones.
+            // A worker that runs out of pairs or fails stops the others from starting new pairs.
             let _end = SetAtEnd(&is_over);
             let mut players = [0, 1]
                 .map(|side: usize| Search::new(Arc::clone(&self.backends[side]), &self.parameters));
@@ -222,8 +222,8 @@ impl Arena<'_> {
         Ok((!stopped()).then(|| score.into_inner()))
     }
 
-    /// Returns the results of an opening for the first side, which plays it as White and as
-    /// Black.
+    /// Plays an opening twice and returns the results for the first side, which plays White in one
+    /// game and Black in the other.
     fn pair(
         &self,
         number: u64,
@@ -241,7 +241,7 @@ impl Arena<'_> {
         Ok(Some(results))
     }
 
-    /// Returns a game's result for White; the first player has the color `own`.
+    /// Plays a game and returns its result for White; the first player has the color `own`.
     fn game(
         &self,
         mut game: Game,
@@ -354,7 +354,7 @@ mod tests {
             gate: &gate,
         };
         let score = arena.play(6, 2, &|| false).unwrap().unwrap();
-        // Both games of a pair are the same.
+        // Both games of a pair are identical.
         assert_eq!(score.pairs, [0, 0, 6, 0, 0]);
         assert!(arena.play(6, 2, &|| true).unwrap().is_none());
     }

@@ -4,9 +4,9 @@ use crate::backend::Backend;
 use parking_lot::RwLock;
 use std::sync::Arc;
 
-/// The newest network, which can be replaced during searches. Each search takes it at the start
-/// and keeps it to the end: no tree holds values of two networks. Games continue with the new one,
-/// as in KataGo, so nothing waits for the last game to end.
+/// The newest network, which can be replaced during searches. Each search keeps the network that it
+/// started with, so no tree mixes values of two networks. Games continue with the new network, as
+/// in KataGo, so nothing waits for the last game to end.
 pub(super) struct Latest(RwLock<Current>);
 
 struct Current {
@@ -22,8 +22,7 @@ impl Latest {
         }))
     }
 
-    /// Replaces the network by `network` of this generation. Returns false if their inputs
-    /// differ.
+    /// Replaces the network with that of this generation. Returns false if their inputs differ.
     pub fn replace(&self, network: Arc<dyn Backend>, generation: u64) -> bool {
         let mut current = self.0.write();
         let fits = network.properties().encoder == current.network.properties().encoder;
@@ -41,7 +40,7 @@ impl Latest {
         Arc::clone(&self.0.read().network)
     }
 
-    /// Returns its generation.
+    /// Returns the newest network's generation.
     pub fn generation(&self) -> u64 {
         self.0.read().generation
     }
@@ -63,7 +62,7 @@ mod tests {
         assert!(latest.replace(Arc::new(Random::new(2)), 5));
         assert_eq!(latest.generation(), 5);
         assert_eq!(value(&*latest.network()), value(&Random::new(2)));
-        // Running searches are not disturbed.
+        // Running searches keep the old network.
         assert_eq!(value(&*before), value(&Random::new(1)));
     }
 }

@@ -1,4 +1,4 @@
-//! Training, generation by generation.
+//! Trains generation by generation.
 
 mod lineage;
 mod publish;
@@ -25,13 +25,13 @@ use tch::Device;
 
 /// Name of the report in the loop's folder.
 const REPORT: &str = "report.html";
-/// Name of the run's folder there.
+/// Name of the run's folder within the loop's folder.
 const RUN: &str = "learner";
 
 /// The learner's state.
 #[derive(Clone, Debug)]
 pub enum Learning {
-    /// Waiting for rows: the number present, and the number needed.
+    /// Waiting for rows.
     Waits {
         /// Rows in the store.
         rows: u64,
@@ -42,7 +42,7 @@ pub enum Learning {
     Trains {
         /// The generation's number.
         number: u64,
-        /// Rows of its window.
+        /// Number of rows in its window.
         window: u64,
         /// The training progress.
         progress: Progress,
@@ -51,21 +51,21 @@ pub enum Learning {
     Published {
         /// The generation.
         generation: Generation,
-        /// Seconds spent training, and waiting for rows before.
+        /// Seconds spent training, and seconds spent waiting for rows beforehand.
         seconds: [f64; 2],
     },
 }
 
-/// The worker that trains, in one or several processes. The first of several follows the store
-/// and decides the next step, and all train on their parts of every batch.
+/// The worker that trains, in one or several processes. If there are several, the first one follows
+/// the store and decides the next step, and each trains on its part of every batch.
 pub struct Learner<'a> {
     /// The loop.
     pub config: &'a CycleConfig,
     /// The compute device.
     pub device: Device,
-    /// The processes.
+    /// The processes that train together.
     pub world: Arc<World>,
-    /// Receives progress.
+    /// Called with the learner's progress.
     pub observe: &'a mut dyn FnMut(&Learning),
 }
 
@@ -74,15 +74,15 @@ struct Lesson {
     config: TrainConfig,
     rows: u64,
     window: u64,
-    /// The share of samples from the window.
+    /// The share of samples that come from the window.
     share: f64,
 }
 
 /// Commands from the first process to the others.
 #[derive(Serialize, Deserialize)]
 enum Order {
-    /// Poll again: nothing to do yet. Sent at every poll of the store, because collective
-    /// operations time out.
+    /// Poll again, because there is nothing to do yet. Sent at every poll of the store to keep
+    /// collective operations from timing out.
     Wait,
     /// Train to the last step of this configuration.
     Train(Box<TrainConfig>),
@@ -112,13 +112,13 @@ impl Learner<'_> {
         self.share(&text).map(drop)
     }
 
-    /// Returns the first process's text.
+    /// Broadcasts the first process's text to all processes and returns it.
     fn share(&self, text: &str) -> Result<String, CycleError> {
         let shared = self.world.share(text, "waiting for what is next");
         shared.map_err(|error: GroupError| TrainError::from(error).into())
     }
 
-    /// Executes the first process's commands.
+    /// Executes the commands of the first process.
     fn follow(&self, context: &WorkerContext) -> Result<(), CycleError> {
         loop {
             let order = self.share("")?;
@@ -148,7 +148,8 @@ impl Learner<'_> {
         let mut generations = Generations::of(self.manifest());
         let mut rows = Rows::default();
         loop {
-            // An unreachable store is not an empty one, in which a loop would begin.
+            // An unreachable store must not be mistaken for an empty one, in which a new loop would
+            // begin.
             match generations.look(context.store) {
                 Err(error) if !is_lasting_store(&error) => {
                     tracing::warn!("{error}");
@@ -203,7 +204,7 @@ impl Learner<'_> {
     fn begin(&mut self, context: &WorkerContext, base: &TrainConfig) -> Result<(), CycleError> {
         let run = self.folder();
         if Checkpoint::read(&run).is_ok_and(|it| it.state.step > 0) {
-            // It was trained, so it belongs to a store that had a network.
+            // A trained run belongs to a store that already had a network.
             self.set_aside(context)?;
         }
         let place = Checkpoint::place(&run, 0);
@@ -219,7 +220,7 @@ impl Learner<'_> {
         Ok(())
     }
 
-    /// Waits until there are enough rows. `None` if stopped before.
+    /// Waits until there are enough rows. Returns `None` if it was stopped before.
     fn lesson(
         &mut self,
         context: &WorkerContext,
@@ -264,8 +265,8 @@ impl Learner<'_> {
         }
     }
 
-    /// Trains a generation to its last step and returns the checkpoint's path; `None` if stopped
-    /// before.
+    /// Trains a generation to its last step and returns the checkpoint's path, or `None` if it was
+    /// stopped before.
     fn train(
         &mut self,
         context: &WorkerContext,
@@ -275,7 +276,7 @@ impl Learner<'_> {
         let options = self.options(context);
         let trainer = Trainer::open(&lesson.config, &options, self.device)?;
         if let Some(mut then) = trainer.resumed().cloned() {
-            // The window advances.
+            // The window has advanced since the run was configured.
             then.data.shards.clone_from(&lesson.config.data.shards);
             if let Some(changes) = lesson.config.changes_since(&then) {
                 (context.tell)(&format!("resuming with a changed configuration: {changes}"));
@@ -295,7 +296,7 @@ impl Learner<'_> {
         Ok(summary.finished.then_some(summary.checkpoint))
     }
 
-    /// Returns the name of the learner's manifests.
+    /// Returns the function that names the learner's manifests.
     fn manifest(&self) -> fn(u64) -> Name {
         match self.config.gate {
             Some(_) => Name::candidate,
@@ -315,7 +316,7 @@ impl Learner<'_> {
     }
 }
 
-/// Returns the rows per epoch from the shards that the training's configuration names itself.
+/// Returns the number of rows per epoch from the shards named in the training configuration itself.
 fn beside(base: &TrainConfig) -> Result<f64, CycleError> {
     let mut rows = 0.0;
     for source in &base.data.shards {

@@ -1,4 +1,4 @@
-//! The networks of generations, as backends.
+//! Loads the networks of generations as backends.
 
 use super::config::SearchConfig;
 use super::error::CycleError;
@@ -35,9 +35,9 @@ pub(super) fn fetch(store: &Store, generation: &Generation) -> Result<Vec<u8>, C
 pub(super) struct Networks<'a> {
     store: &'a Store,
     search: &'a SearchConfig,
-    /// Evaluation threads.
+    /// Number of evaluation threads.
     threads: usize,
-    /// Positions that all of them evaluated since the last query.
+    /// Number of positions evaluated by all networks since the last query.
     evaluations: Arc<AtomicU64>,
 }
 
@@ -77,7 +77,7 @@ impl<'a> Networks<'a> {
         })
     }
 
-    /// Returns the positions evaluated since the last call, by all networks.
+    /// Returns the number of positions that all networks have evaluated since the last call.
     pub fn evaluations(&self) -> u64 {
         self.evaluations.swap(0, Relaxed)
     }

@@ -1,4 +1,4 @@
-//! Reanalysis of earlier games.
+//! Reanalyses earlier games.
 
 use super::config::{CycleConfig, GamesConfig, ReanalyserConfig};
 use super::context::{WorkerContext, tolerate};
@@ -23,14 +23,14 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Games of a block to search before another block is read.
+/// Number of games in a block to search before another block is read.
 const GAMES: usize = 8;
 /// Seconds before a retry when no games were found.
 const PAUSE: f64 = 1.0;
 
-/// A worker that searches positions of earlier games with the newest network: games by people, or
-/// by the loop's actors. The results are shards like an actor's. Games and positions are sampled
-/// at random, so workers need not divide them up.
+/// A worker that searches positions from earlier games, played by people or by the loop's actors,
+/// with the newest network. It writes its results as shards, like an actor. Games and positions are
+/// sampled at random, so workers need not divide them among themselves.
 pub struct Reanalyser<'a> {
     /// The loop.
     pub config: &'a CycleConfig,
@@ -86,7 +86,8 @@ impl Reanalyser<'_> {
                             Err(CycleError::Replay(error)) => sources.leave_out(&error),
                             searched => return searched,
                         },
-                        // The loop has no shards of its own yet, or those sampled cannot be read.
+                        // The loop has no shards of its own yet, or the sampled ones cannot be
+                        // read.
                         None if stopped() || !context.wait(PAUSE) => return Ok(None),
                         None => {}
                     }
@@ -105,11 +106,11 @@ struct Sources<'a> {
     /// Interval between polls of the store.
     poll: Duration,
     listed: Mutex<Listed>,
-    /// Skipped items, reported once.
+    /// Items skipped so far; each is reported once.
     told: Mutex<HashSet<String>>,
 }
 
-/// The known shards of the loop's own.
+/// The known shards of the loop itself.
 #[derive(Default)]
 struct Listed {
     found: Shards,
@@ -118,11 +119,11 @@ struct Listed {
 }
 
 impl Sources<'_> {
-    /// Returns some games; none if the sampled source has none, or cannot be read.
+    /// Returns some games, or none if the sampled source has none or cannot be read.
     fn draw(&self, random: &mut Xoshiro256PlusPlus) -> Result<Vec<Record>, CycleError> {
         let weights = self.games.iter().map(|games| games.weight);
         let weights = WeightedIndex::new(weights.chain([self.own]));
-        // Weights are checked; without any there is no worker.
+        // The weights have been checked; if all were 0, there would be no worker.
         let drawn = weights.map_or(0, |weights| weights.sample(random));
         let Some(shard) = self.shards.get(drawn) else {
             return self.draw_own(random);
@@ -158,7 +159,7 @@ impl Sources<'_> {
         }))
     }
 
-    /// Returns one of the loop's own shards.
+    /// Returns a random shard of the loop's own.
     fn own_shard(&self, random: &mut Xoshiro256PlusPlus) -> Result<Option<ShardName>, CycleError> {
         let listed = &mut *self.listed.lock();
         if listed.looked.is_none_or(|at| at.elapsed() >= self.poll) {
@@ -170,7 +171,7 @@ impl Sources<'_> {
         Ok(listed.names.choose(random).cloned())
     }
 
-    /// Reports a skipped item, and why.
+    /// Reports a skipped item and the reason.
     fn leave_out(&self, error: &dyn std::error::Error) {
         let text = error.to_string();
         if self.told.lock().insert(text.clone()) {
@@ -188,7 +189,7 @@ fn draw_from(shard: &Shard, random: &mut Xoshiro256PlusPlus) -> Result<Vec<Recor
     Ok(block.choose_multiple(random, GAMES).cloned().collect())
 }
 
-/// Searches positions of one game after another.
+/// Searches positions of games, one game at a time.
 struct Analyst<'a> {
     latest: Arc<Latest>,
     search: Search,
@@ -216,7 +217,8 @@ impl<'a> Analyst<'a> {
         }
     }
 
-    /// Returns a game's main line with some of its positions searched; `None` if stopped before.
+    /// Returns a game's main line with some of its positions searched, or `None` if it was stopped
+    /// before.
     fn search(
         &mut self,
         record: &Record,
@@ -338,7 +340,7 @@ mod tests {
             };
             shard.name()
         });
-        // One is not a shard, and one is listed but cannot be read.
+        // One object is not a shard, and another is listed but cannot be read.
         store.put(&damaged, b"no shard").unwrap();
         let nowhere = folder.path().join("nowhere");
         std::os::unix::fs::symlink(nowhere, store.path(&away)).unwrap();

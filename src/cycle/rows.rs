@@ -1,4 +1,4 @@
-//! The rows of a store's shards.
+//! Counts the rows in a store's shards.
 
 use super::error::CycleError;
 use crate::data::shard::{Shard, ShardError};
@@ -7,21 +7,22 @@ use crate::store::{ShardName, Shards, Store};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 
-/// Shards opened concurrently: cloud stores respond slowly, but to many requests at a time.
+/// Number of shards opened concurrently: cloud stores respond slowly, but handle many requests at a
+/// time.
 const AT_ONCE: usize = 16;
 
-/// The known shards with their rows. Listings may lag, so a known shard stays, and a missing one
-/// is added later.
+/// The known shards with their numbers of rows. Because listings may lag, a known shard stays
+/// known, and a missing one is added later.
 #[derive(Debug, Default)]
 pub struct Rows {
     found: Shards,
     shards: BTreeMap<ShardName, u64>,
-    /// Those that could not be reached yet.
+    /// Shards that could not be reached yet.
     waiting: Vec<ShardName>,
 }
 
 impl Rows {
-    /// Looks for new shards. Damaged ones are reported and count as empty. Unreachable ones are
+    /// Looks for new shards. Damaged shards are reported and count as empty. Unreachable shards are
     /// reported and retried next time.
     ///
     /// # Errors
@@ -63,8 +64,8 @@ impl Rows {
         self.shards.len()
     }
 
-    /// Returns the newest shards that together contain `size` rows, or all, from old to new; and
-    /// their rows.
+    /// Returns the newest shards that together contain `size` rows, or all shards if there are
+    /// fewer rows, from old to new; also returns their number of rows.
     #[must_use]
     pub fn newest(&self, size: u64) -> (Vec<&ShardName>, u64) {
         let mut rows = 0;
@@ -81,9 +82,9 @@ impl Rows {
     }
 
     /// Returns the shards that contain rows, from old to new. Many workers write the shards of a
-    /// generation at the same time and at different speeds: the `k`-th of a worker's `n` is
-    /// assigned the time `(k + ½) / n`, counting `k` from 0, so that the window's edge cuts all
-    /// workers alike.
+    /// generation at the same time and at different speeds. If a worker wrote `n` shards, its
+    /// `k`-th shard is assigned the time `(k + ½) / n`, counting `k` from 0, so that the window's
+    /// edge cuts all workers alike.
     fn by_age<'a>(&'a self) -> Vec<(&'a ShardName, u64)> {
         let shards = self.shards.iter().filter(|&(_, &rows)| rows > 0);
         let shards: Vec<(&ShardName, u64)> = shards.map(|(name, &rows)| (name, rows)).collect();
@@ -96,8 +97,8 @@ impl Rows {
             own.map(move |(place, &shard)| (time(place), shard))
         });
         let mut timed: Vec<(f64, (&ShardName, u64))> = timed.collect();
-        // At equal times, the random suffix of the worker's run name decides, so that kinds of
-        // workers, whose names begin alike, mix.
+        // Ties are broken by the random suffix of the worker's run name. This mixes the different
+        // kinds of workers, whose names start with their kind.
         let mark = |name: &'a ShardName| name.worker.as_str().bytes().rev();
         timed.sort_by(|(time, (a, _)), (other, (b, _))| {
             let generations = a.generation.cmp(&b.generation);
@@ -108,7 +109,7 @@ impl Rows {
     }
 }
 
-/// Returns the rows of each shard.
+/// Returns the number of rows in each shard.
 fn open(store: &Store, names: &[ShardName]) -> Vec<Result<u64, ShardError>> {
     let count = |name: &ShardName| {
         let shard = Shard::open(&store.path(&name.name()))?;
@@ -223,7 +224,7 @@ mod tests {
         let [good, damaged, away] = names.each_ref().map(|name| store.path(&name.name()));
         store.put(&names[1].name(), b"no shard").unwrap();
         write(&good);
-        // It is listed, and the system refuses to open it.
+        // The shard is listed, but the system refuses to open it.
         std::fs::create_dir(folder.path().join("aside")).unwrap();
         let aside = folder.path().join("aside/b.shard");
         std::os::unix::fs::symlink(&aside, &away).unwrap();

@@ -11,19 +11,19 @@ use parking_lot::Mutex;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Attempts to store an object before a worker gives up.
+/// Number of attempts to store an object before a worker gives up.
 const TRIES: u32 = 12;
-/// The pause after the first failure, which doubles up to …
+/// Pause after the first failure; it doubles with each failure …
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
-/// … this one.
+/// … up to this limit.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// One worker's games that are not in a shard yet.
+/// One worker's games that are not yet in a shard.
 pub(super) struct ShardUploader<'a> {
     context: &'a WorkerContext<'a>,
     worker: WorkerName,
     header: Header,
-    /// Rows of a full shard.
+    /// Number of rows in a full shard.
     full: u64,
     waiting: Mutex<Waiting>,
 }
@@ -81,7 +81,7 @@ impl<'a> ShardUploader<'a> {
         full.map_or(Ok(()), |batch| self.put(batch))
     }
 
-    /// Stores the waiting games. Later ones are of this generation.
+    /// Stores the waiting games. Games added from now on belong to this generation.
     pub fn turn(&self, generation: u64) -> Result<(), CycleError> {
         let rest = {
             let waiting = &mut *self.waiting.lock();
@@ -143,8 +143,8 @@ impl<'a> ShardUploader<'a> {
     }
 }
 
-/// Stores bytes under a name of the worker's own. A failed request is retried; if the bytes were
-/// stored but the response was lost, they are already there.
+/// Stores bytes under a name that only this worker uses. Failed requests are retried; if the bytes
+/// were stored but the response was lost, the retry finds them there.
 pub(super) fn put(store: &Store, name: &Name, bytes: &[u8]) -> Result<(), CycleError> {
     match put_any(store, name, bytes)? {
         Put::New | Put::Repeated => Ok(()),
@@ -152,7 +152,7 @@ pub(super) fn put(store: &Store, name: &Name, bytes: &[u8]) -> Result<(), CycleE
     }
 }
 
-/// The same under a name that others may also write.
+/// Stores bytes, with the same retries, under a name that other workers may also use.
 pub(super) fn put_any(store: &Store, name: &Name, bytes: &[u8]) -> Result<Put, CycleError> {
     let mut pause = FIRST_PAUSE;
     for _ in 1..TRIES {

@@ -1,24 +1,26 @@
-//! The sequential probability ratio test of pairs of games.
+//! The sequential probability ratio test for pairs of games.
 
-/// Pairs of each score assumed before the first, so that a few equal ones do not decide a test.
+/// Pairs of each score that are assumed in advance, so that a few identical pairs do not decide a
+/// test.
 const BEFORE: f64 = 0.5;
 
-/// Tests whether the Elo difference is `elo1` rather than `elo0`: the generalised test of pairs
-/// (pentanomial), in Van den Bergh's approximation by mean and variance.
+/// Tests whether the Elo difference is `elo1` rather than `elo0`, using the generalised test for
+/// game pairs (pentanomial) in Van den Bergh's approximation by mean and variance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sprt {
-    /// The difference of the null hypothesis.
+    /// The null hypothesis's Elo difference.
     pub elo0: f64,
-    /// The other's value.
+    /// The alternative hypothesis's Elo difference.
     pub elo1: f64,
-    /// Largest probability of rejecting the null hypothesis if it is true (alpha).
+    /// Maximum probability of rejecting the null hypothesis although it is true (alpha).
     pub alpha: f64,
-    /// Largest probability of accepting it if the other is true (beta).
+    /// Maximum probability of accepting the null hypothesis although the alternative is true
+    /// (beta).
     pub beta: f64,
 }
 
 impl Sprt {
-    /// Returns the log-likelihood ratio of these numbers of pairs with 0, ½, 1, 1½ and 2 points.
+    /// Returns the log-likelihood ratio, given the numbers of pairs with 0, ½, 1, 1½ and 2 points.
     #[must_use]
     pub fn llr(&self, pairs: &[u64; 5]) -> f64 {
         let count = pairs.iter().sum::<u64>() as f64;
@@ -38,7 +40,7 @@ impl Sprt {
         count * (high - low) * (2.0 * mean - low - high) / (2.0 * variance)
     }
 
-    /// Returns the decision, if any: true for `elo1`, false for `elo0`.
+    /// Returns the decision: true for `elo1`, false for `elo0`, `None` if undecided.
     #[must_use]
     pub fn decision(&self, llr: f64) -> Option<bool> {
         let upper = ((1.0 - self.beta) / self.alpha).ln();

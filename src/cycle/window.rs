@@ -1,17 +1,18 @@
-//! The number of newest rows to train a generation on.
+//! Determines how many of the newest rows a generation is trained on.
 
 use serde::{Deserialize, Serialize};
 
-/// The window grows with all rows, but more slowly, as in KataGo (Wu 2019, appendix C): early
-/// rows, of weak play, leave it soon, and a strong network sees more.
+/// Settings for the window of rows. It grows with the total number of rows, but more slowly, as in
+/// KataGo (Wu 2019, appendix C). Early rows, from weak play, therefore leave it soon, and a strong
+/// network trains on more rows.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WindowConfig {
-    /// Rows up to which the window holds all; above 0.
+    /// Number of rows up to which the window contains all of them; above 0.
     pub start: f64,
-    /// The window's growth per row at the first row beyond these, in 0…1 (KataGo: 0.4).
+    /// The window's growth per additional row just beyond `start`, in 0…1 (KataGo: 0.4).
     pub per_row: f64,
-    /// The exponent by which growth slows down, in 0…1, not 0 (KataGo: 0.65).
+    /// The exponent that slows the growth, above 0 and at most 1 (KataGo: 0.65).
     pub exponent: f64,
 }
 
@@ -26,7 +27,7 @@ impl Default for WindowConfig {
 }
 
 impl WindowConfig {
-    /// Returns the window's rows, with `rows` in total.
+    /// Returns the window's size in rows, given the total number of rows.
     #[must_use]
     pub fn size(&self, rows: u64) -> u64 {
         let all = rows as f64 / self.start;

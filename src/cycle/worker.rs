@@ -1,5 +1,5 @@
-//! Shared parts of actors and reanalysers: many threads that produce games, one after another,
-//! with the newest network.
+//! Code shared by actors and reanalysers: many threads that produce one game after another with the
+//! newest network.
 
 use super::config::CycleConfig;
 use super::context::{WorkerContext, tolerate};
@@ -17,12 +17,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Interval between reports of the speed.
+/// Interval between speed reports.
 const TELLS: Duration = Duration::from_secs(60);
 
-/// Produces games until stopped, or until `until` generations exist. Each thread calls `begin`
-/// with the newest network and then produces one game after another; `None` means that it was
-/// stopped during one.
+/// Produces games until stopped, or until `until` generations exist. Each thread calls `begin` with
+/// the newest network, and then produces one game after another. `None` means that it was stopped
+/// during a game.
 pub(super) fn work<'a, J>(
     context: &WorkerContext,
     config: &CycleConfig,
@@ -104,8 +104,8 @@ where
     work_beside(&uploader, &over, at_once, make, follow)
 }
 
-/// Runs `at_once` threads of `make` beside `follow`, until one of them ends, which stops all.
-/// After any error, a panic included, finished games are not lost.
+/// Runs `at_once` threads of `make` alongside `follow` until one of them ends, which stops all of
+/// them. Finished games survive any error, including a panic.
 fn work_beside(
     uploader: &ShardUploader,
     over: &AtomicBool,
@@ -145,8 +145,8 @@ fn work_beside(
     }
 }
 
-/// Returns the number of concurrent games: as many as fill the network's batches. Searches in
-/// imagination fill batches of their own, each on its game's thread.
+/// Returns the number of concurrent games, which is enough to fill the network's batches. Searches
+/// in imagination fill their own batches, each on its game's thread.
 fn concurrency(config: &CycleConfig, network: &dyn Backend, threads: usize) -> usize {
     let properties = network.properties();
     let is_merged = properties.encoder != Encoder::Nothing && !config.search.imagination;

@@ -1,4 +1,4 @@
-//! The training data at a path.
+//! Opens the training data at a path.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -11,7 +11,7 @@ use crate::packed::{self, Stream};
 use crate::store::is_address;
 
 /// Training data, identified by its name and its first bytes. Anything but a regular file is read
-/// once, front to back, as a pipe must be.
+/// once, from front to back, because it may be a pipe.
 pub enum Contents {
     /// Games in PGN.
     Games(Games<Stream>),
@@ -21,7 +21,7 @@ pub enum Contents {
     Shard(Shard),
 }
 
-/// Why there is no training data at a path.
+/// Why the training data at a path cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum ContentsError {
     /// It cannot be read.
@@ -57,8 +57,8 @@ pub enum ContentsError {
 }
 
 impl Contents {
-    /// Opens the data at `path`, which for a shard may also be an address. `wrap` receives a file
-    /// of games before decompression, for example for a progress bar.
+    /// Opens the data at `path`; a shard may also be given by an address. `wrap` receives a file of
+    /// games before decompression, for example to show a progress bar.
     ///
     /// # Errors
     /// [`ContentsError`] if it cannot be read, or is a folder without chunks.

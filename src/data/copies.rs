@@ -1,5 +1,5 @@
-//! Measures how long games follow known games move by move, as a sign of memorization by a
-//! network that writes games.
+//! Measures for how many moves games follow known games, as a sign that the network that generated
+//! them has memorised its training data.
 
 use super::record::Record;
 use super::replay::{ReplayError, main_line};
@@ -14,26 +14,26 @@ pub const PLIES: [usize; 6] = [10, 20, 30, 40, 60, 80];
 /// The openings of known games.
 #[derive(Debug, Default)]
 pub struct KnownGames {
-    /// Hashes of the first moves, by [`PLIES`].
+    /// Hashes of the first moves, for each length in [`PLIES`].
     beginnings: [HashSet<u64>; PLIES.len()],
     whole: HashSet<u64>,
 }
 
-/// The number of games that follow known ones.
+/// Counts of games that follow known games.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Followers {
-    /// Games of this length.
+    /// Number of games with at least this length.
     pub games: u64,
-    /// Those whose moves up to there are those of a known game.
+    /// Number of these games whose moves up to this length are those of a known game.
     pub known: u64,
 }
 
-/// Followers by [`PLIES`], and of whole games.
+/// Counts for each length in [`PLIES`], and for whole games.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Copies {
-    /// The beginnings of games with at least this many plies.
+    /// Counts for the beginnings of games with at least this many plies.
     pub beginnings: [Followers; PLIES.len()],
-    /// All games, as a whole.
+    /// Counts for complete games.
     pub whole: Followers,
 }
 
@@ -75,7 +75,7 @@ impl KnownGames {
     }
 }
 
-/// Returns hashes of a game's moves up to each ply, from 0.
+/// Returns hashes of a game's moves up to each ply, starting at 0.
 fn hashes(record: &Record) -> Result<Option<Vec<u64>>, ReplayError> {
     if record.fen.is_some() {
         return Ok(None);
@@ -120,7 +120,7 @@ mod tests {
         let ten = Followers { games: 4, known: 3 };
         assert_eq!(copies.beginnings[0], ten);
         assert_eq!(copies.beginnings[1], Followers::default());
-        // A game that stops earlier does not equal a known one.
+        // A game that is only the beginning of a known game is not counted as a copy.
         assert_eq!(copies.whole, Followers { games: 5, known: 1 });
     }
 }

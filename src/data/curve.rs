@@ -1,18 +1,18 @@
-//! Conversion of engines' scores in centipawns to values.
+//! Converts engines' scores in centipawns to values.
 
 use serde::{Deserialize, Serialize};
 
-/// The conversion of centipawns to q = W − L in −1…1. Engines scale their scores
-/// differently; the user chooses the curve when packing games.
+/// A curve for converting centipawns to q = W − L in −1…1. Engines scale their scores differently,
+/// so the user chooses the curve when packing games.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Curve {
-    /// Lichess's win percentage, a logistic fit to its players' games; Ruoss et al. (2024) train
-    /// on it.
+    /// Lichess's win percentage: a logistic curve fitted to its players' games. Ruoss et al. (2024)
+    /// train on it.
     Lichess,
-    /// The inverse of Lc0's centipawns, cp = 90 · tan(1.5637541897 · q).
+    /// The inverse of Lc0's conversion to centipawns, cp = 90 · tan(1.5637541897 · q).
     Lc0,
-    /// The win–draw–loss model of Stockfish 15.1 at move 32, with which a score of one pawn wins
+    /// The win–draw–loss model of Stockfish 15.1 at move 32. At a score of one pawn, Stockfish wins
     /// half of its games against itself.
     Stockfish,
 }
@@ -20,7 +20,7 @@ pub enum Curve {
 /// The factor k in Lc0's conversion cp = 90 · tan(k · q).
 const CENTIPAWN_ANGLE: f64 = 1.563_754_189_7;
 
-/// Returns Lc0's score of a value, in centipawns: [`Curve::Lc0`] inverted.
+/// Returns Lc0's score in centipawns for a value; the inverse of [`Curve::Lc0`].
 #[must_use]
 pub fn centipawns(q: f32) -> i16 {
     // A cast from float to integer saturates.
@@ -28,7 +28,7 @@ pub fn centipawns(q: f32) -> i16 {
 }
 
 impl Curve {
-    /// Returns q of a score, both from the same player's view.
+    /// Returns the value q of a score; both are from the same player's view.
     #[must_use]
     pub fn q(self, centipawns: i16) -> f32 {
         let centipawns = f64::from(centipawns);

@@ -1,9 +1,9 @@
-//! Training examples of a network family, extracted from games.
+//! Extracts a network family's training examples from games.
 //!
-//! The loader determines the order of games and blocks. [`Examples`] defines an example, their
-//! number per game, and their batch layout: [`Positions`], which a network sees one at a time,
-//! the same with their future ([`Horizon`]), whole [`Games`], or an [`Unroll`] of moves from a
-//! position.
+//! The loader determines the order of games and blocks. [`Examples`] defines an example, the number
+//! of examples per game, and their batch layout. An example is a position that a network sees by
+//! itself ([`Positions`]), a position with its future ([`Horizon`]), a whole game ([`Games`]), or
+//! an [`Unroll`] of moves from a position.
 
 mod games;
 mod horizon;
@@ -32,11 +32,12 @@ pub trait Examples: Send + Sync + 'static {
     /// Estimates the number of examples in this many games with this many labelled positions.
     fn expected(&self, games: f64, positions: f64) -> f64;
 
-    /// Passes the examples of a game to `emit`. `keep` filters them: it is called once for each.
+    /// Passes the examples of a game to `emit`. `keep` is called once for each example and filters
+    /// them.
     ///
     /// # Errors
     /// [`ReplayError`] if the record does not describe a game; examples before the fault have
-    /// been passed on.
+    /// already been passed on.
     fn of_record(
         &self,
         record: &Record,
@@ -45,8 +46,8 @@ pub trait Examples: Send + Sync + 'static {
         emit: impl FnMut(Self::Example),
     ) -> Result<(), ReplayError>;
 
-    /// Passes the examples of a chunk's games to `emit`. Unusable records go to `bad`, whose
-    /// error stops reading.
+    /// Passes the examples of a chunk's games to `emit`. Unusable records are passed to `bad`; if
+    /// it returns an error, reading stops.
     ///
     /// # Errors
     /// The error that `bad` returns.
@@ -64,7 +65,7 @@ pub trait Examples: Send + Sync + 'static {
     }
 }
 
-/// Passes the examples of a chunk's games, played through as records.
+/// Passes on the examples of a chunk's games, which are replayed as records.
 fn of_games<E: Examples, X>(
     examples: &E,
     chunk: &Chunk,
@@ -96,17 +97,17 @@ pub trait Columns: Default + Send + 'static {
     /// Returns the number of examples.
     fn len(&self) -> usize;
 
-    /// Returns whether it contains no examples.
+    /// Returns whether the batch contains no examples.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns those at `places`.
+    /// Returns the examples at `places`.
     #[must_use]
     fn part(&self, places: Range<usize>) -> Self;
 }
 
-/// The target rules for chunks: every position has a search.
+/// The target rules for chunks, in which every position has a search result.
 const OF_CHUNKS: TargetRules = TargetRules {
     evals: None,
     played: false,

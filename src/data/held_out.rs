@@ -1,4 +1,5 @@
-//! Positions excluded from training: those of test sets, and games of the validation share.
+//! Positions that are excluded from training: those of test sets, and those in games of the
+//! validation share.
 
 use std::collections::HashSet;
 
@@ -6,8 +7,8 @@ use super::record::Record;
 use super::replay::{ReplayError, walk};
 
 /// Returns whether a game with this hash ([`Record::hash`]) is in the held-out `share` of all
-/// games. Training excludes the share `data.validation`, so that a network is measured on games
-/// that it never saw; a smaller share is a subset of a larger one.
+/// games. Training excludes the share `data.validation`, so that networks are measured on games
+/// that they have never seen. A smaller share is a subset of a larger one.
 #[must_use]
 pub fn is_held_out(game: u64, share: f64) -> bool {
     game as f64 / 2f64.powi(64) < share || share >= 1.0

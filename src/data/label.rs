@@ -1,30 +1,31 @@
-//! Labels: which moves of a game are training targets, and the values that its scores and its
-//! result give to its positions.
+//! Labels: which moves of a game are training targets, and which values its positions get from its
+//! scores and its result.
 //!
-//! PGN does not define what a score after a move refers to, so the user sets the [`TargetRules`].
-//! Each label is a separate sample: a position of the main line that also starts variations has
-//! several samples, which are never merged.
+//! PGN does not define which position a score after a move refers to, so the user sets the
+//! [`TargetRules`]. Each label becomes a separate sample: a main-line position at which variations
+//! start has several samples, which are never merged.
 //!
-//! A record may also contain search results for its main line's positions. Each searched position
-//! is a sample with the search's policy and values; the scores of its moves are then ignored.
-//! Positions in between that were not searched give no sample.
+//! A record may also contain search results for the positions of its main line. Each searched
+//! position becomes a sample with the search's policy and values, and the scores of its moves are
+//! ignored. Other positions in the searched part of the game give no sample.
 //!
 //! # Alternatives
-//! An engine may score several moves of a position. The best is the move played or a variation,
-//! and every other one is a variation. Taken as alternatives they make one sample, whose policy
-//! is a distribution: a softmax over the chances of winning, (1 + q)/2, at a temperature. Its
-//! value is that of the first alternative.
+//! An engine may score several moves of a position. The best one is the move played or a variation,
+//! and all others are variations. If they are treated as alternatives, they become one sample whose
+//! policy is a distribution: a softmax over the expected scores, (1 + q)/2, at a temperature. The
+//! sample's value is that of the first alternative.
 //!
 //! # Injected random moves
-//! Some sources inject random moves into engine games to reach unusual positions. They are the
-//! moves of the main line without a score, after the first scored move. A game with such a move
-//! gives no target for the result or the moves left. Before the random move, the result depends
-//! on that move rather than on the position. After it, more random moves may follow.
+//! Some sources inject random moves into engine games to reach unusual positions. Random moves are
+//! recognised as main-line moves without a score that follow the first scored move. A game with a
+//! random move gives no target for the result or the moves left: the positions before it do not
+//! determine the result, which depends on that move, and further random moves may follow it.
 //!
 //! # Short-term value
-//! An exponential average of the subsequent values on the main line, as in Lc0's rescorer: st(t)
-//! = q(t)/6 − 5/6 · st(t + 1), each from its mover's view. The value after the last move is the
-//! result. If a score or the result is missing, the average restarts from st = q.
+//! The short-term value is an exponential average of the subsequent values on the main line, as in
+//! Lc0's rescorer: st(t) = q(t)/6 − 5/6 · st(t + 1), each from its mover's view. The value after
+//! the last move is the result. If a score or the result is missing, the average restarts from st =
+//! q.
 
 use serde::{Deserialize, Serialize};
 use shakmaty::Color;
@@ -34,31 +35,31 @@ use super::record::{Eval, Record, StrayNode};
 use super::sample::Wdl;
 use crate::softmax::softmax;
 
-/// Share of the position's own value in its short-term value.
+/// Weight of the position's own value in its short-term value.
 const SHORT_TERM_STEP: f32 = 1.0 / 6.0;
 
-/// The position that a score after a move in a PGN refers to.
+/// The position to which a score after a move in a PGN refers.
 ///
-/// Shards and the command line use the words `chooser` and `analysis`.
+/// In shards and on the command line, the variants are called `chooser` and `analysis`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 pub enum EvalRefersTo {
-    /// The move: the engine that chose it wrote the score. Move and score are
-    /// targets of the position before the move. In variations every move is a
-    /// target, with the last score before it in the variation.
+    /// The position before the move: the engine that chose the move wrote the score. The move and
+    /// its score are targets of that position. In variations every move is a target, with the last
+    /// score before it in the variation.
     #[serde(rename = "chooser")]
     #[value(name = "chooser")]
     MovePlayed,
-    /// The position after the move: an analysis of a game already played, as
-    /// Lichess writes it. Variations are ignored.
+    /// The position after the move, as in Lichess's analyses of games already played. Variations
+    /// are ignored.
     #[serde(rename = "analysis")]
     #[value(name = "analysis")]
     PositionReached,
 }
 
-/// The targets that a source's games give.
+/// Determines which targets the games of a source give.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TargetRules {
-    /// The position that scores refer to; `None` ignores scores.
+    /// The position to which scores refer; `None` ignores scores.
     pub evals: Option<EvalRefersTo>,
     /// Whether every move of the main line is a target, regardless of who chose it.
     pub played: bool,
@@ -66,8 +67,8 @@ pub struct TargetRules {
     pub noise: bool,
     /// The curve from scores to values.
     pub curve: Curve,
-    /// The temperature, above 0, at which the scored moves of a position on the
-    /// main line make one distribution; `None` keeps each a sample of its own.
+    /// The temperature, above 0, at which the scored moves of a main-line position are combined
+    /// into one distribution; `None` makes each of them a separate sample.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alternatives: Option<f32>,
 }
@@ -83,12 +84,12 @@ pub(crate) struct Label {
     pub(crate) moves_left: Option<f32>,
 }
 
-/// A node's place in its game and its label; a node without a label gives no sample.
+/// A node's place in its game, and its label; a node without a label gives no sample.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Labelled {
-    /// Plies before the move.
+    /// Number of plies before the move.
     pub(crate) ply: usize,
-    /// Plies since the variation left the main line; `None` on it.
+    /// Plies since the variation left the main line; `None` on the main line.
     pub(crate) variation_ply: Option<usize>,
     pub(crate) label: Option<Label>,
     /// The moves that share the policy, by their ordinals; empty if only the node's move is the
@@ -141,7 +142,7 @@ impl TargetRules {
         samples.count() as u64
     }
 
-    /// Returns the labels of the main line, by ply.
+    /// Returns the labels of the main line, in order of plies.
     fn main_line(&self, record: &Record, first_mover: Color) -> Vec<Option<Label>> {
         let evals: Vec<Option<Eval>> = record.main_line().map(|node| node.eval).collect();
         let scored = evals.iter().position(Option::is_some);
@@ -152,8 +153,8 @@ impl TargetRules {
             Color::White => result,
             Color::Black => result.map(Wdl::reversed),
         };
-        // The value target, and the value that the short-term values of earlier
-        // positions average.
+        // The value target, and the value that enters the average for the short-term values of
+        // earlier positions.
         let values_at = |ply: usize| {
             if let Some(search) = record.search(ply) {
                 return Some((search.best_q(), search.root_q()));
@@ -166,13 +167,13 @@ impl TargetRules {
             Some((q, q))
         };
         let mut labels = vec![None; evals.len()];
-        // The short-term value one ply later, from that position's mover.
+        // The short-term value one ply later, from the view of that position's mover.
         let mut following = result_for(evals.len()).map(Wdl::q);
         for ply in (0..evals.len()).rev() {
             let values = values_at(ply);
             let short_term = values.map(|(_, q)| short_term(q, following));
             following = match record.searches.get(ply) {
-                // The average continues between searches.
+                // The average continues across positions that were not searched.
                 Some(search) if !search.is_searched() => short_term.or(following.map(|q| -q)),
                 _ => short_term,
             };
@@ -195,7 +196,7 @@ impl TargetRules {
         labels
     }
 
-    /// Returns the value of a score for `mover`.
+    /// Returns the value of a score from `mover`'s view.
     fn q(&self, eval: Eval, mover: Color) -> f32 {
         let white = match eval {
             Eval::Centipawns(centipawns) => self.curve.q(centipawns),
@@ -238,8 +239,8 @@ fn merge_alternatives(record: &Record, labelled: &mut [Labelled], temperature: f
     }
 }
 
-/// Returns the short-term value of a position with value `q`, given that of the next position;
-/// each from its mover's view.
+/// Returns the short-term value of a position with value `q`, given that of the next position, each
+/// from its mover's view.
 pub(crate) fn short_term(q: f32, following: Option<f32>) -> f32 {
     match following {
         Some(following) => SHORT_TERM_STEP * q - (1.0 - SHORT_TERM_STEP) * following,
@@ -356,7 +357,7 @@ mod tests {
         assert!(label.is_target && (label.q.unwrap() - 0.75).abs() < 1e-4);
         // Nothing is known after the last position, so the average starts here.
         assert!((label.short_term.unwrap() - 0.5).abs() < 1e-4);
-        // It continues across a position that was not searched: after it the game is won.
+        // The average continues across an unsearched position, after which the game is won.
         let record = Record {
             searches: record.searches[..3].to_vec(),
             ..game(&[None, None, None], Wdl::Win)

@@ -7,11 +7,10 @@ use crate::encode::{POLICY_SIZE, policy_index};
 /// Number of 64-bit words in a [`Legal`].
 pub const LEGAL_WORDS: usize = POLICY_SIZE.div_ceil(64);
 
-/// A set of policy indices, one bit each: index `i` is bit `i % 64` of word
-/// `i / 64`.
+/// A set of policy indices, stored as one bit each: index `i` is bit `i % 64` of word `i / 64`.
 ///
-/// The order of the indices is the order in which records number the legal
-/// moves of a position, so that files do not depend on a move generator.
+/// Records number the legal moves of a position in index order, so that files do not depend on a
+/// move generator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(transparent)]
 pub struct Legal([u64; LEGAL_WORDS]);
@@ -23,12 +22,12 @@ impl Legal {
         moves.iter().map(|&mv| policy_index(mv, turn)).collect()
     }
 
-    /// Returns the set of these words; see [`Legal`].
+    /// Returns the set with these words; see [`Legal`].
     pub(crate) fn from_words(words: [u64; LEGAL_WORDS]) -> Legal {
         Legal(words)
     }
 
-    /// Returns the lowest index that is in exactly one of two sets.
+    /// Returns the lowest index that is in exactly one of the two sets.
     pub(crate) fn difference(&self, other: &Legal) -> Option<u16> {
         let words = self
             .0
@@ -68,7 +67,7 @@ impl Legal {
         (below + within.count_ones()) as usize
     }
 
-    /// Returns the index with `ordinal` smaller ones in the set.
+    /// Returns the index that has exactly `ordinal` smaller ones in the set.
     #[must_use]
     pub fn nth(&self, ordinal: usize) -> Option<u16> {
         let mut left = ordinal;
@@ -83,7 +82,7 @@ impl Legal {
         None
     }
 
-    /// Returns the indices, ascending.
+    /// Returns the indices in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = u16> + '_ {
         self.0.iter().enumerate().flat_map(|(place, &word)| {
             std::iter::successors((word != 0).then_some(word), |&word| {

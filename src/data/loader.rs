@@ -1,13 +1,13 @@
-//! Loads shards and chunks into batches of any kind of [`Examples`]: shuffled, weighted, in an
-//! order that depends only on the configuration and can be resumed anywhere.
+//! Loads examples of any kind ([`Examples`]) from shards and chunks in batches. They are shuffled
+//! and weighted, in an order that depends only on the configuration and can be resumed anywhere.
 //!
-//! An epoch makes [`Sampling::spread`] passes over all blocks of all sources, each in another
-//! random order and with another slice of every game's samples. That order is split into groups
-//! of about [`Sampling::group`] samples. Many threads decode a group; it is shuffled and split
-//! into batches. The remainder at its end, less than a batch, is dropped. One group is consumed
-//! while the next one is decoded, so at most two are in memory. Each random choice depends only
-//! on the seed and its place, so thread timing changes nothing, and a checkpoint needs only a
-//! [`Cursor`] of three numbers.
+//! An epoch makes [`Sampling::spread`] passes over all blocks of all sources, each in a different
+//! random order and with a different slice of every game's samples. That order is split into groups
+//! of about [`Sampling::group`] samples. Many threads decode a group, which is then shuffled and
+//! split into batches; the remainder at its end, less than a batch, is dropped. One group is
+//! consumed while the next is decoded, so at most two are in memory. Each random choice depends
+//! only on the seed and its place in the order, so thread timing has no effect, and a checkpoint
+//! only needs a [`Cursor`] of three numbers.
 
 mod barren;
 mod batch;
@@ -42,30 +42,30 @@ const PREFETCH: usize = 8;
 /// The games to load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Split {
-    /// The training games, epoch after epoch without end.
+    /// The training games, in an endless sequence of epochs.
     Train,
-    /// The validation games, once, shuffled like the others: the first few thousand samples cover
-    /// all sources. The last batch of a group may be smaller.
+    /// The validation games, once, shuffled like the training games, so that the first few thousand
+    /// samples cover all sources. The last batch of a group may be smaller.
     Validation,
 }
 
-/// A place in the endless sequence of batches.
+/// A position in the endless sequence of batches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cursor {
-    /// Epochs completed.
+    /// Number of completed epochs.
     pub epoch: u64,
-    /// Groups of the epoch completed.
+    /// Number of completed groups in the epoch.
     pub group: u64,
-    /// Samples of the group consumed.
+    /// Number of consumed samples in the group.
     pub offset: u64,
 }
 
-/// The part of every batch that one process of several trains on: consecutive samples, equally
-/// many for each rank.
+/// The part of every batch that one process of several trains on: a range of consecutive samples,
+/// of the same size for each rank.
 ///
-/// Every process decodes all groups, at a million samples per second and core, but gathers only
-/// its own samples. So the batches are the same for any number of processes.
+/// Every process decodes all groups, at a million samples per second and core, but gathers only its
+/// own samples. The batches are therefore the same for any number of processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RankShard {
     /// Rank of the process, from 0.
@@ -97,17 +97,17 @@ pub enum LoaderError {
     /// A chunk, or one of its records, cannot be read.
     #[error(transparent)]
     Chunk(#[from] V6Error),
-    /// A number of the configuration is out of range.
+    /// A configured number is out of range.
     #[error("{name} is {value}, but must be {expected}")]
     Setting {
-        /// The number.
+        /// The setting's name.
         name: &'static str,
         /// Its value.
         value: f64,
         /// The constraint.
         expected: &'static str,
     },
-    /// The data does not fill a batch.
+    /// The data does not fill a single batch.
     #[error(
         "the data gives about {samples} samples an epoch, fewer than one batch of {batch}: add \
          games, or lower `batch`{}",
@@ -132,8 +132,7 @@ pub enum LoaderError {
         /// Share of the games kept for validation.
         validation: f64,
     },
-    /// The cursor names a group that does not exist: it belongs to another
-    /// configuration.
+    /// The cursor names a group that does not exist, so it belongs to another configuration.
     #[error(
         "group {group} of epoch {epoch} does not exist (there are {groups}): \
          resume with the data and settings that training began with"
@@ -143,7 +142,7 @@ pub enum LoaderError {
         epoch: u64,
         /// The requested group.
         group: u64,
-        /// The number of groups.
+        /// Number of groups in the epoch.
         groups: u64,
     },
     /// A thread could not be started.
@@ -174,7 +173,7 @@ fn why_none(validation: f64) -> String {
 /// A batch of this kind of examples.
 pub type BatchOf<E> = Batch<<E as Examples>::Columns>;
 
-/// An iterator over batches, which its own threads prepare ahead.
+/// An iterator over batches, which are prepared in advance on its own threads.
 pub struct Loader<E: Examples = Positions> {
     batches: Option<Receiver<Result<BatchOf<E>, LoaderError>>>,
     workers: Vec<JoinHandle<()>>,
@@ -212,8 +211,8 @@ impl Loader<Positions> {
 }
 
 impl<E: Examples> Loader<E> {
-    /// Starts preparing one rank's part of every batch of these examples; `batch_size` is that of
-    /// the whole batch.
+    /// Starts preparing one rank's part of every batch of these examples; `batch_size` is the size
+    /// of the whole batch.
     ///
     /// # Errors
     /// As [`Loader::new`].
@@ -293,7 +292,7 @@ impl<E: Examples> Loader<E> {
 impl<E: Examples> Iterator for Loader<E> {
     type Item = Result<BatchOf<E>, LoaderError>;
 
-    /// Waits for the next batch. An error is the last item.
+    /// Waits for the next batch. If an error occurs, it is the last item.
     ///
     /// # Panics
     /// If a thread of the loader panicked.
@@ -303,7 +302,7 @@ impl<E: Examples> Iterator for Loader<E> {
         }
         self.batches = None;
         for worker in self.workers.drain(..) {
-            // A panic must not look like the end of the data.
+            // A panic must not be mistaken for the end of the data.
             if let Err(panic) = worker.join() {
                 std::panic::resume_unwind(panic);
             }
@@ -314,7 +313,7 @@ impl<E: Examples> Iterator for Loader<E> {
 
 impl<E: Examples> Drop for Loader<E> {
     fn drop(&mut self) {
-        // Without a receiver the batcher ends, and then the decoder.
+        // Without a receiver, the batcher ends, and then the decoder.
         self.batches = None;
         for worker in self.workers.drain(..) {
             let _ = worker.join();
@@ -361,7 +360,7 @@ fn decode<E: Examples>(
     }
 }
 
-/// Warns about sources that have given nothing up to this group.
+/// Warns about sources that have given no samples up to this group.
 fn tell_of_silence<E: Examples>(
     plan: &Plan<E>,
     barren: &mut Barren,

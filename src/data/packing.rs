@@ -11,17 +11,17 @@ use std::error::Error;
 use std::io::{self, BufRead};
 use std::path::Path;
 
-/// Bytes of text parsed in parallel before anything is written.
+/// Number of bytes of text parsed in parallel before anything is written.
 const TEXT: usize = 16 << 20;
 /// Number of chunks parsed in parallel.
 const CHUNKS: usize = 256;
-/// Number of games judged between two progress events.
+/// Number of games processed by the judge between two progress events.
 const JUDGED: usize = 512;
 
 /// Options for packing.
 #[derive(Debug, Default)]
 pub struct PackOptions {
-    /// Games that reach one of these positions are left out.
+    /// The positions to hold out; games that reach one of them are left out.
     pub held_out: HeldOut,
     /// The share of games left out for validation, selected by a hash of a game's moves.
     pub hold_out: f64,
@@ -31,29 +31,29 @@ pub struct PackOptions {
     pub is_strict: bool,
 }
 
-/// Counts of games and samples.
+/// Counts of packed games and their samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PackCounts {
-    /// Games and records read, including unusable ones.
+    /// Number of games and records read, including unusable ones.
     pub read: usize,
-    /// Games in the shard.
+    /// Number of games in the shard.
     pub packed: u64,
-    /// Their samples.
+    /// Number of samples of the games in the shard.
     pub samples: u64,
-    /// Games without a training target.
+    /// Number of games without a training target.
     pub without_samples: u64,
-    /// Unusable games and records.
+    /// Number of unusable games and records.
     pub skipped: u64,
-    /// Games held out.
+    /// Number of games held out.
     pub left_out: u64,
-    /// Games truncated by a null move.
+    /// Number of games truncated at a null move.
     pub cut: u64,
 }
 
-/// Events of packing.
+/// An event to report while packing.
 #[derive(Debug)]
 pub enum PackEvent<'a> {
-    /// An unusable game or record is skipped: its location and the reason.
+    /// An unusable game or record was skipped: its location and the reason.
     Skipped(&'a str),
     /// Games were added.
     Added(&'a PackCounts),
@@ -65,13 +65,13 @@ pub enum PackError {
     /// A game or record is unusable, and packing is strict.
     #[error("{0}")]
     Unusable(String),
-    /// No game has a sample.
+    /// No game contains a sample.
     #[error("none of {} games holds a training target", .0.read)]
     Nothing(PackCounts),
     /// The judge failed.
     #[error(transparent)]
     Judge(Box<dyn Error + Send + Sync>),
-    /// Games cannot be compressed.
+    /// The games cannot be compressed.
     #[error(transparent)]
     Compression(io::Error),
     /// The shard cannot be written.
@@ -79,7 +79,8 @@ pub enum PackError {
     Shard(#[from] ShardError),
 }
 
-/// Converts games, numbered from this index, to new records; it may leave some out.
+/// Converts games to new records, and may leave some of them out; the games are numbered from the
+/// given index.
 pub type Judge<'a> = dyn Fn(&[Record], u64) -> Judged + 'a;
 
 /// The output of a [`Judge`].
@@ -96,7 +97,7 @@ pub struct Packer<'a> {
     counts: PackCounts,
 }
 
-/// Games waiting to fill a block.
+/// Games waiting to form a complete block.
 #[derive(Default)]
 struct Pending {
     records: Vec<Record>,
@@ -104,7 +105,7 @@ struct Pending {
 }
 
 impl<'a> Packer<'a> {
-    /// Starts a shard at `output`, whose samples follow the header's rules.
+    /// Starts a shard at `output`, whose samples follow the rules in the header.
     ///
     /// # Errors
     /// [`ShardError`] if it cannot be written there.
@@ -211,13 +212,13 @@ impl<'a> Packer<'a> {
         Ok((self.counts, bytes))
     }
 
-    /// Returns the number of games still to be read.
+    /// Returns how many more games may be read.
     fn left(&self) -> usize {
         let limit = self.options.limit;
         limit.map_or(usize::MAX, |limit| limit.saturating_sub(self.counts.read))
     }
 
-    /// Counts games and writes complete blocks.
+    /// Counts games and writes completed blocks.
     fn add(&mut self, records: Vec<Record>) -> Result<(), PackError> {
         if self.judge.is_none() {
             return self.add_some(records);
@@ -239,7 +240,7 @@ impl<'a> Packer<'a> {
             held_out, hold_out, ..
         } = &self.options;
         let is_left_out = |record: &Record| {
-            // A record that cannot be played through is also left out.
+            // A record that cannot be replayed is also left out.
             is_held_out(record.hash(), *hold_out)
                 || held_out.contains_any_of(record).unwrap_or(true)
         };
@@ -327,7 +328,7 @@ mod tests {
                          [Result \"1-0\"]\n\n1. e4 Nonsense 1-0\n\n\
                          [Result \"1-0\"]\n\n1. e4 e5 2. Qh5 Nc6 3. Bc4 Nf6 4. Qxf7# 1-0\n";
 
-    /// Packs [`GAMES`]; returns the result, and the skipped games.
+    /// Packs [`GAMES`]; returns the result and the skipped games.
     fn pack(
         options: PackOptions,
         judge: Option<&Judge>,

@@ -1,5 +1,5 @@
-//! Games in PGN: reading streams of them, plain or compressed; parsing each game's
-//! tree with the scores and lines in its comments; writing annotated games.
+//! Games in PGN: reads streams of games, plain or compressed; parses each game's tree, including
+//! the scores and lines in its comments; writes annotated games.
 
 mod boundary;
 mod comment;

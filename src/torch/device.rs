@@ -70,8 +70,8 @@ pub(super) fn staged(count: usize, device: Device) -> Result<Tensor, TorchError>
 /// Returns the words of a tensor from [`staged`].
 pub(super) fn words_of(staged: &mut Tensor) -> &mut [u64] {
     assert!(staged.kind() == Kind::Int64 && staged.is_contiguous());
-    // SAFETY: the tensor is borrowed mutably and holds this many words in the CPU's memory, of
-    // which nobody else has been given any.
+    // SAFETY: the tensor is borrowed mutably and holds this many words in CPU memory, to which no
+    // other reference exists.
     unsafe { std::slice::from_raw_parts_mut(staged.data_ptr().cast(), staged.numel()) }
 }
 

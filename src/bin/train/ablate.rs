@@ -20,13 +20,13 @@ use tessera::train::{
     Ablation, History, Override, Progress, RunOptions, TrainConfig, Trainer, table,
 };
 
-/// Share of the time for measuring a variant's speed.
+/// Share of the time spent on measuring a variant's speed.
 const TRIAL: f64 = 0.05;
 
-/// Share of the time for validations and checkpoints.
+/// Share of the time reserved for validations and checkpoints.
 const RESERVE: f64 = 0.06;
 
-/// File that stores the steps that fit into the time.
+/// Name of the file that stores the number of steps that fit into the time.
 const STEPS: &str = "steps.json";
 
 /// Arguments of `train ablate`.
@@ -62,7 +62,7 @@ pub struct Ablate {
     device: DeviceArguments,
 }
 
-/// Settings that all variants share.
+/// Settings shared by all variants.
 struct Bench {
     device: Device,
     threads: usize,
@@ -70,7 +70,7 @@ struct Bench {
 }
 
 impl Ablate {
-    /// Trains the variants that are not trained yet, and prints the table.
+    /// Trains the variants that are not yet trained, and prints the table.
     pub fn run(self) -> anyhow::Result<()> {
         output::check_folder(&self.output)?;
         let ablation = Ablation::read(&self.file)?;
@@ -143,8 +143,8 @@ impl Ablate {
         Ok(())
     }
 
-    /// Steps that a variant takes in the time, by a short trial. They are stored, so
-    /// that a resumed ablation keeps them.
+    /// Returns the number of steps that a variant can take in the time, estimated by a short trial.
+    /// It is stored, so that a resumed ablation uses the same number.
     fn fitted_steps(
         &self,
         variant: &str,
@@ -190,7 +190,7 @@ impl Ablate {
     }
 }
 
-/// Steps that fit into a time.
+/// The number of steps that fit into a time.
 #[derive(Serialize, Deserialize)]
 struct Fitted {
     minutes: f64,
@@ -209,7 +209,7 @@ impl Bench {
     }
 }
 
-/// Positions a second, without the slower first steps.
+/// Returns the positions trained per second, ignoring the slower first steps.
 fn speed(
     config: &TrainConfig,
     limit: Duration,
@@ -234,7 +234,7 @@ fn speed(
     }
     Ok(match speeds.as_slice() {
         [_, rest @ ..] if !rest.is_empty() => rest.iter().sum::<f64>() / rest.len() as f64,
-        // Hardly any step fitted into the trial.
+        // Hardly any steps fitted into the trial.
         _ => summary.samples as f64 / started.elapsed().as_secs_f64(),
     })
 }

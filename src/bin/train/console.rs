@@ -1,4 +1,4 @@
-//! Progress bars and messages on one terminal.
+//! Progress bars and messages on the same terminal.
 
 use indicatif::{MultiProgress, ProgressBar};
 use std::io::{self, Write};
@@ -9,22 +9,22 @@ use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// All bars of the program, so that messages know what to write above.
+/// All of the program's progress bars; messages appear above them.
 static BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
 
-/// A bar over `length` of something that messages are shown above.
+/// Returns a progress bar over `length` units; messages appear above it.
 pub fn bar(length: Option<u64>, unit: &str) -> ProgressBar {
     BARS.add(progress::bar(length, unit))
 }
 
-/// Shows warnings on standard error, above the bars; RUST_LOG chooses which.
+/// Prints warnings to standard error, above the bars; RUST_LOG selects which.
 pub fn show_warnings() {
     let layer = fmt::layer()
         .with_writer(|| AboveBars)
         .with_ansi(has_colours())
         .without_time()
         .with_target(false)
-        // They would be told on standard error, which panics where it is closed.
+        // Internal errors would be printed to standard error, which panics if it is closed.
         .log_internal_errors(false);
     tracing_subscriber::registry()
         .with(layer)
@@ -32,12 +32,12 @@ pub fn show_warnings() {
         .init();
 }
 
-/// Standard error, with the bars out of the way.
+/// Standard error; the bars are hidden while it is written to.
 struct AboveBars;
 
 impl Write for AboveBars {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // A terminal that is gone would make `suspend` panic.
+        // If the terminal is gone, `suspend` would panic.
         BARS.clear()?;
         BARS.suspend(|| io::stderr().write(bytes))
     }

@@ -1,4 +1,4 @@
-//! `train copies`: how far games follow those of the data.
+//! `train copies`: measures how far games follow those of the data.
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -28,7 +28,7 @@ pub struct CopiesCommand {
 }
 
 impl CopiesCommand {
-    /// Counts and prints.
+    /// Compares the games and prints the counts.
     pub fn run(self) -> anyhow::Result<()> {
         let mut known = KnownGames::default();
         for path in &self.data {

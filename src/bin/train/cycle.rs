@@ -1,4 +1,4 @@
-//! `train loop`: all workers of a loop on this machine.
+//! `train loop`: runs all workers of a loop on this machine.
 
 mod display;
 mod process;
@@ -15,13 +15,13 @@ use std::time::{Duration, Instant};
 use tessera::cycle::{CycleConfig, Share};
 use tessera::store::{Name, Store};
 
-/// Time between two looks at the workers.
+/// Interval between checks on the workers.
 const BLINK: Duration = Duration::from_millis(100);
-/// Time that workers have to end by themselves.
+/// Time that workers have to finish by themselves before they are killed.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The lock that the loop holds in its folder.
+/// Name of the lock file that the loop holds in its folder.
 const LOCK: &str = "loop.lock";
-/// Folder of the workers' words.
+/// Folder of the workers' logs.
 const LOGS: &str = "logs";
 
 /// Arguments of `train loop`.
@@ -42,7 +42,7 @@ impl Loop {
     /// Runs the workers until the loop ends, restarting them after failures that a restart may fix.
     pub fn run(self) -> anyhow::Result<()> {
         let config = CycleConfig::read(&self.config)?;
-        // Rather now than in the learner's log.
+        // Fail here rather than in the learner's log.
         config.training().context("[training]")?;
         let store = Store::open(&config.store)?;
         let logs = config.folder.join(LOGS);
@@ -67,7 +67,7 @@ impl Loop {
             if let Err(error) = kept {
                 break Err(error);
             }
-            // Actors end by themselves only after the learner and the gate.
+            // Actors end by themselves only after the learner and the gate have ended.
             if workers
                 .iter()
                 .filter(|it| it.is_needed())

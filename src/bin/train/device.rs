@@ -1,4 +1,4 @@
-//! The device that trains.
+//! The device used for training.
 
 use clap::Args;
 use std::num::NonZeroUsize;
@@ -22,7 +22,8 @@ impl DeviceArguments {
     /// Sets up libtorch and returns the device.
     pub fn prepare(&self) -> anyhow::Result<Device> {
         let device = tessera::torch::device(self.device)?;
-        // On the CPU the trainer's threads work side by side, each alone.
+        // On the CPU, the trainer's threads run in parallel, and each uses a single libtorch
+        // thread.
         tch::set_num_threads(match device {
             Device::Cpu => 1,
             _ => self.threads() as i32,
@@ -30,13 +31,13 @@ impl DeviceArguments {
         Ok(device)
     }
 
-    /// The same for one process of several: on a machine with GPUs each takes its
-    /// own, by its number there. On the CPU its threads share each operation.
+    /// Sets up libtorch for one process of several. On a machine with GPUs each process takes the
+    /// GPU of its local rank; on the CPU its threads share each operation.
     fn prepare_for(&self, launch: &Launch) -> anyhow::Result<Device> {
         let threads = self.threads_for(launch);
         tch::set_num_threads(threads as i32);
         let device = tessera::torch::device(self.device)?;
-        // A launcher may show each process a single GPU: its own.
+        // A launcher may show each process only its own GPU.
         let own = match device {
             Device::Cuda(0) if Cuda::device_count() > 1 => DeviceChoice::Cuda(launch.local_rank),
             _ => self.device,
@@ -44,8 +45,8 @@ impl DeviceArguments {
         Ok(tessera::torch::device(own)?)
     }
 
-    /// Sets up libtorch for this process, one of several if there is a launch; its device
-    /// and threads.
+    /// Sets up libtorch for this process, which is one of several if there is a launch. Returns its
+    /// device and its number of threads.
     pub fn prepare_with(&self, launch: Option<&Launch>) -> anyhow::Result<(Device, usize)> {
         Ok(match launch {
             Some(launch) => (self.prepare_for(launch)?, self.threads_for(launch)),
@@ -53,20 +54,20 @@ impl DeviceArguments {
         })
     }
 
-    /// Threads to use in one process of several.
+    /// Returns the number of threads to use in one process of several.
     fn threads_for(&self, launch: &Launch) -> usize {
         let here = launch.local_size.map_or(1, NonZeroUsize::get);
         self.threads.unwrap_or(self.threads() / here).max(1)
     }
 
-    /// Threads to use.
+    /// Returns the number of threads to use.
     pub fn threads(&self) -> usize {
         let all = || std::thread::available_parallelism().map_or(1, usize::from);
         self.threads.unwrap_or_else(all).max(1)
     }
 }
 
-/// A device, by the name that `--device` takes.
+/// Returns a device's name, as `--device` takes it.
 pub fn name(device: Device) -> String {
     match device {
         Device::Cuda(number) => DeviceChoice::Cuda(number).to_string(),

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use tessera::openings::{BookOptions, Openings};
 use tessera::tablebase::Tablebase;
 
-/// Random plies that make games differ where neither a book nor random play does.
+/// Random plies that make games differ if neither a book nor random play does.
 pub const RANDOM_PLIES: u32 = 8;
 
 /// Openings of games, and when games end early.
@@ -32,7 +32,8 @@ pub struct GamesArguments {
     syzygy: Option<String>,
 }
 
-/// The number of games that an earlier run finished, added to the number of new ones.
+/// Describes the games that an earlier run finished, for a message that gives the number of new
+/// games.
 pub fn from_before(found: u64) -> String {
     match found {
         0 => String::new(),
@@ -41,7 +42,7 @@ pub fn from_before(found: u64) -> String {
 }
 
 impl GamesArguments {
-    /// Returns whether any of them is given.
+    /// Returns whether any of the options is given.
     pub fn is_given(&self) -> bool {
         !self.openings.is_empty()
             || self.random_plies.is_some()
@@ -49,13 +50,13 @@ impl GamesArguments {
             || self.syzygy.is_some()
     }
 
-    /// The files of the openings.
+    /// Returns the files of the opening books.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         self.openings.iter().map(|book| &*book.path)
     }
 
-    /// The openings; without a book, `bookless` random plies, unless the user sets
-    /// another number.
+    /// Returns the openings. Without a book they start with `bookless` random plies, unless the
+    /// user sets another number.
     pub fn openings(&self, bookless: u32, seed: u64) -> anyhow::Result<Openings> {
         let random_plies = self.random_plies.unwrap_or(match self.openings.is_empty() {
             true => bookless,
@@ -64,12 +65,12 @@ impl GamesArguments {
         Ok(Openings::open(&self.openings, random_plies, seed)?)
     }
 
-    /// The number of plies after which games are stopped.
+    /// Returns the number of plies after which games are stopped.
     pub fn max_plies(&self) -> Option<usize> {
         self.max_plies.map(usize::from)
     }
 
-    /// The tablebases, all of which must be there.
+    /// Returns the tablebases; fails if any of them is missing.
     pub fn tablebase(&self) -> anyhow::Result<Tablebase> {
         let tablebase = Tablebase::new(self.syzygy.as_deref().unwrap_or_default());
         if let Some(problem) = tablebase.inventory().problems.first() {
@@ -79,7 +80,7 @@ impl GamesArguments {
     }
 }
 
-/// Reads `NAME=VALUE`.
+/// Parses `NAME=VALUE`.
 pub fn name_and_value(text: &str) -> Result<(String, String), String> {
     let (name, value) = text
         .split_once('=')
@@ -87,14 +88,14 @@ pub fn name_and_value(text: &str) -> Result<(String, String), String> {
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
-/// Reads a file's name with settings after it, `FILE,NAME=VALUE,…`: the file,
-/// and `set` is called with each name and value.
+/// Parses a file name followed by settings, `FILE,NAME=VALUE,…`. Returns the file, and calls `set`
+/// with each name and value.
 pub fn file_and_settings(
     text: &str,
     mut set: impl FnMut(&str, &str) -> Result<(), String>,
 ) -> Result<PathBuf, String> {
     let mut file = text;
-    // Names of files may have commas too.
+    // File names may contain commas too.
     while let Some((before, setting)) = file.rsplit_once(',')
         && let Some((name, value)) = setting.split_once('=')
     {
@@ -107,14 +108,14 @@ pub fn file_and_settings(
     }
 }
 
-/// Reads a number, as the value of a setting.
+/// Parses a setting's value as a number.
 pub fn number<T: FromStr>(name: &str, value: &str) -> Result<T, String> {
     value
         .parse()
         .map_err(|_| format!("{name}: `{value}` is not a number of its kind"))
 }
 
-/// Reads a positive number, as the value of a setting.
+/// Parses a setting's value as a positive number.
 pub fn positive(name: &str, value: &str) -> Result<f64, String> {
     let number: f64 = number(name, value)?;
     match number.is_finite() && number > 0.0 {
@@ -123,7 +124,7 @@ pub fn positive(name: &str, value: &str) -> Result<f64, String> {
     }
 }
 
-/// Reads a book with its settings.
+/// Parses a book with its settings.
 fn book(text: &str) -> Result<BookOptions, String> {
     let (mut share, mut cut) = (1.0, None);
     let path = file_and_settings(text, |name, value| {
@@ -137,19 +138,19 @@ fn book(text: &str) -> Result<BookOptions, String> {
     Ok(BookOptions { path, share, cut })
 }
 
-/// Reads a range of plies, A..B.
+/// Parses a range of plies, A..B.
 pub fn range(text: &str) -> Result<(usize, usize), String> {
     ends(text).ok_or_else(|| "cut: write the first and the last ply, as in 8..60".to_owned())
 }
 
-/// Reads the ends of a range, A..B.
+/// Parses the ends of a range, A..B.
 pub fn ends<T: FromStr + PartialOrd>(text: &str) -> Option<(T, T)> {
     let (first, last) = text.split_once("..")?;
     let ends = (first.parse().ok()?, last.parse().ok()?);
     (ends.0 <= ends.1).then_some(ends)
 }
 
-/// Reads a number that must be as `rule` says.
+/// Parses a number that must satisfy `holds`; `rule` describes that constraint in the error.
 pub fn number_that<T: FromStr>(
     text: &str,
     holds: impl FnOnce(&T) -> bool,
@@ -162,12 +163,12 @@ pub fn number_that<T: FromStr>(
     }
 }
 
-/// Reads a number in 0…1.
+/// Parses a number in 0…1.
 pub fn share(text: &str) -> Result<f64, String> {
     number_that(text, |it| (0.0..=1.0).contains(it), "between 0 and 1")
 }
 
-/// Makes the folder that a file is to be in.
+/// Creates the folder that will contain a file.
 pub fn make_folder(file: &Path) -> anyhow::Result<()> {
     match file.parent() {
         Some(folder) => std::fs::create_dir_all(folder)

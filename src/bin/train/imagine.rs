@@ -1,4 +1,4 @@
-//! `train imagine`: how well a network imagines the future.
+//! `train imagine`: measures how well a network imagines the future.
 
 use super::device::DeviceArguments;
 use super::source;
@@ -55,12 +55,12 @@ pub struct Imagine {
     device: DeviceArguments,
 }
 
-/// Positions that are evaluated at once.
+/// Number of positions per batch.
 const CPU_BATCH: usize = 32;
 const CUDA_BATCH: usize = 512;
 
 impl Imagine {
-    /// Prints what was measured.
+    /// Measures the network and prints the results.
     pub fn run(self) -> anyhow::Result<()> {
         let device = self.device.prepare()?;
         let network = source::open(&self.source, self.code, false)?;
@@ -107,7 +107,7 @@ impl Imagine {
         Ok(())
     }
 
-    /// The validation games' first positions.
+    /// Returns the first positions of the validation games.
     fn positions(&self, device: Device) -> anyhow::Result<Vec<BatchOf<Horizon>>> {
         let config = TrainConfig::read(&self.config)?;
         let examples = Horizon {

@@ -125,7 +125,7 @@ struct Report<'a> {
 }
 
 impl Label {
-    /// Labels, resuming an unfinished output.
+    /// Labels the inputs, resuming an unfinished output.
     pub fn run(self) -> anyhow::Result<()> {
         let labelling = Labelling {
             engine: EngineCommand {
@@ -158,7 +158,7 @@ impl Label {
         self.tell(&event, &summary, seconds)
     }
 
-    /// Refuses to write over what is read.
+    /// Refuses to overwrite a file that is an input.
     fn spare_inputs(&self) -> anyhow::Result<()> {
         for output in Journal::files(&self.output) {
             let files = self.inputs.iter().map(PathBuf::as_path);
@@ -184,7 +184,7 @@ impl Label {
                 games,
                 players: self.networks.players(&self.policies, processes)?,
                 precision: self.networks.precision(),
-                // Sampled moves tell games apart.
+                // Sampled moves make the games differ.
                 openings: self.games.openings(0, self.seed)?,
                 adjudication: self.adjudication()?,
                 judged: !self.unjudged,
@@ -276,7 +276,7 @@ fn draw_rule(text: &str) -> Result<DrawRule, String> {
     })
 }
 
-/// Whole numbers with commas between them, none negative.
+/// Parses comma-separated whole numbers, none of them negative.
 fn numbers<const COUNT: usize>(text: &str) -> Result<[i32; COUNT], String> {
     let numbers: Vec<i32> = text
         .split(',')

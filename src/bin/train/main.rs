@@ -34,13 +34,13 @@ use tessera::command_line::{Group, Now, OldName, parse};
 use tessera::{error_report, manual};
 use worker::Searcher;
 
-/// Keeps this program's small, long-lived allocations out of glibc's heap, where
-/// libtorch allocates activations of tens of megabytes. Mixed in one heap they
-/// fragment it: resident memory grows without end.
+/// Keeps this program's small, long-lived allocations out of glibc's heap, where libtorch allocates
+/// activations of tens of megabytes. Mixing both in one heap fragments it, and resident memory
+/// grows without limit.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-/// The commands in groups, as the help lists them.
+/// The commands, grouped as in the help.
 const GROUPS: [Group; 4] = [
     (
         "Data",
@@ -54,7 +54,7 @@ const GROUPS: [Group; 4] = [
     ("Measuring", &["validate", "imagine", "report"]),
 ];
 
-/// Names of the release before.
+/// Names used by the previous release.
 const OLD_NAMES: [OldName; 34] = [
     OldName::new("validate", "eval", Now::Command),
     OldName::new("size", "describe", Now::Command),

@@ -1,4 +1,4 @@
-//! `train merge`: one network whose weights are the mean of several networks'.
+//! `train merge`: averages the weights of several networks into one network.
 
 use super::source;
 use anyhow::ensure;

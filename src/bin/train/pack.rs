@@ -1,4 +1,4 @@
-//! `train pack`: games and chunks into a shard.
+//! `train pack`: packs games and chunks into a shard.
 
 use std::path::{Path, PathBuf};
 
@@ -200,7 +200,7 @@ impl Pack {
         packer.finish().map_err(explained)
     }
 
-    /// The teachers, if there are any.
+    /// Returns the teachers, if any are given.
     fn teaching(&self) -> anyhow::Result<Option<Teaching>> {
         if self.teachers.is_empty() {
             return Ok(None);
@@ -220,7 +220,7 @@ impl Pack {
         Ok(Some(teaching))
     }
 
-    /// A bar over the bytes of all files of games.
+    /// Returns a progress bar over the bytes of all files of games.
     fn progress(&self) -> anyhow::Result<ProgressBar> {
         let mut bytes = 0;
         for input in &self.inputs {
@@ -236,7 +236,7 @@ impl Pack {
     }
 }
 
-/// An error in the words of the command's options.
+/// Rewords an error in terms of the command's options.
 fn explained(error: PackError) -> anyhow::Error {
     match error {
         PackError::Unusable(fault) => anyhow!("{fault}; without --strict it would be skipped"),
@@ -245,7 +245,7 @@ fn explained(error: PackError) -> anyhow::Error {
     }
 }
 
-/// Why there are no samples.
+/// Explains why there are no samples.
 fn nothing(counts: &PackCounts) -> String {
     let read = counts.read;
     if read == 0 {
@@ -274,7 +274,7 @@ fn temperature(text: &str) -> Result<f32, String> {
     number_that(text, |it: &f32| it.is_finite() && *it > 0.0, "positive")
 }
 
-/// The positions of puzzles and suites.
+/// Returns the positions of puzzles and suites.
 fn held_out(files: &[PathBuf]) -> anyhow::Result<HeldOut> {
     let mut keys = Vec::new();
     for file in files {

@@ -1,4 +1,4 @@
-//! Options of networks that play by their policies.
+//! Options for networks that play by their policies.
 
 use super::games::{file_and_settings, number, positive};
 use anyhow::bail;
@@ -14,7 +14,7 @@ use tessera::command_line::network_file;
 use tessera::label::PolicyPlayer;
 use tessera::network::backends;
 
-/// Digits of a network's hash that tell it from others of its name.
+/// Number of digits of a network's hash that distinguish it from other networks of the same name.
 const HASH_DIGITS: usize = 8;
 
 /// The device and format of networks that play by their policies.
@@ -45,7 +45,7 @@ pub struct PolicyOptions {
 }
 
 impl PolicyOptions {
-    /// The network's file.
+    /// Returns the network's file.
     pub fn file(&self) -> &Path {
         &self.net
     }
@@ -92,13 +92,13 @@ impl PolicyArguments {
         Ok(players)
     }
 
-    /// Number format that the networks run in.
+    /// Returns the number format that the networks run in.
     pub fn precision(&self) -> Precision {
         self.precision
     }
 }
 
-/// Reads a network with its settings.
+/// Parses a network with its settings.
 pub fn policy(text: &str) -> Result<PolicyOptions, String> {
     let (mut temperature, mut rating) = (1.0, None);
     let net = file_and_settings(text, |name, value| {

@@ -1,4 +1,4 @@
-//! `train report`: a page that compares runs.
+//! `train report`: writes a page that compares runs.
 
 use super::{console, stats};
 use anyhow::Context;
@@ -68,13 +68,13 @@ fn sources(config: &TrainConfig) -> Vec<PathBuf> {
     sources.map(|source| source.path.clone()).collect()
 }
 
-/// Statistics of the sources. Null if one of them no longer exists, with a warning
-/// unless it was `told` already.
+/// Surveys the sources and returns their statistics. Returns null if one of them no longer exists,
+/// with a warning unless `told` already contains it.
 fn survey(sources: &[PathBuf], told: &mut HashSet<String>) -> anyhow::Result<Value> {
     let progress = console::bar(None, "samples surveyed");
     let mut survey = Survey::default();
     for path in sources {
-        // Training has reported unusable records; here they are only counted.
+        // Training has already reported unusable records, so they are only counted here.
         let counting = |samples| progress.inc(samples);
         if let Err(error) = stats::add(&mut survey, path, None, counting, |_| Ok(())) {
             let error = error_report::one_line(error.as_ref());

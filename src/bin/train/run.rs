@@ -19,14 +19,14 @@ use tessera::train::{
 };
 use tessera::{output, progress};
 
-/// Least time between two lines of progress without a terminal.
+/// Minimum time between two progress lines if there is no terminal.
 const BETWEEN_LINES: Duration = Duration::from_secs(30);
 
-/// The message after a stop with a checkpoint.
+/// The message printed after a requested stop that leaves a checkpoint.
 pub const STOPPING: &str =
     "stopping after this step, with a checkpoint; press again to stop at once";
 
-/// Exit status after an interrupt, by the convention of shells.
+/// Exit status after an interrupt, following the shells' convention.
 const INTERRUPTED: i32 = 130;
 
 /// Arguments of `train run`.
@@ -116,7 +116,7 @@ impl Run {
     }
 }
 
-/// Replaces the folders of a configuration's shards by `folder`.
+/// Replaces the folders of a configuration's shards with `folder`.
 pub fn take_shards_from(folder: &std::path::Path, config: &mut TrainConfig) -> anyhow::Result<()> {
     for source in &mut config.data.shards {
         let name = source.path.file_name().context("a shard without a name")?;
@@ -125,8 +125,8 @@ pub fn take_shards_from(folder: &std::path::Path, config: &mut TrainConfig) -> a
     Ok(())
 }
 
-/// Returns a flag that becomes true at Ctrl-C or SIGTERM, so that the program can finish its
-/// work; `stopping` is then printed. A second signal ends the program immediately.
+/// Returns a flag that becomes true on Ctrl-C or SIGTERM, so that the program can finish its work;
+/// `stopping` is then printed. A second signal ends the program immediately.
 pub fn stop_when_interrupted(stopping: &'static str) -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let asked = stop.clone();
@@ -139,8 +139,8 @@ pub fn stop_when_interrupted(stopping: &'static str) -> anyhow::Result<Arc<Atomi
     Ok(stop)
 }
 
-/// Trains as one process of several. Only the first one reads the checkpoint and
-/// shows the progress.
+/// Trains in one process of several. Only the first process reads the checkpoint and shows the
+/// progress.
 fn train_together(
     config: &TrainConfig,
     world: World,
@@ -161,7 +161,7 @@ fn train_together(
     train(config, &mut trainer, options)
 }
 
-/// Trains with a progress bar, or with lines if there is no terminal.
+/// Trains with a progress bar, or with progress lines if there is no terminal.
 pub fn train(
     config: &TrainConfig,
     trainer: &mut Trainer,
@@ -195,7 +195,7 @@ pub fn train(
     Ok(summary)
 }
 
-/// The progress of a run, as a bar or in lines.
+/// Shows a run's progress, as a bar or in lines.
 struct Display {
     bar: ProgressBar,
     accuracy: Option<f64>,

@@ -1,11 +1,11 @@
-//! Assigns processors to workers.
+//! Scheduling hints for workers' threads.
 
-/// Tells Linux that this thread, and all that it starts from now on, are after throughput
-/// and not after quick answers (`SCHED_BATCH`). Their niceness stays.
+/// Tells Linux that this thread, and all threads that it starts from now on, need throughput rather
+/// than low latency (`SCHED_BATCH`). Their niceness is unchanged.
 ///
-/// Threads of a worker wake each other for every batch. Where several workers share a
-/// processor, each of those wakings would otherwise take it from another one in the middle
-/// of an evaluation, whose network is then in no cache any more (bench/loop.md).
+/// A worker's threads wake each other for every batch. If several workers share a processor, each
+/// wake-up would otherwise preempt another worker in the middle of an evaluation, and that worker's
+/// network would be evicted from the caches (bench/loop.md).
 pub fn prefer_throughput() {
     #[cfg(target_os = "linux")]
     {
@@ -13,7 +13,7 @@ pub fn prefer_throughput() {
         // SAFETY: the parameter lives through the call, which only reads it.
         let status = unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const priority) };
         if status != 0 {
-            // Only slower: some sandboxes forbid the call.
+            // Failure only makes the program slower; some sandboxes forbid the call.
             tracing::debug!("no batch scheduling: {}", std::io::Error::last_os_error());
         }
     }
@@ -23,10 +23,10 @@ pub fn prefer_throughput() {
 mod tests {
     use super::prefer_throughput;
 
-    /// The 41st field of this thread's `stat` (proc(5)).
+    /// Returns the 41st field of this thread's `stat` file (proc(5)).
     fn policy() -> i32 {
         let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
-        // The second field is a name in brackets, which may hold spaces.
+        // The second field is a name in parentheses, which may contain spaces.
         let (_, fields) = stat.rsplit_once(')').unwrap();
         let policy = fields.split_whitespace().nth(41 - 3).unwrap();
         policy.parse().unwrap()

@@ -1,4 +1,4 @@
-//! `train selfplay`: games of the engine against itself.
+//! `train selfplay`: plays games of the engine against itself.
 
 use super::games::{GamesArguments, RANDOM_PLIES, from_before, name_and_value, number_that, share};
 use anyhow::Context;
@@ -18,7 +18,7 @@ use tessera::network::backends;
 use tessera::selfplay::{Event, GAMES, HASH, NOISE, SelfPlay, SelfPlaySummary, set_search_options};
 use tessera::{output, overwrite, player, progress};
 
-/// Length in plies at which games count as drawn, as in Lc0's self-play.
+/// Number of plies after which a game counts as drawn, as in Lc0's self-play.
 const MAX_PLIES: usize = 450;
 /// Temperature of the first moves, as in AlphaZero.
 const TEMPERATURE: f32 = 1.0;
@@ -95,7 +95,7 @@ struct Report<'a> {
 }
 
 impl SelfPlayCommand {
-    /// Plays, continuing unfinished self-play.
+    /// Plays the games, resuming unfinished self-play.
     pub fn run(self) -> anyhow::Result<()> {
         output::check_folder(&self.output)?;
         std::fs::create_dir_all(&self.output)
@@ -112,7 +112,7 @@ impl SelfPlayCommand {
         let properties = backend.properties();
         let at_once = match properties.encoder != Encoder::Nothing {
             true => properties.recommended_batch * properties.recommended_threads,
-            // Without a network, batches gain nothing.
+            // Without a network, batching has no benefit.
             false => std::thread::available_parallelism().map_or(1, usize::from),
         };
         let games = &self.games_arguments;
@@ -135,7 +135,7 @@ impl SelfPlayCommand {
         };
         let mut event = properties.name.clone();
         if let Some(net) = &self.network.net {
-            // Exports of one run share a name.
+            // Different exports of a run share a name.
             let bytes = std::fs::read(net).with_context(|| net.display().to_string())?;
             let digest = Sha256::digest(bytes);
             event.push_str(&format!(
@@ -174,7 +174,7 @@ impl SelfPlayCommand {
         self.tell(&event, &summary, clock.elapsed().as_secs_f64())
     }
 
-    /// Search parameters and backend.
+    /// Returns the search parameters and the backend.
     fn settings(&self) -> anyhow::Result<player::Settings> {
         let mut settings = player::Settings {
             backend: BackendOptions {

@@ -1,4 +1,4 @@
-//! `train size`: the size of an architecture.
+//! `train size`: prints the size of an architecture.
 
 use clap::Args;
 use std::io::{Write, stdout};

@@ -1,4 +1,4 @@
-//! A network out of a run, a checkpoint or a network file.
+//! Loads a network from a run, a checkpoint or a network file.
 
 use anyhow::{Context, ensure};
 use std::path::Path;
@@ -6,11 +6,12 @@ use tessera::backend::CodeArguments;
 use tessera::network::{self, Architecture, Network};
 use tessera::train::Checkpoint;
 
-/// The network of a network file (.pt), of a checkpoint, or of a run's newest one: of
-/// these the average of the weights, or the `last` ones.
+/// Opens a network: from a network file (.pt), from a checkpoint, or from the newest checkpoint of
+/// a run. From a checkpoint it takes the averaged weights, or the last ones if `last` is set.
 ///
 /// # Errors
-/// If it cannot be read, evaluates no positions, or the last weights of a file are wanted.
+/// If the network cannot be read or does not evaluate positions, or if `last` is set for a network
+/// file.
 pub fn open(source: &Path, code: CodeArguments, last: bool) -> anyhow::Result<Network> {
     let network = open_any(source, code, last)?;
     let shown = source.display();
@@ -19,10 +20,10 @@ pub fn open(source: &Path, code: CodeArguments, last: bool) -> anyhow::Result<Ne
         .with_context(|| format!("cannot use {shown}"))
 }
 
-/// The same of any family.
+/// Opens a network of any family in the same way.
 ///
 /// # Errors
-/// If it cannot be read, or the last weights of a file are wanted.
+/// If the network cannot be read, or if `last` is set for a network file.
 pub fn open_any(
     source: &Path,
     code: CodeArguments,

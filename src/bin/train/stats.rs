@@ -1,4 +1,4 @@
-//! `train stats`: statistics of training data.
+//! `train stats`: prints statistics of training data.
 
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ struct Report<'a> {
 }
 
 impl Stats {
-    /// Surveys the files together.
+    /// Surveys all files together.
     pub fn run(self) -> anyhow::Result<()> {
         let progress = progress::bar(None, "samples");
         let mut survey = Survey::default();
@@ -81,7 +81,7 @@ impl Stats {
     }
 }
 
-/// Surveys what lies at a path: games in PGN only by `rules`.
+/// Surveys the data at a path. Games in PGN are only accepted if `rules` are given.
 pub fn add(
     survey: &mut Survey,
     path: &Path,
@@ -100,7 +100,7 @@ pub fn add(
     Ok(())
 }
 
-/// The lines of what was found.
+/// Returns the lines of the table.
 fn table(findings: &Findings) -> Vec<String> {
     let counts = &findings.statistics;
     let (games, samples) = (counts.games, counts.samples);
@@ -160,7 +160,7 @@ fn table(findings: &Findings) -> Vec<String> {
     lines
 }
 
-/// A bar chart with counts; the longest bar has 50 marks.
+/// Returns a bar chart with counts; the longest bar has 50 marks.
 fn chart(bars: impl Iterator<Item = (String, u64)> + Clone) -> impl Iterator<Item = String> {
     let highest = bars.clone().map(|(_, count)| count).max().unwrap_or(0);
     bars.map(move |(name, count)| {

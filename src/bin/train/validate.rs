@@ -1,4 +1,4 @@
-//! `train validate`: a network's losses on the validation games.
+//! `train validate`: measures a network's losses on the validation games.
 
 use super::device::DeviceArguments;
 use anyhow::{Context, bail};
@@ -35,7 +35,7 @@ pub struct Validate {
 }
 
 impl Validate {
-    /// Evaluates the network; of a run, its averaged weights.
+    /// Evaluates the network; for a run, its averaged weights.
     pub fn run(self) -> anyhow::Result<()> {
         let device = self.device.prepare()?;
         let trainer = if self.source.extension().is_some_and(|it| it == "pt") {
@@ -92,7 +92,7 @@ impl Validate {
     }
 }
 
-/// A line for each number, under its path.
+/// Adds a line for each value, prefixed with its path.
 fn list(lines: &mut String, path: &str, value: &Value) {
     let below = |name: &str| match path {
         "" => name.to_owned(),

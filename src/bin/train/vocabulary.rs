@@ -1,4 +1,4 @@
-//! `train vocabulary`: the moves of games, as networks of the family gpt can have them.
+//! `train vocabulary`: lists the moves of games, as the vocabulary of a network of the family gpt.
 
 use clap::Args;
 use std::io::{Write, stdout};
@@ -21,7 +21,7 @@ pub struct VocabularyCommand {
 }
 
 impl VocabularyCommand {
-    /// Prints the line of `[network.model]`.
+    /// Prints the `[network.model]` line.
     pub fn run(self) -> anyhow::Result<()> {
         let mut all = MoveCounts::new();
         for path in &self.shards {

@@ -1,5 +1,5 @@
-//! `train actor`, `train reanalyser`, `train learner` and `train gate`: the workers of a
-//! loop, each of which follows the store.
+//! `train actor`, `train reanalyser`, `train learner` and `train gate`: the workers of a loop. Each
+//! of them follows the store.
 
 use super::device::DeviceArguments;
 use super::run::stop_when_interrupted;
@@ -22,16 +22,16 @@ use tessera::error_report::{report, tell};
 use tessera::store::{Store, WorkerName};
 use tessera::train::{Launch, World};
 
-/// Variables in which launchers say which one of many equal tasks this is: those of
-/// Kubernetes' indexed jobs, and of Slurm's arrays and tasks.
+/// Environment variables in which launchers put the index of this task among identical ones: those
+/// of Kubernetes' indexed jobs, and of Slurm's job arrays and tasks.
 const INDICES: [&str; 3] = [
     "JOB_COMPLETION_INDEX",
     "SLURM_ARRAY_TASK_ID",
     "SLURM_PROCID",
 ];
-/// Least time between two lines of progress.
+/// Minimum time between two progress lines.
 const BETWEEN_LINES: Duration = Duration::from_secs(30);
-/// The lock that a learner holds in the loop's folder.
+/// Name of the lock file that a learner holds in the loop's folder.
 const LOCK: &str = "learner.lock";
 
 /// Settings of every worker of a loop.
@@ -75,7 +75,7 @@ pub struct LearnerCommand {
     timeout: TimeSpan,
 }
 
-/// The worker that searches.
+/// The kinds of worker that search.
 #[derive(Clone, Copy, Debug)]
 pub enum Searcher {
     Actor,
@@ -132,7 +132,7 @@ impl Workplace {
 }
 
 impl Searching {
-    /// Works until the loop ends or a stop is requested.
+    /// Runs the worker until the loop ends or a stop is requested.
     pub fn run(self, searcher: Searcher) -> anyhow::Result<()> {
         prefer_throughput();
         let all = || std::thread::available_parallelism().map_or(1, usize::from);
@@ -175,8 +175,8 @@ impl LearnerCommand {
         let (device, threads) = self.device.prepare_with(launch.as_ref())?;
         let place = self.worker.open("learner")?;
         let folder = &place.config.folder;
-        // The one before may still be writing its last checkpoint. Of several processes the
-        // first one writes.
+        // The previous learner may still be writing its last checkpoint. Of several processes, only
+        // the first one writes.
         let _lock = match &launch {
             Some(launch) if launch.rank > 0 => None,
             _ => {
@@ -218,7 +218,7 @@ impl LearnerCommand {
     }
 }
 
-/// Reports why a worker ended, and returns its exit status: [`cycle::FINAL`] where a restart
+/// Reports why a worker ended, and returns its exit status, which is [`cycle::FINAL`] if a restart
 /// cannot help.
 pub fn end(outcome: anyhow::Result<()>) -> ExitCode {
     let Err(error) = outcome else {
@@ -231,8 +231,8 @@ pub fn end(outcome: anyhow::Result<()>) -> ExitCode {
     }
 }
 
-/// Locks a file, which is made; waits while others hold it, for as long as `waits` says.
-/// `None` if it was held all the time.
+/// Creates and locks a file. While another process holds the lock, waits for as long as `waits`
+/// returns true; then returns `None`.
 pub fn lock(path: &std::path::Path, waits: impl Fn() -> bool) -> anyhow::Result<Option<File>> {
     let shown = path.display();
     let file = File::options().create(true).append(true).open(path);
@@ -244,7 +244,7 @@ pub fn lock(path: &std::path::Path, waits: impl Fn() -> bool) -> anyhow::Result<
                 std::thread::sleep(Duration::from_millis(50));
             }
             Err(TryLockError::WouldBlock) => return Ok(None),
-            // Some network file systems know no locks, and are worked on all the same.
+            // Some network file systems do not support locks; work without one there.
             Err(TryLockError::Error(error)) => {
                 tracing::warn!(
                     "cannot lock {shown}: {error}; see that no other process works there"
@@ -255,7 +255,7 @@ pub fn lock(path: &std::path::Path, waits: impl Fn() -> bool) -> anyhow::Result<
     }
 }
 
-/// The learner's state, in a line.
+/// Returns the learner's state as one line.
 fn line(learning: &Learning) -> String {
     match learning {
         Learning::Waits { rows, needs } => format!(

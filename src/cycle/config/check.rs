@@ -55,8 +55,8 @@ impl CycleConfig {
         Ok(config)
     }
 
-    /// Returns whether the trained network may be of a family. If its architecture comes from
-    /// `init`, it may be.
+    /// Returns whether the trained network may belong to a family. If its architecture comes from
+    /// `init`, the family is unknown, so the answer is yes.
     fn is_of_family(&self, family: &str) -> bool {
         let names = |key| self.training.contains_key(key);
         let own = self.training.get("network").and_then(|it| it.get("family"));

@@ -15,7 +15,7 @@ use crate::tablebase::Tablebase;
 use crate::train::{ConfigError, TrainConfig};
 use shakmaty::Color;
 
-/// The steps that a generation's training adds.
+/// The key for the number of steps that each generation adds.
 const STEPS: &str = "steps";
 
 impl CycleConfig {
@@ -33,7 +33,7 @@ impl CycleConfig {
         TrainConfig::from_table(table, &[])
     }
 
-    /// Returns a worker's threads, by its share of the processors.
+    /// Returns a worker's number of threads, given its share of the processors.
     #[must_use]
     pub fn threads(&self, cores: Share, processors: usize) -> usize {
         let kinds = [
@@ -53,8 +53,8 @@ impl CycleConfig {
 }
 
 impl SearchConfig {
-    /// Returns the player's settings with the options. Networks that imagine futures evaluate
-    /// without them, because the search looks ahead itself.
+    /// Returns the player's settings with the options applied. Networks that imagine futures
+    /// evaluate positions without them, because the search itself looks ahead.
     fn settings(&self) -> Result<player::Settings, CycleConfigError> {
         let mut settings = player::Settings::default();
         settings.options.search.hash = HASH;
@@ -72,8 +72,8 @@ impl SearchConfig {
         Ok(settings)
     }
 
-    /// Returns the search settings for games. They sample no moves: self-play sets a temperature
-    /// for each move.
+    /// Returns the search settings for games. They do not sample moves, because self-play sets a
+    /// temperature for each move.
     pub(in crate::cycle) fn parameters(&self) -> Result<Parameters, CycleConfigError> {
         let noise = match self.gumbel {
             0 => NOISE,
@@ -87,7 +87,7 @@ impl SearchConfig {
         })
     }
 
-    /// Returns the imagination settings, for searches in imagination.
+    /// Returns the imagination settings, if searches run in imagination.
     pub(in crate::cycle) fn imagination(&self) -> Result<Option<WorldOptions>, CycleConfigError> {
         Ok(match self.imagination {
             true => Some(self.settings()?.options.world),
@@ -95,7 +95,7 @@ impl SearchConfig {
         })
     }
 
-    /// Returns the decoding settings of networks that predict futures.
+    /// Returns the decoding settings for networks that predict futures.
     pub(in crate::cycle) fn decoding(&self) -> Result<Decoding, CycleConfigError> {
         Ok(self.settings()?.backend.network.decoding)
     }
@@ -142,8 +142,7 @@ impl ActorConfig {
 }
 
 impl ForesightConfig {
-    /// Returns the settings for moves chosen by futures, in games that begin with this
-    /// generation.
+    /// Returns the settings for choosing moves by futures, for games that begin in this generation.
     pub(in crate::cycle) fn at(&self, generation: u64) -> Foresight {
         let grown = match self.grows {
             0 => 1.0,
@@ -156,13 +155,13 @@ impl ForesightConfig {
     }
 }
 
-/// Returns books followed by random plies.
+/// Returns openings from the books, followed by random plies.
 pub(in crate::cycle) fn openings(
     books: &[BookOptions],
     random_plies: Option<u32>,
     seed: u64,
 ) -> Result<Openings, OpeningsError> {
-    /// Random plies that make games differ without a book.
+    /// Number of random plies that make games differ if there is no book.
     const BOOKLESS: u32 = 8;
     let plies = random_plies.unwrap_or(if books.is_empty() { BOOKLESS } else { 0 });
     Openings::open(books, plies, seed)
@@ -181,7 +180,7 @@ impl GateConfig {
     }
 }
 
-/// Returns the header of the loop's shards: all targets come from searches.
+/// Returns the header for the loop's shards, in which all targets come from searches.
 pub(in crate::cycle) fn header(source: &str) -> shard::Header {
     shard::Header {
         sources: vec![source.to_owned()],

@@ -1,9 +1,10 @@
-//! The lineage of the run in the learner's folder: of the store's newest generation, or of
-//! another.
+//! Records which generation the run in the learner's folder descends from: the store's newest or
+//! another one.
 //!
-//! The folder and the store may be deleted, changed or restored independently. A learner that
-//! resumed from any run in its folder could publish networks that do not descend from the store's
-//! newest. A note beside the checkpoints therefore names the generations they descend from.
+//! The folder and the store may be deleted, changed or restored independently. If a learner resumed
+//! from whichever run it found in its folder, it could publish networks that do not descend from
+//! the store's newest generation. A note stored with the checkpoints therefore names the
+//! generations that they descend from.
 
 use crate::atomic_file;
 use crate::cycle::CycleError;
@@ -15,8 +16,8 @@ use std::path::{Path, PathBuf};
 const NOTE: &str = "lineage.json";
 
 /// The manifests of the generations that a run's checkpoints may descend from: the last published
-/// one and, from just before it is put, the next one. Whenever the learner is killed, the store's
-/// newest is one of them.
+/// one and, from just before it is stored, the next one. Whenever the learner is killed, the
+/// store's newest generation is one of them.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Lineage(Vec<Generation>);
 
@@ -25,8 +26,8 @@ impl Lineage {
         Lineage(generations.into_iter().cloned().collect())
     }
 
-    /// Reads the note in a run's folder. `None` if it is missing, as in folders of earlier
-    /// versions.
+    /// Reads the note in a run's folder. Returns `None` if it is missing, as in folders written by
+    /// earlier versions.
     ///
     /// # Errors
     /// [`CycleError::Io`] if it cannot be read.
@@ -62,8 +63,8 @@ impl Lineage {
         self.0.iter().any(|own| is_same(own, generation))
     }
 
-    /// Returns whether the run belongs to a store whose manifests have these names: it descends
-    /// from one of its generations, however old, or is untrained.
+    /// Returns whether the run belongs to a store whose manifests have these names. It does if it
+    /// descends from one of the store's generations, however old, or if it is untrained.
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be reached.
@@ -78,13 +79,13 @@ impl Lineage {
     }
 }
 
-/// Returns whether two manifests describe one network. The gate's verdict comes later, and
-/// concurrent learners state different times.
+/// Returns whether two manifests describe the same network. The gate adds its verdict later, and
+/// concurrent learners record different times.
 fn is_same(one: &Generation, other: &Generation) -> bool {
     (one.number, &one.sha256) == (other.number, &other.sha256)
 }
 
-/// Moves a run's folder out of the way and returns its new path. Nothing is lost.
+/// Moves a run's folder aside and returns its new path. Nothing is deleted.
 ///
 /// # Errors
 /// [`CycleError::Io`] if it cannot be moved.

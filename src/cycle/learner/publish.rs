@@ -14,16 +14,16 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tempfile::TempDir;
 
-/// The state behind the next generation, as stored.
+/// The checkpoint that was stored for the next generation.
 pub(super) struct Claim {
     pub checkpoint: Checkpoint,
-    /// Whether it is this learner's own, and not that of a faster one.
+    /// Whether this learner stored it, rather than a faster one.
     pub is_own: bool,
 }
 
 impl Learner<'_> {
-    /// Stores a checkpoint, if enabled. The first of several learners wins, and all resume from
-    /// its checkpoint.
+    /// Stores a checkpoint, if enabled. If there are several learners, the first one to store its
+    /// checkpoint wins, and all of them resume from that checkpoint.
     pub(super) fn claim(
         &self,
         store: &Store,
@@ -46,8 +46,8 @@ impl Learner<'_> {
         })
     }
 
-    /// Stores a checkpoint's network, and then its manifest. Returns whether it was the first to
-    /// do so.
+    /// Stores a checkpoint's network and then its manifest. Returns whether it was the first to do
+    /// so.
     pub(super) fn publish(
         &mut self,
         context: &WorkerContext,
@@ -65,8 +65,8 @@ impl Learner<'_> {
         let mut bytes = std::fs::read(&path).map_err(CycleError::io(&path))?;
         let mut is_own = claim.is_own;
         if put_any(context.store, &name, &bytes)? == Put::Taken {
-            // Without checkpoints the network is the claim. With them both are of the same state,
-            // written by another version of the program.
+            // Without checkpoints, the network is the claim. With checkpoints, a network that is
+            // already stored has the same state and was written by another version of the program.
             is_own &= self.config.learner.checkpoints;
             bytes = context.store.get(&name)?.ok_or_else(taken(name))?;
         }
@@ -76,9 +76,9 @@ impl Learner<'_> {
             time: now.unwrap_or_default().as_secs(),
             ..generation
         };
-        // The note comes first: a learner killed before or after writing the manifest then finds
-        // the store's newest generation in it. Another learner's generation is not in the note,
-        // and is therefore fetched.
+        // The note is written first, so a learner killed before or after the manifest is written
+        // finds the store's newest generation in it. Another learner's generation is not in the
+        // note, so its checkpoint is fetched.
         let own = is_own.then_some(&generation);
         Lineage::of(last.into_iter().chain(own)).write(&self.folder())?;
         let json = generation.to_json();
@@ -101,7 +101,8 @@ impl Learner<'_> {
     }
 }
 
-/// Returns the error for a file that existed when written to, but is gone.
+/// Returns the error for a file that existed when it was about to be written, but has since
+/// vanished.
 fn taken(name: Name) -> impl FnOnce() -> CycleError {
     || CycleError::Missing {
         name,

@@ -10,8 +10,8 @@ use std::path::Path;
 use tempfile::TempDir;
 
 impl Learner<'_> {
-    /// Ensures that the run's folder descends from the newest generation, fetching that
-    /// generation's checkpoint if not.
+    /// Ensures that the run's folder descends from the newest generation, and fetches that
+    /// generation's checkpoint if it does not.
     pub(super) fn restore(
         &self,
         context: &WorkerContext,
@@ -24,7 +24,7 @@ impl Learner<'_> {
         let most = last.steps + base.steps;
         let goes_on = step.is_some_and(|step| match &lineage {
             Some(lineage) => lineage.holds(last) && step >= last.steps,
-            // From an earlier version, which left no note.
+            // The folder comes from an earlier version, which left no note.
             None => (last.steps..=most).contains(&step),
         });
         if !goes_on {
@@ -47,7 +47,7 @@ impl Learner<'_> {
             Checkpoint::remove_later(&run, fetched.state.step)?;
             keep(&fetched, &run)?;
         }
-        // The note comes last: a learner killed before it repeats these steps.
+        // The note is written last, so that a killed learner repeats these steps.
         let is_noted = goes_on && lineage.is_some();
         match is_noted {
             true => Ok(()),
@@ -55,7 +55,7 @@ impl Learner<'_> {
         }
     }
 
-    /// Moves the run's folder out of the way, because it belongs to another store.
+    /// Moves the run's folder aside, because it belongs to another store.
     pub(super) fn set_aside(&self, context: &WorkerContext) -> Result<(), CycleError> {
         let run = self.folder();
         let aside = set_aside(&run)?;
@@ -68,7 +68,7 @@ impl Learner<'_> {
     }
 }
 
-/// Returns the checkpoint behind a generation, if the store has it.
+/// Returns the checkpoint of a generation, if the store contains it.
 pub(super) fn fetch(store: &Store, number: u64) -> Result<Option<Checkpoint>, CycleError> {
     let Some(bytes) = store.get(&Name::checkpoint(number))? else {
         return Ok(None);
@@ -79,7 +79,7 @@ pub(super) fn fetch(store: &Store, number: u64) -> Result<Option<Checkpoint>, Cy
     Ok(Some(Checkpoint::read(&path)?))
 }
 
-/// Writes a checkpoint where its run looks for it.
+/// Writes a checkpoint to the place where its run looks for it.
 pub(super) fn keep(checkpoint: &Checkpoint, run: &Path) -> Result<(), CycleError> {
     let place = Checkpoint::place(run, checkpoint.state.step);
     let folder = place.parent().unwrap_or(run);

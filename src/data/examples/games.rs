@@ -1,4 +1,4 @@
-//! Whole games as token sequences.
+//! Represents whole games as token sequences.
 
 use super::{Columns, Examples};
 use crate::data::label::TargetRules;
@@ -10,24 +10,24 @@ use shakmaty::{Color, Position};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Games from the initial position, from their start token to their end token.
+/// Games that begin at the initial position, from the start token to the end token.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Games {
-    /// The vocabulary of tokens. Games with moves that it lacks are skipped.
+    /// The vocabulary of tokens. Games that contain moves outside it are skipped.
     pub vocabulary: Arc<Vocabulary>,
-    /// Maximum number of tokens that a network reads; longer games are truncated.
+    /// Maximum number of tokens that the network reads; longer games are truncated.
     pub context: usize,
 }
 
 /// A game as tokens.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GameTokens {
-    /// The start, the moves and, if the game had a result and fits, its end. A network reads all
-    /// but the last, and predicts all but the first.
+    /// The start token, the moves and, if the game has a result and fits, its end token. A network
+    /// reads all tokens but the last, and predicts all but the first.
     pub tokens: Vec<u16>,
     /// Ratings of White and Black, 0 where unknown.
     pub ratings: [u16; 2],
-    /// The result for White, if any.
+    /// The result for White, if known.
     pub result: Option<Wdl>,
 }
 
@@ -57,7 +57,7 @@ impl Games {
             let is_mate = game.position().is_checkmate();
             tokens.push(vocabulary.end(GameEnd::new(winner, is_mate)));
         }
-        // One more than the context: the last is only a target.
+        // One token more than the context, because the last token is only a target.
         tokens.truncate(self.context + 1);
         let ratings = record.ratings;
         let ratings = [ratings.white, ratings.black].map(|rating| rating.unwrap_or(0));

@@ -1,10 +1,11 @@
-//! Positions with their targets and with the future that an engine predicted.
+//! Positions with their targets and the future that an engine predicted.
 //!
-//! The future follows the target moves: the move played if an engine chose it, otherwise the
-//! variation that an engine gave instead, to its end. If neither is known, the future ends.
+//! The future follows the target moves. At each ply this is the move played if an engine chose it;
+//! otherwise, it is the variation that an engine gave instead, up to its end. If neither is known,
+//! the future ends.
 //!
-//! If a variation replaces the move played, there is a second future: that of the move played,
-//! which shows its consequences.
+//! If a variation replaces the move played, the move played gets a second future, which shows its
+//! consequences.
 
 use super::{Columns, Examples, PositionColumns, Positions};
 use crate::data::label::{Labelled, TargetRules};
@@ -15,10 +16,10 @@ use crate::encode::Squares;
 use shakmaty::Position;
 use std::ops::Range;
 
-/// Positions with a future of up to this many plies.
+/// Extracts positions with a future of up to this many plies.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Horizon {
-    /// The encoding and weights of positions.
+    /// The encoding and the weights of positions.
     pub positions: Positions,
     /// Maximum number of plies in a future.
     pub plies: usize,
@@ -29,19 +30,19 @@ pub struct Horizon {
 pub struct FuturePly {
     /// The policy index of the move.
     pub played: u16,
-    /// The board after it, in the view of the side to move there.
+    /// The board after the move, from the view of the side to move there.
     pub board: Squares,
 }
 
 /// The plies that follow a position; the first is the move to play. It may be empty.
 pub type Future = Vec<FuturePly>;
 
-/// The value after a move played instead of the target.
+/// A move played instead of the target, with its consequences.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Instead {
-    /// That move, and the engine's subsequent prediction.
+    /// That move, followed by the engine's prediction.
     pub future: Future,
-    /// The value W − L in −1…1 that it leads to, from its mover's view.
+    /// The value W − L in −1…1 that this move leads to, from its mover's view.
     pub q: f32,
 }
 
@@ -50,19 +51,19 @@ pub struct Instead {
 pub struct WithFuture {
     /// The position and its targets.
     pub sample: Sample,
-    /// The continuation.
+    /// The future.
     pub future: Future,
-    /// The move played instead, if any and its value is known.
+    /// The move played instead of the target, if there is one and its value is known.
     pub instead: Option<Instead>,
 }
 
-/// The continuations in a game's tree.
+/// The continuations in a game's tree, indexed by node.
 struct Continuations {
-    /// By node: the next node of its line.
+    /// The next node of each node's line.
     next: Vec<Option<usize>>,
-    /// By node: the first variation that replaces it.
+    /// The first variation that replaces each node.
     instead: Vec<Option<usize>>,
-    /// By first nodes of variations: the node that each replaces.
+    /// For the first node of each variation: the node that it replaces.
     replaces: Vec<Option<usize>>,
 }
 
@@ -71,7 +72,7 @@ impl Continuations {
         let count = record.nodes.len();
         let (mut next, mut instead) = (vec![None; count], vec![None; count]);
         let mut replaces = vec![None; count];
-        // The latest node of each depth.
+        // The latest node at each depth.
         let mut latest: Vec<usize> = Vec::new();
         for (index, node) in record.nodes.iter().enumerate() {
             let depth = usize::from(node.depth);
@@ -107,8 +108,9 @@ impl Continuations {
         Some(node).filter(is_chosen).or_else(instead)
     }
 
-    /// Returns, for the first node of a variation, the move played instead and the value that it
-    /// leads to from its mover's view, if that is known and the move is not a target.
+    /// Returns the move played instead of a variation, given the variation's first node, and the
+    /// value that it leads to from its mover's view. Returns `None` if that value is unknown or the
+    /// move is itself a target.
     fn played_instead(&self, places: &[Labelled], node: usize) -> Option<(usize, f32)> {
         let played = self.replaces[node].filter(|&played| !is_target(places, played))?;
         let after = self.chosen(places, self.next[played]?)?;
@@ -122,7 +124,7 @@ impl Continuations {
     }
 }
 
-/// Returns whether the move of a node is the policy's target.
+/// Returns whether a node's move is the policy target.
 fn is_target(places: &[Labelled], node: usize) -> bool {
     places[node].label.is_some_and(|label| label.is_target)
 }
@@ -207,9 +209,9 @@ impl Examples for Horizon {
 pub struct HorizonColumns {
     /// The positions with their targets.
     pub positions: PositionColumns,
-    /// Their futures.
+    /// The positions' futures.
     pub futures: Vec<Future>,
-    /// Values after moves played instead of targets.
+    /// Moves played instead of targets, with their values.
     pub instead: Vec<Option<Instead>>,
 }
 
@@ -276,7 +278,7 @@ mod tests {
         found
     }
 
-    /// Returns the future along moves in UCI notation, after others.
+    /// Returns the future along `moves`, in UCI notation, after the moves of `before`.
     fn future(before: &str, moves: &str) -> Future {
         let mut game = Game::default();
         for mv in before.split_whitespace() {
@@ -293,7 +295,7 @@ mod tests {
         plies.collect()
     }
 
-    /// An engine chose the moves with a score, but not 1. e4 and 2. Qh5.
+    /// An engine chose the moves that have a score, but not 1. e4 and 2. Qh5.
     const GAME: &str = "1. e4 (1. d4 {[%eval 0.3]} 1... d5 2. c4) 1... e5 {[%eval 0.2]} \
         2. Qh5 (2. Nf3 {[%eval 0.3]} 2... Nc6 3. Bb5 a6 4. Ba4) 2... Nc6 {[%eval 0.1]} \
         3. Bc4 {[%eval 0.1]} 3... Nf6 *";
@@ -306,7 +308,7 @@ mod tests {
             ("", "d2d4 d7d5 c2c4"),
             ("d2d4", "d7d5 c2c4"),
             ("d2d4 d7d5", "c2c4"),
-            // The move that was chosen, then the line given in place of 2. Qh5.
+            // The move that the engine chose, then the line that it gave instead of 2. Qh5.
             ("e2e4", "e7e5 g1f3 b8c6 f1b5"),
             ("e2e4 e7e5", &line[..19]),
             ("e2e4 e7e5 g1f3", &line[5..24]),
@@ -337,7 +339,7 @@ mod tests {
     fn what_was_played_instead_shows_what_came_of_it() {
         let found = examples(4, GAME, || true);
         let instead: Vec<_> = found.iter().map(|it| it.instead.clone()).collect();
-        // After 1. e4 an engine chose e5 at 0.2 pawns for White, after 2. Qh5 Nc6 at 0.1.
+        // The engine chose e5 at 0.2 pawns for White after 1. e4, and Nc6 at 0.1 after 2. Qh5.
         let q = |place: usize| found[place].sample.q.unwrap();
         let expected = |before: &str, moves: &str, q: f32| {
             let future = future(before, moves);
@@ -352,7 +354,7 @@ mod tests {
                 _ => assert_eq!(instead, &None, "{place}"),
             }
         }
-        // Another variation of a move that is itself a target has none.
+        // A variation gets none if the move that it replaces is itself a target.
         let game = "1. e4 {[%eval 0.2]} (1. d4 {[%eval 0.3]}) 1... e5 {[%eval 0.2]} *";
         assert!(
             examples(4, game, || true)
@@ -377,7 +379,7 @@ mod tests {
         positions.of_record(&record, &RULES, || true, emit).unwrap();
         let found = examples(4, GAME, || true);
         assert!(found.iter().map(|it| &it.sample).eq(&samples));
-        // A single position still has its future.
+        // A single position is still emitted with its future.
         for only in 0..found.len() {
             let mut number = 0;
             let alone = examples(4, GAME, || {

@@ -1,4 +1,4 @@
-//! Positions with their targets, each a separate example.
+//! Positions with their targets, each of them a separate example.
 
 use super::{Columns, Examples, of_games};
 use crate::data::label::TargetRules;
@@ -13,7 +13,7 @@ use std::ops::Range;
 /// Positions in a network's input format.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Positions {
-    /// The format. Moves are transformed like the boards.
+    /// The input format. Moves are transformed in the same way as the boards.
     pub format: InputFormat,
     /// The weight of positions in variations.
     pub variations: VariationWeight,
@@ -37,8 +37,8 @@ impl Examples for Positions {
         replay(self.format, record, rules, self.variations, keep, emit)
     }
 
-    /// Decodes records directly in the classical format, and plays their games through for
-    /// networks with other formats.
+    /// Decodes records directly for the classical format. For networks with other formats, it
+    /// replays the games.
     fn of_chunk<X>(
         &self,
         chunk: &Chunk,
@@ -53,12 +53,12 @@ impl Examples for Positions {
     }
 }
 
-/// Policy targets as a sparse matrix [B, 1858] in coordinates: entry `i` is `probability[i]` at
-/// (`row[i]`, `index[i]`). Rows ascend; a row without entries has no policy target, one with a
-/// single entry is one-hot.
+/// Policy targets as a sparse matrix [B, 1858] in coordinate format: entry `i` is `probability[i]`
+/// at (`row[i]`, `index[i]`). Rows ascend. A row without entries has no policy target, and a row
+/// with a single entry is one-hot.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PolicyTargets {
-    /// The sample in the batch.
+    /// The row, which is the sample's index in the batch.
     pub row: Vec<i64>,
     /// The policy index.
     pub index: Vec<i64>,
@@ -66,38 +66,37 @@ pub struct PolicyTargets {
     pub probability: Vec<f32>,
 }
 
-/// B positions as columns, everything from the mover's view.
+/// A batch of B positions in columns, all from the mover's view.
 #[derive(Clone, Debug, Default)]
 pub struct PositionColumns {
-    /// The positions with the players' ratings; as tensor [B, WIDTH] of i64, see
+    /// The positions with the players' ratings; as a tensor, [B, WIDTH] of i64. See
     /// [`PositionColumns::input_words`].
     pub inputs: Vec<Input>,
-    /// The legal moves; as tensor [B, 30] of i64, see
-    /// [`PositionColumns::legal_words`].
+    /// The legal moves; as a tensor, [B, 30] of i64. See [`PositionColumns::legal_words`].
     pub legal: Vec<Legal>,
     /// The policy targets.
     pub policy: PolicyTargets,
-    /// The game's result: 0 win, 1 draw, 2 loss, −1 without a target.
+    /// The game's result: 0 for a win, 1 for a draw, 2 for a loss, −1 without a target.
     pub result: Vec<i64>,
-    /// Value W − L in −1…1; NaN without a target.
+    /// The value W − L in −1…1; NaN without a target.
     pub q: Vec<f32>,
-    /// Short-term value in −1…1; NaN without a target.
+    /// The short-term value in −1…1; NaN without a target.
     pub short_term: Vec<f32>,
-    /// Plies to the end of the game; NaN without a target.
+    /// The number of plies to the end of the game; NaN without a target.
     pub moves_left: Vec<f32>,
     /// The weight of each sample.
     pub weight: Vec<f32>,
 }
 
 impl PositionColumns {
-    /// Returns the inputs' words, row by row.
+    /// Returns the words of the inputs, row by row.
     #[must_use]
     pub fn input_words(&self) -> &[i64] {
         bytemuck::cast_slice(&self.inputs)
     }
 
-    /// Returns the words of the sets of legal moves, row by row: index `i` is bit `i % 64`,
-    /// counted from the lowest, of a row's word `i / 64`.
+    /// Returns the words of the sets of legal moves, row by row. Index `i` is bit `i % 64` of a
+    /// row's word `i / 64`, counting from the lowest bit.
     #[must_use]
     pub fn legal_words(&self) -> &[i64] {
         bytemuck::cast_slice(&self.legal)
@@ -173,8 +172,8 @@ mod tests {
     use shakmaty::Position;
     use std::convert::Infallible;
 
-    /// A game that soon has no castling rights and then no pawns, so that canonical boards are
-    /// transformed in every way; with an en-passant capture.
+    /// A game with an en-passant capture that soon has no castling rights and then no pawns, so
+    /// that canonical boards are transformed in every way.
     const GAME: &str = "[Result \"1/2-1/2\"]\n[FEN \"4k3/3p4/8/4P3/8/8/8/R3K2R w KQ - 0 1\"]\n\n\
         1. Rd1 d5 2. exd6 Kf8 3. Kf2 Kg7 4. d7 Kf6 5. d8=N Ke5 6. Rh3 Kf4 7. Ra3 Ke5 8. Ra8 Kf5 \
         9. Ke3 Kg6 10. Rc1 Kh7 11. Kd4 Kg7 12. Kc5 Kf8 1/2-1/2";
@@ -218,7 +217,7 @@ mod tests {
                 let (input, transform) = format.encode(&game);
                 turned += usize::from(!transform.is_identity());
                 assert_eq!(sample.input, input, "{format:?}");
-                // The row encodes a position, whose moves are these.
+                // The row encodes a position with these legal moves.
                 let seen = input.position().unwrap();
                 let legal = Legal::of(&seen.legal_moves(), seen.turn());
                 assert_eq!(sample.legal, legal, "{format:?}");

@@ -1,4 +1,4 @@
-//! Positions with the next moves of their games and the resulting positions.
+//! Positions with the next moves of their games, and the positions after those moves.
 
 use super::{Columns, Examples, PositionColumns};
 use crate::chess::{Ending, Game};
@@ -15,12 +15,12 @@ use std::sync::Arc;
 /// Average number of plies per game.
 const PLIES: f64 = 85.0;
 
-/// Every main-line position before a move, with the next moves.
+/// Extracts every main-line position before a move, with the next moves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Unroll {
     /// The encoding of positions.
     pub format: InputFormat,
-    /// Number of moves after each position.
+    /// Number of moves to unroll from each position.
     pub plies: usize,
 }
 
@@ -28,20 +28,20 @@ pub struct Unroll {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Moment {
-    /// The game continues, or was aborted here.
+    /// The game continues, or was aborted at this position.
     Playing,
-    /// Mate or a draw by the rules: the game ended here.
+    /// The game ended here by mate or by a draw under the rules.
     Over,
-    /// After the end.
+    /// After the end of the game.
     Gone,
-    /// After the last position of an aborted game.
+    /// After the last known position of an aborted game.
     Unknown,
 }
 
-/// The positions of a game, in order, with the move played from each; the last has none.
+/// The positions of a game in order, each with the move played from it; the last has no move.
 pub type Moments = [(Sample, Option<u16>)];
 
-/// A position and the next moves of its game. All of a game's examples share its positions.
+/// A position with the next moves of its game. All examples from a game share its positions.
 #[derive(Clone, Debug)]
 pub struct Unrolled {
     game: Arc<Moments>,
@@ -52,8 +52,8 @@ pub struct Unrolled {
 }
 
 impl Unrolled {
-    /// Returns the position after a number of plies of the example: its role in the game, its
-    /// sample and the move played. After the last position of a game, that position repeats
+    /// Returns what the example contains after a number of plies: the position's role in the game,
+    /// its sample and the move played. After a game's last position, that position is repeated
     /// without targets.
     fn at(&self, ply: usize) -> (Moment, &Sample, Option<u16>) {
         let last = self.game.len() - 1;
@@ -69,8 +69,8 @@ impl Unrolled {
     }
 }
 
-/// Returns the position after the last move as a sample, and whether the game ended by the rules;
-/// the rules then provide its targets.
+/// Returns the position after the last move as a sample, and whether the game ended by the rules.
+/// If it did, the rules provide the targets.
 fn last(game: &Game, format: InputFormat) -> (Sample, bool) {
     let (input, _) = format.encode(game);
     let ending = game.ending();
@@ -96,8 +96,8 @@ impl Examples for Unroll {
     type Example = Unrolled;
     type Columns = UnrollColumns;
 
-    /// Estimates from an average length: game lengths are unknown, and labels are fewer, or
-    /// include variations.
+    /// Estimates the number from an average game length, because the lengths are unknown and the
+    /// number of labels differs: not every position has a label, and variations have some too.
     fn expected(&self, games: f64, _positions: f64) -> f64 {
         games * PLIES
     }
@@ -129,16 +129,16 @@ impl Examples for Unroll {
     }
 }
 
-/// A batch of B examples of K moves: each has K + 1 consecutive positions.
+/// A batch of B examples with K moves; each has K + 1 consecutive positions.
 #[derive(Clone, Debug, Default)]
 pub struct UnrollColumns {
-    /// The positions, B · (K + 1), without targets where unknown.
+    /// The positions, B · (K + 1) of them; unknown ones have no targets.
     pub positions: PositionColumns,
-    /// Each position's role in its game, B · (K + 1).
+    /// Each position's role in its game, B · (K + 1) of them.
     pub moments: Vec<Moment>,
-    /// The moves as policy indices, B · K; 0 where none was played.
+    /// The moves as policy indices, B · K of them; 0 if no move was played.
     pub moves: Vec<i64>,
-    /// K.
+    /// The number K of moves.
     pub plies: usize,
 }
 

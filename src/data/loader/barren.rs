@@ -1,19 +1,19 @@
-//! Sources that unexpectedly give nothing.
+//! Detects sources that unexpectedly give no samples.
 
 use std::collections::HashMap;
 
-/// Number of samples expected from a source before reporting that it gave none: those held out
-/// for validation, or sampled at a low rate, may be zero by chance.
+/// Expected number of samples above which a source without any is reported. Below it, a source may
+/// be empty by chance if its samples are held out for validation or sampled at a low rate.
 const TELLING: f64 = 200.0;
 
-/// The number of samples expected of each source that has given nothing so far; `None` once
+/// Expected number of samples from each source that has given none so far; `None` once it has been
 /// reported.
 #[derive(Debug, Default)]
 pub(super) struct Barren(HashMap<u32, Option<f64>>);
 
 impl Barren {
-    /// Counts a block of a source. If the source has given nothing yet and enough was expected,
-    /// returns the expected number, once.
+    /// Counts a visit to one of a source's blocks. If the source has given nothing so far although
+    /// enough was expected, returns the expected number, once.
     pub(super) fn note(&mut self, source: u32, expected: f64, found: usize) -> Option<f64> {
         let so_far = self.0.entry(source).or_insert(Some(0.0));
         let total = (*so_far)? + expected;

@@ -3,12 +3,12 @@
 use super::{Cursor, RankShard};
 use crate::data::examples::{Columns, PositionColumns};
 
-/// B examples.
+/// A batch of B examples.
 #[derive(Clone, Debug)]
 pub struct Batch<C = PositionColumns> {
     /// The examples.
     pub columns: C,
-    /// The start of the next batch.
+    /// The cursor of the next batch.
     pub next: Cursor,
     /// Number of samples in the whole batch over all ranks and replicas.
     pub global_batch: usize,
@@ -23,14 +23,14 @@ impl<C: Columns> Batch<C> {
         self.columns.len()
     }
 
-    /// Returns whether it holds no samples.
+    /// Returns whether the batch contains no samples.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.columns.is_empty()
     }
 
-    /// Splits the batch into at most `count` consecutive parts, as even as
-    /// possible; no part is empty unless the batch is.
+    /// Splits the batch into at most `count` consecutive parts of sizes as equal as possible. No
+    /// part is empty unless the batch is.
     #[must_use]
     pub fn split(self, count: usize) -> Vec<Batch<C>> {
         let world_size = count.min(self.len()).max(1);
@@ -79,7 +79,7 @@ mod tests {
     use crate::data::sample::{Policy, Sample, Wdl};
     use crate::encode::Input;
 
-    /// Returns samples with distinct targets; the policy of the third is unknown, those of the
+    /// Returns samples with distinct targets. The policy of the third is unknown; those of the
     /// others have one move, two moves and so on.
     fn batch(count: usize) -> Batch {
         let sample = |number: usize| Sample {

@@ -1,10 +1,10 @@
-//! Unusable records: counting and logging them.
+//! Counts and logs unusable records.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::LoaderError;
 
-/// Number of faults logged individually; later ones are only counted.
+/// Number of faults that are logged individually; later ones are only counted.
 const LOGGED: u64 = 100;
 
 /// Counts and logs skipped records, or stops at the first fault.

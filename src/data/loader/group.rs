@@ -15,8 +15,8 @@ use super::{Cursor, LoaderError};
 /// The decoded samples of one group.
 pub(super) struct Group<S> {
     blocks: Vec<Vec<S>>,
-    /// Block and index of every sample, in shuffled order. The samples themselves, a kilobyte
-    /// each, are not moved.
+    /// Block and index of every sample, in shuffled order. The samples themselves, which take a
+    /// kilobyte each, are not moved.
     order: Vec<(u32, u32)>,
     epoch: u64,
     number: u64,
@@ -24,8 +24,8 @@ pub(super) struct Group<S> {
 }
 
 impl<S: Send> Group<S> {
-    /// Decodes `blocks` on the threads of the current pool. The sample order does not depend on
-    /// thread timing.
+    /// Decodes `blocks` on the threads of the current pool. The order of the samples does not
+    /// depend on thread timing.
     pub(super) fn decode<E: Examples<Example = S>>(
         plan: &Plan<E>,
         faults: &Faults,
@@ -35,7 +35,7 @@ impl<S: Send> Group<S> {
         blocks: &[BlockId],
     ) -> Result<Group<S>, LoaderError> {
         plan.announce(blocks);
-        // Threads take the blocks one by one, in the announced order.
+        // Threads take the blocks one by one, in the order in which they were announced.
         let mut decoded = (0..)
             .zip(blocks)
             .par_bridge()
@@ -61,12 +61,12 @@ impl<S: Send> Group<S> {
         self.order.len()
     }
 
-    /// Returns the number of samples from each block, in order.
+    /// Returns the number of samples in each block, in order.
     pub(super) fn found(&self) -> impl Iterator<Item = usize> {
         self.blocks.iter().map(Vec::len)
     }
 
-    /// Returns whether the epoch ends with this group.
+    /// Returns whether this is the last group of its epoch.
     pub(super) fn is_last(&self) -> bool {
         self.is_last
     }
@@ -115,10 +115,10 @@ fn decode_block<E: Examples>(
 ) -> Result<Vec<E::Example>, LoaderError> {
     let share = plan.share(id);
     let place = [id.source, id.block, id.pass].map(u64::from);
-    // All slices use the same stream, so each sample is in exactly one.
+    // All slices use the same random stream, so each sample is in exactly one of them.
     let mut random = plan.random(Purpose::Draw, [epoch, place[0], place[1], place[2]]);
     let slices = plan.slices();
-    // Reserves slightly more than the average, so that growth does not move megabytes.
+    // Reserve slightly more than the average, so that growing does not move megabytes.
     let expected = plan.expected(id) as usize;
     let mut samples = Vec::with_capacity(expected + expected / 16);
     plan.source(id).decode(

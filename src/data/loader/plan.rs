@@ -1,4 +1,4 @@
-//! The blocks of each group of an epoch, and the random streams.
+//! Determines the blocks in each group of an epoch, and the random streams.
 
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -16,7 +16,7 @@ use super::{Sampling, Split};
 pub(super) enum Purpose {
     /// The order of an epoch's blocks.
     Blocks,
-    /// The samples of a block that an epoch uses.
+    /// The selection of a block's samples for an epoch.
     Draw,
     /// The order of a group's samples.
     Samples,
@@ -71,7 +71,7 @@ impl<E: Examples> Plan<E> {
         (samples * f64::from(self.slices())).round() as u64
     }
 
-    /// Returns whether the sources contain no samples of either split.
+    /// Returns whether the sources contain no samples, for either split.
     pub(super) fn is_empty(&self) -> bool {
         let holds = |source: &OpenSource| {
             let mut blocks = 0..source.blocks();
@@ -80,8 +80,9 @@ impl<E: Examples> Plan<E> {
         !self.sources.iter().any(holds)
     }
 
-    /// Returns the groups of an epoch, of about equal size. Every slice of every block is in
-    /// exactly one; a slice index starts when all blocks are done with the previous one.
+    /// Returns the groups of an epoch, all of about the same size. Every slice of every block is in
+    /// exactly one group, and a slice index begins only after all blocks have finished the previous
+    /// one.
     pub(super) fn groups(&self, epoch: u64) -> Vec<Vec<BlockId>> {
         let mut blocks: Vec<BlockId> = Vec::new();
         for slice in 0..self.slices() {
@@ -104,19 +105,19 @@ impl<E: Examples> Plan<E> {
         groups
     }
 
-    /// Announces that these blocks will be decoded soon, in this order.
+    /// Announces that these blocks will soon be decoded, in this order.
     pub(super) fn announce(&self, blocks: &[BlockId]) {
         for &id in blocks {
             self.source(id).announce(id.block as usize);
         }
     }
 
-    /// Returns whether a game belongs to the split, by the hash of its moves.
+    /// Returns whether a game belongs to the split, given the hash of its moves.
     pub(super) fn admits(&self, game: u64) -> bool {
         is_held_out(game, self.sampling.validation) == (self.split == Split::Validation)
     }
 
-    /// Returns the random stream for one purpose at one place.
+    /// Returns the random stream for a purpose at a place.
     pub(super) fn random(&self, purpose: Purpose, place: [u64; 4]) -> Xoshiro256PlusPlus {
         let mut digest = Sha256::new();
         digest.update([purpose as u8]);
@@ -131,8 +132,8 @@ impl<E: Examples> Plan<E> {
         &self.sources[id.source as usize]
     }
 
-    /// Returns the share of a block's samples that a pass uses: 1, except in the last pass, which
-    /// uses the fractional part of the rate. Validation uses no sample twice.
+    /// Returns the share of a block's samples that a pass uses. It is 1, except in the last pass,
+    /// which uses the fractional part of the rate. Validation never uses a sample twice.
     pub(super) fn share(&self, id: BlockId) -> f64 {
         (self.rate(self.source(id)) - f64::from(id.pass)).min(1.0)
     }
@@ -152,8 +153,7 @@ impl<E: Examples> Plan<E> {
         }
     }
 
-    /// Returns the first slice of every pass over every block that may contain games of the
-    /// split.
+    /// Returns the first slice of every pass over every block that may contain games of the split.
     fn blocks(&self) -> impl Iterator<Item = BlockId> + '_ {
         (0..).zip(&self.sources).flat_map(move |(number, source)| {
             let passes = self.rate(source).ceil() as u32;

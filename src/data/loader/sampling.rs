@@ -1,4 +1,4 @@
-//! The table `data` of a training configuration: what to load.
+//! The `data` table of a training configuration, which determines what to load.
 
 use std::path::PathBuf;
 
@@ -9,14 +9,14 @@ use crate::data::replay::VariationWeight;
 
 use super::LoaderError;
 
-/// A source of samples, and the share that an epoch uses.
+/// A source of samples, and how often an epoch uses them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SourceConfig {
-    /// The shard; or a chunk, a tar of chunks or a folder of either.
+    /// The path of a shard, a chunk, a tar of chunks, or a folder of chunks and tars.
     pub path: PathBuf,
-    /// Uses of each sample per epoch: below 1, a share of the samples, resampled in each epoch;
-    /// above 1, some or all of them repeatedly.
+    /// Number of uses of each sample per epoch. Below 1, each epoch uses a newly sampled share of
+    /// the samples; above 1, some or all samples are used repeatedly.
     #[serde(default = "SourceConfig::whole")]
     pub rate: f64,
 }
@@ -27,34 +27,35 @@ impl SourceConfig {
     }
 }
 
-/// The table `data` of a training configuration.
+/// The `data` table of a training configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Sampling {
     /// The shards.
     pub shards: Vec<SourceConfig>,
-    /// Chunks of Lc0, versions 6 and 7.
+    /// Lc0 chunks, versions 6 and 7.
     pub chunks: Vec<SourceConfig>,
     /// Whether an unusable record stops training instead of being skipped and counted.
     pub strict: bool,
-    /// Weight of a variation's first move, next to 1 for a game's own moves.
+    /// Weight of a variation's first move, compared with 1 for a game's own moves.
     pub variation_weight: f32,
-    /// Factor on that weight for each further ply of the variation.
+    /// Factor applied to that weight for each further ply of the variation.
     pub variation_decay: f32,
-    /// Share of the games kept for validation, selected by a hash of a game's moves, so that
-    /// equal games are always in the same split; for chunks, by a hash of the file name.
+    /// Share of the games kept for validation. A game is selected by a hash of its moves, so that
+    /// identical games are always in the same split; a chunk is selected by a hash of its file
+    /// name.
     pub validation: f64,
-    /// Number of passes over all blocks per epoch, each with another slice of every game's
-    /// samples. This separates the samples of a game: many of them in one group let the network
-    /// recognise the game and recall its result. Decoding costs up to this many times more. 1
-    /// uses whole games.
+    /// Number of passes over all blocks per epoch, each with a different slice of every game's
+    /// samples. This keeps the samples of a game apart: if a group contained many of them, the
+    /// network could recognise the game and recall its result. The cost of decoding grows by up to
+    /// this factor. 1 uses whole games.
     pub spread: u32,
-    /// Number of samples shuffled together. Two groups are in memory at a time, at 1.2 to 1.6 kB
+    /// Number of samples shuffled together. Two groups are in memory at a time, using 1.2 to 1.6 kB
     /// per sample.
     pub group: u64,
     /// Seed of every random choice.
     pub seed: u64,
-    /// Removed; earlier versions wrote this key.
+    /// Removed, but accepted because earlier versions wrote this key.
     #[serde(skip_serializing, deserialize_with = "focus")]
     pub focus: (),
 }
@@ -82,8 +83,8 @@ impl Default for Sampling {
 }
 
 impl Sampling {
-    /// Returns whether both select the same samples in the same order. Files may have moved to
-    /// another folder.
+    /// Returns whether both configurations select the same samples in the same order. The files may
+    /// have moved to another folder.
     #[must_use]
     pub fn draws_like(&self, other: &Sampling) -> bool {
         let plain = |sampling: &Sampling| {

@@ -1,4 +1,4 @@
-//! Open shards and chunks, as blocks that any thread can decode in any order.
+//! Open shards and chunks, divided into blocks that any thread can decode in any order.
 
 use crate::data::examples::Examples;
 use crate::data::shard::{Shard, ShardError};
@@ -11,19 +11,19 @@ use super::{LoaderError, Sampling};
 /// An open source of samples.
 pub(super) struct OpenSource {
     data: Data,
-    /// Uses of each sample per epoch.
+    /// Number of uses of each sample per epoch.
     rate: f64,
 }
 
 enum Data {
-    /// The shard's blocks; each holds games of both splits.
+    /// The blocks of a shard, each with games of both splits.
     Shard(Box<Shard>),
-    /// Each chunk is a block and belongs to one split as a whole, so that chunks of the other
+    /// Chunks. Each chunk is a block and belongs entirely to one split, so chunks of the other
     /// split need not be read.
     Chunks { chunks: Chunks, mean: f64 },
 }
 
-/// Opens the sources of a configuration: its shards, then its chunks.
+/// Opens the sources of a configuration: first its shards, then its chunks.
 pub(super) fn open(sampling: &Sampling) -> Result<Vec<OpenSource>, LoaderError> {
     let mut sources = Vec::new();
     for entry in &sampling.shards {
@@ -63,19 +63,20 @@ impl OpenSource {
         }
     }
 
-    /// Returns the approximate number of examples in a block, for both splits.
+    /// Returns the approximate number of examples in a block, counting both splits.
     pub(super) fn expected(&self, block: usize, examples: &impl Examples) -> f64 {
         match &self.data {
             Data::Shard(shard) => {
                 let entry = &shard.blocks()[block];
                 examples.expected(entry.games as f64, entry.samples as f64)
             }
-            // Lc0 writes every game into a separate chunk.
+            // Lc0 writes each game into its own chunk.
             Data::Chunks { mean, .. } => examples.expected(1.0, *mean),
         }
     }
 
-    /// Returns the hash that selects a block's split; `None` if each of its games has its own.
+    /// Returns the hash that selects a block's split, or `None` if the split is selected for each
+    /// of its games separately.
     pub(super) fn game(&self, block: usize) -> Option<u64> {
         match &self.data {
             Data::Shard(_) => None,
@@ -83,16 +84,16 @@ impl OpenSource {
         }
     }
 
-    /// Announces that a block will be decoded soon.
+    /// Announces that a block will soon be decoded.
     pub(super) fn announce(&self, block: usize) {
         if let Data::Shard(shard) = &self.data {
             shard.announce(block);
         }
     }
 
-    /// Decodes a block and passes its examples to `emit`: those of the games whose move hash
-    /// `admits` accepts, filtered by `keep`. Unusable records go to `bad`, whose error stops
-    /// decoding.
+    /// Decodes a block and passes its examples to `emit`: those from games whose move hash `admits`
+    /// accepts, filtered by `keep`. Unusable records are passed to `bad`; if it returns an error,
+    /// decoding stops.
     pub(super) fn decode<E: Examples>(
         &self,
         block: usize,
@@ -138,7 +139,7 @@ impl OpenSource {
     }
 }
 
-/// Returns whether the file system failed, rather than the file's contents.
+/// Returns whether the file system caused the error, rather than the file's contents.
 fn is_io_error(error: &V6Error) -> bool {
     matches!(&error.fault, V6Fault::Io(error) if error.kind() != ErrorKind::UnexpectedEof)
 }

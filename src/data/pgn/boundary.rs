@@ -1,8 +1,9 @@
-//! Splits text into games.
+//! Splits a text into games.
 //!
-//! Tags after moves start a game, and so does another Event tag. Without tags a game starts after
-//! the last one's result and an empty line, or with the number 1 after a result or an empty line.
-//! An Event tag starts one even in a comment, which was then never closed.
+//! A game starts at a tag that follows moves, or at another Event tag. Without tags, a game starts
+//! after the previous one's result and an empty line, or at move number 1 after a result or an
+//! empty line. An Event tag starts a game even within a comment, because that comment was never
+//! closed.
 
 use memchr::{memchr, memchr2};
 
@@ -25,12 +26,12 @@ pub(super) struct Boundary {
 }
 
 impl Boundary {
-    /// Returns whether the text contains only content that belongs to no game.
+    /// Returns whether the text so far contains nothing that belongs to a game.
     pub(super) fn is_blank(&self) -> bool {
         !self.has_text
     }
 
-    /// Returns whether `line` starts another game. If not, it is part of this one.
+    /// Returns whether `line` starts another game. If it does not, it is added to this one.
     pub(super) fn stands_before(&mut self, line: &[u8]) -> bool {
         let text = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
         let is_event = text.starts_with(b"[Event ");
@@ -58,7 +59,7 @@ impl Boundary {
         false
     }
 
-    /// Returns whether a line of movetext, outside comments, starts another game.
+    /// Returns whether a line of movetext outside comments starts another game.
     fn ends_before(&self, text: &[u8]) -> bool {
         let is_behind = matches!(text[0], b'{' | b'(' | b')' | b';');
         let is_apart = self.is_behind_blank && self.is_over && !is_behind;

@@ -1,4 +1,4 @@
-//! Scores and lines that programs write into comments.
+//! Parses the scores and lines that programs write into comments.
 //!
 //! | source | format | view of the score |
 //! |---|---|---|
@@ -11,16 +11,16 @@ use shakmaty::Color;
 
 use crate::data::record::Eval;
 
-/// The contents of a comment after a move.
+/// The relevant contents of a comment after a move.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Said<'a> {
-    /// The score; `None` if a mate in 0 does not name the winner.
+    /// The score; `None` if it is a mate in 0 that does not name the winner.
     pub eval: Option<Eval>,
-    /// The expected line, starting with the move itself, in SAN.
+    /// The expected line in SAN, starting with the move itself.
     pub line: Option<&'a str>,
 }
 
-/// Reads the comment after a move of `mover`.
+/// Parses the comment after a move by `mover`.
 pub(super) fn read(comment: &str, mover: Color) -> Said<'_> {
     if let Some((_, rest)) = comment.split_once("[%eval") {
         let score = rest.split_once(']').map(|(score, _)| score);
@@ -42,8 +42,8 @@ pub(super) fn read(comment: &str, mover: Color) -> Said<'_> {
     }
 }
 
-/// Returns the score at the start of a comment, before its depth: `+0.86/43`, or `+0.86 43/50`
-/// with the selective depth too.
+/// Returns the score at the start of a comment, before the depth: `+0.86/43`, or `+0.86 43/50` if
+/// the selective depth is included.
 fn movers_score(comment: &str) -> Option<&str> {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
     let mut words = comment.split_ascii_whitespace();
@@ -60,7 +60,7 @@ fn movers_score(comment: &str) -> Option<&str> {
     score.filter(|score| score.starts_with(['+', '-']) || *score == "0.00")
 }
 
-/// Returns the value of `name=value,` among others.
+/// Returns the value of `name=value,` in a list of such fields.
 fn field<'a>(comment: &'a str, name: &str) -> Option<&'a str> {
     comment.split(',').find_map(|part| {
         let (key, value) = part.trim_start().split_once('=')?;
@@ -68,7 +68,8 @@ fn field<'a>(comment: &'a str, name: &str) -> Option<&'a str> {
     })
 }
 
-/// Parses a score in pawns, or a mate in moves after `mark`. Scores that do not fit are clamped.
+/// Parses a score in pawns, or a mate in moves if it starts with `mark`. Scores out of range are
+/// clamped.
 fn eval(score: &str, mark: char) -> Option<Eval> {
     let unsigned = score.trim_start_matches(['+', '-']);
     if let Some(mate) = score

@@ -7,10 +7,10 @@ use shakmaty::san::SanError;
 use super::expected::MAX_DEPTH;
 use crate::chess::FenError;
 
-/// Maximum number of characters of a token that an error shows.
+/// Maximum number of a token's characters that an error shows.
 const SHOWN: usize = 40;
 
-/// Why a game was refused.
+/// Why a game was rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum GameError {
     /// The FEN tag is invalid.
@@ -19,7 +19,7 @@ pub enum GameError {
     /// The FEN tag is not text.
     #[error("the FEN tag is not UTF-8")]
     FenTag,
-    /// The game is a variant with other rules than chess.
+    /// The game is a variant with rules other than chess.
     #[error("variant `{0}` is not chess")]
     Variant(String),
     /// A move is illegal or ambiguous.
@@ -33,22 +33,23 @@ pub enum GameError {
     Move {
         /// The move.
         place: TokenPlace,
-        /// The kind.
+        /// The kind of error.
         source: SanError,
     },
-    /// A token is neither a move nor another element of a game.
+    /// A token is neither a move nor any other element of a game.
     #[error("{0} is not a move")]
     Token(TokenPlace),
     /// A move follows the game's result.
     #[error("{0} stands behind the result")]
     Late(TokenPlace),
-    /// A record stores legal move indices in a byte; only artificial positions have more.
+    /// A position has too many legal moves: records store the move's index in a byte, which only
+    /// artificial positions exceed.
     #[error("`{0}` is one of more than 256 legal moves")]
     Crowd(String),
     /// A variation precedes any move that it could replace.
     #[error("a variation stands before any move")]
     EarlyVariation,
-    /// A variation ends without a start.
+    /// A closing parenthesis has no opening one.
     #[error("a variation ends that did not begin")]
     LateEnd,
     /// A variation is not closed.
@@ -70,9 +71,9 @@ pub enum GameError {
 pub struct TokenPlace {
     /// The token as written, truncated if it is long.
     pub token: String,
-    /// Plies before it, from 0.
+    /// Number of plies before it.
     pub ply: usize,
-    /// Nesting depth of its variation; 0 on the main line.
+    /// Nesting depth of the variation that contains it; 0 on the main line.
     pub depth: usize,
 }
 

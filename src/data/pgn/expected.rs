@@ -1,7 +1,7 @@
-//! The lines that engines expected, as variations of their game.
+//! Adds the lines that engines expected to their game, as variations.
 //!
-//! A line becomes a variation where it leaves the game, or extends an existing variation. It is
-//! truncated soon after, because moves deep in a line are searched less.
+//! A line becomes a variation where it departs from the game, or extends an existing variation. It
+//! is truncated soon after, because moves deep in a line have been searched less.
 
 use shakmaty::san::SanPlus;
 use shakmaty::{Chess, Position};
@@ -13,12 +13,12 @@ use crate::encode::policy_index;
 /// Maximum nesting depth of variations.
 pub(super) const MAX_DEPTH: usize = 255;
 
-/// Number of plies of a line to keep after it leaves the existing moves.
+/// Number of plies of a line to keep after it departs from the existing moves.
 const NEW_PLIES: usize = 8;
 
 /// A line that an engine expected at a move of its game.
 pub(super) struct Expected {
-    /// Plies before that move.
+    /// Number of plies before that move.
     pub ply: usize,
     /// The position before it.
     pub position: Chess,
@@ -32,20 +32,20 @@ pub(super) struct Expected {
 struct Branch {
     ordinal: u8,
     eval: Option<Eval>,
-    /// The possible next moves, by their indices among all branches.
+    /// The possible next moves, as indices into all branches.
     next: Vec<usize>,
 }
 
-/// A game's moves, and the alternatives to each.
+/// A game's moves, and the alternatives to each move.
 struct Tree<'a> {
     own: &'a [Node],
-    /// The alternatives to each move of the game, by their indices in `branches`.
+    /// The alternatives to each move of the game, as indices into `branches`.
     alternatives: Vec<Vec<usize>>,
     branches: Vec<Branch>,
 }
 
-/// Returns the nodes of a game without variations, with `lines` added as variations. Lines that
-/// start with another move than the game are ignored. An illegal move ends a line.
+/// Returns the nodes of a game without variations, after adding `lines` as variations. Lines whose
+/// first move differs from the game's are ignored. A line ends before an illegal move.
 pub(super) fn weave(own: &[Node], lines: &[Expected]) -> Vec<Node> {
     let mut tree = Tree {
         own,
@@ -75,7 +75,7 @@ impl Tree<'_> {
                 return;
             };
             let siblings = match left {
-                // A variation replaces a move, and past the game's end no move exists.
+                // A variation replaces a move, but there are no moves after the game's end.
                 None => match self.own.get(ply) {
                     Some(node) if node.ordinal == ordinal => continue,
                     Some(_) if ply > expected.ply => &self.alternatives[ply],
@@ -116,7 +116,7 @@ impl Tree<'_> {
         branch
     }
 
-    /// Writes the line that starts with `branch`, and its branches.
+    /// Writes the line that starts with `branch`, including its own branches.
     fn write(&self, branch: usize, depth: u8, nodes: &mut Vec<Node>) {
         let (mut at, mut starts_line) = (branch, true);
         let mut others: &[usize] = &[];

@@ -28,7 +28,7 @@ pub(super) const ANNOTATIONS: [&str; 35] = [
 pub struct ParsedGame {
     /// The game.
     pub record: Record,
-    /// Whether a null move occurs on the main line. The record ends before it, without a result.
+    /// Whether the main line contains a null move. The record ends before it and has no result.
     pub is_cut: bool,
 }
 
@@ -40,7 +40,7 @@ pub fn parse_game(text: &[u8]) -> Result<Record, GameError> {
     read_game(text).map(|game| game.record)
 }
 
-/// Parses like [`parse_game`], and reports whether a null move ended the game. In a variation a
+/// Parses a game like [`parse_game`], and reports whether a null move ended it. In a variation, a
 /// null move only ends that variation.
 ///
 /// # Errors
@@ -55,7 +55,7 @@ pub fn read_game(text: &[u8]) -> Result<ParsedGame, GameError> {
     let mut movetext = Movetext::new(known)?;
     while let Some(token) = tokens.next() {
         match token {
-            // Moves after a null move in a variation.
+            // A variation within moves that follow a null move.
             Token::Begin if movetext.skipped > 0 => movetext.skipped += 1,
             Token::End if movetext.skipped > 1 => movetext.skipped -= 1,
             Token::Comment(_) | Token::Result(_) | Token::Word(_) if movetext.skipped > 0 => {}
@@ -75,13 +75,13 @@ pub fn read_game(text: &[u8]) -> Result<ParsedGame, GameError> {
     movetext.finish()
 }
 
-/// The relevant tags.
+/// The tags that matter for parsing.
 #[derive(Default)]
 pub(super) struct KnownTags {
     pub is_any: bool,
     pub fen: Option<String>,
     pub result: Option<Wdl>,
-    /// Whether both players lost.
+    /// Whether both players lost by forfeit.
     is_forfeited: bool,
     pub ratings: Ratings,
 }
@@ -118,24 +118,24 @@ impl KnownTags {
 struct Movetext {
     record: Record,
     lines: Vec<Line>,
-    /// Engine scores at moves of the game's main line.
+    /// Scores by engines at main-line moves, with the lines they expected.
     expected: Vec<Expected>,
     /// Whether the tags state that both players lost.
     is_forfeited: bool,
-    /// Whether the result was read.
+    /// Whether the result has been read.
     is_over: bool,
-    /// Whether a null move ended the main line.
+    /// Whether a null move has ended the main line.
     is_cut: bool,
-    /// Parentheses still open around what follows a null move in a variation.
+    /// Number of open parentheses within the skipped moves after a null move in a variation.
     skipped: usize,
 }
 
 struct Line {
     position: Chess,
-    /// The position before the line's latest move, if any.
+    /// The position before the line's latest move, if there is one.
     before: Option<Chess>,
     ply: usize,
-    /// The latest move's index in the record.
+    /// The record index of the latest move.
     node: Option<usize>,
 }
 
@@ -143,7 +143,7 @@ impl Movetext {
     fn new(tags: KnownTags) -> Result<Movetext, GameError> {
         let position = match &tags.fen {
             None => Chess::default(),
-            // The FEN itself shows rights that only Chess960 has.
+            // The FEN alone shows whether there are castling rights that only Chess960 has.
             Some(fen) => Game::from_fen(fen, CastlingMode::Standard)?
                 .position()
                 .clone(),
@@ -182,7 +182,7 @@ impl Movetext {
         TokenPlace::new(token, self.line().ply, self.depth())
     }
 
-    /// Processes a word. After a break, nothing more belongs to the game.
+    /// Processes a word. If it returns a break, nothing after the word belongs to the game.
     fn word(&mut self, word: &[u8]) -> Result<ControlFlow<()>, GameError> {
         match Notation::parse(word) {
             Some(Notation::Null) => return self.pass(word),
@@ -199,7 +199,7 @@ impl Movetext {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Handles a null move: it ends its variation, or the game.
+    /// Handles a null move, which ends its variation or the game.
     fn pass(&mut self, word: &[u8]) -> Result<ControlFlow<()>, GameError> {
         self.may_play(word)?;
         if self.depth() > 0 {
@@ -300,7 +300,8 @@ impl Movetext {
         }
     }
 
-    /// Returns whether `0-0` before these tokens means that both players lost, not castling.
+    /// Returns whether `0-0` before these tokens means that both players lost, rather than
+    /// castling.
     fn is_forfeited(&self, rest: &Tokens<'_>) -> bool {
         let is_last = rest.clone().all(|token| matches!(token, Token::Comment(_)));
         let castling = self.line().position.castling_moves(CastlingSide::KingSide);
@@ -312,7 +313,7 @@ impl Movetext {
             return Err(GameError::OpenVariation);
         }
         let mut record = self.record;
-        // If there are variations, they include the lines of interest.
+        // If the game has variations, they already include the engines' lines.
         let has_variations = record.nodes.iter().any(|node| node.depth > 0);
         if !has_variations && !self.expected.is_empty() {
             record.nodes = weave(&record.nodes, &self.expected);
@@ -324,7 +325,7 @@ impl Movetext {
     }
 }
 
-/// Splits a game's last move and result when no space separates them.
+/// Splits a word that joins a game's last move and its result without a space.
 pub(super) fn move_and_result(word: &[u8]) -> Option<(Notation, Wdl)> {
     let results: [(&[u8], Wdl); 3] = [
         (b"1-0", Wdl::Win),
@@ -337,14 +338,14 @@ pub(super) fn move_and_result(word: &[u8]) -> Option<(Notation, Wdl)> {
     })
 }
 
-/// Parses the rating in a tag, which may be marked as provisional.
+/// Parses the rating in a tag, which may carry a mark for provisional ratings.
 fn rating(tag: &str) -> Option<u16> {
     let digits = tag.trim().trim_end_matches('?');
     digits.parse().ok().filter(|&rating| rating > 0)
 }
 
-/// Returns whether a game of this variant is chess: the names in use for standard chess, Chess960
-/// and games from a given position.
+/// Returns whether a game of this variant is chess. It recognises the names in use for standard
+/// chess, for Chess960 and for games from a given position.
 fn is_chess(variant: &str) -> bool {
     const NAMES: [&str; 8] = [
         "",

@@ -1,11 +1,11 @@
-//! A file of games that grows over hours and survives a killed writer.
+//! A file of games that grows over hours and survives if its writer is killed.
 //!
-//! Each finished game is appended to `NAME.part` in one write, with its number as a tag; this
-//! file is valid PGN at any time. After the last game all are written to `NAME`, ordered by
-//! number. A killed writer loses only the unfinished games, and a new one resumes with the
-//! finished games.
+//! Each finished game is appended to `NAME.part` in one write, with its number in a tag; the file
+//! is valid PGN at any time. After the last game, all games are written to `NAME`, ordered by
+//! number. A killed writer loses only the unfinished games, and the next writer resumes after the
+//! finished ones.
 //!
-//! A stream, such as standard output, gets each game once all earlier ones are finished, and
+//! A stream, such as standard output, receives each game once all earlier ones are finished, and
 //! cannot be resumed.
 
 use std::collections::BTreeMap;
@@ -20,12 +20,12 @@ use super::stream::{Games, open};
 use super::tags::tag;
 use crate::atomic_file::{self, Stream};
 
-/// The zstd level, of 22: small output, still fast.
+/// The zstd level, out of 22: output is small, and writing still fast.
 const ZSTD_LEVEL: i32 = 9;
 
-/// The tags that name the settings common to all games, and the games' numbers.
+/// The tags that contain the settings common to all games, and the game's number.
 pub const IDENTITY: [&str; 2] = ["Event", "Round"];
-/// The same for games that already have an event and a round.
+/// The tags used instead for games that already have an event and a round.
 pub const LABELLED: [&str; 2] = ["LabelledBy", "LabelNumber"];
 
 /// Why games cannot be written.
@@ -39,7 +39,7 @@ pub enum JournalError {
         /// The system's error.
         source: io::Error,
     },
-    /// The file has games of another event.
+    /// The file contains games of another event.
     #[error(
         "{} holds games of `{found}`, not of `{wanted}`: name another output, or remove it",
         path.display()
@@ -58,7 +58,7 @@ pub enum JournalError {
         /// The file.
         path: PathBuf,
     },
-    /// Another process writes it.
+    /// Another process is writing the file.
     #[error("{} is being written by another process", path.display())]
     Busy {
         /// The file.
@@ -66,27 +66,27 @@ pub enum JournalError {
     },
 }
 
-/// A growing file of games, all of one event.
+/// A growing file of games, all belonging to one event.
 #[derive(Debug)]
 pub struct Journal {
     output: PathBuf,
     part_path: PathBuf,
     event: String,
-    /// The games' offsets in the part, by number.
+    /// Offsets of the games in the part file, by number.
     games: BTreeMap<u64, (u64, u64)>,
-    /// Absent while the output is complete.
+    /// `None` while the output is complete.
     part: Option<File>,
     end: u64,
-    /// Used instead of the files.
+    /// Used instead of the files if the output is a stream.
     in_order: Option<InOrder>,
 }
 
-/// A stream that gets games in numerical order, from 0.
+/// A stream that receives games in the order of their numbers, from 0.
 #[derive(Debug)]
 struct InOrder {
     stream: Stream,
     next: u64,
-    /// Games that finished early; `None` for a number without a game.
+    /// Games that finished early; `None` for a number that has no game.
     early: BTreeMap<u64, Option<String>>,
 }
 
@@ -100,7 +100,7 @@ impl InOrder {
         self.stream.flush()
     }
 
-    /// Writes the games that are still waiting for others.
+    /// Writes the games that are still waiting for earlier ones.
     fn finish(&mut self) -> io::Result<()> {
         for game in std::mem::take(&mut self.early).into_values().flatten() {
             self.stream.write_all(game.as_bytes())?;
@@ -110,12 +110,12 @@ impl InOrder {
 }
 
 impl Journal {
-    /// Opens `output`, new or unfinished; it is compressed at the end if its name ends in .gz or
-    /// .zst. `event`, in the first tag of [`IDENTITY`] or [`LABELLED`], should name everything
-    /// that moves and scores depend on. `visit` is called with each finished game.
+    /// Opens `output`, which may be new or unfinished. It is compressed at the end if its name ends
+    /// in .gz or .zst. `event`, stored in the first tag of [`IDENTITY`] or [`LABELLED`], should
+    /// name everything that moves and scores depend on. `visit` is called with each finished game.
     ///
     /// # Errors
-    /// [`JournalError`] if the file has games of another event, or cannot be read.
+    /// [`JournalError`] if the file contains games of another event, or cannot be read.
     pub fn open(
         output: &Path,
         event: &str,
@@ -143,14 +143,14 @@ impl Journal {
             let games = Games::new(BufReader::new(reader));
             let part_path = journal.part_path.clone();
             journal.index(&part_path, games, visit)?;
-            // Drop the rest to make room for the next game.
+            // Truncate an incomplete game to make room for the next one.
             let cut = part.set_len(journal.end);
             cut.map_err(|error| journal.io(error))?;
             journal.part = Some(part);
         } else {
             let games = open(output, |file| file).map_err(|error| journal.io(error))?;
-            // It was renamed whole: anything after our games was never truncated, and would be
-            // lost.
+            // A complete output was renamed as a whole, so anything after our games is not ours,
+            // and truncation would destroy it.
             if !journal.index(output, games, visit)? {
                 return Err(JournalError::Unnumbered {
                     path: output.to_owned(),
@@ -160,7 +160,8 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Returns the paths written for `output`: itself, and its part unless it is a stream.
+    /// Returns the paths written for `output`: the output itself, and its part file unless it is a
+    /// stream.
     #[must_use]
     pub fn files(output: &Path) -> Vec<PathBuf> {
         let mut files = vec![output.to_owned()];
@@ -188,7 +189,7 @@ impl Journal {
         self.games.is_empty()
     }
 
-    /// Marks a number as having no game, so that a stream need not wait for it.
+    /// Marks a number as having no game, so that a stream does not wait for it.
     ///
     /// # Errors
     /// [`JournalError`] if the games after it cannot be written.
@@ -223,10 +224,10 @@ impl Journal {
         Ok(())
     }
 
-    /// Writes the output, complete and in order.
+    /// Writes the complete output, with the games in order.
     ///
     /// # Errors
-    /// [`JournalError`] if it cannot be written; nothing is lost then.
+    /// [`JournalError`] if it cannot be written; nothing is lost in that case.
     pub fn finish(&mut self) -> Result<(), JournalError> {
         if let Some(in_order) = &mut self.in_order {
             let finished = in_order.finish();
@@ -267,7 +268,7 @@ impl Journal {
         atomic_file::persist(file, &self.output)
     }
 
-    /// Resumes a complete output.
+    /// Reopens a complete output to resume it.
     fn reopen(&mut self) -> Result<(), JournalError> {
         let copy = || -> io::Result<()> {
             let file = atomic_file::unfinished(&self.part_path)?;
@@ -303,7 +304,7 @@ impl Journal {
         }
     }
 
-    /// Indexes the games of a file up to the first incomplete one; returns whether all were
+    /// Indexes the games of a file up to the first incomplete one, and returns whether all are
     /// complete.
     fn index(
         &mut self,
@@ -349,15 +350,15 @@ impl Journal {
     }
 }
 
-/// Returns the file of the finished games.
+/// Returns the path of the file of finished games.
 fn part_path(output: &Path) -> PathBuf {
     let mut part = output.as_os_str().to_owned();
     part.push(".part");
     part.into()
 }
 
-/// Returns the text of a complete game: it ends in an empty line after the moves, and has no
-/// other there. `None` if writing it was interrupted.
+/// Returns the text of a complete game, which has exactly one empty line after its moves, at its
+/// end. Returns `None` if writing was interrupted.
 fn whole(game: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(game).ok()?;
     let last = text.strip_suffix("\n\n")?.lines().last()?;
@@ -478,7 +479,7 @@ mod tests {
         drop(journal);
         let written = String::from_utf8(reader.join().unwrap()).unwrap();
         assert_eq!(written, [0, 1, 2, 4, 7].map(game).concat());
-        // A reader that closes early ends the writer.
+        // If the reader closes early, the writer ends.
         let reader = read(1);
         let mut journal = open_journal(&fifo);
         let failed = (0..).find_map(|number| journal.append(number, &game(number)).err());

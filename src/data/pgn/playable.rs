@@ -1,4 +1,4 @@
-//! A game's main line as far as it is playable: many files contain games with an error in the
+//! Reads a game's main line as far as it is playable. Many files contain games with an error in the
 //! middle, and most of such a game is still useful.
 
 use shakmaty::CastlingMode;
@@ -16,11 +16,11 @@ use super::token::{Token, Tokens};
 pub struct Playable {
     /// The game up to its end, or up to the first unplayable word.
     pub game: Game,
-    /// The mover's remaining seconds after each move, if the game states them.
+    /// The mover's remaining seconds after each move, if given.
     pub clocks: Vec<Option<f64>>,
     /// The result for White; `None` if the game has none.
     pub result: Option<Wdl>,
-    /// Why the game was not read to its end, if it was not.
+    /// Why the game could not be read to its end; `None` if it could.
     pub fault: Option<GameError>,
 }
 
@@ -28,7 +28,7 @@ pub struct Playable {
 /// is not a move or cannot be played.
 ///
 /// # Errors
-/// [`GameError`] if nothing can be played: the first position is invalid, the variant is not
+/// [`GameError`] if nothing can be played because the first position is invalid, the variant is not
 /// chess, or the text contains no game.
 pub fn read_playable(text: &[u8]) -> Result<Playable, GameError> {
     let mut known_tags = Tags::new(text);
@@ -112,7 +112,7 @@ impl Playable {
     }
 }
 
-/// Returns the castling mode for the Variant tag.
+/// Returns the castling mode that the Variant tag implies.
 fn castling_mode(text: &[u8]) -> CastlingMode {
     let all = tags(text);
     let variant = all.iter().find(|(name, _)| name == "Variant");

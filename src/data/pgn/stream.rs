@@ -1,4 +1,4 @@
-//! Splits a file of games into texts, one per game, so that they can be parsed in parallel.
+//! Splits a file into texts of one game each, so that they can be parsed in parallel.
 
 use std::fs::File;
 use std::io::{self, BufRead, ErrorKind, Read};
@@ -8,16 +8,16 @@ use super::boundary::Boundary;
 use crate::bounded;
 use crate::packed::{self, Stream};
 
-/// Maximum size of a game in bytes, including comments and variations. A longer text is not PGN,
-/// or was made to exhaust memory.
+/// Maximum size of a game in bytes, including comments and variations. A longer text is not PGN, or
+/// was made to exhaust memory.
 const LONGEST_GAME: usize = 16 << 20;
 
-/// Opens a PGN file for reading: plain, or compressed with gzip or zstd, recognised by its first
-/// bytes. It may be a pipe. `wrap` receives the file before decompression, for example for a
-/// progress bar.
+/// Opens a PGN file for reading. It may be plain or compressed with gzip or zstd, which its first
+/// bytes show, and may be a pipe. `wrap` receives the file before decompression, for example to
+/// show a progress bar.
 ///
 /// # Errors
-/// The system's error, or an error if it is a folder or in UTF-16.
+/// The system's error, or an error if the file is a folder or in UTF-16.
 pub fn open<R: Read + Send + 'static>(
     path: &Path,
     wrap: impl FnOnce(File) -> R,
@@ -25,7 +25,7 @@ pub fn open<R: Read + Send + 'static>(
     packed::open(path, wrap).map(Games::new)
 }
 
-/// The texts of a stream's games; together they contain the entire stream.
+/// An iterator over the texts of a stream's games; together they contain the entire stream.
 pub struct Games<R> {
     reader: R,
     line: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Progress of a loop, as `train loop` shows it.
+//! Displays the progress of a loop for `train loop`.
 
 use crate::console;
 use indicatif::{HumanCount, ProgressBar};
@@ -9,16 +9,16 @@ use tessera::error_report::tell;
 use tessera::progress;
 use tessera::store::{Generation, Store, elo};
 
-/// Least time between two lines of progress without a terminal.
+/// Minimum time between two progress lines if there is no terminal.
 const BETWEEN_LINES: Duration = Duration::from_secs(60);
 
-/// The loop's progress, as the store shows it.
+/// The loop's progress, as recorded in the store.
 pub(super) struct Display {
     store: Store,
     samples_per_row: f64,
     generations: Vec<Generation>,
     rows: Rows,
-    /// Rows when this session began, and when that was.
+    /// The number of rows at the start of this session, and the time of that start.
     began: Option<(u64, Instant)>,
     last_line: Option<Instant>,
     bar: ProgressBar,

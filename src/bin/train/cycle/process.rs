@@ -1,4 +1,4 @@
-//! A worker's process.
+//! The process of one worker.
 
 use super::BLINK;
 use anyhow::{Context, bail};
@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 use tessera::cycle::{FINAL, was_ended_by_others};
 use tessera::store::{Name, Store};
 
-/// The pause before a worker that failed is started again: it doubles from here …
+/// Pause before the first restart of a failed worker; it doubles with each failure …
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
-/// … up to here.
+/// … up to this limit.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// Failures in a row, each soon after the start, that end the loop.
+/// Consecutive failures, each soon after a start, that end the loop.
 const FAILURES: u32 = 5;
-/// Early in the process.
+/// A failure within this time after a start counts as soon.
 const SOON: Duration = Duration::from_secs(20);
 
 /// A worker's task.
@@ -25,22 +25,22 @@ pub(super) struct Work {
     pub(super) config: PathBuf,
     pub(super) log: PathBuf,
     pub(super) threads: usize,
-    /// Whether the loop ends with it.
+    /// Whether the loop ends when this worker does.
     pub(super) is_needed: bool,
-    /// The manifest with which its work is done; `None` if it never ends.
+    /// The manifest that marks the work as complete; `None` if the worker runs indefinitely.
     pub(super) end: Option<Name>,
 }
 
-/// A worker's process, restarted after failures that a restart may fix.
+/// A worker's process, which is restarted after failures that a restart may fix.
 pub(super) struct Process {
     work: Work,
     state: State,
-    /// Failures in a row.
+    /// Consecutive failures.
     failures: u32,
 }
 
 enum State {
-    /// It is to be started.
+    /// Waiting to be started at this time.
     Waits(Instant),
     Runs {
         child: Child,
@@ -58,12 +58,12 @@ impl Process {
         }
     }
 
-    /// Returns whether the loop ends with it.
+    /// Returns whether the loop ends when this worker does.
     pub(super) fn is_needed(&self) -> bool {
         self.work.is_needed
     }
 
-    /// Starts the worker if it does not run, and sees how it is.
+    /// Starts the worker if it is due, and handles its exit if it has ended.
     pub(super) fn keep(&mut self, store: &Store) -> anyhow::Result<()> {
         match &mut self.state {
             State::Waits(until) if Instant::now() >= *until => {
@@ -97,7 +97,7 @@ impl Process {
             .arg(&self.work.config)
             .args(["--threads", &self.work.threads.to_string()])
             .args(["--name", &self.work.name, "--with-parent"])
-            // It ends when this pipe does, however this process ends.
+            // The worker ends when this pipe closes, however this process ends.
             .stdin(Stdio::piped())
             .stdout(log)
             .stderr(errors)
@@ -106,7 +106,7 @@ impl Process {
     }
 
     fn ended(&mut self, status: ExitStatus, since: Instant, store: &Store) -> anyhow::Result<()> {
-        // One that somebody ended says success too: it has stopped in good order.
+        // A worker that was asked to stop also exits with success, so the manifest decides.
         if status.success() && self.has_done_its_work(store) {
             self.state = State::Done;
             return Ok(());
@@ -130,7 +130,7 @@ impl Process {
         Ok(())
     }
 
-    /// Returns whether the manifest that ends its work exists.
+    /// Returns whether the manifest that marks the work as complete exists.
     fn has_done_its_work(&self, store: &Store) -> bool {
         let Some(end) = &self.work.end else {
             return false;
@@ -144,7 +144,7 @@ impl Process {
         }
     }
 
-    /// The last line of its log.
+    /// Returns the last line of the worker's log.
     fn last_words(&self) -> String {
         let text = std::fs::read(&self.work.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&text[text.len().saturating_sub(4096)..]);
@@ -155,14 +155,14 @@ impl Process {
         matches!(self.state, State::Done)
     }
 
-    /// Lets the worker end.
+    /// Asks the worker to end, by closing its standard input.
     pub(super) fn let_go(&mut self) {
         if let State::Runs { child, .. } = &mut self.state {
             drop(child.stdin.take());
         }
     }
 
-    /// Waits for its end, until then.
+    /// Waits for the worker to end, and kills it at time `end`.
     pub(super) fn bury(&mut self, end: Instant) {
         let State::Runs { child, .. } = &mut self.state else {
             return;
@@ -170,7 +170,7 @@ impl Process {
         while matches!(child.try_wait(), Ok(None)) {
             if Instant::now() >= end {
                 tracing::warn!("{} does not end, and is killed", self.work.name);
-                // It may have ended just now.
+                // It may already have ended.
                 let _ = child.kill();
                 let _ = child.wait();
                 break;

@@ -52,7 +52,7 @@ const MATE: &str = "[Result \"0-1\"]\n\n1. f3 {[%eval 0.1]} 1... e5 (1... d5 {[%
 fn games_are_followed_to_their_end_and_beyond() {
     let examples = examples(MATE, 3);
     let columns = columns(&examples);
-    // The last plies occur as often as the others.
+    // The last plies of the game occur as often as the others.
     assert_eq!((columns.len(), columns.moments.len()), (4, 16));
     let (games, entries) = play("f2f3 e7e5 g2g4 d8h4");
     for (first, example) in examples.iter().enumerate() {
@@ -73,7 +73,7 @@ fn games_are_followed_to_their_end_and_beyond() {
             assert_eq!(weight, if place > 4 { 0.0 } else { 1.0 });
             let q = columns.positions.q[at];
             match place {
-                // Checkmated.
+                // Checkmate.
                 4 => assert_eq!((q, columns.positions.result[at]), (-1.0, 2)),
                 _ => assert!(place < 3 || q.is_nan() || place > 4),
             }
@@ -83,7 +83,7 @@ fn games_are_followed_to_their_end_and_beyond() {
             }
         }
     }
-    // Black's first move is not a target: the first that replaces it is.
+    // Black's first move is not a target, but the first variation that replaces it is.
     let (_, sample, _) = examples[1].at(0);
     let mv = games[1].parse_move("d7d5").unwrap();
     assert_eq!(sample.policy, Policy::Move(policy_index(mv, Color::Black)));
@@ -102,7 +102,7 @@ fn games_that_break_off_are_unknown_from_there() {
     use Moment::{Playing, Unknown};
     assert_eq!(moments(&examples[0]), [Playing; 3]);
     assert_eq!(moments(&examples[2]), [Playing, Playing, Unknown]);
-    // An aborted game still has moves there.
+    // An aborted game still continues at this position.
     let (_, last, played) = examples[2].at(1);
     assert_eq!((last.legal.count(), played), (29, None));
     let columns = columns(&examples[2..]);

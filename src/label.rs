@@ -1,20 +1,21 @@
-//! Training data from external engines: games that a UCI engine plays against itself, and games and
-//! positions that it annotates, including games sampled from networks' policies.
+//! Creates training data with external engines: games that a UCI engine plays against itself, and
+//! games and positions that it annotates, including games sampled from networks' policies.
 //!
-//! Everything goes to a [`Journal`] as PGN, with `[%eval]` comments that refer to the moves they
-//! follow, which is the format for `train pack --evals chooser`. If the engine reports several
-//! moves (option MultiPV), all but the best are written as variations of one move.
-//! [`TargetRules::alternatives`](crate::data::label::TargetRules) merges them into a distribution.
+//! Everything is written to a [`Journal`] as PGN, with `[%eval]` comments that refer to the
+//! preceding moves, as `train pack --evals chooser` expects. If the engine reports several moves
+//! (option MultiPV), all but the best are written as variations of one move.
+//! [`TargetRules::alternatives`](crate::data::label::TargetRules) combines them into a
+//! distribution.
 //!
 //! Several engine processes run in parallel, each on its own game. The random choices in a game
 //! depend only on the seed and the game's number, so a deterministic engine (one thread, limited by
 //! nodes or depth) produces the same games in every run, however often it is interrupted. Sampled
-//! games are reproducible as far as the networks' values are; the last bits of these depend on the
-//! batch that a position is in.
+//! games are reproducible only as far as the networks' values are, and the last bits of these
+//! depend on the batch that a position is in.
 //!
-//! The workers sample games themselves. A worker without a finished sampled game plays many games
-//! concurrently until some of them end, and then labels those. This keeps all CPUs busy, whichever
-//! of the two tasks takes longer, and memory holds only the games in progress.
+//! The workers sample games themselves. A worker that has no finished sampled game plays many games
+//! concurrently until some of them end, and then labels those. This keeps all CPUs busy, regardless
+//! of which of the two tasks takes longer, and memory contains only the games in progress.
 
 mod analyst;
 mod game;
@@ -64,11 +65,11 @@ pub struct LabelSummary {
     pub games: u64,
     /// Number of positions evaluated.
     pub positions: u64,
-    /// Number of positions given up because the engine failed on them twice.
+    /// Number of positions given up because the engine failed twice on each of them.
     pub given_up: u64,
     /// Number of games and positions that could not be read.
     pub unreadable: u64,
-    /// Number of games that were already finished at the start.
+    /// Number of games that had been finished before the start.
     pub found: u64,
 }
 
@@ -77,7 +78,7 @@ pub struct LabelSummary {
 pub enum Event {
     /// A position was evaluated.
     Judged,
-    /// A game was finished, now or before the start.
+    /// A game was finished, either now or before the start.
     Finished,
     /// A one-line warning; labelling continues.
     Warning(String),
@@ -86,10 +87,10 @@ pub enum Event {
 /// Why labelling stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum LabelError {
-    /// The engine does not start.
+    /// The engine cannot be started.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// The engine starts but fails on every position.
+    /// The engine starts, but fails on every position.
     #[error("the engine failed on {failures} positions in a row, last so: {last}")]
     Useless {
         /// The number of failures.
@@ -109,7 +110,7 @@ pub enum LabelError {
 }
 
 impl Labelling {
-    /// Returns a line with everything that the moves and scores depend on, for the Event tag.
+    /// Returns a line for the Event tag that names everything on which the moves and scores depend.
     /// Starts the engine to get its name, if anything is to be evaluated.
     ///
     /// # Errors
@@ -141,11 +142,11 @@ impl Labelling {
         command
     }
 
-    /// Labels everything in `source` that the journal does not contain yet, and completes the
-    /// journal.
+    /// Labels everything in `source` that is not yet in the journal, and completes the journal.
     ///
     /// # Errors
-    /// [`LabelError`]; games finished by then are kept, and the same call resumes the work.
+    /// [`LabelError`]; games finished before the error are kept, and the same call resumes the
+    /// work.
     pub fn run(
         &self,
         source: &GameSource,
@@ -225,7 +226,7 @@ impl Labelling {
     }
 }
 
-/// The queue from which workers take jobs and to which they return games.
+/// The queue from which workers take jobs, and to which they return games.
 struct Queue<'a> {
     jobs: source::Jobs<'a>,
     journal: &'a mut Journal,
@@ -234,7 +235,7 @@ struct Queue<'a> {
 }
 
 impl<'a> Queue<'a> {
-    /// Returns the next job that has not been done yet.
+    /// Returns the next job that is not done yet.
     fn next(
         &mut self,
         observe: &(dyn Fn(Event) + Sync),
@@ -251,7 +252,7 @@ impl<'a> Queue<'a> {
         Ok(None)
     }
 
-    /// Stores a labelled game, or reports why it is missing.
+    /// Stores a labelled game, or reports why it could not be labelled.
     fn submit(
         &mut self,
         number: u64,
@@ -286,11 +287,11 @@ impl<'a> Queue<'a> {
     }
 }
 
-/// Counters of all workers.
+/// Counters shared by all workers.
 #[derive(Debug, Default)]
 struct Counts {
     positions: AtomicU64,
     given_up: AtomicU64,
-    /// Whether a worker has failed, so that the others stop.
+    /// Set when a worker has failed, so that the others stop.
     failed: AtomicBool,
 }

@@ -1,6 +1,6 @@
-# The engine on Windows: sets up and builds whatever is missing, then runs `tessera`
-# with the given arguments. GUIs use target\release\tessera.exe, next to which this
-# script puts the libraries that it needs. Not yet tested on Windows.
+# Sets up and builds whatever is missing on Windows, then runs `tessera` with the given
+# arguments. In GUIs, use target\release\tessera.exe; this script puts the libraries that
+# it needs next to it. Not yet tested on Windows.
 $ErrorActionPreference = 'Stop'
 $root = Split-Path -Parent $PSScriptRoot
 $release = Join-Path $root 'target\release'
@@ -12,7 +12,7 @@ function Fail($text) {
     exit 1
 }
 
-# The build must not write to standard output, which belongs to UCI.
+# The build must not write to standard output, which UCI uses.
 function Invoke-Step($reason, $command) {
     & $command | ForEach-Object { [Console]::Error.WriteLine($_) }
     if ($LASTEXITCODE -ne 0) { Fail $reason }
@@ -23,7 +23,7 @@ function Test-Fresh {
     if ((Get-Content $stamp -TotalCount 1) -ne "LIBTORCH=$env:LIBTORCH") { return $false }
     $built = (Get-Item $stamp).LastWriteTime
     $sources = @('src', '.cargo', 'Cargo.toml', 'Cargo.lock', 'build.rs')
-    # The built-in board and networks, as far as they exist.
+    # The built-in board and networks, if they exist.
     $sources += '.board\installed.json', 'nets\default', 'nets\tessera-human.pt'
     $named = Join-Path $root 'nets\default'
     if (Test-Path $named) { $sources += "nets\$((Get-Content $named -TotalCount 1).Trim())" }

@@ -45,7 +45,7 @@ NETS = _HERE / "nets"
 
 
 def program(name: str = "tessera") -> str:
-    """The path of a binary, `tessera` or `train`."""
+    """Returns the path of a binary, `tessera` or `train`."""
     return str(_HERE / name)
 
 
@@ -66,9 +66,9 @@ def engine(**options: str | int | bool | None) -> chess.engine.SimpleEngine:
 
 
 def _environment() -> dict[str, str]:
-    """The environment in which the binaries find libtorch.
+    """Returns the environment in which the binaries find libtorch.
 
-    They look in the folder that contains this package. PyTorch may be elsewhere, for example if a
+    They look for it in the folder that contains this package, but PyTorch may be elsewhere, for example if a
     virtual environment includes the system's packages.
 
     Raises `ModuleNotFoundError` if the right PyTorch is missing.
@@ -90,7 +90,7 @@ def _environment() -> dict[str, str]:
 
 
 def _become(name: str, binary: str) -> NoReturn:
-    """Replaces this process by a binary, with the same arguments."""
+    """Replaces this process with a binary, passing on the arguments."""
     try:
         environment = _environment()
     except ModuleNotFoundError as error:
@@ -116,7 +116,7 @@ SCALARS = (
     "castling_us_queenside", "castling_us_kingside", "castling_them_queenside", "castling_them_kingside",
     "black_to_move", "rule50", "en_passant", "self_elo", "opponent_elo",
 )
-"""The words of a row after the bitboards."""
+"""The words that follow the bitboards in a row."""
 
 WIDTH = _BOARDS + len(SCALARS)
 """Words of a row."""
@@ -125,7 +125,7 @@ WIDTH = _BOARDS + len(SCALARS)
 def encode(
     boards: chess.Board | Iterable[chess.Board], self_elo: int = 0, opponent_elo: int = 0
 ) -> torch.Tensor:
-    """Returns the rows that networks read, int64 [B, `WIDTH`], on the CPU: one for each board.
+    """Returns the rows that networks read, one for each board: int64 [B, `WIDTH`], on the CPU.
 
     A row is Lc0's input format 1 followed by `SCALARS` (the guide's page on file formats describes both). The
     moves on a board's stack are its history. The ratings, 0 if unknown, are those of the side to move and of the
@@ -142,7 +142,7 @@ def encode(
 
 
 def _words(board: chess.Board) -> list[int]:
-    """A row without its ratings."""
+    """Returns a row without its ratings."""
     us = board.turn
     words: list[int] = []
     past = board.copy()
@@ -170,12 +170,12 @@ def _words(board: chess.Board) -> list[int]:
 
 
 def _orient(squares: int, us: bool) -> int:
-    """A bitboard from the mover's view: for Black, flipped vertically."""
+    """Returns a bitboard from the mover's view, which for Black means flipped vertically."""
     return squares if us else int.from_bytes(squares.to_bytes(8, "little"), "big")
 
 
 def _pieces(board: chess.Board, us: bool) -> list[int]:
-    """Our pawns, knights, bishops, rooks, queens and king, then theirs."""
+    """Returns our pawns, knights, bishops, rooks, queens and king, then theirs."""
     return [board.pieces_mask(kind, colour) for colour in (us, not us) for kind in range(1, 7)]
 
 
@@ -187,7 +187,7 @@ def _is_initial(board: chess.Board) -> bool:
 
 
 def _rook(board: chess.Board, colour: bool, kingside: bool) -> int:
-    """The rook with which a side may still castle."""
+    """Returns the rook with which a side may still castle."""
     king = board.king(colour)
     rank = 0xFF if colour else 0xFF << 56
     rooks = board.clean_castling_rights() & rank
@@ -198,14 +198,14 @@ def _rook(board: chess.Board, colour: bool, kingside: bool) -> int:
 
 
 def _en_passant(board: chess.Board) -> int | None:
-    """The square that a pawn has just passed; a FEN may name an impossible one."""
+    """Returns the square that a pawn has just passed, unless the FEN names an impossible square."""
     import chess
 
     return None if board.status() & chess.STATUS_INVALID_EP_SQUARE else board.ep_square
 
 
 def _before_double_push(board: chess.Board) -> chess.Board:
-    """The board before the double push that an en-passant square implies."""
+    """Returns the board before the double push that an en-passant square implies."""
     square = _en_passant(board)
     if square is not None:
         back = -8 if board.turn else 8
@@ -217,13 +217,13 @@ def _before_double_push(board: chess.Board) -> chess.Board:
 
 # --------------------------------------------------------------------- policy
 
-# Promotions with entries of their own; a knight's uses its pair of squares.
+# The promotions with their own entries; a knight promotion uses the entry of its pair of squares.
 _PROMOTIONS = (5, 4, 3)
 
 
 @functools.cache
 def _entries() -> dict[tuple[int, int, int | None], int]:
-    """The policy's entries by origin, target and promotion, from the side to move's view."""
+    """Returns the policy's entries by origin, target and promotion, from the side to move's view."""
     pairs = [(origin, target) for origin in range(64) for target in range(64) if _is_travelled(origin, target)]
     entries: dict[tuple[int, int, int | None], int] = {(*pair, None): index for index, pair in enumerate(pairs)}
     for file in range(8):
@@ -234,7 +234,7 @@ def _entries() -> dict[tuple[int, int, int | None], int]:
 
 
 def _is_travelled(origin: int, target: int) -> bool:
-    """Whether a queen or a knight could move like this on an empty board."""
+    """Returns whether a queen or a knight could move like this on an empty board."""
     files, ranks = abs(origin % 8 - target % 8), abs(origin // 8 - target // 8)
     return origin != target and (0 in (files, ranks) or files == ranks or files * ranks == 2)
 
@@ -259,7 +259,7 @@ def policy_move(board: chess.Board, index: int) -> chess.Move | None:
 
 
 def policy(board: chess.Board, logits: torch.Tensor) -> dict[chess.Move, float]:
-    """Returns the probability of each legal move from one row of the output `policy`, the likeliest first."""
+    """Returns the probability of each legal move, likeliest first, from one row of the output `policy`."""
     moves = list(board.legal_moves)
     chances = logits[[policy_index(board, move) for move in moves]].float().softmax(-1).tolist()
     return dict(sorted(zip(moves, chances), key=lambda entry: -entry[1]))
@@ -304,9 +304,10 @@ class Network:
 
 
 def load(network: str | os.PathLike[str], device: str = "cpu") -> Network:
-    """Loads a network that ships, by its name, or a network file by its path.
+    """Loads a shipped network by its name, or a network file by its path.
 
-    A network file is a program. Only the engine checks its code: load here only files that you trust.
+    A network file is a program, and unlike the engine, this function does not check its code. Load only files
+    that you trust.
     """
     import torch
 

@@ -24,8 +24,8 @@
 //! # Short-term value
 //! The short-term value is an exponential average of the subsequent values on the main line, as in
 //! Lc0's rescorer: st(t) = q(t)/6 − 5/6 · st(t + 1), each from its mover's view. The value after
-//! the last move is the result. If a score or the result is missing, the average restarts from st =
-//! q.
+//! the last move is the result. If a score or the result is missing, the average restarts from
+//! st = q.
 
 use serde::{Deserialize, Serialize};
 use shakmaty::Color;

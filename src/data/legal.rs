@@ -16,7 +16,7 @@ pub const LEGAL_WORDS: usize = POLICY_SIZE.div_ceil(64);
 pub struct Legal([u64; LEGAL_WORDS]);
 
 impl Legal {
-    /// Returns the set of `moves`, all of them moves of `turn`.
+    /// Returns the set of `moves`, all of which are moves of `turn`.
     #[must_use]
     pub fn of(moves: &[Move], turn: Color) -> Legal {
         moves.iter().map(|&mv| policy_index(mv, turn)).collect()

@@ -1,5 +1,5 @@
-//! A game as files store it: its first position, its result, and its tree of moves with engine
-//! scores.
+//! A game as stored in files: its first position, its result, and its tree of moves with the
+//! engines' scores.
 
 use crate::chess::Ratings;
 use sha2::{Digest, Sha256};
@@ -13,7 +13,7 @@ use super::sample::{Policy, Wdl};
 pub enum Eval {
     /// Hundredths of a pawn.
     Centipawns(i16),
-    /// Mate in N moves; negative if Black mates.
+    /// Mate in N moves; negative if Black gives mate.
     Mate(i16),
 }
 
@@ -28,25 +28,25 @@ impl Eval {
     }
 }
 
-/// One move of a game's tree.
+/// One move in a game's tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Node {
-    /// The move's index among the legal moves in policy index order, from 0.
+    /// The move's index among the legal moves in the order of policy indices, starting at 0.
     pub ordinal: u8,
     /// Nesting depth of the variation; 0 on the main line.
     pub depth: u8,
-    /// Whether a variation starts here: the move is an alternative to the latest one of the depth
-    /// above. Other moves continue the latest line of their depth.
+    /// Whether a variation starts here, so that the move is an alternative to the latest move one
+    /// level above. Other moves continue the latest line of their depth.
     pub starts_line: bool,
     /// The score written after the move.
     pub eval: Option<Eval>,
 }
 
-/// The result of searching a position, from the mover's view; or
+/// The result of searching a position, from the mover's view, or
 /// [`UNSEARCHED`](SearchResult::UNSEARCHED).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct SearchResult {
-    /// Relative policy shares, by the moves' ordinals among the legal moves. Ordinals ascend;
+    /// Relative policy shares, each with the move's ordinal among the legal moves. Ordinals ascend;
     /// moves without a share are omitted.
     pub policy: Vec<(u8, u16)>,
     /// The root's value, W − L, in 32767ths.
@@ -58,16 +58,16 @@ pub struct SearchResult {
 impl SearchResult {
     const Q_UNIT: f32 = i16::MAX as f32;
 
-    /// Marks a position that was not searched, or not enough to learn from, among others that
-    /// were.
+    /// Marks a position of a searched game that was not searched, or was searched too little to
+    /// learn from.
     pub const UNSEARCHED: SearchResult = SearchResult {
         policy: Vec::new(),
         root_q: i16::MIN,
         best_q: i16::MIN,
     };
 
-    /// Rounds a search's result to the stored precision: `policy` by the moves'
-    /// ordinals among the legal moves, ascending, and values W − L.
+    /// Rounds a search result to the stored precision. `policy` contains each move's ordinal among
+    /// the legal moves, ascending; values are W − L.
     #[must_use]
     pub fn new(
         policy: impl IntoIterator<Item = (u8, f32)>,
@@ -88,7 +88,7 @@ impl SearchResult {
     /// Returns whether the position was searched.
     #[must_use]
     pub fn is_searched(&self) -> bool {
-        // Searched values are rounded to −32767 and up.
+        // Values of searched positions are rounded to at least −32767.
         self.root_q != i16::MIN
     }
 
@@ -104,7 +104,7 @@ impl SearchResult {
         (f32::from(self.best_q) / SearchResult::Q_UNIT).max(-1.0)
     }
 
-    /// Returns the policy by policy indices, if all its moves are among `legal`.
+    /// Returns the policy with policy indices, if all its moves are among `legal`.
     pub(crate) fn distribution(&self, legal: &Legal) -> Option<Policy> {
         let total: u32 = self.policy.iter().map(|&(_, share)| u32::from(share)).sum();
         let entries = self.policy.iter().map(|&(place, share)| {
@@ -122,45 +122,45 @@ impl SearchResult {
 /// A game.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Record {
-    /// The FEN of the first position; `None` is the initial position of chess.
+    /// The FEN of the first position; `None` stands for the initial position of chess.
     pub fen: Option<String>,
     /// The result for White, if any.
     pub result: Option<Wdl>,
     /// The players' ratings.
     pub ratings: Ratings,
-    /// The moves in PGN order: each is followed by the variations that replace it, then by the
-    /// rest of its line.
+    /// The moves in PGN order: each move is followed by the variations that replace it, and then by
+    /// the rest of its line.
     pub nodes: Vec<Node>,
-    /// Search results of the positions before the first moves of the main line, in order; there
-    /// may be fewer than moves, and some may be [unsearched](SearchResult::UNSEARCHED).
+    /// Search results for the positions before the first moves of the main line, in order. There
+    /// may be fewer results than moves, and some may be [unsearched](SearchResult::UNSEARCHED).
     pub searches: Vec<SearchResult>,
     /// Expected number of plies after the last move, if the game was not played out.
     pub unplayed: u16,
 }
 
-/// The place of a node in its game.
+/// A node's place in its game.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// Plies from the game's start to the position before the move.
+    /// Number of plies from the game's start to the position before the move.
     pub(crate) ply: usize,
-    /// Plies since the variation left the main line, 0 at its first move; `None`
-    /// on the main line.
+    /// Number of plies since the variation left the main line, 0 at its first move; `None` on the
+    /// main line.
     pub(crate) variation_ply: Option<usize>,
-    /// On the main line, the move's score. In a variation, the last score up to
-    /// and including the move.
+    /// On the main line, the move's score. In a variation, the last score up to and including the
+    /// move's own.
     pub(crate) eval: Option<Eval>,
 }
 
-/// The nodes of a record do not form a tree.
+/// The error for a record whose nodes do not form a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("move {node} of the game's tree continues a line that does not exist")]
 pub struct StrayNode {
-    /// The node's place in the record, from 0.
+    /// The node's index in the record, from 0.
     pub node: usize,
 }
 
 impl Record {
-    /// Returns a hash of the first position and the main line, without variations and scores.
+    /// Returns a hash of the first position and the main line, ignoring variations and scores.
     #[must_use]
     pub fn hash(&self) -> u64 {
         let mut digest = Sha256::new();
@@ -178,7 +178,7 @@ impl Record {
         self.nodes.iter().filter(|node| node.depth == 0)
     }
 
-    /// Returns the search of the main line's position after a number of plies, if any.
+    /// Returns the search result for the main-line position after a number of plies, if any.
     #[must_use]
     pub fn search(&self, ply: usize) -> Option<&SearchResult> {
         let search = self.searches.get(ply);
@@ -200,7 +200,7 @@ impl Record {
     /// # Errors
     /// [`StrayNode`] if the depths do not describe a tree.
     pub(crate) fn places(&self) -> Result<Vec<Place>, StrayNode> {
-        // The latest node of each depth, with the last score before it.
+        // The latest node at each depth, with the last score before it.
         let mut latest: Vec<(Place, Option<Eval>)> = Vec::new();
         let mut places = Vec::with_capacity(self.nodes.len());
         for (index, node) in self.nodes.iter().enumerate() {

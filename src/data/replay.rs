@@ -1,4 +1,4 @@
-//! Converts records to samples by playing a game's tree through.
+//! Replays a game's tree to convert its record to samples.
 
 use shakmaty::{CastlingMode, Color, Move, Position};
 
@@ -10,45 +10,45 @@ use super::legal::Legal;
 use super::record::{Record, StrayNode};
 use super::sample::{Policy, Sample};
 
-/// Why a record cannot be played through.
+/// Why a record cannot be replayed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
-    /// The FEN of its first position is invalid.
+    /// The FEN of the first position is invalid.
     #[error(transparent)]
     Fen(#[from] FenError),
-    /// Its moves do not form a tree.
+    /// The nodes do not form a tree.
     #[error(transparent)]
     Stray(#[from] StrayNode),
-    /// A search's policy names more moves than are legal.
+    /// The policy of a search result names a move beyond the last legal one.
     #[error("the search before ply {ply} names more than the {legal} legal moves")]
     Search {
-        /// Plies before the position.
+        /// Number of plies before the position.
         ply: usize,
         /// The number of legal moves.
         legal: usize,
     },
-    /// A move is not among the legal ones.
+    /// A node names a move beyond the last legal one.
     #[error("move {node} of the game's tree asks for legal move {ordinal} of {legal}")]
     Ordinal {
-        /// The move's place in the record, from 0.
+        /// The move's index in the record, from 0.
         node: usize,
-        /// The legal move it names, from 0.
+        /// The ordinal of the legal move that it names, from 0.
         ordinal: u8,
         /// The number of legal moves.
         legal: usize,
     },
 }
 
-/// Weights of a variation's samples.
+/// Weights of the samples in a variation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct VariationWeight {
     /// Weight of a variation's first move.
     pub first: f32,
-    /// Factor on the weight for each further ply.
+    /// Factor applied to the weight for each further ply.
     pub decay: f32,
 }
 
-/// Returns the game of a record's main line.
+/// Returns the game that a record's main line describes.
 ///
 /// # Errors
 /// [`ReplayError`] if the record does not describe a game.
@@ -66,13 +66,13 @@ pub fn main_line(record: &Record) -> Result<Game, ReplayError> {
     Ok(game)
 }
 
-/// Plays `record` through and passes its samples to `emit`, in the record's order and in the
-/// input `format`. `keep` filters them; it is called once for each. Moves that lead to no sample
-/// are skipped, since generating legal moves is most of the cost.
+/// Replays `record` and passes its samples to `emit`, in the record's order and in the input
+/// `format`. `keep` is called once for each sample and filters them. Moves that lead to no sample
+/// are skipped, because generating legal moves is most of the cost.
 ///
 /// # Errors
-/// [`ReplayError`] if the record does not describe a game; samples before the fault have been
-/// passed on. Faults in skipped moves go unnoticed.
+/// [`ReplayError`] if the record does not describe a game; samples before the fault have already
+/// been passed on. Faults in skipped moves go unnoticed.
 pub fn replay(
     format: InputFormat,
     record: &Record,
@@ -127,9 +127,9 @@ pub(super) struct Along {
     pub played: u16,
 }
 
-/// Returns the positions of a record's main line before each of its moves, in order and in the
-/// input `format`, and the complete game. If the move played is not a target, the targets are
-/// those of the first variation that replaces it.
+/// Returns the positions before each main-line move, in order and in the input `format`, together
+/// with the complete game. If the move played is not a target, the targets are those of the first
+/// variation that replaces it.
 ///
 /// # Errors
 /// [`ReplayError`] if the record does not describe a game.
@@ -138,7 +138,7 @@ pub(super) fn along(
     record: &Record,
     rules: &TargetRules,
 ) -> Result<(Vec<Along>, Game), ReplayError> {
-    // Only the main line is visited.
+    // Variations are not visited.
     let variations = VariationWeight {
         first: 1.0,
         decay: 1.0,
@@ -186,8 +186,8 @@ pub(super) fn along(
     Ok((positions, game))
 }
 
-/// Returns the first labelled node among a main-line node and those that replace it; otherwise
-/// the node itself.
+/// Returns the first labelled node among a main-line node and the nodes that replace it. If none is
+/// labelled, returns the main-line node itself.
 fn labelled(record: &Record, places: &[Labelled], node: usize) -> usize {
     let variations = record.nodes[node + 1..]
         .iter()
@@ -205,7 +205,7 @@ fn labelled(record: &Record, places: &[Labelled], node: usize) -> usize {
 
 /// A node of a game's tree, with the game up to the position before its move.
 pub(super) struct Step<'a> {
-    /// The node's place in the record.
+    /// The node's index in the record.
     pub node: usize,
     pub game: &'a Game,
     pub moves: &'a [Move],
@@ -240,8 +240,8 @@ pub(super) fn with_ancestors(record: &Record, wanted: Vec<bool>) -> Vec<bool> {
     needed
 }
 
-/// Plays the tree of `record`, including variations, in order, and visits the `needed` nodes;
-/// their ancestors must be needed too. `ply` returns the number of plies before a node's move.
+/// Replays the tree of `record`, including variations, in order, and visits the `needed` nodes,
+/// whose ancestors must also be needed. `ply` returns the number of plies before a node's move.
 pub(super) fn walk(
     record: &Record,
     needed: impl Fn(usize) -> bool,
@@ -249,7 +249,7 @@ pub(super) fn walk(
     mut visit: impl FnMut(Step<'_>) -> Result<(), ReplayError>,
 ) -> Result<(), ReplayError> {
     let mut game = begin(record)?;
-    // The latest move of each depth. It is played only when its line continues, so variations in
+    // The latest move at each depth. It is played only when its line continues, so variations in
     // between start from the position before it.
     let mut latest: Vec<Option<Move>> = Vec::new();
     for (index, node) in record.nodes.iter().enumerate() {
@@ -283,7 +283,7 @@ pub(super) fn walk(
     Ok(())
 }
 
-/// Returns the game before its first move, with the players' ratings.
+/// Returns the game at its first position, with the players' ratings.
 fn begin(record: &Record) -> Result<Game, FenError> {
     let mut game = match &record.fen {
         None => Game::default(),
@@ -293,7 +293,7 @@ fn begin(record: &Record) -> Result<Game, FenError> {
     Ok(game)
 }
 
-/// Returns the move of a node and its policy index.
+/// Returns a node's move and its policy index.
 fn find(
     moves: &[Move],
     legal: &Legal,
@@ -312,7 +312,7 @@ fn find(
     })
 }
 
-/// Returns the policy target of a node: its position's search policy, if any.
+/// Returns the policy target of a node; if its position was searched, this is the search's policy.
 fn target_of(record: &Record, step: &Step<'_>, place: &Labelled) -> Result<Policy, ReplayError> {
     let search = record.search(place.ply);
     match search.filter(|_| place.variation_ply.is_none()) {
@@ -342,7 +342,7 @@ fn policy(step: &Step<'_>, place: &Labelled) -> Result<Policy, ReplayError> {
     Ok(Policy::Distribution(shares))
 }
 
-/// An encoded position, and the transform of its board.
+/// An encoded position, and the transform applied to its board.
 struct Encoded {
     input: Input,
     transform: Transform,
@@ -354,7 +354,7 @@ impl Encoded {
         Encoded { input, transform }
     }
 
-    /// Returns the sample of the position; moves are transformed like the board.
+    /// Returns the position's sample; its moves are transformed in the same way as the board.
     fn sample(
         self,
         legal: &Legal,
@@ -440,7 +440,7 @@ mod tests {
         Ok(samples)
     }
 
-    /// Returns the game after `moves` in UCI notation.
+    /// Returns the game after `moves`, given in UCI notation.
     fn after(moves: &str) -> Game {
         let mut game = Game::default();
         for mv in moves.split_whitespace() {
@@ -583,8 +583,8 @@ mod tests {
     }
 
     proptest! {
-        /// The ratings are included in main-line positions, the mover's first; variations have
-        /// none, because no player chose their moves.
+        /// Main-line positions include the ratings, with the mover's first. Variations have none,
+        /// because no player chose their moves.
         #[test]
         fn ratings_reach_the_rows(
             white in proptest::option::of(1u16..),

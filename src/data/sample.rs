@@ -4,19 +4,19 @@ use crate::encode::Input;
 
 use super::legal::Legal;
 
-/// A game's result for one of its players.
+/// A game's result from one player's view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Wdl {
     /// The player won.
     Win,
-    /// A draw.
+    /// The game was drawn.
     Draw,
     /// The player lost.
     Loss,
 }
 
 impl Wdl {
-    /// Returns the same result for the opponent.
+    /// Returns the result from the opponent's view.
     #[must_use]
     pub fn reversed(self) -> Wdl {
         match self {
@@ -26,7 +26,7 @@ impl Wdl {
         }
     }
 
-    /// Returns W − L: 1, 0 or −1.
+    /// Returns W − L, which is 1, 0 or −1.
     #[must_use]
     pub fn q(self) -> f32 {
         match self {
@@ -40,32 +40,32 @@ impl Wdl {
 /// A policy target.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Policy {
-    /// No target.
+    /// The position has no policy target.
     Unknown,
-    /// A single target move: its policy index.
+    /// A single target move, given by its policy index.
     Move(u16),
-    /// Probabilities by policy index; they sum to 1.
+    /// Probabilities by policy index, which sum to 1.
     Distribution(Vec<(u16, f32)>),
 }
 
-/// One position with its targets, all from the mover's view.
+/// A position with its targets, all from the mover's view.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
     /// The position and its history, with the players' ratings if known.
     pub input: Input,
     /// The legal moves.
     pub legal: Legal,
-    /// The target of the policy.
+    /// The policy target.
     pub policy: Policy,
     /// The game's result, if it is a target.
     pub result: Option<Wdl>,
-    /// The position's value W − L in −1…1, according to an engine.
+    /// The position's value W − L in −1…1, as estimated by an engine.
     pub q: Option<f32>,
-    /// The short-term value in −1…1: a moving average of the values that
-    /// follow in the game, see [`super::label`].
+    /// The short-term value in −1…1: a moving average of the subsequent values in the game, see
+    /// [`super::label`].
     pub short_term: Option<f32>,
-    /// Plies to the end of the game.
+    /// Number of plies to the end of the game.
     pub moves_left: Option<f32>,
-    /// Weight in the loss; 1 for moves of the main line.
+    /// Weight in the loss; main-line moves have weight 1.
     pub weight: f32,
 }

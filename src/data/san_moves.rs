@@ -1,4 +1,4 @@
-//! The moves of games in standard algebraic notation.
+//! Counts the moves of games in standard algebraic notation.
 
 use super::record::Record;
 use super::replay::{ReplayError, main_line};
@@ -8,7 +8,7 @@ use shakmaty::san::SanPlus;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// The count of each move, by its text.
+/// The number of times that each move was played, by its notation.
 pub type MoveCounts = BTreeMap<String, u64>;
 
 /// Why moves cannot be counted.
@@ -22,16 +22,16 @@ pub enum CountError {
     Replay {
         /// The shard.
         path: PathBuf,
-        /// The game's problem.
+        /// Why the game cannot be replayed.
         source: ReplayError,
     },
 }
 
-/// Counts the moves of all games in a shard that start at the initial position, with checks and
-/// mates marked.
+/// Counts the moves of all games in a shard that start at the initial position. Checks and mates
+/// are marked.
 ///
 /// # Errors
-/// [`CountError`] if it cannot be read.
+/// [`CountError`] if the shard cannot be read or a game cannot be replayed.
 pub fn count_moves(shard: &Shard) -> Result<MoveCounts, CountError> {
     let blocks = (0..shard.blocks().len()).into_par_iter();
     let counts = blocks.map(|block| {

@@ -39,22 +39,22 @@ pub use writer::{Block, SAMPLES_PER_BLOCK, ShardWriter};
 /// The first bytes of a shard.
 pub const MAGIC: [u8; 8] = *b"TESSHARD";
 const END: [u8; 8] = *b"TESSEND\n";
-/// Version of the format written. Version 1, in which games have no ratings and no searches, can
-/// also be read.
+/// The version written. Version 1, in which games have no ratings and no searches, can also be
+/// read.
 pub const VERSION: u32 = 2;
-/// The oldest version read.
+/// The oldest version that can be read.
 const OLDEST: u32 = 1;
-/// Bytes before the header: magic, version, length, checksum.
+/// Number of bytes before the header: magic, version, length, checksum.
 const PREAMBLE: usize = 8 + 4 + 4 + 4;
-/// Bytes after the index: length, checksum, end mark.
+/// Number of bytes after the index: length, checksum, end mark.
 const TRAILER: usize = 8 + 4 + 8;
 
 /// The header of a shard.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Header {
-    /// Names of the games' files.
+    /// Names of the files that the games were read from.
     pub sources: Vec<String>,
-    /// The targets that the games give.
+    /// The rules that define the games' targets.
     #[serde(flatten)]
     pub rules: TargetRules,
 }
@@ -64,17 +64,17 @@ pub struct Header {
 pub struct BlockEntry {
     /// The block's offset in the file.
     pub offset: u64,
-    /// Its length in bytes.
+    /// The block's length in bytes.
     pub length: u64,
-    /// CRC-32 of its bytes.
+    /// CRC-32 of the block's bytes.
     pub crc: u32,
-    /// Games in it.
+    /// Number of games in the block.
     pub games: u64,
-    /// Samples of its games.
+    /// Number of samples in the block's games.
     pub samples: u64,
 }
 
-/// Why a shard could not be read or written.
+/// Why a shard cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum ShardError {
     /// The system reported an error.
@@ -91,7 +91,7 @@ pub enum ShardError {
         /// The file.
         path: PathBuf,
     },
-    /// Another version of this program wrote it.
+    /// The shard was written by another version of this program.
     #[error(
         "{} is a shard of version {found}, this program reads {OLDEST} to {VERSION}; \
          pack its games again",
@@ -100,7 +100,7 @@ pub enum ShardError {
     Version {
         /// The shard.
         path: PathBuf,
-        /// The version that it states.
+        /// The version stated in its header.
         found: u32,
     },
     /// Bytes are missing or changed.
@@ -108,10 +108,10 @@ pub enum ShardError {
     Damaged {
         /// The shard.
         path: PathBuf,
-        /// The part and its problem.
+        /// The affected part and its problem.
         part: String,
     },
-    /// A block's columns do not fit together.
+    /// A block's columns do not match.
     #[error("{}, block {block}: {source}", path.display())]
     Columns {
         /// The shard.
@@ -121,16 +121,16 @@ pub enum ShardError {
         /// The mismatch.
         source: ColumnError,
     },
-    /// A game cannot be played through.
+    /// A game cannot be replayed.
     #[error("{}, block {block}, game {game}: {source}", path.display())]
     Replay {
         /// The shard.
         path: PathBuf,
         /// The block, from 0.
         block: usize,
-        /// The game in the block, from 0.
+        /// The index of the game in the block, from 0.
         game: usize,
-        /// Its problem.
+        /// The game's problem.
         source: ReplayError,
     },
 }

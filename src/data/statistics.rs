@@ -11,69 +11,69 @@ use crate::chess::Ratings;
 
 pub use survey::{Fault, Findings, Survey};
 
-/// Bars of the histogram of values.
+/// Number of bars in the histogram of values.
 pub const BARS: usize = 20;
-/// Width of a bar of the histogram of ratings.
+/// Width of a bar in the histogram of ratings.
 pub const RATING_BAR: u16 = 100;
-/// Width of a bar of the histogram of pieces.
+/// Width of a bar in the histogram of pieces.
 pub const PIECE_BAR: u32 = 4;
 
-/// Games by result.
+/// Numbers of games by result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Results {
-    /// Won by White.
+    /// Games won by White.
     pub white: u64,
-    /// Drawn.
+    /// Drawn games.
     pub draw: u64,
-    /// Won by Black.
+    /// Games won by Black.
     pub black: u64,
-    /// Without a result.
+    /// Games without a result.
     pub unknown: u64,
 }
 
-/// Samples by target.
+/// Numbers of samples by target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Targets {
-    /// One move as policy.
+    /// Samples whose policy target is a single move.
     pub policy_move: u64,
-    /// A distribution over moves as policy.
+    /// Samples whose policy target is a distribution over moves.
     pub policy_distribution: u64,
-    /// No policy.
+    /// Samples without a policy target.
     pub policy_unknown: u64,
-    /// The game's result.
+    /// Samples whose target includes the game's result.
     pub result: u64,
-    /// An engine's value.
+    /// Samples with an engine's value.
     pub q: u64,
-    /// The short-term value.
+    /// Samples with a short-term value.
     pub short_term: u64,
-    /// Plies to the end of the game.
+    /// Samples with the number of plies to the end of the game.
     pub moves_left: u64,
 }
 
 /// Counts over games and samples.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Statistics {
-    /// Games.
+    /// Number of games.
     pub games: u64,
-    /// Samples of all kinds.
+    /// Number of samples of all kinds.
     pub samples: u64,
-    /// Samples of variations, included in `samples`.
+    /// Number of samples from variations, included in `samples`.
     pub variation_samples: u64,
-    /// Records that cannot be used.
+    /// Number of unusable records.
     pub bad_records: u64,
     /// Games by result.
     pub results: Results,
     /// Samples by target; a sample counts for each of its targets.
     pub targets: Targets,
-    /// Values q of the mover in equal bars from −1 to 1.
+    /// Histogram of q for the mover, in bars of equal width from −1 to 1.
     pub q_histogram: [u64; BARS],
-    /// Rated players of the games, counted separately for each game, by the lowest rating of bars
-    /// [`RATING_BAR`] wide.
+    /// Histogram of the players' ratings, in bars of width [`RATING_BAR`] named by their lowest
+    /// rating. A player counts once per game.
     pub rating_histogram: BTreeMap<u16, u64>,
-    /// Samples by the number of pieces on the board, including kings and pawns, by the lowest
-    /// number of bars [`PIECE_BAR`] wide: 1, 5, …, 29.
+    /// Histogram of the number of pieces on the board, including kings and pawns, in bars of width
+    /// [`PIECE_BAR`] named by their lowest number: 1, 5, …, 29.
     pub piece_histogram: BTreeMap<u32, u64>,
-    /// Legal moves summed over samples.
+    /// Number of legal moves, summed over all samples.
     pub legal_moves: u64,
 }
 

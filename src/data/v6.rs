@@ -1,8 +1,9 @@
-//! Lc0 training chunks, versions 6 and 7. A chunk is usually a gzip file of one game's records; a
-//! record is a position with its search result and game result.
+//! Lc0 training chunks, versions 6 and 7. A chunk is usually a gzip file with the records of one
+//! game; a record is a position with its search result and the game's result.
 //!
-//! [`Chunks`] finds them in files, tars and folders, [`Chunk`] holds the records of one and makes
-//! samples of them, [`game_records`] and [`write_chunk`] make chunks of searched games.
+//! [`Chunks`] finds chunks in files, tars and folders. [`Chunk`] contains the records of one chunk
+//! and converts them to samples. [`game_records`] and [`write_chunk`] create chunks from searched
+//! games.
 
 mod chunk;
 mod files;
@@ -35,41 +36,41 @@ pub enum V6Fault {
     /// The file cannot be read.
     #[error(transparent)]
     Io(#[from] std::io::Error),
-    /// From here on the chunk cannot be decompressed: it is truncated, damaged or larger than
+    /// The rest of the chunk cannot be decompressed: it is truncated, damaged or larger than
     /// [`MAX_UNPACKED`].
     #[error("the rest does not unpack: {0}")]
     Unpack(Arc<str>),
     /// The file ends within a record.
     #[error("the file ends after {0} bytes of a record")]
     Truncated(usize),
-    /// The record has another version.
+    /// The record is of another version.
     #[error("the record is of version {0}; versions 6 and 7 are read")]
     Version(u32),
-    /// The planes are in another input format.
+    /// The planes are in an unsupported input format.
     #[error("the record is in input format {0}; format {FORMAT} is read")]
     Format(u32),
-    /// A castling right without a matching rook.
+    /// A castling right has no matching rook.
     #[error("there is no rook for a castling right")]
     Castling,
-    /// The planes are not a legal position.
+    /// The planes do not form a legal position.
     #[error(transparent)]
     Input(#[from] InputError),
-    /// The policy allows an illegal move, or lacks a legal one.
+    /// The policy contains an illegal move or lacks a legal one.
     #[error("policy and position disagree on whether move {0} of the policy is legal")]
     Legal(u16),
-    /// A played or best move is illegal.
+    /// The move played or the best move is illegal.
     #[error("move {0} of the policy was played or found best but is not legal")]
     Move(u16),
     /// The policy is not a distribution.
     #[error("the policy adds up to {0} instead of 1")]
     Sum(f32),
-    /// A rescorer changed the record, which a shard cannot express.
+    /// The record was changed by a rescorer in a way that a shard cannot represent.
     #[error(
         "the game was rescored: it can only be trained on as it is, by [[data.chunks]] and a \
          network of input format {FORMAT}"
     )]
     Rescored,
-    /// One of its games, not known which, cannot be played through.
+    /// One of the chunk's games, it is unknown which, cannot be replayed.
     #[error(transparent)]
     Game(#[from] ReplayError),
     /// A value is out of range.
@@ -77,19 +78,19 @@ pub enum V6Fault {
     Value {
         /// The record's field.
         name: &'static str,
-        /// Its content.
+        /// The field's value.
         value: f32,
     },
 }
 
-/// A fault and its place in a chunk.
+/// A fault and its location in a chunk.
 #[derive(Debug, thiserror::Error)]
 #[error("{}, byte {offset} unpacked: {fault}", path.display())]
 pub struct V6Error {
-    /// The chunk; in a tar, the tar's path and the member's.
+    /// The path of the chunk; within a tar, the tar's path followed by the member's.
     pub path: PathBuf,
     /// The record's offset in the unpacked bytes.
     pub offset: u64,
-    /// Its problem.
+    /// The record's problem.
     pub fault: V6Fault,
 }

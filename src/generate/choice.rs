@@ -1,4 +1,4 @@
-//! The possible continuations of a game, and sampling one.
+//! Collects the possible continuations of a game and samples one of them.
 
 use super::Vocabulary;
 use crate::agent::sampling::sample;
@@ -9,13 +9,13 @@ use shakmaty::Chess;
 /// Settings for sampling tokens.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sampling {
-    /// The temperature; at 0 the likeliest token is taken.
+    /// The sampling temperature; at 0, the likeliest token is chosen.
     pub temperature: f32,
-    /// Only the likeliest tokens that together have this share are drawn from.
+    /// Samples only from the likeliest tokens that together have at least this probability.
     pub top_p: f32,
-    /// Only tokens that are at least this share as likely as the likeliest are.
+    /// Samples only tokens that are at least this fraction as likely as the likeliest token.
     pub min_p: f32,
-    /// Whether only what is legal is drawn.
+    /// Whether to sample only legal tokens.
     pub legal_only: bool,
 }
 
@@ -30,11 +30,11 @@ impl Default for Sampling {
     }
 }
 
-/// Tokens with their logits.
+/// Candidate tokens with their logits.
 pub(super) struct Choices(Vec<(u16, f32)>);
 
 impl Choices {
-    /// The legal moves, and the ends that need no mate.
+    /// Returns the legal moves, and the game ends other than mate.
     pub fn legal(position: &Chess, vocabulary: &Vocabulary, logits: &[f32]) -> Choices {
         let tokens = vocabulary.legal_tokens(position).into_iter();
         Choices(
@@ -44,7 +44,7 @@ impl Choices {
         )
     }
 
-    /// All tokens but the start of a game and the filling, which follow nothing.
+    /// Returns all tokens except the start token and the padding, which never follow another token.
     pub fn all(vocabulary: &Vocabulary, logits: &[f32]) -> Choices {
         let tokens = (0..vocabulary.size() as u16)
             .filter(|&token| token != vocabulary.start() && token != vocabulary.padding());
@@ -55,7 +55,7 @@ impl Choices {
         )
     }
 
-    /// Samples one of them; `None` if empty.
+    /// Samples one of the tokens; returns `None` if there are none.
     pub fn draw(mut self, sampling: &Sampling, random: &mut impl Rng) -> Option<u16> {
         self.0.sort_by(|a, b| b.1.total_cmp(&a.1));
         let mut probabilities: Vec<f32> = self.0.iter().map(|&(_, logit)| logit).collect();

@@ -1,4 +1,4 @@
-//! A game that is being written.
+//! The state of a game that is being generated.
 
 use super::choice::Choices;
 use super::{Prompt, Sampling, Written, WrittenEnd};
@@ -7,9 +7,9 @@ use crate::encode::{MoveEncoder, Token, Unencodable};
 use crate::network::gpt::Conditions;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// A game that is being written.
+/// A game that is being generated.
 pub(super) struct Course {
-    /// The number of its prompt.
+    /// The index of its prompt.
     pub number: usize,
     pub tokens: Vec<u16>,
     pub conditions: Conditions,
@@ -40,7 +40,7 @@ impl Course {
         self.tokens.last().copied().unwrap_or_default()
     }
 
-    /// The game, which has ended.
+    /// Returns the finished game.
     pub fn written(self) -> Written {
         Written {
             game: self.game,
@@ -48,7 +48,7 @@ impl Course {
         }
     }
 
-    /// Continues with a token sampled from these logits.
+    /// Continues the game with a token sampled from these logits.
     pub fn advance(&mut self, logits: &[f32], encoder: &MoveEncoder, sampling: &Sampling) {
         let vocabulary = &encoder.vocabulary;
         let position = self.game.position();
@@ -62,7 +62,7 @@ impl Course {
         };
         match vocabulary.read(token) {
             Some(Token::End(end)) if !end.is_mate() => self.end = Some(WrittenEnd::Said(end)),
-            // The game would have ended by the rules if there were a mate.
+            // If this were mate, the rules would already have ended the game.
             Some(Token::End(_)) => self.end = Some(WrittenEnd::Illegal("mate".to_owned())),
             _ => match vocabulary.legal_move(position, token) {
                 Some(mv) => {

@@ -4,7 +4,7 @@ use crate::network::Architecture;
 use crate::network::gpt::GptConfig;
 use rand::SeedableRng;
 
-/// An untrained network with this context length.
+/// Returns a generator for an untrained network with this context length.
 fn generator(context: i64) -> Generator {
     let config = serde_json::json!({
         "layers": 2, "width": 32, "heads": 2, "feed_forward": 48, "context": context,
@@ -61,7 +61,7 @@ fn games_are_legal_and_begin_as_asked() {
         }
         assert_eq!(game.result().is_none(), game.end == WrittenEnd::Unfinished);
     }
-    // Each by its own random numbers, and alike every time.
+    // Each game uses its own random numbers, and they are the same in every run.
     let texts = |written: &[Written]| -> Vec<String> {
         let last = written.iter().map(|it| format!("{:?}", it.game.position()));
         last.collect()
@@ -83,7 +83,7 @@ fn without_the_mask_a_newborn_breaks_the_rules() {
     };
     let written = generator(40).write(prompts(20, ""), &sampling).unwrap();
     let is_illegal = |it: &&Written| matches!(it.end, WrittenEnd::Illegal(_));
-    // 20 of 1,968 moves are legal at first.
+    // In the initial position, 20 of 1,968 moves are legal.
     assert!(written.iter().filter(is_illegal).count() >= 15);
     assert!(
         written
@@ -167,7 +167,7 @@ fn whoever_takes_the_games_can_stop() {
             Ok(())
         });
         assert_eq!(result.unwrap_err().to_string(), "enough");
-        // Another thread may be about to hand on one, and stops as well.
+        // Another thread may be about to pass on a game, and then stops as well.
         assert!((3..=2 + threads).contains(&taken), "{taken}");
     }
 }

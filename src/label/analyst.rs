@@ -1,4 +1,4 @@
-//! Scoring positions with an engine that is restarted when it fails.
+//! Scores positions with an engine, which is restarted when it fails.
 
 use super::{Counts, Event, LabelError, Labelling};
 use crate::chess::Game;
@@ -8,12 +8,12 @@ use crate::engine::{Engine, EngineError, EngineScore, Line};
 use shakmaty::{Color, Position};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Attempts at a position before it is given up.
+/// Number of attempts at a position before it is given up.
 const ATTEMPTS: usize = 2;
-/// Positions given up in a row after which the engine is given up.
+/// Number of consecutive positions given up after which the engine itself is given up.
 const MOST_FAILURES: u32 = 5;
 
-/// Scores positions with an engine, whose process it restarts when needed.
+/// Scores positions with an engine, restarting its process if necessary.
 pub(super) struct Analyst<'a> {
     labelling: &'a Labelling,
     counts: &'a Counts,
@@ -37,12 +37,12 @@ impl<'a> Analyst<'a> {
         }
     }
 
-    /// The engine's name, once it has started.
+    /// Returns the engine's name, once it has started.
     pub(super) fn engine(&self) -> Option<&str> {
         self.engine.as_ref().map(Engine::name)
     }
 
-    /// Begins another game.
+    /// Starts a new game.
     pub(super) fn new_game(&mut self) {
         if let Some(engine) = &mut self.engine
             && let Err(error) = engine.new_game()
@@ -51,8 +51,8 @@ impl<'a> Analyst<'a> {
         }
     }
 
-    /// The engine's lines in the position, the best first; empty if the engine
-    /// failed, or once the work has failed as a whole.
+    /// Returns the engine's lines for the position, with the best first. The list is empty if the
+    /// engine failed, or if the work as a whole has failed.
     pub(super) fn judge(&mut self, game: &Game) -> Result<Vec<Judged>, LabelError> {
         if self.counts.failed.load(Relaxed) {
             return Ok(Vec::new());
@@ -87,7 +87,7 @@ impl<'a> Analyst<'a> {
         }
     }
 
-    /// An outer error means that the engine does not start.
+    /// Evaluates a position once. The outer error means that the engine cannot be started.
     fn attempt(&mut self, game: &Game) -> Result<Result<Vec<Line>, EngineError>, EngineError> {
         let engine = match &mut self.engine {
             Some(engine) => engine,

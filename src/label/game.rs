@@ -1,4 +1,4 @@
-//! Labelling one game: playing it or scoring its positions.
+//! Labels one game, by playing it or by scoring its positions.
 
 use super::analyst::Analyst;
 use super::sampler::SampledGame;
@@ -14,10 +14,10 @@ use rand::Rng;
 use rand::seq::IndexedRandom;
 use shakmaty::{Move, Position};
 
-/// Centipawns of a mate: more than any other score.
+/// A mate in centipawns: more than any other score.
 const MATE: i32 = 1 << 20;
 
-/// Labels a game or position. The inner error says why there is nothing to label.
+/// Labels a game or position. The inner error explains why there is nothing to label.
 pub(super) fn label(
     subject: &Subject<'_>,
     number: u64,
@@ -45,7 +45,7 @@ pub(super) fn label(
     }
 }
 
-/// Scores every position of a sampled game after its opening, if its games are judged.
+/// Scores every position of a sampled game after its opening, if the plan requires it.
 pub(super) fn judge(
     sampled: SampledGame,
     plan: &SampledGames,
@@ -80,7 +80,7 @@ fn play(
     analyst: &mut Analyst<'_>,
 ) -> Result<AnnotatedGame, LabelError> {
     let next = |game: &Game, judged: &[Judged]| {
-        // If the engine failed, the game ends without a move to play.
+        // If the engine failed, there is no move to play, and the game ends.
         let best = judged.first()?.moves[0];
         match random.random_bool(rules.random_moves) {
             true => game.position().legal_moves().choose(random).copied(),
@@ -95,8 +95,8 @@ fn play(
     Ok(played)
 }
 
-/// Scores each position, then plays the move of `next`, until the game is over or
-/// `next` returns no move.
+/// Scores each position and plays the move that `next` returns, until the game is over or `next`
+/// returns no move.
 fn play_on(
     mut game: Game,
     adjudication: &Adjudication,
@@ -113,7 +113,7 @@ fn play_on(
         let Some(mv) = next(&game, &lines) else {
             break None;
         };
-        // A position that the engine failed on counts as even.
+        // A position on which the engine failed counts as even.
         scores.push(lines.first().map_or(0, |best| centipawns(best.eval)));
         game.play(mv);
         judged.push(lines);
@@ -162,7 +162,7 @@ fn annotate(
     Ok(annotated)
 }
 
-/// Reads a finished game and its tags, except for those of an earlier labelling.
+/// Parses a finished game with its tags, except for the tags of an earlier labelling.
 fn read(text: &[u8]) -> Result<AnnotatedGame, Unreadable> {
     let record = parse_game(text)?;
     let mut tags = tags(text);
@@ -176,7 +176,7 @@ fn read(text: &[u8]) -> Result<AnnotatedGame, Unreadable> {
     })
 }
 
-/// Why a game is not annotated.
+/// Why a game cannot be annotated.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 enum Unreadable {

@@ -1,9 +1,7 @@
-//! Games whose moves are sampled from the policies of networks: they contain
-//! mistakes, as people's games do.
+//! Samples games from the policies of networks. Like people's games, they contain mistakes.
 //!
-//! Many games are in flight at once: each step of a [`Sampler`] plays one move
-//! in every one of them, with one batch for each network. A move costs one
-//! evaluation.
+//! Many games are in progress at once. Each step of a [`Sampler`] plays one move in every one of
+//! them, with one batch per network, so a move costs one evaluation.
 
 use crate::adjudication::Adjudication;
 use crate::backend::{Backend, BackendError, Batch, Evaluations, Precision};
@@ -17,23 +15,23 @@ use shakmaty::{Color, Move, Position};
 use std::fmt;
 use std::sync::Arc;
 
-/// Games that a sampler keeps in flight: enough to fill a CPU's batches where
-/// several networks share them.
+/// Number of games that a sampler keeps in progress: enough to fill a CPU's batches even if several
+/// networks share them.
 const IN_FLIGHT: u64 = 128;
 
 /// A network that plays by its policy.
 #[derive(Clone)]
 pub struct PolicyPlayer {
-    /// Its name, for the tags White and Black.
+    /// The network's name, for the tags White and Black.
     pub name: String,
-    /// Distinguishes its weights from others of the same name.
+    /// Hash that distinguishes the network's weights from others of the same name.
     pub hash: String,
-    /// Evaluates the network; players may share one.
+    /// The backend that evaluates the network; players may share one.
     pub backend: Arc<dyn Backend>,
-    /// Moves are sampled from softmax(logits / temperature); positive.
+    /// Temperature, positive: moves are sampled from softmax(logits / temperature).
     pub temperature: f32,
-    /// Its rating (Elo), for the tags WhiteElo and BlackElo and for networks
-    /// that read ratings.
+    /// The player's rating (Elo), for the tags WhiteElo and BlackElo, and for networks that read
+    /// ratings.
     pub rating: Option<u16>,
 }
 
@@ -54,26 +52,25 @@ impl fmt::Debug for PolicyPlayer {
     }
 }
 
-/// Games to be sampled.
+/// The plan for games to be sampled.
 #[derive(Debug)]
 pub struct SampledGames {
     /// Number of games.
     pub games: u64,
-    /// The players, at least one. White and Black are drawn for each game,
-    /// independently.
+    /// The players, at least one. White and Black are sampled independently for each game.
     pub players: Vec<PolicyPlayer>,
-    /// The floating-point format that the networks are computed in.
+    /// The floating-point format in which the networks are computed.
     pub precision: Precision,
-    /// Their openings.
+    /// The games' openings.
     pub openings: Openings,
-    /// When they end. Its scores are those of the engine that labels the games.
+    /// When games end. Its scores are those of the engine that labels the games.
     pub adjudication: Adjudication,
-    /// Whether an engine scores them.
+    /// Whether an engine scores the games.
     pub judged: bool,
 }
 
 impl fmt::Display for SampledGames {
-    /// Everything that the games depend on, in a few words.
+    /// Summarises everything on which the games depend.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let players: Vec<String> = self.players.iter().map(ToString::to_string).collect();
         let precision = format!("{:?}", self.precision).to_lowercase();
@@ -86,25 +83,25 @@ impl fmt::Display for SampledGames {
     }
 }
 
-/// A game that was sampled to its end.
+/// A game that has been sampled to its end.
 #[derive(Clone, Debug)]
 pub(super) struct SampledGame {
-    /// Its number.
+    /// The game's number.
     pub(super) number: u64,
     /// The game.
     pub(super) game: Game,
-    /// Plies of its opening.
+    /// Number of plies in the game's opening.
     pub(super) opening: usize,
     /// The tags that name the players.
     pub(super) tags: Vec<(String, String)>,
 }
 
-/// A game in flight.
+/// A game in progress.
 struct InFlight {
     number: u64,
     game: Game,
     opening: usize,
-    /// Indices of White and Black among the players.
+    /// Indices of the players of White and Black.
     players: [usize; 2],
     random: Xoshiro256PlusPlus,
 }
@@ -116,20 +113,20 @@ impl InFlight {
     }
 }
 
-/// Samples games, many at once, on its caller's thread.
+/// Samples many games concurrently on its caller's thread.
 pub(super) struct Sampler<'a> {
     plan: &'a SampledGames,
     seed: u64,
     capacity: usize,
     in_flight: Vec<InFlight>,
-    /// The backends, each once.
+    /// The distinct backends.
     backends: Vec<&'a Arc<dyn Backend>>,
     batch: Batch,
     evaluations: Evaluations,
 }
 
 impl<'a> Sampler<'a> {
-    /// One of `samplers` that share the games.
+    /// Creates one of `samplers` samplers that share the games.
     pub(super) fn new(plan: &'a SampledGames, seed: u64, samplers: usize) -> Sampler<'a> {
         let mut backends: Vec<&Arc<dyn Backend>> = Vec::new();
         for player in &plan.players {
@@ -152,32 +149,32 @@ impl<'a> Sampler<'a> {
         }
     }
 
-    /// Returns whether as many games are in flight as there should be.
+    /// Returns whether the sampler has as many games in progress as it should.
     pub(super) fn is_full(&self) -> bool {
         self.in_flight.len() >= self.capacity
     }
 
-    /// Returns whether no game is in flight.
+    /// Returns whether no game is in progress.
     pub(super) fn is_empty(&self) -> bool {
         self.in_flight.is_empty()
     }
 
-    /// The games to play.
+    /// Returns the plan for the games.
     pub(super) fn plan(&self) -> &'a SampledGames {
         self.plan
     }
 
-    /// Begins the game of this number.
+    /// Begins the game with this number.
     ///
     /// # Errors
-    /// [`OpeningsError`] if it has no opening.
+    /// [`OpeningsError`] if there is no opening for the game.
     pub(super) fn begin(&mut self, number: u64) -> Result<(), OpeningsError> {
         let mut game = self.plan.openings.game(number)?;
         let mut random = generator(self.seed, number);
         let count = self.plan.players.len();
         let players = [0; 2].map(|_| random.random_range(0..count));
         let [white, black] = players.map(|player| self.plan.players[player].rating);
-        // A player without a rating gets the other's.
+        // A player without a rating gets the opponent's.
         game.set_ratings(Ratings {
             white: white.or(black),
             black: black.or(white),
@@ -192,8 +189,8 @@ impl<'a> Sampler<'a> {
         Ok(())
     }
 
-    /// Plays until games have ended, and returns those; none if none is in
-    /// flight.
+    /// Plays until at least one game has ended, and returns the games that have. Returns none if no
+    /// game is in progress.
     ///
     /// # Errors
     /// [`BackendError`] if a network fails.
@@ -211,7 +208,7 @@ impl<'a> Sampler<'a> {
         }
     }
 
-    /// Plays a move in every game in flight.
+    /// Plays a move in every game in progress.
     fn step(&mut self) -> Result<(), BackendError> {
         let players = &self.plan.players;
         let movers: Vec<&PolicyPlayer> = self
@@ -266,11 +263,11 @@ impl SampledGames {
     }
 }
 
-/// One of the legal moves, sampled by softmax(logits / temperature).
+/// Samples one of the legal moves from softmax(logits / temperature).
 fn sample(legal: &[Move], logits: &[f32], temperature: f32, random: &mut impl Rng) -> Move {
     let mut policy = logits.to_vec();
     softmax(&mut policy, temperature);
-    // Logits are finite, so that the greatest probability is positive.
+    // Logits are finite, so the largest probability is positive.
     let index = WeightedIndex::new(&policy).map_or(0, |policy| random.sample(policy));
     legal[index]
 }
@@ -307,7 +304,7 @@ mod tests {
         }
     }
 
-    /// Returns all games of a plan, by number, from this many samplers.
+    /// Returns all games of a plan by number, produced by this many samplers.
     fn games(plan: &SampledGames, samplers: usize) -> BTreeMap<u64, SampledGame> {
         let mut games = BTreeMap::new();
         for first in 0..samplers {
@@ -371,7 +368,7 @@ mod tests {
         assert!(games.values().all(|game| game.tags.len() == 2));
     }
 
-    /// Prefers moves by their place in the list: logits 0, 1, 2 …
+    /// A backend that prefers moves by their place in the list, with logits 0, 1, 2 …
     struct Graded(Properties);
 
     impl Backend for Graded {
@@ -415,7 +412,7 @@ mod tests {
                 let played = game.game.plies()[1].played.unwrap();
                 counts[legal.iter().position(|&mv| mv == played).unwrap()] += 1;
             }
-            // Four standard deviations of a binomial distribution, and a bit.
+            // Slightly more than four standard deviations of a binomial distribution.
             for (place, (&count, &share)) in counts.iter().zip(&expected).enumerate() {
                 let mean = GAMES as f32 * share;
                 let bound = 4.0 * (mean * (1.0 - share)).sqrt() + 1.0;

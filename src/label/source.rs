@@ -1,4 +1,4 @@
-//! Games and positions to label, as numbered jobs.
+//! Provides the games and positions to label, as numbered jobs.
 
 use super::SampledGames;
 use crate::adjudication::Adjudication;
@@ -10,36 +10,36 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Bytes of a file by which games are told from positions.
+/// Number of bytes at the start of a file that determine whether it contains games or positions.
 const START: usize = 1 << 16;
 
-/// The source of games.
+/// Where the games come from.
 #[derive(Debug)]
 pub enum GameSource {
-    /// The engine plays them against itself.
+    /// The engine plays the games against itself.
     Play(Play),
-    /// Networks play them by their policies; the engine judges.
+    /// Networks play the games by their policies, and the engine scores them.
     Sample(SampledGames),
-    /// They are read from files of PGN, or of FEN or EPD, where every line is a
-    /// game of one position.
+    /// The games are read from files of PGN, FEN or EPD. In FEN and EPD files, every line is a game
+    /// with a single position.
     Files {
         /// The files; they may be compressed as gzip, zstd or zip.
         paths: Vec<PathBuf>,
-        /// Share of the positions of games that are judged, in 0…1.
+        /// Share of the positions in games to score, in 0…1.
         share: f64,
     },
 }
 
-/// Games to be played.
+/// The plan for games that the engine plays.
 #[derive(Debug)]
 pub struct Play {
     /// Number of games.
     pub games: u64,
-    /// Their openings.
+    /// The games' openings.
     pub openings: Openings,
-    /// Probability that a move is random instead of the engine's, in 0…1.
+    /// Probability that a move is random instead of the engine's choice, in 0…1.
     pub random_moves: f64,
-    /// When they end.
+    /// When games end early.
     pub adjudication: Adjudication,
 }
 
@@ -54,7 +54,7 @@ pub struct SourceError {
 }
 
 impl fmt::Display for GameSource {
-    /// Everything that the games depend on, in a few words.
+    /// Summarises everything on which the games depend.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             GameSource::Play(play) => {
@@ -84,21 +84,20 @@ impl fmt::Display for GameSource {
 /// A unit of work.
 #[derive(Debug)]
 pub(super) enum Job<'a> {
-    /// Sample a game, along with others, and judge it then.
+    /// Sample a game along with others, and then score it.
     Sample(&'a SampledGames),
     /// Label a subject with the engine.
     Label(Subject<'a>),
 }
 
-/// Something to be labelled.
+/// A game or position to be labelled.
 #[derive(Debug)]
 pub(super) enum Subject<'a> {
     /// A game to be played.
     Play(&'a Play),
-    /// A line of FEN or EPD, and what names it.
+    /// A line of FEN or EPD, and the name of its source.
     Position(Vec<u8>, String),
-    /// A game in PGN, the share of its positions that is judged, and what names
-    /// it.
+    /// A game in PGN, the share of its positions to score, and the name of its source.
     Game(Vec<u8>, f64, String),
 }
 
@@ -106,8 +105,8 @@ pub(super) type Jobs<'a> =
     Box<dyn Iterator<Item = Result<(u64, Job<'a>), SourceError>> + Send + 'a>;
 
 impl GameSource {
-    /// Number of games and positions; `None` where they come through a pipe, which is
-    /// read once.
+    /// Returns the number of games and positions, or `None` if they come through a pipe, which can
+    /// be read only once.
     ///
     /// # Errors
     /// [`SourceError`] if a file cannot be read.
@@ -127,7 +126,7 @@ impl GameSource {
         Ok(Some(count))
     }
 
-    /// The jobs with their numbers, from 0.
+    /// Returns the jobs with their numbers, from 0.
     pub(super) fn jobs(&self) -> Result<Jobs<'_>, SourceError> {
         match self {
             GameSource::Play(play) => {
@@ -141,7 +140,7 @@ impl GameSource {
                 Ok(Box::new((0..games.games).map(job)))
             }
             GameSource::Files { paths, share } => {
-                // One file is open at a time.
+                // Only one file is open at a time.
                 let jobs = paths.iter().flat_map(|path| {
                     of_file(path, *share)
                         .unwrap_or_else(|error| Box::new(std::iter::once(Err(error))))
@@ -169,7 +168,7 @@ fn of_file(path: &Path, share: f64) -> Result<Subjects, SourceError> {
         let path = path.display().to_string();
         move |kind: &str, index: usize| format!("{path}, {kind} {}", index + 1)
     };
-    // Games may be too large to be held in memory.
+    // The games may be too large to be held in memory.
     let stream = openings::open(path).map_err(&failed)?;
     let (start, stream) = packed::peek(stream, START);
     if openings::is_pgn(&start) {

@@ -1,12 +1,12 @@
-//! Policies and values of networks as the targets of games: distillation (Hinton et
-//! al. 2015), once for each position before training. A whole policy says more of a
-//! position than the one move that was played there.
+//! Uses the policies and values of networks as targets for games. This is distillation (Hinton et
+//! al. 2015), computed once per position before training. A whole policy contains more information
+//! about a position than the single move that was played there.
 //!
-//! Networks that imitate people of one rating, such as Maia (McIlroy-Young et al. 2020), together
-//! teach what people of each rating play. Each position asks one of them, sampled by a Gaussian of
-//! its distance from the mover's rating. Cross entropy is linear in its target, so a student
-//! learns the ensemble's mean for the price of one evaluation, and the ensemble predicts people
-//! better than its members.
+//! Networks that imitate people of one rating each, such as Maia (McIlroy-Young et al. 2020),
+//! together teach how people of every rating play. Each position is evaluated by only one of them,
+//! sampled with a Gaussian of the distance between its rating and the mover's. Cross entropy is
+//! linear in its target, so a student learns the ensemble's mean at the cost of one evaluation, and
+//! the ensemble predicts people better than its members do.
 
 use super::PolicyPlayer;
 use crate::backend::{BackendError, Batch, Evaluations};
@@ -27,12 +27,12 @@ use shakmaty::{EnPassantMode, Move, Position};
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
-/// Games whose positions are evaluated together.
+/// Number of games whose positions are evaluated together.
 const GAMES: usize = 64;
-/// Positions of one evaluation.
+/// Number of positions per evaluation.
 const BATCH: usize = 256;
 
-/// Why games cannot be taught.
+/// Why targets cannot be computed for games.
 #[derive(Debug, thiserror::Error)]
 pub enum TeachingError {
     /// A teacher failed.
@@ -43,30 +43,31 @@ pub enum TeachingError {
     Replay(#[from] ReplayError),
 }
 
-/// Networks that supply targets.
+/// Settings for networks that supply targets.
 #[derive(Debug)]
 pub struct Teaching {
-    /// The networks, at least one. Either each has a rating or there is only one.
+    /// The networks, at least one. If there are several, each of them has a rating.
     teachers: Vec<PolicyPlayer>,
-    /// Share of the move played in the policy, 0 to 1. The teacher has the rest.
+    /// Share of the policy target given to the move played, 0 to 1. The rest goes to the teacher's
+    /// policy.
     pub played: f32,
-    /// Standard deviation of the Gaussian over ratings that a position's teacher is
-    /// drawn by; 0 takes the nearest. Movers beyond the teachers' ratings count as
-    /// rated like the last of them.
+    /// Standard deviation of the Gaussian over ratings with which a position's teacher is sampled;
+    /// 0 selects the nearest. A mover rated outside the teachers' range is treated like the nearest
+    /// end of that range.
     pub spread: u32,
-    /// If given, both players of each game get the same rating, drawn from this range:
-    /// every rating is then taught as often as any other. The game's result, which is
-    /// not that of such players, is dropped.
+    /// If set, both players of each game get the same rating, sampled from this range, so that all
+    /// ratings are taught equally often. The game's result is dropped, because it is not that of
+    /// players with such ratings.
     pub ratings: Option<RangeInclusive<u16>>,
-    /// Each game loses its first plies, a random number of this range, which thins
-    /// out openings. A game too short for it loses none.
+    /// Range of the random number of plies removed from the start of each game, which thins out
+    /// openings. Games that are too short for this lose none.
     pub cut: RangeInclusive<usize>,
     /// Seed of all random choices.
     pub seed: u64,
 }
 
 impl Teaching {
-    /// Takes the targets from these networks alone, of whole games.
+    /// Takes the targets only from these networks, and uses whole games.
     #[must_use]
     pub fn new(mut teachers: Vec<PolicyPlayer>) -> Teaching {
         teachers.sort_by_key(|teacher| teacher.rating);
@@ -80,13 +81,13 @@ impl Teaching {
         }
     }
 
-    /// The records with the teachers' targets on their main lines, in their order;
-    /// their variations and scores are dropped. The `first` record has this number in the
-    /// corpus, which its random choices depend on. Records without both ratings are
-    /// left out where there are several teachers.
+    /// Returns the records, in order, with the teachers' targets on their main lines; their
+    /// variations and scores are dropped. `first` is the index of the first record in the corpus,
+    /// which the random choices depend on. If there are several teachers, records that lack a
+    /// rating are left out.
     ///
     /// # Errors
-    /// [`TeachingError`] if a teacher fails or a record describes no game.
+    /// [`TeachingError`] if a teacher fails or a record does not describe a game.
     pub fn teach(&self, records: &[Record], first: u64) -> Result<Vec<Record>, TeachingError> {
         let chunks: Vec<Vec<Record>> = records
             .par_chunks(GAMES)
@@ -130,7 +131,7 @@ impl Teaching {
         Ok(taught)
     }
 
-    /// The record with other ratings, where they are to be drawn.
+    /// Returns the record, with sampled ratings if configured.
     fn rated<'a>(&self, record: &'a Record, random: &mut Xoshiro256PlusPlus) -> Cow<'a, Record> {
         let Some(range) = &self.ratings else {
             return Cow::Borrowed(record);
@@ -146,17 +147,16 @@ impl Teaching {
         })
     }
 
-    /// A teacher for this rating, as an index.
+    /// Samples a teacher for this rating and returns its index.
     fn draw(&self, rating: Option<u16>, random: &mut Xoshiro256PlusPlus) -> usize {
         let Some(rating) = rating else { return 0 };
         let ratings = self.teachers.iter().filter_map(|teacher| teacher.rating);
         let weights = weights_near(&ratings.collect::<Vec<_>>(), rating, self.spread);
-        // Without ratings there is one teacher, and no weight.
+        // Without ratings there is only one teacher, and no weights.
         WeightedIndex::new(weights).map_or(0, |weights| weights.sample(random))
     }
 
-    /// Evaluates a lesson's positions, writes the targets into the games and empties
-    /// the lesson.
+    /// Evaluates a lesson's positions, writes the targets into the games, and empties the lesson.
     fn hear(
         &self,
         teacher: usize,
@@ -182,7 +182,7 @@ impl Teaching {
     }
 }
 
-/// The positions that one teacher is asked about next.
+/// The positions that one teacher evaluates next.
 #[derive(Default)]
 struct Lesson {
     batch: Batch,
@@ -191,7 +191,7 @@ struct Lesson {
 }
 
 impl Lesson {
-    /// Adds a game's last position, where `played` was played.
+    /// Adds a game's last position, in which `played` was played.
     fn ask(
         &mut self,
         teacher: &PolicyPlayer,
@@ -214,9 +214,9 @@ impl Lesson {
     }
 }
 
-/// A position that a teacher is asked about.
+/// A position that a teacher is to evaluate.
 struct Question {
-    /// The game's place among those taught together, and the position's ply in it.
+    /// The index of the game among those taught together, and the ply of the position in it.
     place: [usize; 2],
     /// The ordinal of the move played there.
     played: u8,
@@ -225,8 +225,8 @@ struct Question {
 }
 
 impl Question {
-    /// Returns the targets: the teacher's policy, where the played move has the share `played`
-    /// before, and the teacher's value q.
+    /// Returns the targets: the teacher's policy, in which the move played first receives the share
+    /// `played`, and the teacher's value q.
     fn answer(&self, policy: &[f32], played: f32, q: f32) -> SearchResult {
         let share = |(&ordinal, &probability): (&u8, &f32)| {
             let own = if ordinal == self.played { played } else { 0.0 };
@@ -238,7 +238,8 @@ impl Question {
     }
 }
 
-/// The main line of a record from a ply of its `game` on, with room for the targets.
+/// Returns the main line of a record from ply `cut` of its `game` onwards, with room for the
+/// targets.
 fn shortened(record: &Record, game: &Game, cut: usize) -> Record {
     let nodes: Vec<Node> = record
         .main_line()
@@ -312,8 +313,8 @@ mod tests {
         samples
     }
 
-    /// A teacher's outputs for every position of a game but the last: policies by policy index,
-    /// and q.
+    /// Returns a teacher's outputs for every position of a game except the last: the policy by
+    /// policy indices, and q.
     fn said(teacher: &PolicyPlayer, record: &Record) -> Vec<(Vec<(u16, f32)>, f32)> {
         let whole = main_line(record).unwrap();
         let mut said = Vec::new();
@@ -373,13 +374,13 @@ mod tests {
         for _ in 0..1000 {
             counts[teaching.draw(Some(1100), &mut random)] += 1;
         }
-        // Weights of 1, exp(−1/2) and exp(−2).
+        // The weights are 1, exp(−1/2) and exp(−2).
         let [first, second, third] = counts;
         assert!((530..620).contains(&first), "{first}");
         assert!((300..400).contains(&second), "{second}");
         assert!((45..115).contains(&third), "{third}");
         teaching.spread = 0;
-        // White of the game asks the first teacher, Black the last.
+        // The first teacher answers for White, and the last one for Black.
         let record = game(1000, 2000);
         let taught = teaching.teach(std::slice::from_ref(&record), 0).unwrap();
         let said = [0, 2].map(|place| said(&teaching.teachers[place], &record));
@@ -405,7 +406,7 @@ mod tests {
             bands[usize::from(record.ratings.white.unwrap() - 1000) / 200] += 1;
         }
         assert!(bands.iter().all(|&it| (65..135).contains(&it)), "{bands:?}");
-        // The teachers answer for the ratings drawn.
+        // The teachers answer for the sampled ratings.
         teaching.spread = 0;
         teaching.ratings = Some(1800..=1900);
         let taught = teaching.teach(&records[..1], 0).unwrap();
@@ -425,7 +426,7 @@ mod tests {
         assert_eq!(several.teach(&records, 0).unwrap().len(), 1);
         let one = Teaching::new(vec![teacher(1, None)]);
         assert_eq!(one.teach(&records, 0).unwrap().len(), 2);
-        // More games than one chunk come back in their order.
+        // More games than fit in one chunk are returned in their original order.
         let many: Vec<Record> = (0..150).map(|number| game(1500, 1000 + number)).collect();
         let taught = one.teach(&many, 0).unwrap();
         let ratings = |records: &[Record]| -> Vec<Ratings> {

@@ -12,7 +12,7 @@ from .parser import count, seconds
 ENGINE_KEYS = "name, cmd, dir, proto (uci or xboard), option.NAME, and tc, time (or st), nodes or depth"
 
 
-# Names of the previous release, for `Parser`.
+# Option names of the previous release, for `Parser`.
 RENAMED = {
     "--games": "--limit", "--concurrency": "--jobs", "--time": ("--time", "s"), "--st": ("--time", "s"),
     "--margin": ("--margin", "s"), "--patience": ("--patience", "s"),
@@ -20,7 +20,7 @@ RENAMED = {
 
 
 def numbers(names, counts):
-    """Parses comma-separated whole numbers; the one at index `counts` must be positive."""
+    """Returns a parser of comma-separated whole numbers, whose number at index `counts` must be positive."""
 
     def read(text):
         try:
@@ -42,8 +42,8 @@ def add_conditions(parser):
 
 def add_thinking(parser):
     add = parser.add_argument_group("thinking, for engines without limits of their own").add_argument
-    add("--time", metavar="TIME", help="time a move, such as 500ms")
-    add("--nodes", metavar="N", help="nodes a move")
+    add("--time", metavar="TIME", help="time per move, such as 500ms")
+    add("--nodes", metavar="N", help="nodes per move")
     add("--depth", metavar="N", help="depth of each move")
     add("--tc", metavar="[MOVES/]SECONDS[+INCREMENT]", help="clock")
     add("--margin", type=seconds, default="100ms", metavar="TIME",
@@ -61,7 +61,7 @@ def add_openings(parser):
     add = parser.add_argument_group("openings").add_argument
     add("--openings", metavar="FILE",
         help="EPD, FEN or PGN, plain, gzip or zip; without it all games start from the initial position")
-    add("--order", choices=["random", "sequential"], default="random", help="default random")
+    add("--order", choices=["random", "sequential"], default="random", help="order of the openings (default random)")
     add("--plies", type=count, help="number of plies to take from a PGN opening")
     add("--seed", type=int, default=0, help="seed of everything random (default 0)")
     add("--chess960", action="store_true", help="the openings are for Chess960")
@@ -76,7 +76,7 @@ def read_openings(options):
 
 
 def is_same_file(one, other):
-    """Whether two paths lead to one regular file, directly or through links."""
+    """Returns whether two paths lead to one regular file, directly or through links."""
     return os.path.isfile(one) and os.path.isfile(other) and os.path.samefile(one, other)
 
 
@@ -101,5 +101,5 @@ def read_adjudication(options):
 def add_running(parser):
     add = parser.add_argument_group("running").add_argument
     add("--jobs", type=count, default=1, metavar="N", help="concurrent games (default 1)")
-    add("--log", metavar="FILE", help="for the engines' standard error")
+    add("--log", metavar="FILE", help="file for the engines' standard error")
     add("--json", action="store_true", help="print the result as one JSON object")

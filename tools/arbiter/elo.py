@@ -1,4 +1,4 @@
-"""Elo differences of scores."""
+"""Converts scores to Elo differences and back."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ NORMALISED = 800 / math.log(10)
 
 
 def elo(score: float) -> float | None:
-    """Logistic Elo difference of an expected score; None if it is infinite."""
+    """Returns the logistic Elo difference of an expected score, or None if it is infinite."""
     return 400 * math.log10(score / (1 - score)) if 0 < score < 1 else None
 
 
 def expected_score(elo: float) -> float:
-    """Expected score of a logistic Elo difference."""
+    """Returns the expected score at a logistic Elo difference."""
     return 1 / (1 + 10 ** (-elo / 400))
 
 
 def normalised_elo(score: float, deviation: float) -> float:
-    """Normalised Elo difference of a score, given the standard deviation of one game's."""
+    """Returns the normalised Elo difference of a score, given the standard deviation of a single game's score."""
     return NORMALISED * (score - 0.5) / deviation

@@ -1,4 +1,4 @@
-"""An engine as the command line describes it, and how long it thinks."""
+"""An engine as described on the command line, and its thinking time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from . import MatchError
 from .parser import seconds
 
-# Other match tools call `time` `st`.
+# Other match tools use the name `st` for `time`.
 LIMITS = {"tc": "tc", "time": "time", "st": "time", "nodes": "nodes", "depth": "depth"}
 PROTOCOLS = ("uci", "xboard")
 KEYS = rf"name|cmd|dir|proto|{'|'.join(LIMITS)}|option\.[^=,]+"
@@ -20,7 +20,7 @@ KEYS = rf"name|cmd|dir|proto|{'|'.join(LIMITS)}|option\.[^=,]+"
 
 @dataclass(frozen=True)
 class TimeControl:
-    """`base` seconds for `moves` moves (0: for all of them) and `increment` a move."""
+    """A clock with `base` seconds for `moves` moves (0: for all moves) and `increment` seconds per move."""
 
     base: float
     increment: float = 0.0
@@ -37,7 +37,7 @@ class TimeControl:
 
 @dataclass(frozen=True)
 class Thinking:
-    """How long a side thinks: a clock, or limits on each move."""
+    """The thinking time of a side: a clock, or limits on each move."""
 
     clock: TimeControl | None = None
     time: float | None = None
@@ -72,7 +72,7 @@ class Entrant:
     def parse(cls, words, default, each=()):
         """Reads an engine's settings; `each` and then `default` fill in the rest.
 
-        If an engine has limits of its own, they replace all others.
+        An engine's own limits replace all others.
         """
         common, own = settings(each), settings(words)
         if "name" in common:
@@ -122,12 +122,12 @@ def arguments_of(command):
 
 
 def limits(settings):
-    """The limits among an engine's settings."""
+    """Returns the limits among an engine's settings."""
     return {LIMITS[key]: value for key, value in settings.items() if key in LIMITS}
 
 
 def time(text):
-    """Reads seconds, with a unit or, as in other match tools, without."""
+    """Reads a time in seconds, with or (as in other match tools) without a unit."""
     try:
         return float(text)
     except ValueError:
@@ -135,7 +135,7 @@ def time(text):
 
 
 def thinking(limits):
-    """Reads the texts of `tc`, `time`, `nodes` and `depth`."""
+    """Parses the values of `tc`, `time`, `nodes` and `depth`."""
     read = {"tc": TimeControl.parse, "time": time, "nodes": int, "depth": int}
     values = {}
     for key, text in limits.items():

@@ -1,11 +1,11 @@
-"""Files that appear complete or not at all."""
+"""Atomic file writes."""
 
 import os
 from pathlib import Path
 
 
 def write_whole(path, text):
-    """Writes a file atomically: a reader, or an interruption, finds the old or the new content."""
+    """Writes a file atomically: readers see either the old or the new content, even after an interruption."""
     path = Path(path)
     partial = path.with_name(path.name + ".partial")
     with open(partial, "w", encoding="utf-8") as file:

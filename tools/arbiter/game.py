@@ -1,4 +1,4 @@
-"""One game between two players, by the rules."""
+"""Plays one game between two players by the rules."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MATE_SCORE = 100_000
 
 @dataclass(frozen=True)
 class Adjudication:
-    """Conditions that end a game before the rules do; by default none.
+    """Conditions that end a game before the rules do. The default has no conditions.
 
     `resign` is (moves, centipawns): a side whose own score was at or below
     −centipawns for that many of its moves in a row has lost. `draw` is (first
@@ -29,7 +29,7 @@ class Adjudication:
     plies: int | None = None
 
     def verdict(self, board, scores):
-        """Result and reason after a move; `scores` by colour, the mover's view."""
+        """Returns the result and the reason after a move, or None. `scores` holds each colour's own scores."""
         mover = not board.turn
         if self.resign:
             moves, limit = self.resign
@@ -48,7 +48,7 @@ class Adjudication:
 
 
 def by_the_rules(board):
-    """Result and reason if the game is over, else None.
+    """Returns the result and the reason if the game is over, otherwise None.
 
     The third repetition and the fiftieth move end the game without a claim, as
     in other match tools.
@@ -67,12 +67,12 @@ def by_the_rules(board):
 
 
 def loss(side):
-    """The result of a game that `side` loses."""
+    """Returns the result of a game that `side` loses."""
     return "0-1" if side == chess.WHITE else "1-0"
 
 
 class Clocks:
-    """Both sides' time; a side without a time control has none."""
+    """The clocks of both sides; a side without a time control has none."""
 
     def __init__(self, thinking):
         self.thinking = thinking
@@ -80,11 +80,11 @@ class Clocks:
         self.played = {chess.WHITE: 0, chess.BLACK: 0}
 
     def limit(self, side):
-        """The limits of `go` for this side, and its seconds (None: no clock)."""
+        """Returns this side's limits for `go`, and its time in seconds, or None without a clock."""
         plan = self.thinking[side]
         if not plan.clock:
             return chess.engine.Limit(plan.time, plan.depth, plan.nodes), plan.time
-        # An opponent without a clock gets the mover's, because engines expect both.
+        # Engines expect both clocks, so an opponent without a clock gets the mover's.
         left = {s: max(self.left[side if self.left[s] is None else s], 0.001) for s in self.left}
         increment = {s: (self.thinking[s].clock or plan.clock).increment for s in self.left}
         return chess.engine.Limit(
@@ -108,7 +108,7 @@ class Clocks:
 
 
 async def play(board, players, adjudication):
-    """Continues from `board`, whose moves are the opening.
+    """Plays a game from `board`, whose moves are the opening.
 
     `players` is by colour. Returns the game with the headers Result, Reason and
     Termination.
@@ -124,7 +124,7 @@ async def play(board, players, adjudication):
         side = board.turn
         limit, allowed = clocks.limit(side)
         try:
-            # The record identifies the game; a new one triggers ucinewgame.
+            # The record identifies the game: a new record triggers ucinewgame.
             result, seconds = await players[side].think(board, limit, allowed, record)
         except Forfeit as forfeit:
             fault = forfeit
@@ -146,7 +146,7 @@ async def play(board, players, adjudication):
 
 
 def comment(info, side, seconds):
-    """Score, depth and time in the format of other match tools."""
+    """Returns the score, depth and time in the format of other match tools."""
     score = info.get("score")
     if score is None:
         return f"{seconds:.3f}s"
@@ -159,7 +159,7 @@ def comment(info, side, seconds):
 
 
 def termination(reason, fault):
-    """The value of PGN's Termination tag."""
+    """Returns the value of PGN's Termination tag."""
     if fault:
         kinds = {Forfeit.TIME: "time forfeit", Forfeit.HANG: "abandoned", Forfeit.CRASH: "abandoned"}
         return kinds.get(fault.kind, "rules infraction")

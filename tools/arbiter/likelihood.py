@@ -9,14 +9,14 @@ https://www.cantate.be/Fishtest/normalized_elo_practical.pdf, section 4.1, for t
 
 import math
 
-# Tolerances of a probability and of a multiplier: above rounding errors, and negligible for tests.
+# Tolerances for probabilities and multipliers: larger than rounding errors, and negligible for tests.
 PRECISION = 1e-9
 ROUNDING = 1e-13
 MOST_ITERATIONS = 200
 
 
 def scores(frequencies):
-    """The scores to which the frequencies belong."""
+    """Returns the scores to which the frequencies belong."""
     return [index / (len(frequencies) - 1) for index in range(len(frequencies))]
 
 
@@ -27,12 +27,12 @@ def mean_and_variance(frequencies):
 
 
 def given_mean(frequencies, mean):
-    """The likeliest distribution with this mean; no frequency is zero."""
+    """Returns the likeliest distribution with this mean; no frequency is zero."""
     return tilted(frequencies, [score - mean for score in scores(frequencies)])
 
 
 def given_t_value(frequencies, t):
-    """The likeliest distribution whose mean is `t` standard deviations above ½.
+    """Returns the likeliest distribution whose mean is `t` standard deviations above ½.
 
     The constraint is nonlinear, so it is linearised at each step, starting from the
     uniform distribution.
@@ -51,10 +51,10 @@ def given_t_value(frequencies, t):
 
 
 def tilted(frequencies, deviations):
-    """The likeliest distribution with a mean deviation of zero.
+    """Returns the likeliest distribution with a mean deviation of zero.
 
     By Lagrange's method it is pᵢ / (1 + x·dᵢ), where x solves Σ pᵢdᵢ / (1 + x·dᵢ) = 0.
-    The sum falls from +∞ to −∞ between the x that make a probability infinite. Newton's
+    The sum falls from +∞ to −∞ between the values of x that make a probability infinite. Newton's
     method, with bisection of the interval where a step would leave it, finds the root.
     """
     low, high = -1 / max(deviations), -1 / min(deviations)

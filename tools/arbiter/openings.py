@@ -13,7 +13,7 @@ from . import MatchError, pgn
 
 
 def read_text(path):
-    """The file's text, plain or gzip; for a zip archive, that of its first EPD, FEN or PGN file."""
+    """Returns the text of a plain or gzip file, or of the first EPD, FEN or PGN file in a zip archive."""
     try:
         data = path.read_bytes()
         if data.startswith(b"PK\x03\x04"):
@@ -55,7 +55,7 @@ class Openings:
         return len(self.texts)
 
     def board(self, number):
-        """The opening's position, with its moves on the stack; repeats after the last."""
+        """Returns an opening's position with its moves on the stack. After the last opening, the first follows."""
         index = self.order[number % len(self.order)]
         text = self.texts[index]
         try:

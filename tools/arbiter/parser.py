@@ -1,4 +1,4 @@
-"""The command line of a tool."""
+"""Parses the command line of a tool."""
 
 import argparse
 import re
@@ -8,7 +8,7 @@ UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
 
 
 class Parser(argparse.ArgumentParser):
-    """Reports errors in one line, and accepts the names of the previous release.
+    """A parser that reports errors in one line and accepts option names of the previous release.
 
     `renamed` maps an old option that takes a value to its new name, or to "" if the value is an
     argument now; for a time, it also gives the unit of plain numbers.
@@ -26,7 +26,7 @@ class Parser(argparse.ArgumentParser):
         return super().parse_known_args(self.translated(words), namespace)
 
     def translated(self, words):
-        """The words with their current names; prints a note for each old name."""
+        """Returns the words with their current names; prints a note for each old name."""
         end = words.index("--") if "--" in words else len(words)
         new = []
         left = words[:end]
@@ -52,7 +52,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def count(text):
-    """A whole number above zero."""
+    """Reads a whole number above zero."""
     if not text.isdigit() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"`{text}` is not a whole number above zero")
     return int(text)

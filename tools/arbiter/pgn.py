@@ -1,4 +1,4 @@
-"""The main lines of games in PGN. Names the faults that python-chess skips."""
+"""Reads the main lines of PGN games, and reports the faults that python-chess skips."""
 
 import re
 
@@ -8,7 +8,7 @@ import chess.pgn
 COMMENT = re.compile(r"\{[^}]*\}")
 TAG = re.compile(r'\[\s*(\w+)\s*"((?:\\.|[^"\\\n]|"(?!\s*\]))*)"\s*\]')
 FIRST_NUMBER = re.compile(r"\s*1\.(?!\s*[.…])")
-# Everything apart from moves: comments, spaces and marks, lines that begin with %, NAGs, numbers.
+# Everything except moves: comments, spaces and marks, lines that begin with %, NAGs, numbers.
 SILENT = re.compile(
     r"\{[^}]*\}|;.*|[\s.…!?\ufeff\x1a]+|^%.*|\$\d+|(?!0000(?:\s|\Z))\d+(?=[.…\s{(;a-zA-Z]|\Z)", re.MULTILINE
 )
@@ -24,7 +24,7 @@ HYPHENS = str.maketrans(dict.fromkeys("‐–—−", "-"))
 
 
 def is_pgn(text):
-    """Whether a text contains games rather than positions."""
+    """Returns whether a text contains games rather than positions."""
     for line in map(str.strip, text.split("\n")):
         if re.match(r"[{%]|\[[A-Za-z]|1\.", line):
             return True
@@ -34,7 +34,7 @@ def is_pgn(text):
 
 
 def split(text):
-    """The texts of the games. A game starts at tags after moves, at another tag Event,
+    """Returns the texts of the games. A game starts at tags after moves, at another tag Event,
     and without tags after a result and an empty line, or at the number 1 after a
     result or an empty line."""
     starts, place = [0], 0
@@ -88,7 +88,7 @@ def read_move(board, word):
 
 
 def main_line(text, chess960=False, plies=None):
-    """The board of a game after its main line, with the moves on the stack, up to `plies`.
+    """Returns the board of a game after its main line, with the moves on the stack, up to `plies`.
     A null move ends the line. Raises ValueError naming the fault."""
     headers, place = chess.pgn.Headers(), 0
     while found := TAG.match(text, place) or SILENT.match(text, place):
@@ -130,5 +130,5 @@ def main_line(text, chess960=False, plies=None):
 
 
 def is_last(text, place):
-    """Whether only comments follow."""
+    """Returns whether only comments follow."""
     return not SILENT.sub("", text[place:])

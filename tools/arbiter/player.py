@@ -21,12 +21,12 @@ QUIT_SECONDS = 3
 
 
 class Forfeit(Exception):
-    """The side to move has lost by its own fault."""
+    """The side to move loses because of a fault."""
 
     ILLEGAL, NO_MOVE, TIME = "illegal move", "no move", "time loss"
     CRASH, HANG = "crash", "hang"
     KINDS = (ILLEGAL, NO_MOVE, TIME, CRASH, HANG)
-    # Singular and plural.
+    # The singular and the plural.
     COUNTED = {
         ILLEGAL: ("illegal move", "illegal moves"), NO_MOVE: ("missing move", "missing moves"),
         TIME: ("time loss", "time losses"), CRASH: ("crash", "crashes"), HANG: ("hang", "hangs"),
@@ -40,13 +40,13 @@ class Forfeit(Exception):
 
     @classmethod
     def counted(cls, number, kind):
-        """A number of faults of a kind, in words."""
+        """Returns the number of faults of a kind, in words."""
         one, several = cls.COUNTED[kind]
         return f"{number} {one if number == 1 else several}"
 
 
 class Clock:
-    """Measures the time from the opponent's move to the answer, as a clock does.
+    """Measures the time from the opponent's move to the reply, like a chess clock.
 
     Preparation for a new game is not thinking time, but ending a search on the
     opponent's time is, if the opponent played another move.
@@ -87,7 +87,7 @@ PROTOCOLS = {"uci": Uci, "xboard": XBoard}
 
 
 class Player:
-    """A running engine, started on first use and after each fault."""
+    """A running engine, which is started on first use and restarted after each fault."""
 
     def __init__(self, entrant, margin, patience, ponder=False, log=None):
         self.entrant, self.margin, self.patience, self.log = entrant, margin, patience, log
@@ -96,7 +96,7 @@ class Player:
         self.transport = self.protocol = None
 
     async def ready(self):
-        """Starts the engine unless it runs, and waits until it is loaded."""
+        """Starts the engine unless it is running, and waits until it has loaded."""
         if self.protocol is None:
             try:
                 self.transport, self.protocol = await PROTOCOLS[self.entrant.protocol].popen(
@@ -117,7 +117,7 @@ class Player:
         await self.protocol.ping()
 
     async def configure(self, options):
-        """Sets options, for this process and for any that replaces it."""
+        """Sets options for this process and any process that replaces it."""
         self.options.update(options)
         if self.protocol is not None:
             try:
@@ -128,7 +128,7 @@ class Player:
                 raise MatchError(f"{self.entrant.name}: {error}") from None
 
     async def think(self, board, limit, allowed, game):
-        """The engine's move or resignation, with its info, and the seconds taken.
+        """Returns the engine's move or resignation with its info, and the time taken in seconds.
 
         `allowed` is its time in seconds, or None without a clock. Raises
         Forfeit.

@@ -1,4 +1,4 @@
-"""Ratings of many players from their games: maximum likelihood.
+"""Rates many players from their games by maximum likelihood.
 
 The expected score of a game is logistic in the difference of the players' ratings
 plus White's advantage (Bradley and Terry 1952, in Elo's units); a draw is half a win
@@ -19,16 +19,16 @@ SCALE = 400 / math.log(10)
 PRIOR_DRAWS = 1.0
 # Two-sided 95 % of the normal distribution.
 NORMAL_95 = 1.959964
-# Of a rating, in units of the logistic function's argument.
+# Tolerance of a rating, in units of the logistic function's argument.
 PRECISION = 1e-10
 MOST_ITERATIONS = 100
-# Newton's steps are limited to this, because they overshoot if all games are lost or won.
+# Limit on Newton steps, which overshoot if a player lost or won all games.
 LONGEST_STEP = 2.0
 
 
 @dataclass(frozen=True)
 class Rating:
-    """A player's rating in Elo, its error (95 %), and the games it comes from."""
+    """A player's rating in Elo, its 95 % error, and statistics of the player's games."""
 
     name: str
     elo: float
@@ -38,11 +38,11 @@ class Rating:
 
 
 def rate(games, anchors=None):
-    """Ratings in descending order, and White's advantage in Elo with its error.
+    """Returns the ratings in descending order, and White's advantage in Elo with its error.
 
     `games` are (white, black, score of White) by name. `anchors` are known ratings:
     the scale is shifted to match them on average; without any, the mean of all players
-    is 0. Errors are of the difference to the anchors, or to the mean.
+    is 0. The errors are those of the difference from the anchors, or from the mean.
     """
     games = list(games)
     names = sorted({name for white, black, _ in games for name in (white, black)})
@@ -75,7 +75,7 @@ def expected(ratings, white, black):
 
 
 def maximum(rows, players):
-    """The likeliest ratings, followed by White's advantage, in units of the logistic."""
+    """Returns the likeliest ratings, followed by White's advantage, in units of the logistic."""
     ratings = [0.0] * (players + 1)
     for _ in range(MOST_ITERATIONS):
         gradient, information = derivatives(rows, ratings)
@@ -89,7 +89,7 @@ def maximum(rows, players):
 
 
 def derivatives(rows, ratings):
-    """Gradient of the log-likelihood and the negative of its second derivatives."""
+    """Returns the gradient of the log-likelihood and the negative of its second derivatives."""
     size = len(ratings)
     gradient = [0.0] * size
     information = [[0.0] * size for _ in range(size)]
@@ -107,12 +107,12 @@ def derivatives(rows, ratings):
 
 
 def signs(white, black, size):
-    """The gradient of a game's logistic argument with respect to the ratings."""
+    """Returns the gradient of a game's logistic argument with respect to the ratings."""
     return (white, 1.0), (black, -1.0), (size - 1, 1.0)
 
 
 def sandwich(rows, ratings):
-    """Covariance of the ratings: information⁻¹ · spread of the gradients · information⁻¹."""
+    """Returns the covariance of the ratings: information⁻¹ · spread of the gradients · information⁻¹."""
     size = len(ratings)
     _, information = derivatives(rows, ratings)
     spread = [[0.0] * size for _ in range(size)]
@@ -127,7 +127,7 @@ def sandwich(rows, ratings):
 
 
 def deviation(covariance, contrast):
-    """The standard deviation of a combination of ratings."""
+    """Returns the standard deviation of a combination of ratings."""
     return math.sqrt(max(dot(contrast, [dot(row, contrast) for row in covariance]), 0.0))
 
 
@@ -136,7 +136,7 @@ def dot(left, right):
 
 
 def solve(matrix, vector):
-    """Gaussian elimination with the largest pivot first; the matrix is regular."""
+    """Solves linear equations with a regular matrix, by Gaussian elimination with partial pivoting."""
     rows = [[*row, value] for row, value in zip(matrix, vector)]
     size = len(rows)
     for column in range(size):
@@ -154,7 +154,7 @@ def solve(matrix, vector):
 
 
 def groups(games):
-    """Groups of players that games connect, directly or through others, as sets of names."""
+    """Returns the groups of players that games connect, directly or indirectly, as sets of names."""
     found = []
     for white, black, _ in games:
         touched = [group for group in found if white in group or black in group]

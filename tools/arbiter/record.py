@@ -1,4 +1,4 @@
-"""The PGN of a match: written game by game, and read to resume it."""
+"""The PGN file of a match, which is written game by game and read to resume the match."""
 
 import os
 import re
@@ -12,16 +12,16 @@ TAG = re.compile(r'^\[(\w+) "(.*)"\]$', re.MULTILINE)
 
 
 def fault(reason):
-    """Colour and kind of the fault that a reason names, else None."""
+    """Returns the colour and the kind of the fault that a reason names, or None."""
     colour, _, told = reason.partition(": ")
     return (colour, told.split(" (")[0]) if colour in ("White", "Black") else None
 
 
 class Record:
-    """Scores, faults and endings of the finished games, in step with a file.
+    """Scores, faults and endings of the finished games, kept in step with a file.
 
-    `scores` holds the first player's by game number; it has White in the even
-    ones. `match` identifies the conditions: a file with others is refused.
+    `scores` holds the first player's scores by game number; it has White in even-numbered
+games. `match` identifies the conditions: a file with different conditions is rejected.
     """
 
     def __init__(self, names, match, path=None, resume=False):
@@ -35,9 +35,9 @@ class Record:
             self.read()
 
     def read(self):
-        """Loads the games of the file, and cuts off an unfinished one."""
+        """Loads the file's games, and removes an unfinished game at the end."""
         text = self.path.read_bytes().decode()
-        # A game ends with a line that ends in its result, and an empty line.
+        # A game ends with an empty line after a line that ends in its result.
         complete = [end.end() for end in re.finditer(r"(?:1-0|0-1|1/2-1/2)\n\n", text)]
         kept = text[: complete[-1]] if complete else ""
         for game in re.split(r"^(?=\[Event )", kept, flags=re.MULTILINE)[1:]:
@@ -49,7 +49,7 @@ class Record:
             os.truncate(self.path, len(kept.encode()))
 
     def count(self, number, result, reason):
-        """Counts one game; numbers start at 0."""
+        """Counts a game; game numbers start at 0."""
         white = number % 2
         self.scores[number] = SCORES[result] if white == 0 else 1 - SCORES[result]
         colour, kind = fault(reason) or (None, reason)

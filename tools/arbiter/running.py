@@ -1,4 +1,4 @@
-"""Start, interruption and end of a tool that plays games."""
+"""Starts, interrupts and ends a tool that plays games."""
 
 import asyncio
 import logging
@@ -13,8 +13,8 @@ def say(tool, text):
 
 
 def carry_out(tool, make, resumable=True):
-    """Creates a runner, runs it and reports; returns the exit status."""
-    # Some engines print more than requested, and python-chess would warn about every line.
+    """Creates a runner, runs it and prints its report; returns the exit status."""
+    # Some engines print unexpected lines, and python-chess would warn about each.
     logging.getLogger("chess.engine").setLevel(logging.ERROR)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

@@ -14,16 +14,16 @@ from . import MatchError
 from .elo import NORMALISED, expected_score
 from .likelihood import given_mean, given_t_value
 
-# The count of a score that has not occurred, as in fishtest: with zero, one hypothesis could be impossible.
+# The count of scores that have not occurred, as in fishtest: zero could make a hypothesis impossible.
 UNSEEN = 1e-3
-# The largest Elo difference for which each model's likelihood is computed.
+# For each model, the largest Elo difference for which the likelihood is computed.
 LARGEST = {"logistic": 1000, "normalised": 200}
 MODELS = tuple(LARGEST)
 
 
 @dataclass(frozen=True)
 class Sprt:
-    """Tests H1, an Elo difference of `elo1`, against H0, one of `elo0`.
+    """Tests H1, an Elo difference of `elo1`, against H0, a difference of `elo0`.
 
     `alpha` is the probability of accepting H1 if H0 is true, `beta` the reverse.
     """
@@ -53,31 +53,31 @@ class Sprt:
 
     @property
     def bounds(self):
-        """Wald's bounds: at or below the first H0 is accepted, at or above the second H1."""
+        """Wald's bounds: H0 is accepted at or below the first, H1 at or above the second."""
         return math.log(self.beta / (1 - self.alpha)), math.log((1 - self.beta) / self.alpha)
 
     def likeliest(self, frequencies, elo):
-        """The likeliest distribution of scores under this Elo difference."""
+        """Returns the likeliest distribution of scores under this Elo difference."""
         if self.model == "logistic":
             return given_mean(frequencies, expected_score(elo))
-        # A pair's score is the mean of two games', so its deviation is √2 times smaller.
+        # A pair's score is the mean of two games' scores, so its deviation is √2 times smaller.
         games = 2 if len(frequencies) == 5 else 1
         return given_t_value(frequencies, math.sqrt(games) * elo / NORMALISED)
 
     def llr(self, counts):
-        """Log-likelihood ratio of H1 to H0, from trinomial or pentanomial counts."""
+        """Returns the log-likelihood ratio of H1 to H0, from trinomial or pentanomial counts."""
         counts = [count or UNSEEN for count in counts]
         frequencies = [count / sum(counts) for count in counts]
         under = [self.likeliest(frequencies, elo) for elo in (self.elo0, self.elo1)]
         return sum(count * math.log(p1 / p0) for count, p0, p1 in zip(counts, *under))
 
     def accepted(self, llr):
-        """The accepted hypothesis, or None while the test continues."""
+        """Returns the accepted hypothesis, or None while the test continues."""
         lower, upper = self.bounds
         return "H0" if llr <= lower else "H1" if llr >= upper else None
 
     def claim(self, accepted):
-        """The claim of an accepted hypothesis."""
+        """Returns what an accepted hypothesis claims."""
         claimed, other = (self.elo0, self.elo1) if accepted == "H0" else (self.elo1, self.elo0)
         return f"{self.model} Elo difference {claimed:g} rather than {other:g}"
 
@@ -96,7 +96,7 @@ class Course:
         self.llr, self.accepted = 0.0, None
 
     def follow(self, scores):
-        """Adds the pairs that are complete in the scores by game number."""
+        """Adds the pairs whose two games have scores; `scores` is indexed by game number."""
         while self.accepted is None:
             first = sum(self.counts) * self.size
             games = [scores.get(number) for number in range(first, first + self.size)]
@@ -115,7 +115,7 @@ class Course:
         return f"{text} after {tested}, {self.accepted} accepted: {self.test.claim(self.accepted)}"
 
     def summary(self):
-        """The test as JSON data."""
+        """Returns the test as JSON data."""
         lower, upper = self.test.bounds
         return {
             **vars(self.test), "lower": lower, "upper": upper,

@@ -52,17 +52,17 @@ class Parameter:
         return min(max(value, self.low), self.high)
 
     def shown(self, value):
-        """A value, rounded to a thousandth of a step."""
+        """Returns a value, rounded to a thousandth of a step."""
         return f"{value:.{max(0, 3 - math.floor(math.log10(self.step_end)))}f}"
 
     def written(self, value):
-        """A value in the engine's format."""
+        """Returns a value formatted for the engine."""
         return str(math.floor(value + 0.5)) if self.whole else self.shown(value)
 
 
 @dataclass(frozen=True)
 class Perturbation:
-    """The direction of each parameter's shift, and the values of both sides."""
+    """The direction in which each parameter is shifted, and both sides' values."""
 
     signs: tuple
     plus: dict
@@ -70,26 +70,26 @@ class Perturbation:
 
 
 class Spsa:
-    """The schedule of a tuning over a number of pairs of games."""
+    """The schedule of a tuning run over a number of game pairs."""
 
     def __init__(self, parameters, pairs, seed):
         self.parameters, self.pairs, self.seed = parameters, pairs, seed
         self.held_back = STABILITY * pairs
 
     def step(self, parameter, pair):
-        """The parameter's step at this pair; pairs count from 0."""
+        """Returns the parameter's step at this pair; pairs count from 0."""
         step = parameter.step_end * (self.pairs / (pair + 1)) ** GAMMA
-        # Below ½ both sides of a whole number could coincide; OpenBench has the same limit.
+        # With a step below ½, both sides could get the same whole number. OpenBench has the same limit.
         return max(step, 0.5) if parameter.whole else step
 
     def gain(self, parameter, pair):
-        """The change of the parameter per game won at this pair."""
+        """Returns the change of the parameter for each game won at this pair."""
         ahead = (self.held_back + self.pairs) / (self.held_back + pair + 1)
         gain = parameter.rate_end * parameter.step_end**2 * ahead**ALPHA
         return gain / self.step(parameter, pair)
 
     def perturb(self, values, pair):
-        """The perturbation at a pair, which depends only on the seed."""
+        """Returns the perturbation at a pair, which depends only on the seed."""
         draw = random.Random(f"{self.seed} {pair}")
         signs, plus, minus = [], {}, {}
         for parameter, value in zip(self.parameters, values):
@@ -104,7 +104,7 @@ class Spsa:
         return Perturbation(tuple(signs), plus, minus)
 
     def learn(self, values, pair, signs, won):
-        """The values after games from this pair on; `won` is the plus side's wins less its losses."""
+        """Returns the values after games from this pair on; `won` is the plus side's wins minus its losses."""
         return [
             parameter.clipped(value + self.gain(parameter, pair) * sign * won)
             for parameter, value, sign in zip(self.parameters, values, signs)

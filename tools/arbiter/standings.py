@@ -13,7 +13,7 @@ NORMAL_95 = 1.959964
 
 @dataclass(frozen=True)
 class Standings:
-    """A match from the first player's view; Elo differences and errors are None if the
+    """A match from the first player's view. Elo differences and errors are None if the
     games are too few or too one-sided."""
 
     wins: int
@@ -31,7 +31,7 @@ class Standings:
     def of(cls, scores, paired=True):
         """Evaluates scores (0, ½ or 1) by game number.
 
-        Games 2k and 2k + 1 of a `paired` match share an opening with colours changed.
+        Games 2k and 2k + 1 of a `paired` match share an opening with colours swapped.
         The estimates use complete pairs (pentanomial), in which the opening's advantage
         cancels, and omit games whose partners are still being played. While such games
         are as many as the pairs, the estimates use single games.
@@ -65,7 +65,7 @@ class Standings:
 
 
 def estimates(sample, games):
-    """Elo differences, their errors and the likelihood of superiority, from the mean
+    """Returns Elo differences, their errors and the likelihood of superiority from the mean
     scores of independent units of `games` games each."""
     known = dict.fromkeys(("elo", "elo_error", "nelo", "nelo_error", "los"))
     if not sample:

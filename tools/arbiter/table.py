@@ -1,4 +1,4 @@
-"""A table: two engines that play game after game, next to other tables."""
+"""A table at which two engines play one game after another, concurrently with other tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .player import Player
 
 
 class Table:
-    """Two engines, started once, that play all games of a table."""
+    """Two engines that are started once and play all games of a table."""
 
     def __init__(self, entrants, margin, patience, ponder=False, log=None):
         self.players = [Player(entrant, margin, patience, ponder, log) for entrant in entrants]
@@ -43,7 +43,7 @@ class Table:
 
 @contextlib.asynccontextmanager
 async def tables(count, entrants, options):
-    """Opens `count` tables, whose engines are stopped at the end of the block."""
+    """Opens `count` tables and stops their engines at the end of the block."""
     with open(options.log, "ab") if options.log else contextlib.nullcontext() as log:
         made = [Table(entrants, options.margin, options.patience, options.ponder, log) for _ in range(count)]
         try:
@@ -53,7 +53,7 @@ async def tables(count, entrants, options):
 
 
 async def share(tables, numbers, play):
-    """Awaits play(table, number) for all numbers; each table takes the next number when
+    """Awaits play(table, number) for all numbers. Each table takes the next number when
     it is free. A failure at one table ends the games at every table."""
 
     async def work(table):

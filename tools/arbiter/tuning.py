@@ -1,4 +1,4 @@
-"""The state of a tuning, in a file that is complete after every game."""
+"""The state of a tuning run, in a file that is written atomically after every game."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from .files import write_whole
 from .player import Forfeit
 from .record import SCORES, fault
 
-# Maximum rows of history.
+# Maximum number of rows in the history.
 HISTORY = 200
 
 
 class Tuning:
-    """Values, and the games since they last changed.
+    """The current values, and the games played since they last changed.
 
-    `settings` are the conditions: a file with others is refused. `scores` holds the
-    plus side's by game number.
+    `settings` are the conditions: a file with different settings is rejected. `scores` holds
+    the plus side's scores by game number.
     """
 
     def __init__(self, settings, parameters, pairs, path, resume):
@@ -60,7 +60,7 @@ class Tuning:
         }, indent=1))
 
     def add(self, number, game):
-        """Adds a finished game; the plus side has White in those with even numbers."""
+        """Adds a finished game; the plus side has White in even-numbered games."""
         white = SCORES[game.headers["Result"]]
         self.scores[number] = white if number % 2 == 0 else 1 - white
         self.results[self.scores[number]] += 1
@@ -70,11 +70,11 @@ class Tuning:
         self.write()
 
     def won(self):
-        """The plus side's wins less its losses since the values changed."""
+        """Returns the plus side's wins minus its losses since the values last changed."""
         return round(sum(2 * score - 1 for score in self.scores.values()))
 
     def move(self, values, pairs):
-        """Changes the values after this number of pairs."""
+        """Updates the values after this number of pairs."""
         row = pairs * HISTORY // self.all_pairs
         if row > self.pairs * HISTORY // self.all_pairs:
             self.history.append({"pairs": pairs, "values": dict(zip(self.names, values))})

@@ -10,12 +10,12 @@ import zipfile
 from . import ReleaseError
 
 SUFFIXES = (".tar.xz", ".tar", ".zip")
-# The earliest date of the zip format.
+# The earliest date that the zip format supports.
 ZIP_EPOCH = 315532800
 
 
 def pack(folder, archive, mtime):
-    """Packs `folder`, sorted by name, with all files dated `mtime` and without owners."""
+    """Packs `folder`: files are sorted by name, dated `mtime`, and have no owner."""
     files = sorted((path for path in folder.rglob("*") if path.is_file()), key=lambda path: path.as_posix())
     named = [(path, path.relative_to(folder.parent).as_posix()) for path in files]
     if archive.name.endswith(".zip"):
@@ -46,9 +46,9 @@ def pack_zip(named, archive, mtime):
         for path, name in named:
             member = zipfile.ZipInfo(name, date)
             member.compress_type = zipfile.ZIP_DEFLATED
-            # pip respects the modes of regular files only.
+            # pip only respects the modes of regular files.
             member.external_attr = (stat.S_IFREG | mode(path)) << 16
-            # Unix, on any system, because modes are read only then.
+            # Declares the archive as made on Unix, because modes are ignored otherwise.
             member.create_system = 3
             with open(path, "rb") as source, packed.open(member, "w") as sink:
                 shutil.copyfileobj(source, sink)

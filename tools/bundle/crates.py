@@ -12,7 +12,7 @@ LICENCE = re.compile(
 )
 
 
-# Features of the archive in addition to the default ones.
+# The archive's features in addition to the default features.
 FEATURES = "cloud"
 
 
@@ -46,19 +46,19 @@ class Crates:
 
 
 def expression(crate):
-    """The crate's licence in SPDX's syntax: older crates write `/` for OR."""
+    """Returns the crate's licence in SPDX syntax; older crates write `/` for OR."""
     return re.sub(r"\s*/\s*", " OR ", crate["license"] or "NOASSERTION")
 
 
 def licence_files(crate):
-    """Licence files of the crate and of the C code that it contains."""
+    """Returns the licence files of the crate and of the C code that it contains."""
     folder = Path(crate["manifest_path"]).parent
     found = (path for path in folder.rglob("*") if LICENCE.fullmatch(path.name) and path.is_file())
     return [(path, path.relative_to(folder).as_posix()) for path in sorted(found)]
 
 
 def licence_texts(crates):
-    """One document: every crate with its licence, then each text once, with the crates that contain it."""
+    """Returns a document with every crate's licence, and then each text once with the crates that contain it."""
     lines, texts = ["The crates in these programs, and their licences.", ""], {}
     for crate in crates:
         name = f"{crate['name']} {crate['version']}"

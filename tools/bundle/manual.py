@@ -12,7 +12,7 @@ COMPLETIONS = {
 
 
 def describe(binaries, names, share):
-    """Writes each program's completions and manual pages to `share`, under its name in `names`."""
+    """Writes each program's completions and manual pages to `share`, under the program's name in `names`."""
     if platform.system() == "Windows":
         return
     for program, name in names.items():

@@ -1,7 +1,7 @@
-"""Programs and the shared objects that they load, moved to where they find each other.
+"""Copies programs and the shared objects that they load to places where they find each other.
 
-On Linux and macOS the shared objects are in the folder `lib` beside the programs, on
-Windows beside the programs themselves. Only Linux is tested.
+On Linux and macOS the shared objects go into the folder `lib` next to the programs; on
+Windows they go next to the programs themselves. Only Linux is tested.
 """
 
 import os
@@ -16,7 +16,7 @@ from .running import run
 PROGRAMS = ("tessera", "train")
 LIBRARIES = "lib"
 
-# Libraries of glibc and the kernel, which must be the machine's own.
+# Libraries of glibc and the kernel, which must come from the machine itself.
 MACHINE = re.compile(r"(linux-vdso|linux-gate|ld-linux.*|lib(c|m|dl|pthread|rt|util|resolv))\.so(\.\d+)?")
 
 
@@ -43,16 +43,16 @@ def copy(file, folder):
 
 
 def linux(copies, programs, _libtorch, folder):
-    """Collects the libraries of each program as the loader finds them, then restricts its search path."""
+    """Collects the libraries that the loader finds for each program, then restricts the program's search path."""
     found = {}
     for program in programs:
         found.update(loaded(program))
-    # The name that others request, regardless of links.
+    # The name under which other objects load it, regardless of links.
     for name, path in sorted(found.items()):
         library = copy(path, folder / LIBRARIES).rename(folder / LIBRARIES / name)
-        # Drop symbols that only debuggers use: a fifth of libtorch_cpu.so.
+        # Removes symbols that only debuggers use, a fifth of libtorch_cpu.so.
         run("strip", "--strip-unneeded", library)
-        # A library without a path finds those that its users have loaded.
+        # A library without a search path finds the libraries that its users have loaded.
         if run("patchelf", "--print-rpath", library).strip():
             run("patchelf", "--set-rpath", "$ORIGIN", library)
     for program in copies:
@@ -60,13 +60,13 @@ def linux(copies, programs, _libtorch, folder):
 
 
 def settle(program, path):
-    """Sets a program's library path, and drops symbols that only debuggers use."""
+    """Sets a program's library path, and removes symbols that only debuggers use."""
     run("strip", program)
     run("patchelf", "--set-rpath", path, program)
 
 
 def loaded(program, machine=False):
-    """The shared objects that a program loads, by name: the machine's own, or all others."""
+    """Returns the shared objects that a program loads, by name: either the machine's own or all others."""
     found = {}
     environment = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}
     for line in run("ldd", program, env=environment).splitlines():
@@ -92,13 +92,13 @@ def macos(copies, _programs, libtorch, folder):
 
 
 def windows(_copies, _programs, libtorch, folder):
-    """Copies everything that tools/setup keeps: Windows looks beside the program. Untested."""
+    """Copies everything that tools/setup keeps, because Windows looks next to the program. Untested."""
     for library in sorted((libtorch / "lib").glob("*.dll")):
         copy(library, folder)
 
 
 def glibc(folder):
-    """The oldest glibc that provides all symbols of the programs and libraries in `folder`."""
+    """Returns the oldest glibc that provides all symbols of the programs and libraries in `folder`."""
     if platform.system() != "Linux":
         return "2.28"
     libraries = sorted((folder / LIBRARIES).glob("*"))
@@ -111,7 +111,7 @@ def glibc(folder):
     return f"2.{max(needed)}"
 
 
-# The first glibc, 2.NN, of distributions with each libstdc++, 3.4.NN, according to the manylinux policies.
+# For each libstdc++, 3.4.NN, the first glibc, 2.NN, of its distributions, according to the manylinux policies.
 LIBSTDCXX = {24: 28, 28: 31, 29: 34, 30: 35, 32: 38, 33: 39}
 
 

@@ -6,7 +6,7 @@ from . import ReleaseError
 
 
 def run(*command, **options):
-    """A program's standard output; raises ReleaseError with its last line of errors."""
+    """Returns a program's standard output; raises ReleaseError with the last line of its standard error."""
     command = [str(word) for word in command]
     try:
         done = subprocess.run(

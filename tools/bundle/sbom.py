@@ -9,10 +9,10 @@ KINDS = {".pt": "machine-learning-model"}
 
 
 def bill_of_materials(crates, libtorch, board, folder, time):
-    """Crates, libtorch, the board, and every program, library and network in `folder` with its SHA-256.
+    """Lists crates, libtorch, the board, and every program, library and network in `folder` with its SHA-256.
 
-    `libtorch` is its version, `board` maps the packages of the web board to theirs, `time` is in
-    seconds since 1970.
+    `libtorch` is the version of libtorch, `board` maps the web board's packages to their versions, and
+    `time` is in seconds since 1970.
     """
     made = datetime.datetime.fromtimestamp(time, datetime.timezone.utc)
     torch = {
@@ -43,7 +43,7 @@ def bill_of_materials(crates, libtorch, board, folder, time):
 
 
 def package(name, version):
-    """A package of npm."""
+    """Returns an npm package."""
     purl = f"pkg:npm/{name.replace('@', '%40')}@{version}"
     return {"type": "library", "bom-ref": purl, "name": name, "version": version, "purl": purl}
 
@@ -53,7 +53,7 @@ def purl(crate):
 
 
 def reference(crates, identity):
-    """A crate's purl from its id in cargo's metadata."""
+    """Returns the package URL of a crate from its ID in cargo's metadata."""
     every = [crates.root, *crates.crates]
     return next(purl(crate) for crate in every if crate["id"] == identity)
 
@@ -69,7 +69,7 @@ def component(crate, kind):
 
 
 def is_listed(path):
-    """Whether a file is a program, a library or a network."""
+    """Returns whether a file is a program, a library or a network."""
     return path.is_file() and (path.suffix in (".pt", ".exe", ".dll", ".dylib") or path.stat().st_mode & 0o100)
 
 

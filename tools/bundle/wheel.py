@@ -1,6 +1,6 @@
-"""The wheel: the programs, the networks and the Python package, next to the user's PyTorch.
+"""Makes the wheel, which contains the programs, the networks and the Python package.
 
-It contains no libtorch: the programs load that of the folder `torch` beside the package.
+It does not contain libtorch: the programs load it from the folder `torch` next to the package.
 """
 
 import base64
@@ -19,7 +19,7 @@ from .programs import PROGRAMS, copy, glibc, require, settle
 from .sbom import bill_of_materials
 
 NAME = "tessera_chess"
-# The programs' names as console scripts.
+# The names of the programs' console scripts.
 SCRIPTS = {"tessera": "tessera", "train": "tessera-train"}
 PYTHON = "3.10"
 
@@ -62,7 +62,7 @@ ENTRY_POINTS = f"""\
 def fill(folder, root, binaries, crates, libtorch, networks, licences, board, time):
     """Puts the wheel's contents into `folder`, except for its metadata; returns its tag.
 
-    `networks` and `licences` write those to a folder; `libtorch` is the version of libtorch.
+    `networks` and `licences` are functions that write these to a folder; `libtorch` is the version of libtorch.
     """
     if platform.system() != "Linux":
         raise ReleaseError("wheels can only be made on Linux")
@@ -97,7 +97,7 @@ def write_metadata(information, root, crate, libtorch, tag):
 
 
 def pack(folder, wheel, mtime):
-    """Packs `folder` as a wheel with files dated `mtime`, the metadata last, and a record of all files."""
+    """Packs `folder` as a wheel, with files dated `mtime`, the metadata last, and a record of all files."""
     files = [path for path in folder.rglob("*") if path.is_file()]
     files.sort(key=lambda path: (".dist-info" in path.as_posix(), path.as_posix()))
     named = [(path, path.relative_to(folder).as_posix()) for path in files]
@@ -112,7 +112,7 @@ def pack(folder, wheel, mtime):
 
 
 def digest(path):
-    """In RECORD's format."""
+    """Returns the digest in the format of RECORD."""
     with open(path, "rb") as file:
         digested = hashlib.file_digest(file, "sha256").digest()
     return "sha256=" + base64.urlsafe_b64encode(digested).rstrip(b"=").decode()

@@ -187,7 +187,7 @@ impl Examples for Horizon {
             },
         );
         for (node, sample) in samples {
-            // After a fault, no moves were played.
+            // After a fault, no further moves were replayed.
             let future = future_of(node).map_while(|node| plies[node]).collect();
             let instead = instead_of(node).map(|(nodes, q)| Instead {
                 future: nodes.map_while(|node| plies[node]).collect(),

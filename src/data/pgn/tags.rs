@@ -4,23 +4,23 @@ use std::borrow::Cow;
 
 use memchr::memchr;
 
-/// Reads the tags of a game's text one by one; the rest is its movetext.
+/// An iterator over the tags of a game's text; the rest of the text is its movetext.
 pub(super) struct Tags<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Tags<'a> {
-    /// Reads the tags at the start of `text`, with or without comments before them.
+    /// Reads the tags at the start of `text`; comments may precede them.
     pub(super) fn new(text: &'a [u8]) -> Tags<'a> {
         Tags { rest: text }
     }
 
-    /// Returns the text after the tags read so far.
+    /// Returns the text after the tags that have been read.
     pub(super) fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// Skips blanks, comments and lines that start with `%`. If no tag follows, they belong to
+    /// Skips blanks, comments and lines that start with `%`. If no tag follows them, they belong to
     /// the moves.
     fn skip_to_tag(&mut self) -> bool {
         let mut rest = self.rest;
@@ -43,8 +43,8 @@ impl<'a> Tags<'a> {
         }
     }
 
-    /// Reads the value at the current position, and the text after its bracket. People write
-    /// unescaped quotes into it, so it ends at a quote followed by a bracket.
+    /// Returns the value at the current position and the text after its bracket. A value ends at a
+    /// quote followed by a bracket, because people write unescaped quotes into values.
     fn value(&mut self) -> Cow<'a, [u8]> {
         let text = self.rest;
         let line = &text[..memchr(b'\n', text).unwrap_or(text.len())];
@@ -76,7 +76,7 @@ impl<'a> Tags<'a> {
 }
 
 impl<'a> Iterator for Tags<'a> {
-    /// Name and value.
+    /// A tag's name and value.
     type Item = (&'a [u8], Cow<'a, [u8]>);
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -99,8 +99,8 @@ pub fn tag(game: &str, name: &str) -> Option<String> {
     value.map(|(_, value)| String::from_utf8_lossy(&value).into_owned())
 }
 
-/// Returns all tags of a game, in order. Text that is not UTF-8 is decoded as Latin-1, as the PGN
-/// standard states.
+/// Returns all tags of a game, in order. Text that is not valid UTF-8 is decoded as Latin-1,
+/// following the PGN standard.
 #[must_use]
 pub fn tags(game: &[u8]) -> Vec<(String, String)> {
     let text = |bytes: &[u8]| match std::str::from_utf8(bytes) {
@@ -118,7 +118,7 @@ fn is_escaped(text: &[u8], at: usize) -> bool {
     backslashes.count() % 2 == 1
 }
 
-/// Returns a value with escaped quotes and backslashes unescaped.
+/// Returns a value after unescaping its quotes and backslashes.
 fn unescape(value: &[u8]) -> Cow<'_, [u8]> {
     if !value.contains(&b'\\') {
         return Cow::Borrowed(value);
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Returns a text's tags, and the rest of the text.
+    /// Returns a text's tags and the rest of the text.
     fn read(text: &str) -> (Vec<(String, String)>, String) {
         let mut tags = Tags::new(text.as_bytes());
         let string = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

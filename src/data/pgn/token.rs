@@ -1,5 +1,5 @@
-//! Tokens of a game's movetext. Everything else in it is ignored: numbers, NAGs, dots, and
-//! comments up to the end of the line.
+//! The tokens of a game's movetext. Everything else is ignored: move numbers, NAGs, dots, and
+//! comments that extend to the end of the line.
 
 use memchr::memchr;
 
@@ -19,25 +19,25 @@ pub(super) enum Token<'a> {
     End,
     /// The result for White; `None` is `*`.
     Result(Option<Wdl>),
-    /// Anything else, normally a move.
+    /// Any other word, normally a move.
     Word(&'a [u8]),
 }
 
-/// The tokens of a game's movetext, in their order.
+/// An iterator over the tokens of a game's movetext.
 #[derive(Clone, Debug)]
 pub(super) struct Tokens<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Tokens<'a> {
-    /// Reads the tokens of `text`, which starts a line or follows tags.
+    /// Reads the tokens of `text`, which begins at the start of a line or follows tags.
     pub(super) fn new(text: &'a [u8]) -> Tokens<'a> {
         let mut tokens = Tokens { rest: text };
         tokens.skip_escape();
         tokens
     }
 
-    /// Skips a line that starts with `%`.
+    /// Skips the current line if it starts with `%`.
     fn skip_escape(&mut self) {
         if self.rest.starts_with(b"%") {
             self.skip_line();
@@ -64,10 +64,10 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// Reads the word at the current position, unless it is a number or a space.
+    /// Reads the word at the current position; returns `None` for a number or a space.
     fn word(&mut self) -> Option<Token<'a>> {
         let end = self.rest.iter().position(|&byte| ends_word(byte));
-        // A stray brace is a word of its own.
+        // A stray brace is a separate word.
         let mut end = end.unwrap_or(self.rest.len()).max(1);
         let word = &self.rest[..end];
         if let Some(length) = number(word).or_else(|| space(word)) {
@@ -79,7 +79,7 @@ impl<'a> Tokens<'a> {
                 .find(|&at| space(&word[at..]).is_some())
                 .unwrap_or(end);
         }
-        // The piece that a pawn promotes to.
+        // The parenthesised piece that a pawn promotes to.
         if let [b'(', b'Q' | b'R' | b'B' | b'N', b')', ..] = self.rest[end..]
             && let b'1' | b'8' | b'=' = self.rest[end - 1]
         {
@@ -135,12 +135,12 @@ impl<'a> Iterator for Tokens<'a> {
     }
 }
 
-/// Parses a result for White; the inner `None` is an undecided game.
+/// Parses a result for White; the inner `None` means that the game is undecided.
 pub(super) fn result(word: &[u8]) -> Option<Option<Wdl>> {
     match word {
         b"1-0" => Some(Some(Wdl::Win)),
         b"0-1" => Some(Some(Wdl::Loss)),
-        // The one-half character is Latin-1.
+        // Latin-1 encodes the character ½ as one byte.
         b"1/2-1/2" | b"1/2" | b"\xbd-\xbd" => Some(Some(Wdl::Draw)),
         b"*" => Some(None),
         _ if word.is_ascii() => None,
@@ -155,7 +155,7 @@ pub(super) fn result(word: &[u8]) -> Option<Option<Wdl>> {
 fn number(word: &[u8]) -> Option<usize> {
     let length = digits(word);
     let is_number = match &word[length..] {
-        // Zeros may be a null move.
+        // Four zeros are a null move.
         [] => word != b"0000",
         rest => rest[0] == b'.' || rest[0].is_ascii_alphabetic() || space(rest).is_some(),
     };
@@ -167,7 +167,7 @@ fn digits(text: &[u8]) -> usize {
 }
 
 /// Returns the length in bytes of a meaningless non-ASCII character at the start of `word`: a
-/// no-break space, a byte-order mark, an ellipsis.
+/// no-break space, a byte-order mark or an ellipsis.
 fn space(word: &[u8]) -> Option<usize> {
     let spaces = ["\u{a0}", "\u{feff}", "…"];
     let space = spaces

@@ -1,5 +1,5 @@
 //! Writes annotated games as PGN, in the form that `--evals chooser` reads: a score refers to the
-//! move before it and to the position before that move.
+//! preceding move and to the position before that move.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -14,7 +14,8 @@ use crate::data::sample::Wdl;
 
 /// Maximum number of characters in a line of moves.
 const LONGEST_LINE: usize = 79;
-/// The tags that every game starts with, and their values if unknown; Result is the seventh.
+/// The tags that every game starts with, and the values written if they are unknown. Result is the
+/// seventh.
 const ROSTER: [(&str, &str); 6] = [
     ("Event", "?"),
     ("Site", "?"),
@@ -27,9 +28,9 @@ const ROSTER: [(&str, &str); 6] = [
 /// A move with an engine's score.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judged {
-    /// The move and the expected continuation; never empty.
+    /// The scored move and the expected continuation; never empty.
     pub moves: Vec<Move>,
-    /// Its score, from White's view.
+    /// The move's score, from White's view.
     pub eval: Eval,
     /// Depth of the search in plies.
     pub depth: u32,
@@ -40,23 +41,23 @@ pub struct Judged {
 pub struct AnnotatedGame {
     /// The complete game.
     pub game: Game,
-    /// The scored moves of the position before each of its moves, the best first; the list may be
-    /// shorter than the game.
+    /// The scored moves of the position before each of its moves, with the best first; the list may
+    /// be shorter than the game.
     pub judged: Vec<Vec<Judged>>,
     /// The result for White, if any.
     pub result: Option<Wdl>,
-    /// A remark after the last move.
+    /// A comment after the last move.
     pub comment: Option<String>,
-    /// Its tags, in any order. FEN, SetUp and Result come from the game itself.
+    /// The game's tags, in any order. FEN, SetUp and Result are derived from the game itself.
     pub tags: Vec<(String, String)>,
 }
 
 impl AnnotatedGame {
     /// Returns the game as PGN in the standard's export format, ending in an empty line.
     ///
-    /// If the best move was played, its score follows it. Otherwise the best move is a variation
-    /// of `line` plies with the score, and the move played has none. Other scored moves are
-    /// variations of one move each.
+    /// If the best move was played, its score follows it. Otherwise, the best move becomes a
+    /// variation of `line` plies that carries the score, and the move played has no score. Other
+    /// scored moves become variations of one move each.
     #[must_use]
     pub fn to_pgn(&self, line: usize) -> String {
         let result = match self.result {
@@ -82,7 +83,7 @@ impl AnnotatedGame {
         text
     }
 
-    /// Returns the game's tags and the empty line after them.
+    /// Returns the game's tags, followed by an empty line.
     pub(crate) fn header(&self, result: &str) -> String {
         let mut text = String::new();
         for (name, value) in self.all_tags(result) {
@@ -92,7 +93,7 @@ impl AnnotatedGame {
         text
     }
 
-    /// Returns the seven required tags, then the others ordered by name.
+    /// Returns the seven required tags, followed by the others in alphabetical order.
     fn all_tags(&self, result: &str) -> Vec<(&str, String)> {
         let mut others = BTreeMap::new();
         for (name, value) in &self.tags {
@@ -140,7 +141,7 @@ fn tag(text: &mut String, name: &str, value: &str) {
 #[derive(Default)]
 pub(crate) struct Movetext {
     words: Vec<String>,
-    /// Whether Black's next move needs no number.
+    /// Whether Black's next move needs no move number.
     follows_move: bool,
 }
 
@@ -193,7 +194,7 @@ impl Movetext {
         });
     }
 
-    /// Adds a word, such as a result or the number of a glyph.
+    /// Adds a word, such as a result or a numeric glyph.
     pub(crate) fn word(&mut self, word: String) {
         self.words.push(word);
     }
@@ -220,7 +221,7 @@ impl Movetext {
         self.follows_move = false;
     }
 
-    /// Adds a variation, whose moves `line` adds.
+    /// Adds a variation, whose moves are added by `line`.
     pub(crate) fn variation(&mut self, line: impl FnOnce(&mut Movetext)) {
         let first = self.words.len();
         self.follows_move = false;
@@ -239,8 +240,8 @@ impl Movetext {
         }
     }
 
-    /// Writes the words in lines within the standard's maximum length, unless a single word is
-    /// longer.
+    /// Writes the words in lines of at most the standard's maximum length; only a single word may
+    /// exceed it.
     pub(crate) fn wrap(self, text: &mut String) {
         let mut column = 0;
         for word in self.words {
@@ -374,7 +375,8 @@ mod tests {
         assert_eq!(record.nodes.len(), 2);
     }
 
-    /// Returns a game of random legal moves, some with scores, some of these for other moves.
+    /// Returns a game of random legal moves. Some of them have scores, and some scores are for
+    /// moves other than the one played.
     fn random_game(plies: usize, seed: u64) -> AnnotatedGame {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let mut game = Game::default();
@@ -446,7 +448,7 @@ mod tests {
             prop_assert_eq!(moves(&read), moves(&annotated.game));
             let scores = annotated.judged.iter().flatten().map(|judged| judged.eval);
             let mut read: Vec<_> = record.nodes.iter().filter_map(|node| node.eval).collect();
-            // A score in the remark may count as the last move's.
+            // A score in the final comment may be read as the last move's score.
             read.truncate(scores.clone().count());
             if comment.is_empty() {
                 prop_assert_eq!(read, scores.collect::<Vec<_>>());

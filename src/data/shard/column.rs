@@ -1,4 +1,4 @@
-//! One column of a block: its values in sequence.
+//! One column of a block: a sequence of values.
 
 /// Why a block cannot be decoded.
 #[derive(Debug, thiserror::Error)]
@@ -22,7 +22,7 @@ pub enum ColumnError {
     Range(usize),
 }
 
-/// The rest of a column to read.
+/// The unread part of a column.
 pub(super) struct Column<'a> {
     pub(super) number: usize,
     pub(super) rest: &'a [u8],
@@ -57,7 +57,7 @@ impl<'a> Column<'a> {
         Err(self.out_of_range())
     }
 
-    /// Reads a length, not yet checked against the remaining bytes.
+    /// Reads a length, which is not yet checked against the number of remaining bytes.
     pub(super) fn length(&mut self) -> Result<usize, ColumnError> {
         let length = self.varint()?;
         usize::try_from(length).map_err(|_| self.out_of_range())
@@ -69,7 +69,7 @@ impl<'a> Column<'a> {
     }
 }
 
-/// Maps a signed integer to an unsigned one, small if it was close to zero.
+/// Maps a signed integer to an unsigned one, so that integers near zero become small.
 pub(super) fn zigzag(value: i64) -> u64 {
     (value << 1 ^ value >> 63) as u64
 }

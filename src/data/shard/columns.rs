@@ -1,5 +1,5 @@
-//! A block of games as columns. Each is compressed by itself, since similar values
-//! are together and each column has its own statistics.
+//! Encodes a block of games in columns. Each column is compressed separately, because it groups
+//! similar values and has its own statistics.
 //!
 //! | column | holds |
 //! |---|---|
@@ -10,8 +10,8 @@
 //! | scores | literal scores as zigzag varints: centipawns as the difference to the score two moves of the main line before (the same engine's), mates as they are |
 //! | repeats | a byte for each score that repeats one of the last 255 on the main line: how many scores ago it was. Variations are engines' expectations and carry the score of the move that they were computed for |
 //! | searches | for each search the values of root and best move (i16 each), the number of moves in its policy (varint), and for each its place and its share (u8, u16); not in version 1 |
-//!
-//! A column is its raw length and its compressed length, both u32, then one
+//! A column consists of its raw length and its compressed length, both u32, followed by one zstd
+//! frame.
 //! zstd frame.
 
 use super::column::{Column, ColumnError, write_varint, zigzag};
@@ -19,12 +19,12 @@ use crate::chess::Ratings;
 use crate::data::record::{Eval, Node, Record, SearchResult};
 use crate::data::sample::Wdl;
 
-/// The zstd level: above it, packing slows down much more than shards shrink.
+/// The zstd level; above it, packing slows down much more than shards shrink.
 const LEVEL: i32 = 15;
 const COLUMNS: usize = 7;
 /// Number of columns in a block of version 1.
 const COLUMNS_OF_VERSION_1: usize = 6;
-/// Maximum raw column size in bytes: a thousand times the usual.
+/// Maximum size of a raw column in bytes: a thousand times the usual size.
 const MAX_COLUMN: usize = 1 << 28;
 
 const HAS_FEN: u8 = 1;
@@ -38,12 +38,12 @@ const CENTIPAWNS: u8 = 1;
 const MATE: u8 = 2;
 const REPEAT: u8 = 3;
 
-/// The scores of the main line of a game, which later scores refer to.
+/// The main-line scores of a game, to which later scores refer.
 #[derive(Default)]
 struct Scores(Vec<Eval>);
 
 impl Scores {
-    /// Returns the age of `eval` in scores, at least 1.
+    /// Returns how many scores ago `eval` occurred, at least 1.
     fn back(&self, eval: Eval) -> Option<u8> {
         let mut recent = self.0.iter().rev().take(255);
         let place = recent.position(|&other| other == eval)?;
@@ -55,7 +55,7 @@ impl Scores {
         self.0.get(place).copied()
     }
 
-    /// Returns the score from which a score in centipawns is encoded as a difference.
+    /// Returns the score relative to which a score in centipawns is encoded.
     fn reference(&self) -> i16 {
         match self.at(2).or_else(|| self.at(1)) {
             Some(Eval::Centipawns(centipawns)) => centipawns,
@@ -132,7 +132,7 @@ fn encode_record(record: &Record, columns: &mut [Vec<u8>; COLUMNS]) {
         depths.push(node.depth);
         let kind = match node.eval {
             None => NO_SCORE,
-            // Scores of the main line are rarely repeats: two engines rarely agree.
+            // Main-line scores rarely repeat, because two engines rarely agree.
             Some(eval) => match (known.back(eval).filter(|_| node.depth > 0), eval) {
                 (Some(back), _) => {
                     repeats.push(back);

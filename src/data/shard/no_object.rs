@@ -1,8 +1,8 @@
-//! Replaces `object.rs` in a build without the feature `cloud`.
+//! Replaces `object.rs` in builds without the feature `cloud`.
 
 use std::io;
 
-/// Uninhabited: opening always fails.
+/// An uninhabited type, because opening always fails.
 #[derive(Debug)]
 pub(super) enum Object {}
 

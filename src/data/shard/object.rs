@@ -1,8 +1,8 @@
-//! Shards in object stores: Amazon S3 and compatible stores, and plain web servers.
+//! Reads shards from object stores: Amazon S3, compatible stores, and plain web servers.
 //!
 //! The object_store crate retries failed requests with exponential backoff, including responses
 //! that break off midway. Blocks that will be read soon are prefetched, so that decoding overlaps
-//! with requests; at most [`AHEAD`] unread blocks per process are in memory.
+//! with requests; each process holds at most [`AHEAD`] unread blocks in memory.
 
 use std::collections::HashMap;
 use std::io;
@@ -17,27 +17,27 @@ use tokio::task::JoinHandle;
 
 use crate::store::cloud::{connect, runtime};
 
-/// Number of prefetched blocks. A block is a few hundred kilobytes: at 50 ms per response, 16 of
-/// them give 100 MB/s, some 20 million samples.
+/// Maximum number of prefetched blocks. A block is a few hundred kilobytes. At 50 ms per response,
+/// 16 blocks give 100 MB/s, which is some 20 million samples.
 const AHEAD: usize = 16;
 
 static ROOM: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(AHEAD)));
 
-/// The requested range: offset and length.
+/// A requested range, as offset and length.
 type Span = (u64, u64);
 
-/// The bytes of a span with their memory permit; `None` if a reader was faster.
+/// The bytes of a range with their memory permit; `None` if a reader has already fetched them.
 type Fetched = Option<(Vec<u8>, OwnedSemaphorePermit)>;
 
-/// A prefetched span.
+/// A range that is being prefetched.
 #[derive(Debug)]
 struct Ahead {
-    /// Whether a reader, or the request itself, has claimed the work.
+    /// Whether the work has been claimed, either by a reader or by the request itself.
     is_taken: Arc<AtomicBool>,
     answer: JoinHandle<io::Result<Fetched>>,
 }
 
-/// An object in a store.
+/// An object in an object store.
 #[derive(Debug)]
 pub(super) struct Object {
     store: Arc<dyn ObjectStore>,
@@ -47,7 +47,7 @@ pub(super) struct Object {
 }
 
 impl Object {
-    /// Opens the object at an address, by [`connect`].
+    /// Opens the object at an address, using [`connect`].
     pub fn open(address: &str) -> io::Result<Object> {
         let (store, key) = connect(address)?;
         let runtime = runtime()?;
@@ -68,7 +68,7 @@ impl Object {
         let runtime = runtime()?;
         let span = (offset, length);
         let ahead = self.ahead.lock().remove(&span);
-        // A prefetch that is still waiting for room may be waiting for this very thread.
+        // A prefetch that is still waiting for memory may be waiting for this very thread.
         if let Some(ahead) = ahead.filter(|ahead| ahead.is_taken.swap(true, Ordering::AcqRel)) {
             let answer = runtime.block_on(ahead.answer).map_err(io::Error::other)?;
             if let Some((bytes, _room)) = answer? {
@@ -80,7 +80,7 @@ impl Object {
 
     pub fn announce(&self, offset: u64, length: u64) {
         let Ok(runtime) = runtime() else {
-            // Reading will report the error.
+            // A read will report the error.
             return;
         };
         let span = (offset, length);

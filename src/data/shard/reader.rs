@@ -1,4 +1,4 @@
-//! Reading a shard.
+//! Reads a shard.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,9 +21,10 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// Opens a shard and reads its header and index. `path` may also be an address:
-    /// `s3://bucket/key` in Amazon S3 or a compatible store, with credentials and endpoint from
-    /// the usual variables (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, …), or `https://host/file` on a
+    /// Opens a shard and reads its header and index. `path` may also be an address.
+    /// `s3://bucket/key` refers to Amazon S3 or a compatible store, with credentials and endpoint
+    /// taken from the usual environment variables (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, …), and
+    /// `https://host/file` refers to a
     /// web server.
     ///
     /// # Errors
@@ -128,7 +129,7 @@ impl Shard {
         })
     }
 
-    /// Announces that a block will be read soon; in an object store, it is prefetched.
+    /// Announces that a block will soon be read; a block in an object store is then prefetched.
     pub(crate) fn announce(&self, block: usize) {
         let entry = &self.index[block];
         self.storage.announce(entry.offset, entry.length);
@@ -142,10 +143,10 @@ impl Shard {
     }
 }
 
-/// Reads a part; `None` if it extends past the end or the checksum differs.
+/// Reads a part of the shard. Returns `None` if it extends past the end or its checksum differs.
 fn section(storage: &Storage, offset: u64, length: u64, crc: u32) -> io::Result<Option<Vec<u8>>> {
     match storage.read(offset, length) {
-        // A fuzzer's input would never pass a checksum.
+        // A fuzzer's inputs would never pass the checksum.
         Ok(bytes) => Ok((cfg!(fuzzing) || crc32fast::hash(&bytes) == crc).then_some(bytes)),
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
         Err(error) => Err(error),

@@ -1,4 +1,4 @@
-//! The location of a shard: a file, or an object store.
+//! The storage of a shard: a file or an object in an object store.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use super::object::Object;
 use crate::store::address;
 
-/// Bytes that several threads can read concurrently, in any order.
+/// Bytes that several threads can read concurrently and in any order.
 #[derive(Debug)]
 pub(super) enum Storage {
-    /// A file, opened for every read: blocks are large, a window has hundreds of shards, and
-    /// systems limit a process to about a thousand open files.
+    /// A file, which is opened for every read: a window has hundreds of shards, while systems limit
+    /// a process to about a thousand open files. Blocks are large enough to make this cheap.
     File {
         path: PathBuf,
         size: u64,
@@ -20,7 +20,7 @@ pub(super) enum Storage {
 }
 
 impl Storage {
-    /// Opens a path, or an address such as `s3://bucket/key`.
+    /// Opens a file by its path, or an object by an address such as `s3://bucket/key`.
     pub fn open(location: &Path) -> io::Result<Storage> {
         if let Some(address) = address(location) {
             return Object::open(address).map(Storage::Object);
@@ -40,7 +40,7 @@ impl Storage {
         }
     }
 
-    /// Reads `length` bytes from `offset` on.
+    /// Reads `length` bytes starting at `offset`.
     pub fn read(&self, offset: u64, length: u64) -> io::Result<Vec<u8>> {
         if offset
             .checked_add(length)
@@ -60,9 +60,9 @@ impl Storage {
         }
     }
 
-    /// Announces that these bytes will be read soon.
+    /// Announces that these bytes will soon be read.
     pub fn announce(&self, offset: u64, length: u64) {
-        // The system itself reads files ahead.
+        // For files, the system itself reads ahead.
         if let Storage::Object(object) = self {
             object.announce(offset, length);
         }

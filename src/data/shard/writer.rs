@@ -1,4 +1,4 @@
-//! Writing a shard.
+//! Writes a shard.
 
 use crate::atomic_file;
 use std::io::{BufWriter, Write};
@@ -10,11 +10,11 @@ use crate::data::record::Record;
 
 use super::{BlockEntry, END, Header, MAGIC, ShardError, VERSION, columns};
 
-/// Target number of samples per block: enough for its columns to compress, few enough that a
-/// loader mixes many blocks.
+/// Target number of samples per block. It is large enough for the columns to compress well, and
+/// small enough for a loader to mix many blocks.
 pub const SAMPLES_PER_BLOCK: u64 = 1 << 15;
 
-/// Games compressed, ready to be written.
+/// Compressed games, ready to be written.
 pub struct Block {
     bytes: Vec<u8>,
     games: u64,
@@ -22,10 +22,10 @@ pub struct Block {
 }
 
 impl Block {
-    /// Compresses games that give `samples` samples.
+    /// Compresses games that yield `samples` samples.
     ///
     /// # Errors
-    /// The compressor's error, which only lack of memory can cause.
+    /// The compressor's error, which only a lack of memory can cause.
     pub fn new(records: &[Record], samples: u64) -> std::io::Result<Block> {
         Ok(Block {
             bytes: columns::encode(records)?,
@@ -35,7 +35,7 @@ impl Block {
     }
 }
 
-/// A shard being written. It appears under its name atomically when it is finished.
+/// A shard that is being written. It appears under its name, atomically, when it is finished.
 pub struct ShardWriter {
     path: PathBuf,
     file: BufWriter<NamedTempFile>,
@@ -44,7 +44,7 @@ pub struct ShardWriter {
 }
 
 impl ShardWriter {
-    /// Starts a shard that will appear as `path`.
+    /// Starts a shard that will appear at `path`.
     ///
     /// # Errors
     /// [`ShardError::Io`] if the folder cannot be written to.
@@ -84,11 +84,11 @@ impl ShardWriter {
         self.write(&block.bytes)
     }
 
-    /// Writes the index, syncs everything to disk and renames the shard to its name. Returns its
-    /// size in bytes.
+    /// Writes the index, syncs everything to disk and renames the shard to its final name. Returns
+    /// its size in bytes.
     ///
     /// # Errors
-    /// [`ShardError::Io`] if any of this fails; nothing is left behind then.
+    /// [`ShardError::Io`] if any of this fails; nothing is left behind in that case.
     pub fn finish(mut self) -> Result<u64, ShardError> {
         let index = serde_json::to_vec(&self.index).map_err(|error| self.io(error.into()))?;
         self.write(&index)?;

@@ -1,4 +1,4 @@
-//! Surveys the data.
+//! Surveys training data.
 
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{BuildHasher, RandomState};
@@ -23,7 +23,7 @@ use super::Statistics;
 
 /// Number of games or chunks surveyed in parallel.
 const TOGETHER: usize = 1024;
-/// Zero weights distinguish variations.
+/// Weights of zero distinguish samples of variations.
 const WEIGHTLESS: VariationWeight = VariationWeight {
     first: 0.0,
     decay: 1.0,
@@ -32,38 +32,38 @@ const WEIGHTLESS: VariationWeight = VariationWeight {
 /// An unusable item and its location.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
-    /// In a shard.
+    /// A shard or a part of it is unusable.
     #[error(transparent)]
     Shard(#[from] ShardError),
-    /// In a chunk.
+    /// A chunk or a record in it is unusable.
     #[error(transparent)]
     Chunk(#[from] V6Error),
-    /// A game of a PGN that cannot be read.
+    /// A game in a PGN file cannot be read.
     #[error("{}, game {game}: {source}", path.display())]
     Game {
         /// The file.
         path: PathBuf,
-        /// The game, from 1.
+        /// The number of the game, from 1.
         game: usize,
-        /// Its problem.
+        /// The game's problem.
         source: GameError,
     },
-    /// A game of a PGN that cannot be played through.
+    /// A game in a PGN file cannot be replayed.
     #[error("{}, game {game}: {source}", path.display())]
     Replay {
         /// The file.
         path: PathBuf,
-        /// The game, from 1.
+        /// The number of the game, from 1.
         game: usize,
-        /// Its problem.
+        /// The game's problem.
         source: ReplayError,
     },
-    /// A PGN cannot be read.
+    /// A PGN file cannot be read.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// The system's or the decompressor's error.
+        /// The error of the system or the decompressor.
         source: std::io::Error,
     },
 }
@@ -83,17 +83,17 @@ pub struct Findings {
     /// The counts.
     #[serde(flatten)]
     pub statistics: Statistics,
-    /// Names of the games' files, from shards' headers.
+    /// Names of the games' files, from the shards' headers.
     pub sources: Vec<String>,
-    /// Games with the same first position and moves as an earlier one.
+    /// Number of games with the same first position and moves as an earlier one.
     pub duplicate_games: u64,
-    /// Samples with the same position as an earlier one, without history.
+    /// Number of samples whose position, ignoring history, is that of an earlier one.
     pub duplicate_positions: u64,
 }
 
 impl Survey {
-    /// Adds a shard, decoding its blocks in parallel. `progress` is called with numbers of
-    /// samples, `bad` with faults.
+    /// Adds a shard, decoding its blocks in parallel. `progress` is called with numbers of samples,
+    /// and `bad` is called with faults.
     ///
     /// # Errors
     /// The error that `bad` returns.
@@ -124,7 +124,7 @@ impl Survey {
         })
     }
 
-    /// Adds Lc0 chunks, one game each, in parallel; see [`Survey::add_shard`].
+    /// Adds Lc0 chunks of one game each, in parallel; see [`Survey::add_shard`].
     ///
     /// # Errors
     /// The error that `bad` returns.
@@ -142,8 +142,8 @@ impl Survey {
         })
     }
 
-    /// Adds games, with their samples by `rules`; see [`Survey::add_shard`]. `path` is for
-    /// messages.
+    /// Adds games, with the samples that `rules` define; see [`Survey::add_shard`]. `path` is only
+    /// used in messages.
     ///
     /// # Errors
     /// The error that `bad` returns.
@@ -307,8 +307,8 @@ impl Part {
     }
 }
 
-/// Returns a hash of the pieces, the side to move and the rights, without the history and the
-/// rule-50 count.
+/// Returns a hash of the pieces, the side to move and the castling and en-passant rights, ignoring
+/// the history and the rule-50 count.
 fn position_hash(sample: &Sample, hasher: &RandomState) -> u64 {
     let words = sample.input.words();
     let (rights_and_turn, en_passant) = (&words[BOARDS..BOARDS + 5], words[BOARDS + 6]);

@@ -13,12 +13,12 @@ use super::{V6Error, V6Fault};
 pub struct Chunk {
     path: PathBuf,
     unpacked: Unpacked,
-    /// The error that ended decompression early.
+    /// The error that ended decompression early, if any.
     fault: Option<Arc<str>>,
 }
 
 impl Chunk {
-    /// Reads a chunk, gzipped or plain. Damage is reported when its records are read.
+    /// Reads a chunk, either gzipped or plain. Damage is reported when its records are read.
     ///
     /// # Errors
     /// [`V6Error`] if the file cannot be read.
@@ -34,7 +34,7 @@ impl Chunk {
         Ok(Chunk::new(path.to_owned(), &packed))
     }
 
-    /// Reads a chunk from a file's bytes; `path` is for messages.
+    /// Reads a chunk from a file's bytes; `path` is only used in messages.
     #[must_use]
     pub fn new(path: PathBuf, packed: &[u8]) -> Chunk {
         let (unpacked, fault) = Unpacked::new(packed);
@@ -51,8 +51,8 @@ impl Chunk {
         &self.path
     }
 
-    /// Returns the records in order. A record in an unknown input format is a fault after which
-    /// reading continues; any other fault ends it.
+    /// Returns an iterator over the records. Reading continues after a record in an unknown input
+    /// format; any other fault ends it.
     #[must_use]
     pub fn records(&self) -> Records<'_> {
         Records {
@@ -64,17 +64,17 @@ impl Chunk {
     }
 }
 
-/// The records of a [`Chunk`].
+/// An iterator over the records of a [`Chunk`].
 pub struct Records<'a> {
     path: &'a Path,
-    /// The bytes from the next record.
+    /// The bytes that have not been read.
     bytes: &'a [u8],
     offset: u64,
     fault: Option<&'a Arc<str>>,
 }
 
 impl<'a> Records<'a> {
-    /// Returns the offset of the next record in the unpacked bytes.
+    /// Returns the offset of the next record in the decompressed bytes.
     pub(super) fn offset(&self) -> u64 {
         self.offset
     }
@@ -102,8 +102,8 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// Stops reading the chunk and returns the reason: the decompression error, if it removed the
-    /// rest, otherwise `fault`.
+    /// Ends reading and returns the reason, which is the decompression error if that is why the
+    /// rest is missing, and otherwise `fault`.
     fn end(&mut self, fault: V6Fault) -> V6Fault {
         self.bytes = &[];
         match self.fault.take() {

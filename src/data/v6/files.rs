@@ -1,4 +1,4 @@
-//! Chunks in files, tars and folders.
+//! Finds chunks in files, tars and folders.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -13,13 +13,12 @@ use super::unpack::{MAX_UNPACKED, TOO_LARGE, is_gzip};
 use super::{Chunk, V6Error, V6Fault};
 use crate::packed;
 
-/// Number of chunks sampled to estimate the length of the others.
+/// Number of chunks sampled to estimate the lengths of all chunks.
 const LOOKED_AT: usize = 64;
-/// Bytes of a tar's first header.
+/// Number of bytes in the first header of a tar.
 pub(crate) const TAR_HEADER: usize = 512;
 
-/// The chunks at a path, not yet read. Only their names are in memory, so that there can be
-/// millions.
+/// The unread chunks at a path. Only their names are in memory, so there can be millions of them.
 pub struct Chunks {
     root: PathBuf,
     tars: Vec<Tar>,
@@ -30,16 +29,16 @@ pub struct Chunks {
 
 /// The location of a chunk.
 enum Place {
-    /// In a separate file, by its path from the root; empty for the root itself.
+    /// A file of its own, by its path relative to the root; empty for the root itself.
     File(Box<Path>),
-    /// In a tar.
+    /// A member of a tar.
     Member {
         tar: u32,
         offset: u64,
         length: u64,
         name: Box<Path>,
     },
-    /// In memory: it came through a pipe.
+    /// Memory, if the chunk came through a pipe.
     Read(Box<[u8]>),
 }
 
@@ -49,9 +48,9 @@ struct Tar {
 }
 
 impl Chunks {
-    /// Finds the chunks at `path`: itself, a tar's members, or everything in a folder and its
-    /// subfolders that is a tar or has a chunk's name (`*.gz`, `training.*`, `game_*`), ordered
-    /// by name. Hidden files are ignored. A pipe is read to its end.
+    /// Finds the chunks at `path`: the file itself, the members of a tar, or all tars and all files
+    /// with a chunk's name (`*.gz`, `training.*`, `game_*`) in a folder and its subfolders, in
+    /// order of their names. Hidden files are ignored. A pipe is read to its end.
     ///
     /// # Errors
     /// [`V6Error`] if a folder or a tar cannot be read.
@@ -80,8 +79,8 @@ impl Chunks {
         Ok(chunks)
     }
 
-    /// Reads a chunk or a tar of chunks from a stream, to its end. A tar is stored in a temporary
-    /// file. `path` is for messages.
+    /// Reads a chunk or a tar of chunks from a stream to its end. A tar is stored in a temporary
+    /// file. `path` is only used in messages.
     ///
     /// # Errors
     /// [`V6Error`] if it cannot be read or stored.
@@ -115,7 +114,7 @@ impl Chunks {
         }
     }
 
-    /// Returns the opened source: a folder, an archive or a file.
+    /// Returns the path that was opened: a folder, a tar or a file.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
@@ -133,10 +132,10 @@ impl Chunks {
         self.places.is_empty()
     }
 
-    /// Returns a chunk's path; in a tar, the tar's path and the member's.
+    /// Returns a chunk's path; within a tar, the tar's path followed by the member's.
     ///
     /// # Panics
-    /// If the chunk does not exist, like the methods below.
+    /// If the chunk does not exist. The same holds for the methods below.
     #[must_use]
     pub fn path(&self, chunk: usize) -> PathBuf {
         match &self.places[chunk] {
@@ -147,7 +146,7 @@ impl Chunks {
         }
     }
 
-    /// Returns a hash of the chunk's file name without its folder.
+    /// Returns a hash of the chunk's file name, ignoring its folder.
     #[must_use]
     pub fn hash(&self, chunk: usize) -> u64 {
         self.hashes[chunk]
@@ -183,8 +182,8 @@ impl Chunks {
         Ok(Chunk::new(path, &packed))
     }
 
-    /// Returns the approximate mean number of records per chunk, from the lengths that some of
-    /// the files state.
+    /// Returns the approximate mean number of records per chunk, estimated from the lengths stated
+    /// in some of the files.
     #[must_use]
     pub fn mean_records(&self) -> f64 {
         let step = self.places.len().div_ceil(LOOKED_AT).max(1);
@@ -196,7 +195,8 @@ impl Chunks {
         total as f64 / RECORD_SIZE as f64 / lengths.len().max(1) as f64
     }
 
-    /// Returns the decompressed length of a chunk, if it is undamaged and has a single member.
+    /// Returns the stated decompressed length of a chunk, which is correct if the file is undamaged
+    /// and has a single member.
     fn promised_length(&self, chunk: usize) -> std::io::Result<u64> {
         let (mut magic, mut promise) = ([0; 3], [0; 4]);
         let length = match &self.places[chunk] {
@@ -234,7 +234,7 @@ impl Chunks {
         Ok(promised.min(MAX_UNPACKED as u64))
     }
 
-    /// Adds the contents of the root and its subfolders, including links, ordered by name.
+    /// Adds the contents of the root and its subfolders, following links, in order of their names.
     fn walk(&mut self) -> Result<(), V6Error> {
         let root = self.root.clone();
         let entries = WalkDir::new(&root).follow_links(true).sort_by_file_name();
@@ -318,18 +318,18 @@ fn failed(path: &Path, error: std::io::Error) -> V6Error {
     }
 }
 
-/// Returns whether a file has the name of a chunk or of a tar.
+/// Returns whether a file is named like a chunk or a tar.
 pub(crate) fn is_named_as_chunks(path: &Path) -> bool {
     is_tar(path) || is_named_as_chunk(path)
 }
 
-/// Returns whether a record starts with these bytes.
+/// Returns whether these bytes could be the start of a record.
 pub(crate) fn is_record(start: &[u8]) -> bool {
     let mut versions = [VERSION, V7].into_iter();
     versions.any(|version| start.starts_with(&version.to_le_bytes()))
 }
 
-/// Returns whether a tar starts with these bytes.
+/// Returns whether these bytes could be the start of a tar.
 pub(crate) fn is_tar_header(start: &[u8]) -> bool {
     const MAGIC: std::ops::Range<usize> = 257..262;
     start.get(MAGIC) == Some(b"ustar")

@@ -1,7 +1,7 @@
-//! Searched games as V6 records and chunks.
+//! Converts searched games to V6 records and chunks.
 //!
-//! Every field matches Lc0's self-play, so that its rescorer and trainer read these chunks as
-//! their own.
+//! Every field matches Lc0's self-play, so that Lc0's rescorer and trainer can read these chunks
+//! like Lc0's own.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -22,8 +22,8 @@ pub struct Expectation {
     pub q: f32,
     /// The probability of a draw.
     pub draw: f32,
-    /// Plies to the end of the game, including the move's own; 0 if the network does not predict
-    /// them.
+    /// Number of plies to the end of the game, including the move's own; 0 if the network does not
+    /// predict it.
     pub moves_left: f32,
 }
 
@@ -32,8 +32,9 @@ pub struct Expectation {
 pub struct Searched {
     /// The position and its history.
     pub input: Input,
-    /// The policy target: each legal move's policy index with its share of the visits, without
-    /// the root's own, or another distribution. The shares sum to 1.
+    /// The policy target: each legal move's policy index with its share of the root's visits, not
+    /// counting the root's own visit, or with its probability in another distribution. The shares
+    /// sum to 1.
     pub policy: Vec<(u16, f32)>,
     /// The root's value.
     pub root: Expectation,
@@ -43,7 +44,7 @@ pub struct Searched {
     pub played: Expectation,
     /// The network's evaluation of the position before the search, if known.
     pub network: Option<Expectation>,
-    /// Visits of the root.
+    /// Number of root visits.
     pub visits: u32,
     /// Policy index of the best move.
     pub best_index: u16,
@@ -51,25 +52,25 @@ pub struct Searched {
     pub played_index: u16,
     /// Whether the best move's value is proven.
     pub is_proven: bool,
-    /// [`divergence`] of the visits from the network's policy at temperature 1.
+    /// The [`divergence`] of the visits from the network's policy at temperature 1.
     pub policy_divergence: f32,
 }
 
-/// A game's result.
+/// How a game ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ending {
     /// The result for White, if any.
     pub result: Option<Wdl>,
-    /// Whether it was adjudicated or resigned rather than played out.
+    /// Whether the game was adjudicated or resigned rather than played out.
     pub is_adjudicated: bool,
-    /// Whether it reached the maximum length.
+    /// Whether the game reached the maximum length.
     pub is_cut_off: bool,
 }
 
-/// Returns the records of a game, one for each of its searched positions in order.
+/// Returns the records of a game, one for each of its searched positions, in order.
 ///
-/// The plies left count down to the last position's expected plies, which is 1 if its best move
-/// ends the game.
+/// `plies_left` counts down to the number of plies expected at the last position, which is 1 if
+/// that position's best move ends the game.
 #[must_use]
 pub fn game_records(game: &[Searched], ending: &Ending) -> Vec<V6Record> {
     let Some(last) = game.last() else {
@@ -132,7 +133,7 @@ fn record(searched: &Searched, ending: &Ending, plies_left: f32) -> V6Record {
     record
 }
 
-/// Returns the Kullback–Leibler divergence of a policy from another: the sum of p · ln(p / prior)
+/// Returns the Kullback–Leibler divergence of a policy from a prior: the sum of p · ln(p / prior)
 /// over pairs (p, prior) of the legal moves.
 #[must_use]
 pub fn divergence(policy: impl IntoIterator<Item = (f32, f32)>) -> f32 {
@@ -143,7 +144,7 @@ pub fn divergence(policy: impl IntoIterator<Item = (f32, f32)>) -> f32 {
     terms.sum()
 }
 
-/// Why a chunk could not be written.
+/// Why a chunk cannot be written.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write the chunk {}: {source}", path.display())]
 pub struct ChunkWriteError {

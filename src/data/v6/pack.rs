@@ -1,4 +1,4 @@
-//! The games of a chunk as records, for shards.
+//! Converts the games of a chunk to records for shards.
 
 use shakmaty::EnPassantMode;
 use shakmaty::fen::Fen;
@@ -13,11 +13,12 @@ use super::samples::follows;
 use super::{Chunk, V6Error, V6Fault, V6Record};
 
 impl Chunk {
-    /// Passes on the games as records with their search results. An unusable record goes to
-    /// `bad`, whose error stops reading; the rest of the game becomes another game.
+    /// Passes on the games as records that include their search results. An unusable record is
+    /// passed to `bad`; if `bad` returns an error, reading stops, and otherwise the rest of the
+    /// game becomes a separate game.
     ///
     /// If a game does not start at the initial position, the history before its first position is
-    /// lost; values are rounded, see [`SearchResult`].
+    /// lost. Values are rounded, see [`SearchResult`].
     ///
     /// # Errors
     /// The error that `bad` returns.
@@ -55,7 +56,7 @@ impl Chunk {
     }
 }
 
-/// Adds a record to the game that it continues, or starts a game with it.
+/// Adds a record to the game that it continues, or starts a new game with it.
 fn add(record: &V6Record, goes_on: bool, games: &mut Vec<Record>) -> Result<(), V6Fault> {
     let sample = record.sample()?;
     if record.q_st != 0.0 || record.invariance_info & DELETED != 0 {
@@ -84,7 +85,7 @@ fn add(record: &V6Record, goes_on: bool, games: &mut Vec<Record>) -> Result<(), 
     });
     game.searches
         .push(SearchResult::new(policy, record.root_q, record.best_q));
-    // The last position states the plies left after its move.
+    // The last record states how many plies were expected, including the move from its position.
     game.unplayed = (record.plies_left - 1.0).round() as u16;
     Ok(())
 }

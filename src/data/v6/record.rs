@@ -1,4 +1,4 @@
-//! A V6 record, field by field, and its conversion to samples.
+//! A V6 record, field by field, and its conversion to a sample.
 
 use shakmaty::{Chess, EnPassantMode, Position};
 
@@ -8,16 +8,16 @@ use crate::encode::{BOARDS, EN_PASSANT, Input, POLICY_SIZE, WIDTH};
 
 use super::V6Fault;
 
-/// Bytes of a record of version 6.
+/// Size in bytes of a version-6 record.
 pub const RECORD_SIZE: usize = size_of::<V6Record>();
-/// The version of records written, and the older of the two that can be read.
+/// The version written, and the older of the two that can be read.
 pub const VERSION: u32 = 6;
-/// The other readable version: a record of version 6, followed by D of the short-term value, the
-/// policy indices of the moves played before and after, and eight unused numbers.
+/// The other version that can be read. Its records extend those of version 6 by D of the short-term
+/// value, the policy indices of the moves played before and after, and eight unused numbers.
 pub(super) const V7: u32 = 7;
-/// Bytes of a record of version 7.
+/// Size in bytes of a version-7 record.
 pub const V7_RECORD_SIZE: usize = RECORD_SIZE + 4 + 2 * 2 + 8 * 4;
-/// The input format read: the classical 112 planes.
+/// The only input format that can be read: the classical 112 planes.
 pub const FORMAT: u32 = 1;
 
 /// Flag: a rescorer marked the position for deletion.
@@ -29,31 +29,31 @@ pub const CUT_OFF: u8 = 1 << 4;
 /// Flag: the best move's value is proven.
 pub const PROVEN: u8 = 1 << 3;
 
-/// Maximum deviation of a policy's sum from one: the rounding of two thousand half-precision
-/// numbers.
+/// Maximum deviation of a policy's sum from one, caused by rounding two thousand numbers to half
+/// precision.
 const SUM_TOLERANCE: f32 = 1e-2;
-/// Maximum excess of a value over its range by rounding.
+/// Maximum amount by which rounding may move a value out of its range.
 pub(super) const VALUE_TOLERANCE: f32 = 1e-3;
-/// Upper bound of the plies in a game.
+/// Upper bound on the number of plies in a game.
 const MAX_PLIES: f32 = 20_000.0;
 
 const _: () = assert!(RECORD_SIZE == 8356 && V7_RECORD_SIZE == 8396);
 // The record is read by reinterpreting its bytes.
 const _: () = assert!(cfg!(target_endian = "little"));
 
-/// A record as stored in a chunk. Values are from the mover's view; Q is W − L, D the probability
-/// of a draw, M the plies left.
+/// A record as stored in a chunk. Values are from the mover's view; Q is W − L, D is the
+/// probability of a draw, and M is the number of plies left.
 #[derive(Clone, Copy, Debug, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C, packed(4))]
 pub struct V6Record {
-    /// [`VERSION`], or 7 if the record was read from version 7.
+    /// [`VERSION`], or 7 for a record read from version 7.
     pub version: u32,
     /// Always [`FORMAT`].
     pub input_format: u32,
     /// Share of the visits by policy index; −1 for illegal moves.
     pub probabilities: [f32; POLICY_SIZE],
-    /// The history's bitboards in the order of [`Input`], with the files of
-    /// each rank in reverse: the a-file is a byte's highest bit.
+    /// The bitboards of the history in the order of [`Input`], with the files of each rank
+    /// reversed: the a-file is a byte's highest bit.
     pub planes: [u64; BOARDS],
     /// Whether the mover may castle queenside.
     pub castling_us_queenside: u8,
@@ -65,11 +65,11 @@ pub struct V6Record {
     pub castling_them_kingside: u8,
     /// 1 if Black is to move.
     pub black_to_move: u8,
-    /// Plies since the last capture or pawn move.
+    /// Number of plies since the last capture or pawn move.
     pub rule50: u8,
-    /// Flags: 6 [`DELETED`], 5 [`ADJUDICATED`], 4 [`CUT_OFF`], 3 [`PROVEN`]; in
-    /// input formats that transform the board also 7, the side to move, and
-    /// 2–0, the transform.
+    /// Flags: bit 6 is [`DELETED`], bit 5 is [`ADJUDICATED`], bit 4 is [`CUT_OFF`] and bit 3 is
+    /// [`PROVEN`]. In input formats that transform the board, bit 7 is the side to move, and bits
+    /// 2–0 are the transform.
     pub invariance_info: u8,
     /// Unused; formerly the result.
     pub dummy: u8,
@@ -85,11 +85,11 @@ pub struct V6Record {
     pub root_m: f32,
     /// M of the best move.
     pub best_m: f32,
-    /// Plies to the end of the game.
+    /// Number of plies to the end of the game.
     pub plies_left: f32,
-    /// Q of the result: 1, 0, −1.
+    /// Q of the result: 1, 0 or −1.
     pub result_q: f32,
-    /// D of the result: 1 for a draw.
+    /// D of the result: 1 for a draw, otherwise 0.
     pub result_d: f32,
     /// Q of the move played.
     pub played_q: f32,
@@ -97,13 +97,13 @@ pub struct V6Record {
     pub played_d: f32,
     /// M of the move played.
     pub played_m: f32,
-    /// The network's Q; NaN if unknown, like the next two.
+    /// The network's Q. NaN if unknown, like `orig_d` and `orig_m`.
     pub orig_q: f32,
     /// The network's D.
     pub orig_d: f32,
     /// The network's M.
     pub orig_m: f32,
-    /// Visits of the root.
+    /// Number of root visits.
     pub visits: u32,
     /// Policy index of the move played.
     pub played_idx: u16,
@@ -124,16 +124,16 @@ impl V6Record {
 
     /// Returns the position and its history.
     ///
-    /// Castling rights belong to the outermost rook on their side of the king, as in X-FEN, and
-    /// the en-passant square follows from the history.
+    /// A castling right belongs to the outermost rook on its side of the king, as in X-FEN. The
+    /// en-passant square follows from the history.
     ///
     /// # Errors
-    /// [`V6Fault`] if the planes are not a legal position.
+    /// [`V6Fault`] if the planes do not form a legal position.
     pub fn input(&self) -> Result<Input, V6Fault> {
         self.decode().map(|(input, _)| input)
     }
 
-    /// Returns the position with its history, as a row and as a position.
+    /// Returns the position and its history, as a network input and as a position.
     fn decode(&self) -> Result<(Input, Chess), V6Fault> {
         let mut words = [0; WIDTH];
         for (word, plane) in words.iter_mut().zip(self.planes) {
@@ -166,7 +166,7 @@ impl V6Record {
         Ok((Input::from_words(words), position))
     }
 
-    /// Overwrites the position and its history; the inverse of [`V6Record::input`].
+    /// Overwrites the position and its history; this is the inverse of [`V6Record::input`].
     pub fn set_input(&mut self, input: &Input) {
         let (planes, scalars) = input.words().split_at(BOARDS);
         self.planes = std::array::from_fn(|plane| mirror_files(planes[plane]));
@@ -178,7 +178,7 @@ impl V6Record {
         self.rule50 = u8::try_from(input.rule50()).unwrap_or(u8::MAX);
     }
 
-    /// Returns the legal moves: those with a probability.
+    /// Returns the legal moves, which are the moves with a non-negative probability.
     #[must_use]
     pub fn legal(&self) -> Legal {
         let mut words = [0; LEGAL_WORDS];
@@ -190,8 +190,8 @@ impl V6Record {
         Legal::from_words(words)
     }
 
-    /// Returns the game's result for the mover, if it has one. Also `None` if a rescorer has
-    /// blended the result with its estimate of a later blunder.
+    /// Returns the game's result for the mover, if it has one. Returns `None` also if a rescorer
+    /// has blended the result with its estimate of a later blunder.
     pub(super) fn result(&self) -> Option<Wdl> {
         let is_certain = |share: f32| (share - 1.0).abs() < 1e-3;
         if is_certain(self.result_d) {
@@ -205,11 +205,11 @@ impl V6Record {
         }
     }
 
-    /// Returns the record as a training sample: the visits as policy, the best move's Q as value,
-    /// and the short-term value if a rescorer has filled it in.
+    /// Returns the record as a training sample. Its policy is the shares of the visits, its value
+    /// is the best move's Q, and its short-term value is set if a rescorer has filled it in.
     ///
     /// # Errors
-    /// [`V6Fault`] if the planes are not a legal position, the policy does not match its legal
+    /// [`V6Fault`] if the planes do not form a legal position, the policy does not match its legal
     /// moves, or a value is out of range.
     pub fn sample(&self) -> Result<Sample, V6Fault> {
         let (input, position) = self.decode()?;
@@ -245,7 +245,7 @@ impl V6Record {
         })
     }
 
-    /// Checks the ranges of the targets.
+    /// Checks that the targets are within their ranges.
     fn check_values(&self) -> Result<(), V6Fault> {
         let q = -1.0 - VALUE_TOLERANCE..=1.0 + VALUE_TOLERANCE;
         let values = [
@@ -265,12 +265,12 @@ impl V6Record {
     }
 }
 
-/// Reverses the files of every rank; its own inverse.
+/// Reverses the files of every rank. The function is its own inverse.
 fn mirror_files(plane: u64) -> u64 {
     plane.reverse_bits().swap_bytes()
 }
 
-/// Returns the rook, among those on a back rank, that a castling right belongs to.
+/// Returns the back-rank rook that a castling right belongs to.
 fn outermost_rook(rooks: u64, king: u64, is_queenside: bool) -> Result<u64, V6Fault> {
     if king == 0 || rooks == 0 {
         return Err(V6Fault::Castling);

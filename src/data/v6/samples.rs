@@ -1,4 +1,4 @@
-//! The samples of a chunk.
+//! Converts a chunk to samples.
 
 use crate::data::label::short_term;
 use crate::data::sample::Sample;
@@ -7,15 +7,16 @@ use crate::encode::PLANES_PER_BOARD;
 use super::record::{DELETED, VALUE_TOLERANCE};
 use super::{Chunk, V6Error, V6Record};
 
-/// Kinds of pieces, ours and theirs.
+/// Number of piece planes per board, for both sides.
 const PIECES: usize = PLANES_PER_BOARD - 1;
 
 impl Chunk {
-    /// Passes the records as samples to `emit`, without those marked for deletion. `keep` filters
-    /// them; it is called once for each. Unusable records go to `bad`, whose error stops reading.
+    /// Passes the records to `emit` as samples, except those marked for deletion. `keep` is called
+    /// once for each and filters them. Unusable records are passed to `bad`; if it returns an
+    /// error, reading stops.
     ///
-    /// If no record of the chunk has a short-term value, it is computed from the values of the
-    /// roots, see [`crate::data::label`].
+    /// If no record of the chunk has a short-term value, it is computed from the root values, see
+    /// [`crate::data::label`].
     ///
     /// # Errors
     /// The error that `bad` returns.
@@ -77,13 +78,13 @@ struct Place<'a> {
     is_cut_off: bool,
 }
 
-/// Returns short-term values for records without any. The value after a game's last position is
-/// its result. The boards show where the next game of a chunk starts.
+/// Returns short-term values for records that have none. The value after a game's last position is
+/// its result. The boards show where the next game in a chunk starts.
 fn short_terms(records: &[Place]) -> Option<Vec<f32>> {
     if records.iter().any(|place| place.record.q_st != 0.0) {
         return None;
     }
-    // A damaged record must not affect the valid ones before it.
+    // A damaged record must not affect the valid records before it.
     let is_sound = |record: &V6Record| record.root_q.abs() <= 1.0 + VALUE_TOLERANCE;
     let mut values = vec![0.0; records.len()];
     for place in (0..records.len()).rev() {
@@ -102,8 +103,8 @@ fn short_terms(records: &[Place]) -> Option<Vec<f32>> {
     Some(values)
 }
 
-/// Returns whether `next` is the position after a move from `record`'s: its history contains that
-/// board, from the other side.
+/// Returns whether `next` is the position after a move from `record`'s position. This is the case
+/// if the history of `next` contains that board from the other side.
 pub(super) fn follows(record: &V6Record, next: &V6Record) -> bool {
     let (before, after) = (record.planes, next.planes);
     let board = &before[..PIECES];

@@ -6,19 +6,19 @@ use std::sync::Arc;
 use flate2::bufread::MultiGzDecoder;
 use libdeflater::Decompressor;
 
-/// Maximum decompressed size of a chunk: thirty thousand records, a hundred times a long game.
-/// Anything larger is not a chunk, or was made to exhaust memory.
+/// Maximum size of a decompressed chunk: thirty thousand records, a hundred times as many as a long
+/// game has. Anything larger is not a chunk, or was made to exhaust memory.
 pub const MAX_UNPACKED: usize = 1 << 28;
 
-/// The error for larger ones.
+/// The error for larger files.
 pub(super) const TOO_LARGE: &str = "it holds more than any chunk";
 
-/// Above the best compression ratio of deflate.
+/// An upper bound on the compression ratio of deflate.
 const MAX_RATIO: usize = 1032;
-/// The first bytes of every gzip member: the magic number and the only method.
+/// The first bytes of every gzip member: the magic number and the only compression method.
 const MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
 
-/// The bytes of a chunk, in words so that its records are aligned.
+/// The bytes of a chunk, stored in words so that its records are aligned.
 #[derive(Default)]
 pub(super) struct Unpacked {
     words: Vec<u32>,
@@ -30,8 +30,8 @@ impl Unpacked {
         &bytemuck::cast_slice(&self.words)[..self.length]
     }
 
-    /// Decompresses gzip; other bytes are returned unchanged. On failure it also returns the
-    /// reason, with the bytes before the fault.
+    /// Decompresses gzip data; other data is returned unchanged. On failure it returns the reason
+    /// and the bytes before the fault.
     pub(super) fn new(packed: &[u8]) -> (Unpacked, Option<Arc<str>>) {
         let mut unpacked = Unpacked::default();
         if !is_gzip(packed) {
@@ -52,18 +52,18 @@ impl Unpacked {
         &mut bytemuck::cast_slice_mut(&mut self.words)[..length]
     }
 
-    /// Inflates an undamaged file with a single member, the usual case, at several times the
-    /// speed of the fallback.
+    /// Inflates an undamaged file with a single member, which is the usual case, several times
+    /// faster than the fallback.
     fn inflate_whole(&mut self, packed: &[u8]) -> bool {
         let Some(length) = promised_length(packed) else {
             return false;
         };
-        // Only the first member would be inflated, so there may be no other.
+        // Only the first member would be inflated, so a second one must not exist.
         let is_single = !packed[1..].windows(MAGIC.len()).any(|bytes| bytes == MAGIC);
         is_single && Decompressor::new().gzip_decompress(packed, self.room(length)) == Ok(length)
     }
 
-    /// Inflates anything: several members, or a damaged one up to the damage.
+    /// Inflates any file, including several members, and a damaged file up to the damage.
     fn inflate_piecemeal(mut self, packed: &[u8]) -> (Unpacked, Option<Arc<str>>) {
         let mut bytes = Vec::new();
         let mut reader = MultiGzDecoder::new(packed).take(MAX_UNPACKED as u64 + 1);
@@ -82,7 +82,7 @@ pub(super) fn is_gzip(packed: &[u8]) -> bool {
     packed.starts_with(&MAGIC)
 }
 
-/// Returns the length stated at a gzip file's end, if it is plausible.
+/// Returns the length stated at the end of a gzip file, if it is plausible.
 fn promised_length(packed: &[u8]) -> Option<usize> {
     let length = u32::from_le_bytes(*packed.last_chunk()?) as usize;
     let limit = MAX_UNPACKED.min(packed.len().saturating_mul(MAX_RATIO));
@@ -121,7 +121,7 @@ mod tests {
             change in 1..=255u8,
         ) {
             let packed = pack(&bytes);
-            // Long enough to be recognised as gzip.
+            // The file is long enough to be recognised as gzip.
             let cut = &packed[..place.index(packed.len() - 3) + 3];
             let (unpacked, fault) = Unpacked::new(cut);
             prop_assert!(fault.is_some());
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_bomb_is_stopped() {
-        // Members of zeros, each within the length that a trailer may state.
+        // Each member consists of zeros, and its length is one that a trailer may state.
         let member = pack(&vec![0; MAX_UNPACKED / 4]);
         let (unpacked, fault) = Unpacked::new(&member.repeat(5));
         assert_eq!(fault.as_deref(), Some(TOO_LARGE));

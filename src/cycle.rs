@@ -4,14 +4,14 @@
 //! others. Any number of actors and reanalysers can therefore run on any machines, and each can be
 //! killed at any time: it loses only its own unfinished shard.
 //!
-//! [Actors](Actor) play games with the newest network, and switch to it between two searches, as in
-//! KataGo.
+//! - [Actors](Actor) play games with the newest network. They switch networks between two searches,
+//!   as in KataGo.
 //! - [Reanalysers](Reanalyser) search positions from existing games again, whether people or actors
 //!   played them (MuZero Reanalyze, Schrittwieser et al. 2021).
-//! The [learner](Learner) trains on a window of the newest rows, with a fixed number of steps per
-//! generation, and publishes its averaged weights as the next network. It limits how often a row is
-//! used on average, and waits for new rows if necessary.
-//! The optional [gate](Gate) passes a network unless it loses a match against the previous one.
+//! - The [learner](Learner) trains on a window of the newest rows, with a fixed number of steps per
+//!   generation, and publishes its averaged weights as the next network. It limits how often a row
+//!   is used on average, and waits for new rows if necessary.
+//! - The optional [gate](Gate) passes a network unless it loses a match against the previous one.
 //!
 //! A *row* is a position with its targets, as in KataGo.
 

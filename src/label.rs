@@ -14,8 +14,8 @@
 //! depend on the batch that a position is in.
 //!
 //! The workers sample games themselves. A worker that has no finished sampled game plays many games
-//! concurrently until some of them end, and then labels those. This keeps all CPUs busy, regardless
-//! of which of the two tasks takes longer, and memory contains only the games in progress.
+//! concurrently until some of them end, and then labels those. This keeps all CPUs busy, whichever
+//! of the two tasks takes longer, and memory contains only the games in progress.
 
 mod analyst;
 mod game;

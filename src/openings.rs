@@ -1,4 +1,4 @@
-//! Openings of games: books and random moves.
+//! Openings of games: books, followed by random moves.
 
 mod book;
 mod eco;
@@ -20,8 +20,8 @@ use shakmaty::{CastlingMode, EnPassantMode, Position};
 use std::fmt;
 use std::path::PathBuf;
 
-/// Number of attempts at random moves before a position is given up because nearly all of them end
-/// the game.
+/// Number of attempts to play random moves before a position is given up because nearly all
+/// attempts end the game.
 const ATTEMPTS: usize = 100;
 
 /// Why there is no opening.
@@ -41,7 +41,7 @@ pub enum OpeningsError {
         /// The book.
         path: PathBuf,
     },
-    /// Only the games of a PGN can be truncated.
+    /// A cut was requested for a book of positions, but only games in PGN can be cut.
     #[error("the openings {} are positions: only games in PGN can be cut", path.display())]
     Cut {
         /// The book.
@@ -52,12 +52,12 @@ pub enum OpeningsError {
     Opening {
         /// The book.
         path: PathBuf,
-        /// The opening's number, starting from 1.
+        /// The opening's number, from 1.
         number: usize,
         /// The problem.
         reason: String,
     },
-    /// No opening in the table has the code.
+    /// The table contains no opening with this code.
     #[error("no opening of {} has the code {code}", path.display())]
     Unnamed {
         /// The table.
@@ -70,7 +70,7 @@ pub enum OpeningsError {
     Random {
         /// The requested number of random plies.
         plies: u32,
-        /// The position from which they start.
+        /// The position from which the random moves start.
         fen: String,
     },
 }
@@ -103,9 +103,9 @@ impl fmt::Display for Openings {
 }
 
 impl Openings {
-    /// Opens books, each in an order determined by the seed; without a book, games begin in the
-    /// initial position. The book of each game is sampled by the books' shares. `random_plies`
-    /// random moves follow.
+    /// Opens books, each in an order determined by the seed; without a book, games begin at the
+    /// initial position. The book for each game is sampled in proportion to the books' shares. The
+    /// opening is followed by `random_plies` random moves.
     ///
     /// # Errors
     /// [`OpeningsError`] if a book cannot be read or contains nothing usable.
@@ -122,7 +122,7 @@ impl Openings {
         })
     }
 
-    /// Returns the opening of a game, which depends only on the seed and its number.
+    /// Returns the opening of a game, which depends only on the seed and the game's number.
     ///
     /// # Errors
     /// [`OpeningsError`] if the opening is not a playable position.
@@ -161,14 +161,14 @@ pub fn generator(seed: u64, number: u64) -> Xoshiro256PlusPlus {
     Xoshiro256PlusPlus::seed_from_u64(salt ^ number)
 }
 
-/// Plays a random legal move, if there is one.
+/// Plays a random legal move, if one exists.
 pub(crate) fn play_random(game: &mut Game, random: &mut impl Rng) {
     if let Some(&mv) = game.position().legal_moves().choose(random) {
         game.play(mv);
     }
 }
 
-/// Returns a game that begins in the position on a line of FEN or EPD.
+/// Returns a game that begins at the position on a line of FEN or EPD.
 ///
 /// # Errors
 /// [`FenError`] if the line is neither FEN nor EPD.
@@ -278,7 +278,7 @@ mod tests {
         assert!(matches!(error, OpeningsError::Random { .. }));
     }
 
-    /// A game of pawn moves that ends in mate, and a game too short to be truncated late.
+    /// A game of pawn moves that ends in mate, and a game too short to be cut late.
     const GAMES: &[u8] =
         b"[Event \"a\"]\n\n1. a3 e6 2. b3 a6 3. c3 b6 4. f3 c6 5. g4 Qh4# 0-1\n\n[Event \"b\"]\n\n1. d3 d6 1/2-1/2\n";
 
@@ -295,7 +295,7 @@ mod tests {
         for number in 0..400 {
             lengths[openings.game(number).unwrap().plies().len() - 1] += 1;
         }
-        // The short game is truncated before its last move, the long one anywhere between ply 3 and
+        // The short game is cut before its last move, and the long one anywhere between ply 3 and
         // the move before mate.
         assert_eq!(lengths[1], 200);
         assert!(

@@ -1,18 +1,18 @@
-//! Training data from our own engine: many concurrent self-play games on one backend.
+//! Creates training data with our own engine: many concurrent self-play games on one backend.
 //!
-//! Every game has its own thread and search. The [`Service`](crate::backend::Service) that
-//! [`load_for_many`](crate::network::backends::load_for_many) builds merges the searches' requests
+//! Every game has its own thread and search. The [`Service`](crate::backend::Service) built by
+//! [`load_for_many`](crate::network::backends::load_for_many) merges the requests of the searches
 //! into full batches. Each move begins with a new tree, so that its visits follow its own noise; an
-//! evaluation cache keeps the previous tree's evaluations.
+//! evaluation cache keeps the evaluations of the previous tree.
 //!
-//! A game becomes a chunk in Lc0's format (`game_000017.gz`) and an entry in `games.pgn`, which
-//! records how the game ended and can be read by `train pack`. A game is finished once its file
-//! exists, so interrupted work continues with the missing games.
+//! Each game is written as a chunk in Lc0's format (`game_000017.gz`) and as an entry in
+//! `games.pgn`, which records how the game ended and can be read by `train pack`. A game is
+//! finished once its file exists, so interrupted work resumes with the missing games.
 //!
 //! The random choices in a game depend only on the seed and the game's number. On the uniform and
 //! the random backend, games are exactly reproducible. With a network, they are exactly
-//! reproducible only if played one at a time and without a cache, because the last bits of the
-//! network's values depend on the batch, and the cache ignores history.
+//! reproducible only if they are played one at a time and without a cache, because the last bits of
+//! the network's values depend on the batch, and the cache ignores history.
 
 mod choose;
 mod counter;
@@ -47,44 +47,46 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// Name of the PGN file in the folder.
 pub const GAMES: &str = "games.pgn";
 
-/// Searches that only choose a move. They allow more games in the same time and therefore more
-/// results from which to learn values (KataGo's playout cap randomization, Wu 2019).
+/// Searches that only choose a move and are not recorded. They allow more games in the same time,
+/// and therefore more results from which to learn values (KataGo's playout cap randomization, Wu
+/// 2019).
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CheapSearches {
-    /// The share of the moves that are chosen in this way, in 0…1.
+    /// Share of the moves that are chosen in this way, in 0…1.
     pub share: f64,
     /// Number of root visits.
     pub visits: u64,
 }
 
-/// The options of self-play.
+/// Settings for self-play.
 #[derive(Debug)]
 pub struct SelfPlay {
     /// Number of concurrent games.
     pub concurrency: usize,
-    /// Search parameters, such as noise and Gumbel selection. Threads, seed and
+    /// Search parameters, such as noise and Gumbel selection. The threads, the seed and the
     /// temperature are set for each game.
     pub parameters: Parameters,
-    /// Searches in the network's imagination with these options, instead of by the rules.
+    /// Options for searching in the network's imagination; `None` searches by the rules.
     pub imagination: Option<WorldOptions>,
     /// Number of root visits per move.
     pub visits: u64,
-    /// Moves chosen with fewer visits, without noise; their searches are not recorded.
+    /// Settings for moves chosen with fewer visits and without noise; these searches are not
+    /// recorded.
     pub cheap: Option<CheapSearches>,
-    /// Temperature at which the first moves are sampled by their visits; 0 plays the best move.
-    /// Proven wins are always played, and proven losses never. Gumbel selection does its own
-    /// sampling.
+    /// Temperature at which the first moves are sampled by their visits; 0 always plays the best
+    /// move. Proven wins are always played, and proven losses never. Gumbel selection samples moves
+    /// itself.
     pub temperature: f32,
     /// Number of plies after the opening in which moves are sampled.
     pub temperature_plies: usize,
-    /// A side resigns if its best move's value is at most this, in −1…0; `None` plays all games to
-    /// the end.
+    /// A side resigns if the value of its best move is at most this, in −1…0; `None` plays all
+    /// games to their end.
     pub resign: Option<f32>,
     /// Share of the games played without resignation, to measure how many resignations would be
     /// wrong.
     pub played_on: f64,
-    /// The players' ratings, for networks that use ratings.
+    /// The players' ratings, for networks that read ratings.
     pub ratings: Ratings,
     /// The openings of the games.
     pub openings: Openings,
@@ -103,7 +105,7 @@ pub struct SelfPlay {
 pub enum Event {
     /// A move was played.
     Move,
-    /// A game was finished, now or before the start.
+    /// A game was finished, either now or before the start.
     Finished,
 }
 
@@ -133,7 +135,8 @@ pub enum SelfPlayError {
 }
 
 impl fmt::Display for SelfPlay {
-    /// Lists everything that the games depend on, apart from the network and the search parameters.
+    /// Summarises everything on which the games depend, apart from the network and the search
+    /// parameters.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "visits {}", self.visits)?;
         if let Some(CheapSearches { share, visits }) = self.cheap {
@@ -158,7 +161,7 @@ impl fmt::Display for SelfPlay {
 }
 
 impl SelfPlay {
-    /// Creates a search for positions of the games.
+    /// Creates a search for the games' positions.
     fn search(&self, backend: Arc<dyn Backend>, parameters: &Parameters) -> Search {
         match &self.imagination {
             Some(options) => Search::in_imagination(backend, parameters, options),
@@ -166,11 +169,12 @@ impl SelfPlay {
         }
     }
 
-    /// Plays the first games of the plan that the folder does not contain yet. `description` should
-    /// name everything that they depend on, for the Event tag of `games.pgn`.
+    /// Plays the first games of the plan that are not yet in the folder. `description` should name
+    /// everything on which they depend, for the Event tag of `games.pgn`.
     ///
     /// # Errors
-    /// [`SelfPlayError`]; games finished by then are kept, and the same call resumes the work.
+    /// [`SelfPlayError`]; games finished before the error are kept, and the same call resumes the
+    /// work.
     pub fn run(
         &self,
         folder: &Path,
@@ -244,7 +248,7 @@ impl SelfPlay {
     }
 }
 
-/// The queue from which threads take game numbers and to which they return games.
+/// The queue from which threads take game numbers, and to which they return games.
 struct Queue {
     next: u64,
     journal: Journal,
@@ -252,7 +256,7 @@ struct Queue {
 }
 
 impl Queue {
-    /// Returns the number of the next game to be played.
+    /// Returns the number of the next game to play.
     fn next(&mut self, games: u64) -> Option<u64> {
         while self.next < games && self.journal.contains(self.next) {
             self.next += 1;

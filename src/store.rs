@@ -1,8 +1,8 @@
 //! The store that the self-play loop's workers share: a folder or an object store.
 //!
-//! Objects have unique names and never change. A name can be taken only once: of several concurrent
-//! writers one succeeds, so a name serves as a claim. Workers need no other coordination, and a
-//! killed worker leaves nothing half-written.
+//! Objects have unique names and never change. A name can be taken only once: if several writers
+//! use it concurrently, only one succeeds, so a name serves as a claim. Workers need no other
+//! coordination, and a killed worker leaves nothing half-written.
 //!
 //! | name | contents |
 //! |---|---|
@@ -13,8 +13,8 @@
 //! | `games/000012/actor-5f3a9c21-000007.shard` | games searched by that network, see [`ShardName`] |
 //!
 //! Listings of object stores may lag, so an existing name may be missing from them for a while. A
-//! reader therefore assumes that missing names appear later, and a follower of [`Generations`]
-//! requests the next number by name.
+//! reader therefore assumes that missing names will appear later, and [`Generations`] requests the
+//! next number by name.
 
 #[cfg(feature = "cloud")]
 pub(crate) mod cloud;
@@ -40,12 +40,12 @@ use std::path::{Path, PathBuf};
 /// Why a store cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The store refused the operation or cannot be reached.
+    /// The operation was refused, or the store cannot be reached.
     #[error("cannot {action} {} in the store: {source}", path.display())]
     Io {
         /// The attempted operation.
         action: &'static str,
-        /// The path of the operation.
+        /// The path that the operation used.
         path: PathBuf,
         /// The system's or the store's error.
         source: io::Error,
@@ -60,19 +60,19 @@ pub enum StoreError {
     },
 }
 
-/// The result of a put.
+/// The outcome of a put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Put {
     /// The bytes were stored.
     New,
-    /// The same bytes were already stored, for example because a response was lost and the request
-    /// repeated.
+    /// The same bytes had already been stored, for example because a response was lost and the
+    /// request was repeated.
     Repeated,
-    /// Other bytes were already stored under the name, and are kept.
+    /// Other bytes had already been stored under this name, and are kept.
     Taken,
 }
 
-/// The files in a folder or a subfolder, and its subfolders.
+/// The files directly in a folder, and its subfolders.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Listing {
     pub files: Vec<String>,
@@ -106,8 +106,8 @@ enum Kind {
 
 impl Store {
     /// Opens a folder, which need not exist yet, or part of a bucket, such as `s3://bucket/loop`,
-    /// `gs://…` or `az://…`. Credentials and endpoints come from the variables that the stores' own
-    /// tools use (`AWS_…`, `GOOGLE_…`, `AZURE_…`).
+    /// `gs://…` or `az://…`. Credentials and endpoints are taken from the environment variables
+    /// that the stores' own tools use (`AWS_…`, `GOOGLE_…`, `AZURE_…`).
     ///
     /// # Errors
     /// [`StoreError`] if the address cannot be used.
@@ -132,11 +132,12 @@ impl Store {
         &self.place
     }
 
-    /// Stores bytes under a name unless it is taken. The operation is atomic, and of several
-    /// concurrent attempts one succeeds.
+    /// Stores bytes under a name, unless it is taken. The operation is atomic, and exactly one of
+    /// several concurrent attempts succeeds.
     ///
     /// # Errors
-    /// [`StoreError`], after which the bytes may or may not be stored; it is safe to try again.
+    /// [`StoreError`], after which the bytes may or may not have been stored; it is safe to try
+    /// again.
     pub fn put(&self, name: &Name, bytes: &[u8]) -> Result<Put, StoreError> {
         let put = match &self.kind {
             Kind::Folder(folder) => folder.put(name, bytes),
@@ -163,8 +164,8 @@ impl Store {
         got.map_err(self.refused("get", name.as_str()))
     }
 
-    /// Returns the names directly below a folder such as `generations`, in order. Anything that
-    /// is not a [`Name`] is skipped, and the listing may lag.
+    /// Returns the names directly in a folder such as `generations`, in order. Entries that are not
+    /// a [`Name`] are skipped, and the listing may lag.
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be reached.
@@ -177,8 +178,8 @@ impl Store {
         Ok(names)
     }
 
-    /// Returns the shards of games in the store, in order: by generation, worker and serial
-    /// number. The listing may lag. Use [`Shards`] for repeated polls.
+    /// Returns the shards of games in the store, ordered by generation, worker and serial number.
+    /// The listing may lag. Use [`Shards`] for repeated polls.
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be reached.
@@ -186,7 +187,7 @@ impl Store {
         Shards::default().look(self)
     }
 
-    /// Returns the generations whose networks searched games, in order.
+    /// Returns the generations whose networks have searched games, in order.
     fn searched(&self) -> Result<Vec<u64>, StoreError> {
         let folders = self.listing(ShardName::FOLDER)?.folders;
         let numbers = folders.iter().filter_map(|folder| {
@@ -208,8 +209,8 @@ impl Store {
         Ok(shards)
     }
 
-    /// Returns a location in the form that [`Shard::open`](crate::data::shard::Shard::open)
-    /// accepts: a path or an address.
+    /// Returns the location of an object in the form that
+    /// [`Shard::open`](crate::data::shard::Shard::open) accepts, which is a path or an address.
     #[must_use]
     pub fn path(&self, name: &Name) -> PathBuf {
         match &self.kind {
@@ -221,8 +222,8 @@ impl Store {
         }
     }
 
-    /// Removes files that killed workers left half-written. No worker may be storing anything at
-    /// the same time. Object stores have no such files.
+    /// Removes half-written files left by killed workers. No worker may be storing anything at the
+    /// same time. Object stores have no such files.
     ///
     /// # Errors
     /// [`StoreError`] if the folder cannot be read or changed.
@@ -258,8 +259,8 @@ pub fn is_address(location: &Path) -> bool {
     address(location).is_some()
 }
 
-/// Returns the address in `location`, if it is one: it has a scheme, which must not be a Windows
-/// drive letter.
+/// Returns the address in `location`, if it is one. An address has a scheme, which must not be a
+/// Windows drive letter.
 pub(crate) fn address(location: &Path) -> Option<&str> {
     let location = location.to_str()?;
     let (scheme, _) = location.split_once("://")?;

@@ -9,9 +9,9 @@
 //! length u64  crc u32  "TESSEND\n"
 //! ```
 //!
-//! Integers are little-endian, checksums CRC-32. Blocks are independent, so a loader can read
-//! them in any order and on any thread. The header holds the rules that turn the games into
-//! samples. The shard stores the scores as the engines wrote them; values are computed when
+//! Integers are little-endian, and checksums are CRC-32. Blocks are independent, so a loader can
+//! read them in any order and on any thread. The header contains the rules for turning the games
+//! into samples. The shard stores the scores as the engines wrote them; values are computed when
 //! samples are made.
 
 mod column;

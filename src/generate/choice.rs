@@ -55,7 +55,7 @@ impl Choices {
         )
     }
 
-    /// Samples one of the tokens; returns `None` if there are none.
+    /// Samples one of the tokens; returns `None` if the list is empty.
     pub fn draw(mut self, sampling: &Sampling, random: &mut impl Rng) -> Option<u16> {
         self.0.sort_by(|a, b| b.1.total_cmp(&a.1));
         let mut probabilities: Vec<f32> = self.0.iter().map(|&(_, logit)| logit).collect();

@@ -1,4 +1,4 @@
-//! One book of openings: lines of FEN or EPD, or games in PGN.
+//! A single book of openings: lines of FEN or EPD, or games in PGN.
 
 use super::{OpeningsError, position};
 use crate::bounded::LARGEST_TEXT;
@@ -23,14 +23,15 @@ const ZIP: [u8; 4] = *b"PK\x03\x04";
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BookOptions {
-    /// FEN or EPD lines, or PGN; plain, or compressed as gzip, zstd or zip.
+    /// The path of a file with lines of FEN or EPD, or games in PGN; plain, or compressed as gzip,
+    /// zstd or zip.
     pub path: PathBuf,
-    /// Games that begin in this book, in proportion to the shares of the
-    /// others; positive.
+    /// Share of the games that begin in this book, relative to the shares of the other books;
+    /// positive.
     #[serde(default = "one")]
     pub share: f64,
-    /// Cuts each of a PGN's games at a ply drawn between these two, both
-    /// included. `None` plays all its moves.
+    /// Range, with both ends included, from which the ply is sampled at which each game in PGN is
+    /// cut. `None` plays all of its moves.
     pub cut: Option<(usize, usize)>,
 }
 
@@ -39,7 +40,7 @@ fn one() -> f64 {
 }
 
 impl From<PathBuf> for BookOptions {
-    /// The whole book, with a share of 1.
+    /// Uses the whole book, with a share of 1.
     fn from(path: PathBuf) -> BookOptions {
         BookOptions {
             path,
@@ -50,7 +51,7 @@ impl From<PathBuf> for BookOptions {
 }
 
 impl fmt::Display for BookOptions {
-    /// The file's name, and what else is not as usual.
+    /// Describes the book by its file name and any settings that differ from the defaults.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.path.file_name().unwrap_or(self.path.as_os_str());
         write!(formatter, "{}", name.to_string_lossy())?;
@@ -64,11 +65,11 @@ impl fmt::Display for BookOptions {
     }
 }
 
-/// The openings of a book, in an order that the seed decides.
+/// The openings of a book, in an order determined by the seed.
 #[derive(Debug)]
 pub(super) struct Book {
     pub(super) options: BookOptions,
-    /// Lines of EPD or whole games; never empty.
+    /// Lines of EPD, or whole games; never empty.
     texts: Vec<Vec<u8>>,
     order: Vec<usize>,
     is_pgn: bool,
@@ -78,8 +79,8 @@ impl Book {
     /// Reads a book.
     ///
     /// # Errors
-    /// [`OpeningsError`] if it cannot be read, holds nothing, or holds
-    /// positions that are to be cut.
+    /// [`OpeningsError`] if it cannot be read, contains nothing, or contains positions although a
+    /// cut is requested.
     pub(super) fn open(options: BookOptions, seed: u64) -> Result<Book, OpeningsError> {
         let path = || options.path.clone();
         let read = |source| OpeningsError::Read {
@@ -112,7 +113,7 @@ impl Book {
         })
     }
 
-    /// Returns the opening of a game; starts over after the last of the book.
+    /// Returns the opening of a game; the book starts over after its last opening.
     ///
     /// # Errors
     /// [`OpeningsError::Opening`] if it is not a playable position.
@@ -140,7 +141,7 @@ impl Book {
             let last = last.min(longest);
             let ply = random.random_range(first.min(last)..=last);
             game.truncate(ply + 1);
-            // A draw that nobody claimed.
+            // The game passed through a draw that nobody claimed.
             while game.ending().is_some() && game.plies().len() > 1 {
                 game.undo();
             }
@@ -152,17 +153,17 @@ impl Book {
     }
 }
 
-/// The text of a file of openings or positions: plain, or compressed as gzip, zstd or,
-/// its first file of these kinds, zip. It is read once, front to back.
+/// Opens the text of a file of openings or positions: plain, or compressed as gzip, zstd or zip. Of
+/// a zip archive it is the first file of these kinds. The text is read once, from front to back.
 ///
 /// # Errors
-/// What the system or the decompressor says; or that it is a folder, in UTF-16 or, in
-/// zip, larger than [`LARGEST_TEXT`].
+/// The error of the system or the decompressor, or an error if the file is a folder, in UTF-16, or
+/// a zip larger than [`LARGEST_TEXT`] when unpacked.
 pub(crate) fn open(path: &Path) -> io::Result<Stream> {
     open_within(path, LARGEST_TEXT)
 }
 
-/// [`open`] with a limit on unzipped bytes.
+/// Opens a text like [`open`], with a limit on its unzipped size in bytes.
 fn open_within(path: &Path, most: u64) -> io::Result<Stream> {
     let file = BufReader::with_capacity(packed::BUFFER, packed::open_file(path)?);
     let (magic, stream) = packed::peek(file, ZIP.len());
@@ -172,7 +173,7 @@ fn open_within(path: &Path, most: u64) -> io::Result<Stream> {
     })
 }
 
-/// The first file of use in a zip archive.
+/// Returns the first usable file in a zip archive.
 fn unzip(stream: impl Read, most: u64) -> io::Result<Vec<u8>> {
     let mut archive = ZipArchive::new(Cursor::new(packed::read_all(stream, most)?))?;
     let is_of_use = |name: &str| {
@@ -188,7 +189,7 @@ fn unzip(stream: impl Read, most: u64) -> io::Result<Vec<u8>> {
     packed::read_all(archive.by_name(&name)?, most)
 }
 
-/// Returns whether a text that begins so is of games rather than of positions.
+/// Returns whether a text with this beginning contains games rather than positions.
 pub(crate) fn is_pgn(text: &[u8]) -> bool {
     let lines = text.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
     let mut telling = lines.filter_map(|line| match line {
@@ -206,7 +207,7 @@ fn is_board(line: &[u8]) -> bool {
     first.is_some_and(|board| board.iter().filter(|&&byte| byte == b'/').count() == 7)
 }
 
-/// The lines of the text that hold positions.
+/// Returns the lines of a text that contain positions.
 pub(crate) fn positions(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let lines = text.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
     lines.filter(|line| !line.is_empty() && !line.starts_with(b"#"))

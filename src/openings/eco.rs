@@ -1,4 +1,4 @@
-//! Named openings: the table of lichess-org/chess-openings, which has the codes of the
+//! Named openings from the table of lichess-org/chess-openings, which uses the codes of the
 //! Encyclopaedia of Chess Openings.
 
 use super::OpeningsError;
@@ -14,21 +14,21 @@ use std::path::Path;
 /// A line of the table.
 #[derive(Debug, Deserialize)]
 struct Row {
-    /// A letter and two digits.
+    /// The code: a letter and two digits.
     eco: String,
     /// The moves from the initial position.
     pgn: String,
 }
 
-/// Returns whether this is a code: a letter from A to E and two digits.
+/// Returns whether a text is a code: a letter from A to E and two digits.
 #[must_use]
 pub fn is_eco(code: &str) -> bool {
     matches!(code.as_bytes(), [b'A'..=b'E', tens, units]
         if tens.is_ascii_digit() && units.is_ascii_digit())
 }
 
-/// Returns the openings with this code, in table order, from the file `a.tsv` to `e.tsv` in
-/// `folder` that the code's letter selects.
+/// Returns the openings with this code, in table order. They are read from the file `a.tsv` to
+/// `e.tsv` in `folder` that the code's letter selects.
 ///
 /// # Errors
 /// [`OpeningsError`] if the file cannot be read, has an invalid line, or lacks the code.
@@ -79,7 +79,7 @@ mod tests {
     fn openings_are_found_by_their_code() {
         let table = "eco\tname\tpgn\nB00\tOwen \"Defense\"\t1. e4 b6\n\
                      B01\tScandinavian\t1. e4 d5\nB00\tPirc\t1. e4 d6 2. d4 Nf6\n";
-        // Spreadsheets put a mark before it.
+        // Spreadsheets write a byte-order mark before the table.
         let folder = folder(&format!("\u{feff}{table}"));
         let found = eco_openings(folder.path(), "B00").unwrap();
         let plies: Vec<usize> = found.iter().map(|game| game.plies().len() - 1).collect();

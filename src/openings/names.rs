@@ -1,5 +1,6 @@
-//! The names of openings: the table of lichess-org/chess-openings (CC0), built in. The
-//! file is `cat a.tsv b.tsv c.tsv d.tsv e.tsv | zstd -19` without the lines of headings.
+//! The names of openings, from the built-in table of lichess-org/chess-openings (CC0). The file is
+//! the output of `cat a.tsv b.tsv c.tsv d.tsv e.tsv
+//! zstd -19` without the heading lines.
 
 use crate::chess::{Game, key_of};
 use crate::data::pgn::parse_game;
@@ -12,13 +13,13 @@ const TABLE: &[u8] = include_bytes!("names.tsv.zst");
 /// A named position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opening {
-    /// The code of the Encyclopaedia of Chess Openings.
+    /// The code in the Encyclopaedia of Chess Openings.
     pub eco: String,
     /// The name.
     pub name: String,
 }
 
-/// The openings by their positions' keys, and all positions on the way to them.
+/// The openings by the keys of their positions, and all positions that lead to them.
 struct Table {
     named: HashMap<u64, Opening>,
     known: std::collections::HashSet<u64>,
@@ -36,7 +37,7 @@ static ALL: LazyLock<Table> = LazyLock::new(|| {
     table
 });
 
-/// All named openings with their moves.
+/// Returns all named openings with their moves.
 #[must_use]
 pub fn named_openings() -> Vec<(Opening, Game)> {
     let text = zstd::decode_all(TABLE).unwrap_or_default();
@@ -44,7 +45,7 @@ pub fn named_openings() -> Vec<(Opening, Game)> {
     text.lines().filter_map(read).collect()
 }
 
-/// Reads a line of the table.
+/// Parses a line of the table.
 fn read(line: &str) -> Option<(Opening, Game)> {
     let [eco, name, moves] = line.split('\t').collect::<Vec<_>>()[..] else {
         return None;
@@ -57,8 +58,8 @@ fn read(line: &str) -> Option<(Opening, Game)> {
     Some((opening, main_line(&record).ok()?))
 }
 
-/// The opening that a game has come to, and the number of plies after which it left the
-/// table: the last of its positions that has a name counts.
+/// Returns the opening that a game has reached, which is that of its last named position, and the
+/// number of plies after which the game left the table.
 #[must_use]
 pub fn named_opening(game: &Game) -> Option<(&'static Opening, usize)> {
     if !game.from_initial_position() {
@@ -91,7 +92,7 @@ mod tests {
     fn openings_are_named_by_position() {
         let ruy = "C60 Ruy Lopez".to_owned();
         assert_eq!(opening("e4 e5 Nf3 Nc6 Bb5"), Some((ruy.clone(), 5)));
-        // By another order of moves, and with moves that follow.
+        // The moves come in a different order, and further moves follow.
         assert_eq!(opening("e4 Nc6 Nf3 e5 Bb5"), Some((ruy.clone(), 5)));
         assert_eq!(opening("e4 e5 Nf3 Nc6 Bb5 h5 h4"), Some((ruy, 5)));
         assert_eq!(opening(""), None);

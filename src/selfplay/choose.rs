@@ -1,4 +1,4 @@
-//! Chooses the move to play from a search's result.
+//! Chooses a move to play from a search's result.
 
 use crate::agent::sampling::sample;
 use crate::play::{Choice, MoveStatistics, Score};
@@ -6,8 +6,8 @@ use rand::Rng;
 use shakmaty::Move;
 use std::cmp::Reverse;
 
-/// The move at the head of the search's ranking with its value, 1 or −1, where it is
-/// proven to win, or all moves are to lose.
+/// Returns the first move in the search's ranking with its value, which is 1 if the move is proven
+/// to win and −1 if all moves are proven to lose. Returns `None` if nothing is proven.
 pub(super) fn proven(choice: &Choice) -> Option<(Move, f32)> {
     let line = choice.report.lines.first()?;
     let is_won = match line.score {
@@ -22,8 +22,8 @@ pub(super) fn proven(choice: &Choice) -> Option<(Move, f32)> {
     Some((*line.moves.first()?, value))
 }
 
-/// A move drawn by visits, none that is proven to lose, at a temperature above 0; the
-/// best of a position that is decided.
+/// Samples a move by its visits, at a temperature above 0; moves that are proven to lose are
+/// excluded. Returns the best move if the position is decided.
 pub(super) fn draw(choice: &Choice, best: Move, temperature: f32, random: &mut impl Rng) -> Move {
     if temperature <= 0.0 || proven(choice).is_some() {
         return best;
@@ -36,8 +36,8 @@ pub(super) fn draw(choice: &Choice, best: Move, temperature: f32, random: &mut i
     drawn.map_or(best, |place| open[place].mv)
 }
 
-/// The move that the search is surest of, at the head of its ranking: the best, but
-/// without the noise of Gumbel's selection.
+/// Returns the move that the search ranks first, which is the best move without the noise of Gumbel
+/// selection.
 pub(super) fn surest(choice: &Choice, best: Move) -> Move {
     let line = choice.report.lines.first();
     line.and_then(|line| line.moves.first().copied())
@@ -52,8 +52,8 @@ mod tests {
     use crate::play::{Line, Report};
     use shakmaty::Position;
 
-    /// Returns a choice among the first moves of chess with these visits and scores: the first is
-    /// ranked best, and the second was sampled by Gumbel selection.
+    /// Returns a search result for the first moves of chess, with these visits and scores. The
+    /// first move is ranked best, and the second was sampled by Gumbel selection.
     fn choice(moves: &[(u64, Score)]) -> Choice {
         let legal = Game::default().position().legal_moves();
         let statistics = moves.iter().zip(&legal);
@@ -82,7 +82,7 @@ mod tests {
         }
     }
 
-    /// Counts of each move in 1000 draws, if the first one is the best.
+    /// Returns how often each move is chosen in 1000 samples, if the first move is the best.
     fn drawn(choice: &Choice, temperature: f32) -> Vec<u32> {
         let mut random = generator(1, 1);
         let mut counts = vec![0; choice.statistics.len()];
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn moves_are_drawn_by_visits_unless_they_are_proven_to_lose() {
-        // The head of the ranking need not be the most visited.
+        // The first-ranked move need not be the most visited.
         let moves = [(300, EVEN), (600, EVEN), (100, Score::Expected(-1.0))];
         let counts = drawn(&choice(&moves), 1.0);
         let mut pairs = counts.iter().zip([300u32, 600, 100]);

@@ -1,4 +1,4 @@
-//! Counting evaluations.
+//! Counts evaluations.
 
 use crate::backend::{
     Backend, BackendError, Batch, Evaluations, Imagination, Imagined, PredictedFuture, Properties,
@@ -7,15 +7,15 @@ use crate::backend::{
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Counts the positions that another backend evaluates, including its imagination and each step
-/// of imagined futures. Several may share one count.
+/// Counts the positions that another backend evaluates, including those in its imagination and each
+/// step of imagined futures. Several counters may share one count.
 pub(crate) struct EvaluationCounter {
     inner: Arc<dyn Backend>,
     evaluations: Arc<AtomicU64>,
 }
 
 impl EvaluationCounter {
-    /// Adds what `inner` evaluates to `evaluations`.
+    /// Wraps `inner`, adding the number of its evaluations to `evaluations`.
     pub(crate) fn new(inner: Arc<dyn Backend>, evaluations: Arc<AtomicU64>) -> EvaluationCounter {
         EvaluationCounter { inner, evaluations }
     }

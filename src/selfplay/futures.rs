@@ -1,4 +1,4 @@
-//! Moves that futures choose in the place of a search.
+//! Chooses moves by predicted futures instead of by a search.
 
 use crate::backend::{Backend, BackendError, evaluate_with_futures};
 use crate::chess::Game;
@@ -7,19 +7,20 @@ use rand::distr::Distribution;
 use rand::distr::weighted::WeightedIndex;
 use shakmaty::Move;
 
-/// Lets a network that predicts futures choose some of the moves. The search's answers stay the
-/// targets, now for positions that the network reaches by itself (DAgger, Ross et al. 2011).
+/// Lets a network that predicts futures choose some of the moves. The targets are still the
+/// search's results, but for positions that the network reaches by itself (DAgger, Ross et al.
+/// 2011).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Foresight {
-    /// The share of the moves, in 0…1.
+    /// Share of the moves, in 0…1.
     pub share: f64,
-    /// Steps that each takes.
+    /// Number of denoising steps per move.
     pub steps: usize,
 }
 
 impl Foresight {
-    /// The move that the network plays after its steps, likeliest or drawn by its
-    /// policy; `None` if it is the search's turn.
+    /// Returns the network's move after its denoising steps, either the likeliest or one sampled
+    /// from its policy. Returns `None` if the search should choose this move.
     pub(super) fn choose(
         &self,
         backend: &dyn Backend,

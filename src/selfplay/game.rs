@@ -1,4 +1,4 @@
-//! One game of the engine against itself.
+//! Plays one game of the engine against itself.
 
 use super::choose::{draw, surest};
 use super::position::{Evaluation, judged, result_of, searched};
@@ -20,13 +20,12 @@ use shakmaty::fen::Fen;
 use shakmaty::{Color, EnPassantMode, Position};
 use std::sync::Arc;
 
-/// The tag that names the side that would have resigned in a game without
-/// resignation.
+/// The tag that names the side that would have resigned, in games played without resignation.
 pub(super) const MIGHT_RESIGN: &str = "WouldResign";
-/// Plies of the best line to write where another move was sampled.
+/// Number of plies of the best line to write if another move was sampled.
 const LINE: usize = 1;
 
-/// The ending of a game.
+/// How a game ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Termination {
     Rules,
@@ -36,7 +35,7 @@ pub(super) enum Termination {
 }
 
 impl Termination {
-    /// The value of the tag Termination.
+    /// Returns the value for the tag Termination.
     pub(super) fn name(self) -> &'static str {
         match self {
             Termination::Rules => "normal",
@@ -47,10 +46,10 @@ impl Termination {
     }
 }
 
-/// A game that was played.
+/// A finished game.
 pub struct Played {
     pub(super) searched: Vec<Searched>,
-    /// For each of these, whether its search was cheap.
+    /// For each searched position, whether its search was cheap.
     cheap: Vec<bool>,
     pub(super) ending: Ending,
     annotated: AnnotatedGame,
@@ -59,7 +58,7 @@ pub struct Played {
 }
 
 impl Played {
-    /// The game as PGN, its best moves with their scores.
+    /// Returns the game as PGN, with its best moves and their scores.
     pub(super) fn to_pgn(&self, number: u64, event: &str, network: &str) -> String {
         let mut annotated = self.annotated.clone();
         let [event_tag, number_tag] = IDENTITY;
@@ -79,8 +78,8 @@ impl Played {
         annotated.to_pgn(LINE)
     }
 
-    /// The game as a record: its opening and its cheap searches as positions that were
-    /// not searched.
+    /// Returns the game as a record. Positions of the opening and of cheap searches count as
+    /// unsearched.
     #[must_use]
     pub fn to_record(&self) -> Record {
         let game = &self.annotated.game;
@@ -117,18 +116,18 @@ impl Played {
         }
     }
 
-    /// Expected plies after the last move, where the rules did not end the game.
+    /// Returns the number of plies expected after the last move, or 0 if the rules ended the game.
     fn unplayed(&self) -> u16 {
         let last = self.searched.last();
         match last.filter(|_| self.termination != Termination::Rules) {
-            // The expectation counts the move itself.
+            // The expected number includes the move itself.
             Some(last) => (last.played.moves_left - 1.0).max(0.0).round() as u16,
             None => 0,
         }
     }
 }
 
-/// Plays one game after the other with one search.
+/// Plays games one after another with a single search.
 pub struct GamePlayer<'a> {
     plan: &'a SelfPlay,
     newest: Box<dyn Fn() -> Arc<dyn Backend> + 'a>,
@@ -137,8 +136,8 @@ pub struct GamePlayer<'a> {
 }
 
 impl<'a> GamePlayer<'a> {
-    /// One that plays as the plan says. Each of its moves asks `newest` for the network
-    /// that evaluates, and nothing but that network.
+    /// Creates a player that follows the plan. For each move it calls `newest` to get the network,
+    /// and evaluates that move with this network alone.
     #[must_use]
     pub fn new(plan: &'a SelfPlay, newest: impl Fn() -> Arc<dyn Backend> + 'a) -> GamePlayer<'a> {
         GamePlayer {
@@ -149,15 +148,15 @@ impl<'a> GamePlayer<'a> {
         }
     }
 
-    /// From the next game on, futures choose these moves.
+    /// Sets which moves are chosen by futures, starting with the next game.
     pub fn play_by_futures(&mut self, foresight: Option<Foresight>) {
         self.foresight = foresight;
     }
 
-    /// Plays the game of this number; `None` if `stopped` says so before its end.
+    /// Plays the game with this number. Returns `None` if `stopped` returned true before its end.
     ///
     /// # Errors
-    /// [`SelfPlayError`] if the backend fails or there is no opening.
+    /// [`SelfPlayError`] if the backend fails or there is no opening for the game.
     pub fn play(
         &mut self,
         number: u64,
@@ -204,7 +203,7 @@ impl<'a> GamePlayer<'a> {
                 .search
                 .run(&game, &limits, &Control::default(), &mut |_| {})?;
             let Some(best) = choice.best else {
-                // A position without moves would have ended the game.
+                // A position without moves would already have ended the game.
                 break (Wdl::Draw, Termination::Rules);
             };
             let is_early = game.plies().len() - 1 - opening < plan.temperature_plies;
@@ -249,7 +248,7 @@ impl<'a> GamePlayer<'a> {
         }))
     }
 
-    /// The result for White and what brought it, if the game is over.
+    /// Returns the result for White and how the game ended, if it is over.
     fn over(&self, game: &Game, resigns: Option<Color>) -> Option<(Wdl, Termination)> {
         if let Some(result) = result(game) {
             return Some((result, Termination::Rules));
@@ -265,7 +264,7 @@ impl<'a> GamePlayer<'a> {
     }
 }
 
-/// The search parameters of a game.
+/// Returns the search parameters for a game.
 fn parameters(plan: &SelfPlay, seed: u64) -> Parameters {
     Parameters {
         threads: 1,
@@ -375,7 +374,7 @@ mod tests {
             played.termination = termination;
             assert_eq!(played.to_record().unplayed, unplayed, "{termination:?}");
         }
-        // The network does not say.
+        // The network does not predict the number of plies left.
         played.searched.last_mut().unwrap().played.moves_left = 0.0;
         assert_eq!(played.to_record().unplayed, 0);
     }
@@ -430,13 +429,13 @@ mod tests {
             steps: 50,
         }));
         let played = player.play(3, &|| false, &|_| {}).unwrap().unwrap();
-        // The first one existed before the game.
+        // The first network was requested when the player was created.
         let moves: Vec<u64> = asked.borrow()[1..]
             .iter()
             .map(|it| it.load(Relaxed))
             .collect();
         assert_eq!(moves.len(), played.searched.len());
-        // The evaluation, of at least the root, and the steps of imagined futures.
+        // The count includes at least the root's evaluation, and the steps of imagined futures.
         assert!(
             moves.iter().all(|&evaluations| evaluations >= 52),
             "{moves:?}"

@@ -1,9 +1,9 @@
-//! Search settings of self-play, in `train selfplay` and in the loop.
+//! Search settings for self-play, used by `train selfplay` and by the loop.
 
 use crate::player;
 use crate::uci::{self, options::OptionError};
 
-/// Memory of a game's search tree, in MiB: room for tens of thousands of visits.
+/// Memory for a game's search tree, in MiB: enough for tens of thousands of visits.
 pub const HASH: usize = 16;
 /// Share of noise in the root's policy without Gumbel selection, as in AlphaZero.
 pub const NOISE: f32 = 0.25;
@@ -11,10 +11,10 @@ pub const NOISE: f32 = 0.25;
 /// Why an option cannot be set for self-play.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SearchOptionError {
-    /// There is no such option, or it takes other values.
+    /// The option does not exist, or does not accept this value.
     #[error(transparent)]
     Option(#[from] OptionError),
-    /// It does not steer how positions are searched.
+    /// The option does not affect how positions are searched.
     #[error(
         "`{0}` is not an option of the search, of ratings or of imagined futures; the network, \
          devices, threads, memory, seed, temperature, noise and Gumbel's selection have options \
@@ -23,10 +23,10 @@ pub enum SearchOptionError {
     Elsewhere(String),
 }
 
-/// Sets UCI options, by name and value, that affect how positions are searched.
+/// Sets UCI options, given by name and value, that affect how positions are searched.
 ///
 /// # Errors
-/// [`SearchOptionError`] at the first invalid option, or one without effect here.
+/// [`SearchOptionError`] for the first option that is invalid or has no effect here.
 pub fn set_search_options<'a>(
     settings: &mut player::Settings,
     options: impl IntoIterator<Item = (&'a str, &'a str)>,

@@ -1,4 +1,4 @@
-//! A searched position as training data.
+//! Converts a searched position to training data.
 
 use super::choose::proven;
 use crate::backend::{Backend, BackendError, Evaluated, evaluate_games};
@@ -14,9 +14,9 @@ use crate::search::{Contender, Parameters, Search, improved_policy};
 use shakmaty::{Move, Position};
 use std::sync::Arc;
 
-/// Searches the game's current position as self-play does, and returns the recorded part:
-/// unsearched if there is no choice of moves. `search` uses these `parameters` and `backend` from
-/// now on.
+/// Searches the game's current position as self-play does, and returns the recorded part of the
+/// result, which is marked unsearched if there is only one legal move. `search` uses these
+/// `parameters` and this `backend` from now on.
 ///
 /// # Errors
 /// [`BackendError`] if the backend fails.
@@ -40,7 +40,7 @@ pub fn search_position(
     Ok(result_of(&found, &legal))
 }
 
-/// The network's evaluation of a position without search.
+/// The network's evaluation of a position, without a search.
 pub(super) struct Evaluation {
     found: Evaluated,
     has_moves_left: bool,
@@ -68,7 +68,8 @@ impl Evaluation {
     }
 }
 
-/// The record of a position in which `best` was found and `played` was played.
+/// Returns the record of a position in which the search found `best`, and in which `played` was
+/// played.
 pub(super) fn searched(
     game: &Game,
     network: &Evaluation,
@@ -86,7 +87,8 @@ pub(super) fn searched(
     let is_won = proof.is_some_and(|(_, q)| q > 0.0);
     let is_gumbel = parameters.gumbel_moves > 0;
     let shares: Vec<f32> = if is_won || all == 0 && !is_gumbel {
-        // No other move is to be learnt, or the search saw at once what there is to play.
+        // Either only the winning move should be learned, or the search found its move without any
+        // visits.
         let share = |&mv: &Move| f32::from(u8::from(mv == best));
         moves.iter().map(share).collect()
     } else if is_gumbel {
@@ -111,8 +113,8 @@ pub(super) fn searched(
     let root = if proof.is_some() {
         expected(best)
     } else if is_gumbel {
-        // Gumbel's selection visits moves to compare them: a mean by visits would count
-        // what it would not play.
+        // Gumbel selection also visits moves just to compare them. A mean weighted by visits would
+        // include moves that it would not play.
         let visited = |mv| statistics(mv).filter(|found| found.visits > 0);
         let values = moves.iter().zip(&shares);
         mean(values.map(|(&mv, &share)| (visited(mv).map_or(own, expectation), share)))
@@ -138,7 +140,7 @@ pub(super) fn searched(
     }
 }
 
-/// A searched position's result as records hold it, by its legal moves.
+/// Returns a searched position's result in the form that records use, given its legal moves.
 pub(super) fn result_of(searched: &Searched, legal: &Legal) -> SearchResult {
     let share = |&(index, share): &(u16, f32)| (legal.ordinal(index) as u8, share);
     let mut policy: Vec<(u8, f32)> = searched.policy.iter().map(share).collect();
@@ -146,7 +148,7 @@ pub(super) fn result_of(searched: &Searched, legal: &Legal) -> SearchResult {
     SearchResult::new(policy, searched.root.q, searched.best.q)
 }
 
-/// The improved policy of Gumbel selection.
+/// Returns the improved policy of Gumbel selection.
 fn improve<'a>(
     network: &Evaluation,
     statistics: &impl Fn(Move) -> Option<&'a MoveStatistics>,
@@ -169,15 +171,15 @@ fn improve<'a>(
     improved_policy(&contenders, network.found.value.q, parameters.gumbel_scale)
 }
 
-/// Returns PUCT's value: the mean of the position's own evaluation and those of its moves, by
-/// visits.
+/// Returns PUCT's value: the mean of the position's own evaluation and the values of its moves,
+/// weighted by visits.
 fn by_visits(own: Expectation, choice: &Choice) -> Expectation {
     let statistics = choice.statistics.iter();
     let visits = statistics.map(|found| (expectation(found), found.visits as f32));
     mean(std::iter::once((own, 1.0)).chain(visits))
 }
 
-/// The mean of expectations by weights that are not all 0.
+/// Returns the mean of expectations with weights that are not all 0.
 fn mean(weighted: impl Iterator<Item = (Expectation, f32)>) -> Expectation {
     let (mut sums, mut weights) = ([0.0; 3], 0.0);
     for (of, weight) in weighted {
@@ -203,7 +205,7 @@ fn expectation(found: &MoveStatistics) -> Expectation {
     }
 }
 
-/// The best move with its score, for people and for PGN.
+/// Returns the best move with its score, for display and for PGN.
 pub(super) fn judged(game: &Game, choice: &Choice, best: Move, q: f32) -> Judged {
     let turn = game.position().turn();
     let line = choice.report.lines.first();
@@ -226,7 +228,7 @@ mod tests {
     use crate::backend::Random;
     use shakmaty::CastlingMode;
 
-    /// The search of a game by `visits`, and its record.
+    /// Searches a game's position with `visits` visits; returns the search's result and the record.
     fn search(game: &Game, visits: u64, gumbel_moves: u32) -> (Choice, Searched) {
         let backend = Arc::new(Random::new(5));
         let parameters = Parameters {
@@ -248,7 +250,8 @@ mod tests {
         (choice, found)
     }
 
-    /// Values of the root and of the best move, and the mean of moves' values by visits.
+    /// Returns the values of the root and of the best move, and the mean of the moves' values
+    /// weighted by visits.
     fn values(gumbel_moves: u32) -> (f32, f32, f32) {
         let (choice, found) = search(&Game::default(), 64, gumbel_moves);
         let visits: u64 = choice.statistics.iter().map(|of| of.visits).sum();
@@ -266,7 +269,7 @@ mod tests {
 
     #[test]
     fn a_proven_win_is_the_whole_target() {
-        // A mate in one, and one in two that takes visits or the prover.
+        // A mate in one, and a mate in two that needs visits or the mate prover.
         for (fen, mate) in [
             ("6k1/5ppp/8/8/8/8/8/R6K w - - 0 1", Some("a1a8")),
             ("7k/8/8/8/8/8/1R6/R6K w - - 0 1", None),
@@ -308,13 +311,13 @@ mod tests {
 
     #[test]
     fn the_roots_value_is_that_of_what_the_search_would_play() {
-        // Moves that Gumbel selection merely tries count for little, …
+        // Moves that Gumbel selection merely tries have little weight, …
         let (root, best, visited) = values(16);
         assert!(
             (root - best).abs() < 0.5 * (visited - best).abs(),
             "{root} {best} {visited}"
         );
-        // … and visits of PUCT count as they are.
+        // … while with PUCT each visit has the same weight.
         let (root, _, visited) = values(0);
         assert!((root - visited).abs() < 0.05, "{root} {visited}");
     }

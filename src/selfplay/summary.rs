@@ -1,40 +1,40 @@
-//! Counts over the games of self-play.
+//! Counts the games of self-play.
 
 use super::game::{MIGHT_RESIGN, Termination};
 use crate::data::pgn::tag;
 use serde::Serialize;
 
-/// Counts over games, those of earlier sessions included.
+/// Counts of games, including those from earlier sessions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SelfPlaySummary {
     /// Number of games.
     pub games: u64,
-    /// Of these, games that were finished in earlier sessions.
+    /// Number of these games that were finished in earlier sessions.
     pub found: u64,
-    /// Moves that were searched.
+    /// Number of moves that were searched.
     pub positions: u64,
-    /// Won by White.
+    /// Games won by White.
     pub white: u64,
-    /// Drawn.
+    /// Drawn games.
     pub draw: u64,
-    /// Won by Black.
+    /// Games won by Black.
     pub black: u64,
-    /// Ended by resignation.
+    /// Games that ended by resignation.
     pub resigned: u64,
-    /// Ended by a tablebase.
+    /// Games that ended by a tablebase.
     pub tablebase: u64,
-    /// Stopped at the maximum length.
+    /// Games that were stopped at the maximum length.
     pub cut_off: u64,
-    /// Games without resignation in which a side would have resigned.
+    /// Number of games played without resignation in which a side would have resigned.
     pub would_resign: u64,
-    /// Of these, games that this side did not lose.
+    /// Number of these games that this side did not lose.
     pub wrongly: u64,
-    /// Positions that the backend evaluated in this session.
+    /// Number of positions that the backend evaluated in this session.
     pub evaluations: u64,
 }
 
 impl SelfPlaySummary {
-    /// Adds a game by its tags.
+    /// Adds a game, reading its tags.
     pub(super) fn add(&mut self, game: &str) {
         self.games += 1;
         let count = tag(game, "Searched").and_then(|count| count.parse().ok());
@@ -65,7 +65,7 @@ impl SelfPlaySummary {
         }
     }
 
-    /// Adds a game of an earlier session.
+    /// Adds a game from an earlier session.
     pub(super) fn find(&mut self, game: &str) {
         self.found += 1;
         self.add(game);

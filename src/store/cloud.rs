@@ -1,7 +1,6 @@
-//! A store in the cloud: Amazon's S3 and whatever speaks its protocol, Google's and
-//! Microsoft's.
+//! A store in the cloud: Amazon S3 and compatible stores, Google Cloud Storage, and Azure.
 //!
-//! Requests that fail are repeated with growing pauses by the object_store crate.
+//! The object_store crate retries failed requests with exponential backoff.
 
 use super::{Listing, Name};
 use object_store::path::Path as Key;
@@ -16,10 +15,10 @@ use url::Url;
 /// Prefixes of the environment variables that configure object stores.
 const VARIABLES: [&str; 3] = ["AWS_", "GOOGLE_", "AZURE_"];
 
-/// The slots that requests run in.
+/// The runtime on which requests run.
 static RUNTIME: LazyLock<io::Result<Runtime>> = LazyLock::new(|| {
-    // Of the two that rustls has, ring is the one that is quick to build. A
-    // program that has chosen before keeps its choice.
+    // Of the two cryptography providers for rustls, ring builds faster. A program that has already
+    // installed one keeps it.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Builder::new_multi_thread()
         .worker_threads(2)
@@ -28,19 +27,19 @@ static RUNTIME: LazyLock<io::Result<Runtime>> = LazyLock::new(|| {
         .build()
 });
 
-/// The threads that requests run on.
+/// Returns the runtime on which requests run.
 pub(crate) fn runtime() -> io::Result<&'static Runtime> {
     RUNTIME
         .as_ref()
         .map_err(|error| io::Error::new(error.kind(), error.to_string()))
 }
 
-/// The store that an address is of, and the key that it names there.
+/// Returns the store that an address belongs to, and the key that it names there.
 ///
-/// Credentials, region and endpoint are taken from the environment variables that the
-/// tools of these stores use (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL and so on).
+/// Credentials, region and endpoint are taken from the environment variables that these stores' own
+/// tools use (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL and so on).
 pub(crate) fn connect(address: &str) -> io::Result<(Arc<dyn ObjectStore>, Key)> {
-    // Clients of the web need what it sets up.
+    // Starting the runtime also installs the provider that HTTP clients need.
     runtime()?;
     let wrong = |error| io::Error::new(io::ErrorKind::InvalidInput, error);
     let url = Url::parse(address).map_err(|error| wrong(error.to_string()))?;
@@ -52,14 +51,14 @@ pub(crate) fn connect(address: &str) -> io::Result<(Arc<dyn ObjectStore>, Key)> 
         || variables
             .iter()
             .any(|(name, value)| name.contains("ENDPOINT") && is_plain(value));
-    // An explicit http:// is intended.
+    // An explicit http:// address is intentional.
     let plain = plain.then(|| ("allow_http".to_owned(), "true".to_owned()));
     let options = variables.into_iter().chain(plain);
     let (store, key) = parse_url_opts(&url, options).map_err(|error| wrong(error.to_string()))?;
     Ok((Arc::from(store), key))
 }
 
-/// Part of a bucket.
+/// The part of a bucket that contains the store.
 #[derive(Debug)]
 pub(super) struct Cloud {
     store: Arc<dyn ObjectStore>,

@@ -6,7 +6,7 @@ use std::fs;
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-/// Names are paths below it.
+/// The folder; names are paths relative to it.
 #[derive(Debug)]
 pub(super) struct Folder {
     path: PathBuf,
@@ -19,7 +19,7 @@ impl Folder {
         }
     }
 
-    /// Returns whether the bytes now lie there, where nothing lay before.
+    /// Stores the bytes unless the name is taken; returns whether it did.
     pub fn put(&self, name: &Name, bytes: &[u8]) -> io::Result<bool> {
         let path = self.path.join(name.as_str());
         if let Some(folder) = path.parent() {
@@ -44,7 +44,7 @@ impl Folder {
         };
         for entry in entries {
             let entry = entry?;
-            // Ours are of ASCII.
+            // Our names are ASCII.
             let Ok(name) = entry.file_name().into_string() else {
                 continue;
             };
@@ -63,7 +63,7 @@ impl Folder {
                     atomic_file::remove_unfinished(entry.path())?;
                 }
                 Ok(_) => {}
-                // The file vanished, or the folder does not exist yet.
+                // The file has vanished, or the folder does not exist yet.
                 Err(error) => {
                     let error = io::Error::from(error);
                     if error.kind() != ErrorKind::NotFound {
@@ -76,7 +76,7 @@ impl Folder {
     }
 }
 
-/// `None` for what is not there.
+/// Turns the error for a missing file into `None`.
 fn absent<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),

@@ -4,60 +4,60 @@ use super::Name;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Most bytes of a manifest.
+/// Maximum size of a manifest in bytes.
 const LARGEST: usize = 1 << 16;
-/// Hexadecimal digits of a SHA-256.
+/// Number of hexadecimal digits in a SHA-256.
 const DIGITS: usize = 64;
 
-/// A network of the loop and how it came about.
+/// A network of the loop, and how it was trained.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Generation {
-    /// Its number, from 0: the network that the loop began with.
+    /// The generation's number; 0 is the network that the loop began with.
     pub number: u64,
     /// The network's name in the store.
     pub network: String,
-    /// SHA-256 of the network's file, in hexadecimal digits.
+    /// SHA-256 of the network's file in hexadecimal digits.
     pub sha256: String,
-    /// The generation that it was trained on from.
+    /// The generation from which training continued.
     pub parent: Option<u64>,
-    /// Steps of training since the loop began.
+    /// Number of training steps since the loop began.
     pub steps: u64,
-    /// Samples that these steps saw.
+    /// Number of samples used in these steps.
     pub samples: u64,
-    /// Of these, samples of the loop's own shards.
+    /// Number of these samples that came from the loop's own shards.
     pub drawn: u64,
-    /// Rows in all shards when the training of this generation began.
+    /// Number of rows in all shards when the training of this generation began.
     pub rows: u64,
-    /// Of these, rows in the window that it was trained on.
+    /// Number of these rows in the window that the generation was trained on.
     pub window: u64,
-    /// When it was finished, in seconds since 1970.
+    /// Time at which the generation was finished, in seconds since 1970.
     pub time: u64,
-    /// The gate's verdict; `None` without a gate, or before it.
+    /// The gate's verdict; `None` if there is no gate, or if it has not judged the network yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<Outcome>,
 }
 
-/// The outcome of a match at the gate, for the new network.
+/// The outcome of a gating match, from the new network's view.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Outcome {
-    /// Whether it takes the place of the network before.
+    /// Whether the new network replaces the previous one.
     pub is_accepted: bool,
-    /// The generation that it played.
+    /// The number of the generation that it played against.
     pub opponent: u64,
-    /// Games won.
+    /// Number of games won.
     pub wins: u64,
-    /// Games drawn.
+    /// Number of games drawn.
     pub draws: u64,
-    /// Games lost.
+    /// Number of games lost.
     pub losses: u64,
-    /// The logarithm of the likelihood ratio of the SPRT.
+    /// The log-likelihood ratio of the SPRT.
     pub llr: f64,
 }
 
 impl Outcome {
-    /// The difference in Elo that the score stands for, between −800 and 800.
+    /// Returns the Elo difference that corresponds to the score, between −800 and 800.
     #[must_use]
     pub fn elo(&self) -> f64 {
         let games = (self.wins + self.draws + self.losses) as f64;
@@ -66,8 +66,8 @@ impl Outcome {
     }
 }
 
-/// Elo of the newest accepted generation above the first, by the matches at the gate;
-/// `None` without a gate.
+/// Returns the Elo difference between the newest accepted generation and the first one, according
+/// to the gating matches, or `None` if there is no gate.
 #[must_use]
 pub fn elo(generations: &[Generation]) -> Option<f64> {
     let mut by_number: BTreeMap<u64, f64> = BTreeMap::from([(0, 0.0)]);
@@ -87,19 +87,19 @@ pub fn elo(generations: &[Generation]) -> Option<f64> {
     newest
 }
 
-/// Why bytes are not a manifest.
+/// Why bytes are not a valid manifest.
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestError {
-    /// They are not of its form.
+    /// The bytes are not JSON of the expected form.
     #[error("this is not a generation manifest: {0}")]
     Form(#[from] serde_json::Error),
-    /// Something that it says cannot be.
+    /// A field has an impossible value.
     #[error("a manifest that cannot be: {0}")]
     Content(String),
 }
 
 impl Generation {
-    /// Returns the value for a generation with only its number known.
+    /// Returns a generation with its number set and all other fields empty.
     #[must_use]
     pub fn unfinished(number: u64) -> Generation {
         Generation {
@@ -117,10 +117,10 @@ impl Generation {
         }
     }
 
-    /// Reads and checks the manifest of this number.
+    /// Parses and checks the manifest with this number.
     ///
     /// # Errors
-    /// [`ManifestError`], naming what is wrong.
+    /// [`ManifestError`], naming the problem.
     pub fn parse(bytes: &[u8], number: u64) -> Result<Generation, ManifestError> {
         let wrong = |what: String| Err(ManifestError::Content(what));
         if bytes.len() > LARGEST {
@@ -150,7 +150,7 @@ impl Generation {
         Ok(read)
     }
 
-    /// The manifest's text.
+    /// Returns the manifest's text.
     #[must_use]
     pub fn to_json(&self) -> Vec<u8> {
         serde_json::to_vec_pretty(self).expect("plain data")
@@ -159,13 +159,13 @@ impl Generation {
     /// Returns the network's name in the store.
     ///
     /// # Panics
-    /// If it is invalid, which manifests that were read cannot be.
+    /// If the name is invalid, which it cannot be in a manifest that was parsed.
     #[must_use]
     pub fn network(&self) -> Name {
         self.network.parse().expect("checked when it was read")
     }
 
-    /// Returns whether workers search with it: no gate has turned it away.
+    /// Returns whether workers search with this network, because no gate has rejected it.
     #[must_use]
     pub fn is_accepted(&self) -> bool {
         self.gate.is_none_or(|outcome| outcome.is_accepted)

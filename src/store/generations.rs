@@ -1,11 +1,11 @@
-//! Following the generations of a store.
+//! Follows the generations of a store.
 
 use super::{Generation, Name, Store, StoreError};
 
 /// Tracks the generations of a store: those known so far, and new ones as they appear.
 ///
-/// The first look lists them. After that, each next one is requested by name, because
-/// listings may be stale and reads by name are not.
+/// The first look lists the generations. After that, each following one is requested by name,
+/// because listings may be stale, but reads by name are not.
 #[derive(Debug)]
 pub struct Generations {
     /// Maps the number of a generation to the name of its manifest.
@@ -21,7 +21,8 @@ impl Default for Generations {
 }
 
 impl Generations {
-    /// Returns those whose manifests have these names, such as the candidates.
+    /// Returns a follower of the generations whose manifests have these names, such as the
+    /// candidates.
     #[must_use]
     pub fn of(name: fn(u64) -> Name) -> Generations {
         Generations {
@@ -31,10 +32,10 @@ impl Generations {
         }
     }
 
-    /// Looks for generations beyond the last one known; returns whether any were found.
+    /// Looks for generations beyond the last known one; returns whether any were found.
     ///
     /// # Errors
-    /// [`StoreError`] if the store cannot be reached, or contains an invalid manifest.
+    /// [`StoreError`] if the store cannot be reached, or if it contains an invalid manifest.
     pub fn look(&mut self, store: &Store) -> Result<bool, StoreError> {
         let known = self.last.as_ref().map(|last| last.number);
         if known.is_none() {
@@ -46,25 +47,25 @@ impl Generations {
         Ok(self.last.as_ref().map(|last| last.number) != known)
     }
 
-    /// The newest generation.
+    /// Returns the newest generation.
     #[must_use]
     pub fn last(&self) -> Option<&Generation> {
         self.last.as_ref()
     }
 
-    /// The newest one that no gate has rejected.
+    /// Returns the newest generation that no gate has rejected.
     #[must_use]
     pub fn accepted(&self) -> Option<&Generation> {
         self.accepted.as_ref()
     }
 
-    /// The number of the generation that comes next.
+    /// Returns the number of the next generation.
     #[must_use]
     pub fn next_number(&self) -> u64 {
         self.last.as_ref().map_or(0, |last| last.number + 1)
     }
 
-    /// Finds the newest generation listed, and the newest accepted one up to there.
+    /// Finds the newest listed generation, and the newest accepted one up to it.
     fn find(&mut self, store: &Store) -> Result<(), StoreError> {
         let name = (self.name)(0);
         let (folder, _) = name.as_str().split_once('/').unwrap_or_default();
@@ -106,7 +107,7 @@ impl Generations {
 }
 
 impl Store {
-    /// All generations, in order.
+    /// Returns all generations, in order.
     ///
     /// # Errors
     /// As [`Generations::look`].
@@ -130,8 +131,8 @@ impl Store {
         }
     }
 
-    /// Returns the manifest stored under a name, that of generation `number`; `None` if it is
-    /// not in the store.
+    /// Returns the manifest stored under a name, which is that of generation `number`. Returns
+    /// `None` if the store does not contain it.
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be reached, or the manifest is invalid.
@@ -188,7 +189,7 @@ mod tests {
         put(&store, 2, false);
         assert!(followed.look(&store).unwrap());
         assert_eq!(numbers(&followed), (Some(2), Some(1)));
-        // A first look now finds the same.
+        // A first look now finds the same generations.
         let mut late = Generations::default();
         assert!(late.look(&store).unwrap());
         assert_eq!(numbers(&late), (Some(2), Some(1)));

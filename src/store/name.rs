@@ -1,20 +1,20 @@
 //! Names in a store.
 //!
-//! Names come from lists of folders and buckets that others can write to. So they are
-//! checked: a name leads to no other place, and has one spelling.
+//! Names are read from listings of folders and buckets that others can write to. They are therefore
+//! checked: a name cannot lead outside the store, and it has only one spelling.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Most bytes of a name.
+/// Maximum length of a name in bytes.
 const LONGEST: usize = 200;
-/// Most bytes of a worker's name …
+/// Maximum length of a worker's name in bytes …
 const LONGEST_WORKER: usize = 71;
-/// … and of the mark of its run, behind it.
+/// … and of the mark of its run, which is appended to it.
 const LONGEST_MARK: usize = "-0123abcd".len();
 
-/// The name of something in a store: parts of ASCII letters, digits, `-`, `_` and `.`,
-/// none of which begins with `.`, between slashes.
+/// The name of an object in a store: parts separated by slashes. Each part consists of ASCII
+/// letters, digits, `-`, `_` and `.`, and does not begin with `.`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(String);
 
@@ -39,37 +39,38 @@ impl NameError {
 }
 
 impl Name {
-    /// The manifest of a generation.
+    /// Returns the name of a generation's manifest.
     #[must_use]
     pub fn generation(number: u64) -> Name {
         Name(format!("generations/{number:06}.json"))
     }
 
-    /// The manifest of a generation that the gate has not judged yet.
+    /// Returns the name of the manifest of a generation that the gate has not judged yet.
     #[must_use]
     pub fn candidate(number: u64) -> Name {
         Name(format!("candidates/{number:06}.json"))
     }
 
-    /// The network of a generation.
+    /// Returns the name of a generation's network.
     #[must_use]
     pub fn network(number: u64) -> Name {
         Name(format!("networks/{number:06}.pt"))
     }
 
-    /// The learner's checkpoint after a generation.
+    /// Returns the name of the learner's checkpoint after a generation.
     #[must_use]
     pub fn checkpoint(number: u64) -> Name {
         Name(format!("checkpoints/{number:06}.safetensors"))
     }
 
-    /// The name as text.
+    /// Returns the name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The number of the generation whose manifest has this name, if it is one's.
+    /// Returns the number of the generation whose manifest has this name, or `None` if this is not
+    /// a manifest's name.
     #[must_use]
     pub fn number(&self) -> Option<u64> {
         let (_, file) = self.0.split_once('/')?;
@@ -102,25 +103,25 @@ fn is_part(part: &str) -> bool {
     !part.is_empty() && !part.starts_with('.') && part.bytes().all(is_allowed)
 }
 
-/// The name of a worker: one part of a [`Name`].
+/// The name of a worker, which is one part of a [`Name`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkerName(String);
 
 impl WorkerName {
-    /// The same with a mark that tells this run of the worker from others of its name,
-    /// so that no two ever put a shard under one name.
+    /// Returns the name with a mark that distinguishes this run of the worker from others with the
+    /// same name, so that no two runs ever store a shard under the same name.
     #[must_use]
     pub fn marked(&self, mark: u32) -> WorkerName {
         WorkerName(format!("{}-{mark:08x}", self.0))
     }
 
-    /// The name that a text is, with a mark or without.
+    /// Parses a worker's name, with or without a mark.
     fn of_run(text: &str) -> Option<WorkerName> {
         let is_name = is_part(text) && text.len() <= LONGEST_WORKER + LONGEST_MARK;
         is_name.then(|| WorkerName(text.to_owned()))
     }
 
-    /// The name as text.
+    /// Returns the name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -144,8 +145,8 @@ impl FromStr for WorkerName {
     }
 }
 
-/// The name of a shard of games: the generation whose network searched them, who wrote
-/// it, and its number among that worker's.
+/// The name of a shard of games: the generation whose network searched them, the worker that wrote
+/// it, and the shard's number among that worker's shards.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ShardName {
     /// The generation.
@@ -157,15 +158,15 @@ pub struct ShardName {
 }
 
 impl ShardName {
-    /// The folder of all shards.
+    /// The folder that contains all shards.
     pub const FOLDER: &str = "games";
 
-    /// The folder of a generation's shards.
+    /// Returns the folder that contains a generation's shards.
     pub(super) fn folder(generation: u64) -> String {
         format!("{}/{generation:06}", ShardName::FOLDER)
     }
 
-    /// The name in the store.
+    /// Returns the shard's name in the store.
     #[must_use]
     pub fn name(&self) -> Name {
         let ShardName {
@@ -177,7 +178,7 @@ impl ShardName {
         Name(format!("{folder}/{worker}-{serial:06}.shard"))
     }
 
-    /// The shard that a name is of, if it is one's.
+    /// Returns the shard that has this name, or `None` if this is not a shard's name.
     #[must_use]
     pub fn of(name: &Name) -> Option<ShardName> {
         let mut parts = name.as_str().split('/').skip(1);
@@ -188,7 +189,7 @@ impl ShardName {
             worker: WorkerName::of_run(worker)?,
             serial: serial.parse().ok()?,
         };
-        // There is one spelling.
+        // Reject other spellings of the same name.
         (shard.name() == *name).then_some(shard)
     }
 }

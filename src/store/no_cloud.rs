@@ -1,9 +1,9 @@
-//! Replaces `cloud.rs` in a build without the feature `cloud`.
+//! Replaces `cloud.rs` in builds without the feature `cloud`.
 
 use super::{Listing, Name};
 use std::io;
 
-/// Tells how to build a program that opens object stores.
+/// Returns an error that explains how to build a program that opens object stores.
 pub(crate) fn unsupported() -> io::Error {
     io::Error::new(
         io::ErrorKind::Unsupported,
@@ -11,7 +11,7 @@ pub(crate) fn unsupported() -> io::Error {
     )
 }
 
-/// Has no values: nothing opens.
+/// An uninhabited type, because opening always fails.
 #[derive(Debug)]
 pub(super) enum Cloud {}
 

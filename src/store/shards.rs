@@ -1,30 +1,30 @@
-//! Following the shards of a store.
+//! Follows the shards of a store.
 
 use super::{ShardName, Store, StoreError};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Generations whose shards are listed at every look.
+/// Number of newest generations whose shards are listed at every look.
 const RECENT: usize = 4;
 
 /// The known shards of a store, updated by polling.
 ///
 /// New shards belong to the newest generations. A poll therefore lists those, and only one of the
-/// older ones, alternately: listings may lag, and so may workers. Known shards stay known.
+/// older generations in rotation, because listings and workers may lag. Known shards stay known.
 #[derive(Debug, Default)]
 pub struct Shards {
-    /// Those known of each generation that was listed before.
+    /// The known shards of each generation that has been listed.
     known: BTreeMap<u64, BTreeSet<ShardName>>,
-    /// Looks so far.
+    /// Number of looks so far.
     looks: usize,
 }
 
 impl Shards {
-    /// Looks for shards that are new, and returns them in order: by generation, worker and
-    /// serial number. The first look lists every generation. A later one takes as many
-    /// requests as there are recent generations, and two more.
+    /// Looks for new shards and returns them ordered by generation, worker and serial number. The
+    /// first look lists every generation. Each later one makes as many requests as there are recent
+    /// generations, plus two.
     ///
     /// # Errors
-    /// [`StoreError`] if the store cannot be asked; the next look then finds all of them.
+    /// [`StoreError`] if the store cannot be reached; the next look then finds all of them.
     pub fn look(&mut self, store: &Store) -> Result<Vec<ShardName>, StoreError> {
         let generations = store.searched()?;
         let (older, recent) = generations.split_at(generations.len().saturating_sub(RECENT));
@@ -64,7 +64,7 @@ mod tests {
         };
         let mut shards = Shards::default();
         assert_eq!(shards.look(&store).unwrap(), []);
-        // Numbers have gaps where the gate turned networks away.
+        // Numbers have gaps, because the gate rejected some networks.
         let all: Vec<ShardName> = (0..12).map(|number| put(3 * number, 0)).collect();
         assert_eq!(shards.look(&store).unwrap(), all);
         assert_eq!(shards.look(&store).unwrap(), []);
@@ -79,7 +79,7 @@ mod tests {
         }
         found.sort();
         assert_eq!(found, late);
-        // A generation that was never listed before is listed whatever its turn.
+        // A generation that was never listed before is listed regardless of the rotation.
         let (late, newest) = (put(4, 0), put(36, 0));
         assert_eq!(shards.look(&store).unwrap(), [late, newest]);
     }

@@ -1,4 +1,4 @@
-//! Ablations: variants of one configuration, trained alike and compared.
+//! Ablations: variants of one configuration, trained in the same way and compared.
 
 mod table;
 
@@ -16,16 +16,17 @@ pub use table::table;
 pub struct Ablation {
     /// The table's title.
     pub title: String,
-    /// Names of the validation metrics in the table. Those that end in `accuracy` are shares.
+    /// Names of the validation metrics in the table. Metrics whose names end in `accuracy` are
+    /// shares.
     pub metrics: Vec<String>,
-    /// Minutes to train each variant, with the schedule fitted to its speed; without
-    /// it, all train the same number of steps.
+    /// Minutes for which to train each variant, with the schedule fitted to its speed; if unset,
+    /// all variants are trained for the same number of steps.
     pub minutes: Option<f64>,
     /// Source of the variants' reference values.
     pub source: Option<String>,
     /// The configuration of a run, which all variants share.
     pub base: toml::Table,
-    /// The variants; differences are relative to the first.
+    /// The variants; differences are relative to the first one.
     pub variants: Vec<Variant>,
 }
 
@@ -33,24 +34,24 @@ pub struct Ablation {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Variant {
-    /// The name of the variant and its folder.
+    /// The name of the variant and of its folder.
     pub name: String,
-    /// Keys that differ from the base, with their values; a key as in
+    /// The keys that differ from the base, with their values. A key is written like
     /// `"model.position"`.
     #[serde(default)]
     pub set: toml::Table,
-    /// Other published results, by metric.
+    /// Reference values, by metric.
     #[serde(default)]
     pub reference: BTreeMap<String, f64>,
 }
 
-/// Why an ablation cannot be used.
+/// Why an ablation cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub enum AblationError {
-    /// The file or a variant's configuration cannot be used.
+    /// The file or a variant's configuration is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// A variant's configuration cannot be used.
+    /// A variant's configuration is invalid.
     #[error("variant `{variant}`: {source}")]
     Variant {
         /// The variant.
@@ -58,7 +59,7 @@ pub enum AblationError {
         /// The problem.
         source: ConfigError,
     },
-    /// Two variants have the same name, or a name cannot be a folder's.
+    /// Two variants have the same name, or a name cannot be used for a folder.
     #[error("`{0}` cannot be a variant's name: each needs its own, of letters, digits, - and _")]
     Name(String),
     /// A metric or a list is missing.
@@ -74,19 +75,19 @@ pub enum AblationError {
 pub struct Row {
     /// The variant.
     pub variant: String,
-    /// Its network's parameters.
+    /// Number of the network's parameters.
     pub parameters: i64,
-    /// Its network's multiply–accumulates per evaluation.
+    /// The network's multiply–accumulates per evaluation.
     pub macs: i64,
-    /// Steps taken.
+    /// Number of steps taken.
     pub steps: u64,
-    /// Samples seen.
+    /// Number of samples seen.
     pub samples: u64,
     /// Seconds of training.
     pub seconds: f64,
     /// Metrics of the last validation.
     pub measured: BTreeMap<String, f64>,
-    /// Other published results.
+    /// Reference values, by metric.
     pub reference: BTreeMap<String, f64>,
 }
 
@@ -123,7 +124,8 @@ impl Ablation {
         }
     }
 
-    /// Returns a variant's configuration: the base, changed by `sets`, then by the variant.
+    /// Returns a variant's configuration: the base, changed first by `sets` and then by the
+    /// variant.
     ///
     /// # Errors
     /// [`AblationError::Variant`], naming the key.
@@ -146,8 +148,8 @@ impl Ablation {
         Ok(config)
     }
 
-    /// Returns the result of a variant's run, from its folder; without metrics before its first
-    /// validation.
+    /// Returns the result of a variant's run. Before the run's first validation, the result has no
+    /// metrics.
     #[must_use]
     pub fn row(&self, variant: &Variant, parameters: i64, macs: i64, run: &History) -> Row {
         let (train, validation) = (run.last("train"), run.last("validation"));

@@ -1,10 +1,10 @@
 //! Checkpoints: the complete state of a training run in one file.
 //!
-//! A checkpoint is a safetensors file. It stores as f32 vectors the parameters, their average,
-//! the optimizer's state and the sums of the unfinished [window](super::window). The [`State`] is
-//! JSON in a byte vector. A CRC-32 covers everything. The file is written under another name,
-//! synced and renamed, so a run killed at any instant finds its last complete checkpoint. A
-//! damaged checkpoint is skipped, and the previous one is used.
+//! A checkpoint is a safetensors file. It stores the parameters, their average, the optimizer's
+//! state and the sums of the unfinished [window](super::window) as f32 vectors, and the [`State`]
+//! as JSON in a byte vector. A CRC-32 covers everything. The file is written under a temporary
+//! name, synced and renamed, so a run that is killed at any instant can resume from its last
+//! complete checkpoint. A damaged checkpoint is skipped in favour of the previous one.
 
 use super::config::TrainConfig;
 use super::guard::Guard;
@@ -18,33 +18,33 @@ use tch::{Device, Kind, Tensor};
 /// Prefix of the names of the optimizer's tensors.
 const MEMORY: &str = "optimizer.";
 
-/// The non-vector part of a checkpoint.
+/// The part of a checkpoint that is not vectors.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct State {
     /// The run's configuration.
     pub config: TrainConfig,
-    /// Steps taken.
+    /// Number of steps taken.
     pub step: u64,
-    /// Samples seen.
+    /// Number of samples seen.
     pub samples: u64,
-    /// Samples that the initial weights had seen, if known.
+    /// Number of samples that the initial weights had seen, if known.
     #[serde(default)]
     pub earlier_samples: u64,
-    /// Seconds of training, without interruptions.
+    /// Seconds of training, not counting interruptions.
     pub seconds: f64,
     /// The start of the next batch.
     #[serde(rename = "position")]
     pub cursor: Cursor,
-    /// Steps the optimizer has taken.
+    /// Number of steps that the optimizer has taken.
     pub optimizer_steps: u64,
-    /// Rollbacks to this checkpoint.
+    /// Number of rollbacks to this checkpoint.
     pub rollbacks: u32,
-    /// Steps and samples of the unfinished window.
+    /// Numbers of steps and samples in the unfinished window.
     pub(super) window: (u64, usize),
     /// State of the guard against instability.
     pub(super) guard: Guard,
-    /// Means of the losses of balanced term groups.
+    /// Mean losses of the balanced groups of terms.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) harmony: Vec<f64>,
 }
@@ -52,11 +52,11 @@ pub struct State {
 /// The saved state of a training run.
 #[derive(Debug)]
 pub struct Checkpoint {
-    /// Configuration, counters and cursor.
+    /// The configuration, the counters and the cursor.
     pub state: State,
     /// The parameters, f32 `[parameters]`.
     pub parameters: Tensor,
-    /// Their average, which is validated and exported, f32 `[parameters]`.
+    /// The average of the parameters, which is validated and exported, f32 `[parameters]`.
     pub average: Tensor,
     /// The optimizer's state.
     pub(super) memory: Memory,
@@ -70,9 +70,9 @@ pub enum CheckpointError {
     /// The file system reported an error.
     #[error("cannot {action} {path}: {source}")]
     System {
-        /// The attempt.
+        /// The attempted operation.
         action: &'static str,
-        /// Its path.
+        /// The path that it used.
         path: PathBuf,
         /// The system's error.
         source: std::io::Error,
@@ -93,7 +93,7 @@ pub enum CheckpointError {
     AllBroken {
         /// The folder.
         folder: PathBuf,
-        /// The problem with the newest.
+        /// The problem of the newest checkpoint.
         newest: Box<CheckpointError>,
     },
 }
@@ -113,8 +113,8 @@ impl Checkpoint {
     /// Writes the checkpoint to `path`.
     ///
     /// # Errors
-    /// [`CheckpointError::System`], for example if the disk is full; the previous file at `path`
-    /// is then untouched.
+    /// [`CheckpointError::System`], for example if the disk is full; a previous file at `path` is
+    /// then untouched.
     pub fn write(&self, path: &Path) -> Result<(), CheckpointError> {
         let json = serde_json::to_vec(&self.state).expect("plain data");
         let fixed = [
@@ -188,7 +188,7 @@ fn take(tensors: &mut Vec<(String, Tensor)>, name: &str) -> Result<Tensor, Strin
     Ok(tensors.swap_remove(place).1)
 }
 
-/// Returns the CRC-32 of names, dtypes, shapes and contents, in name order.
+/// Returns the CRC-32 of the tensors' names, dtypes, shapes and contents, in order of their names.
 fn checksum(tensors: &mut [(String, Tensor)]) -> u32 {
     tensors.sort_by(|one, other| one.0.cmp(&other.0));
     let mut hasher = crc32fast::Hasher::new();
@@ -200,7 +200,7 @@ fn checksum(tensors: &mut [(String, Tensor)]) -> u32 {
     hasher.finalize()
 }
 
-/// Returns a tensor's contents as laid out in memory.
+/// Returns a tensor's contents as they are laid out in memory.
 fn bytes(tensor: &Tensor) -> Vec<u8> {
     let mut bytes = vec![0u8; tensor.numel() * tensor.kind().elt_size_in_bytes()];
     tensor.copy_data_u8(&mut bytes, tensor.numel());
@@ -235,7 +235,7 @@ mod tests {
         assert_eq!(json(&before.state), json(&after.state));
     }
 
-    /// Runs in progress can resume with later versions of this program.
+    /// Later versions of this program must be able to resume runs in progress.
     #[test]
     fn the_entries_keep_their_names() {
         let state = serde_json::to_value(tiny().checkpoint().unwrap().state).unwrap();

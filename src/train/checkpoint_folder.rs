@@ -1,19 +1,20 @@
-//! A run's checkpoint folder: keeps the configured checkpoints, and finds the newest complete
-//! one.
+//! Manages the checkpoints in a run's folder: keeps those that the configuration selects, and finds
+//! the newest complete one.
 
 use super::checkpoint::{Checkpoint, CheckpointError};
 use super::config::KeepConfig;
 use std::path::{Path, PathBuf};
 
-/// Name of the checkpoint folder in a run's folder.
+/// Name of the checkpoint folder within a run's folder.
 pub(super) const CHECKPOINTS: &str = "checkpoints";
 
 const EXTENSION: &str = "safetensors";
 const PREFIX: &str = "step-";
 
 impl Checkpoint {
-    /// Reads a checkpoint onto the CPU: a file, or the newest complete one in a folder or in a
-    /// run's folder. Damaged ones are skipped with a warning.
+    /// Reads a checkpoint onto the CPU. `path` is a checkpoint file, or a folder of checkpoints or
+    /// a run's folder, in which the newest complete checkpoint is read. Damaged checkpoints are
+    /// skipped with a warning.
     ///
     /// # Errors
     /// [`CheckpointError`], naming the file and its problem.
@@ -24,7 +25,7 @@ impl Checkpoint {
         newest(&folder_in(path))?.ok_or_else(|| CheckpointError::None(path.to_owned()))
     }
 
-    /// Returns the path of a step's checkpoint in this folder.
+    /// Returns the path of a step's checkpoint in a run's folder.
     #[must_use]
     pub fn place(run: &Path, step: u64) -> PathBuf {
         Folder::new(run.join(CHECKPOINTS), KeepConfig::default()).place(step)
@@ -42,7 +43,7 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// Returns the files among which [`Checkpoint::read`] selects one.
+    /// Returns the files from which [`Checkpoint::read`] selects one.
     ///
     /// # Errors
     /// [`CheckpointError::System`] if the folder cannot be read.
@@ -55,7 +56,7 @@ impl Checkpoint {
     }
 }
 
-/// Returns the checkpoint folder of a run's folder; any other folder is returned unchanged.
+/// Returns the checkpoint folder in a run's folder; any other folder is returned unchanged.
 fn folder_in(path: &Path) -> PathBuf {
     let inner = path.join(CHECKPOINTS);
     match inner.is_dir() {
@@ -91,7 +92,8 @@ impl Folder {
         let path = self.place(checkpoint.state.step);
         checkpoint.write(&path)?;
         let found = list(&self.path)?;
-        // Later ones belong to a future that a damaged file or a rollback undid.
+        // Checkpoints of later steps belong to progress that a damaged file or a rollback has
+        // undone.
         for (_, old) in found
             .iter()
             .rev()
@@ -105,8 +107,8 @@ impl Folder {
     }
 }
 
-/// Returns the newest complete checkpoint of a folder, if any. Damaged ones are skipped with a
-/// warning.
+/// Returns the newest complete checkpoint in a folder, if any. Damaged checkpoints are skipped with
+/// a warning.
 ///
 /// # Errors
 /// [`CheckpointError::AllBroken`] if all checkpoints are damaged, or the system's error if they
@@ -138,8 +140,8 @@ pub(super) fn newest(folder: &Path) -> Result<Option<Checkpoint>, CheckpointErro
     }
 }
 
-/// Returns the checkpoints of a folder with their steps, oldest first; empty if the folder does
-/// not exist.
+/// Returns the checkpoints in a folder with their steps, oldest first. The list is empty if the
+/// folder does not exist.
 fn list(folder: &Path) -> Result<Vec<(u64, PathBuf)>, CheckpointError> {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,

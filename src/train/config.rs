@@ -63,52 +63,51 @@ use tch::Kind;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrainConfig {
-    /// The run's name, and its network's unless the export sets another.
+    /// The name of the run, and of its network unless the export sets another one.
     pub name: String,
-    /// Name of an architecture; `model` gives one in full instead.
+    /// The name of an architecture; alternatively, `model` specifies one in full.
     pub preset: Option<String>,
-    /// Architecture in full.
+    /// A Chessformer architecture, specified in full.
     pub model: Option<ModelConfig>,
-    /// Architecture of any family. If a configuration specifies no architecture, it uses that of
+    /// An architecture of any family. A configuration that specifies no architecture uses that of
     /// `init`.
     pub network: Option<ArchitectureConfig>,
     /// Number of steps.
     pub steps: u64,
-    /// Samples in each step.
+    /// Number of samples per step.
     pub batch: usize,
-    /// Number of micro-batches of a batch (gradient accumulation): less memory, and
-    /// the same gradient.
+    /// Number of micro-batches per batch (gradient accumulation). More micro-batches need less
+    /// memory, and the gradient is the same.
     #[serde(default = "default_accumulate")]
     pub accumulate: usize,
     /// Seed of the initial weights.
     #[serde(default)]
     pub seed: i64,
-    /// Source of the initial weights: an exported network (.pt), a checkpoint, or a
-    /// run's folder for its newest one. A smaller network is grown: see
-    /// [`crate::network::chessformer::grow`]. Without one, or with an empty path, they are
-    /// random.
+    /// Source of the initial weights: an exported network (.pt), a checkpoint, or the folder of a
+    /// run, whose newest checkpoint is used. A smaller network is grown, see
+    /// [`crate::network::chessformer::grow`]. If unset or empty, the initial weights are random.
     pub init: Option<PathBuf>,
-    /// The dtype that the network computes in; parameters and optimizer stay f32. The flat
-    /// parameter vector is cast once per step. Softmax and losses are computed in f32, as under
-    /// autocast.
+    /// The dtype that the network computes in; the parameters and the optimizer stay in f32. The
+    /// flat parameter vector is cast once per step. Softmax and losses are computed in f32, as
+    /// under autocast.
     #[serde(default)]
     pub precision: Precision,
-    /// The average of the weights, which is validated and exported.
+    /// How the weights are averaged; the average is validated and exported.
     #[serde(default)]
     pub average: AverageConfig,
-    /// Steps between metrics lines.
+    /// Number of steps between metrics lines.
     #[serde(default = "default_log_every")]
     pub log_every: u64,
-    /// Steps between validations.
+    /// Number of steps between validations.
     #[serde(default = "default_validate_every")]
     pub validate_every: u64,
     /// Number of samples per validation.
     #[serde(default = "default_validation_samples")]
     pub validation_samples: usize,
-    /// Steps between checkpoints.
+    /// Number of steps between checkpoints.
     #[serde(default = "default_checkpoint_every")]
     pub checkpoint_every: u64,
-    /// The checkpoints to keep.
+    /// Which checkpoints to keep.
     #[serde(default)]
     pub keep: KeepConfig,
     /// When the run rolls back to a checkpoint.
@@ -119,13 +118,13 @@ pub struct TrainConfig {
     /// Data augmentation.
     #[serde(default)]
     pub augment: AugmentConfig,
-    /// A teacher network.
+    /// A teacher network to learn from.
     pub distillation: Option<DistillationConfig>,
-    /// Parameters to freeze: name patterns in which `*` matches any text and `?` any character,
-    /// as in `embedding.*`.
+    /// Parameters to freeze, given by patterns of their names in which `*` matches any text and `?`
+    /// any character, as in `embedding.*`.
     #[serde(default)]
     pub frozen: Vec<String>,
-    /// Training settings of a future denoiser.
+    /// Settings for training future denoisers.
     #[serde(default)]
     pub diffusion: DiffusionTraining,
     /// The optimizer.
@@ -140,8 +139,8 @@ pub struct TrainConfig {
     /// Settings for unrolling world models in training.
     #[serde(default, skip_serializing_if = "UnrollConfig::is_default")]
     pub unroll: UnrollConfig,
-    /// The policy for code in the networks that it names. Files cannot set it, or anyone's file
-    /// could run code.
+    /// The policy for code in the networks that the configuration names. A configuration file
+    /// cannot set it; otherwise, anyone's file could run code.
     #[serde(skip)]
     pub code: CodePolicy,
 }
@@ -166,7 +165,7 @@ fn default_checkpoint_every() -> u64 {
     1000
 }
 
-/// The dtype that a network computes in during training.
+/// The dtype in which a network computes during training.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Precision {
@@ -178,7 +177,7 @@ pub enum Precision {
 }
 
 impl Precision {
-    /// Returns libtorch's name of the dtype.
+    /// Returns libtorch's name for the dtype.
     pub(super) fn kind(self) -> Kind {
         match self {
             Precision::F32 => Kind::Float,
@@ -191,8 +190,8 @@ impl TrainConfig {
     /// Returns the network's architecture.
     ///
     /// # Errors
-    /// [`ConfigError`] if several or none of `preset`, `model` and `network` are set, or the
-    /// preset is unknown.
+    /// [`ConfigError`] if more or fewer than one of `preset`, `model` and `network` are set, or if
+    /// the preset is unknown.
     pub fn architecture(&self) -> Result<ArchitectureConfig, ConfigError> {
         let chessformer = |model| ArchitectureConfig::Chessformer { model };
         match (&self.preset, &self.model, &self.network) {
@@ -206,7 +205,7 @@ impl TrainConfig {
         }
     }
 
-    /// Returns the same run with a network of this architecture.
+    /// Returns the configuration of the same run with a network of this architecture.
     #[must_use]
     pub fn with_architecture(self, architecture: ArchitectureConfig) -> TrainConfig {
         let (model, network) = match architecture {

@@ -24,8 +24,7 @@ impl Shard {
     /// Opens a shard and reads its header and index. `path` may also be an address.
     /// `s3://bucket/key` refers to Amazon S3 or a compatible store, with credentials and endpoint
     /// taken from the usual environment variables (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, …), and
-    /// `https://host/file` refers to a
-    /// web server.
+    /// `https://host/file` refers to a web server.
     ///
     /// # Errors
     /// [`ShardError`] if the file cannot be read, is not a shard, has another version, or is

@@ -32,7 +32,7 @@ const WEIGHTLESS: VariationWeight = VariationWeight {
 /// An unusable item and its location.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
-    /// A shard or a part of it is unusable.
+    /// All or part of a shard is unusable.
     #[error(transparent)]
     Shard(#[from] ShardError),
     /// A chunk or a record in it is unusable.

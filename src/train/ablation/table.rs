@@ -2,8 +2,8 @@
 
 use super::Row;
 
-/// Returns the rows as a Markdown table with aligned columns. Each metric has its measured value,
-/// the reference value if available, and the difference to the first row in parentheses.
+/// Returns the rows as a Markdown table with aligned columns. Each metric shows its measured value,
+/// the reference value if available, and in parentheses the difference from the first row.
 #[must_use]
 pub fn table(metrics: &[String], rows: &[Row]) -> String {
     let mut columns = vec![
@@ -51,7 +51,7 @@ fn column(head: &str, rows: &[Row], cell: impl Fn(&Row) -> String) -> Vec<String
     head.chain(rows.iter().map(cell)).collect()
 }
 
-/// Returns a metric, with the difference to the first row.
+/// Returns a metric's column, with the difference from the first row.
 fn compared(metric: &str, rows: &[Row], number: impl Fn(&Row) -> Option<f64>) -> Vec<String> {
     let is_share = metric.contains("accuracy");
     let first = rows.first().and_then(&number);

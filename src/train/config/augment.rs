@@ -6,17 +6,17 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AugmentConfig {
-    /// Share of the positions without castling rights to mirror left to right, with
-    /// their moves. Without castling the mirrored game has the same rules. In 0…1.
+    /// Share of the positions without castling rights that are mirrored left to right, together
+    /// with their moves, in 0…1. Without castling, the mirrored game has the same rules.
     pub mirror: f64,
-    /// For networks that read whole games: the share of games with hidden ratings, so that the
-    /// network also plays without them. In 0…1.
+    /// For networks that read whole games: share of the games whose ratings are hidden, so that the
+    /// network can also play without them. In 0…1.
     pub hide_ratings: f64,
-    /// The same for results, which callers can request. In 0…1.
+    /// Share of the games whose result is hidden; callers can request a result. In 0…1.
     pub hide_result: f64,
-    /// For networks that read whole games: the share of games continued with random legal moves
-    /// from a random ply, in 0…1. Variety teaches the rules.
+    /// For networks that read whole games: share of the games that are continued with random legal
+    /// moves from a random ply, in 0…1. This variety teaches the rules.
     pub random_moves: f64,
-    /// Seed of the random choices.
+    /// Seed of all random choices.
     pub seed: u64,
 }

@@ -2,25 +2,25 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Averaging of the weights of several steps.
+/// How the weights of several steps are averaged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum AverageConfig {
     /// An exponential moving average over all steps.
     Exponential {
-        /// Share of the average kept at each step, in 0…1; less in the first steps, so that the
-        /// random initialization fades quickly.
+        /// Share of the average that is kept at each step, in 0…1. It is smaller in the first
+        /// steps, so that the random initialization fades quickly.
         #[serde(default = "default_decay")]
         decay: f64,
     },
-    /// Stochastic weight averaging as in Lc0: the mean of the weights at regular steps; beyond a
+    /// Stochastic weight averaging as in Lc0: the mean of the weights at regular steps. Beyond a
     /// maximum count, older weights fade.
     Stochastic {
-        /// Steps between two weights in the mean.
+        /// Number of steps between two weights that enter the mean.
         #[serde(default = "default_every")]
         every: u64,
-        /// Number of weights beyond which older ones fade: the newest has a share of at least 1 /
-        /// this.
+        /// Maximum count of weights in a plain mean; beyond it, older weights fade because the
+        /// newest always has a share of at least 1 / `most`.
         #[serde(default = "default_most")]
         most: u64,
     },
@@ -47,18 +47,17 @@ impl Default for AverageConfig {
 }
 
 impl AverageConfig {
-    /// Returns the share of the newest weights in the average after `step` steps (from 1); 0
-    /// leaves the average unchanged.
+    /// Returns the share of the newest weights in the average after `step` steps, counting from 1.
+    /// A share of 0 leaves the average unchanged.
     #[must_use]
     pub fn share(&self, step: u64) -> f64 {
         match *self {
             AverageConfig::Exponential { decay } => {
-                // A plain average would remember the random initialization for 1/(1 − decay)
-                // steps.
+                // A plain average would remember the random initialization for 1/(1 − decay) steps.
                 let young = step as f64 / (step as f64 + 9.0);
                 1.0 - decay.min(young)
             }
-            // Until the first sample, the average follows the weights.
+            // Until the first sample, the average equals the weights.
             AverageConfig::Stochastic { every, .. } if step <= every => 1.0,
             AverageConfig::Stochastic { every, .. } if !step.is_multiple_of(every) => 0.0,
             AverageConfig::Stochastic { every, most } => 1.0 / (step / every).min(most) as f64,
@@ -70,7 +69,7 @@ impl AverageConfig {
 mod tests {
     use super::*;
 
-    /// Returns the averages if the weights at each step equal the step number.
+    /// Returns the averages after each step, if the weights at each step equal the step number.
     fn averages(config: &AverageConfig, steps: u64) -> Vec<f64> {
         let mut average = 0.0;
         (1..=steps)
@@ -89,7 +88,7 @@ mod tests {
         assert_eq!(averages[15], 10.0);
         assert_eq!(averages[19], 15.0);
         assert_eq!(averages[29], 20.0);
-        // From the fourth on, the newest counts a third.
+        // From the fourth sample on, the newest weights have a share of a third.
         assert!((averages[44] - (20.0 * 2.0 + 40.0) / 3.0).abs() < 1e-9);
     }
 

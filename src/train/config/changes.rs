@@ -1,4 +1,4 @@
-//! Differences between a run's configuration and the one that it resumes with.
+//! Describes how a run's configuration differs from the one that it resumes with.
 
 use super::TrainConfig;
 use serde_json::Value;
@@ -9,13 +9,13 @@ const ONLY_AT_THE_START: [&str; 2] = ["seed", "init"];
 const MOST: usize = 6;
 
 impl TrainConfig {
-    /// Describes in one line the keys that changed since `then`, and their effect on a run
-    /// that resumes; `None` if nothing changed but the number of steps.
+    /// Describes in one line the keys that have changed since `then`, and how the changes affect a
+    /// run that resumes. Returns `None` if only the number of steps has changed, or nothing.
     #[must_use]
     pub fn changes_since(&self, then: &TrainConfig) -> Option<String> {
         let then = TrainConfig {
             steps: self.steps,
-            // The same network, perhaps configured in another form.
+            // The network is the same, but may be configured in another form.
             preset: self.preset.clone(),
             model: self.model.clone(),
             network: self.network.clone(),
@@ -54,12 +54,12 @@ impl TrainConfig {
     }
 }
 
-/// Formats a key and its change.
+/// Formats a changed key with its old and new value.
 fn told((key, [old, new]): &(String, [String; 2])) -> String {
     format!("{key} is {new} (was {old})")
 }
 
-/// Lists the keys below `path` whose values differ.
+/// Collects the keys below `path` whose values differ.
 fn compare(path: &str, old: &Value, new: &Value, changed: &mut Vec<(String, [String; 2])>) {
     let below = |key: &str| match path {
         "" => key.to_owned(),
@@ -83,7 +83,7 @@ fn compare(path: &str, old: &Value, new: &Value, changed: &mut Vec<(String, [Str
     }
 }
 
-/// Returns a value, abbreviated to fit into a line.
+/// Returns a value, shortened to fit into a line.
 fn short(value: &Value) -> String {
     match value {
         Value::Null => "unset".to_owned(),

@@ -1,4 +1,4 @@
-//! Checks of a configuration beyond its types.
+//! Checks a configuration beyond the types of its values.
 
 use super::{OverrideError, TrainConfig, UnrollConfig, nearest};
 use crate::network::ArchitectureError;
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use tch::Device;
 use wildmatch::WildMatch;
 
-/// Why a configuration cannot be used.
+/// Why a configuration is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
@@ -24,13 +24,13 @@ pub enum ConfigError {
     Syntax {
         /// The file.
         path: PathBuf,
-        /// The problem and its place.
+        /// The problem and its location.
         source: Box<toml::de::Error>,
     },
     /// An override on the command line is invalid.
     #[error(transparent)]
     Override(#[from] OverrideError),
-    /// The file with its overrides is not a valid configuration.
+    /// The file is not a valid configuration once its overrides are applied.
     #[error("{key}: {reason}{}", nearest::hint(.reason))]
     Key {
         /// The key.
@@ -38,7 +38,7 @@ pub enum ConfigError {
         /// The problem.
         reason: String,
     },
-    /// Several or none of `preset`, `model` and `network` are set.
+    /// More or fewer than one of `preset`, `model` and `network` are set.
     #[error(
         "a run needs either `preset = \"cf-6m-gab\"`, a [model] or a [network] table, or the `init` \
          of a network to continue from, and not several"
@@ -49,7 +49,7 @@ pub enum ConfigError {
     Init {
         /// The network that `init` names.
         path: PathBuf,
-        /// Its problem.
+        /// The network's problem.
         reason: String,
     },
     /// The architecture is invalid.
@@ -66,7 +66,7 @@ pub enum ConfigError {
     Range {
         /// The key.
         name: String,
-        /// Its value.
+        /// The key's value.
         value: f64,
         /// The constraint.
         expected: &'static str,
@@ -79,7 +79,7 @@ pub enum ConfigError {
     Pattern(String),
 }
 
-/// Rejects NaN and infinite numbers: JSON, used in checkpoints, supports neither.
+/// Rejects NaN and infinite numbers, because JSON, which checkpoints use, supports neither.
 pub(super) fn refuse_infinite(table: &toml::Table) -> Result<(), ConfigError> {
     fn infinite(key: String, value: &toml::Value) -> Option<(String, f64)> {
         match value {
@@ -110,7 +110,7 @@ impl TrainConfig {
     /// Checks ranges and combinations of keys.
     ///
     /// # Errors
-    /// [`ConfigError`], naming the field.
+    /// [`ConfigError`], naming the key.
     pub fn check(&self) -> Result<(), ConfigError> {
         if self.name.trim().is_empty() {
             return Err(ConfigError::NoName);
@@ -171,10 +171,10 @@ impl TrainConfig {
     }
 }
 
-/// The constraint on a number.
+/// A constraint on a number.
 #[derive(Clone, Copy)]
 enum Rule {
-    /// At least 1, for integers.
+    /// An integer of at least 1.
     Count,
     Share,
     BelowOne,
@@ -235,7 +235,7 @@ impl Rule {
         }
     }
 
-    /// Returns the range to report when a value violates it; `None` for counts.
+    /// Returns the range to report if a value violates the rule, or `None` for counts.
     fn expected(self) -> Option<&'static str> {
         match self {
             Count => None,
@@ -248,7 +248,7 @@ impl Rule {
     }
 }
 
-/// Returns all numbers of a configuration by key; list elements share the key of the list.
+/// Returns all numbers in a configuration by key; the elements of a list share its key.
 fn numbers_of(config: &impl Serialize) -> Vec<(String, f64)> {
     fn add(key: &str, value: &Value, found: &mut Vec<(String, f64)>) {
         match value {
@@ -260,7 +260,7 @@ fn numbers_of(config: &impl Serialize) -> Vec<(String, f64)> {
             Value::Number(number) => {
                 found.push((key.to_owned(), number.as_f64().unwrap_or(f64::NAN)));
             }
-            // JSON encodes NaN as null.
+            // serde_json converts NaN to null.
             Value::Null => found.push((key.to_owned(), f64::NAN)),
             Value::Bool(_) | Value::String(_) => {}
         }

@@ -1,9 +1,9 @@
-//! Configuration of a future denoiser's training.
+//! Configuration for training a future denoiser.
 
 use crate::network::only_left;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// Training settings of a future denoiser.
+/// Settings for training a future denoiser.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[expect(
@@ -11,28 +11,29 @@ use serde::{Deserialize, Deserializer, Serialize};
     reason = "`schedule` is read, and means nothing"
 )]
 pub struct DiffusionTraining {
-    /// `cosine`: earlier versions also had `linear`.
+    /// Accepts only `cosine`; earlier versions also had `linear`.
     #[serde(skip_serializing, deserialize_with = "schedule")]
     schedule: (),
-    /// The share of samples with a fully masked future, as at the first step of decoding, in
+    /// Share of the samples whose future is fully masked, as in the first step of decoding, in
     /// addition to those that the schedule masks fully. In 0…1.
     pub unknown: f64,
-    /// The share of samples that see the future that the network itself predicts for them, in
-    /// 0…1. They learn to play despite its errors, as in play; the predicted future is not a
-    /// target.
+    /// Share of the samples that see the future that the network itself predicts for them, in 0…1.
+    /// They teach the network to play despite the errors in its predictions, as it must in play.
+    /// The predicted future is not a target.
     pub own: f64,
-    /// Evaluations to predict that future, including the one that sees it, at least 2.
+    /// Number of evaluations used to predict that future, including the one that sees it; at least
+    /// 2.
     pub own_steps: usize,
-    /// The share of the others that know their first move, in 0…1: the target, or equally often
-    /// the move played instead. They learn the consequences and the result, not the policy; this
-    /// trains candidate search ([`crate::backend::Decoding`]).
+    /// Share of the other samples in which the first move is given, in 0…1. It is the target or,
+    /// equally often, the move played instead. These samples teach a move's consequences and its
+    /// result, but not the policy. They train candidate search ([`crate::backend::Decoding`]).
     pub told: f64,
-    /// Weight of the cross-entropy of squares in the total loss.
+    /// Weight of the squares' cross-entropy in the total loss.
     pub board: f64,
-    /// Weight of the cross-entropy of moves after the first in the total loss.
+    /// Weight of the cross-entropy of the moves after the first in the total loss.
     pub future_move: f64,
-    /// Weight of the squared error of the future boards' values, predicted like the present's, in
-    /// the total loss.
+    /// Weight in the total loss of the squared error of the future boards' values, which are
+    /// predicted in the same way as the present value.
     pub future_q: f64,
 }
 

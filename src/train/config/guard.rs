@@ -2,27 +2,27 @@
 
 use serde::{Deserialize, Serialize};
 
-/// When a run rolls back to its last checkpoint, and how often.
+/// When, and how often, a run rolls back to its last checkpoint.
 ///
-/// A NaN or infinite loss or gradient always causes a rollback; these settings define a spike,
-/// which also does. Training resumes from the last checkpoint with the batches after the bad
-/// ones, as in PaLM (Chowdhery et al. 2022, 5.1), because a spike needs certain batches together
-/// with certain weights. The loss is checked once per metrics line, so that steps do not wait for
+/// A NaN or infinite loss or gradient always causes a rollback. So does a spike, which these
+/// settings define. Training resumes from the last checkpoint with the batches that follow the bad
+/// ones, as in PaLM (Chowdhery et al. 2022, 5.1), because a spike only occurs if certain batches
+/// meet certain weights. The loss is checked once per metrics line, so that steps need not wait for
 /// the device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GuardConfig {
-    /// A line's mean loss is high if it exceeds the running average by this many
-    /// standard deviations; 0 accepts every finite loss.
+    /// The mean loss of a line is high if it exceeds the running average by this many standard
+    /// deviations; 0 accepts every finite loss.
     pub deviations: f64,
-    /// Number of high lines in a row that make a spike. No checkpoint is written
-    /// while the last line is high.
+    /// Number of consecutive high lines that form a spike. No checkpoint is written while the last
+    /// line is high.
     pub lines: u32,
-    /// Number of lines that the running average and deviation cover. Spikes are
-    /// detected only after this many lines.
+    /// Number of lines covered by the running average and deviation. Spikes are detected only after
+    /// this many lines.
     pub memory: u32,
-    /// Number of rollbacks to one checkpoint before the run stops with an error; 0
-    /// stops at the first spike.
+    /// Number of rollbacks to the same checkpoint before the run stops with an error; 0 stops at
+    /// the first spike.
     pub rollbacks: u32,
 }
 

@@ -3,7 +3,7 @@
 use crate::network::only_left;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// The weight of each loss in the total; defaults follow the paper's appendix.
+/// The weight of each loss in the total; the defaults follow the paper's appendix.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LossWeights {
@@ -11,31 +11,33 @@ pub struct LossWeights {
     pub policy: f64,
     /// Cross-entropy of the softened policy.
     pub policy_soft: f64,
-    /// Cross-entropy of win, draw and loss.
+    /// Cross-entropy of the win, draw and loss probabilities.
     pub result: f64,
     /// Squared error of q.
     pub q: f64,
-    /// Cross-entropy of q's bucket.
+    /// Cross-entropy of the bucket of q.
     pub q_categorical: f64,
-    /// Squared error of q's expected error.
+    /// Squared error of the predicted error of q.
     pub q_error: f64,
     /// Squared error of the short-term value.
     pub short_term: f64,
-    /// Cross-entropy of the short-term value's bucket.
+    /// Cross-entropy of the bucket of the short-term value.
     pub short_term_categorical: f64,
-    /// Squared error of the short-term value's expected error.
+    /// Squared error of the predicted error of the short-term value.
     pub short_term_error: f64,
-    /// Huber loss of the moves left (Lc0's head).
+    /// Huber loss of the number of moves left (Lc0's head).
     pub moves_left: f64,
-    /// For networks that read whole games: the negative log-probability of the legal moves. It
-    /// trains on all legal moves, while the policy trains on the one played.
+    /// For networks that read whole games: the negative log-probability of all legal moves
+    /// together. It trains on every legal move, whereas the policy loss trains only on the move
+    /// played.
     pub legality: f64,
-    /// Likewise: cross-entropy of the squares' pieces, the mean over the board.
+    /// For networks that read whole games: cross-entropy of the pieces on the squares, as a mean
+    /// over the board.
     pub board: f64,
-    /// Share of the policy's target that is spread evenly over all legal moves,
-    /// at least 0 and below 1.
+    /// Share of the policy target that is spread evenly over all legal moves, at least 0 and below
+    /// 1.
     pub label_smoothing: f64,
-    /// 0: earlier versions had KataGo's optimistic policy.
+    /// Accepts only 0; earlier versions had KataGo's optimistic policy.
     #[serde(skip_serializing, deserialize_with = "policy_optimistic")]
     pub policy_optimistic: (),
 }

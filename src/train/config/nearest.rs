@@ -1,10 +1,11 @@
-//! Suggestions for mistyped names.
+//! Suggests corrections for mistyped names.
 
 /// Minimum Jaro–Winkler similarity of a suggestion.
 const LEAST_LIKENESS: f64 = 0.7;
 
-/// Returns a hint for serde's error about an unknown name, "unknown field `a`, expected one of
-/// `b`, `c`": the nearest known name, as the end of a sentence. Empty for other errors.
+/// Returns a hint for serde's error about an unknown name, such as "unknown field `a`, expected one
+/// of `b`, `c`". The hint names the nearest known name and is worded as the end of a sentence. It
+/// is empty for other errors.
 pub(super) fn hint(complaint: &str) -> String {
     if !complaint.contains("unknown field") && !complaint.contains("unknown variant") {
         return String::new();
@@ -15,7 +16,7 @@ pub(super) fn hint(complaint: &str) -> String {
     };
     let likeness = |known: &str| strsim::jaro_winkler(unknown, known);
     let known: Vec<&str> = quoted.collect();
-    // For ties the first: `max_by` returns the last.
+    // Reversed so that the first name wins a tie, because `max_by` returns the last.
     let nearest = known.into_iter().rev();
     let nearest = nearest.max_by(|one, other| likeness(one).total_cmp(&likeness(other)));
     match nearest.filter(|known| likeness(known) >= LEAST_LIKENESS) {

@@ -2,31 +2,31 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The optimizer's method.
+/// The optimization method.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OptimizerKind {
     /// Adam with Nesterov momentum (Dozat 2016), as PyTorch computes it and the paper uses.
     #[default]
     Nadam,
-    /// Orthogonalised momentum (Jordan et al. 2024) for the matrices between hidden features,
-    /// NAdam for the rest; matrix steps are scaled to Adam's size (Liu et al. 2025), so that one
-    /// learning rate serves both.
+    /// Orthogonalised momentum (Jordan et al. 2024) for the matrices between hidden features, and
+    /// NAdam for all other parameters. Matrix steps are scaled to the size of Adam's (Liu et al.
+    /// 2025), so that one learning rate suits both.
     Muon,
-    /// Adam in the eigenbasis of Shampoo's preconditioner (Vyas et al. 2024) for the same
-    /// matrices, NAdam for the rest. Its steps have Adam's size.
+    /// Adam in the eigenbasis of Shampoo's preconditioner (Vyas et al. 2024) for the same matrices,
+    /// and NAdam for all other parameters. Its steps are of the same size as Adam's.
     Soap,
     /// Plain gradient descent, for comparisons.
     Sgd,
 }
 
-/// Weight decay of some parameters.
+/// The weight decay of some parameters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DecayRule {
     /// Pattern of the parameters' names, where `*` matches any text, as in `*.bias`.
     pub pattern: String,
-    /// Share subtracted each step, times the learning rate.
+    /// Share of the parameters subtracted at each step, multiplied by the learning rate.
     pub weight_decay: f64,
 }
 
@@ -36,37 +36,37 @@ pub struct DecayRule {
 pub struct RateRule {
     /// Pattern of the parameters' names, as in a [`DecayRule`].
     pub pattern: String,
-    /// The factor of the learning rate.
+    /// Factor by which the learning rate is multiplied.
     pub factor: f64,
 }
 
-/// The optimizer's settings.
+/// Settings of the optimizer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OptimizerConfig {
     /// The method.
     pub kind: OptimizerKind,
-    /// Decay of the gradient's average.
+    /// Decay of the average of the gradient.
     pub beta1: f64,
-    /// Decay of the squared gradient's average.
+    /// Decay of the average of the squared gradient.
     pub beta2: f64,
-    /// Added to the root of the squared gradient's average.
+    /// Added to the square root of the average of the squared gradient.
     pub epsilon: f64,
     /// Decay of Muon's momentum.
     pub muon_momentum: f64,
-    /// Steps between two updates of SOAP's eigenbases.
+    /// Number of steps between two updates of SOAP's eigenbases.
     pub soap_frequency: u64,
-    /// Share of each matrix (not of biases, norms and position tables) subtracted
-    /// each step, times the learning rate.
+    /// Share of each matrix subtracted at each step, multiplied by the learning rate. Biases, norms
+    /// and position tables do not decay.
     pub weight_decay: f64,
-    /// Other weight decays. The first rule that matches a parameter applies, otherwise
-    /// `weight_decay`.
+    /// Weight decays that differ from this. The first rule that matches a parameter applies to it;
+    /// if none matches, `weight_decay` applies.
     pub decay: Vec<DecayRule>,
-    /// Other learning rates. The first rule that matches a parameter applies, otherwise the
-    /// schedule's rate.
+    /// Learning rates that differ from the schedule's. The first rule that matches a parameter
+    /// applies to it; if none matches, the learning rate is the schedule's.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rates: Vec<RateRule>,
-    /// Norm to which longer gradients are clipped; 0 disables clipping.
+    /// Maximum norm of the gradient, to which longer gradients are clipped; 0 disables clipping.
     pub clip_norm: f64,
 }
 

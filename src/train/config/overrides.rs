@@ -1,5 +1,4 @@
-//! Overrides of a configuration's keys, on the command line or by a variant of an
-//! ablation.
+//! Overrides of a configuration's keys, given on the command line or by a variant of an ablation.
 
 use std::str::FromStr;
 use toml::{Table, Value};
@@ -7,8 +6,8 @@ use toml::{Table, Value};
 /// A key and its new value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Override {
-    /// The key in the configuration: names, and indices from 0 in arrays, joined by dots, as in
-    /// `data.shards.0.rate`.
+    /// The key in the configuration: names, and indices into arrays starting at 0, joined by dots,
+    /// as in `data.shards.0.rate`.
     pub key: String,
     /// The new value.
     pub value: Value,
@@ -17,15 +16,15 @@ pub struct Override {
 /// Why a key cannot be set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OverrideError {
-    /// It is not an assignment.
+    /// The text is not an assignment.
     #[error("`{0}` sets nothing: write KEY=VALUE, as in optimizer.beta1=0.95")]
     Form(String),
-    /// A part of the key cannot contain others.
+    /// A part of the key's path is a value that cannot contain other keys.
     #[error("{key}: `{parent}` is a single value")]
     Leaf {
         /// The whole key.
         key: String,
-        /// The part that ends too early.
+        /// The path of that value.
         parent: String,
     },
     /// The index is out of range.
@@ -35,7 +34,7 @@ pub enum OverrideError {
         key: String,
         /// The array.
         parent: String,
-        /// Its length.
+        /// The array's length.
         count: usize,
         /// The requested index.
         index: String,
@@ -45,8 +44,8 @@ pub enum OverrideError {
 impl FromStr for Override {
     type Err = OverrideError;
 
-    /// Reads KEY=VALUE. The value is TOML; anything else is a string, so plain words need no
-    /// quotes.
+    /// Parses KEY=VALUE. A value that is not valid TOML is taken as a string, so plain words need
+    /// no quotes.
     fn from_str(text: &str) -> Result<Override, OverrideError> {
         let form = || OverrideError::Form(text.to_owned());
         let (key, value) = text.split_once('=').ok_or_else(form)?;
@@ -68,8 +67,8 @@ impl Override {
     /// Sets the key in a table, creating missing parent tables.
     ///
     /// # Errors
-    /// [`OverrideError`] if part of the key's path is a single value, or an index is past the end
-    /// of an array.
+    /// [`OverrideError`] if a part of the key's path is not a table or an array, or if an index is
+    /// past the end of an array.
     pub fn apply(&self, table: &mut Table) -> Result<(), OverrideError> {
         let mut parts = self.key.split('.');
         let mut walked = parts.next().unwrap_or_default().to_owned();
@@ -85,7 +84,7 @@ impl Override {
         Ok(())
     }
 
-    /// Returns the entry of an array.
+    /// Returns an element of an array.
     fn indexed<'a>(
         &self,
         value: &'a mut Value,

@@ -1,4 +1,5 @@
-//! Reads a configuration: overrides, and the architecture, taken from `init` if not specified.
+//! Reads a configuration and applies overrides; if no architecture is specified, takes it from
+//! `init`.
 
 use super::check::refuse_infinite;
 use super::{ConfigError, Override, TrainConfig};
@@ -7,23 +8,22 @@ use crate::train::checkpoint::Checkpoint;
 use std::path::Path;
 
 impl TrainConfig {
-    /// Reads a configuration file. Relative paths of its data are relative to the current
+    /// Reads a configuration file. Relative paths to its data are relative to the current
     /// directory.
     ///
     /// # Errors
-    /// [`ConfigError`], naming the file, the line and the field.
+    /// [`ConfigError`], naming the file, the line and the key.
     pub fn read(path: &Path) -> Result<TrainConfig, ConfigError> {
         parse::<TrainConfig>(path)?.complete()
     }
 
-    /// Reads a configuration file as [`TrainConfig::read`] does, with some keys
-    /// overridden.
+    /// Reads a configuration file like [`TrainConfig::read`], with some keys overridden.
     ///
     /// # Errors
     /// [`ConfigError`], naming the key.
     pub fn read_with(path: &Path, overrides: &[Override]) -> Result<TrainConfig, ConfigError> {
         if overrides.is_empty() {
-            // Parsing the file directly preserves line numbers in errors.
+            // Parsing the file directly preserves the line numbers in errors.
             return TrainConfig::read(path);
         }
         TrainConfig::from_table(parse(path)?, overrides)
@@ -49,8 +49,8 @@ impl TrainConfig {
         config.complete()
     }
 
-    /// Checks a parsed configuration, after taking the architecture from `init` if it specifies
-    /// none. An empty `init` counts as absent.
+    /// Completes and checks a parsed configuration. If it specifies no architecture, that of `init`
+    /// is used. An empty `init` counts as unset.
     fn complete(mut self) -> Result<TrainConfig, ConfigError> {
         self.init.take_if(|init| init.as_os_str().is_empty());
         let names_none = self.preset.is_none() && self.model.is_none() && self.network.is_none();
@@ -101,7 +101,7 @@ mod tests {
     fn weights_to_start_from_can_be_left_out() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("small.toml");
-        // With the byte-order mark that Windows' editor writes.
+        // The text begins with the byte-order mark that Windows' text editor writes.
         let text = "\u{feff}name = \"small\"\npreset = \"cf-1m-gab\"\ninit = \"some.pt\"\nsteps = 9\n\
             batch = 4\n[data]\nshards = [{ path = \"games.shard\" }]\n";
         std::fs::write(&file, text).unwrap();

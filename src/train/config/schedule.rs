@@ -2,23 +2,24 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The learning rate after the warm-up.
+/// The shape of the learning rate after the warm-up.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum ScheduleShape {
-    /// Constant, then linear to zero over the last part of the run (warm-up, stable, decay).
+    /// The learning rate is constant, and decays linearly to zero over the last part of the run
+    /// (warm-up, stable, decay).
     Stable {
-        /// The share of steps in the last part, in 0…1.
+        /// Share of the steps that belong to the last part, in 0…1.
         decay: f64,
     },
-    /// Half a cosine.
+    /// The learning rate follows half a cosine.
     Cosine {
-        /// The final rate as a share of the peak.
+        /// The final learning rate as a share of the peak.
         last: f64,
     },
-    /// Piecewise constant, as in the paper.
+    /// The learning rate is piecewise constant, as in the paper.
     Stepped {
-        /// Pairs of a step and the share of the peak from that step on.
+        /// Pairs of a step and the share of the peak that applies from that step on.
         drops: Vec<(u64, f64)>,
     },
 }
@@ -29,7 +30,7 @@ pub enum ScheduleShape {
 pub struct ScheduleConfig {
     /// The highest learning rate.
     pub peak: f64,
-    /// Steps of the linear warm-up from zero.
+    /// Number of steps over which the learning rate rises linearly from zero.
     pub warmup: u64,
     /// The shape after the warm-up.
     pub shape: ScheduleShape,

@@ -1,9 +1,9 @@
-//! A run's task, and the keys that only some tasks read.
+//! Determines a run's task, and which keys only some tasks read.
 
 use super::{ConfigError, DiffusionTraining, TrainConfig, UnrollConfig};
 use crate::network::ArchitectureConfig;
 
-/// A network's objective, by family.
+/// The objective of a network, by its family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::train) enum Task {
     /// Evaluate positions.
@@ -17,7 +17,7 @@ pub(in crate::train) enum Task {
 }
 
 impl Task {
-    /// Returns the task of a family; the only place that selects it.
+    /// Returns the task for a family. Tasks are selected nowhere else.
     pub fn of(architecture: &ArchitectureConfig) -> Task {
         match architecture {
             ArchitectureConfig::Gpt { .. } => Task::Games,
@@ -33,7 +33,8 @@ impl Task {
 }
 
 impl TrainConfig {
-    /// Rejects keys that do not apply to the trained network. Validation reads none of them.
+    /// Rejects keys that do not apply to the network being trained. Validation reads none of these
+    /// keys.
     ///
     /// # Errors
     /// [`ConfigError`], naming the key.

@@ -1,30 +1,31 @@
-//! Configuration of world-model training.
+//! Configuration for training world models.
 
 use serde::{Deserialize, Serialize};
 
-/// Settings for unrolling world models in training. The losses of the encoder's heads are under
+/// Settings for unrolling world models during training. The weights for the encoder's heads are in
 /// `loss`, as for other networks that evaluate positions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct UnrollConfig {
-    /// Moves of the game to unroll from a position, at most 16.
+    /// Number of moves to unroll from a position, at most 16.
     pub plies: usize,
-    /// Training steps after which it unrolls one more move, starting from one; 0 unrolls all
-    /// moves from the start.
+    /// Number of training steps after which one more move is unrolled, starting with one move; 0
+    /// unrolls all moves from the start.
     pub every: u64,
-    /// Weight of the negative log-probability of legal moves under the policy times legality.
+    /// Weight of the negative log-probability of the legal moves, under the policy multiplied by
+    /// the predicted legality.
     pub illegal: f64,
-    /// Weight of the cross-entropy of the game's end.
+    /// Weight of the cross-entropy of whether the game has ended.
     pub end: f64,
-    /// Weight of the cross-entropy of move legality, summed over the moves.
+    /// Weight of the cross-entropy of the moves' legality, summed over the moves.
     pub legality: f64,
-    /// Weight of the cross-entropy of the squares' pieces, summed over the board.
+    /// Weight of the cross-entropy of the pieces on the squares, summed over the board.
     pub board: f64,
-    /// Weight of the mean squared difference between normalised latents and those that the
+    /// Weight of the mean squared difference between the normalised latents and those that the
     /// averaged weights compute for the true position.
     pub latent: f64,
-    /// Whether the losses of the encoder's heads, the rules and the latents are balanced against
-    /// each other, so that weights apply only within each group.
+    /// Whether to balance the losses of the encoder's heads, of the rules and of the latents
+    /// against each other. Weights then apply only within each of these groups.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub harmony: bool,
 }
@@ -33,7 +34,8 @@ impl UnrollConfig {
     /// Maximum number of moves.
     pub(in crate::train) const MOST: usize = 16;
 
-    /// Returns whether it is the default, used if a configuration does not state it.
+    /// Returns whether these are the default settings, which apply if a configuration does not
+    /// specify any.
     pub(super) fn is_default(&self) -> bool {
         *self == UnrollConfig::default()
     }

@@ -1,5 +1,5 @@
-// Sums gradients over the processes of a run while backward computes, like the reducer of
-// PyTorch's DistributedDataParallel (Li et al. 2020).
+// Sums gradients over the processes of a run during backward, like the reducer of PyTorch's
+// DistributedDataParallel (Li et al. 2020).
 #include "../../torch/shim.h"
 
 #include <ATen/core/Tensor.h>
@@ -18,7 +18,7 @@ using tessera::guarded;
 
 namespace {
 
-// The sums of one step. On CUDA, autograd calls from its own thread.
+// The sums of one step. On CUDA, autograd calls its methods from a thread of its own.
 class Sums {
  public:
   Sums(intrusive_ptr<c10d::Backend> group, std::vector<at::Tensor> gradients)
@@ -26,11 +26,11 @@ class Sums {
         gradients_(std::move(gradients)),
         order_(gradients_.size()),
         ready_(gradients_.size(), false) {
-    // The last layers' gradients are ready first.
+    // The gradients of the last layers are ready first.
     std::iota(order_.rbegin(), order_.rend(), size_t{0});
   }
 
-  // From here on, gradients are complete once autograd has added to them.
+  // From now on, a gradient is complete once autograd has added to it.
   void arm() {
     const std::lock_guard lock(mutex_);
     armed_ = true;
@@ -43,7 +43,7 @@ class Sums {
       return;
     }
     ready_[bucket] = true;
-    // An exception would appear to be autograd's; finish() reports it instead.
+    // An exception here would appear to come from autograd, so finish() reports it instead.
     try {
       seen_.push_back(bucket);
       launch();
@@ -52,7 +52,7 @@ class Sums {
     }
   }
 
-  // Starts pending buckets, which got no gradient, then waits for all.
+  // Starts the pending buckets, which received no gradient, and then waits for all sums.
   void finish() {
     const std::lock_guard lock(mutex_);
     ready_.assign(ready_.size(), true);
@@ -78,8 +78,8 @@ class Sums {
     reset();
   }
 
-  // The order in which the last step's gradients were complete, with those that got none at the
-  // end.
+  // Returns the order in which gradients were completed in the last step; buckets without a
+  // gradient come last.
   void seen(int64_t* order) {
     const std::lock_guard lock(mutex_);
     std::vector<size_t> all = seen_;
@@ -97,8 +97,8 @@ class Sums {
   }
 
  private:
-  // Every process must start its sums in the same order, so a bucket that is ready early waits
-  // for those before it.
+  // Every process must start its sums in the same order, so a bucket that is ready early waits for
+  // those before it.
   void launch() {
     for (; next_ < order_.size() && ready_[order_[next_]]; ++next_) {
       std::vector<at::Tensor> tensors{gradients_[order_[next_]]};
@@ -134,12 +134,12 @@ class Hook final : public torch::autograd::PostAccumulateGradHook {
 
 extern "C" {
 
-// Lets autograd add the gradient of `leaf` to `gradient` from now on.
+// Makes autograd add the gradient of `leaf` to `gradient` from now on.
 char* tessera_leaf_gradient(const at::Tensor* leaf, const at::Tensor* gradient) {
   return guarded([&] { leaf->mutable_grad() = *gradient; });
 }
 
-// Sums the gradients of the leaves, one bucket each.
+// Sums the gradients of the leaves, each of which is a bucket.
 char* tessera_sums_create(const intrusive_ptr<c10d::Backend>* group,
                           at::Tensor* const* leaves, size_t count,
                           std::shared_ptr<Sums>** out) {

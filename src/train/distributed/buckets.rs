@@ -1,11 +1,12 @@
-//! The parameters as autograd's leaves, whose gradients are summed over the processes during
+//! Provides the parameters as autograd leaves, whose gradients are summed over the processes during
 //! backward.
 //!
-//! A process that trains alone has a single leaf per replica, the flat vector of all parameters.
-//! With several processes it is split between parameters into buckets. The sum of a bucket's
-//! gradient starts when backward reaches its first layer, and overlaps with the rest of backward,
-//! as in PyTorch's DistributedDataParallel (Li et al. 2020, arXiv:2006.15704). All gradients are
-//! concatenated in one vector, which is summed and which the optimizer reads without a copy.
+//! A process that trains alone has a single leaf per replica, which is the flat vector of all
+//! parameters. With several processes, this vector is split between parameters into buckets. The
+//! sum of a bucket's gradient starts when backward reaches the bucket's first layer, and overlaps
+//! with the rest of backward, as in PyTorch's DistributedDataParallel (Li et al. 2020,
+//! arXiv:2006.15704). All gradients lie in one contiguous vector, which is summed, and which the
+//! optimizer reads without a copy.
 
 use super::group::{Group, GroupError};
 use super::shim::{self, RawSums};
@@ -16,11 +17,12 @@ use std::ops::Range;
 use std::ptr::{self, NonNull};
 use tch::{Kind, Tensor};
 
-/// Minimum bucket size in elements: 4 MB of f32. Smaller buckets are bound by the network's
-/// latency, larger ones start late. PyTorch's have 25 MB, for networks of a gigabyte.
+/// Minimum bucket size in elements: 4 MB of f32. The sums of smaller buckets are bound by network
+/// latency, and those of larger ones start late. PyTorch's buckets have 25 MB, for networks of a
+/// gigabyte.
 const BUCKET: i64 = 1 << 20;
 
-/// Buckets of the parameters, and the vector of their gradients.
+/// The parameters in buckets, and the vector of their gradients.
 #[derive(Debug)]
 pub(crate) struct Buckets {
     leaves: Vec<Tensor>,
@@ -75,7 +77,7 @@ impl Buckets {
         })
     }
 
-    /// Returns the network's tensors in `kind`, through which gradients flow back.
+    /// Returns the network's tensors in dtype `kind`. Gradients flow back through them.
     pub fn weights(&self, kind: Kind, parameters: &[Parameter]) -> Weights {
         let mut tensors = Vec::with_capacity(parameters.len());
         for (leaf, range) in self.leaves.iter().zip(&self.parameters) {
@@ -85,7 +87,7 @@ impl Buckets {
         Weights::new(tensors)
     }
 
-    /// Announces that the next backward is the last of this step.
+    /// Announces that the next backward is the last one in this step.
     pub fn arm(&self) {
         if let Some(sums) = &self.sums {
             // SAFETY: the sums are valid.
@@ -113,8 +115,8 @@ impl Buckets {
     }
 }
 
-/// Splits parameters into ranges of at least `least` elements, except for the first: backward
-/// reaches it last, so its sum is the one that cannot be hidden.
+/// Splits the parameters into ranges of at least `least` elements. The first range may be smaller:
+/// backward reaches it last, so its sum cannot be hidden.
 fn cut(parameters: &[Parameter], least: i64) -> Vec<Range<usize>> {
     let mut ranges = Vec::new();
     let mut end = parameters.len();
@@ -132,11 +134,11 @@ fn cut(parameters: &[Parameter], least: i64) -> Vec<Range<usize>> {
 
 const SUMMING: &str = "summing gradients";
 
-/// The pending sums.
+/// The pending sums of a step.
 #[derive(Debug)]
 struct Sums {
     raw: NonNull<RawSums>,
-    /// Whether the buckets are in the order in which backward completes them.
+    /// Whether the buckets have been put into the order in which backward completes them.
     is_ordered: bool,
 }
 
@@ -181,15 +183,15 @@ impl Sums {
         failure.map_or(Ok(()), |text| Err(group.failure(&text, SUMMING)))
     }
 
-    /// Adopts the order of process 0's first backward for all later steps: the first ready is the
-    /// first sent, on all processes alike. (A table that every layer uses is ready last, wherever
-    /// it is.)
+    /// Adopts the order of process 0's first backward for all later steps, so that all processes
+    /// sum the bucket that is ready first before the others. (A table that every layer uses is
+    /// ready last, regardless of its place.)
     fn order(&mut self, count: usize, group: &Group, world: &World) -> Result<(), GroupError> {
         let told = |failure: Option<String>| {
             failure.map_or(Ok(()), |text| Err(group.failure(&text, SUMMING)))
         };
         let mut order = vec![0i64; count];
-        // SAFETY: there is room for every bucket.
+        // SAFETY: the buffer has room for every bucket.
         told(unsafe {
             take_text(shim::tessera_sums_seen(
                 self.raw.as_ptr(),
@@ -199,7 +201,7 @@ impl Sums {
         let shared = Tensor::from_slice(&order);
         world.broadcast(&shared, "agreeing on an order")?;
         shared.copy_data(&mut order, count);
-        // SAFETY: it is a complete order of the buckets, as process 0 saw it.
+        // SAFETY: the order contains every bucket once, as process 0 saw them.
         told(unsafe {
             take_text(shim::tessera_sums_reorder(
                 self.raw.as_ptr(),
@@ -248,7 +250,7 @@ mod tests {
             (a.square().sum(Kind::Float) + b.sum(Kind::Float)).backward();
             let gradient = buckets.gradient(&World::alone()).unwrap();
             let gradient: Vec<f32> = gradient.shallow_clone().try_into().unwrap();
-            // Gradients of several backward passes accumulate.
+            // The gradients of several backward passes accumulate.
             let expected = [2.0, 4.0, 1.0, 1.0, 1.0].map(|x| x * pass as f32);
             assert_eq!(gradient, expected);
         }

@@ -1,5 +1,5 @@
-// libtorch's c10d for Rust: the store where the processes of a run meet, process groups (Gloo on
-// the CPU, NCCL on CUDA), and pending operations.
+// libtorch's c10d for Rust: the store through which the processes of a run meet, process groups
+// (Gloo on the CPU, NCCL on CUDA), and pending operations.
 #include "../../torch/shim.h"
 
 #include <ATen/core/Tensor.h>
@@ -20,15 +20,15 @@ using c10d::Work;
 using tessera::guarded;
 using std::chrono::milliseconds;
 
-// Both backends are in libtorch, but their headers include Gloo's, NCCL's and CUDA's, which its
-// wheels omit. These declarations suffice to create a backend; after that it is a c10d::Backend,
-// whose header is included.
+// libtorch contains both backends, but their headers include those of Gloo, NCCL and CUDA, which
+// its wheels omit. These declarations are enough to create a backend; afterwards it is a
+// c10d::Backend, whose header is available.
 namespace c10d {
 
 class ProcessGroupGloo : public Backend {
  public:
   struct Options : Backend::Options {
-    // Uses the network interfaces that GLOO_SOCKET_IFNAME names.
+    // Uses the network interfaces named by GLOO_SOCKET_IFNAME.
     static intrusive_ptr<Options> create_default(milliseconds timeout);
   };
   ProcessGroupGloo(const intrusive_ptr<Store>& store, int rank, int size,
@@ -39,10 +39,10 @@ class ProcessGroupGloo : public Backend {
 
 namespace {
 
-// Memory for an object whose size only libtorch knows; the largest, NCCL's group, takes 1112
-// bytes in libtorch 2.11.0. The object's own virtual destructor frees it. It passes operator
-// delete the object's size and not this one: glibc's allocator and mimalloc ignore the size, so
-// do not preload an allocator that checks it.
+// Number of bytes to allocate for an object whose size only libtorch knows. The largest one, NCCL's
+// group, takes 1112 bytes in libtorch 2.11.0. The object is freed by its own virtual destructor,
+// which passes the object's size to operator delete instead of this number. glibc's allocator and
+// mimalloc ignore that size, but an allocator that checks it must not be preloaded.
 constexpr size_t kRoom = 16 << 10;
 
 template <typename Base, typename Construct>
@@ -67,8 +67,8 @@ intrusive_ptr<Backend> gloo(const intrusive_ptr<Store>& store, int rank,
       [&](void* room) { new (room) Group(store, rank, size, options); });
 }
 
-// A function of libtorch_cuda, which is loaded if installed and never linked, so that the same
-// program also runs without it.
+// A function in libtorch_cuda, which is loaded if it is installed but never linked, so that the
+// same program also runs without it.
 template <typename Function>
 Function* of_cuda(const char* name) {
   void* found = dlsym(RTLD_DEFAULT, name);
@@ -116,8 +116,8 @@ intrusive_ptr<Backend> nccl(const intrusive_ptr<Store>&, int, int, int,
 
 extern "C" {
 
-// Meets the other processes at host:port, where one of them (or torchrun's agent) hosts the
-// store. With `workers` above zero the host waits for that many.
+// Meets the other processes at host:port, where one of them (or torchrun's agent) hosts the store.
+// If `workers` is above zero, the host waits for that many processes.
 char* tessera_store_open(const char* host, uint16_t port, bool hosts,
                          size_t workers, const char* prefix, int64_t timeout,
                          intrusive_ptr<Store>** out) {
@@ -138,8 +138,8 @@ char* tessera_store_open(const char* host, uint16_t port, bool hosts,
 
 void tessera_store_free(intrusive_ptr<Store>* store) { delete store; }
 
-// A group of all processes: NCCL on a CUDA device, Gloo if `device` is negative. `name` is unique
-// in the store.
+// Creates a group of all processes: NCCL on a CUDA device, Gloo if `device` is negative. `name`
+// must be unique in the store.
 char* tessera_group_create(const intrusive_ptr<Store>* store, const char* name,
                            int rank, int size, int device, int64_t timeout,
                            intrusive_ptr<Backend>** out) {
@@ -154,7 +154,7 @@ char* tessera_group_create(const intrusive_ptr<Store>* store, const char* name,
 
 void tessera_group_free(intrusive_ptr<Backend>* group) { delete group; }
 
-// Aborts pending operations, without waiting for the others.
+// Aborts pending operations without waiting for the other processes.
 char* tessera_group_abort(const intrusive_ptr<Backend>* group) {
   return guarded([&] { (*group)->abort(); });
 }
@@ -176,7 +176,8 @@ char* tessera_group_broadcast(const intrusive_ptr<Backend>* group,
   });
 }
 
-// On the CPU, waits until the operation is done; on CUDA, makes the device's current stream wait.
+// Waits until the operation is done on the CPU; on CUDA, makes the device's current stream wait for
+// it.
 char* tessera_work_wait(const intrusive_ptr<Work>* work) {
   return guarded([&] { (*work)->wait(); });
 }

@@ -1,4 +1,4 @@
-//! Process groups that compute sums together: libtorch's c10d.
+//! Groups of processes that compute sums together, through libtorch's c10d.
 
 use super::launch::Launch;
 use super::shim::{self, RawGroup, RawStore, RawWork};
@@ -22,12 +22,12 @@ pub enum GroupError {
         rank: usize,
         /// The expected number of processes.
         size: usize,
-        /// The meeting place, as host:port.
+        /// The rendezvous address, as host:port.
         address: String,
-        /// Libtorch's message.
+        /// libtorch's message.
         reason: String,
     },
-    /// The processes met, but cannot form a group of this kind.
+    /// The processes met, but could not form a group of this kind.
     #[error("process {rank} of {size} cannot join the others by {backend}: {reason}")]
     Joining {
         /// This process.
@@ -36,7 +36,7 @@ pub enum GroupError {
         size: usize,
         /// Gloo or NCCL.
         backend: &'static str,
-        /// Libtorch's message.
+        /// libtorch's message.
         reason: String,
     },
     /// Another process has ended, or its machine cannot be reached.
@@ -51,10 +51,10 @@ pub enum GroupError {
         size: usize,
         /// The operation in progress.
         doing: &'static str,
-        /// Libtorch's message.
+        /// libtorch's message.
         reason: String,
     },
-    /// Another process does not answer.
+    /// Another process does not respond.
     #[error(
         "process {rank} of {size} waited {} s for the others while {doing}: one of them hangs \
          or is far slower; restart all to resume from the last checkpoint",
@@ -67,7 +67,7 @@ pub enum GroupError {
         size: usize,
         /// The operation in progress.
         doing: &'static str,
-        /// The time waited.
+        /// How long this process waited.
         timeout: Duration,
     },
 }
@@ -85,7 +85,7 @@ fn reason(text: &str) -> String {
 /// Takes ownership of the shim's error message.
 ///
 /// # Safety
-/// `text` is null or came from the shim, and is not used afterwards.
+/// `text` must be null or come from the shim, and must not be used afterwards.
 unsafe fn check(text: *mut c_char) -> Result<(), String> {
     // SAFETY: guaranteed by the caller.
     unsafe { take_text(text) }.map_or(Ok(()), Err)
@@ -95,7 +95,7 @@ fn milliseconds(timeout: Duration) -> i64 {
     i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// The place where the processes of a run meet.
+/// The store through which the processes of a run meet.
 #[derive(Debug)]
 pub(super) struct Store {
     raw: NonNull<RawStore>,
@@ -117,7 +117,7 @@ impl Drop for Store {
 }
 
 impl Store {
-    /// Meets the other processes, waiting for them at most `timeout`.
+    /// Meets the other processes, waiting for them for at most `timeout`.
     pub fn open(launch: &Launch, timeout: Duration) -> Result<Store, GroupError> {
         let failed = |reason: String| GroupError::Meeting {
             rank: launch.rank,
@@ -126,7 +126,8 @@ impl Store {
             reason,
         };
         let host = CString::new(launch.host.as_str()).map_err(|error| failed(error.to_string()))?;
-        // torchrun's agent keeps its store across restarts, with entries of the last attempt.
+        // torchrun's agent keeps its store across restarts, including entries from the previous
+        // attempt.
         let (hosts, workers, prefix) = match launch.agent_restarts {
             Some(restarts) => (false, 0, format!("worker/attempt_{restarts}")),
             None => (launch.rank == 0, launch.size, "tessera".to_owned()),
@@ -155,7 +156,7 @@ impl Store {
     }
 }
 
-/// All processes of a run, as a group for tensors of one device. Every process must call the same
+/// All processes of a run as a group, for tensors on one device. Every process must call the same
 /// functions in the same order.
 #[derive(Debug)]
 pub(super) struct Group {
@@ -178,8 +179,8 @@ impl Drop for Group {
 }
 
 impl Group {
-    /// Forms a group for `device` (Gloo for the CPU, NCCL for CUDA). All processes use the same
-    /// name.
+    /// Forms a group for `device`, using Gloo for the CPU and NCCL for CUDA. All processes must use
+    /// the same name.
     pub fn new(store: &Store, name: &str, device: Device) -> Result<Group, GroupError> {
         let (backend, number) = match device {
             Device::Cuda(number) => ("NCCL", number as c_int),
@@ -219,12 +220,12 @@ impl Group {
         self.raw.as_ptr()
     }
 
-    /// Starts replacing `tensor` with the sum of all processes' tensors.
+    /// Starts to replace `tensor` with the sum of all processes' tensors.
     pub fn sum(&self, tensor: &Tensor, doing: &'static str) -> Result<Operation<'_>, GroupError> {
         self.start(shim::tessera_group_sum, tensor, doing)
     }
 
-    /// Starts replacing `tensor` with process 0's.
+    /// Starts to replace `tensor` with that of process 0.
     pub fn broadcast(
         &self,
         tensor: &Tensor,
@@ -233,7 +234,7 @@ impl Group {
         self.start(shim::tessera_group_broadcast, tensor, doing)
     }
 
-    /// Aborts pending operations without waiting for the others.
+    /// Aborts pending operations without waiting for the other processes.
     pub fn abort(&self) {
         // SAFETY: the group is valid. A failed abort has no consequences.
         let _ = unsafe { check(shim::tessera_group_abort(self.raw.as_ptr())) };
@@ -267,7 +268,7 @@ impl Group {
         })
     }
 
-    /// Classifies a libtorch message for the run.
+    /// Converts an error message from libtorch to an error about the run.
     pub(super) fn failure(&self, text: &str, doing: &'static str) -> GroupError {
         let (rank, size, timeout) = (self.rank, self.size, self.timeout);
         let lower = text.to_ascii_lowercase();
@@ -288,7 +289,7 @@ impl Group {
     }
 }
 
-/// A pending group operation.
+/// A pending operation of a group.
 #[derive(Debug)]
 #[must_use = "the result is available only after waiting"]
 pub(super) struct Operation<'a> {
@@ -305,7 +306,7 @@ impl Drop for Operation<'_> {
 }
 
 impl Operation<'_> {
-    /// Waits for the result; on CUDA, makes later work on the device wait.
+    /// Waits for the result on the CPU; on CUDA, makes later work on the device wait for it.
     pub fn wait(self) -> Result<(), GroupError> {
         // SAFETY: the operation is valid.
         let waited = unsafe { check(shim::tessera_work_wait(self.raw.as_ptr())) };

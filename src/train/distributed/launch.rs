@@ -1,34 +1,34 @@
-//! Rank and meeting place of a process, from the launcher's environment variables.
+//! Reads a process's rank and the rendezvous address from the launcher's environment variables.
 
 use super::nodes::first_node;
 use std::num::NonZeroUsize;
 
-/// Default port of the meeting place, as in PyTorch.
+/// Default rendezvous port, as in PyTorch.
 const DEFAULT_PORT: u16 = 29500;
 
-/// First port for Slurm jobs: jobs that share a node meet at different ports.
+/// First rendezvous port for Slurm jobs; jobs that share a node use different ports.
 const FIRST_SLURM_PORT: u16 = 20_000;
 
 /// Number of ports over which jobs are spread.
 const SLURM_PORTS: u64 = 20_000;
 
-/// One process of a multi-process run.
+/// One process of a run with several processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launch {
-    /// Its rank among all, from 0.
+    /// The process's rank among all processes, from 0.
     pub rank: usize,
     /// Number of processes.
     pub size: usize,
-    /// Its rank among those on the same machine, from 0: the index of its GPU.
+    /// The process's rank among those on the same machine, from 0, which is the index of its GPU.
     pub local_rank: usize,
     /// Number of processes on this machine, if known.
     pub local_size: Option<NonZeroUsize>,
-    /// The machine where they meet.
+    /// The rendezvous host.
     pub host: String,
-    /// Its port.
+    /// The rendezvous port.
     pub port: u16,
-    /// The number of restarts by torchrun, if torchrun's agent hosts the rendezvous; otherwise
-    /// rank 0 hosts it.
+    /// Number of restarts by torchrun, if torchrun's agent hosts the rendezvous; otherwise, rank 0
+    /// hosts it.
     pub agent_restarts: Option<u64>,
 }
 
@@ -38,12 +38,12 @@ pub enum LaunchError {
     /// A required variable is missing.
     #[error("{present} is set but {missing} is not: set both, or neither to train in one process")]
     Missing {
-        /// The variable that is set.
+        /// A related variable that is set.
         present: &'static str,
         /// The missing variable.
         missing: &'static str,
     },
-    /// A variable is not a number, or too large.
+    /// A variable is not a number, or is too large.
     #[error("{name} is `{value}`, but must be {expected}")]
     Value {
         /// The variable.
@@ -56,11 +56,11 @@ pub enum LaunchError {
     /// Two variables contradict each other.
     #[error("{left} is {left_value} but {right} is {right_value}: unset one of them")]
     Contradiction {
-        /// One of them.
+        /// The first variable.
         left: &'static str,
         /// Its value.
         left_value: usize,
-        /// The other.
+        /// The second variable.
         right: &'static str,
         /// Its value.
         right_value: usize,
@@ -68,12 +68,12 @@ pub enum LaunchError {
 }
 
 impl Launch {
-    /// Reads PyTorch's variables (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT;
-    /// torchrun and Kubernetes' PyTorchJob set them), and Slurm's for those that are missing.
-    /// `None` if this is the only process.
+    /// Reads PyTorch's variables, which torchrun and Kubernetes' PyTorchJob set (RANK, WORLD_SIZE,
+    /// LOCAL_RANK, MASTER_ADDR, MASTER_PORT), and Slurm's variables in place of missing ones.
+    /// Returns `None` if this is the only process.
     ///
     /// # Errors
-    /// [`LaunchError`] if the variables do not fit together.
+    /// [`LaunchError`] if the variables are inconsistent.
     pub fn from_environment(
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Option<Launch>, LaunchError> {
@@ -127,7 +127,7 @@ impl Launch {
         }
         let local_rank = match variables.count("LOCAL_RANK")? {
             Some(local_rank) => local_rank,
-            // If each process has its own machine (or pod), no variable numbers them.
+            // If each process has its own machine (or pod), no variable contains a local rank.
             None => variables.count(local_name)?.unwrap_or(0),
         };
         below(local_name, local_rank, size_name, size)?;
@@ -241,7 +241,7 @@ mod tests {
         assert_eq!(launch(&[]), Ok(None));
         assert_eq!(launch(&[("WORLD_SIZE", "1")]), Ok(None));
         assert_eq!(launch(&[("RANK", "0"), ("WORLD_SIZE", "1")]), Ok(None));
-        // A shell inside `salloc`.
+        // As in a shell started by `salloc`.
         assert_eq!(launch(&[("SLURM_NTASKS", "8")]), Ok(None));
     }
 
@@ -254,7 +254,7 @@ mod tests {
             ("LOCAL_WORLD_SIZE", "4"),
             ("TORCHELASTIC_USE_AGENT_STORE", "True"),
             ("TORCHELASTIC_RESTART_COUNT", "2"),
-            // torchrun started by srun: one task per machine.
+            // As in a torchrun started by srun, with one task per machine.
             ("SLURM_PROCID", "1"),
             ("SLURM_NTASKS", "2"),
         ];

@@ -8,8 +8,7 @@ use rand::distr::weighted::WeightedIndex;
 use shakmaty::Move;
 
 /// Lets a network that predicts futures choose some of the moves. The targets are still the
-/// search's results, but for positions that the network reaches by itself (DAgger, Ross et al.
-/// 2011).
+/// search's results, now in positions that the network itself reaches (DAgger, Ross et al. 2011).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Foresight {
     /// Share of the moves, in 0…1.

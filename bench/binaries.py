@@ -1,4 +1,4 @@
-"""Runs the release builds of `tessera` and `train` for the scripts here."""
+"""Runs the release builds of `tessera` and `train` for the scripts in this folder."""
 
 import json
 import os
@@ -14,7 +14,7 @@ RELEASE = ROOT / "target" / "release"
 
 
 def environment():
-    """Without .libtorch next to the binaries, uses that of Python's torch."""
+    """Uses the .libtorch folder next to the binaries if there is one, and otherwise the libtorch of Python's torch."""
     variables = dict(os.environ)
     if not (ROOT / ".libtorch").exists():
         library = Path(torch.__file__).parent
@@ -35,12 +35,12 @@ def run(program, *words):
 
 
 def measure(program, *words):
-    """The JSON object on the last line of a measuring command."""
+    """Returns the JSON object on the last line of a measuring command's output."""
     return json.loads(run(program, *words, "--json").splitlines()[-1])
 
 
 def train(config, folder, settings, *words):
-    """Trains in `folder` with some keys of the configuration overridden; returns the lines of the metrics."""
+    """Trains in `folder` with some configuration keys overridden; returns the metrics lines."""
     words = [*words, *(f"--set={name}={value}" for name, value in settings.items())]
     run("train", "run", config, "-o", folder, *words)
     lines = (Path(folder) / "metrics.jsonl").read_text().splitlines()
@@ -48,7 +48,7 @@ def train(config, folder, settings, *words):
 
 
 def architecture(config):
-    """A configuration's architecture, the shapes of its parameters by name, and its size."""
+    """Returns a configuration's architecture, the shapes of its parameters by name, and its size."""
     toml, shapes = [], {}
     for line in run("train", "size", config, "--parameters").splitlines():
         words = line.split(maxsplit=1)

@@ -43,7 +43,7 @@ def geometry():
 
 
 class Chessformer(nn.Module):
-    """`shapes` are the parameters by name, `config` is the architecture."""
+    """`shapes` contains the shapes of the parameters by name; `config` is the architecture."""
 
     def __init__(self, config, shapes):
         super().__init__()
@@ -102,7 +102,7 @@ class Chessformer(nn.Module):
         return x
 
     def attacks(self, planes):
-        """The pieces that attack each square, and the attacks between squares, of [B, 64, 12] pieces."""
+        """Returns the pieces that attack each square, and the attacks between squares, for pieces [B, 64, 12]."""
         pieces = planes.mT
         ours_and_theirs = pieces.unflatten(1, (2, 6)).unbind(2)
         pawns, knights, bishops, rooks, queens, kings = ours_and_theirs
@@ -219,7 +219,7 @@ class Chessformer(nn.Module):
 
 
 def targets(batch, device):
-    """Random positions, with about thirty legal moves each and every target."""
+    """Returns random positions, each with about thirty legal moves and all targets."""
     legal = torch.rand(batch, MOVES, device=device) < 30 / MOVES
     legal[:, 0] = True
     return {
@@ -234,7 +234,7 @@ def targets(batch, device):
 
 
 def loss(outputs, batch):
-    """The losses of the paper's appendix, and Lc0's moves-left loss."""
+    """Returns the losses in the paper's appendix and Lc0's moves-left loss."""
 
     def cross_entropy(logits, target):
         return F.cross_entropy(logits.masked_fill(batch["illegal"], -1e9), target)
@@ -279,7 +279,7 @@ def positions_per_second(config, shapes, batch_size, steps, device):
 
 
 def product_rate(size, device):
-    """Multiply-accumulates per second of a size³ product in bfloat16, the best of several runs."""
+    """Returns the multiply-accumulates per second of a bfloat16 multiplication of two size × size matrices, the best of several runs."""
     a, b = (torch.randn(size, size, device=device, dtype=torch.bfloat16) for _ in range(2))
     best = math.inf
     for _ in range(8 if device != "cpu" else 2):

@@ -30,7 +30,7 @@ def arguments():
 
 
 def choose(engine, moves, nodes):
-    """The engine's move, and whether the best imagined one was legal."""
+    """Returns the engine's move, and whether the best imagined move was legal."""
     print("position startpos moves", *moves, file=engine.stdin)
     print("go nodes", nodes, file=engine.stdin, flush=True)
     is_legal = True

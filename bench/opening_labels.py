@@ -55,7 +55,7 @@ def paths(plies):
 
 
 def game_positions(path, share, rng):
-    """Boards of the first plies of games."""
+    """Yields boards from the first plies of games."""
     for text in texts(path):
         if rng.random() >= share or "[FEN" in text:
             continue

@@ -67,7 +67,7 @@ class Engine:
         self.until("readyok")
 
     def search(self, fen, moves, nodes):
-        """All output lines of a search from an empty table."""
+        """Returns all output lines of a search that starts with an empty table."""
         self.say("ucinewgame")
         self.ready()
         place = f"fen {fen}" if fen else "startpos"
@@ -81,7 +81,7 @@ class Engine:
 
 
 def judged(stockfish, fen, moves, nodes=NODES):
-    """Stockfish's expected score and its move."""
+    """Returns Stockfish's expected score and its move."""
     best = None
     for line in stockfish.search(fen, moves, nodes):
         if found := re.search(r" score .* wdl (\d+) \d+ (\d+) .* pv (\S+)", line):
@@ -114,7 +114,7 @@ def eco_lines(folder):
 
 
 def texts(path):
-    """The games of a file, as text."""
+    """Yields the games in a file as text."""
     unpacked = subprocess.Popen(["zstd", "-dcq", str(path)], stdout=subprocess.PIPE, text=True)
     lines, moves = [], False
     for line in unpacked.stdout:
@@ -128,7 +128,7 @@ def texts(path):
 
 
 def quiet_candidates(path, seed=1):
-    """Random positions of games, one a game."""
+    """Yields random positions from games, one per game."""
     rng = random.Random(seed)
     drawn = [text for text in texts(path) if rng.random() < 0.02]
     rng.shuffle(drawn)
@@ -167,7 +167,7 @@ def reference(arguments):
 
 
 def asked(engine, fen, moves):
-    """The network's value and policy."""
+    """Returns the network's value and policy."""
     policy, value = {}, None
     for line in engine.search(fen, moves, 1):
         if found := STATS.match(line):

@@ -42,7 +42,7 @@ BAD = {"mistake", "blunder"}
 
 
 def held_out(arguments):
-    """The longest prefix of each held-out game whose players are both rated."""
+    """Returns the longest prefix of each held-out game in which both players are rated."""
     command = [arguments.engine, "match-moves", arguments.games, "--held-out", "0.1", "--min-rating", "600", "--list"]
     listed = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, text=True, check=True)
     games = {}
@@ -102,7 +102,7 @@ def label(arguments):
 
 
 def judged(engine, board, nodes):
-    """The score for the side to move, as centipawns or a mate, and the best move."""
+    """Returns the score for the side to move, in centipawns or as a mate, and the best move."""
     if board.is_game_over():
         return {"mate": 0} if board.is_checkmate() else {"centipawns": 0}
     info = engine.analyse(board, chess.engine.Limit(nodes=nodes), game=object())
@@ -120,7 +120,7 @@ def chances(score):
 
 
 def mark(before, after, is_best):
-    """The mark of a move by the mover's scores before and after it, as in the review."""
+    """Returns the mark for a move, given the mover's scores before and after it, as in the review."""
     if is_best:
         return None
     won, lost = before.get("mate", 0) > 0, after.get("mate", 1) <= 0
@@ -139,7 +139,7 @@ def mark(before, after, is_best):
 
 
 def reversed_score(score):
-    """The score for the side that has just moved."""
+    """Returns the score for the side that has just moved."""
     if score.get("mate") == 0:
         return {"mate": 1}
     return {name: -value for name, value in score.items() if name != "best"}
@@ -180,7 +180,7 @@ def marks(arguments):
 
 
 class Estimate:
-    """The review's estimate of a rating, optionally with other constants."""
+    """Estimates a rating like the review, optionally with other constants."""
 
     def __init__(self, power, mean, spread, shared):
         self.power, self.ratings = power, range(600, 2601, 10)
@@ -189,7 +189,7 @@ class Estimate:
         self.prior = [math.exp(-0.5 * ((rating - mean) / spread) ** 2) for rating in self.ratings]
 
     def of(self, likelihood):
-        """The estimate and both ends of its interval."""
+        """Returns the estimate and both ends of its interval."""
         logarithms = [self.power * self.between(likelihood, rating) for rating in self.ratings]
         likely = [math.exp(it - max(logarithms)) for it in logarithms]
         weights = [
@@ -211,7 +211,7 @@ class Estimate:
 
 
 def told(estimate, sides):
-    """Mean error of the estimates, share of ratings in their intervals, mean deviation."""
+    """Returns the mean error of the estimates, the share of ratings within their intervals, and the mean deviation."""
     found = [(*estimate.of(likelihood), rating) for rating, likelihood in sides]
     error = statistics.fmean(abs(mean - rating) for mean, _, _, rating in found)
     covered = statistics.fmean(low <= rating <= high for _, low, high, rating in found)

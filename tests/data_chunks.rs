@@ -1,5 +1,5 @@
-//! Chunks as a source of training samples: in files, tar archives and folders, valid and damaged.
-//! The test generates them from real games, so it is never skipped.
+//! Chunks as a source of training samples: in files, tars and folders, valid and damaged. The test
+//! generates the chunks from real games, so it is never skipped.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use tessera::data::v6::{
 use tessera::data::{Curve, Legal, Policy, Sample, Wdl};
 use tessera::encode::{Input, InputFormat, policy_index, policy_move};
 
-/// Returns the games of a test file with plausible search values.
+/// Returns the games in a test file with plausible search values.
 fn games(name: &str) -> Vec<Vec<V6Record>> {
     let path = crate::support::games(name);
     let games = open(&path, |file| file).unwrap();
@@ -67,7 +67,7 @@ fn games(name: &str) -> Vec<Vec<V6Record>> {
         .collect()
 }
 
-/// Creates a folder of chunks, named as in Lc0, in two subfolders.
+/// Creates a folder of chunks in two subfolders, with names as Lc0 gives them.
 fn folder_of_chunks(root: &Path) -> PathBuf {
     let folder = root.join("chunks");
     for (number, game) in games("master-games.pgn").iter().enumerate() {
@@ -79,7 +79,7 @@ fn folder_of_chunks(root: &Path) -> PathBuf {
     folder
 }
 
-/// Packs the same chunks as members of one tar.
+/// Packs the same chunks as members of a single tar.
 fn tar_of(folder: &Path) -> PathBuf {
     let path = folder.with_extension("tar");
     let mut archive = tar::Builder::new(std::fs::File::create(&path).unwrap());
@@ -200,7 +200,7 @@ fn a_rate_above_one_repeats_samples() {
     assert!(validation == epoch(&sampling, Split::Validation, 0));
 }
 
-/// Returns the samples in a chunk and its errors.
+/// Returns the samples in a chunk, and the errors that reading it gives.
 fn read(path: PathBuf, packed: &[u8]) -> (Vec<Sample>, Vec<V6Error>) {
     let (mut samples, mut faults) = (Vec::new(), Vec::new());
     let chunk = Chunk::new(path, packed);
@@ -226,7 +226,7 @@ fn short_term_values_follow_the_game_and_end_in_its_result() {
         following = record.root_q / 6.0 - 5.0 / 6.0 * following;
         assert!((sample.short_term.unwrap() - following).abs() < 1e-6);
     }
-    // Two games in one chunk remain separate.
+    // Two games in the same chunk remain separate.
     let (twice, _) = read("games".into(), &[bytes, bytes].concat());
     for (sample, again) in samples.iter().chain(&samples).zip(&twice) {
         assert_eq!(sample.short_term, again.short_term);
@@ -264,7 +264,7 @@ fn version_seven_is_version_six_with_a_tail() {
     assert_eq!(samples, read("six".into(), bytemuck::cast_slice(&game)).0);
 }
 
-/// A way to corrupt a record, with the expected message.
+/// A function that corrupts a record, with the expected error message.
 type Spoiler = (fn(&mut V6Record), &'static str);
 
 const SPOILERS: [Spoiler; 10] = [
@@ -330,7 +330,7 @@ fn bad_records_are_counted_named_and_skipped() {
         let offset = format!("game_{number}.gz, byte {} unpacked", 5 * RECORD_SIZE);
         assert!(said.contains(&offset) && said.contains(message), "{said}");
     }
-    // A truncated gzip file, and other data in a file with a gzip name.
+    // A truncated gzip file, and a file named like a gzip file that contains other data.
     let cut = folder.join("game_cut.gz");
     let whole = std::fs::read(folder.join("game_0.gz")).unwrap();
     std::fs::write(&cut, &whole[..whole.len() / 2]).unwrap();

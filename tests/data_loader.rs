@@ -12,7 +12,7 @@ use tessera::data::pgn::{open, parse_game};
 use tessera::data::record::Record;
 use tessera::data::shard::{Block, Header, ShardWriter};
 
-/// Creates a shard of `games`, with a block for every two of them. `edit` changes each game, given
+/// Creates a shard of `games` with one block for every two of them. `edit` changes each game, given
 /// its number.
 fn shard(folder: &Path, games: &str, noise: bool, edit: impl Fn(usize, &mut Record)) -> PathBuf {
     let rules = TargetRules {
@@ -65,7 +65,7 @@ fn sampling(folder: &Path) -> Sampling {
     }
 }
 
-/// Returns everything in a batch in a form that can be compared even if it contains NaN.
+/// Returns everything in a batch, in a form that can be compared even if it contains NaN.
 fn contents(batch: &Batch) -> (Vec<i64>, Vec<i64>, Vec<u32>) {
     let mut floats = Vec::new();
     for column in [
@@ -158,7 +158,7 @@ fn an_epoch_holds_every_training_sample_once_and_another_order_next_time() {
     let (validation, _) = count(single(Split::Validation, 0), u64::MAX);
     assert!(!validation.is_empty() && train.len() > validation.len());
     assert_ne!(first, other);
-    // The last batch ends the epoch, so all the others were counted.
+    // The last batch ends the epoch, so all other batches were counted.
     let (total, total_again): (i32, i32) = (train.values().sum(), again.values().sum());
     assert_eq!(total, total_again);
     let missing = train
@@ -166,8 +166,8 @@ fn an_epoch_holds_every_training_sample_once_and_another_order_next_time() {
         .filter(|(key, count)| again.get(key) != Some(count))
         .count();
     assert!(missing <= 2, "{missing} samples differ between epochs");
-    // Each game is in one split only, although games in different splits may share book positions
-    // and repetitions.
+    // Each game is in only one of the splits, although games in different splits may share book
+    // positions and repeated positions.
     let shared = validation
         .keys()
         .filter(|&key| train.contains_key(key))
@@ -183,14 +183,14 @@ fn an_epoch_holds_every_training_sample_once_and_another_order_next_time() {
 fn samples_of_a_game_are_spread_over_the_epoch() {
     let folder = tempfile::tempdir().unwrap();
     let path = shard(folder.path(), "tcec-standard.pgn", false, |game, record| {
-        // The ratings identify the game, because every sample of its main line has them.
+        // The rating identifies the game, because every sample of its main line contains it.
         let rating = Some(game as u16 + 1);
         record.ratings = Ratings {
             white: rating,
             black: rating,
         };
     });
-    // Returns the largest share of a game's samples that fall into one group, and the number of
+    // Returns the largest share of a game's samples that are in the same group, and the number of
     // samples in the epoch.
     let measure = |spread| {
         let sampling = Sampling {
@@ -256,7 +256,7 @@ fn rates_thin_a_source_and_resample_each_epoch() {
     assert_ne!(first, second);
 }
 
-/// A validation over a few thousand samples reads only that many from the start.
+/// A validation of a few thousand samples reads only that many, from the start.
 #[test]
 fn validation_starts_with_samples_of_every_source() {
     let folder = tempfile::tempdir().unwrap();
@@ -363,7 +363,7 @@ fn invalid_settings_are_named() {
     assert!(lost.to_string().contains("lost"));
 }
 
-/// Creates a shard of these games, in which each scored move yields a sample.
+/// Creates a shard of these games, in which each scored move gives a sample.
 fn scored(path: &Path, games: &[&str]) -> Sampling {
     let rules = TargetRules {
         evals: Some(EvalRefersTo::MovePlayed),
@@ -425,8 +425,8 @@ fn the_least_data_trains_and_its_absence_is_reported() {
     }
 }
 
-/// Measures samples per second on your own shards: `TESSERA_SHARDS="a.shard b.shard" cargo test
-/// --release data_loader:: -- --ignored --nocapture`.
+/// Measures samples per second on your own shards:
+/// `TESSERA_SHARDS="a.shard b.shard" cargo test --release data_loader:: -- --ignored --nocapture`.
 #[test]
 #[ignore = "a measurement"]
 fn throughput() {

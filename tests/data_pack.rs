@@ -1,4 +1,4 @@
-//! `train pack` and `train stats` over real games, and the resulting shards.
+//! Tests `train pack` and `train stats` with real games, and the resulting shards.
 
 use crate::support::games;
 use std::io::Write;
@@ -31,7 +31,7 @@ fn train() -> Command {
     Command::new(crate::support::TRAIN)
 }
 
-/// Packs a file; returns the shard and the output on standard error.
+/// Packs a file; returns the shard and the text printed to standard error.
 fn pack(input: &Path, output: &Path, options: &[&str]) -> (Shard, String) {
     let mut command = train();
     command
@@ -107,13 +107,13 @@ fn shards_hold_the_games_and_every_sample_is_a_legal_move_of_its_position() {
         }
         let promised: u64 = shard.blocks().iter().map(|block| block.samples).sum();
         assert_eq!(samples, promised, "{name}");
-        // The side that the engines prefer tends to win.
+        // The side that the engines prefer wins more often.
         assert_eq!(
             agreement > 10.0,
             name.starts_with("tcec"),
             "{name}: {agreement}"
         );
-        // Packed games should take at most a fifth of their PGN size.
+        // Packed games should take at most a fifth of their size in PGN.
         let size = std::fs::metadata(shard.path()).unwrap().len();
         assert!(
             size < 4 * promised,
@@ -127,7 +127,7 @@ fn games_that_contain_test_positions_are_left_out() {
     let folder = tempfile::tempdir().unwrap();
     let input = games("master-games.pgn");
     let all = parsed(&input);
-    // A puzzle from the twentieth position of one game, and a suite entry from that of another.
+    // A puzzle with the twentieth position of one game, and a suite entry with that of another.
     let fen = |record: &Record| {
         let game = tessera::data::replay::main_line(record).unwrap();
         let position = game.plies()[20].position.clone();
@@ -312,7 +312,7 @@ fn statistics_add_up() {
     assert_eq!(once["games"], 6);
     assert_eq!(once["duplicate_games"], 0);
     assert_eq!(once["targets"]["policy_move"], samples);
-    // Five of the six games have random moves, so their results are not used as targets.
+    // Five of the six games contain random moves, so their results are not targets.
     assert_eq!(once["targets"]["result"], 117);
     let bars = once["q_histogram"].as_array().unwrap();
     let sum: u64 = bars.iter().map(|bar| bar.as_u64().unwrap()).sum();

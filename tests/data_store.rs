@@ -1,5 +1,5 @@
-//! Shards in an object store: a small S3 server over loopback that fails occasionally, as real ones
-//! do.
+//! Shards in an object store, which is a small S3 server over loopback that occasionally fails,
+//! like real ones.
 
 use crate::support::{games, succeed, train};
 use std::io::{BufRead, BufReader, Write};
@@ -13,14 +13,14 @@ use std::thread;
 const KEY: &str = "AKIATEST";
 const BUCKET: &str = "games";
 
-/// Serves the files in a folder as the objects of a bucket.
+/// A server for the files in a folder, as the objects of a bucket.
 struct Server {
     address: String,
     requests: Arc<AtomicUsize>,
 }
 
 impl Server {
-    /// Starts a server that answers every `errors_every`-th request with an error and breaks off
+    /// Starts a server that answers every `errors_every`-th request with an error, and breaks off
     /// every `breaks_every`-th response midway; 0 means never.
     fn start(folder: &Path, errors_every: usize, breaks_every: usize) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -56,7 +56,7 @@ impl Server {
     }
 }
 
-/// A client's request.
+/// A request from a client.
 struct Request {
     method: String,
     path: String,

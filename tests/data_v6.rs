@@ -1,5 +1,4 @@
-//! Real Lc0 chunks as a test of the encoding: positions, legal moves and whole games must match
-//! those of Lc0.
+//! Tests the encoding on real Lc0 chunks: positions, legal moves and whole games must match Lc0's.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -15,7 +14,7 @@ use tessera::data::v6::{
 };
 use tessera::encode::{BOARDS, HISTORY, Input, PLANES_PER_BOARD, WIDTH, policy_index, policy_move};
 
-/// Returns the chunks; if the data is missing, prints a note and returns no chunks.
+/// Returns the chunks. If the data is missing, prints a note and returns none.
 fn chunks() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data/lc0-v6");
     let mut folders = vec![folder.clone()];
@@ -45,7 +44,7 @@ fn records(chunk: &Path) -> Vec<V6Record> {
     chunk.records().map(|record| *record.unwrap()).collect()
 }
 
-/// Encodes a row again, given only its boards and position.
+/// Encodes a row again, given only its boards and its position.
 fn encode_again(input: &Input) -> Input {
     let position = input.position().unwrap();
     let turn = position.turn();

@@ -19,7 +19,7 @@ PIECES = [(kind, mine) for mine in (True, False) for kind in chess.PIECE_TYPES]
 
 
 def moves():
-    """The 1858 moves of the policy: origin, target and promotion."""
+    """Returns the 1858 moves of the policy as origin, target and promotion."""
 
     def leaps(origin, target):
         files = abs(chess.square_file(origin) - chess.square_file(target))
@@ -44,7 +44,7 @@ MOVES = moves()
 
 
 def row(board):
-    """The network's input, with the position in place of its history."""
+    """Returns the network's input, in which the position also takes the place of its history."""
 
     def word(squares):
         turned = chess.flip_vertical(squares) if board.turn == chess.BLACK else squares
@@ -66,7 +66,7 @@ def row(board):
 
 
 def index(board, move):
-    """The index of a legal move in the policy."""
+    """Returns a legal move's index in the policy."""
     origin, target = move.from_square, move.to_square
     if board.is_castling(move):
         target = chess.square(7 if chess.square_file(target) == 6 else 0, chess.square_rank(target))

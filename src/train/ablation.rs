@@ -40,7 +40,7 @@ pub struct Variant {
     /// `"model.position"`.
     #[serde(default)]
     pub set: toml::Table,
-    /// Reference values, by metric.
+    /// Published reference values, by metric.
     #[serde(default)]
     pub reference: BTreeMap<String, f64>,
 }
@@ -87,7 +87,7 @@ pub struct Row {
     pub seconds: f64,
     /// Metrics of the last validation.
     pub measured: BTreeMap<String, f64>,
-    /// Reference values, by metric.
+    /// Published reference values, by metric.
     pub reference: BTreeMap<String, f64>,
 }
 

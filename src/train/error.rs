@@ -13,7 +13,7 @@ use std::path::PathBuf;
 /// Why training stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum TrainError {
-    /// The configuration cannot be used.
+    /// The configuration is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The network does not evaluate positions.
@@ -31,16 +31,16 @@ pub enum TrainError {
     /// The teacher cannot be used.
     #[error(transparent)]
     Teacher(#[from] TeacherError),
-    /// The weights to start from cannot be used.
+    /// The initial weights cannot be used.
     #[error(transparent)]
     Start(#[from] StartError),
     /// The processes can no longer train together.
     #[error(transparent)]
     Group(#[from] GroupError),
-    /// The processes cannot share a batch.
+    /// The batch cannot be split evenly among the processes.
     #[error("a batch of {batch} cannot be shared evenly by {size} processes: change `batch`")]
     Uneven {
-        /// Samples of a batch.
+        /// Number of samples per batch.
         batch: usize,
         /// The number of processes.
         size: usize,
@@ -48,7 +48,7 @@ pub enum TrainError {
     /// A checkpoint cannot be written or read.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
-    /// The checkpoint belongs to another network.
+    /// The checkpoint belongs to a different network.
     #[error(
         "the checkpoint in {0} is of another architecture: train into another folder, or restore the configuration"
     )]
@@ -56,12 +56,12 @@ pub enum TrainError {
     /// Threads cannot be started.
     #[error("cannot start the threads that train: {0}")]
     Threads(#[from] rayon::ThreadPoolBuildError),
-    /// Another process trains into the same folder.
+    /// Another process is training into the same folder.
     #[error(
         "another process is training into {0}: wait for it, or train into another folder with -o"
     )]
     Busy(PathBuf),
-    /// Metrics cannot be written.
+    /// The metrics cannot be written.
     #[error("cannot write {path}: {source}")]
     Metrics {
         /// The file.
@@ -82,7 +82,7 @@ pub enum TrainError {
         step: u64,
         /// The kind of instability.
         instability: Instability,
-        /// The count.
+        /// The number of instabilities since the checkpoint.
         times: u32,
         /// The step of the checkpoint.
         from: u64,

@@ -1,21 +1,21 @@
-//! The guard against unstable training; [`GuardConfig`] describes its rule.
+//! Guards against unstable training, following the rule that [`GuardConfig`] describes.
 
 use super::config::GuardConfig;
 use serde::{Deserialize, Serialize};
 
-/// The minimum standard deviation, as a share of the loss: after a constant stretch, a small
-/// change of the loss is not a spike.
+/// Minimum standard deviation, as a share of the loss, so that a small change of the loss after a
+/// constant stretch is not a spike.
 const LEAST_DEVIATION: f64 = 0.01;
 
-/// Running statistics of the loss; part of checkpoints.
+/// Running statistics of the loss, which are part of checkpoints.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Guard {
     mean: f64,
     variance: f64,
-    /// Number of lines in mean and variance.
+    /// Number of lines in the mean and the variance.
     seen: u32,
-    /// Number of high lines in a row, up to the last line.
+    /// Number of consecutive high lines up to the last line.
     high: u32,
 }
 
@@ -28,9 +28,9 @@ pub enum Instability {
     /// The loss rose far above its running average.
     #[error("the loss has risen to {loss:.4}, from {usual:.4}")]
     Spike {
-        /// The mean of the last line.
+        /// The mean loss of the last line.
         loss: f64,
-        /// The running average before.
+        /// The running average before that line.
         usual: f64,
     },
 }
@@ -55,7 +55,7 @@ impl Guard {
         }
         self.high = 0;
         self.seen = self.seen.saturating_add(1);
-        // A plain mean at first, an exponential mean later.
+        // The mean is a plain mean at first, and an exponential mean later.
         let share = 1.0 / f64::from(self.seen.min(config.memory.max(1)));
         let difference = loss - self.mean;
         self.mean += share * difference;
@@ -70,7 +70,7 @@ impl Guard {
         is_settled && loss > self.mean + config.deviations * deviation
     }
 
-    /// Returns whether the last line was high, so that the weights may be bad.
+    /// Returns whether the last line was high, in which case the weights may be bad.
     pub fn is_alarmed(&self) -> bool {
         self.high > 0
     }
@@ -80,7 +80,7 @@ impl Guard {
 mod tests {
     use super::*;
 
-    /// Returns a falling, noisy loss.
+    /// Returns a loss that falls with noise.
     fn usual(line: u32) -> f64 {
         3.0 + 2.0 / f64::from(line + 1) + 0.05 * (f64::from(line) * 2.4).sin()
     }

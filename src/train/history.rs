@@ -6,14 +6,14 @@ use super::recorder::CONFIG;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// Metrics and configuration of a run.
+/// The metrics and the configuration of a run.
 #[derive(Clone, Debug)]
 pub struct History {
     /// The folder's name.
     pub name: String,
-    /// The configuration of its last session, if any.
+    /// The configuration of the run's last session, if any.
     pub config: Option<TrainConfig>,
-    /// The lines of its metrics.
+    /// The lines of the run's metrics.
     pub lines: Vec<Value>,
 }
 
@@ -33,9 +33,9 @@ pub enum HistoryError {
     Line {
         /// The file.
         path: PathBuf,
-        /// The line, from 1.
+        /// The line's number, from 1.
         line: usize,
-        /// Its problem.
+        /// The line's problem.
         source: serde_json::Error,
     },
     /// The configuration cannot be read.
@@ -53,7 +53,7 @@ impl History {
         }
     }
 
-    /// Reads a run's folder, named directly or by the metrics inside.
+    /// Reads a run, given its folder or the metrics file in it.
     ///
     /// # Errors
     /// [`HistoryError`], naming the file.
@@ -67,7 +67,7 @@ impl History {
             path: metrics.clone(),
             source,
         })?;
-        // A killed process may have truncated the last line.
+        // A killed process may have left its last line incomplete.
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         let lines = whole.lines().enumerate().map(|(number, line)| {
             serde_json::from_str(line).map_err(|source| HistoryError::Line {
@@ -83,7 +83,7 @@ impl History {
         })
     }
 
-    /// Returns the last line of a split.
+    /// Returns the last line with this split.
     #[must_use]
     pub fn last(&self, split: &str) -> Option<&Value> {
         self.lines.iter().rev().find(|line| line["split"] == split)

@@ -1,4 +1,4 @@
-//! Sums and means of a batch's terms.
+//! Sums and averages the terms of a batch.
 
 use super::objective::Term;
 use super::prepared_batch::PreparedBatch;
@@ -7,18 +7,18 @@ use tch::{Device, Kind, Tensor};
 /// The losses of a batch.
 #[derive(Debug)]
 pub(super) struct Losses {
-    /// The weighted sum of the averages, f32 [].
+    /// The weighted sum of the terms' averages, f32 [].
     pub total: Tensor,
-    /// Each term's sum over the samples of value times weight, f32 `[L]`, without gradient.
+    /// For each term, the sum over the samples of value times weight, f32 `[L]`, without gradient.
     pub sums: Tensor,
 }
 
 impl Losses {
-    /// Returns the losses of a batch whose terms have these values, L tensors f32 `[B]`. Each
-    /// term is a weighted mean over the samples that have its target; other samples do not dilute
-    /// it.
+    /// Returns the losses of a batch whose terms have these values, L tensors f32 `[B]`. Each term
+    /// is a weighted mean over the samples that have its target, so samples without it do not
+    /// dilute the mean.
     pub fn of<S>(values: Vec<Tensor>, weights: &TermWeights, batch: &PreparedBatch<S>) -> Losses {
-        // A loss of weight 0 needs no gradient.
+        // A loss with weight 0 needs no gradient.
         let values: Vec<Tensor> = values
             .into_iter()
             .zip(&weights.values)
@@ -33,7 +33,7 @@ impl Losses {
         }
     }
 
-    /// Returns a copy without gradient.
+    /// Returns a copy without a gradient.
     pub fn detached(&self) -> Losses {
         Losses {
             total: self.total.detach(),
@@ -41,7 +41,7 @@ impl Losses {
         }
     }
 
-    /// Returns the combined losses of two parts of a batch.
+    /// Returns the losses of two parts of a batch combined.
     pub fn plus(&self, other: &Losses) -> Losses {
         Losses {
             total: &self.total + &other.total,
@@ -50,13 +50,13 @@ impl Losses {
     }
 }
 
-/// The weight of each term in the total.
+/// The weight of each term in the total loss.
 #[derive(Debug)]
 pub(super) struct TermWeights {
     values: Vec<f64>,
-    /// The same as a tensor, f32 `[L]`.
+    /// The unbalanced weights as a tensor, f32 `[L]`.
     plain: Tensor,
-    /// The balanced weights, which apply.
+    /// The balanced weights, which are the ones in use.
     tensor: Tensor,
 }
 
@@ -72,7 +72,7 @@ impl TermWeights {
         }
     }
 
-    /// Sets the factor of each term's weight, f32 `[L]`.
+    /// Sets the factor by which each term's weight is multiplied, f32 `[L]`.
     pub fn balance(&mut self, factors: &Tensor) {
         self.tensor = &self.plain * factors;
     }

@@ -1,7 +1,8 @@
-//! Metrics of a run.
+//! Writes the metrics of a run.
 //!
-//! `metrics.jsonl` holds one JSON object per line: `split` (`train`, `validation` or `event`),
-//! `step`, and the measurements, each term under its name if a sample had its target.
+//! `metrics.jsonl` contains one JSON object per line, with `split` (`train`, `validation` or
+//! `event`), `step`, and the measurements. Each term appears under its name if a sample had its
+//! target.
 
 mod appended;
 mod events;
@@ -13,22 +14,22 @@ use std::path::{Path, PathBuf};
 use appended::Appended;
 use events::Events;
 
-/// The file in a run's folder.
+/// Name of the metrics file in a run's folder.
 pub(super) const FILE: &str = "metrics.jsonl";
 
-/// Writes a run's metrics, to `metrics.jsonl` and for TensorBoard.
+/// Writes a run's metrics to `metrics.jsonl` and for TensorBoard.
 #[derive(Debug)]
 pub(super) struct Metrics {
     folder: PathBuf,
     lines: Appended,
     events: Events,
-    /// Whether the last line could not be written.
+    /// Whether the last line failed to be written.
     is_failing: bool,
 }
 
 impl Metrics {
-    /// Opens the files in `folder` and drops lines after `step`, which belong to steps that will
-    /// be repeated.
+    /// Opens the files in `folder` and drops the lines after `step`, which belong to steps that
+    /// will be repeated.
     pub fn open(folder: &Path, step: u64) -> std::io::Result<Metrics> {
         let path = folder.join(FILE);
         let whole = match std::fs::read_to_string(&path) {
@@ -44,14 +45,14 @@ impl Metrics {
         })
     }
 
-    /// Drops lines after `step`.
+    /// Drops the lines after `step`.
     pub fn rewind(&mut self, step: u64) -> std::io::Result<()> {
         *self = Metrics::open(&self.folder, step)?;
         Ok(())
     }
 
-    /// Appends one line. A full disk does not stop training: the line is kept and
-    /// written with a later one, after a warning.
+    /// Appends one line. A full disk does not stop training: after a warning, the line is kept and
+    /// written together with a later one.
     pub fn write(&mut self, split: &str, step: u64, fields: Map<String, Value>) {
         let mut line = Map::new();
         line.insert("split".to_owned(), json!(split));
@@ -70,7 +71,7 @@ impl Metrics {
     }
 }
 
-/// Returns the terms by name, without those that had no target.
+/// Returns the terms by name, omitting those that had no target.
 pub(super) fn named(terms: &[Term], averages: &[Option<f64>]) -> Map<String, Value> {
     let pairs = terms.iter().zip(averages);
     pairs
@@ -78,7 +79,7 @@ pub(super) fn named(terms: &[Term], averages: &[Option<f64>]) -> Map<String, Val
         .collect()
 }
 
-/// Returns the length in bytes of the lines up to `step`.
+/// Returns the length in bytes of the lines up to and including `step`.
 fn past(text: &str, step: u64) -> usize {
     let step_of = |line: &str| -> Option<u64> {
         let line: Value = serde_json::from_str(line.strip_suffix('\n')?).ok()?;
@@ -117,7 +118,7 @@ mod tests {
         let text = std::fs::read_to_string(folder.join(FILE)).unwrap();
         assert!(text.lines().next().unwrap().contains("\"policy\":1.5"));
         assert!(!text.lines().last().unwrap().contains("policy"));
-        // A line that a kill truncated.
+        // The last line is incomplete, as after a kill.
         std::fs::write(folder.join(FILE), text + "{\"split\":\"train\",\"st").unwrap();
         Metrics::open(folder, 40).unwrap();
         assert_eq!(steps(folder), [10, 20, 20]);

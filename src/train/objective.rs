@@ -1,8 +1,8 @@
-//! The objective of a network family, and its examples.
+//! Defines the objective of a network family, and its examples.
 //!
-//! An [`Objective`] samples its own kind of examples from games, and measures its terms, losses
-//! and accuracies, on each. The rest of training is the same for every family, and knows terms
-//! only by name.
+//! An [`Objective`] samples its own kind of examples from games, and measures its terms (losses and
+//! accuracies) on each of them. The rest of training is the same for every family, and identifies
+//! terms only by their names.
 
 mod games;
 mod horizon;
@@ -30,19 +30,19 @@ use std::fmt::Debug;
 use tch::kind::Element;
 use tch::{Device, Tensor};
 
-/// A loss or an accuracy; training reports its mean.
+/// A loss or an accuracy, whose mean training reports.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Term {
-    /// Its name in the metrics. Those of accuracies end in `accuracy`.
+    /// The term's name in the metrics. The names of accuracies end in `accuracy`.
     pub name: &'static str,
-    /// Its weight in the total loss; 0 for an accuracy.
+    /// The term's weight in the total loss; 0 for an accuracy.
     pub weight: f64,
 }
 
 /// Terms whose combined losses are balanced against those of other groups.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Group {
-    /// Its name in the metrics.
+    /// The group's name in the metrics.
     pub name: &'static str,
     /// The terms' names.
     pub terms: Vec<&'static str>,
@@ -50,16 +50,16 @@ pub(super) struct Group {
 
 /// A training objective and its network.
 pub(super) trait Objective: Debug + Send + Sized + 'static {
-    /// The type of its examples.
+    /// The kind of examples.
     type Examples: Examples;
-    /// B examples on the device.
+    /// A batch of B examples on the device.
     type Samples: Narrow + Debug + Send;
-    /// The network's outputs for them.
+    /// The network's outputs for a batch.
     type Outputs: Send;
-    /// Metrics of a validation in addition to the loss terms.
+    /// The metrics that a validation measures in addition to the terms.
     type Diagnostics: Diagnostics<Self>;
 
-    /// Returns the terms, in the order of [`Objective::values`]. The first is the loss that
+    /// Returns the terms, in the order of [`Objective::values`]. The first one is the loss that
     /// progress reports show.
     fn terms(config: &TrainConfig) -> Vec<Term>;
 
@@ -71,10 +71,11 @@ pub(super) trait Objective: Debug + Send + Sized + 'static {
     /// Returns the objective of a run.
     ///
     /// # Errors
-    /// [`TrainError`] if the network cannot be built, or a dependency not be loaded.
+    /// [`TrainError`] if the network cannot be built, or if something that it depends on cannot be
+    /// loaded.
     fn new(config: &TrainConfig, device: Device) -> Result<Self, TrainError>;
 
-    /// Returns the objective of a validation: unchanged examples, no teacher.
+    /// Returns the objective for a validation, with unchanged examples and no teacher.
     ///
     /// # Errors
     /// [`TrainError`] if the network cannot be built.
@@ -86,18 +87,18 @@ pub(super) trait Objective: Debug + Send + Sized + 'static {
     /// [`TrainError`] if the network cannot be built.
     fn replica(&self) -> Result<Self, TrainError>;
 
-    /// Receives the averaged weights, f32 `[parameters]`, before the gradient after a number of
-    /// steps, or before a validation.
+    /// Receives the averaged weights, f32 `[parameters]`. Called before the gradient is computed,
+    /// with the number of steps so far, and before a validation.
     fn begin(&mut self, _steps: u64, _average: &Tensor) {}
 
-    /// Returns the examples sampled from games, with the settings of this run.
+    /// Returns the kind of examples to sample from games, with the settings of this run.
     fn examples(&self, config: &TrainConfig) -> Self::Examples;
 
     /// Returns the network's parameters.
     fn parameters(&self) -> &[Parameter];
 
-    /// Moves a batch to the device with everything that the terms need. Also returns the weight
-    /// of each sample in each term, f32 [L, B]; 0 without the target.
+    /// Moves a batch to the device, together with everything that the terms need. Also returns the
+    /// weight of each sample in each term, f32 [L, B], which is 0 if the sample lacks the target.
     ///
     /// # Errors
     /// [`TrainError`] if a teacher cannot be evaluated.
@@ -109,8 +110,8 @@ pub(super) trait Objective: Debug + Send + Sized + 'static {
     /// Returns the network's outputs; gradients can flow through them.
     fn forward(&self, weights: &Weights, samples: &Self::Samples) -> Self::Outputs;
 
-    /// Returns each term of each sample, L tensors f32 `[B]`; arbitrary if the sample's weight is
-    /// 0.
+    /// Returns each term for each sample, as L tensors f32 `[B]`. The value is arbitrary if the
+    /// sample's weight is 0.
     fn values(&self, outputs: &Self::Outputs, samples: &Self::Samples) -> Vec<Tensor>;
 }
 
@@ -123,13 +124,13 @@ fn build<A: Architecture>(
     Ok(*built.downcast().expect("the family's own objective"))
 }
 
-/// Returns a random generator that depends only on the seed and on the batch's index in the
-/// sample order.
+/// Returns a random generator that depends only on the seed and on the batch's index in the sample
+/// order.
 fn random_of<C>(seed: u64, batch: &Batch<C>) -> Xoshiro256PlusPlus {
     let next = batch.next;
     let place = [next.epoch, next.group, next.offset];
     let seed = place.into_iter().fold(seed, |seed, part| {
-        // Multiplying by an odd number is invertible, and rotating mixes.
+        // Multiplication by an odd number is invertible, and the rotation mixes the bits.
         (seed ^ part)
             .wrapping_mul(0x9e37_79b9_7f4a_7c15)
             .rotate_left(29)
@@ -137,12 +138,12 @@ fn random_of<C>(seed: u64, batch: &Batch<C>) -> Xoshiro256PlusPlus {
     Xoshiro256PlusPlus::seed_from_u64(seed)
 }
 
-/// Returns the values on the device, as a vector. Copies to a GPU are asynchronous.
+/// Returns the values as a vector on the device. Copies to a GPU are asynchronous.
 fn send<T: Element>(values: &[T], device: Device) -> Tensor {
     torch::send(Tensor::from_slice(values), device)
 }
 
-/// Sums over all processes, as a vector; `doing` describes the operation in errors.
+/// Returns the sums over all processes as a vector; `doing` describes the operation in errors.
 fn totals(sums: &Tensor, world: &World, doing: &'static str) -> Result<Vec<f32>, GroupError> {
     world.sum(sums, doing)?;
     let sums = sums.to_device(Device::Cpu).reshape([-1]);
@@ -155,15 +156,15 @@ pub(super) trait Narrow {
     fn narrow(&self, start: i64, count: i64) -> Self;
 }
 
-/// Metrics of a validation in addition to the loss terms.
+/// The metrics that a validation measures in addition to the terms.
 pub(super) trait Diagnostics<O: Objective> {
-    /// Starts empty.
+    /// Starts without any measurements.
     fn new(device: Device) -> Self;
 
     /// Adds a part of a batch.
     fn add(&mut self, outputs: &O::Outputs, samples: &O::Samples);
 
-    /// Returns the metrics over all processes, as fields.
+    /// Returns the metrics over all processes as JSON fields.
     ///
     /// # Errors
     /// [`GroupError`] if another process is gone.

@@ -1,9 +1,10 @@
 //! Optimizers over the flat vector of all parameters.
 //!
-//! An optimizer is a list of rules. The first, NAdam or plain gradient descent, computes every
-//! parameter's step. The second, if any, replaces the steps of the hidden matrices, which each
-//! network marks by [`ParameterGroup`](crate::network::ParameterGroup). Clipping and freezing
-//! come before the rules, weight decay after them.
+//! An optimizer is a list of rules. The first rule, NAdam or plain gradient descent, computes the
+//! step of every parameter. The second rule, if any, replaces the steps of the hidden matrices,
+//! which each network marks by their [`ParameterGroup`](crate::network::ParameterGroup). Gradients
+//! are clipped, and parameters are frozen, before the rules run; weight decay is applied after
+//! them.
 
 mod masks;
 mod matrices;
@@ -27,25 +28,25 @@ use sgd::Sgd;
 use soap::Soap;
 use tch::{Device, Kind, Tensor};
 
-/// Added to the gradient norm before the division, as in PyTorch.
+/// Added to the gradient's norm before dividing by it, as in PyTorch.
 const CLIP_EPSILON: f64 = 1e-6;
 
-/// The rules and their state; the caller sets the learning rate.
+/// The rules and their state. The caller sets the learning rate.
 #[derive(Debug)]
 pub(super) struct Optimizer {
     rules: Vec<Box<dyn Rule>>,
     clip_norm: f64,
-    /// Weight decay of each parameter, if any decays.
+    /// The weight decay of each parameter; `None` if nothing decays.
     decay: Option<Tensor>,
-    /// The learning-rate factor of each parameter, if they differ.
+    /// The learning-rate factor of each parameter; `None` if all are equal.
     rates: Option<Tensor>,
-    /// 1 if a parameter is trained, 0 if it is frozen; `None` if none is frozen.
+    /// 1 for each trained parameter and 0 for each frozen one; `None` if none is frozen.
     learned: Option<Tensor>,
     steps: u64,
 }
 
 impl Optimizer {
-    /// Returns an optimizer before its first step, for vectors with the dtype and device in
+    /// Returns an optimizer that has not taken a step yet, for vectors with the dtype and device in
     /// `options`. Parameters whose names match one of `frozen` are not trained.
     pub fn new(
         config: &OptimizerConfig,
@@ -74,7 +75,7 @@ impl Optimizer {
         }
     }
 
-    /// Steps taken.
+    /// Returns the number of steps taken.
     pub fn steps(&self) -> u64 {
         self.steps
     }
@@ -85,8 +86,8 @@ impl Optimizer {
         own.map(|(name, tensor)| (name, tensor.copy())).collect()
     }
 
-    /// Resumes after `steps` steps with the state of [`Optimizer::memory`]. Missing tensors, if
-    /// another optimizer wrote the state, start at zero.
+    /// Resumes after `steps` steps with the state from [`Optimizer::memory`]. Tensors that are
+    /// missing, because another optimizer wrote the state, start at zero.
     pub fn restore(&mut self, steps: u64, memory: &Memory) {
         self.steps = steps;
         for (name, mut own) in self.rules.iter().flat_map(|rule| rule.memory()) {
@@ -98,8 +99,8 @@ impl Optimizer {
         }
     }
 
-    /// Takes one step: updates `flat` by `gradient`, both `[parameters]`, on all threads. Returns
-    /// the gradient norm before clipping, as a tensor so that nothing waits for the device.
+    /// Takes one step on all threads: updates `flat` with `gradient`, both `[parameters]`. Returns
+    /// the gradient's norm before clipping, as a tensor so that nothing waits for the device.
     pub fn step(
         &mut self,
         flat: &mut Tensor,
@@ -137,7 +138,7 @@ impl Optimizer {
                     direction += decay * &flat;
                 }
                 if let Some(learned) = learned {
-                    // Parameters frozen mid-run still have momentum.
+                    // Parameters that are frozen during a run still have momentum.
                     direction *= learned;
                 }
                 if let Some(rates) = rates {

@@ -1,4 +1,4 @@
-//! The network that a run produced.
+//! Turns a checkpoint into the network that a run produced.
 
 use super::checkpoint::Checkpoint;
 use super::config::ConfigError;
@@ -6,7 +6,8 @@ use crate::network::{About, Architecture, Network};
 use tch::Device;
 
 impl Checkpoint {
-    /// Returns the checkpoint's network: with the averaged weights, or the `last` ones.
+    /// Returns the checkpoint's network with the averaged weights, or with the last weights if
+    /// `last` is set.
     ///
     /// # Errors
     /// [`ConfigError`] if its architecture cannot be built.

@@ -1,9 +1,9 @@
-//! Parts of the flat vectors that fit the processor's cache.
+//! Splits the flat vectors into parts that fit into the processor's cache.
 
 use tch::{Device, Tensor};
 
-/// Elements per part: the parts of five vectors in f32 fit a megabyte of cache, and an
-/// operation's overhead is still small.
+/// Number of elements per part. At this size, the parts of five f32 vectors fit into a megabyte of
+/// cache, and the overhead of an operation is still small.
 const LENGTH: i64 = 1 << 15;
 
 /// A range of the flat vectors.
@@ -14,13 +14,14 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// Returns this part of a vector, as a view.
+    /// Returns this part of a vector as a view.
     pub fn of(self, vector: &Tensor) -> Tensor {
         vector.narrow(0, self.start, self.length)
     }
 }
 
-/// Returns the parts of vectors like this one; a single part on devices other than the CPU.
+/// Returns the parts of vectors like this one. On devices other than the CPU there is a single
+/// part.
 pub(super) fn parts(vector: &Tensor) -> impl Iterator<Item = Part> + use<> {
     let count = vector.size()[0];
     let length = match vector.device() {

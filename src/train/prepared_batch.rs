@@ -1,19 +1,19 @@
-//! A batch on the device.
+//! A batch that is ready on the device.
 
 use super::objective::Narrow;
 use tch::{Kind, Tensor};
 
-/// A batch on the device with everything that its losses need.
+/// A batch on the device, together with everything that its losses need.
 #[derive(Debug)]
 pub(super) struct PreparedBatch<S> {
     /// The samples.
     pub samples: S,
-    /// Weight of each sample in each term, f32 [L, B]; 0 without the target.
+    /// The weight of each sample in each term, f32 [L, B]; 0 if the sample lacks the target.
     pub loss_weights: Tensor,
-    /// Total weight of the samples that have each term's target, f32 `[L]`: the divisor of the
-    /// term's sum. It covers only this batch until it is summed over replicas and processes.
+    /// The total weight of the samples that have each term's target, f32 `[L]`, by which the term's
+    /// sum is divided. It covers only this batch until it is summed over replicas and processes.
     pub target_weight: Tensor,
-    /// Number of samples that have each term's target, f32 `[L]`.
+    /// The number of samples that have each term's target, f32 `[L]`.
     pub target_count: Tensor,
 }
 
@@ -29,14 +29,14 @@ impl<S> PreparedBatch<S> {
         }
     }
 
-    /// Returns its number of samples.
+    /// Returns the number of samples.
     pub fn len(&self) -> i64 {
         self.loss_weights.size()[1]
     }
 }
 
 impl<S: Narrow> PreparedBatch<S> {
-    /// Returns a micro-batch, whose losses are still divided by the target weights of the whole
+    /// Returns a micro-batch. Its losses are still divided by the target weights of the whole
     /// batch.
     pub fn narrow(&self, start: i64, count: i64) -> PreparedBatch<S> {
         PreparedBatch {

@@ -1,7 +1,7 @@
 //! Writes a run's metrics and checkpoints.
 //!
-//! The trainer itself never accesses the disk, so that only one of several processes needs a
-//! recorder.
+//! The trainer itself never writes to disk, so if there are several processes, only one of them
+//! needs a recorder.
 
 use super::checkpoint::{Checkpoint, CheckpointError};
 use super::checkpoint_folder::{CHECKPOINTS, Folder, newest};
@@ -14,13 +14,13 @@ use std::fs::{File, TryLockError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Name of the file with the configuration of a run's last session.
+/// Name of the file that contains the configuration of a run's last session.
 pub(super) const CONFIG: &str = "config.toml";
 
 /// Name of the file that is locked while a process trains into the folder.
 const LOCK: &str = ".lock";
 
-/// Writes into a run's folder.
+/// Writes metrics and checkpoints into a run's folder.
 #[derive(Debug)]
 pub(super) struct Recorder {
     metrics: Metrics,
@@ -28,16 +28,15 @@ pub(super) struct Recorder {
     path: PathBuf,
     /// Step of the newest checkpoint.
     newest: Option<u64>,
-    /// Number of consecutive checkpoints that could not be written, and its limit.
+    /// Number of consecutive checkpoints that could not be written, and the limit of that number.
     failures: u32,
     failures_allowed: u32,
-    /// Held as long as the recorder lives; the system releases it if the process is killed.
+    /// Held for as long as the recorder lives; the system releases it if the process is killed.
     _lock: File,
 }
 
 impl Recorder {
-    /// Opens the folder of a run at `step`; a checkpoint of that step counts as
-    /// written.
+    /// Opens the folder of a run at `step`. A checkpoint of that step counts as already written.
     ///
     /// # Errors
     /// [`TrainError::Busy`] if another process trains there,
@@ -52,7 +51,7 @@ impl Recorder {
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(TrainError::Busy(folder.to_owned())),
-            // Some network file systems do not support locks; train there anyway.
+            // Some network file systems do not support locks; train without one there.
             Err(TryLockError::Error(error)) => tracing::warn!(
                 "cannot lock {}: {error}; see that no other process trains there",
                 folder.display()
@@ -86,11 +85,11 @@ impl Recorder {
         newest(&self.path)?.ok_or_else(|| CheckpointError::None(self.path.clone()))
     }
 
-    /// Writes a checkpoint during the run. A failure logs a warning; the next checkpoint retries,
-    /// as often as the configuration allows.
+    /// Writes a checkpoint during the run. If this fails, it logs a warning, and the next
+    /// checkpoint tries again, as often as the configuration allows.
     ///
     /// # Errors
-    /// [`CheckpointError`] of the last failure allowed.
+    /// [`CheckpointError`] if it fails more often than the configuration allows.
     pub fn checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<(), CheckpointError> {
         match self.write(checkpoint) {
             Ok(_) => Ok(()),
@@ -119,7 +118,7 @@ impl Recorder {
         self.write(checkpoint)
     }
 
-    /// Rewinds to an earlier checkpoint, which is rewritten with the new data cursor.
+    /// Rewinds to an earlier checkpoint, which is written again with the new data cursor.
     ///
     /// # Errors
     /// [`TrainError`] if it cannot be written.

@@ -1,4 +1,4 @@
-//! A self-contained HTML page that compares runs.
+//! Creates a self-contained HTML page that compares runs.
 
 use super::history::History;
 use crate::page::{self, Page};
@@ -9,8 +9,8 @@ const BODY: &str = include_str!("report/page.html");
 const STYLE: &str = include_str!("report/style.css");
 const SCRIPT: &str = include_str!("report/script.js");
 
-/// Returns the page: curves, calibration, speed and configuration of `runs`, and statistics of
-/// their data. `data` has an entry for each run: an object with the counts of
+/// Returns the page, with the curves, calibration, speed and configuration of `runs` and with
+/// statistics of their data. `data` has one entry per run: an object with the counts from
 /// [`Findings`](crate::data::statistics::Findings), or null.
 #[must_use]
 pub fn report(runs: &[History], data: &[Value]) -> String {
@@ -36,10 +36,10 @@ pub fn report(runs: &[History], data: &[Value]) -> String {
     page.render(&json!(described))
 }
 
-/// Writes [`report`]'s page to `path`.
+/// Writes the page that [`report`] returns to `path`.
 ///
 /// # Errors
-/// The system's error.
+/// The system's error if the page cannot be written.
 pub fn write_report(path: &Path, runs: &[History], data: &[Value]) -> std::io::Result<()> {
     page::write(path, report(runs, data))
 }

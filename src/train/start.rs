@@ -1,4 +1,4 @@
-//! The initial weights of a run: random, or from another network.
+//! Provides the initial weights of a run, either random or taken from another network.
 
 use super::checkpoint::{Checkpoint, CheckpointError};
 use super::config::{ConfigError, TrainConfig};
@@ -29,7 +29,7 @@ pub enum StartError {
     Network {
         /// The file.
         path: PathBuf,
-        /// Its problem.
+        /// The network's problem.
         source: OpenError,
     },
     /// The network has another architecture, and cannot be grown.
@@ -40,7 +40,7 @@ pub enum StartError {
     Foreign {
         /// The network to start from.
         path: PathBuf,
-        /// Its family.
+        /// The network's family.
         family: &'static str,
     },
     /// The tensors do not match the architecture.
@@ -67,27 +67,27 @@ pub enum StartError {
     },
 }
 
-/// The initial weights.
+/// The initial weights of a run.
 pub(super) struct Start {
-    /// f32 `[parameters]` on the CPU.
+    /// The weights, f32 `[parameters]` on the CPU.
     pub weights: Tensor,
-    /// Samples that they have seen, if known.
+    /// Number of samples that they have seen, if known.
     pub samples: u64,
 }
 
 /// A network to start from.
 struct Trained {
     config: ArchitectureConfig,
-    /// The tensors by name, on the CPU.
+    /// The network's tensors by name, on the CPU.
     tensors: Vec<(String, Tensor)>,
     samples: u64,
 }
 
-/// Returns the initial weights of a run of `model`: those that the configuration names, with
-/// random values for parameters that they lack, or all random.
+/// Returns the initial weights for a run of `model`. They are those that the configuration names,
+/// with random values for any parameters that these lack, or all random if it names none.
 ///
 /// # Errors
-/// [`StartError`] if the configuration names something that cannot be used.
+/// [`StartError`] if the configuration names weights that cannot be used.
 pub(super) fn first_weights(
     config: &TrainConfig,
     model: &dyn Architecture,
@@ -113,7 +113,7 @@ pub(super) fn first_weights(
     })
 }
 
-/// Returns weights of `model` that start from a trained network.
+/// Returns weights for `model` that start from a trained network.
 fn take_over(
     trained: Trained,
     model: &dyn Architecture,
@@ -153,7 +153,7 @@ fn take_over(
             world::grow(&from, &trained.tensors, to, &fresh)
                 .map_err(|source| StartError::Grow { path, source })
         }
-        // A GPT may add a board head mid-training.
+        // A board head may be added to a GPT between runs.
         (ArchitectureConfig::Gpt { model: from }, ArchitectureConfig::Gpt { model: to })
             if from
                 == (GptConfig {
@@ -174,8 +174,8 @@ fn take_over(
     }
 }
 
-/// Returns all weights of `parameters` concatenated; of tensors with the same name, the last
-/// counts.
+/// Returns all weights of `parameters`, concatenated. If several tensors have the same name, the
+/// last one counts.
 fn flat(
     parameters: &[Parameter],
     tensors: impl IntoIterator<Item = (String, Tensor)>,

@@ -1,8 +1,8 @@
 //! Times each phase of a training step.
 //!
-//! On a CPU every step is timed. A GPU computes asynchronously, and waiting for it at every mark
-//! would slow training down, so only the first step of each window is timed on a GPU, with the
-//! device synchronised at each mark, and represents the other steps.
+//! On a CPU, every step is timed. A GPU computes asynchronously, and waiting for it at every mark
+//! would slow training down. On a GPU, only the first step of each window is timed, with the device
+//! synchronised at each mark, and this step represents the others.
 
 use serde::Serialize;
 use std::time::{Duration, Instant};
@@ -13,13 +13,14 @@ use tch::{Cuda, Device};
 pub(super) enum Phase {
     /// Waiting for the loader.
     Data,
-    /// Moving the batch to the device, and evaluating the teacher.
+    /// Moving the batch to the device and evaluating the teacher.
     Prepare,
-    /// The forward pass with its losses; the first replica's, if there are several.
+    /// The forward pass with its losses. With several replicas, this is the first one's.
     Forward,
-    /// The backward pass; the first replica's, and its wait for the others.
+    /// The backward pass. With several replicas, this is the first one's, and its wait for the
+    /// others.
     Backward,
-    /// The optimizer and the averages.
+    /// Updating the parameters and their averages.
     Step,
 }
 
@@ -29,25 +30,25 @@ pub(super) struct Stopwatch {
     device: Device,
     last: Instant,
     is_timing: bool,
-    /// Number of steps timed, and the total time of each phase.
+    /// Number of timed steps, and the total time of each phase.
     timed: u64,
     phases: [Duration; 5],
 }
 
-/// Each phase's share of the time.
+/// The share of the time that each phase takes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Shares {
-    /// Share of the time spent waiting for the loader, 0…1.
+    /// Share of the time spent waiting for the loader, in 0…1.
     pub data: f64,
-    /// Share of the time spent preparing batches, 0…1.
+    /// Share of the time spent preparing batches, in 0…1.
     pub prepare: f64,
-    /// Share of the time of the forward pass, 0…1.
+    /// Share of the time spent in the forward pass, in 0…1.
     pub forward: f64,
-    /// Share of the time of the backward pass, 0…1.
+    /// Share of the time spent in the backward pass, in 0…1.
     pub backward: f64,
-    /// Share of the time of the optimizer, 0…1.
+    /// Share of the time spent in the optimizer, in 0…1.
     pub step: f64,
-    /// Share of the time outside forward, backward and step, 0…1.
+    /// Share of the time spent outside forward, backward and step, in 0…1.
     pub outside: f64,
 }
 
@@ -75,7 +76,7 @@ impl Stopwatch {
             self.wait();
         }
         let now = Instant::now();
-        // Waiting for the loader never waits for the device, and is always timed.
+        // Waiting for the loader never involves waiting for the device, so it is always timed.
         if self.is_timing || phase == Phase::Data {
             self.phases[phase as usize] += now - self.last;
         }
@@ -91,7 +92,8 @@ impl Stopwatch {
         }
     }
 
-    /// Returns the phases' shares of a window of `seconds` and `steps`, and resets.
+    /// Returns the shares of the phases in a window of `seconds` and `steps`, and resets the
+    /// stopwatch.
     pub fn close(&mut self, seconds: f64, steps: u64) -> Shares {
         let [data, rest @ ..] = self.phases.map(|time| time.as_secs_f64() / seconds);
         let factor = steps as f64 / self.timed.max(1) as f64;

@@ -1,9 +1,9 @@
 //! The threads that compute a training step.
 //!
-//! On a CPU a step is split into single-threaded tasks, instead of several threads inside every
-//! operation: most operations are too small to split. Two replicas with one thread each trained
-//! on 1,190 positions per second, where one replica with two threads trained on 750 (tessera-xs,
-//! bf16).
+//! On a CPU, a step is split into single-threaded tasks. Splitting every operation over several
+//! threads instead would be slower, because most operations are too small: two replicas with one
+//! thread each trained on 1,190 positions per second, but one replica with two threads only on 750
+//! (tessera-xs, bf16).
 
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
@@ -11,20 +11,20 @@ use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 /// A pool of threads.
 #[derive(Debug)]
 pub(super) struct Threads {
-    /// `None` if the caller's thread does everything.
+    /// `None` if the caller's thread does all the work.
     pool: Option<ThreadPool>,
 }
 
 impl Threads {
-    /// Uses only the caller's thread, and leaves libtorch's own threads unchanged.
+    /// Uses only the caller's thread, and leaves libtorch's own thread settings unchanged.
     pub fn one() -> Threads {
         Threads { pool: None }
     }
 
     /// Starts `count` threads, including the caller's.
     ///
-    /// With several threads, libtorch computes each operation on its caller's thread from now on,
-    /// in the whole process.
+    /// If there are several threads, libtorch from now on computes each operation on its caller's
+    /// thread, in the whole process.
     ///
     /// # Errors
     /// [`ThreadPoolBuildError`] if a thread cannot be started.
@@ -36,7 +36,7 @@ impl Threads {
         let pool = ThreadPoolBuilder::new()
             .num_threads(count)
             .thread_name(|thread| format!("train-{thread}"))
-            // OpenMP and MKL store their setting per thread.
+            // OpenMP and MKL store this setting per thread.
             .start_handler(|_| tch::set_num_threads(1))
             .build()?;
         Ok(Threads { pool: Some(pool) })
@@ -49,7 +49,7 @@ impl Threads {
             .map_or(1, ThreadPool::current_num_threads)
     }
 
-    /// Runs `work` on each item, on any thread; returns the results in order.
+    /// Runs `work` on each item, each on any of the threads; returns the results in order.
     pub fn map<T: Send, R: Send>(
         &self,
         items: Vec<T>,

@@ -1,4 +1,4 @@
-//! A new family needs `network/toy.rs`, its lines in `network/family.rs`, and one in
+//! A new family needs `network/toy.rs`, lines in `network/family.rs`, and a line in
 //! `trainer/task.rs`. Everything else works without changes.
 
 use super::{Checkpoint, RunOptions, TrainConfig, Trainer};
@@ -19,7 +19,7 @@ use std::path::Path;
 use std::sync::Arc;
 use tch::{Device, Tensor};
 
-/// Packs four short games, repeated many times.
+/// Packs four short games, each repeated many times.
 fn pack(shard: &Path) {
     let games = ["e4 e5 Qh5 Nc6 Bc4 Nf6 Qxf7#", "f3 e5 g4 Qh4#"];
     let results = ["1-0", "0-1"];
@@ -134,7 +134,7 @@ fn a_new_family_is_trained_exported_opened_and_played() {
         assert!(off < 1e-5, "off by {off}");
     }
 
-    // It has learned the opening of these games.
+    // The network has learned the opening of these games.
     let limits = Limits {
         nodes: Some(50),
         ..Limits::default()

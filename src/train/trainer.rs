@@ -30,22 +30,22 @@ use std::time::Duration;
 use task::with_objective;
 use tch::{Device, Kind, Tensor};
 
-/// Options of a run outside its configuration.
+/// Options of a run that are not part of its configuration.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
     /// The folder for checkpoints and metrics.
     pub folder: PathBuf,
-    /// Threads that decode samples and, on the CPU, compute, with one network replica each; see
-    /// [`Trainer::run`].
+    /// Number of threads that decode samples. On the CPU, they also compute, with one replica of
+    /// the network each; see [`Trainer::run`].
     pub threads: usize,
-    /// Stops (with a checkpoint) after this time; the run can be resumed.
+    /// Stops with a checkpoint after this time; the run can be resumed.
     pub time: Option<Duration>,
-    /// Set to true to stop (with a checkpoint) after the current step.
+    /// Set to true to stop with a checkpoint after the current step.
     pub stop: Arc<AtomicBool>,
 }
 
-/// The mean of each loss and accuracy, by its name in the metrics; `None` if no sample has its
-/// target. The first is the loss that progress reports show.
+/// The mean of each loss and accuracy by its name in the metrics, or `None` if no sample has its
+/// target. The first one is the loss that progress reports show.
 pub type Measurements = Vec<(&'static str, Option<f64>)>;
 
 /// Metrics of a validation.
@@ -53,35 +53,35 @@ pub type Measurements = Vec<(&'static str, Option<f64>)>;
 pub struct Evaluation {
     /// Terms by name.
     pub terms: Measurements,
-    /// Additional metrics of the objective, as fields.
+    /// Additional metrics of the objective, as JSON fields.
     pub diagnostics: serde_json::Map<String, serde_json::Value>,
 }
 
 /// Progress of a run.
 #[derive(Clone, Debug)]
 pub struct Progress {
-    /// Steps taken.
+    /// Number of steps taken.
     pub step: u64,
-    /// Total steps.
+    /// Total number of steps.
     pub steps: u64,
-    /// Samples seen.
+    /// Number of samples seen.
     pub samples: u64,
     /// Samples per second, averaged since the last report.
     pub samples_per_second: f64,
     /// Averages since the last report.
     pub trained: Measurements,
-    /// The averages of the validation that just ended, if any.
+    /// Averages from the validation that has just ended, if any.
     pub validated: Option<Measurements>,
 }
 
-/// Result of a run.
+/// The result of a run.
 #[derive(Clone, Debug)]
 pub struct Summary {
-    /// Steps taken since the run started.
+    /// Number of steps taken since the run started.
     pub step: u64,
-    /// Samples seen since the run started.
+    /// Number of samples seen since the run started.
     pub samples: u64,
-    /// Whether all steps are done.
+    /// Whether all steps have been taken.
     pub finished: bool,
     /// The newest checkpoint.
     pub checkpoint: PathBuf,
@@ -94,25 +94,25 @@ pub struct Trainer {
     model: Box<dyn Architecture>,
     task: Task,
     terms: Vec<Term>,
-    /// Balances groups of terms.
+    /// The balance between groups of terms.
     harmony: Option<Harmony>,
-    /// f32 `[parameters]`.
+    /// The parameters, f32 `[parameters]`.
     parameters: Tensor,
-    /// f32 `[parameters]`.
+    /// Their average, f32 `[parameters]`.
     average: Tensor,
     optimizer: Optimizer,
     world: Arc<World>,
     step: u64,
     samples: u64,
-    /// Samples that the initial weights had seen.
+    /// Number of samples that the initial weights had seen.
     earlier_samples: u64,
     seconds: f64,
     cursor: Cursor,
     window: Window,
     guard: Guard,
-    /// Rollbacks to the last checkpoint since it was written.
+    /// Number of rollbacks to the last checkpoint since it was written.
     rollbacks: u32,
-    /// The configuration of the checkpoint that the run resumed from.
+    /// The configuration in the checkpoint from which the run was resumed.
     resumed: Option<TrainConfig>,
 }
 
@@ -120,8 +120,8 @@ impl Trainer {
     /// Starts a run.
     ///
     /// # Errors
-    /// [`TrainError`] if the configuration is inconsistent, or names initial weights that cannot
-    /// be used.
+    /// [`TrainError`] if the configuration is inconsistent, or if it names initial weights that
+    /// cannot be used.
     pub fn new(config: &TrainConfig, device: Device) -> Result<Trainer, TrainError> {
         Trainer::build(config, device, |model| first_weights(config, model))
     }
@@ -169,11 +169,11 @@ impl Trainer {
         })
     }
 
-    /// Resumes from a checkpoint with `config`, which may differ from the checkpoint's except in
-    /// the architecture. `source` names the checkpoint in errors.
+    /// Resumes from a checkpoint with `config`, which may differ from the checkpoint's
+    /// configuration in everything but the architecture. `source` names the checkpoint in errors.
     ///
     /// # Errors
-    /// [`TrainError`] if the configuration is inconsistent or has another network.
+    /// [`TrainError`] if the configuration is inconsistent or specifies another network.
     pub fn resume(
         config: &TrainConfig,
         checkpoint: &Checkpoint,
@@ -202,7 +202,7 @@ impl Trainer {
         self.load_state(&checkpoint.state, &checkpoint.memory, &checkpoint.sums);
     }
 
-    /// Loads everything from a checkpoint except the weights.
+    /// Loads everything but the weights from a checkpoint.
     fn load_state(&mut self, state: &State, memory: &Memory, sums: &Tensor) {
         self.optimizer.restore(state.optimizer_steps, memory);
         self.step = state.step;
@@ -213,7 +213,7 @@ impl Trainer {
         let same_samples = then.data.draws_like(&now.data);
         self.cursor = match same_samples {
             true => state.cursor,
-            // A cursor into other data is meaningless: start a new epoch.
+            // A cursor is meaningless for other data, so start a new epoch.
             false => Cursor {
                 epoch: state.cursor.epoch + 1,
                 ..Cursor::default()
@@ -222,7 +222,7 @@ impl Trainer {
         let same_losses = then.loss == now.loss && then.unroll == now.unroll;
         self.guard = match same_samples && same_losses {
             true => state.guard.clone(),
-            // The running average belongs to another loss.
+            // The running average belongs to a different loss.
             false => Guard::default(),
         };
         if let Some(harmony) = &mut self.harmony {
@@ -248,7 +248,7 @@ impl Trainer {
         }
     }
 
-    /// Returns the configuration of the checkpoint that this run resumed from.
+    /// Returns the configuration in the checkpoint from which this run was resumed.
     #[must_use]
     pub fn resumed(&self) -> Option<&TrainConfig> {
         self.resumed.as_ref()
@@ -278,8 +278,8 @@ impl Trainer {
         &*self.model
     }
 
-    /// Returns the threads that compute: `wanted` on the CPU. With a GPU, or with several
-    /// processes, which sum gradients during backward, only the caller's thread.
+    /// Returns the threads that compute, `wanted` of them on the CPU. With a GPU, or with several
+    /// processes (which sum gradients during backward), only the caller's thread computes.
     fn threads(&self, wanted: usize) -> Result<Threads, TrainError> {
         let is_cpu = self.device == Device::Cpu;
         Ok(match is_cpu && self.world.is_alone() {
@@ -315,7 +315,7 @@ impl Trainer {
         Ok(())
     }
 
-    /// Updates the parameters and their average; returns the gradient's norm.
+    /// Updates the parameters and their average, and returns the gradient's norm.
     fn optimizer_step<O: Objective>(
         &mut self,
         replicas: &mut Replicas<O>,

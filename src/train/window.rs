@@ -1,50 +1,50 @@
-//! Sums of losses and gradient norms since the last line of the metrics.
+//! Sums the losses and gradient norms since the last metrics line.
 
 use super::distributed::{GroupError, World};
 use super::losses::Losses;
 use std::time::{Duration, Instant};
 use tch::{Device, Kind, Tensor};
 
-/// The mean of each term; `None` if no sample has its target.
+/// The mean of each term, or `None` if no sample has its target.
 pub(super) type Averages = Vec<Option<f64>>;
 
-/// Sums on the device, so that steps need not wait for it.
+/// Sums that are kept on the device, so that steps need not wait for it.
 #[derive(Debug)]
 pub(super) struct Window {
-    /// f32 [3 · L + 2], of this process: the weighted sum of each term, its target
-    /// weight, its target count; then the total loss and the gradient norm.
+    /// The sums of this process, f32 [3 · L + 2]: for each term its weighted sum, its target weight
+    /// and its target count, followed by the total loss and the gradient norm.
     sums: Tensor,
-    /// L, the number of terms.
+    /// The number L of terms.
     terms: usize,
     steps: u64,
     samples: usize,
     started: Instant,
     paused: Duration,
-    /// Steps and samples before the run was resumed, which the clock did not time.
+    /// Numbers of steps and samples from before the run was resumed, which the clock has not timed.
     inherited: (u64, usize),
 }
 
 /// The means over a window.
 #[derive(Debug)]
 pub(super) struct Measured {
-    /// Mean of each term over the samples that have its target.
+    /// The mean of each term over the samples that have its target.
     pub averages: Averages,
     /// For each term, the number of samples that have its target.
     pub target_counts: Vec<f64>,
-    /// Mean of the weighted sum of losses.
+    /// The mean of the weighted sum of the losses.
     pub loss: f64,
-    /// Mean norm of the gradient before clipping.
+    /// The mean norm of the gradient before clipping.
     pub norm: f64,
-    /// Samples per second.
+    /// The number of samples per second.
     pub speed: f64,
-    /// Seconds that the window was open, excluding pauses.
+    /// The seconds for which the window was open, not counting pauses.
     pub seconds: f64,
-    /// Steps taken in those seconds.
+    /// The number of steps taken in those seconds.
     pub steps: u64,
 }
 
 impl Window {
-    /// Returns an empty window for a number of terms.
+    /// Returns an empty window for this number of terms.
     pub fn new(terms: usize, device: Device) -> Window {
         let count = 3 * terms + 2;
         Window {
@@ -58,15 +58,15 @@ impl Window {
         }
     }
 
-    /// Returns the window of a checkpoint if it has the same number of terms as this one,
-    /// otherwise an empty one.
+    /// Returns the window stored in a checkpoint if it has the same number of terms as this one,
+    /// and otherwise an empty window.
     pub fn resume(&self, sums: &Tensor, (steps, samples): (u64, usize)) -> Window {
         let fresh = Window::new(self.terms, self.sums.device());
         if sums.size() != fresh.sums.size() {
             return fresh;
         }
         Window {
-            // A copy, because the sums grow in place.
+            // A copy, because the sums are updated in place.
             sums: sums.to_device(self.sums.device()).copy(),
             steps,
             samples,
@@ -75,8 +75,8 @@ impl Window {
         }
     }
 
-    /// Returns the window's state for a checkpoint: the sums over all processes, and (steps,
-    /// samples).
+    /// Returns the window's state for a checkpoint: the sums over all processes, and the numbers of
+    /// steps and samples.
     ///
     /// # Errors
     /// [`GroupError`] if another process is gone.
@@ -91,15 +91,15 @@ impl Window {
         Ok(sums)
     }
 
-    /// Adds a part of a batch: its losses, the weights and counts of their targets, both f32
-    /// `[L]`, and its part of the gradient norm.
+    /// Adds a part of a batch: its losses, the weights and counts of their targets (both f32
+    /// `[L]`), and its part of the gradient norm.
     pub fn add(&mut self, losses: &Losses, (weights, counts): (&Tensor, &Tensor), norm: &Tensor) {
         let _guard = tch::no_grad_guard();
         let scalars = Tensor::stack(&[&losses.total.detach(), norm], 0).to_kind(Kind::Float);
         self.sums += Tensor::cat(&[&losses.sums, weights, counts, &scalars], 0);
     }
 
-    /// Counts a batch; `samples` is the total over all processes.
+    /// Counts a batch; `samples` is its total over all processes.
     pub fn count(&mut self, samples: usize) {
         self.steps += 1;
         self.samples += samples;
@@ -114,7 +114,7 @@ impl Window {
         self.paused += time;
     }
 
-    /// Returns the mean total loss and mean gradient norm so far.
+    /// Returns the mean total loss and the mean gradient norm so far.
     pub fn loss_and_norm(&self, world: &World) -> Result<(f64, f64), GroupError> {
         Ok(self.means(&self.fetch(world)?))
     }

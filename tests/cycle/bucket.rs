@@ -1,5 +1,5 @@
-//! A bucket that speaks S3's protocol over loopback, with realistic faults: requests are refused
-//! now and then, responses are lost after the work was done, and lists lag.
+//! A bucket that speaks S3's protocol over loopback and has realistic faults: it sometimes refuses
+//! requests, loses responses after doing the work, and its listings lag.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -12,15 +12,15 @@ use std::time::{Duration, Instant};
 
 /// The bucket's name.
 pub const NAME: &str = "bucket";
-/// Headers of every response about an object.
+/// Headers in every response about an object.
 const FIXED: &str = "ETag: \"one\"\r\nLast-Modified: Sat, 01 Jan 2022 00:00:00 GMT\r\n";
 
-/// Faults to inject.
+/// The faults to inject.
 #[derive(Clone, Copy, Default)]
 pub struct Faults {
-    /// Refuses every n-th request; 0 means never.
+    /// Refuses every n-th request; 0 never refuses.
     pub refuses: u64,
-    /// Loses the response to every n-th put; 0 means never.
+    /// Loses the response to every n-th put; 0 never loses one.
     pub loses: u64,
     /// Delay before an object is listed.
     pub lag: Duration,
@@ -78,7 +78,7 @@ impl Bucket {
         bucket
     }
 
-    /// Sets the environment variables by which programs find the bucket.
+    /// Sets the environment variables through which programs find the bucket.
     pub fn show<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         command
             .env("AWS_ENDPOINT_URL", &self.address)
@@ -89,13 +89,13 @@ impl Bucket {
             .env("NO_PROXY", "127.0.0.1")
     }
 
-    /// Returns the number of requests so far, and of puts that replaced an object.
+    /// Returns the number of requests so far, and the number of puts that replaced an object.
     pub fn counts(&self) -> (u64, u64) {
         let state = self.state.lock().unwrap();
         (state.requests, state.overwritten)
     }
 
-    /// Writes the objects below a prefix into a folder.
+    /// Copies the objects below a prefix to a folder.
     pub fn copy_to(&self, prefix: &str, folder: &Path) {
         let state = self.state.lock().unwrap();
         for (key, (bytes, _)) in &state.objects {
@@ -157,7 +157,7 @@ impl Bucket {
     }
 }
 
-/// Returns the response to a request to list one folder.
+/// Returns the response to a request that lists one folder.
 fn list(objects: &BTreeMap<String, (Vec<u8>, Instant)>, query: &str, lag: Duration) -> String {
     let mut prefix = String::new();
     for pair in query.split('&') {

@@ -1,4 +1,4 @@
-//! Learners whose folders and stores do not match, and workers that are terminated from outside.
+//! Learners whose folders do not match their stores, and workers that are terminated from outside.
 
 use super::*;
 use tessera::torch::ExportPrecision;
@@ -9,7 +9,7 @@ fn copy(from: &Path, to: &Path) {
     assert!(status.unwrap().success());
 }
 
-/// Asserts that every published network is that of its checkpoint.
+/// Asserts that every published network is the one in its checkpoint.
 fn check_states(folder: &Path, generations: u64) {
     let (manifests, _) = check(folder, generations, 2.0);
     let store = Store::open(&folder.join("store")).unwrap();
@@ -56,8 +56,8 @@ fn a_restored_store_resumes_from_its_own_checkpoint() {
     assert!(folder.path().join("loop/learner-1").exists());
 }
 
-/// Two learners resumed from generation 1, and one of them has published generation 2. The other
-/// adopts it although it has got as far by itself.
+/// Two learners have resumed from generation 1, and one of them has published generation 2. The
+/// other learner adopts it, although it has trained the same generation itself.
 #[test]
 fn a_learner_that_lost_a_generation_adopts_the_published_one() {
     let folder = workplace(&config(1, ACTORS));
@@ -76,7 +76,7 @@ fn a_learner_that_lost_a_generation_adopts_the_published_one() {
         std::fs::write(path("loop.toml"), text).unwrap();
         finish(folder.path());
     };
-    // Other samples lead to another network.
+    // Different samples lead to a different network.
     at(2, "store2", "loop2", 7);
     at(3, "store", "loop2", 0);
     check_states(folder.path(), 3);
@@ -107,7 +107,7 @@ fn two_learners_of_one_store_adopt_each_others_generations() {
     check_states(folder.path(), 3);
 }
 
-/// Returns the process id of the learner that a loop has started.
+/// Returns the process ID of the learner that a loop has started.
 #[cfg(target_os = "linux")]
 fn learner_of(running: &Child) -> Option<String> {
     let parent = format!("PPid:\t{}", running.id());

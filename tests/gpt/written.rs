@@ -1,5 +1,5 @@
-//! `tessera generate` through its binary: its games are readable by any program, and complete at
-//! any time.
+//! Tests the binary's `tessera generate`: any program can read its games, and its output is
+//! complete at any time.
 
 use super::{networks, random};
 use crate::support::{printed, tessera};
@@ -86,7 +86,7 @@ fn games_are_standard_pgn_and_start_as_requested() {
         assert_eq!(tag_of(text, "Result") != "*", ended, "{text}");
     }
     assert_eq!(written, games(folder.path(), &arguments));
-    // Each game depends only on the seed and its number.
+    // Each game depends only on the seed and its own number.
     let few = games(
         folder.path(),
         &[&arguments[..], &["--batch", "2", "--threads", "1"]].concat(),
@@ -155,7 +155,7 @@ fn interrupted_generation_resumes() {
     assert_eq!(write("2", "some.pgn")["games"], 2);
     assert_eq!(write("6", "some.pgn")["games"], 4);
     assert_eq!(read(&place("all.pgn.zst")), read(&place("some.pgn")));
-    // A file of other games is left alone, and so is the input.
+    // A file that contains other games is not overwritten, and neither is the input.
     let before = std::fs::read(place("some.pgn")).unwrap();
     let other = generate(folder.path(), &["--seed", "1", "-o", "some.pgn"]);
     assert!(!other.status.success());
@@ -169,8 +169,8 @@ fn interrupted_generation_resumes() {
     assert_eq!(std::fs::read(&net).unwrap(), before);
 }
 
-/// Standard output contains only the games, in order; a device is written directly, and a reader
-/// that closes the pipe ends the work at once.
+/// Standard output contains only the games, in order. A device is written to directly, and a reader
+/// that closes the pipe ends the work immediately.
 #[cfg(unix)]
 #[test]
 fn games_are_written_to_streams() {

@@ -1,4 +1,4 @@
-//! Games sampled from the policies of networks.
+//! Tests games that are sampled from the policies of networks.
 
 use super::*;
 use std::collections::BTreeSet;
@@ -8,8 +8,8 @@ use tessera::network::chessformer::{ModelConfig, PositionConfig};
 use tessera::network::{About, Architecture, Chessformer, Network};
 use tessera::torch::ExportPrecision;
 
-/// Writes a tiny network with weights as large as `scale`. With 0 its policy is uniform bit for
-/// bit, in any batch.
+/// Writes a tiny network with weights of size `scale`. With 0, its policy is uniform bit for bit in
+/// any batch.
 fn write_network(folder: &Path, name: &str, scale: f64) {
     let config = ModelConfig {
         layers: 1,
@@ -45,7 +45,7 @@ fn sample(folder: &Path, games: &str, policies: [&str; 2], arguments: &[&str]) -
     command
 }
 
-/// Returns whether each position of the game's main line was labelled.
+/// Returns for each position of the game's main line whether it was labelled.
 fn judged(record: &Record) -> Vec<bool> {
     let nodes = record.nodes.iter().enumerate();
     let own = nodes.filter(|(_, node)| node.depth == 0);
@@ -78,7 +78,7 @@ fn games_need_no_engine() {
         for policy in policies {
             command.args(["--policy", policy]);
         }
-        // No engine can be found.
+        // No engine can be found, and none is needed.
         command
             .env("PATH", "")
             .args(["--max-plies", "300"])
@@ -194,7 +194,7 @@ fn sampling_resumes_to_the_same_games() {
         command.args(["--jobs", "2", "-o", name]);
         command
     });
-    // A larger limit of the same kind keeps the existing games.
+    // A larger limit, with the same settings, keeps the existing games.
     let path = folder.path().join("whole.pgn");
     let before = texts(&path);
     let policies = ["one.pt,elo=1500", "other.pt"];

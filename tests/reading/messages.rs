@@ -1,8 +1,8 @@
-//! Errors about unreadable files say what the files are.
+//! Tests that errors about unreadable files state what kind of files they are.
 
 use super::{Folder, GAMES, START, failure, tessera, train};
 
-/// Returns every command that reads text, with `path` as its input.
+/// Returns every command that reads text, each with `path` as its input.
 fn readers<'a>(path: &'a str, output: &'a str, games: &'a str) -> [(bool, Vec<&'a str>); 9] {
     [
         (true, vec!["pack", path, "-o", output, "--played"]),
@@ -67,7 +67,7 @@ fn utf_16_and_folders_are_named() {
     for (is_train, arguments) in readers(&inside, &output, &games) {
         let command = if is_train { train } else { tessera };
         let said = failure(command(&arguments));
-        // Some commands read folders, but only of chunks.
+        // Some commands read folders, but only folders of chunks.
         let is_named = said.ends_with("it is a folder") || said.contains("no training chunks");
         assert!(said.contains("inside") && is_named, "{arguments:?}: {said}");
     }

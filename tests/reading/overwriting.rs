@@ -1,8 +1,8 @@
-//! No command overwrites its input, under any name.
+//! Tests that no command overwrites its input, whatever name it is given by.
 
 use super::{Folder, GAMES, START, TESSERA, failure, tessera, train};
 
-/// Names by which an output refers to the input file.
+/// Returns names for an output that refer to the input file.
 fn names(folder: &Folder, input: &str) -> Vec<String> {
     let mut names = vec![input.to_owned()];
     #[cfg(unix)]
@@ -18,7 +18,7 @@ fn names(folder: &Folder, input: &str) -> Vec<String> {
 }
 
 /// Asserts that a command refuses to write to its input under any of these names. In `arguments`,
-/// `IN` stands for the input and `OUT` for the output.
+/// `IN` stands for the input, and `OUT` for the output.
 fn assert_refused(is_train: bool, input: &str, outputs: &[String], arguments: &[&str]) {
     let before = std::fs::read(input).unwrap();
     for output in outputs {
@@ -144,7 +144,7 @@ fn outputs_of_one_command_are_separate_files() {
     }
 }
 
-/// Pages are written next to the games, but not over them.
+/// Pages are written next to the games, but do not overwrite them.
 #[test]
 fn pages_of_a_folder_do_not_overwrite_the_games() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! Every input can come through a pipe, which is read once from front to back.
+//! Tests that every input can come through a pipe, which is read once from front to back.
 
 use super::{Folder, GAMES, START, TESSERA, gzip, tessera, told, train, zstd};
 use std::io::Write;
@@ -8,7 +8,7 @@ use tessera::data::v6::{Ending, Expectation, Searched, game_records, write_chunk
 use tessera::data::{Legal, Wdl};
 use tessera::encode::{Input, policy_move};
 
-/// Runs a command that reads `bytes`, first from its standard input and then from a named pipe;
+/// Runs a command that reads `bytes`, first from its standard input and then from a named pipe, and
 /// returns both outputs.
 fn through_pipes(bytes: &[u8], command: impl Fn(&str) -> assert_cmd::Command) -> [String; 2] {
     let mut standard = command("/dev/stdin");
@@ -22,14 +22,14 @@ fn through_pipes(bytes: &[u8], command: impl Fn(&str) -> assert_cmd::Command) ->
             .unwrap()
             .success()
     );
-    // A second reader would block forever.
+    // If the command opened the pipe a second time, it would block forever.
     let mut named = command(&fifo);
     named.timeout(std::time::Duration::from_secs(120));
     let writer = std::thread::spawn({
         let (fifo, bytes) = (fifo.clone(), bytes.to_vec());
         move || {
             let mut pipe = std::fs::File::options().write(true).open(fifo).unwrap();
-            // The first bytes come alone.
+            // The first bytes arrive separately.
             for part in [&bytes[..1], &bytes[1..3], &bytes[3..]] {
                 if pipe.write_all(part).is_err() {
                     return;
@@ -109,7 +109,7 @@ fn training_data_of_every_kind() {
             assert!(said.contains(&format!(": {samples}")), "{name}: {said}");
             assert!(said.ends_with("0 skipped\n"), "{name}: {said}");
         }
-        // `train run` opens its shards as `pack` does.
+        // `train run` opens its shards in the same way as `pack`.
         if let "zstd" | "tar" = name {
             for said in through_pipes(&bytes, |path| train(&["stats", path])) {
                 let count = samples.split(' ').next().unwrap();

@@ -1,10 +1,10 @@
-//! Variants trained and compared.
+//! Tests that variants are trained and compared.
 
 use crate::train::workplace::{fail, succeed, train, workplace};
 use std::path::Path;
 use std::process::Command;
 
-/// Prepares an ablation of two widths of the tiny network.
+/// Prepares an ablation that compares two widths of the tiny network.
 fn prepare(folder: &Path) {
     let base = std::fs::read_to_string(folder.join("tiny.toml")).unwrap();
     let base = base.replace('[', "[base.").replace("[base.{", "[{");

@@ -1,4 +1,4 @@
-//! Future denoisers.
+//! Tests of future denoisers.
 
 use super::workplace::{fail, metrics, succeed, train, workplace};
 use serde_json::Value;
@@ -7,12 +7,12 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Configures a denoiser over the workplace's network.
+/// Configures a denoiser that extends the workplace's network.
 pub fn configure(folder: &Path) {
     let config = fs::read_to_string(folder.join("tiny.toml")).unwrap();
     let network = "[network]\nfamily = \"diffusion\"\n[network.model]\nhorizon = 3\n\
                    [network.model.trunk]\n";
-    // A shorter run has the same learning rates.
+    // With this schedule, a shorter run has the same learning rates.
     let shape = "warmup = 5\nshape = { kind = \"stable\", decay = 0.0 }";
     let config = config
         .replace("[model]\n", network)
@@ -53,7 +53,7 @@ fn a_denoiser_learns_futures_and_resumes_exactly() {
     let trained = steps(&whole);
     assert_eq!(trained.len(), 30);
     for (term, by) in [("board", 0.3), ("future_move", 0.3), ("policy", 0.1)] {
-        // A few samples dominate, so single steps are noisy.
+        // A few samples dominate the loss, so single steps are noisy.
         let mean = |steps: &[Value]| -> f64 {
             let sum: f64 = steps.iter().map(|line| line[term].as_f64().unwrap()).sum();
             sum / steps.len() as f64
@@ -180,7 +180,7 @@ fn futures_are_decoded_measured_and_shown() {
         .write_all(commands.as_bytes())
         .unwrap();
     let said = String::from_utf8(player.wait_with_output().unwrap().stdout).unwrap();
-    // Four steps of the present and three boards.
+    // Four steps over the present board and three future boards.
     let info = said.lines().find(|line| line.starts_with("info depth 3"));
     assert!(
         info.is_some_and(|line| line.contains(" nodes 16 ")),

@@ -1,5 +1,5 @@
-//! An interrupted run ends like an uninterrupted one, bit for bit: its checkpoints and its
-//! metrics.
+//! Tests that an interrupted run ends with the same checkpoints and metrics as an uninterrupted
+//! one, bit for bit.
 
 use crate::train::recovery::{checkpoint, start, unaligned};
 use crate::train::workplace::{assert_same_metrics, metrics, succeed, train, workplace};
@@ -14,7 +14,7 @@ use tch::Tensor;
 /// Number of kills per run; the environment variable `TESSERA_KILLS` can increase it.
 const KILLS: usize = 5;
 
-/// Returns a checkpoint's contents: its state, without the run's time, and its tensors by name.
+/// Returns a checkpoint's contents: its state without the run's duration, and its tensors by name.
 fn contents(path: &Path) -> (String, BTreeMap<String, Vec<u8>>) {
     let bytes = |tensor: Tensor| {
         let mut bytes = vec![0; tensor.numel() * tensor.kind().elt_size_in_bytes()];
@@ -32,7 +32,7 @@ fn contents(path: &Path) -> (String, BTreeMap<String, Vec<u8>>) {
     (state.to_string(), tensors)
 }
 
-/// Asserts that two runs ended alike.
+/// Asserts that two runs ended with the same checkpoints and metrics.
 pub fn assert_alike(folder: &Path, [one, other]: [&str; 2], step: u64) {
     assert_same_metrics(folder, [one, other]);
     let [(state, tensors), (found_state, found)] =
@@ -88,7 +88,7 @@ fn a_run_killed_at_random_instants_ends_like_an_uninterrupted_one() {
     }
 }
 
-/// In bf16, on the default number of threads.
+/// Trains in bf16 on the default number of threads.
 fn in_bf16(folder: &Path, output: &str, optimizer: &str) -> Command {
     let mut command = train(folder);
     command.args(["run", "tiny.toml", "-o", output]);
@@ -103,7 +103,7 @@ fn in_bf16(folder: &Path, output: &str, optimizer: &str) -> Command {
 
 #[test]
 fn every_optimizer_resumes_bit_for_bit_in_bf16() {
-    // A checkpoint, a validation, and a step after both.
+    // The steps include a checkpoint, a validation, and a step after both.
     const STEPS: u64 = 6;
     let workplace = workplace(STEPS);
     let folder = workplace.path();
@@ -114,7 +114,7 @@ fn every_optimizer_resumes_bit_for_bit_in_bf16() {
         loop {
             starts += 1;
             let mut command = in_bf16(folder, &resumed, optimizer);
-            // A few steps each time.
+            // Each session takes only a few steps.
             let told = succeed(command.args(["--time", "0.0005m"]));
             if told.starts_with("finished") {
                 break;

@@ -1,4 +1,4 @@
-//! Networks of other families: measured, and trained further.
+//! Tests that networks of other families can be measured and trained further.
 
 use super::workplace::{metrics, succeed, train, workplace};
 use crate::interop_lc0::generate::{BODY, Shape, TOWER, generate};
@@ -17,7 +17,7 @@ fn import(shape: &Shape, path: &Path) {
     network.write(ExportPrecision::F32, path).unwrap();
 }
 
-/// Configures `net.pt` instead of the workplace's own architecture.
+/// Configures training to use `net.pt` instead of the workplace's own architecture.
 fn configure(folder: &Path) {
     let config = fs::read_to_string(folder.join("tiny.toml")).unwrap();
     let (before, rest) = config.split_once("[model]").unwrap();
@@ -46,7 +46,7 @@ fn import_maia3(path: &Path) {
 
 #[test]
 fn imported_networks_are_measured_and_trained_further() {
-    // Canonical boards are transformed, and moves with them.
+    // Canonical boards are transformed, and their moves with them.
     let canonical = Shape {
         input_format: 4,
         ..TOWER
@@ -84,7 +84,7 @@ fn imported_networks_are_measured_and_trained_further() {
             .find(|line| line["split"] == "validation");
         let after = validated.unwrap()["policy"].as_f64().unwrap();
         assert!(after < before - 0.1, "{after} after {before}");
-        // The run stores its architecture itself, so it resumes without the file.
+        // The run stores its architecture itself, so it can resume without the file.
         fs::remove_file(folder.join("net.pt")).unwrap();
         let more = ["--set", "steps=35"];
         let config = ["run", "on/config.toml", "-o", "on", "--device", "cpu"];
@@ -103,7 +103,7 @@ fn imported_networks_are_measured_and_trained_further() {
 fn unsuitable_initial_networks_are_refused() {
     let workplace = workplace(10);
     let folder = workplace.path();
-    // A Chessformer cannot grow from a tower.
+    // A Chessformer cannot be grown from a convolutional tower.
     import(&TOWER, &folder.join("net.pt"));
     let words = ["run", "tiny.toml", "-o", "on", "--device", "cpu"];
     let refused = train(folder)
@@ -113,7 +113,7 @@ fn unsuitable_initial_networks_are_refused() {
         .unwrap();
     let message = String::from_utf8_lossy(&refused.stderr);
     assert!(message.contains("family lc0"), "{message}");
-    // A teacher reads the rows of the trained network.
+    // A teacher reads the same rows as the network being trained.
     let canonical = Shape {
         input_format: 4,
         ..TOWER

@@ -1,10 +1,10 @@
-//! Resumes a run of 24 November 2026: its checkpoint, its shard and its next metrics are kept
-//! here, so that long runs survive changes to the trainer.
+//! Resumes a run from 24 November 2026. Its checkpoint, its shard and its subsequent metrics are
+//! kept here, to ensure that long runs survive changes to the trainer.
 
 use super::workplace::{metrics, succeed, train};
 use std::path::Path;
 
-/// Tolerance of the losses, because another processor computed the originals.
+/// Tolerance of the losses; it is needed because the originals were computed on another processor.
 const TOLERANCE: f64 = 1e-3;
 
 const CHECKPOINT: &str = "step-000000006.safetensors";

@@ -1,4 +1,4 @@
-//! `train merge`: averages runs and network files into one network.
+//! Tests that `train merge` averages runs and network files into one network.
 
 use super::workplace::{fail, run, succeed, train, workplace};
 use std::path::Path;
@@ -22,7 +22,7 @@ fn runs_and_files_are_averaged_into_one_network() {
         let export = ["export", &name, "-o", &file, "--precision", "f32"];
         succeed(train(folder).args(export));
     }
-    // Merges a run and the file of another, weighted three to one.
+    // Merges a run with the exported file of another, weighted three to one.
     let merge = [
         "merge",
         "run1",
@@ -62,7 +62,7 @@ fn runs_and_files_are_averaged_into_one_network() {
     for (place, file) in ["run1.pt", "run2.pt"].into_iter().enumerate() {
         assert_eq!(training["merged"][place]["hash"], hash(file));
     }
-    // The result is measured and merged like any other network.
+    // The result can be measured and merged like any other network.
     let eval = ["validate", "both.pt", "tiny.toml", "--device", "cpu"];
     assert!(succeed(train(folder).args(eval)).contains("policy"));
     let again = [
@@ -76,7 +76,7 @@ fn runs_and_files_are_averaged_into_one_network() {
         "{errors}"
     );
 
-    // Incompatible parts.
+    // These parts are incompatible.
     let config = std::fs::read_to_string(folder.join("tiny.toml")).unwrap();
     let wider = config.replace("\nwidth = 16", "\nwidth = 32");
     std::fs::write(folder.join("tiny.toml"), wider).unwrap();

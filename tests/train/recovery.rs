@@ -1,4 +1,5 @@
-//! A run's recovery from faults: signals, damaged and unwritable checkpoints, NaN losses.
+//! Tests how a run recovers from faults: signals, damaged and unwritable checkpoints, and NaN
+//! losses.
 
 use crate::train::workplace::{
     assert_same_metrics, fail, games, metrics, pack, run, succeed, workplace,
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Returns a run whose metrics lines, validations and checkpoints never coincide, so that all
+/// Configures a run whose metrics lines, validations and checkpoints never coincide, so that all
 /// unfinished state must be preserved.
 pub fn unaligned(folder: &Path, output: &str) -> Command {
     let mut command = run(folder, output);
@@ -22,7 +23,7 @@ pub fn start(mut command: Command) -> Child {
     command.spawn().unwrap()
 }
 
-/// Waits until the run has written another line, or has ended.
+/// Waits until the run has written another metrics line or has ended.
 fn wait_for_a_line(folder: &Path, output: &str, child: &mut Child) {
     let (lines, started) = (metrics(folder, output).len(), Instant::now());
     while metrics(folder, output).len() <= lines && child.try_wait().unwrap().is_none() {
@@ -109,7 +110,7 @@ fn a_failed_checkpoint_is_retried() {
     let workplace = workplace(20);
     let folder = workplace.path();
     succeed(&mut run(folder, "whole"));
-    // A folder blocks the file's path.
+    // A folder has the name of the file to be written.
     std::fs::create_dir_all(checkpoint(folder, "run", 10)).unwrap();
     let strict = ["--set", "keep.failures=0"];
     let errors = fail(run(folder, "run").args(strict));
@@ -128,7 +129,7 @@ fn a_failed_checkpoint_is_retried() {
     assert_same_metrics(folder, ["whole", "run"]);
 }
 
-/// A file system with room for little more than two checkpoints, in a separate namespace.
+/// Uses a file system with room for little more than two checkpoints, in a separate namespace.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_leaves_whole_checkpoints() {
@@ -200,7 +201,7 @@ fn a_persistent_nan_loss_ends_the_run() {
         assert!(errors.contains(told), "{told}: {errors}");
     }
     assert_eq!(errors.matches("back to step 10").count(), 2, "{errors}");
-    // Its earlier progress is intact.
+    // The run's earlier progress is intact.
     succeed(&mut run(folder, "run"));
     let lines = metrics(folder, "run");
     assert_eq!(lines.last().unwrap()["step"], 30);
@@ -212,7 +213,7 @@ fn a_persistent_nan_loss_ends_the_run() {
 fn a_bad_batch_is_skipped() {
     let workplace = workplace(60);
     let folder = workplace.path();
-    // One move of a variation, whose small weight vanishes in float sums.
+    // One sample is a move in a variation, and its small weight vanishes in a sum of floats.
     let text = games(60).replacen("} 1...", "} ( 1. Nh3 {[%eval 0.10,5]} ) 1...", 1);
     assert!(text.contains("Nh3 {"));
     pack(folder, &text);

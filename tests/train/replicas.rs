@@ -1,9 +1,9 @@
-//! Replicas that share the batches of a run, one per thread.
+//! Tests replicas, one per thread, that share the batches of a run.
 
 use crate::train::workplace::{assert_same_metrics, metrics, run_on, succeed, workplace};
 use tessera::train::Checkpoint;
 
-/// Returns a named number in a metrics line.
+/// Returns the number with this name in a metrics line.
 fn number(line: &serde_json::Value, name: &str) -> f64 {
     line[name].as_f64().unwrap()
 }
@@ -12,7 +12,7 @@ fn number(line: &serde_json::Value, name: &str) -> f64 {
 fn replicas_take_the_steps_of_one() {
     let workplace = workplace(4);
     let folder = workplace.path();
-    // A batch that neither two nor three replicas can split evenly.
+    // Neither two nor three replicas can split this batch evenly.
     let sets = ["batch=61", "optimizer.kind=\"sgd\"", "schedule.warmup=0"];
     let checkpoint = |threads: usize| {
         let output = threads.to_string();
@@ -59,7 +59,7 @@ fn a_run_of_replicas_repeats_and_resumes_bit_for_bit() {
     loop {
         starts += 1;
         let mut command = run_on(folder, "resumed", 3);
-        // A step or two each time.
+        // Each session takes only a step or two.
         let told = succeed(command.args(["--time", "0.0001m"]));
         if told.starts_with("finished") {
             break;

@@ -1,4 +1,4 @@
-//! A run's report, and changes to its configuration.
+//! Tests a run's report, and changes to its configuration.
 
 use crate::train::workplace::{fail, metrics, run, succeed, train, workplace};
 use std::path::Path;
@@ -61,7 +61,7 @@ fn runs_are_shown_side_by_side() {
     ] {
         assert!(page.contains(part), "{part}");
     }
-    // Missing data is reported once, whichever runs used it.
+    // Missing data is reported only once, even if several runs used it.
     std::fs::remove_file(folder.join("games.shard")).unwrap();
     let config = folder.join("other/config.toml");
     let text = std::fs::read_to_string(&config).unwrap();
@@ -89,7 +89,7 @@ fn tensorboard_reads_the_metrics() {
     };
     let workplace = workplace(20);
     let folder = workplace.path();
-    // Two sessions; the second rolls back the end of the first.
+    // There are two sessions, and the second one rolls back the end of the first.
     succeed(&mut run(folder, "run"));
     std::fs::remove_file(folder.join("run/checkpoints/step-000000020.safetensors")).unwrap();
     succeed(&mut run(folder, "run"));

@@ -1,4 +1,4 @@
-//! A training setup: a shard, a configuration, and the binary.
+//! A setup for training: a shard, a configuration, and the binary.
 
 pub use crate::support::{fail, succeed};
 use shakmaty::san::SanPlus;
@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-/// Returns games whose players hurry to the far side of the board, which a network can learn: one
-/// of the two longest strides is chosen at random. Every move has a random engine score.
+/// Returns games that a network can learn, because the players hurry to the far side of the board:
+/// they choose at random between the two longest strides. Every move has a random engine score.
 pub fn games(count: usize) -> String {
     let mut state = 1u64;
     let mut draw = move || {
@@ -104,7 +104,7 @@ pub fn run(folder: &Path, output: &str) -> Command {
     run_on(folder, output, 1)
 }
 
-/// Runs on this many threads.
+/// Returns the command that trains on this many threads.
 pub fn run_on(folder: &Path, output: &str, threads: usize) -> Command {
     let mut command = train(folder);
     let threads = threads.to_string();
@@ -113,7 +113,7 @@ pub fn run_on(folder: &Path, output: &str, threads: usize) -> Command {
     command
 }
 
-/// Returns the lines of a run's metrics, without clock-dependent fields.
+/// Returns a run's metrics lines, without the fields that depend on the clock.
 pub fn metrics(folder: &Path, output: &str) -> Vec<serde_json::Value> {
     let text =
         std::fs::read_to_string(folder.join(output).join("metrics.jsonl")).unwrap_or_default();
@@ -129,7 +129,7 @@ pub fn metrics(folder: &Path, output: &str) -> Vec<serde_json::Value> {
         .collect()
 }
 
-/// Asserts that two runs have the same metrics, and prints the first difference.
+/// Asserts that two runs have the same metrics; on failure, prints the first difference.
 pub fn assert_same_metrics(folder: &Path, [one, other]: [&str; 2]) {
     let [expected, found] = [one, other].map(|output| metrics(folder, output));
     let name_line =

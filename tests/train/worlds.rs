@@ -1,4 +1,4 @@
-//! World models.
+//! Tests of world models.
 
 use super::exact::assert_alike;
 use super::workplace::{fail, metrics, succeed, train, workplace};
@@ -11,7 +11,7 @@ use std::process::Command;
 pub fn configure(folder: &Path) {
     let config = fs::read_to_string(folder.join("tiny.toml")).unwrap();
     let encoder = "[network]\nfamily = \"world\"\n[network.model.encoder]";
-    // A shorter run has the same learning rates.
+    // With this schedule, a shorter run has the same learning rates.
     let shape = "warmup = 5\nshape = { kind = \"stable\", decay = 0.0 }";
     let config = config
         .replace("[model]", encoder)
@@ -31,8 +31,8 @@ pub fn run(folder: &Path, output: &str, settings: &[&str]) -> Command {
     command
 }
 
-/// A world model learns the effects of moves, resumes bit for bit, including the averaged weights
-/// that define its target latents, and its file plays.
+/// A world model learns the effects of moves. It resumes bit for bit, including the averaged
+/// weights that define its target latents. Its exported file can play.
 #[test]
 fn a_world_model_learns_and_resumes_exactly() {
     let workplace = workplace(20);
@@ -72,7 +72,7 @@ fn a_world_model_learns_and_resumes_exactly() {
     }
 }
 
-/// So does one of every other state, with balanced losses.
+/// The same holds for world models with every other kind of state, and with balanced losses.
 #[test]
 fn every_state_learns_in_balance_and_resumes_exactly() {
     let workplace = workplace(8);
@@ -108,7 +108,7 @@ fn every_state_learns_in_balance_and_resumes_exactly() {
     }
 }
 
-/// It grows from a Chessformer, and initially plays like it.
+/// A world model can be grown from a Chessformer, and initially plays like it.
 #[test]
 fn a_world_model_grows_out_of_a_chessformer() {
     let workplace = workplace(2);

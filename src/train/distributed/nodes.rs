@@ -1,7 +1,7 @@
-//! Slurm's lists of nodes.
+//! Parses Slurm's lists of nodes.
 
-/// Returns the first node of a list such as `gpu[007-012,20],login` or `rack[1-2]node[3-4]`;
-/// `None` if it is not such a list.
+/// Returns the first node in a list such as `gpu[007-012,20],login` or `rack[1-2]node[3-4]`, or
+/// `None` if the text is not such a list.
 pub(super) fn first_node(list: &str) -> Option<String> {
     let mut first = String::new();
     let mut rest = list.trim();
@@ -28,7 +28,7 @@ pub(super) fn first_node(list: &str) -> Option<String> {
     }
 }
 
-/// Returns whether `text` is a number or two with a dash between them.
+/// Returns whether `text` is a number, or two numbers separated by a dash.
 fn is_range(text: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     match text.split_once('-') {

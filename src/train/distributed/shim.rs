@@ -1,27 +1,27 @@
-//! Declarations of our C++ code, see the adjacent `.cpp` files.
+//! Declarations of our C++ functions, see the adjacent `.cpp` files.
 
 use crate::torch::shim::RawTensor;
 use std::ffi::{c_char, c_int};
 
-/// A counted pointer to a `c10d::Store`.
+/// A reference-counted pointer to a `c10d::Store`.
 #[repr(C)]
 pub(super) struct RawStore {
     _private: [u8; 0],
 }
 
-/// A counted pointer to a `c10d::Backend`.
+/// A reference-counted pointer to a `c10d::Backend`.
 #[repr(C)]
 pub(super) struct RawGroup {
     _private: [u8; 0],
 }
 
-/// A counted pointer to a `c10d::Work`.
+/// A reference-counted pointer to a `c10d::Work`.
 #[repr(C)]
 pub(super) struct RawWork {
     _private: [u8; 0],
 }
 
-/// A counted pointer to the sums of gradients.
+/// A reference-counted pointer to the sums of gradients.
 #[repr(C)]
 pub(super) struct RawSums {
     _private: [u8; 0],

@@ -1,4 +1,4 @@
-//! Tests with threads as processes, over loopback.
+//! Tests that use threads as processes, over loopback.
 
 use super::{Agreement, Buckets, GroupError, Launch, World};
 use crate::network::{Initial, Parameter, ParameterGroup};
@@ -10,7 +10,7 @@ use tch::{Device, Kind, Tensor};
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Runs `work` in this many processes, which are threads of this one.
+/// Runs `work` in this many processes, which are threads of the test process.
 pub(crate) fn together<T: Send + 'static>(
     size: usize,
     timeout: Duration,
@@ -146,7 +146,7 @@ fn processes_that_do_not_come_are_waited_for_no_longer_than_agreed() {
     );
 }
 
-/// Returns parameters of several buckets.
+/// Returns parameters that fill several buckets.
 fn parameters() -> Vec<Parameter> {
     [1 << 20, 3, 1 << 20, 1 << 20, 7]
         .map(|count| Parameter {
@@ -166,7 +166,7 @@ fn gradients_are_summed_in_every_order() {
         let flat = Tensor::ones([count], (Kind::Float, Device::Cpu));
         let mut buckets = Buckets::new(&flat, &parameters, &world).unwrap();
         let mut firsts = Vec::new();
-        // The first step determines the order, the others follow it; in the last one some
+        // The first step determines the order, and the others follow it. In the last step, some
         // parameters get no gradient.
         for step in 0..3 {
             let weights = buckets.weights(Kind::Float, &parameters);

@@ -1,11 +1,11 @@
-//! All processes of a run.
+//! The processes of a run as a whole.
 
 use super::group::{Group, GroupError, Operation, Store};
 use super::launch::Launch;
 use std::time::Duration;
 use tch::{Device, Kind, Tensor};
 
-/// The processes of a run; often just this one.
+/// The processes of a run, often just this one.
 #[derive(Debug)]
 pub struct World {
     rank: usize,
@@ -13,13 +13,13 @@ pub struct World {
     members: Option<Members>,
 }
 
-/// The groups of several processes. They are dropped before the store.
+/// The groups used if there are several processes. They are dropped before the store.
 #[derive(Debug)]
 struct Members {
     /// Sums tensors on the training device.
     gradients: Group,
-    /// Sums and broadcasts tensors on the CPU. A separate group even if `gradients` is on the CPU
-    /// too, because each has its own order of operations.
+    /// Sums and broadcasts tensors on the CPU. This is a separate group even if `gradients` is on
+    /// the CPU too, because each group has its own order of operations.
     control: Group,
     _store: Store,
 }
@@ -35,11 +35,11 @@ impl World {
         }
     }
 
-    /// Meets the other processes, to compute on `device`. From here on, none waits for another
-    /// longer than `timeout`.
+    /// Meets the other processes in order to compute on `device`. From then on, no process waits
+    /// for another longer than `timeout`.
     ///
     /// # Errors
-    /// [`GroupError`] if the others do not arrive, or cannot work together.
+    /// [`GroupError`] if the other processes do not arrive or cannot work together.
     pub fn join(launch: &Launch, device: Device, timeout: Duration) -> Result<World, GroupError> {
         let store = Store::open(launch, timeout)?;
         let control = Group::new(&store, "control", Device::Cpu)?;
@@ -55,7 +55,7 @@ impl World {
         })
     }
 
-    /// Returns this process's number, from 0.
+    /// Returns this process's rank, from 0.
     #[must_use]
     pub fn rank(&self) -> usize {
         self.rank
@@ -92,7 +92,7 @@ impl World {
     /// Replaces `tensor` with the sum of all processes' tensors.
     ///
     /// # Errors
-    /// [`GroupError`] if another process is gone or hangs; likewise for the methods below.
+    /// [`GroupError`] if another process is gone or hangs. The same holds for the methods below.
     pub(crate) fn sum(&self, tensor: &Tensor, doing: &'static str) -> Result<(), GroupError> {
         match self.group_of(tensor) {
             Some(group) => group.sum(tensor, doing)?.wait(),
@@ -100,7 +100,7 @@ impl World {
         }
     }
 
-    /// Replaces `tensor` with the first process's.
+    /// Replaces `tensor` with that of the first process.
     pub(crate) fn broadcast(&self, tensor: &Tensor, doing: &'static str) -> Result<(), GroupError> {
         match self.group_of(tensor) {
             Some(group) => group.broadcast(tensor, doing)?.wait(),
@@ -108,7 +108,7 @@ impl World {
         }
     }
 
-    /// Returns the first process's text, on all processes.
+    /// Broadcasts the first process's text to all processes and returns it.
     pub(crate) fn share(&self, text: &str, doing: &'static str) -> Result<String, GroupError> {
         if self.members.is_none() {
             return Ok(text.to_owned());
@@ -124,12 +124,12 @@ impl World {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Waits until all processes arrive.
+    /// Waits until all processes have arrived here.
     pub(crate) fn barrier(&self, doing: &'static str) -> Result<(), GroupError> {
         self.sum(&Tensor::zeros([1], (Kind::Int64, Device::Cpu)), doing)
     }
 
-    /// Informs the others promptly that this process ends early.
+    /// Notifies the other processes promptly that this one is ending early.
     pub(crate) fn abort(&self) {
         if let Some(members) = &self.members {
             members.gradients.abort();
@@ -140,7 +140,7 @@ impl World {
 
 /// Decisions that all processes make in the same step, such as to stop.
 ///
-/// A request of one step is decided in the next, so that no process waits for the answer.
+/// A request made in one step is decided in the next, so that no process has to wait for an answer.
 #[derive(Debug)]
 pub(crate) struct Agreement<'a> {
     world: &'a World,
@@ -148,13 +148,13 @@ pub(crate) struct Agreement<'a> {
 }
 
 impl<'a> Agreement<'a> {
-    /// Starts without requests.
+    /// Starts without any requests.
     pub fn new(world: &'a World) -> Agreement<'a> {
         Agreement { world, asked: None }
     }
 
-    /// Sends this process's request to the others; returns true if any process had one at the
-    /// previous call. A process that is alone gets its request immediately.
+    /// Sends this process's request to the others, and returns true if any process made a request
+    /// in the previous call. If there is only one process, its request is granted immediately.
     pub fn ask(&mut self, wish: bool) -> Result<bool, GroupError> {
         let Some(members) = &self.world.members else {
             return Ok(wish);

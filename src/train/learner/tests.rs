@@ -1,4 +1,4 @@
-//! Tests of micro-batches, batch parts and a teacher.
+//! Tests of micro-batches, parts of batches, and a teacher.
 
 use super::*;
 use crate::data::loader::Batch;
@@ -9,7 +9,7 @@ use crate::train::config::{DistillationConfig, LossWeights};
 use crate::train::distributed::World;
 use crate::train::objective::{Positions, positions};
 
-/// Returns samples that lack some targets.
+/// Returns samples, some of which lack targets.
 pub(in crate::train) fn batch() -> Batch {
     let mut batch = positions::batch();
     let count = batch.len();
@@ -28,7 +28,7 @@ pub(in crate::train) fn batch() -> Batch {
     batch
 }
 
-/// Returns a tiny network's configuration, with additional keys.
+/// Returns the configuration of a tiny network with additional keys.
 pub(in crate::train) fn config(text: &str) -> TrainConfig {
     let config = format!(
         "name = \"tiny\"\nsteps = 1\nbatch = 41\n{text}\n\
@@ -96,8 +96,8 @@ fn micro_batches_add_up_to_the_whole_batch() {
     }
 }
 
-/// Processes share a batch like this: each has a part of the samples, and the target weights are
-/// summed over all of them.
+/// Processes share a batch in this way: each takes a part of the samples, and the target weights
+/// are summed over all processes.
 #[test]
 fn parts_with_summed_target_weights_add_up_too() {
     let config = config("");
@@ -138,7 +138,7 @@ fn a_student_comes_to_agree_with_its_teacher() {
         result: 1.0,
         q: 1.0,
     });
-    // The batch's own targets would lead elsewhere.
+    // Without the teacher, the batch's own targets would lead elsewhere.
     taught.loss = LossWeights {
         policy: 0.0,
         policy_soft: 0.0,

@@ -1,15 +1,15 @@
-//! An append-only file of complete records.
+//! A file of complete records to which more are appended.
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
 
-/// Appends records to a file. A record that cannot be written, for example on a full disk, leaves
-/// nothing behind and is written with the next one.
+/// Appends records to a file. A record that cannot be written, for example because the disk is
+/// full, leaves nothing behind and is written together with the next one.
 #[derive(Debug)]
 pub(super) struct Appended {
     file: File,
-    /// Bytes of complete records.
+    /// Number of bytes of complete records.
     whole: u64,
     pending: Vec<u8>,
 }

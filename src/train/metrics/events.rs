@@ -1,9 +1,9 @@
-//! Metrics in TensorBoard's format.
+//! Writes metrics in TensorBoard's format.
 //!
-//! An event file is a sequence of records: the length of the data, u64, and its checksum; the
-//! data, one message of TensorFlow's `event.proto`, and its checksum. Only scalars are needed,
-//! which are four short messages. The crates that write such files run protoc in the build, or
-//! depend on a protobuf of 2020.
+//! An event file is a sequence of records. Each consists of the length of its data, u64, and the
+//! length's checksum, followed by the data, one message of TensorFlow's `event.proto`, and its
+//! checksum. Only scalars are needed, which take four short messages. The crates that write such
+//! files run protoc in the build or depend on a protobuf version from 2020.
 
 use super::appended::Appended;
 use prost::Message;
@@ -14,7 +14,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// The version that the first event must name.
 const VERSION: &str = "brain.Event:2";
 
-/// The session-start status, in `SessionLog`.
+/// The status in `SessionLog` that marks the start of a session.
 const START: i32 = 1;
 
 #[derive(Clone, PartialEq, Message)]
@@ -51,19 +51,19 @@ struct Session {
     status: i32,
 }
 
-/// Writes one event file.
+/// Writes a single event file.
 #[derive(Debug)]
 pub(super) struct Events {
     folder: PathBuf,
     /// The step at which the session started.
     step: u64,
-    /// Created with the first event, because many sessions have none.
+    /// Created with the first event, because many sessions write none.
     file: Option<Appended>,
 }
 
 impl Events {
-    /// Returns a writer for a session that resumes after `step`. Readers drop later steps in the
-    /// files of earlier sessions.
+    /// Returns a writer for a session that resumes after `step`. Readers then drop later steps from
+    /// the files of earlier sessions.
     pub fn new(folder: &Path, step: u64) -> Events {
         Events {
             folder: folder.to_owned(),
@@ -95,7 +95,7 @@ impl Events {
         Ok(file)
     }
 
-    /// Writes all numbers of a line of metrics, tagged `split/name`.
+    /// Writes all numbers in a line of metrics, tagged `split/name`.
     pub fn write(
         &mut self,
         split: &str,
@@ -121,7 +121,7 @@ impl Events {
     }
 }
 
-/// Collects the numbers of a value and of nested objects.
+/// Collects the numbers in a value and its nested objects.
 fn scalars(tag: &str, value: &Value, found: &mut Vec<Scalar>) {
     if let Some(number) = value.as_f64() {
         found.push(Scalar {
@@ -146,8 +146,8 @@ fn record(event: &Event) -> Vec<u8> {
     parts.concat()
 }
 
-/// Returns the rotated and shifted CRC-32C: the format's checksum, which stays sound if data
-/// contains checksums itself.
+/// Returns the rotated and shifted CRC-32C. This is the format's checksum, which stays reliable if
+/// the data itself contains checksums.
 fn masked(data: &[u8]) -> u32 {
     crc32c::crc32c(data)
         .rotate_right(15)
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// Reads a file by the format's description, verifying every checksum.
+    /// Reads a file as the format's specification describes, and verifies every checksum.
     fn read(path: &Path) -> Vec<Event> {
         let bytes = std::fs::read(path).unwrap();
         let mut rest = bytes.as_slice();
@@ -206,7 +206,8 @@ mod tests {
 
     #[test]
     fn the_checksum_is_the_formats() {
-        // The first eight bytes of every TensorFlow file: length 24 and its checksum.
+        // Every TensorFlow event file starts with a length of 24 in eight bytes, followed by this
+        // checksum.
         assert_eq!(masked(&24u64.to_le_bytes()), 0x224b_7fa3);
     }
 }

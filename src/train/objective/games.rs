@@ -1,7 +1,7 @@
-//! The objective of networks that read whole games: the next token, and the result.
+//! The objective of networks that read whole games: to predict the next token and the result.
 //!
-//! Games of a batch are sorted from the longest to the shortest and padded to the longest of each
-//! micro-batch: little padding is computed, and no game sees another.
+//! The games in a batch are sorted from the longest to the shortest, and padded to the longest in
+//! each micro-batch. Little padding is computed this way, and no game sees another.
 
 mod legality;
 mod random_moves;
@@ -24,7 +24,7 @@ use rules::{Rules, Told};
 use std::sync::Arc;
 use tch::{Device, Kind, Reduction, Tensor};
 
-/// The target class that cross-entropy ignores: libtorch's default.
+/// The target class that cross-entropy ignores, which is libtorch's default.
 const IGNORED: i64 = -100;
 
 /// The objective of networks that read whole games.
@@ -36,21 +36,21 @@ pub(in crate::train) struct Games {
     told: Told,
 }
 
-/// B games on the device, from the longest to the shortest. T is the number of tokens read from
-/// the longest.
+/// A batch of B games on the device, from the longest to the shortest. T is the number of tokens
+/// that the network reads from the longest game.
 #[derive(Debug)]
 pub(in crate::train) struct GameSamples {
     /// The input tokens, i64 [B, T], padded.
     tokens: Tensor,
-    /// The next token of each, i64 [B, T]; [`IGNORED`] in the padding.
+    /// The token after each input token, i64 [B, T]; [`IGNORED`] in the padding.
     next: Tensor,
-    /// The result, i64 `[B]`: 0 White wins, 1 a draw, 2 Black wins; [`IGNORED`] if unknown.
+    /// The result, i64 `[B]`: 0 if White won, 1 for a draw, 2 if Black won; [`IGNORED`] if unknown.
     result: Tensor,
     /// Ratings of White and Black, f32 [B, 1, 2]; 0 where unknown or hidden.
     ratings: Tensor,
-    /// The requested result, i64 [B, 1], as [`gpt::Sequences::results`].
+    /// The requested result, i64 [B, 1], encoded as in [`gpt::Sequences::results`].
     wanted: Tensor,
-    /// Additional losses on the rules.
+    /// The targets of the losses on the rules.
     rules: Rules,
     /// Number of tokens read from each game.
     lengths: Vec<i64>,
@@ -76,12 +76,13 @@ impl Narrow for GameSamples {
     }
 }
 
-/// The random choices for a game.
+/// The random choices made for one game.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Chance {
     hides_ratings: bool,
     hides_result: bool,
-    /// Seed of the random moves that continue the game from some ply.
+    /// Seed of the random moves with which the game is continued from some ply; `None` keeps the
+    /// game.
     random_moves: Option<u64>,
 }
 
@@ -104,24 +105,24 @@ impl Chance {
 #[derive(Debug)]
 pub(in crate::train) struct GameOutputs {
     next: Next,
-    /// Logits of the squares' classes, [B, T, 64, classes].
+    /// Logits of the classes of the squares, [B, T, 64, classes].
     board: Option<Tensor>,
 }
 
 impl Games {
-    /// Returns the random choices for each game. They depend only on the seed and the game's
-    /// index in the sample order.
+    /// Returns the random choices for each game, which depend only on the seed and the game's index
+    /// in the sample order.
     fn chances(&self, batch: &Batch<GameColumns>) -> Vec<Chance> {
         let mut random = random_of(self.augment.seed, batch);
         let mut draw = || Chance::draw(&self.augment, &mut random);
-        // Skip the random numbers of the games of other ranks and replicas.
+        // Skip the random numbers that belong to the games of other ranks and replicas.
         for _ in 0..batch.first {
             draw();
         }
         (0..batch.len()).map(|_| draw()).collect()
     }
 
-    /// Returns the games as augmented for training.
+    /// Returns the games after augmentation for training.
     fn changed(&self, batch: Batch<GameColumns>) -> Vec<(GameTokens, Chance)> {
         let chances = self.chances(&batch);
         let vocabulary = self.model.vocabulary();
@@ -138,7 +139,7 @@ impl Games {
         changed.collect()
     }
 
-    /// Uploads the games, with all known conditions that are not hidden.
+    /// Uploads the games, together with all known conditions that are not hidden.
     fn upload(&self, mut games: Vec<(GameTokens, Chance)>) -> GameSamples {
         games.sort_by_key(|(game, _)| std::cmp::Reverse(game.tokens.len()));
         let count = games.len() as i64;
@@ -229,7 +230,7 @@ impl Objective for Games {
         })
     }
 
-    /// Gives ratings but not results, which the network predicts.
+    /// Includes the ratings but not the results, because the network predicts those.
     fn for_validation(config: &TrainConfig, device: Device) -> Result<Games, TrainError> {
         Ok(Games {
             model: build(&config.architecture()?, device)?,
@@ -261,20 +262,20 @@ impl Objective for Games {
         self.model.parameters()
     }
 
-    /// Prepares games. A term's weight is the number of tokens that have its target: means are
-    /// over tokens, regardless of the games' lengths.
+    /// Prepares games. A term's weight is the number of tokens that have its target, so that means
+    /// are over tokens, whatever the lengths of the games.
     fn prepare(&self, batch: Batch<GameColumns>) -> Result<(GameSamples, Tensor), TrainError> {
         let samples = self.upload(self.changed(batch));
         let lengths: Vec<f32> = samples.lengths.iter().map(|&it| it as f32).collect();
         let lengths = send(&lengths, self.device);
-        // A given result is not a target.
+        // A result that is given to the network is not a target.
         let open = samples.result.ge(0) * samples.wanted.squeeze_dim(1).eq(0);
         let results = match self.model.model().outcome {
             true => &lengths * open,
             false => lengths.zeros_like(),
         };
         let mut weights = vec![&lengths, &results];
-        // One for each other term.
+        // Each of the other terms has the same weights.
         weights.resize(2 + 1 + self.told.terms(), &lengths);
         let weights = Tensor::stack(&weights, 0);
         Ok((samples, weights))
@@ -331,7 +332,7 @@ impl Objective for Games {
 }
 
 impl Told {
-    /// Returns the losses on the rules.
+    /// Returns which targets about the rules the configuration uses.
     fn by(config: &TrainConfig) -> Told {
         let architecture = config.architecture();
         Told {
@@ -346,17 +347,17 @@ impl Told {
     }
 }
 
-/// Returns the negative log-probability of the legal tokens, [B, T], from logits and legality,
-/// [B, T, vocabulary].
+/// Returns the negative log-probability of the legal tokens, [B, T], given logits and legality,
+/// both [B, T, vocabulary].
 fn improbability(logits: &Tensor, legal: &Tensor) -> Tensor {
     let illegal = legal.logical_not();
     let of_legal = logits.masked_fill(&illegal, f64::NEG_INFINITY);
     logits.logsumexp([-1i64].as_slice(), false) - of_legal.logsumexp([-1i64].as_slice(), false)
 }
 
-/// Returns the cross-entropy [B, T] of logits [B, T, classes]; 0 for ignored targets.
+/// Returns the cross-entropy [B, T] of logits [B, T, classes]; it is 0 for ignored targets.
 fn classification(logits: &Tensor, class: &Tensor) -> Tensor {
-    // One long list of tokens keeps classes adjacent in memory.
+    // With all tokens in one long list, the classes stay adjacent in memory.
     logits
         .flatten(0, 1)
         .cross_entropy_loss::<Tensor>(&class.flatten(0, 1), None, Reduction::None, IGNORED, 0.0)

@@ -1,18 +1,20 @@
-//! The objective of future denoisers: the terms of positions, plus the boards and moves that
-//! follow, some of which are masked.
+//! The objective of future denoisers: the terms of positions, and the subsequent boards and moves,
+//! some of which are masked.
 //!
-//! A share of the squares and moves of each sample's future is masked and predicted: by
-//! cross-entropy, as a mean over all masked targets of its future, weighted by the diffusion
-//! time. The first move is masked and trained as policy. Absent plies are masked too, but are not
+//! In each sample's future, a share of the squares and moves is masked and predicted. Their
+//! cross-entropy is averaged over all masked targets of the future and weighted by the diffusion
+//! time. The first move is always masked and trained as the policy. Plies that do not exist are
+//! also masked, but are not targets.
 //! targets.
 //!
-//! Some samples know their first move, which may differ from the target. They have no policy
-//! target, but the value that the move leads to.
+//! In some samples the first move is given, and may differ from the target. These samples have no
+//! policy target; their value target is the value that the given move leads to.
 //!
-//! Some samples may see the future that the network itself predicts for them, as in play: they
-//! learn to play despite a predicted future that is often wrong.
+//! Some samples may see the future that the network itself predicts for them, as in play. They
+//! teach the network to play although its predicted future is often wrong.
 //!
-//! A validation evaluates policy and values with a fully masked future, as in single-step play.
+//! A validation evaluates the policy and the values with a fully masked future, as in single-step
+//! play.
 
 mod by_ply;
 mod noise;
@@ -32,7 +34,7 @@ use by_ply::ByPly;
 use noise::{IGNORED, Noise, Noised, Told};
 use tch::{Device, Kind, Reduction, Tensor};
 
-/// The terms after those of positions, in order.
+/// The terms that follow those of positions, in order.
 const TERMS: [&str; 6] = [
     "board",
     "future_move",
@@ -42,55 +44,55 @@ const TERMS: [&str; 6] = [
     "future_move_accuracy",
 ];
 
-/// The weights of the bits of a square's class: see [`crate::encode::Squares::words`].
+/// The weight of each bit in a square's class, see [`crate::encode::Squares::words`].
 const BITS: [f32; 4] = [1.0, 2.0, 4.0, 6.0];
 
 /// The objective of a future denoiser.
 #[derive(Debug)]
 pub(in crate::train) struct Horizon {
     model: Diffusion,
-    /// Losses on the positions themselves.
+    /// The losses on the positions themselves.
     positions: Positions,
     noise: Noise,
-    /// Settings for training on the network's own predicted futures.
+    /// Decoding settings for the network's own predicted futures.
     own: Decoding,
     device: Device,
     is_validation: bool,
     /// Whether future boards have value targets.
     learns_values: bool,
-    /// The constants of [`bitboards::squares`] and of classes, on the device.
+    /// Constants for [`bitboards::squares`] and for the classes, on the device.
     shifts: Tensor,
     bits: Tensor,
 }
 
-/// B positions with their futures on the device.
+/// A batch of B positions with their futures, on the device.
 #[derive(Debug)]
 pub(in crate::train) struct HorizonSamples {
     positions: PositionSamples,
     future: Option<FutureSamples>,
 }
 
-/// Inputs and targets about the futures of B positions.
+/// The inputs and targets that concern the futures of B positions.
 #[derive(Debug)]
 struct FutureSamples {
     known: Futures,
-    /// Classes of squares, i64 [B, H, 64].
+    /// The classes of the squares, i64 [B, H, 64].
     squares: Tensor,
-    /// Weight of each square in its sample's loss, f32 [B, H, 64].
+    /// The weight of each square in its sample's loss, f32 [B, H, 64].
     weight: Tensor,
     /// Whether a square is a target, f32 [B, H, 64].
     learned: Tensor,
-    /// Whether it differs from the present, f32 [B, H, 64].
+    /// Whether a square differs from the present position, f32 [B, H, 64].
     changed: Tensor,
-    /// Moves after the first, i64 [B, H − 1]; [`IGNORED`] if they are not targets.
+    /// The moves after the first, i64 [B, H − 1]; [`IGNORED`] if a move is not a target.
     moves: Tensor,
-    /// Weight of each move in its sample's loss, f32 [B, 1].
+    /// The weight of each move in its sample's loss, f32 [B, 1].
     move_weight: Tensor,
     /// Whether a board exists at each ply, f32 [B, H].
     exists: Tensor,
-    /// Its value W − L for its mover, f32 [B, H]; 0 if unknown.
+    /// The board's value W − L from its mover's view, f32 [B, H]; 0 if unknown.
     q: Tensor,
-    /// Whether a sample sees the network's predicted future, bool `[B]`; `None` if no sample
+    /// Whether a sample sees the future that the network predicts, bool `[B]`; `None` if no sample
     /// does.
     own: Option<Tensor>,
 }
@@ -117,21 +119,21 @@ impl Narrow for HorizonSamples {
     }
 }
 
-/// A network's outputs for samples.
+/// A network's outputs for a batch.
 #[derive(Debug)]
 pub(in crate::train) struct HorizonOutputs {
     present: Outputs,
-    /// The partly masked future used for training.
+    /// The prediction from the partly masked future, used for training.
     future: Option<DenoisedFuture>,
-    /// In a validation: the calibrated prediction from a fully masked future.
+    /// In a validation, the calibrated prediction from a fully masked future.
     unaided: Option<DenoisedFuture>,
 }
 
 impl Horizon {
-    /// Uploads inputs and targets about the futures of a batch.
+    /// Uploads the inputs and targets that concern the futures of a batch.
     fn upload(&self, noised: &Noised, q: &[f32]) -> FutureSamples {
         let horizon = self.model.model().horizon;
-        // With zero moves, the number of rows cannot be inferred.
+        // If there are no moves, the number of rows cannot be inferred.
         let rows = noised.noise.len() as i64;
         let integers = |values: &[i64], shape: &[i64]| send(values, self.device).view(shape);
         let floats = |values: &[f32]| send(values, self.device);
@@ -178,7 +180,8 @@ impl Horizon {
         }
     }
 
-    /// Returns the known futures, with the network's own predictions where requested.
+    /// Returns the known futures, replaced by the network's own predictions where these are
+    /// requested.
     fn with_own(&self, weights: &Weights, rows: &Tensor, future: &FutureSamples) -> Futures {
         let known = future.known.narrow(0, rows.size()[0]);
         let own = future.own.as_ref().map(|own| own.nonzero().squeeze_dim(1));
@@ -191,8 +194,8 @@ impl Horizon {
     }
 }
 
-/// Removes the policy target of samples that know their first move, and replaces the value target
-/// if the move is not the target.
+/// Removes the policy target of samples whose first move is given. If that move is not the target,
+/// also replaces the value target.
 fn tell(columns: &mut PositionColumns, told: &[Told]) {
     if told.is_empty() {
         return;
@@ -219,10 +222,10 @@ fn tell(columns: &mut PositionColumns, told: &[Told]) {
     }
 }
 
-/// Sums all dimensions except the first, f32 `[B]`.
+/// Sums over all dimensions except the first, f32 `[B]`.
 fn sum(tensor: &Tensor) -> Tensor {
     match tensor.size()[1..].iter().product::<i64>() {
-        // A sum over zero moves is undefined here.
+        // The sum over no moves is undefined here.
         0 => Tensor::zeros([tensor.size()[0]], (Kind::Float, tensor.device())),
         _ => tensor
             .flatten(1, -1)
@@ -304,7 +307,7 @@ impl Objective for Horizon {
     }
 
     /// Prepares samples. For accuracies, a sample's weight is the number of its target squares or
-    /// moves, so means are over squares and moves.
+    /// moves, so that means are over squares and moves.
     fn prepare(
         &self,
         batch: Batch<HorizonColumns>,
@@ -416,7 +419,7 @@ impl Objective for Horizon {
         };
         values.extend([
             sum(&(squares * &future.weight)),
-            // Moves are weighted by the diffusion time like squares.
+            // Moves are weighted by the diffusion time, like squares.
             moves,
             match &imagined.q {
                 Some(q) => mean(&(q - &future.q).square(), &future.exists),
@@ -430,7 +433,7 @@ impl Objective for Horizon {
     }
 }
 
-/// Returns the cross-entropy f32 [..] of logits [.., classes]; 0 for ignored targets.
+/// Returns the cross-entropy f32 [..] of logits [.., classes]; it is 0 for ignored targets.
 fn classification(logits: &Tensor, class: &Tensor) -> Tensor {
     let classes = logits.size()[logits.dim() - 1];
     let flat = logits.reshape([-1, classes]);
@@ -444,7 +447,7 @@ fn classification(logits: &Tensor, class: &Tensor) -> Tensor {
     loss.view_as(class)
 }
 
-/// Returns 1 where the largest logit is that of the class, otherwise 0; f32 [..].
+/// Returns 1 where the class has the largest logit, and otherwise 0; f32 [..].
 fn hits(logits: &Tensor, class: &Tensor) -> Tensor {
     logits
         .argmax(-1, false)

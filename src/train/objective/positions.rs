@@ -1,7 +1,8 @@
-//! The objective of networks that evaluate positions: policy, values and moves left.
+//! The objective of networks that evaluate positions: to predict the policy, the values and the
+//! moves left.
 //!
-//! A batch is augmented by mirroring and evaluated by the teacher, if any. Its rows are in the
-//! network's input format, which the teacher must share.
+//! A batch is augmented by mirroring, and evaluated by the teacher if there is one. Its rows are in
+//! the network's input format, which the teacher must share.
 
 mod augment;
 mod calibration;
@@ -34,9 +35,10 @@ use tensors::{Targets, upload};
 pub(in crate::train) struct Positions {
     model: Box<dyn Evaluator>,
     device: Device,
-    /// The encoding of positions.
+    /// The input format.
     format: InputFormat,
-    /// Indices of the row words that the network reads, i64; `None` if they are the first ones.
+    /// Indices of the words that the network reads in a row, i64; `None` if they are the first
+    /// ones.
     words: Option<Tensor>,
     /// The outputs that the network should compute.
     wanted: OutputSet,
@@ -45,7 +47,7 @@ pub(in crate::train) struct Positions {
     teacher: Option<Teacher>,
 }
 
-/// Builds the network's structure, for weights on `device`.
+/// Builds the network's structure for weights on `device`.
 fn build(
     architecture: &ArchitectureConfig,
     device: Device,
@@ -63,13 +65,13 @@ pub(super) fn learned_outputs(model: &dyn Evaluator, loss: &LossWeights) -> Outp
     Output::ALL.into_iter().filter(is_learned).collect()
 }
 
-/// Returns the indices of the bitboards and these scalars in a row; `None` if they are the first
-/// words, because a network ignores words beyond its own.
+/// Returns the indices of the bitboards and these scalars in a row. Returns `None` if they are the
+/// first words, because a network ignores any words beyond its own.
 fn words_of(scalars: &[&str]) -> Option<Vec<i64>> {
     torch::words(scalars).filter(|_| !SCALARS.starts_with(scalars))
 }
 
-/// B positions on the device.
+/// A batch of B positions on the device.
 #[derive(Debug)]
 pub(in crate::train) struct PositionSamples {
     /// The network's input rows, i64 [B, words].
@@ -79,7 +81,7 @@ pub(in crate::train) struct PositionSamples {
 }
 
 impl PositionSamples {
-    /// Returns rows i64 [B, words] as the network reads them.
+    /// Returns the rows, i64 [B, words], as the network reads them.
     pub(super) fn rows(&self) -> &Tensor {
         &self.rows
     }
@@ -91,7 +93,7 @@ impl PositionSamples {
 }
 
 impl Positions {
-    /// Returns the outputs of positions by their rows; gradients can flow through them.
+    /// Returns the outputs for positions given by their rows; gradients can flow through them.
     pub(super) fn forward_rows(&self, weights: &Weights, rows: &Tensor) -> Outputs {
         let positions = crate::network::Positions::Rows(rows);
         self.model
@@ -132,7 +134,7 @@ impl Objective for Positions {
         let teacher = config.distillation.as_ref().map(load).transpose()?;
         Ok(Positions {
             augment: match plain.format.is_canonical() {
-                // Canonical formats give mirror images the same row.
+                // In canonical formats, mirror images have the same row.
                 true => AugmentConfig::default(),
                 false => config.augment.clone(),
             },

@@ -1,9 +1,9 @@
-//! The objective of world models: representing positions and predicting the effects of moves.
+//! The objective of world models: to represent positions and to predict the effects of moves.
 //!
-//! From a position the network steps along the moves played, using only its latents. After every
-//! move the encoder's heads are trained on the targets of the true position, and the rule heads
-//! on the rules. The target latents are those that the averaged weights compute for the true
-//! position, as in UniZero and EfficientZero. Half of the gradient passes through a step, as in
+//! From a position, the network steps along the moves played, using only its latents. After every
+//! move, the encoder's heads are trained on the targets of the true position, and the rule heads on
+//! the rules. The targets for the latents are those that the averaged weights compute for the true
+//! position, as in UniZero and EfficientZero. Half of the gradient passes through each step, as in
 //! MuZero.
 
 mod depths;
@@ -25,7 +25,7 @@ use depths::Depths;
 use samples::{Boards, UnrollSamples};
 use tch::{Device, Kind, Reduction, Tensor};
 
-/// The terms after those of the encoder's heads, in order.
+/// The terms that follow those of the encoder's heads, in order.
 const OWN: [&str; 7] = [
     "illegal",
     "end",
@@ -41,38 +41,38 @@ const OWN: [&str; 7] = [
 pub(in crate::train) struct Unroll {
     model: World,
     device: Device,
-    /// The dtype that the network computes in.
+    /// The dtype in which the network computes.
     kind: Kind,
     unroll: UnrollConfig,
     softening: Softening,
-    /// The trained outputs of the encoder's heads.
+    /// The outputs of the encoder's heads that are trained.
     wanted: OutputSet,
     boards: Boards,
-    /// The averaged weights that represent positions.
+    /// The averaged weights, which compute the target latents.
     target: Option<Weights>,
-    /// Number of moves currently unrolled.
+    /// Number of moves that are currently unrolled.
     plies: usize,
-    /// Whether it also evaluates the true positions, for comparison.
+    /// Whether to evaluate the true positions as well, for comparison.
     compares: bool,
 }
 
-/// A network's outputs for B examples of D moves, N = B · (D + 1) latent boards.
+/// A network's outputs for B examples with D moves, giving N = B · (D + 1) latent boards.
 #[derive(Debug)]
 pub(in crate::train) struct UnrollOutputs {
-    /// The encoder heads' outputs.
+    /// The outputs of the encoder's heads.
     outputs: Outputs,
     rules: RuleLogits,
-    /// Mean squared difference of the normalised latents from their targets, f32 `[N]`; 0
+    /// Mean squared difference between the normalised latents and their targets, f32 `[N]`; 0
     /// before the first move.
     latent: Tensor,
     /// The latents [N, squares, width].
     latents: Tensor,
-    /// The encoder heads' outputs for the true positions, if compared.
+    /// The outputs of the encoder's heads for the true positions, if they are compared.
     truth: Option<Outputs>,
 }
 
-/// Returns latents [N, squares, width] normalised for comparison: each square's features with
-/// mean 0 and variance 1, f32.
+/// Returns latents [N, squares, width] normalised for comparison, f32: the features of each square
+/// have mean 0 and variance 1.
 fn normalised(latents: &Tensor) -> Tensor {
     let width = latents.size()[2];
     let none = None::<&Tensor>;
@@ -81,19 +81,20 @@ fn normalised(latents: &Tensor) -> Tensor {
         .layer_norm([width], none, none, 1e-5, true)
 }
 
-/// Returns logits [N, 1858] of the moves that a search in imagination considers: the policy's,
-/// weighted by the probability that they are legal. Legality gets no gradient from them.
+/// Returns the logits [N, 1858] of the moves that a search in imagination considers: those of the
+/// policy, weighted by the probability that the move is legal. No gradient flows from them into the
+/// legality.
 fn prior(outputs: &Outputs, rules: &RuleLogits) -> Tensor {
     outputs.policy() + rules.legality.detach().log_sigmoid()
 }
 
-/// Returns the same latents, with the gradient halved.
+/// Returns the same latents, but with their gradient halved.
 fn halved(latents: &Tensor) -> Tensor {
     latents * 0.5 + latents.detach() * 0.5
 }
 
 impl Unroll {
-    /// Returns the averaged weights' tokens and latents of rows, without gradient.
+    /// Returns the tokens and latents that the averaged weights compute for rows, without gradient.
     fn target_of(&self, rows: &Tensor) -> [Tensor; 2] {
         let target = self.target.as_ref().expect("begun");
         let represent = || {
@@ -132,7 +133,7 @@ impl Objective for Unroll {
         heads.chain(own).collect()
     }
 
-    /// Returns the losses of the encoder's heads, of the rules and of the latents.
+    /// Returns the losses of the encoder's heads, of the rules and of the latents as groups.
     fn balanced(config: &TrainConfig) -> Vec<Group> {
         if !config.unroll.harmony {
             return Vec::new();
@@ -186,7 +187,7 @@ impl Objective for Unroll {
         let representing = self.model.representing();
         let count = representing.iter().map(Parameter::count).sum();
         let average = average.detach().narrow(0, 0, count).to_kind(self.kind);
-        // A copy, which is a leaf.
+        // The copy is a leaf of autograd.
         let average = average.copy().set_requires_grad(self.device == Device::Cpu);
         self.target = Some(Weights::from_flat(&average, representing));
         self.plies = match self.compares {
@@ -242,7 +243,7 @@ impl Objective for Unroll {
             .square()
             .mean_dim([1i64, 2].as_slice(), false, Kind::Float)
             .unflatten(0, [-1, plies]);
-        // There is nothing to predict before the first move.
+        // Before the first move, there is nothing to predict.
         let latent = off.constant_pad_nd([1, 0]).flatten(0, 1);
         let tokens = self.model.expand_all(weights, &first, &stepped);
         UnrollOutputs {
@@ -288,7 +289,7 @@ impl Objective for Unroll {
         let changed = &samples.changed;
         let changed_right = sum(is_right.logical_and(changed).to_kind(Kind::Float))
             / sum(changed.to_kind(Kind::Float)).clamp_min(1.0);
-        // The share of the prior's mass on legal moves.
+        // The share of the prior's probability that legal moves get.
         let prior = prior(&outputs.outputs, rules);
         let of_all = prior.logsumexp([-1i64].as_slice(), false);
         let of_legal = samples
@@ -306,7 +307,7 @@ impl Objective for Unroll {
         ]);
         debug_assert_eq!(rules.legality.size()[1], POLICY_SIZE as i64);
         debug_assert_eq!(rules.board.size()[2], SQUARE_CLASSES as i64);
-        // An example's term is its mean over the positions that have its target.
+        // An example's term is its mean over the positions that have the target.
         let plies = samples.plies();
         let values = values.iter().zip(samples.weights.unbind(0));
         values

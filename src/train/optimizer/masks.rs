@@ -1,4 +1,4 @@
-//! Per-parameter settings, as vectors over all parameters.
+//! Settings per parameter, as vectors over all parameters.
 
 use super::super::config::OptimizerConfig;
 use crate::network::{Parameter, ParameterGroup};
@@ -10,7 +10,8 @@ fn is_named(parameter: &Parameter, pattern: &str) -> bool {
     WildMatch::new(pattern).matches(&parameter.name)
 }
 
-/// Returns one value per parameter, repeated over its elements, f64 `[parameters]` on the CPU.
+/// Returns one value per parameter, repeated for each of its elements, f64 `[parameters]` on the
+/// CPU.
 fn spread(parameters: &[Parameter], value: impl Fn(&Parameter) -> f64) -> Tensor {
     let parts: Vec<Tensor> = parameters
         .iter()
@@ -22,7 +23,7 @@ fn spread(parameters: &[Parameter], value: impl Fn(&Parameter) -> f64) -> Tensor
     Tensor::cat(&parts, 0)
 }
 
-/// Returns the weight decay of every parameter; `None` if nothing decays.
+/// Returns the weight decay of each parameter, or `None` if nothing decays.
 pub(super) fn decay(config: &OptimizerConfig, parameters: &[Parameter]) -> Option<Tensor> {
     let of = |parameter: &Parameter| {
         let rules = &config.decay;
@@ -39,7 +40,7 @@ pub(super) fn decay(config: &OptimizerConfig, parameters: &[Parameter]) -> Optio
     any.then(|| spread(parameters, of))
 }
 
-/// Returns the learning-rate factor of each parameter; `None` if all are equal.
+/// Returns the learning-rate factor of each parameter, or `None` if all are equal.
 pub(super) fn rates(config: &OptimizerConfig, parameters: &[Parameter]) -> Option<Tensor> {
     let of = |parameter: &Parameter| {
         let mut rules = config.rates.iter();
@@ -50,7 +51,7 @@ pub(super) fn rates(config: &OptimizerConfig, parameters: &[Parameter]) -> Optio
     any.then(|| spread(parameters, of))
 }
 
-/// Returns 1 for trained parameters and 0 for those that a pattern freezes; `None` if none is
+/// Returns 1 for trained parameters and 0 for those that a pattern freezes, or `None` if none is
 /// frozen.
 pub(super) fn learned(frozen: &[String], parameters: &[Parameter]) -> Option<Tensor> {
     let is_frozen = |parameter: &Parameter| {

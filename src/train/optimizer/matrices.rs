@@ -1,19 +1,19 @@
-//! The matrices that Muon and SOAP update, as stacks of one shape each.
+//! Groups the matrices that Muon and SOAP update into stacks of equal shape.
 
 use crate::network::{Parameter, ParameterGroup};
 use tch::Tensor;
 
-/// Matrices of one shape, whose steps are computed together.
+/// Matrices of the same shape, whose steps are computed together.
 #[derive(Debug)]
 pub(super) struct MatrixGroup {
-    /// Rows and columns.
+    /// The numbers of rows and columns.
     pub shape: [i64; 2],
     offsets: Vec<i64>,
 }
 
 impl MatrixGroup {
-    /// Returns the matrices of [`ParameterGroup::Hidden`]. Both methods are made for hidden
-    /// layers; first and last ones keep NAdam.
+    /// Returns the matrices in [`ParameterGroup::Hidden`]. Both methods are designed for hidden
+    /// layers; the first and last layers keep NAdam.
     pub fn all(parameters: &[Parameter]) -> Vec<MatrixGroup> {
         let mut groups: Vec<MatrixGroup> = Vec::new();
         let mut offset = 0;
@@ -44,12 +44,12 @@ impl MatrixGroup {
         })
     }
 
-    /// Returns their number.
+    /// Returns the number of matrices.
     pub fn len(&self) -> i64 {
         self.offsets.len() as i64
     }
 
-    /// Gathers the matrices from the flat vector, [n, rows, columns].
+    /// Gathers the matrices from the flat vector into a stack [n, rows, columns].
     pub fn gather(&self, flat: &Tensor) -> Tensor {
         let count = self.shape[0] * self.shape[1];
         let slices: Vec<Tensor> = self

@@ -9,12 +9,12 @@ use crate::train::parts::parts;
 use crate::train::threads::Threads;
 use tch::{Device, Kind, Tensor};
 
-/// Coefficients of the quintic Newton–Schulz iteration that brings singular values near 1 in five
-/// iterations (Jordan et al. 2024).
+/// Coefficients of the quintic Newton–Schulz iteration, which brings singular values close to 1
+/// within five iterations (Jordan et al. 2024).
 const NEWTON_SCHULZ: (f64, f64, f64) = (3.4445, -4.7750, 2.0315);
 const NEWTON_SCHULZ_ROUNDS: usize = 5;
 
-/// The root mean square of Adam's steps, to which Muon's are scaled (Liu et al. 2025, "Muon is
+/// Root mean square of Adam's steps, to which Muon's steps are scaled (Liu et al. 2025, "Muon is
 /// scalable for LLM training").
 const ADAM_STEP_SIZE: f64 = 0.2;
 
@@ -39,7 +39,7 @@ impl Muon {
         Muon {
             groups: MatrixGroup::all(parameters),
             kind: match options {
-                // The method was designed to tolerate it (Jordan et al. 2024).
+                // The method was designed to tolerate bfloat16 (Jordan et al. 2024).
                 (Kind::Float, Device::Cuda(_)) => Kind::BFloat16,
                 (Kind::Float, Device::Cpu) if environment().cpu_bf16 => Kind::BFloat16,
                 (kind, _) => kind,
@@ -60,7 +60,7 @@ impl Rule for Muon {
         });
         threads.map(items.collect(), |[gradient, mut momentum, ahead]| {
             let _ = momentum.lerp_(&gradient, 1.0 - decay);
-            // Nesterov: the momentum after one more identical gradient.
+            // Nesterov momentum: the momentum after one more identical gradient.
             let _ = gradient.lerp_scalar_out(&ahead, &momentum, decay);
         });
         let shares = self
@@ -81,9 +81,8 @@ impl Rule for Muon {
     }
 }
 
-/// Returns the nearest orthogonal matrix to each of a stack [n, rows, columns], to within the
-/// accuracy that the method needs: singular values land in about 0.7…1.2. It is computed in
-/// `kind`.
+/// Returns, computed in dtype `kind`, the nearest orthogonal matrix to each matrix of a stack [n,
+/// rows, columns], as accurately as the method needs: the singular values end up in about 0.7…1.2.
 pub(super) fn newton_schulz(stack: &Tensor, kind: Kind) -> Tensor {
     let tall = stack.size()[1] > stack.size()[2];
     let x = if tall {

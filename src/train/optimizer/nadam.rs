@@ -8,7 +8,7 @@ use crate::train::parts::parts;
 use crate::train::threads::Threads;
 use tch::{Device, Kind, Tensor};
 
-/// Decay of the momentum schedule; PyTorch's default.
+/// Decay of the momentum schedule, with PyTorch's default value.
 const MOMENTUM_DECAY: f64 = 4e-3;
 
 /// NAdam for all parameters.
@@ -21,7 +21,7 @@ pub(super) struct Nadam {
     mean: Tensor,
     /// Average of the squared gradients, `[parameters]`.
     square: Tensor,
-    /// Number of steps, and the product of their momentum coefficients.
+    /// The number of steps, and the product of their momentum coefficients.
     product: (u64, f64),
 }
 
@@ -56,8 +56,8 @@ impl Rule for Nadam {
             // The run rolled back.
             self.product = (0, 1.0);
         }
-        // One factor, or after a checkpoint those of all previous steps, so that checkpoints need
-        // not store the product.
+        // This multiplies by one factor, or after a checkpoint by those of all previous steps, so
+        // that checkpoints need not store the product.
         for step in self.product.0 + 1..=step {
             self.product = (step, self.product.1 * self.coefficient(step));
         }

@@ -1,4 +1,4 @@
-//! The interface of optimizer rules.
+//! The interface of the optimizer's rules.
 
 use crate::train::threads::Threads;
 use tch::Tensor;
@@ -6,12 +6,12 @@ use tch::Tensor;
 /// The state of the rules: tensors by name.
 pub(in crate::train) type Memory = Vec<(String, Tensor)>;
 
-/// A rule computes steps from gradients, at learning rate 1.
+/// A rule that computes steps from gradients, at a learning rate of 1.
 pub(super) trait Rule: std::fmt::Debug {
-    /// Writes the steps of the rule's parameters into `direction`, given the
-    /// gradient of all; both `[parameters]`. `step` counts from 1.
+    /// Writes the steps of the rule's parameters into `direction`, given the gradient of all
+    /// parameters; both are `[parameters]`. `step` counts from 1.
     fn direct(&mut self, gradient: &Tensor, direction: &mut Tensor, step: u64, threads: &Threads);
 
-    /// Returns the rule's whole state other than the number of steps; the tensors are not copies.
+    /// Returns the rule's whole state except the number of steps; the tensors are not copies.
     fn memory(&self) -> Memory;
 }

@@ -4,7 +4,7 @@ use super::rule::{Memory, Rule};
 use crate::train::threads::Threads;
 use tch::Tensor;
 
-/// Uses the gradient itself as the step.
+/// A rule that uses the gradient itself as the step.
 #[derive(Debug)]
 pub(super) struct Sgd;
 

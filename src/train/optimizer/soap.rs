@@ -1,10 +1,10 @@
 //! SOAP: Adam in the eigenbasis of Shampoo's preconditioner (Vyas et al. 2024, "SOAP: Improving
 //! and Stabilizing Shampoo using Adam").
 //!
-//! For a matrix with gradient G, averages of G·Gᵀ and Gᵀ·G have eigenvectors that change slowly.
-//! Adam runs in the basis that they span: there the squared gradients are close to the curvature
-//! along each axis. Every few steps the bases are updated by one round of power iteration and a
-//! QR decomposition instead of a full eigendecomposition.
+//! For a matrix with gradient G, the averages of G·Gᵀ and Gᵀ·G have eigenvectors that change
+//! slowly. Adam runs in the basis that they span, in which the squared gradients approximate the
+//! curvature along each axis. Every few steps, the bases are updated by one round of power
+//! iteration and a QR decomposition instead of a full eigendecomposition.
 
 use super::super::config::OptimizerConfig;
 use super::matrices::MatrixGroup;
@@ -13,25 +13,25 @@ use crate::network::Parameter;
 use crate::train::threads::Threads;
 use tch::{Device, Kind, Tensor};
 
-/// SOAP for the hidden matrices. Its steps have Adam's size, so that one learning rate serves
-/// NAdam's parameters too.
+/// SOAP for the hidden matrices. Its steps are of the same size as Adam's, so that one learning
+/// rate also suits NAdam's parameters.
 #[derive(Debug)]
 pub(super) struct Soap {
     beta1: f64,
     beta2: f64,
     epsilon: f64,
     frequency: u64,
-    /// Number of gradients seen, i64 [1] on the CPU: fewer than the optimizer's steps if it took
-    /// over from another optimizer.
+    /// Number of gradients seen, i64 [1] on the CPU. It is smaller than the optimizer's number of
+    /// steps if SOAP has taken over from another optimizer.
     seen: Tensor,
     stacks: Vec<Stack>,
 }
 
-/// The optimizer state of the n matrices of one shape.
+/// The optimizer state for n matrices of the same shape.
 #[derive(Debug)]
 struct Stack {
     group: MatrixGroup,
-    /// Average of the gradients, in the parameters' own axes, [n, rows, columns].
+    /// Average of the gradients along the parameters' own axes, [n, rows, columns].
     mean: Tensor,
     /// Average of the squared gradients in the eigenbases, [n, rows, columns].
     square: Tensor,
@@ -39,12 +39,12 @@ struct Stack {
     columns: Side,
 }
 
-/// One side of a stack of matrices.
+/// One side, rows or columns, of a stack of matrices.
 #[derive(Debug)]
 struct Side {
-    /// Average of G·Gᵀ (of Gᵀ·G for columns), [n, side, side].
+    /// Average of G·Gᵀ (for columns, of Gᵀ·G), [n, side, side].
     covariance: Tensor,
-    /// Its eigenvectors as columns, [n, side, side].
+    /// The eigenvectors of the covariance as columns, [n, side, side].
     basis: Tensor,
 }
 
@@ -98,8 +98,9 @@ impl Rule for Soap {
         threads.map(items.collect(), |(mut stack, gradient, mut direction)| {
             let gradient = stack.group.gather(&gradient);
             if seen == 0 {
-                // The first gradient only initializes the bases: along axes derived from itself,
-                // all of its elements would have the same size. NAdam's step is used instead.
+                // The first gradient only initializes the bases: along axes derived from this
+                // gradient, all of its elements would have the same size. This step is NAdam's
+                // instead.
                 stack.watch(&gradient, 0.0);
                 stack.rows.decompose();
                 stack.columns.decompose();
@@ -165,7 +166,7 @@ impl Stack {
         })
     }
 
-    /// Decays both covariances by `decay` and adds `gradient`.
+    /// Decays both covariances by `decay` and adds that of `gradient`.
     fn watch(&mut self, gradient: &Tensor, decay: f64) {
         let across = gradient.transpose(1, 2);
         let _ = self
@@ -190,7 +191,7 @@ impl Stack {
         self.rows.basis.bmm(matrices).bmm(&columns)
     }
 
-    /// Updates both bases, and reorders the squared gradients accordingly.
+    /// Updates both bases and reorders the squared gradients accordingly.
     fn refresh(&mut self) {
         let [rows, columns] = self.group.shape;
         let order = self
@@ -211,14 +212,14 @@ impl Stack {
 impl Side {
     /// Computes the eigenvectors from scratch.
     fn decompose(&mut self) {
-        // The guard handles NaN gradients; here one would abort the program.
+        // The guard handles NaN gradients, but a NaN here would abort the program.
         let (_, basis) = self.covariance.nan_to_num(0.0, 0.0, 0.0).linalg_eigh("L");
         self.basis.copy_(&basis.flip([2]));
     }
 
-    /// Runs one round of power iteration. Axes are first sorted by their share of the covariance,
-    /// largest first, so that QR disturbs the important ones least; returns the old index of
-    /// each, i64 [n, side].
+    /// Runs one round of power iteration. The axes are first sorted by their share of the
+    /// covariance, largest first, so that QR disturbs the important ones least. Returns the old
+    /// index of each axis, i64 [n, side].
     fn turn(&mut self) -> Tensor {
         let moved = self.covariance.bmm(&self.basis);
         let carried =

@@ -1,4 +1,4 @@
-//! Optimizers on small problems.
+//! Tests the optimizers on small problems.
 
 use super::super::config::DecayRule;
 use super::muon::newton_schulz;
@@ -12,7 +12,7 @@ use tch::Kind;
 const OPTIONS: (Kind, Device) = (Kind::Float, Device::Cpu);
 const EXACT: (Kind, Device) = (Kind::Double, Device::Cpu);
 
-/// Returns a parameter; matrices of an encoder are hidden, others are not.
+/// Returns a parameter; matrices in an encoder are hidden, and other parameters are not.
 fn parameter(name: &str, shape: &[i64]) -> Parameter {
     Parameter {
         name: name.to_owned(),
@@ -33,14 +33,14 @@ fn quadratic(config: &OptimizerConfig, parameters: &[Parameter], steps: usize) -
     let mut flat = Tensor::zeros([count], (Kind::Float, Device::Cpu));
     for step in 0..steps {
         let gradient = &flat - &target;
-        // Both take steps of about the learning rate, however small the gradient.
+        // Both methods take steps of about the learning rate, however small the gradient is.
         let rate = 0.02 * (1.0 - step as f64 / steps as f64);
         let _ = optimizer.step(&mut flat, &gradient, rate, &Threads::one());
     }
     (flat - target).try_into().unwrap()
 }
 
-/// PyTorch 2.11's values of x after each of four steps from 0 with `torch.optim.NAdam([x],
+/// Values of x in PyTorch 2.11 after each of four steps from 0, using `torch.optim.NAdam([x],
 /// lr=0.01, betas=(0.9, 0.98), eps=1e-7)` on the loss (x − 0.25)² / 2.
 const NADAM_STEPS: [f64; 4] = [
     0.010_564_513_504_505_157,
@@ -49,7 +49,7 @@ const NADAM_STEPS: [f64; 4] = [
     0.032_370_351_254_940_03,
 ];
 
-/// As in a rollback to a checkpoint that another optimizer may have written.
+/// This happens in a rollback to a checkpoint that another optimizer may have written.
 #[test]
 fn an_optimizer_that_goes_back_begins_anew() {
     let parameters = [parameter("encoder.0.value.weight", &[4, 6])];
@@ -105,7 +105,7 @@ fn nadam_is_pytorchs() {
 
 #[test]
 fn the_fused_nadam_takes_the_steps_of_the_composed_one() {
-    // Not a multiple of a register's width.
+    // The size is not a multiple of a register's width.
     let parameters = [parameter("x.weight", &[1003])];
     let train = || -> Vec<f32> {
         let mut optimizer = Optimizer::new(&OptimizerConfig::default(), &[], &parameters, OPTIONS);
@@ -215,7 +215,7 @@ fn clipping_bounds_the_gradient() {
     assert!((mean[0] - 0.06).abs() < 1e-6 && (mean[1] - 0.08).abs() < 1e-6);
 }
 
-/// A network of two layers, tanh(x·innerᵀ + bias)·outerᵀ, on five examples.
+/// A network with two layers, tanh(x·innerᵀ + bias)·outerᵀ, on five examples.
 struct Problem {
     parameters: [Parameter; 3],
     x: Tensor,
@@ -258,7 +258,7 @@ impl Problem {
         flat.grad()
     }
 
-    /// Returns the parameters after each step at the rate 0.01.
+    /// Returns the parameters after each step at a learning rate of 0.01.
     fn train(&self, optimizer: &mut Optimizer, flat: &mut Tensor, steps: usize) -> Vec<Vec<f64>> {
         let step = |_| {
             let gradient = self.gradient(flat);
@@ -269,7 +269,8 @@ impl Problem {
     }
 }
 
-/// Parameters 0, 7, 12, 17 and 20 after some steps, by tests/python/nadam.py with PyTorch 2.11.
+/// Parameters 0, 7, 12, 17 and 20 after some steps, as computed by tests/python/nadam.py with
+/// PyTorch 2.11.
 const NADAM_TRAINED: [(usize, [f64; 5]); 5] = [
     (1, [0.0105645, 0.6457651, -0.0105645, -0.4051662, 0.2728140]),
     (2, [0.0183846, 0.6372751, -0.0179491, -0.3969986, 0.2646731]),
@@ -298,7 +299,7 @@ fn nadam_trained() -> Vec<Vec<f64>> {
     problem.train(&mut optimizer, &mut problem.start(), 300)
 }
 
-/// Compares every step with the installed PyTorch, if any.
+/// Compares every step with the installed PyTorch, if there is one.
 #[test]
 fn nadam_stays_with_pytorchs_over_many_steps() {
     let found = nadam_trained();
@@ -395,7 +396,7 @@ fn frozen_parameters_stay_and_count_for_nothing() {
     let mut free = Optimizer::new(&config, &[], &problem.parameters, EXACT);
     let mut flat = problem.start();
     problem.train(&mut free, &mut flat, 5);
-    // Momentum from before the freeze moves nothing either.
+    // Momentum from before the freeze must not move the parameters either.
     let mut optimizer = Optimizer::new(&config, &frozen, &problem.parameters, EXACT);
     optimizer.restore(free.steps(), &free.memory());
     let before: Vec<f64> = Vec::try_from(&flat).unwrap();
@@ -433,8 +434,8 @@ fn the_first_rule_that_matches_says_what_decays() {
     assert_eq!(left, expected);
 }
 
-/// SOAP equals Adam if the gradients' axes are the matrix's own, as for a diagonal matrix with
-/// diagonal gradients.
+/// If the gradients' axes are the matrix's own, SOAP equals Adam. This is the case for a diagonal
+/// matrix with diagonal gradients.
 #[test]
 fn soap_runs_adam_in_the_eigenbasis() {
     let parameters = [parameter("encoder.x.weight", &[3, 3])];

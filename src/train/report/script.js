@@ -2,7 +2,7 @@ const runs = data;
 runs.forEach((run, number) => {
   run.colour = `var(--run-${number % 8})`;
   run.shown = true;
-  // Validation lines have a step alone; the training line of that step knows the rest.
+  // Validation lines contain only a step; the training line for that step has the other values.
   const at = new Map(run.lines.filter((line) => line.split === "train").map((line) => [line.step, line]));
   for (const line of run.lines) {
     line.samples ??= at.get(line.step)?.samples;

@@ -1,4 +1,4 @@
-//! A trainer as one rank of several processes, which all have the same state.
+//! A trainer as one of several processes, all of which have the same state.
 
 use super::Trainer;
 use crate::data::loader::RankShard;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tch::{Device, Kind, Tensor};
 
 impl Trainer {
-    /// Returns a trainer that takes its weights from the first of several processes, see
+    /// Returns a trainer that takes its weights from the first of several processes; see
     /// [`Trainer::join`].
     ///
     /// # Errors
@@ -25,12 +25,12 @@ impl Trainer {
         })
     }
 
-    /// Joins other processes, which all adopt the first one's state. Each trains on its part of
+    /// Joins other processes, all of which adopt the first one's state. Each trains on its part of
     /// every batch.
     ///
     /// # Errors
     /// [`TrainError::Uneven`] if the batch cannot be split evenly,
-    /// [`TrainError::OtherConfiguration`] if the first one has another configuration,
+    /// [`TrainError::OtherConfiguration`] if the first process has another configuration,
     /// [`TrainError::Group`] if another process is gone.
     pub fn join(mut self, world: impl Into<Arc<World>>) -> Result<Trainer, TrainError> {
         let world = world.into();
@@ -64,7 +64,8 @@ impl Trainer {
         }
         if !self.world.is_first() {
             let state = serde_json::from_str(&shared).expect("written by the first process");
-            // The sums are summed over the processes, and the first one has them.
+            // The sums are added up over the processes, and the first process already has their
+            // total.
             self.load_state(&state, &memory, &sums.zeros_like());
         }
         Ok(())

@@ -1,9 +1,10 @@
 //! Replicas of the network that compute a batch's gradient in parallel.
 //!
-//! On a CPU every thread has a replica, which takes its part of each batch. A replica has its own
-//! leaves over the shared parameters, and its own gradient. The gradients are summed in the
-//! replicas' order. So a run repeats bit for bit with the same number of replicas, and up to
-//! rounding with another number. A GPU, and each of several processes, has one replica.
+//! On a CPU, every thread has a replica, which takes its part of each batch. A replica has its own
+//! leaves over the shared parameters, and its own gradient. The gradients are summed in the order
+//! of the replicas. A run therefore repeats bit for bit with the same number of replicas, and up to
+//! rounding with a different number. On a GPU, and in each of several processes, there is a single
+//! replica.
 
 use crate::data::loader::BatchOf;
 use crate::train::config::TrainConfig;
@@ -17,35 +18,35 @@ use crate::train::stopwatch::{Phase, Stopwatch};
 use crate::train::threads::Threads;
 use tch::{Device, Tensor};
 
-/// All replicas of a process.
+/// All replicas in a process.
 #[derive(Debug)]
 pub(super) struct Replicas<O> {
     replicas: Vec<Replica<O>>,
     threads: Threads,
 }
 
-/// One replica. It shares no tensors with other replicas, only the parameters' memory.
+/// One replica. It shares no tensors with other replicas, only the memory of the parameters.
 #[derive(Debug)]
 struct Replica<O> {
     learner: Learner<O>,
     leaves: Buckets,
 }
 
-/// The losses of this process's part of a batch.
+/// The losses for this process's part of a batch.
 #[derive(Debug)]
 pub(super) struct StepLosses {
     pub losses: Losses,
-    /// Total weight of the samples that have each term's target, f32 `[L]`.
+    /// The total weight of the samples that have each term's target, f32 `[L]`.
     pub target_weight: Tensor,
-    /// Number of samples that have each term's target, f32 `[L]`.
+    /// The number of samples that have each term's target, f32 `[L]`.
     pub target_count: Tensor,
 }
 
 impl<O: Objective> Replicas<O> {
-    /// Creates one replica per thread, all over `parameters`, f32 `[parameters]`.
+    /// Creates one replica per thread; all of them use `parameters`, f32 `[parameters]`.
     ///
     /// # Errors
-    /// Those of the objective, such as [`TrainError::Teacher`] if a teacher cannot be loaded;
+    /// The objective's errors, such as [`TrainError::Teacher`] if a teacher cannot be loaded;
     /// [`TrainError::Group`] if libtorch fails.
     pub fn new(
         config: &TrainConfig,
@@ -69,21 +70,21 @@ impl<O: Objective> Replicas<O> {
         })
     }
 
-    /// Forwards to [`Objective::begin`].
+    /// Calls [`Objective::begin`] on every replica.
     pub fn begin(&mut self, steps: u64, average: &Tensor) {
         for replica in &mut self.replicas {
             replica.learner.begin(steps, average);
         }
     }
 
-    /// Sets the factor of each term's weight, f32 `[L]`.
+    /// Sets the factor by which each term's weight is multiplied, f32 `[L]`.
     pub fn balance(&mut self, factors: &Tensor) {
         for replica in &mut self.replicas {
             replica.learner.balance(factors);
         }
     }
 
-    /// Returns the replicas' training data.
+    /// Returns the kind of examples that the replicas train on.
     pub fn examples(&self, config: &TrainConfig) -> O::Examples {
         self.replicas[0].learner.examples(config)
     }
@@ -93,8 +94,8 @@ impl<O: Objective> Replicas<O> {
         &self.threads
     }
 
-    /// Adds the gradient of this process's part of a batch to the replicas'
-    /// gradients. The stopwatch times the first replica and its wait for the others.
+    /// Adds the gradient of this process's part of a batch to the replicas' gradients. The
+    /// stopwatch times the first replica and its wait for the others.
     ///
     /// # Errors
     /// [`TrainError`] if the teacher fails or another process is gone.
@@ -161,7 +162,7 @@ impl<O: Objective> Replicas<O> {
                 let mut sum = parts.next().expect("several replicas");
                 for mut part in parts {
                     sum += &part;
-                    // Zeroed while it is in the cache.
+                    // Zero it while it is still in the cache.
                     let _ = part.zero_();
                 }
             });
@@ -169,7 +170,7 @@ impl<O: Objective> Replicas<O> {
         Ok(gradients.swap_remove(0))
     }
 
-    /// Resets the gradient, after [`Replicas::gradient`].
+    /// Resets the gradient; to be called after [`Replicas::gradient`].
     pub fn zero(&mut self) {
         self.replicas[0].leaves.zero();
     }
@@ -253,7 +254,7 @@ mod tests {
             let step = |_| {
                 let (_, gradient) = fixture.step(batch());
                 let _guard = tch::no_grad_guard();
-                // The replicas see the update through the memory that they share.
+                // The replicas see the update, because they share the memory.
                 fixture.parameters -= &gradient * 0.05;
                 gradient.try_into().unwrap()
             };

@@ -1,5 +1,5 @@
-//! The training loop: steps, with metrics, validations and checkpoints when they are due, and
-//! rollbacks to the last checkpoint when training becomes unstable.
+//! The training loop: takes steps, writes metrics, validates and writes checkpoints when these are
+//! due, and rolls back to the last checkpoint when training becomes unstable.
 
 use super::replicas::Replicas;
 use super::task::with_objective;
@@ -21,14 +21,14 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 use tch::Kind;
 
-/// A call of [`Trainer::run`].
+/// The state of one call to [`Trainer::run`].
 struct Session<'a, O> {
     options: &'a RunOptions,
-    /// Only the first process has one.
+    /// Present only in the first process.
     recorder: Option<Recorder>,
     stop: Agreement<'a>,
     replicas: Replicas<O>,
-    /// Whether validation games exist, as far as is known.
+    /// Whether there are validation games, as far as is known.
     validates: bool,
     report: &'a mut dyn FnMut(&Progress),
     started: Instant,
@@ -59,13 +59,12 @@ impl<O> Session<'_, O> {
 }
 
 impl Trainer {
-    /// Trains until all steps are done, the time is up or a stop is requested; all processes stop
-    /// when one of them does. `report` is called every
-    /// [`log_every`](super::TrainConfig::log_every) steps.
+    /// Trains until all steps are done, the time is up or a stop is requested; when one process
+    /// stops, all do. `report` is called every [`log_every`](super::TrainConfig::log_every) steps.
     ///
-    /// On the CPU, in a process that trains alone, every thread of the options has a replica of
-    /// the network, which computes its part of each batch. A run repeats bit for bit with the
-    /// same number of threads, and up to rounding with another.
+    /// On the CPU, in a process that trains alone, each of the threads in the options has a replica
+    /// of the network, which computes its part of each batch. A run repeats bit for bit with the
+    /// same number of threads, and up to rounding with a different number.
     ///
     /// # Errors
     /// [`TrainError`]; the last checkpoint remains.
@@ -120,7 +119,7 @@ impl Trainer {
             self.roll_back(session, instability)?;
         }
         if self.step < self.config.steps && !self.is_sound(self.loss_so_far()?) {
-            // Stopped during a loss spike: the run must resume from before it.
+            // The run stopped during a loss spike and must resume from before it.
             if let Some(recorder) = &session.recorder {
                 self.load_checkpoint(&recorder.newest()?);
             }
@@ -140,8 +139,8 @@ impl Trainer {
         })
     }
 
-    /// Trains until the session is over, or until training becomes unstable, and then returns the
-    /// instability.
+    /// Trains until the session is over, or until training becomes unstable; in that case, returns
+    /// the instability.
     fn advance<O: Objective>(
         &mut self,
         session: &mut Session<O>,
@@ -200,7 +199,7 @@ impl Trainer {
         Ok(None)
     }
 
-    /// Writes the metrics of a step and reports to the caller.
+    /// Writes the metrics of a step and reports progress to the caller.
     fn log<O: Objective>(
         &mut self,
         session: &mut Session<O>,
@@ -270,8 +269,8 @@ impl Trainer {
         fields
     }
 
-    /// Returns the mean loss since the last metrics line; NaN if a gradient or a weight is NaN or
-    /// infinite in any process, so that no checkpoint is written.
+    /// Returns the mean loss since the last metrics line. It is NaN if a gradient or a weight is
+    /// NaN or infinite in any process, so that no checkpoint is written.
     fn loss_so_far(&self) -> Result<f64, GroupError> {
         let _guard = tch::no_grad_guard();
         let (loss, norm) = self.window.loss_and_norm(&self.world)?;
@@ -282,13 +281,14 @@ impl Trainer {
         Ok(if is_wrong { f64::NAN } else { loss })
     }
 
-    /// Returns whether the last line's loss and the mean loss since are near the usual loss.
+    /// Returns whether both the last line's loss and the mean loss since then are near the usual
+    /// loss.
     fn is_sound(&self, loss: f64) -> bool {
         !self.guard.is_alarmed() && !self.guard.is_high(loss, &self.config.guard)
     }
 
-    /// Rolls back to the last checkpoint and resumes from there with the batches after the bad
-    /// ones.
+    /// Rolls back to the last checkpoint, and resumes from there with the batches that follow the
+    /// bad ones.
     fn roll_back<O>(
         &mut self,
         session: &mut Session<O>,

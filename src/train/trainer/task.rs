@@ -1,6 +1,6 @@
-//! The family-dependent part of training: the choice of the objective.
+//! The part of training that depends on the family: the choice of the objective.
 
-/// Evaluates an expression with a task's objective as a type.
+/// Evaluates an expression in which a type parameter stands for a task's objective.
 macro_rules! with_objective {
     ($task:expr, $objective:ident => $body:expr) => {
         with_objective!($task, $objective => $body, Positions Games Horizon Unroll)

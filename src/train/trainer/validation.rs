@@ -1,4 +1,4 @@
-//! Validation: terms of the averaged weights on the validation games.
+//! Validates: measures the terms on the validation games, with the averaged weights.
 
 use super::task::with_objective;
 use super::{Evaluation, Measurements, Trainer};
@@ -10,7 +10,7 @@ use crate::train::threads::Threads;
 use crate::train::window::{Averages, Window};
 use serde_json::{Map, Value};
 
-/// Result of a validation.
+/// The result of a validation.
 pub(super) struct Validation {
     pub averages: Averages,
     /// Additional metrics of the objective.
@@ -18,8 +18,8 @@ pub(super) struct Validation {
 }
 
 impl Trainer {
-    /// Evaluates the averaged weights on the validation games. `decoders` threads
-    /// decode; each of the `threads` evaluates its part of every batch.
+    /// Evaluates the averaged weights on the validation games. `decoders` is the number of threads
+    /// that decode; each of the `threads` evaluates its part of every batch.
     pub(super) fn validate<O: Objective>(
         &self,
         decoders: usize,
@@ -75,7 +75,7 @@ impl Trainer {
         })
     }
 
-    /// Validates as a run does.
+    /// Validates in the same way as a run.
     ///
     /// # Errors
     /// [`TrainError`] if the data cannot be read.

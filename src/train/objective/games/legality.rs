@@ -1,8 +1,9 @@
 //! Measures how well a network has learned the rules without being given them.
 //!
-//! At each ply of the validation games, it counts whether the likeliest move is legal, and the
-//! probability of all legal moves: the legality rate of sampled moves. Errors compound over a
-//! game and concentrate in few situations, so results are split by both.
+//! At each ply of the validation games, it records whether the likeliest move is legal, and the
+//! total probability of all legal moves, which is how often sampled moves would be legal. Errors
+//! compound over a game and are concentrated in a few situations, so the results are split by ply
+//! and by situation.
 
 use super::{GameOutputs, GameSamples, Games};
 use crate::chess::Game;
@@ -14,12 +15,12 @@ use shakmaty::attacks::{between, bishop_attacks, rook_attacks};
 use shakmaty::{Bitboard, Chess, Move, Position};
 use tch::{Device, Kind, Tensor};
 
-/// Plies per row of the table.
+/// Number of plies per row of the table.
 const PLIES: usize = 20;
-/// Rows by plies; the last covers all later plies too.
+/// Number of rows by ply; the last one covers all later plies as well.
 const ROWS: usize = 10;
-/// Positions that need more than piece movement: the side to move is in check, in double check,
-/// or has a pinned piece; or a move of this kind is legal.
+/// Situations in which knowing how pieces move is not enough: the side to move is in check, is in
+/// double check or has a pinned piece, or a move of this kind is legal.
 const SITUATIONS: [&str; 6] = [
     "check",
     "double_check",
@@ -29,23 +30,23 @@ const SITUATIONS: [&str; 6] = [
     "promotion",
 ];
 
-/// Counts of positions.
+/// Counts over positions.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Count {
     positions: f32,
-    /// Positions in which the likeliest move is legal.
+    /// Number of positions in which the likeliest move is legal.
     legal: f32,
-    /// Probability of legal tokens.
+    /// Sum of the probabilities of legal tokens.
     mass: f32,
 }
 
-/// Counts by plies, then by situation.
+/// Counts by ply, followed by those by situation.
 type Counts = [Count; ROWS + SITUATIONS.len()];
 
-/// Counts of predictions and legal ones by ply and by situation.
+/// Counts of predictions and of legal predictions, by ply and by situation.
 #[derive(Debug)]
 pub(in crate::train) struct Legality {
-    /// f32 [rows, 3]: the fields of a [`Count`].
+    /// The counts, f32 [rows, 3]; the columns are the fields of a [`Count`].
     sums: Tensor,
 }
 
@@ -76,9 +77,10 @@ impl Diagnostics<Games> for Legality {
         self.sums += counts.to_device(self.sums.device());
     }
 
-    /// Returns under `legality` the share of likeliest moves that were legal, `all`, and for each
-    /// twenty plies, `by_ply`; the probability of legal moves, `mass`; and both by situation,
-    /// with the number of positions. `null` without positions.
+    /// Returns one entry, `legality`. It contains the share of likeliest moves that were legal,
+    /// both overall (`all`) and for every twenty plies (`by_ply`), the probability of legal moves
+    /// (`mass`), and both by situation with the number of positions. Values without positions are
+    /// `null`.
     fn finish(&self, world: &World) -> Result<Map<String, Value>, GroupError> {
         let sums = totals(&self.sums, world, "summing what was legal")?;
         let counts: Vec<Count> = sums
@@ -118,8 +120,8 @@ impl Diagnostics<Games> for Legality {
     }
 }
 
-/// Counts the plies of a game up to its first token that is not a move; `next` are the tokens
-/// played, `probabilities` those of all tokens at each ply.
+/// Counts the plies of a game up to its first token that is not a move. `next` contains the tokens
+/// played, and `probabilities` those of all tokens at each ply.
 fn count(vocabulary: &Vocabulary, probabilities: &[f32], next: &[i64], counts: &mut Counts) {
     let mut game = Game::default();
     let width = vocabulary.size();
@@ -168,7 +170,7 @@ fn situations(position: &Chess, moves: &[Move]) -> [bool; SITUATIONS.len()] {
     ]
 }
 
-/// Returns the mover's pieces that shield their king from an enemy's line.
+/// Returns the mover's pieces that shield their king from an enemy piece's line.
 fn pinned(position: &Chess) -> Bitboard {
     let board = position.board();
     let (own, enemy) = (
@@ -207,7 +209,7 @@ mod tests {
         let end = i64::from(vocabulary.start()) + 1;
         let next = ["e2e4", "e7e5", "g1f3"].map(|mv| i64::from(token(mv)));
         let next: Vec<i64> = next.into_iter().chain([end, -100]).collect();
-        // Its favourite move at three quarters; the rest is spread over legal moves.
+        // The favourite move gets three quarters; the rest is spread over the legal moves.
         let liked = ["d2d4", "e2e4", "e1e2", "a2a3", "a2a3"];
         let rest = ["a2a3", "a7a6", "a2a3", "a2a3", "a2a3"];
         let mut probabilities = vec![0.0; 5 * vocabulary.size()];
@@ -220,7 +222,7 @@ mod tests {
         }
         let mut counts = Counts::default();
         count(&vocabulary, &probabilities, &next, &mut counts);
-        // Black cannot move White's pawn; the end of the game ends the count.
+        // Black cannot move White's pawn, and the end of the game ends the count.
         let expected = Count {
             positions: 3.0,
             legal: 2.0,

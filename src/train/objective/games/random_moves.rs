@@ -1,8 +1,8 @@
-//! Human openings continued by random moves.
+//! Continues human openings with random moves.
 //!
-//! A network that reads only good games learns moves by habit. Random moves reach positions where
-//! only the rules help: hanging pieces, exposed kings, checks from everywhere. A game keeps its
-//! length, so that the cost stays the same.
+//! A network that reads only good games learns which moves are usual. Random moves reach positions
+//! in which only the rules help: hanging pieces, exposed kings, checks from everywhere. The length
+//! of a game does not change, so neither does the cost.
 
 use crate::chess::Game;
 use crate::data::examples::GameTokens;
@@ -11,7 +11,7 @@ use crate::encode::{GameEnd, Token, Vocabulary};
 use rand::Rng;
 use shakmaty::{Color, Position};
 
-/// Returns the game up to a random ply, then random legal moves, until the game ends or reaches
+/// Returns the game up to a random ply, continued with random legal moves until it ends or reaches
 /// its original number of tokens.
 pub(super) fn go_on(
     game: &GameTokens,
@@ -46,7 +46,7 @@ pub(super) fn go_on(
         }
         let moves = position.legal_moves();
         let mv = moves[random.random_range(0..moves.len())];
-        // A vocabulary collected from games may lack it.
+        // A vocabulary collected from games may lack this move.
         let Some(token) = vocabulary.token(position, mv) else {
             break;
         };
@@ -112,7 +112,7 @@ mod tests {
             let shared = changed.tokens.iter().zip(&whole.tokens);
             courses.insert(shared.take_while(|(one, other)| one == other).count());
         }
-        // Random moves start at the first move, at the last, and at every move between.
+        // Random moves start at the first move, at the last, and at every move in between.
         assert_eq!(courses.len(), 10, "{courses:?}");
     }
 }

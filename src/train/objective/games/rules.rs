@@ -1,7 +1,7 @@
-//! Rule targets from games: legal tokens, and piece placement.
+//! Derives targets about the rules from games: the legal tokens, and the pieces on the board.
 //!
-//! The move played tells a network about one of some thirty legal moves, and nothing about why.
-//! Given all legal moves and the board, it learns the rules from far fewer games.
+//! The move played tells a network about one of some thirty legal moves, and not why it is legal.
+//! Given all legal moves and the board, a network learns the rules from far fewer games.
 
 use super::IGNORED;
 use crate::chess::Game;
@@ -15,25 +15,25 @@ use tch::{Device, Tensor};
 
 const SQUARES: usize = 64;
 
-/// Which rule targets are used.
+/// Which targets about the rules are used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Told {
     pub legal: bool,
     pub board: bool,
 }
 
-/// The rules after each token read.
+/// The targets about the rules after each token that is read.
 #[derive(Debug, Default)]
 pub(super) struct Rules {
-    /// Marks the tokens that may follow, bool [B, T, vocabulary]; all if unknown.
+    /// Marks the tokens that may follow, bool [B, T, vocabulary]; marks all if this is unknown.
     pub legal: Option<Tensor>,
-    /// The class of each square from a1 on, in White's view, i64 [B, T, 64]; [`IGNORED`] if
-    /// unknown.
+    /// The class of each square, starting at a1, in White's view, i64 [B, T, 64]; [`IGNORED`] if it
+    /// is unknown.
     pub board: Option<Tensor>,
 }
 
 impl Rules {
-    /// Computes the rules of games, padded to `longest` tokens.
+    /// Computes the targets for games, padded to `longest` tokens.
     pub fn of(
         games: &[&GameTokens],
         longest: usize,
@@ -78,7 +78,7 @@ impl Rules {
         }
     }
 
-    /// Returns the rules of `count` games from `start`, up to `longest` tokens.
+    /// Returns the targets for `count` games from `start`, up to `longest` tokens.
     pub fn narrow(&self, start: i64, count: i64, longest: i64) -> Rules {
         let part = |tensor: &Option<Tensor>| {
             let tensor = tensor.as_ref()?;
@@ -91,8 +91,8 @@ impl Rules {
     }
 }
 
-/// Returns a row of `width` for each of `longest` tokens of each game: that of the position after
-/// it, or the padding value if unknown.
+/// Returns a row of `width` for each of `longest` tokens of each game. The row describes the
+/// position after the token, and contains the padding value if that position is unknown.
 fn padded<T: Copy + Send>(
     games: &[&GameTokens],
     longest: usize,
@@ -112,7 +112,7 @@ fn padded<T: Copy + Send>(
     values
 }
 
-/// Returns the positions after each token, as long as they are known.
+/// Returns the positions after each token for as long as they are known.
 fn positions<'a>(
     game: &'a GameTokens,
     vocabulary: &'a Vocabulary,
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
     use crate::encode::GameEnd;
 
-    /// Returns a mate in four plies, then padding.
+    /// Returns a game with mate in four plies, followed by padding.
     fn mate() -> GameTokens {
         let vocabulary = Vocabulary::Uci;
         let token = |text: &str| {
@@ -166,8 +166,8 @@ mod tests {
         let legal = rules(&[&game], 6).legal.unwrap();
         let counts = legal.sum_dim_intlist([2i64].as_slice(), false, tch::Kind::Int64);
         let counts: Vec<i64> = Vec::try_from(counts.reshape([-1])).unwrap();
-        // Twenty moves, then as many as there are, plus three game ends. After the mate only the
-        // mate; in the padding, everything.
+        // Twenty moves at first, then as many as are legal, plus three game ends each time. After
+        // the mate, only its end token is legal; in the padding, every token is.
         assert_eq!(counts[..2], [23, 23]);
         assert_eq!(counts[4..], [1, vocabulary.size() as i64]);
         for (place, &token) in game.tokens[1..].iter().enumerate() {
@@ -188,7 +188,7 @@ mod tests {
         use shakmaty::Square::{A1, D8, F2, F3, H4};
         assert_eq!([class(0, F2), class(0, F3), class(0, A1)], [1, 0, 4]);
         assert_eq!([class(1, F2), class(1, F3)], [0, 1]);
-        // The square of Black's queen before and after its move.
+        // The squares of Black's queen before and after its move.
         assert_eq!([class(3, D8), class(3, H4)], [11, 0]);
         assert_eq!([class(4, D8), class(4, H4)], [0, 11]);
         assert_eq!(class(5, A1), IGNORED);
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn nothing_is_known_behind_an_illegal_move() {
         let mut game = mate();
-        // White moves Black's queen.
+        // White moves Black's queen, which is illegal.
         game.tokens[3] = game.tokens[4];
         let Rules { legal, board } = rules(&[&game], 5);
         let known = legal.unwrap().all_dim(2, false).logical_not();

@@ -75,7 +75,7 @@ fn a_game_is_learned_alike_alone_and_beside_longer_ones() {
             .prepare(batch(vec![games[number].clone()], 0, 1))
             .unwrap();
         close(&values(&alone), &whole.narrow(1, place, 1));
-        // A micro-batch is as wide as its longest game.
+        // A micro-batch is only as wide as its longest game.
         let part = together.narrow(place, 1);
         assert_eq!(part.tokens.size(), [1, together.lengths[place as usize]]);
         close(&values(&part), &whole.narrow(1, place, 1));
@@ -190,7 +190,7 @@ fn the_rules_are_learned_where_they_are_told() {
             "{value:?}"
         );
     }
-    // The probability of legal tokens at the longer game's first token, computed by hand.
+    // The probability of legal tokens at the first token of the longer game, computed by hand.
     let (samples, _) = objective.prepare(batch(vec![shuffle(1)], 0, 1)).unwrap();
     let outputs = objective.forward(&weights, &samples);
     let probabilities = outputs.next.tokens.softmax(-1, Kind::Float).reshape([-1]);
@@ -203,7 +203,7 @@ fn the_rules_are_learned_where_they_are_told() {
         .sum();
     let values = objective.values(&outputs, &samples);
     close(&values[3], &Tensor::from_slice(&[-mass.ln() as f32]));
-    // Certain board predictions are correct.
+    // Predictions that are certain of the right board.
     let squares = samples.rules.board.as_ref().unwrap();
     let outputs = GameOutputs {
         board: Some(squares.one_hot(13) * 50.0),

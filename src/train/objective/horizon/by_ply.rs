@@ -1,4 +1,4 @@
-//! The accuracy of predicted futures, ply by ply, from a fully masked start.
+//! Measures the accuracy of predicted futures ply by ply, starting fully masked.
 
 use super::{Horizon, HorizonOutputs, HorizonSamples, hits};
 use crate::network::diffusion::LONGEST_HORIZON;
@@ -8,15 +8,15 @@ use crate::train::objective::{Diagnostics, totals};
 use serde_json::{Map, Value, json};
 use tch::{Device, Kind, Tensor};
 
-/// Counts per ply: boards, correct boards, correct squares, squares as in the present; changed
-/// squares, correct changed squares; moves, correct moves.
+/// Counts per ply: boards, correct boards, correct squares, squares as in the present position;
+/// changed squares, correct changed squares; moves, correct moves.
 const FIELDS: usize = 8;
 
-/// Counts by ply, and the calibration of values.
+/// The counts by ply, and the calibration of the values.
 #[derive(Debug)]
 pub(in crate::train) struct ByPly {
     calibration: Calibration,
-    /// f32 [longest horizon, fields].
+    /// The counts, f32 [longest horizon, fields].
     sums: Tensor,
 }
 
@@ -34,7 +34,7 @@ impl Diagnostics<Horizon> for ByPly {
         let (Some(imagined), Some(future)) = (&outputs.unaided, &samples.future) else {
             return;
         };
-        // [B, H] each; absent boards do not count.
+        // Each is [B, H]; boards that do not exist do not count.
         let of_boards = |squares: &Tensor| {
             let sums = squares.sum_dim_intlist([2i64].as_slice(), false, Kind::Float);
             sums * &future.exists
@@ -45,7 +45,7 @@ impl Diagnostics<Horizon> for ByPly {
         let none = future.exists.zeros_like();
         let (moves, right_moves) = match &imagined.moves {
             Some(logits) => {
-                // The policy predicts the first. Known ones are excluded.
+                // The policy predicts the first move. Moves that are given do not count.
                 let first = none.narrow(1, 0, 1);
                 let asked = future.moves.ge(0).to_kind(Kind::Float);
                 let right = hits(logits, &future.moves);
@@ -72,10 +72,10 @@ impl Diagnostics<Horizon> for ByPly {
         of_plies += sums;
     }
 
-    /// Returns, in addition to the calibration of values, as `imagination` for each ply: the
-    /// number of `boards`, and the shares of `exact` boards, of correct `squares`, of squares
-    /// that a `copy` of the present would predict, of correct `changed` squares, and of correct
-    /// `moves` that lead to the board.
+    /// Returns the calibration of the values and, as `imagination`, for each ply the number of
+    /// `boards` and the following shares: `exact` boards, correct `squares`, squares that a `copy`
+    /// of the present position would predict, correct `changed` squares, and correct `moves` that
+    /// lead to the board.
     fn finish(&self, world: &World) -> Result<Map<String, Value>, GroupError> {
         let mut found = self.calibration.finish(world)?;
         let sums = totals(&self.sums, world, "summing what was imagined")?;

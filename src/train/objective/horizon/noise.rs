@@ -1,7 +1,7 @@
-//! Masking of futures.
+//! Masks futures.
 //!
-//! All choices depend only on the seed and on the sample's index in the sample order, so that a
-//! resumed run repeats them.
+//! All random choices depend only on the seed and on the sample's index in the sample order, so
+//! that a resumed run repeats them.
 
 use crate::data::examples::{Future, HorizonColumns};
 use crate::data::loader::Batch;
@@ -13,62 +13,62 @@ use rand::{Rng, RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::f64::consts::FRAC_PI_2;
 
-/// The minimum diffusion time, which keeps something masked.
+/// Minimum diffusion time, at which something is still masked.
 const FIRST_TIME: f64 = 0.01;
-/// The distance between the times of consecutive samples, on a circle: it spreads the times of
-/// any sequence of samples evenly (a Weyl sequence by the golden ratio).
+/// Distance between the times of consecutive samples on a circle. It spreads the times of any
+/// sequence of samples evenly (a Weyl sequence with the golden ratio).
 const STRIDE: f64 = 0.618_033_988_749_894_9;
-/// Binary digits of the masked share.
+/// Number of binary digits of the masked share.
 const DIGITS: u32 = 16;
-/// The target class that cross-entropy ignores: libtorch's default.
+/// The target class that cross-entropy ignores, which is libtorch's default.
 pub(super) const IGNORED: i64 = -100;
 
 /// Settings for masking futures.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Noise {
     pub horizon: usize,
-    /// Share of samples with a fully masked future.
+    /// Share of the samples whose future is fully masked.
     pub unknown: f64,
-    /// Share of samples that see the network's predicted future instead of the truth.
+    /// Share of the samples that see the network's predicted future instead of the true one.
     pub own: f64,
-    /// Share of the others that know their first move.
+    /// Share of the other samples in which the first move is given.
     pub told: f64,
     pub seed: u64,
 }
 
-/// A sample that knows its first move, by its row.
+/// A sample in which the first move is given, identified by its row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Told {
     pub row: usize,
-    /// The value that the move leads to, if the move is not the target.
+    /// The value that the given move leads to, if that move is not the target.
     pub q: Option<f32>,
 }
 
-/// The futures of B positions as the network's input and targets, row by row. H is the horizon.
+/// The futures of B positions as the network's input and targets, row by row; H is the horizon.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Noised {
-    /// As in [`crate::network::diffusion::Futures`].
+    /// The network's input, as in [`crate::network::diffusion::Futures`].
     pub pieces: Vec<i64>,
     pub marks: Vec<i64>,
     pub noise: Vec<f32>,
-    /// Bits of the squares' classes, [B, H, 4]: see [`Squares::words`].
+    /// Bits of the classes of the squares, [B, H, 4], see [`Squares::words`].
     pub squares: Vec<i64>,
-    /// Bitboards [B, H] of the target squares.
+    /// Bitboards [B, H] of the squares that are targets.
     pub learned: Vec<i64>,
-    /// Bitboards [B, H] of the squares that differ from the present.
+    /// Bitboards [B, H] of the squares that differ from the present position.
     pub changed: Vec<i64>,
-    /// Policy indices [B, H − 1] of the moves after the first, [`IGNORED`] if they are known or
-    /// absent.
+    /// Policy indices [B, H − 1] of the moves after the first; [`IGNORED`] if a move is known or
+    /// does not exist.
     pub moves: Vec<i64>,
-    /// Weight `[B]` of the masked part.
+    /// The weight `[B]` of the masked part.
     pub weight: Vec<f32>,
-    /// The number of target boards `[B]`, and of target moves after the first.
+    /// The number of boards with targets `[B]`, and the number of target moves after the first.
     pub boards: Vec<f32>,
     pub later_moves: Vec<f32>,
-    /// The samples, by row, that see the network's predicted future: their futures are fully
-    /// masked here and are not targets.
+    /// The rows of the samples that see the network's predicted future. Here their futures are
+    /// fully masked and are not targets.
     pub own: Vec<i64>,
-    /// The samples that know their first move.
+    /// The samples in which the first move is given.
     pub told: Vec<Told>,
 }
 
@@ -83,11 +83,11 @@ impl Noise {
         }
     }
 
-    /// Returns the masked futures of a batch.
+    /// Masks the futures of a batch.
     pub fn apply(&self, batch: &Batch<HorizonColumns>) -> Noised {
         let mut random = random_of(self.seed, batch);
         let start: f64 = random.random();
-        // Skip the random numbers of the samples of other ranks and replicas.
+        // Skip the random numbers that belong to the samples of other ranks and replicas.
         for _ in 0..batch.first {
             random.next_u64();
         }
@@ -119,8 +119,8 @@ impl Noise {
         noised
     }
 
-    /// Returns the masked share of a sample's future, and its weight, from a uniform number in
-    /// 0…1.
+    /// Returns the masked share of a sample's future, and its weight, given a uniform random number
+    /// in 0…1.
     fn level(&self, chance: f64) -> (f64, f64) {
         if chance < self.unknown {
             return (1.0, 1.0);
@@ -130,7 +130,7 @@ impl Noise {
         (masked_share(time), weight_of_masked(time))
     }
 
-    /// Adds a sample with this known first move, if any, masked share and weight.
+    /// Adds a sample with this masked share and weight, and with its first move if it is given.
     fn add(
         &self,
         noised: &mut Noised,
@@ -182,27 +182,28 @@ impl Noise {
     }
 }
 
-/// Returns a bitboard of squares, each chosen with probability `share`.
+/// Returns a bitboard in which each square is set with probability `share`.
 fn some_squares(share: f64, random: &mut Xoshiro256PlusPlus) -> u64 {
     let share = (share * f64::from(1u32 << DIGITS)).round() as u32;
     if share >> DIGITS != 0 {
         return u64::MAX;
     }
-    // Digit by digit, 64 numbers below 1 are compared with the share.
+    // Compares 64 random numbers below 1 with the share, digit by digit.
     (0..DIGITS).fold(0, |below, digit| match share >> digit & 1 {
         0 => below & random.next_u64(),
         _ => below | random.next_u64(),
     })
 }
 
-/// Returns the masked share of a future at a time in 0…1: a quarter of a sine, as in MaskGIT
-/// (Chang et al. 2022), which is mostly more than half.
+/// Returns the masked share of a future at a time in 0…1. It follows a quarter of a sine wave, as
+/// in MaskGIT (Chang et al. 2022), and is mostly above one half.
 fn masked_share(time: f64) -> f64 {
     (FRAC_PI_2 * time).sin()
 }
 
-/// Returns the weight of masked variables at a time: the share's relative growth. So every
-/// variable counts equally; the loss is a bound on the likelihood of futures (Sahoo et al. 2024).
+/// Returns the weight of masked variables at a time, which is the relative growth of the share.
+/// Every variable then counts equally, and the loss bounds the likelihood of futures (Sahoo et al.
+/// 2024).
 fn weight_of_masked(time: f64) -> f64 {
     FRAC_PI_2 / (FRAC_PI_2 * time).tan()
 }
@@ -211,7 +212,7 @@ fn weight_of_masked(time: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// The mean over all times of a variable's weight, masked or not.
+    /// The weight of each variable, masked or not, has a mean of one over all times.
     #[test]
     fn every_variable_weighs_one() {
         let count = 10_000;

@@ -34,7 +34,7 @@ fn plain() -> TrainConfig {
     config("horizon = 3")
 }
 
-/// Returns positions of a game, each with as much of its future as exists.
+/// Returns the positions of a game, each with as much of its future as exists.
 fn examples() -> Vec<WithFuture> {
     let moves = "e2e4 e7e5 g1f3 b8c6 f1b5 a7a6 b5c6 d7c6";
     let mut game = Game::default();
@@ -86,7 +86,7 @@ fn squares(words: &[i64]) -> Squares {
     Squares::of_planes(bytemuck::cast_slice(words))
 }
 
-/// A board at a ply: shown squares, masked squares, present and true squares.
+/// A board at one ply: its shown, masked, present and true squares.
 struct Board {
     shown: Squares,
     masked: u64,
@@ -124,7 +124,7 @@ fn unknown_squares_show_the_present_and_are_learned() {
     let mut seen = 0;
     for board in boards(&noised, &examples) {
         let Some(real) = board.real else {
-            // Absent boards are fully masked and are not targets.
+            // Boards that do not exist are fully masked and are not targets.
             assert_eq!((board.shown, board.masked), (board.present, u64::MAX));
             assert_eq!(board.learned, 0);
             continue;
@@ -136,7 +136,7 @@ fn unknown_squares_show_the_present_and_are_learned() {
     assert!(seen > 50, "{seen}");
     assert_eq!(noised.boards, [3., 3., 3., 3., 3., 3., 2., 1.]);
     assert_eq!(noised.later_moves, [2., 2., 2., 2., 2., 2., 1., 0.]);
-    // Times are spread evenly: one or two of eight samples have fully masked futures.
+    // Times are spread evenly, so the futures of one or two of eight samples are fully masked.
     let mut shares = noised.noise.clone();
     shares.sort_by(f32::total_cmp);
     assert!(shares[0] < 0.4 && shares[6] > 0.7, "{shares:?}");
@@ -180,7 +180,7 @@ fn moves_are_told_or_learned() {
 #[test]
 fn told_moves_have_their_value_and_no_policy() {
     let mut examples = examples();
-    // Instead of each move but the last, Black's next one was played, with this value.
+    // Instead of each move but the last, Black's next move was played, with this value.
     for place in 0..7 {
         examples[place].instead = Some(Instead {
             future: examples[place + 1].future.clone(),
@@ -243,7 +243,7 @@ fn told_moves_have_their_value_and_no_policy() {
         let expected = told.and_then(|told| told.q).unwrap_or(plain.q[row]);
         assert_eq!(columns.q[row], expected);
     }
-    // Boards have the values that the given moves lead to, each for its mover.
+    // Each board has the value that the given moves lead to, from its mover's view.
     let (samples, weights) = objective.prepare(batch(&examples, 0, 64)).unwrap();
     let future = samples.future.as_ref().unwrap();
     let other = noised.told.iter().find(|told| told.q.is_some()).unwrap();
@@ -260,7 +260,7 @@ fn told_moves_have_their_value_and_no_policy() {
     }
     let value = &objective.values(&outputs, &samples)[place as usize];
     assert!((value.double_value(&[other.row as i64]) - 0.25).abs() < 1e-6);
-    // A validation gives no first moves.
+    // In a validation, no first moves are given.
     let validation = Horizon::for_validation(&config, Device::Cpu).unwrap();
     assert!(
         validation
@@ -284,7 +284,7 @@ fn chance_depends_on_the_place_alone() {
     assert_ne!(whole, other);
 }
 
-/// Returns logits that are certain of classes.
+/// Returns logits that are certain of these classes.
 fn sure(classes: &Tensor, count: i64) -> Tensor {
     classes.clamp_min(0).one_hot(count).to_kind(Kind::Float) * 50.0
 }
@@ -321,14 +321,15 @@ fn what_is_right_costs_nothing_and_what_is_wrong_by_its_weight() {
             }
         }
     }
-    // The last sample has one board and no move after the first; accuracies count targets.
+    // The last sample has one board and no move after the first; accuracies are weighted by
+    // targets.
     let row = |number: i64| Vec::<f32>::try_from(own.get(number)).unwrap();
     assert_eq!((row(0)[7], row(1)[7], row(1)[0]), (1.0, 0.0, 1.0));
     assert_eq!(
         row(3)[0] as f64,
         future.learned.get(0).sum(Kind::Float).double_value(&[])
     );
-    // One masked square of the first sample is wrong.
+    // One masked square of the first sample is predicted wrongly.
     let learned = &future.learned * &future.changed;
     for (mask, factor) in [
         (&learned, 8.0),
@@ -386,7 +387,7 @@ fn samples_know_what_the_network_imagines() {
     tch::manual_seed(1);
     let flat = objective.model.initial_weights();
     let network = Weights::from_flat(&flat, objective.parameters());
-    // Everything is known, as at the last step of decoding.
+    // Everything is known, as in the last step of decoding.
     let rows = samples.positions.rows();
     let known = objective.with_own(&network, rows, future);
     let imagined = objective.model.imagine(&network, rows, objective.own);
@@ -396,12 +397,12 @@ fn samples_know_what_the_network_imagines() {
     );
     assert_eq!(Vec::<f32>::try_from(&known.noise).unwrap(), [0.0; 8]);
     assert_ne!(known.pieces, future.known.pieces);
-    // These samples train the policy, and nothing of the future.
+    // These samples train the policy, but nothing about the future.
     let first = Positions::terms(&config).len() as i64;
     assert_eq!(weights.get(0).double_value(&[3]), 1.0);
     let learned = weights.narrow(0, first, 6).abs().max().double_value(&[]);
     assert_eq!(learned, 0.0);
-    // Other samples do not change.
+    // Other samples are unchanged.
     config.diffusion.own = 0.4;
     let objective = Horizon::new(&config, Device::Cpu).unwrap();
     let noised = objective.noise.apply(&batch(&examples, 0, 8));
@@ -416,7 +417,7 @@ fn samples_know_what_the_network_imagines() {
 }
 
 impl HorizonOutputs {
-    /// Returns the number of position terms.
+    /// Returns the number of terms that concern the present position.
     fn present_terms(&self) -> usize {
         Positions::terms(&plain()).len()
     }

@@ -1,4 +1,4 @@
-//! Distillation: another network's outputs as targets.
+//! Distillation: uses another network's outputs as targets.
 
 use super::tensors::Targets;
 use crate::backend::{CodePolicy, Decoding};
@@ -26,10 +26,10 @@ pub enum TeacherError {
     Network {
         /// The file.
         path: PathBuf,
-        /// Its problem.
+        /// The network's problem.
         source: NetworkError,
     },
-    /// Its input format differs from that of the trained network.
+    /// The teacher's input format differs from that of the network being trained.
     #[error(
         "cannot learn from {path}: it reads positions in input format {format}, and the network that is \
          trained in format {expected}"
@@ -37,9 +37,9 @@ pub enum TeacherError {
     Format {
         /// The file.
         path: PathBuf,
-        /// The format that it reads.
+        /// The format that the teacher reads.
         format: u32,
-        /// The trained network's format.
+        /// The format of the network being trained.
         expected: u32,
     },
     /// libtorch failed to evaluate the teacher.
@@ -47,11 +47,11 @@ pub enum TeacherError {
     Torch(#[from] TorchError),
 }
 
-/// A network whose outputs on every batch are targets.
+/// A network whose outputs for every batch are targets.
 #[derive(Debug)]
 pub(super) struct Teacher {
     program: Arc<dyn Program>,
-    /// Indices of the row words that it reads, i64; `None` if it reads all.
+    /// Indices of the words that the teacher reads in a row, i64; `None` if it reads all of them.
     words: Option<Tensor>,
     policy: usize,
     wdl: usize,
@@ -62,17 +62,17 @@ pub(super) struct Teacher {
 /// A teacher's outputs for B positions.
 #[derive(Debug)]
 pub(in crate::train::objective) struct TeacherOutputs {
-    /// Probabilities of legal moves at the temperature, f32 [B, 1858].
+    /// Probabilities of the legal moves at the temperature, f32 [B, 1858].
     pub policy: Tensor,
     /// Probabilities of win, draw and loss, f32 [B, 3].
     pub wdl: Tensor,
-    /// The reward in −1…1, f32 `[B]`, if the teacher has this output.
+    /// The value in −1…1, f32 `[B]`, if the teacher has this output.
     pub q: Option<Tensor>,
 }
 
 impl Teacher {
     /// Loads the teacher of a network that reads `format`. Its file may contain code, subject to
-    /// the policy; it computes in `kind` on `device`.
+    /// the policy. It computes in dtype `kind` on `device`.
     pub fn load(
         config: &DistillationConfig,
         policy: CodePolicy,
@@ -97,7 +97,7 @@ impl Teacher {
                 return Err(TeacherError::Network { path, source });
             }
         };
-        // The classical formats have the same rows.
+        // The classical formats use the same rows.
         let is_same =
             |own: InputFormat| own == format || own.is_classical() && format.is_classical();
         if !metadata.format().is_some_and(is_same) {
@@ -121,7 +121,7 @@ impl Teacher {
         })
     }
 
-    /// Returns a handle on the same network for another thread.
+    /// Returns a handle to the same network for another thread.
     pub fn share(&self) -> Teacher {
         Teacher {
             program: Arc::clone(&self.program),
@@ -130,7 +130,7 @@ impl Teacher {
         }
     }
 
-    /// Returns the outputs for rows i64 [B, WIDTH].
+    /// Returns the outputs for rows, i64 [B, WIDTH].
     pub fn evaluate(
         &self,
         rows: &Tensor,
@@ -147,7 +147,7 @@ impl Teacher {
         Ok(TeacherOutputs {
             policy: policy.softmax(-1, Kind::Float),
             wdl: outputs[self.wdl].softmax(-1, Kind::Float),
-            // A copy, since inference-mode tensors cannot take part in autograd.
+            // A copy, because inference-mode tensors cannot take part in autograd.
             q: self
                 .q
                 .map(|q| outputs[q].to_kind(Kind::Float).clamp(-1.0, 1.0)),

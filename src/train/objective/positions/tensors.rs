@@ -1,26 +1,26 @@
-//! Batches as tensors on the training device.
+//! Uploads batches as tensors to the training device.
 
 use crate::data::examples::{Columns, PositionColumns};
 use crate::encode::{POLICY_SIZE, WIDTH};
 use crate::train::objective::send;
 use tch::{Device, Kind, Tensor};
 
-/// The targets of B positions, from the mover's view.
+/// The targets of B positions, all from the mover's view.
 #[derive(Debug)]
 pub(in crate::train) struct Targets {
     /// Marks the legal moves, bool [B, 1858].
     pub legal: Tensor,
     /// Policy probabilities, f32 [B, 1858]; a row of zeros means no target.
     pub policy: Tensor,
-    /// 0 win, 1 draw, 2 loss, −1 without a target; i64 `[B]`.
+    /// The result, i64 `[B]`: 0 for a win, 1 for a draw, 2 for a loss, −1 without a target.
     pub result: Tensor,
-    /// In −1…1, NaN without a target; f32 `[B]`.
+    /// The value q in −1…1, f32 `[B]`; NaN without a target.
     pub q: Tensor,
-    /// In −1…1, NaN without a target; f32 `[B]`.
+    /// The short-term value in −1…1, f32 `[B]`; NaN without a target.
     pub short_term: Tensor,
-    /// Plies, NaN without a target; f32 `[B]`.
+    /// Number of plies to the end of the game, f32 `[B]`; NaN without a target.
     pub moves_left: Tensor,
-    /// Weight of each sample, f32 `[B]`.
+    /// The weight of each sample, f32 `[B]`.
     pub weight: Tensor,
 }
 
@@ -52,7 +52,7 @@ impl Targets {
     }
 }
 
-/// Uploads rows i64 [B, WIDTH] and their targets.
+/// Uploads rows, i64 [B, WIDTH], with their targets.
 pub(in crate::train::objective) fn upload(
     batch: &PositionColumns,
     device: Device,

@@ -1,4 +1,4 @@
-//! Examples on the device.
+//! Uploads examples to the device.
 
 use super::OWN;
 use crate::data::examples::{Columns, Moment, UnrollColumns};
@@ -10,21 +10,21 @@ use crate::train::objective::positions::tensors::{Targets, upload};
 use crate::train::objective::send;
 use tch::{Device, Kind, Tensor};
 
-/// Planes of a position's pieces: ours from pawn to king, then theirs.
+/// Planes of a position's pieces: ours from pawn to king, followed by theirs.
 const PIECES: i64 = 12;
 
-/// B examples of D moves, N = B · (D + 1) positions, grouped by example.
+/// A batch of B examples with D moves: N = B · (D + 1) positions, grouped by example.
 #[derive(Debug)]
 pub(in crate::train) struct UnrollSamples {
-    /// i64 [N, words].
+    /// The input rows, i64 [N, words].
     pub rows: Tensor,
     /// The moves, i64 [B, D].
     pub moves: Tensor,
-    /// Targets of the encoder's heads for N positions, and their legal moves.
+    /// Targets of the encoder's heads for N positions, including their legal moves.
     pub targets: Targets,
     /// Whether the game has ended, bool `[N]`.
     pub ended: Tensor,
-    /// The squares' classes, i64 [N, 64].
+    /// The classes of the squares, i64 [N, 64].
     pub board: Tensor,
     /// Squares whose class differs from the example's first board, bool [N, 64].
     pub changed: Tensor,
@@ -33,13 +33,13 @@ pub(in crate::train) struct UnrollSamples {
 }
 
 impl UnrollSamples {
-    /// Returns D.
+    /// Returns the number D of moves.
     pub fn plies(&self) -> i64 {
         self.moves.size()[1]
     }
 
-    /// Uploads the first `plies` moves of each example with the weights of its positions; `heads`
-    /// are the trained outputs of the encoder's heads.
+    /// Uploads the first `plies` moves of each example, with the weights of its positions; `heads`
+    /// contains the trained outputs of the encoder's heads.
     pub(super) fn upload(
         columns: &UnrollColumns,
         plies: usize,
@@ -112,13 +112,13 @@ impl Narrow for UnrollSamples {
     }
 }
 
-/// Computes the squares' classes.
+/// Computes the classes of squares.
 #[derive(Debug)]
 pub(super) struct Boards {
     shifts: Tensor,
-    /// f32 [12, 1]: the class of each plane.
+    /// The class of each plane, f32 [12, 1].
     classes: Tensor,
-    /// i64 `[13]`: the class of the same piece in the other side's view.
+    /// The class of the same piece in the other side's view, i64 `[13]`.
     turned: Tensor,
 }
 
@@ -139,7 +139,7 @@ impl Boards {
         }
     }
 
-    /// Returns the squares' classes i64 [N, 64] of rows, see
+    /// Returns the classes of the squares in rows, i64 [N, 64], see
     /// [`SQUARE_CLASSES`](crate::encode::SQUARE_CLASSES).
     pub fn classes(&self, rows: &Tensor) -> Tensor {
         let pieces = bitboards::squares(&rows.narrow(1, 0, PIECES), &self.shifts, &self.classes);
@@ -149,7 +149,8 @@ impl Boards {
             .to_kind(Kind::Int64)
     }
 
-    /// Returns the first boards of examples [B, D + 1, 64], as each later side to move sees them.
+    /// Returns the first board of each example as seen by the side to move at each later position,
+    /// [B, D + 1, 64].
     pub fn copied(&self, boards: &Tensor) -> Tensor {
         let first = boards.narrow(1, 0, 1);
         let turned = self
@@ -163,7 +164,7 @@ impl Boards {
         both.repeat([1, (later + 1) / 2, 1]).narrow(1, 0, later)
     }
 
-    /// Marks squares of boards [B, D + 1, 64] that differ from the first.
+    /// Marks the squares of boards [B, D + 1, 64] that differ from the first board.
     fn changed(&self, boards: &Tensor) -> Tensor {
         self.copied(boards).ne_tensor(boards)
     }

@@ -36,14 +36,14 @@ fn config() -> TrainConfig {
     toml::from_str(CONFIG).unwrap()
 }
 
-/// Returns the configuration of a network with this state.
+/// Returns the configuration of a network with this kind of state.
 fn config_with(state: &str) -> TrainConfig {
     let own = "[network.model]\nstate = \"STATE\"\n[network.model.encoder]";
     let own = own.replace("STATE", state);
     toml::from_str(&CONFIG.replace("[network.model.encoder]", &own)).unwrap()
 }
 
-/// Returns an objective after [`Objective::begin`], and its weights.
+/// Returns an objective on which [`Objective::begin`] has been called, and its weights.
 fn begun(config: &TrainConfig, compares: bool) -> (Unroll, Weights) {
     let objective = match compares {
         true => Unroll::for_validation(config, Device::Cpu),
@@ -133,11 +133,11 @@ fn boards_are_seen_by_the_side_to_move() {
     let (samples, _) = objective.prepare(batch(&objective, MATE)).unwrap();
     assert_eq!(samples.rows.size(), [16, WIDTH as i64]);
     let at = |row: i64, square: i64| samples.board.int64_value(&[row, square]);
-    // Our king stands on e1, theirs on e8, regardless of the side to move.
+    // Our king is on e1 and theirs on e8, whichever side is to move.
     for row in 0..4 {
         assert_eq!((at(row, 4), at(row, 60)), (6, 12));
     }
-    // After 1. f3 Black sees White's pawn on f6, and the pawn on f7 gone.
+    // After 1. f3, Black sees White's pawn on f6, and the pawn on f7 is gone.
     assert_eq!((at(1, 45), at(1, 53)), (7, 0));
     let changed = |row: i64| -> Vec<i64> {
         let squares = samples.changed.get(row).nonzero().squeeze_dim(1);
@@ -145,7 +145,7 @@ fn boards_are_seen_by_the_side_to_move() {
     };
     assert_eq!(changed(0), Vec::<i64>::new());
     assert_eq!(changed(1), [45, 53]);
-    // After 1... e5 in White's view: f2, f3, e5, e7.
+    // After 1... e5, in White's view: f2, f3, e5 and e7.
     assert_eq!(changed(2), [13, 21, 36, 52]);
 }
 
@@ -205,7 +205,7 @@ fn latents_are_to_be_those_of_the_averaged_weights() {
         let (samples, _) = objective.prepare(batch(&objective, MATE)).unwrap();
         let before = objective.forward(&weights, &samples);
         let truth = before.truth.as_ref().unwrap().policy().view([4, 4, -1]);
-        // The next example starts at the position after this one's first move.
+        // The next example starts at the position after this example's first move.
         close(&truth.get(0).get(1), &truth.get(1).get(0));
         let other = objective.model.initial_weights();
         objective.begin(0, &other);
@@ -215,8 +215,8 @@ fn latents_are_to_be_those_of_the_averaged_weights() {
     }
 }
 
-/// The loss of later boards reaches the encoder through the latents, and that of the first one
-/// directly.
+/// The loss on later boards reaches the encoder through the latents, and that on the first board
+/// reaches it directly.
 #[test]
 fn every_parameter_learns_from_what_is_foretold() {
     for state in STATES {
@@ -257,7 +257,7 @@ fn terms_are_balanced_only_where_that_is_wanted() {
     let groups = Unroll::balanced(&config);
     assert_eq!(groups[1].terms, ["illegal", "end", "legality", "board"]);
     assert_eq!(groups[2].terms, ["latent"]);
-    // Every loss is in one group.
+    // Every loss belongs to one group.
     for term in plain.iter().filter(|term| term.weight > 0.0) {
         let having = groups
             .iter()
@@ -272,7 +272,7 @@ fn validations_tell_depths_apart() {
     let (objective, weights) = begun(&config, true);
     let (samples, _) = objective.prepare(batch(&objective, MATE)).unwrap();
     let mut outputs = tch::no_grad(|| objective.forward(&weights, &samples));
-    // A perfect board except at the last depth, where the first one is copied.
+    // The board is perfect except at the last depth, where the first board is copied.
     let copied = objective.boards.copied(&samples.board.view([4, 4, 64]));
     let told = samples.board.view([4, 4, 64]).narrow(1, 0, 3);
     let told = Tensor::cat(&[told, copied.narrow(1, 3, 1)], 1).flatten(0, 1);
@@ -297,7 +297,7 @@ fn validations_tell_depths_apart() {
     assert_eq!(number(0, "changed_squares"), None);
     assert_eq!(number(3, "changed_squares"), Some(0.0));
     assert_eq!(number(3, "squares"), number(3, "copy_squares"));
-    // At first no game has ended; after a move one of four has.
+    // At first no game has ended; after one move, one of four has.
     assert_eq!(number(0, "end_recall"), None);
     assert_eq!(number(1, "end_recall"), Some(1.0));
     assert_eq!(number(0, "same_choice"), Some(1.0));

@@ -1,4 +1,4 @@
-//! Losses compared with hand-computed values on a batch of three samples.
+//! Compares the losses of a batch of three samples with values computed by hand.
 
 use super::*;
 use crate::encode::POLICY_SIZE;
@@ -8,7 +8,7 @@ use crate::train::prepared_batch::PreparedBatch;
 use tch::Device;
 
 const OPTIONS: (Kind, Device) = (Kind::Float, Device::Cpu);
-/// Returns policy rows with these first entries and `rest` elsewhere.
+/// Returns policy rows that begin with these entries and contain `rest` elsewhere.
 fn policy(rows: &[&[f32]], rest: f32) -> Tensor {
     let mut numbers = Vec::new();
     for row in rows {
@@ -18,8 +18,8 @@ fn policy(rows: &[&[f32]], rest: f32) -> Tensor {
     Tensor::from_slice(&numbers).view([rows.len() as i64, -1])
 }
 
-/// Returns targets: the first sample has all, the second one move and the result, the third, with
-/// weight 2, only q.
+/// Returns targets. The first sample has all of them; the second has a single move and the result;
+/// the third, with weight 2, has only q.
 fn targets() -> Targets {
     Targets {
         legal: policy(&[&[1.0, 1.0, 1.0], &[1.0, 1.0], &[1.0]], 0.0).gt(0.5),
@@ -36,7 +36,7 @@ fn outputs() -> Outputs {
     let scalar = || Tensor::from_slice(&[0.25f32, 0.0, 0.0]);
     let categorical = || Tensor::zeros([3, 32], OPTIONS);
     let error = || Tensor::from_slice(&[0.0625f32, 0.5, 0.5]);
-    // Legal moves have equal logits, and the illegal ones are far likelier.
+    // Legal moves have equal logits, and illegal moves far larger ones.
     let policy = || policy(&[&[0.0; 3], &[0.0; 2], &[0.0]], 9.0);
     [
         (Output::Policy, policy()),
@@ -88,7 +88,7 @@ fn measure(batch: &PreparedBatch<PositionSamples>, weights: &LossWeights) -> (Lo
     (losses, averages)
 }
 
-/// Returns a term's index.
+/// Returns the index of a term.
 fn place(name: &str) -> usize {
     ROWS.iter().position(|row| row.name == name).unwrap()
 }
@@ -134,9 +134,9 @@ fn averages_are_over_the_samples_that_carry_the_target() {
     near("q_error", (0.0 + 2.0 * 0.25) / 3.0);
     near("short_term", 0.0625);
     near("short_term_error", 0.0);
-    // 20 plies off: in the linear part of the Huber loss.
+    // An error of 20 plies, in the linear part of the Huber loss.
     near("moves_left", 0.5 * (1.0 - 0.5 * 0.5));
-    // For ties the first class counts: wrong for the policies, a win for the result.
+    // In a tie the first class counts: it is wrong for the policies, and a win for the result.
     near("policy_accuracy", 0.0);
     near("result_accuracy", 0.5);
     let expected = at(&averages, "policy")
@@ -203,7 +203,7 @@ fn a_teacher_who_agrees_teaches_nothing_more() {
     for logits in [outputs.policy(), outputs.wdl()] {
         assert!(logits.grad().abs().max().double_value(&[]) < 1e-7);
     }
-    // Every sample has teacher targets, by its weight.
+    // Every sample has a teacher's targets, weighted by its weight.
     let place = place("teacher_policy");
     assert_eq!(learned.target_weight.double_value(&[place as i64]), 4.0);
     let expected = (3f64.ln() + 2f64.ln()) / 4.0 * 4.0 + 3f64.ln();

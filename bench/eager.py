@@ -1,9 +1,9 @@
 """A Chessformer in PyTorch's eager mode, as a baseline for `train`.
 
-The same architecture, losses and optimizer, written as is usual in Python: a batch
-at a time, under bfloat16 autocast, with torch.optim.NAdam. The parameters are made
-from the list that `train size --parameters` prints, so that a difference between
-the two models is an error rather than an advantage.
+It has the same architecture, losses and optimizer, written as is usual in Python: one
+batch at a time, under bfloat16 autocast, with torch.optim.NAdam. The parameters are
+created from the list that `train size --parameters` prints, so a difference between the
+two models causes an error instead of giving one of them an advantage.
 """
 
 import math
@@ -22,8 +22,8 @@ ATTACK_GAIN = 8
 
 
 def geometry():
-    """Targets of leaps of both sides' pawns, knights and kings, straight and diagonal
-    lines, and the squares between two others."""
+    """Returns tables of the squares that both sides' pawns, knights and kings reach, of the
+    straight and diagonal lines, and of the squares between any two squares."""
     places = torch.cartesian_prod(torch.arange(8), torch.arange(8))
     ranks, files = (places - places.unsqueeze(1)).unbind(2)
     far = torch.maximum(ranks.abs(), files.abs())
@@ -62,7 +62,7 @@ class Chessformer(nn.Module):
         self.register_buffer("displacements", 15 * ranks + files)
         for name, table in geometry().items():
             self.register_buffer(name, table)
-        # The choice of the logits among the 4096 + 192 does not affect the cost.
+        # Which of the 4096 + 192 logits are chosen does not affect the cost.
         self.register_buffer("moves", torch.arange(SQUARES * SQUARES + 192)[-MOVES:])
 
     def parameter(self, name):
@@ -279,7 +279,7 @@ def positions_per_second(config, shapes, batch_size, steps, device):
 
 
 def product_rate(size, device):
-    """Returns the multiply-accumulates per second of a bfloat16 multiplication of two size × size matrices, the best of several runs."""
+    """Returns the multiply-accumulates per second of a size³ matrix product in bfloat16, the best of several runs."""
     a, b = (torch.randn(size, size, device=device, dtype=torch.bfloat16) for _ in range(2))
     best = math.inf
     for _ in range(8 if device != "cpu" else 2):

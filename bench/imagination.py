@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""How often the best imagined move of the agent `world` is illegal, by ply of its own games.
+"""Measures how often the best imagined move of the agent `world` is illegal, by ply of its own games.
 
   bench/imagination.py --net nets/tessera-world.pt --nodes 200 --games 20
 
-Games start after --random random moves and end by the rules or after --plies. The engine
-reports illegal choices in an `info string`.
+Each game starts with --random random moves and ends by the rules or after --plies plies. The
+engine reports illegal choices in an `info string`.
 """
 
 import argparse

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Labels opening positions for training: unique positions, each with the moves that lead there.
+"""Labels unique opening positions for training, each with the moves that lead to it.
 
     bench/opening_labels.py collect -o diet.jsonl --without bench/openings.csv --eco DIR --master FILE --human FILE
     bench/opening_labels.py label diet.jsonl -o labels.jsonl [--minutes N]     (resumes)
     bench/opening_labels.py write diet.jsonl labels.jsonl -o nets/openings.pgn.zst
 
-A position's key is the board with the side to move as White, castling rights and en passant, without
-clocks, so transpositions and reversed colours count as one. Positions in `openings.csv`, which is for
-measuring, are left out by that key, as are the start position and 1. e4, whose policies are measured.
+A position's key consists of the board with the side to move as White, castling rights and en passant, but
+not the clocks, so transpositions and positions with reversed colours count as one. Positions whose key is
+in `openings.csv` are left out because that file is for measuring. So are the start position and the one
+after 1. e4, whose policies are measured.
 
 Needs chess: tools/venv.
 """
@@ -87,7 +88,7 @@ def collect(arguments):
             found[place] = {"count": 0, "source": source, "paths": []}
         entry = found[place]
         entry["count"] += 1
-        # Up to four paths to a position, sampled evenly.
+        # Keep up to four paths to each position, sampled evenly.
         if len(entry["paths"]) < 4 or rng.random() < 4 / entry["count"]:
             path = " ".join(move.uci() for move in board.move_stack)
             if path not in entry["paths"]:
@@ -174,7 +175,7 @@ def write(arguments):
         if entry["key"] not in labels:
             continue
         count += 1
-        # A position's weight grows with the logarithm of its count, up to four paths.
+        # A position's weight grows with the logarithm of its count, up to one copy for each of four paths.
         copies = min(4, len(entry["paths"]), 1 + int(math.log10(max(1, entry["count"]))))
         for path in entry["paths"][:copies]:
             lines = labels[entry["key"]]["lines"]

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Measures how a network evaluates openings and quiet positions, by one evaluation each.
+"""Measures how a network evaluates openings and quiet positions, with one evaluation each.
 
     bench/openings.py reference -o bench/openings.csv --eco DIR --games master-games.pgn.zst
     bench/openings.py measure bench/openings.csv --net FILE… [--engine FILE]
 
-The reference contains Stockfish's evaluation (20,000 nodes, its WDL model) of the 400 positions after
-two plies, of every 12th line of the ECO tables, and of 800 quiet positions of master games, one a
-game: nobody is in check, Stockfish's move is neither a capture nor a check, and its expected score is
-within 0.9. Expected scores are in -1..1, from the view of the side to move. The network sees the
-moves that led to a position (seven of them in the quiet ones). These positions are for measuring:
-they stay out of training, with colours reversed too.
+The reference contains Stockfish's evaluations (20,000 nodes, its WDL model) of the 400 positions after
+two plies, of every 12th line in the ECO tables, and of 800 quiet positions from master games, one per
+game. A position is quiet if the side to move is not in check, Stockfish's move is neither a capture nor
+a check, and its expected score is within ±0.9. Expected scores are in -1..1, from the view of the side
+to move. The network sees the moves that led to a position; for quiet positions, the last seven. These
+positions are only for measuring and are excluded from training, also with colours reversed.
 
 Needs chess: tools/venv.
 """

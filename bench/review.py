@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures `tessera review`: its marks compared with Stockfish's, and its ratings with players' own.
+"""Compares the marks of `tessera review` with Stockfish's, and its rating estimates with players' ratings.
 
     bench/review.py games human-games.pgn.zst -o games.pgn --skip 400 --count 60
     bench/review.py label games.pgn -o labels.jsonl [--minutes N]      (resumes)
@@ -7,11 +7,11 @@
     bench/review.py marks labels.jsonl review.json
     bench/review.py ratings review.json
 
-`games` picks games that training held out, in an order that depends only on the seed. `label` searches
-each position by Stockfish with a million nodes. `marks` gives each move the mark of its loss in winning
-chances by these scores, as the review does by its own, and compares both: recall is the share of
-Stockfish's mistakes and blunders that the review marks as one of the two, precision the share of the
-review's that Stockfish confirms.
+`games` selects games that training held out, in an order that depends only on the seed. `label` searches
+each position with Stockfish and a million nodes. `marks` marks each move according to its loss in winning
+chances, computed from Stockfish's scores in the same way as the review does from its own, and compares the
+two sets of marks. Recall is the share of Stockfish's mistakes and blunders that the review also marks as
+either; precision is the share of the review's mistakes and blunders that Stockfish confirms.
 
 Needs chess: tools/venv.
 """

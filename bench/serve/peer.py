@@ -2,8 +2,8 @@
 
   NET=nets/tessera-xs.pt uvicorn --app-dir bench/serve peer:app --workers 2
 
-It takes a FEN and answers like `/v1/eval` of `tessera serve`. `python3 peer.py FEN`
-answers once, like a server with one process per request.
+It takes a FEN and responds like `/v1/eval` of `tessera serve`. `python3 peer.py FEN`
+responds once, like a server that starts a process for each request.
 """
 
 import json
@@ -14,7 +14,7 @@ import chess
 import torch
 
 HISTORY = 8
-# The order of the piece planes of each board in the network's input.
+# The order of the piece planes in each board of the network's input.
 PIECES = [(kind, mine) for mine in (True, False) for kind in chess.PIECE_TYPES]
 
 

@@ -13,8 +13,8 @@
 //!
 //! Suppose that a step of one process takes f seconds for forward, b for backward and s for the
 //! optimizer, and that P parameters are summed over N processes. A ring moves 2·(N − 1)/N · 4·P
-//! bytes through each link of B bytes per second, and each of k buckets incurs the latency l 2·(N −
-//! 1) times:
+//! bytes through each link of B bytes per second. Each of k buckets incurs the latency l 2·(N − 1)
+//! times:
 //!
 //! ```text
 //! sum  = 8·P·(N − 1)/(N·B) + 2·(N − 1)·l·k
@@ -22,9 +22,9 @@
 //! ```
 //!
 //! Here, `last` is the time to sum the bucket that backward completes last, which cannot be hidden.
-//! The other sums overlap with backward, and `max` bounds the time of both. The efficiency is (f +
-//! b + s)/step. Between machines, B is the network bandwidth, shared by the GPUs of a machine; NCCL
-//! first sums within each machine.
+//! The other sums overlap with backward, and `max` bounds the time of both. The efficiency is
+//! (f + b + s)/step. Between machines, B is the network bandwidth, which the GPUs of a machine
+//! share; NCCL first sums within each machine.
 
 mod buckets;
 mod group;

@@ -1,15 +1,15 @@
 //! Encodes a block of games in columns. Each column is compressed separately, because it groups
 //! similar values and has its own statistics.
 //!
-//! | column | holds |
+//! | column | contents |
 //! |---|---|
 //! | games | flags (bit 0: a FEN follows; bits 1–2: the result; bit 3: ratings follow; bit 4: searches follow), moves (varint), FEN (varint length, bytes), White's and Black's rating (varints, 0 where unknown), number of searches and unplayed moves (varints) |
-//! | ordinals | the move's place among the legal ones, a byte a move |
-//! | depths | a byte a move |
-//! | marks | a byte a move: bit 0 starts a line, bits 1–2 the kind of score |
-//! | scores | literal scores as zigzag varints: centipawns as the difference to the score two moves of the main line before (the same engine's), mates as they are |
-//! | repeats | a byte for each score that repeats one of the last 255 on the main line: how many scores ago it was. Variations are engines' expectations and carry the score of the move that they were computed for |
-//! | searches | for each search the values of root and best move (i16 each), the number of moves in its policy (varint), and for each its place and its share (u8, u16); not in version 1 |
+//! | ordinals | each move's ordinal among the legal moves, one byte per move |
+//! | depths | one byte per move |
+//! | marks | one byte per move: bit 0: the move starts a line; bits 1–2: the kind of score |
+//! | scores | literal scores as zigzag varints: centipawns as the difference from the score two main-line moves earlier (by the same engine), mates unchanged |
+//! | repeats | one byte for each score that repeats one of the last 255 main-line scores: how many scores ago that one was. Variations are lines that engines expected, and carry the score of the move for which they were computed |
+//! | searches | for each search: the values of the root and of the best move (i16 each), the number of moves in the policy (varint), and for each of these moves its ordinal and its share (u8, u16); not in version 1 |
 //! A column consists of its raw length and its compressed length, both u32, followed by one zstd
 //! frame.
 //! zstd frame.

@@ -21,7 +21,7 @@ use tessera::torch::ExportPrecision;
 
 /// Batch sizes: one from early in a search, and the recommended one.
 const BATCHES: [usize; 2] = [8, 32];
-/// Rounds of each batch size.
+/// Number of rounds for each batch size.
 const TURNS: usize = 9;
 /// Duration of a round.
 const TIME: &str = "200ms";

@@ -1,4 +1,4 @@
-//! The self-play loop: self-play, reanalysis, training and the gate, over one store.
+//! The self-play loop: self-play, reanalysis, training and the gate, which share one store.
 //!
 //! Each part is a worker that follows the [`Store`](crate::store::Store) and does not depend on the
 //! others. Any number of actors and reanalysers can therefore run on any machines, and each can be

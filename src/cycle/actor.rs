@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// A worker that plays games with the newest network.
 pub struct Actor<'a> {
-    /// The loop.
+    /// The loop's configuration.
     pub config: &'a CycleConfig,
     /// The actors' settings.
     pub actors: &'a ActorConfig,

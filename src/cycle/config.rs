@@ -193,7 +193,7 @@ impl Default for ActorConfig {
 pub struct GamesConfig {
     /// The shard: a path or an address.
     pub path: PathBuf,
-    /// Its sampling weight relative to the others.
+    /// The shard's sampling weight, relative to those of the other shards.
     #[serde(default = "one")]
     pub weight: f64,
     /// Whether the games' results are used as targets.

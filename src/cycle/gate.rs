@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// The worker that judges candidates.
 pub struct Gate<'a> {
-    /// The loop.
+    /// The loop's configuration.
     pub config: &'a CycleConfig,
     /// The match settings.
     pub gate: &'a GateConfig,
@@ -187,7 +187,7 @@ struct Arena<'a> {
 
 impl Arena<'_> {
     /// Plays pairs until the test is decided or the game limit is reached. Returns `None` if it was
-    /// stopped before.
+    /// stopped early.
     fn play(
         &self,
         pairs: u64,

@@ -59,7 +59,7 @@ pub enum Learning {
 /// The worker that trains, in one or several processes. If there are several, the first one follows
 /// the store and decides the next step, and each trains on its part of every batch.
 pub struct Learner<'a> {
-    /// The loop.
+    /// The loop's configuration.
     pub config: &'a CycleConfig,
     /// The compute device.
     pub device: Device,
@@ -220,7 +220,7 @@ impl Learner<'_> {
         Ok(())
     }
 
-    /// Waits until there are enough rows. Returns `None` if it was stopped before.
+    /// Waits until there are enough rows. Returns `None` if it was stopped early.
     fn lesson(
         &mut self,
         context: &WorkerContext,
@@ -266,7 +266,7 @@ impl Learner<'_> {
     }
 
     /// Trains a generation to its last step and returns the checkpoint's path, or `None` if it was
-    /// stopped before.
+    /// stopped early.
     fn train(
         &mut self,
         context: &WorkerContext,

@@ -32,7 +32,7 @@ const PAUSE: f64 = 1.0;
 /// with the newest network. It writes its results as shards, like an actor. Games and positions are
 /// sampled at random, so workers need not divide them among themselves.
 pub struct Reanalyser<'a> {
-    /// The loop.
+    /// The loop's configuration.
     pub config: &'a CycleConfig,
     /// The positions to search.
     pub reanalysers: &'a ReanalyserConfig,
@@ -218,7 +218,7 @@ impl<'a> Analyst<'a> {
     }
 
     /// Returns a game's main line with some of its positions searched, or `None` if it was stopped
-    /// before.
+    /// early.
     fn search(
         &mut self,
         record: &Record,

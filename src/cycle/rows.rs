@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(actors.count(), 3);
     }
 
-    /// Writes a shard of one game of five positions.
+    /// Writes a shard that contains one game with five positions.
     #[cfg(unix)]
     fn write(path: &std::path::Path) {
         use crate::data::shard::{Block, ShardWriter};

@@ -253,8 +253,7 @@ impl<E: Examples> Loader<E> {
             .thread_name(|thread| format!("decode-{thread}"))
             .build()
             .map_err(|error| LoaderError::Threads(error.to_string()))?;
-        // A channel without capacity: the decoder holds one group, the batcher
-        // the other.
+        // The channel has no capacity: the decoder holds one group, and the batcher the other.
         let (groups_out, groups_in) = bounded(0);
         let (batches_out, batches_in) = bounded(PREFETCH);
         let noted = faults.clone();
@@ -389,7 +388,7 @@ struct Cutter {
 }
 
 impl Cutter {
-    /// Splits until the receiver is dropped.
+    /// Splits groups until the receiver is dropped.
     fn cut<C: Columns>(
         &self,
         groups_in: &Receiver<Result<Group<C::Example>, LoaderError>>,

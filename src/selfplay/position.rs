@@ -15,7 +15,7 @@ use shakmaty::{Move, Position};
 use std::sync::Arc;
 
 /// Searches the game's current position as self-play does, and returns the recorded part of the
-/// result, which is marked unsearched if there is only one legal move. `search` uses these
+/// result, which is marked unsearched if the search chooses no move. `search` uses these
 /// `parameters` and this `backend` from now on.
 ///
 /// # Errors

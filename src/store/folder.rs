@@ -19,7 +19,7 @@ impl Folder {
         }
     }
 
-    /// Stores the bytes unless the name is taken; returns whether it did.
+    /// Stores the bytes unless the name is taken; returns whether they were stored.
     pub fn put(&self, name: &Name, bytes: &[u8]) -> io::Result<bool> {
         let path = self.path.join(name.as_str());
         if let Some(folder) = path.parent() {

@@ -1,20 +1,20 @@
 //! Balances groups of losses, as in HarmonyDream (Ma et al. 2024).
 //!
-//! A group i of terms whose weighted losses add up to L_i contributes L_i / σ_i + log(1 + σ_i),
-//! the paper's rectified form. The paper learns the scale σ_i with the network. Here it is the
-//! minimizer, σ = (L + √(L² + 4 L)) / 2, for an exponential mean of L_i over the steps so far. So
-//! all parts of a batch share it, wherever they are computed. Checkpoints store the means. The
-//! logarithm does not affect the network's gradient, and is omitted from the total.
+//! A group i of terms whose weighted losses sum to L_i contributes L_i / σ_i + log(1 + σ_i), the
+//! paper's rectified form. In the paper, the scale σ_i is learned with the network. Here it is the
+//! minimizer, σ = (L + √(L² + 4 L)) / 2, for an exponential mean of L_i over all previous steps, so
+//! that all parts of a batch share it, wherever they are computed. Checkpoints store the means. The
+//! logarithm does not affect the network's gradient and is omitted from the total.
 
 use super::distributed::{GroupError, World};
 use super::objective::{Group, Term};
 use serde_json::{Map, Value, json};
 use tch::{Device, Kind, Tensor};
 
-/// The decay of a running mean per step.
+/// Decay of a running mean per step.
 const KEPT: f64 = 0.99;
 
-/// Initial means: their scale is 1, as at the start in the paper.
+/// Initial value of the means, for which the scale is 1, as at the start in the paper.
 const START: f64 = 0.5;
 
 /// Lower bound of the means.
@@ -33,7 +33,7 @@ pub(super) struct Harmony {
 }
 
 impl Harmony {
-    /// Returns the groups of these terms; `None` if empty.
+    /// Returns the scales of these groups, or `None` if the list is empty.
     pub fn new(groups: &[Group], terms: &[Term], device: Device) -> Option<Harmony> {
         if groups.is_empty() {
             return None;
@@ -55,13 +55,13 @@ impl Harmony {
         })
     }
 
-    /// Returns σ of each group, f32 `[G]`.
+    /// Returns the scale σ of each group, f32 `[G]`.
     fn sigma(&self) -> Tensor {
         let loss = self.means.clamp_min(LEAST);
         ((loss.square() + &loss * 4.0).sqrt() + &loss) * 0.5
     }
 
-    /// Returns σ of each group by name, for the metrics.
+    /// Returns the scale σ of each group by name, for the metrics.
     pub fn scales(&self) -> Map<String, Value> {
         let scales = self.names.iter().zip(numbers(&self.sigma()));
         scales
@@ -69,7 +69,8 @@ impl Harmony {
             .collect()
     }
 
-    /// Returns the factor of each term's weight, f32 `[L]`: 1 / σ of its group, or 1 without one.
+    /// Returns the factor of each term's weight, f32 `[L]`. It is 1 / σ of the term's group, or 1
+    /// if the term has no group.
     pub fn factors(&self) -> Tensor {
         let of_groups = self.members.transpose(0, 1).mv(&self.sigma().reciprocal());
         let has_group = self
@@ -78,9 +79,9 @@ impl Harmony {
         of_groups + (1.0 - has_group)
     }
 
-    /// Updates the means with a step's losses: each term's weighted sum over the samples of this
-    /// process, and their total weight, both f32 `[L]`. A group keeps its mean if no sample has a
-    /// target.
+    /// Updates the means with the losses of a step: each term's weighted sum over the samples of
+    /// this process, and their total weight, both f32 `[L]`. The mean of a group does not change if
+    /// no sample has a target for it.
     ///
     /// # Errors
     /// [`GroupError`] if another process is gone.
@@ -107,7 +108,7 @@ impl Harmony {
         numbers(&self.means)
     }
 
-    /// Restores the means of a checkpoint; starts over if their number differs.
+    /// Restores the means from a checkpoint; starts over if their number differs.
     pub fn restore(&mut self, means: &[f64]) {
         let device = self.means.device();
         self.means = match means.len() as i64 == self.means.size()[0] {
@@ -119,7 +120,7 @@ impl Harmony {
     }
 }
 
-/// Returns a vector's elements.
+/// Returns the elements of a vector.
 fn numbers(vector: &Tensor) -> Vec<f64> {
     let vector = vector.to_device(Device::Cpu).to_kind(Kind::Double);
     Vec::try_from(vector).expect("a vector of floats")
@@ -183,13 +184,13 @@ mod tests {
     #[test]
     fn means_follow_the_weighted_losses_of_their_groups() {
         let mut harmony = harmony();
-        // Means 3 and 4 of policy and q, 20 of the board.
+        // The means are 3 for the policy, 4 for q and 20 for the board.
         let (sums, weights) = ([6.0, 4.0, 40.0, 9.0, 7.0], [2.0, 1.0, 2.0, 1.0, 1.0]);
         learn(&mut harmony, sums, weights);
         let moved = |mean: f64, loss: f64| mean + (loss - mean) * (1.0 - KEPT);
         let expected = [moved(START, 3.0 + 0.5 * 4.0), moved(START, 0.1 * 20.0)];
         near(&harmony.means(), &expected);
-        // The board has no targets.
+        // The board has no targets in this step.
         learn(
             &mut harmony,
             [6.0, 0.0, 0.0, 0.0, 0.0],
@@ -218,7 +219,7 @@ mod tests {
         second.restore(&serde_json::from_str::<Vec<f64>>(&kept).unwrap());
         (4..9).for_each(|number| step(&mut second, number));
         assert_eq!(whole.means(), second.means());
-        // A run without means starts over.
+        // A checkpoint without means starts over.
         second.restore(&[]);
         assert_eq!(second.means(), harmony().means());
     }

@@ -1,11 +1,11 @@
 //! Computes the gradient of a batch's losses.
 //!
-//! A batch becomes a [`PreparedBatch`] on the device, with each sample's weight in each term of
-//! the [`Objective`]. It passes through the network in one or several micro-batches. Every term
-//! is divided by [`PreparedBatch::target_weight`], the total weight of the samples of the whole
-//! batch that have its target. So the micro-batches' gradients add up to the gradient of the
-//! whole batch. The same holds for replicas and processes, once `target_weight` has been summed
-//! over them.
+//! A batch becomes a [`PreparedBatch`] on the device, which includes each sample's weight in each
+//! term of the [`Objective`]. It passes through the network in one or several micro-batches. Every
+//! term is divided by [`PreparedBatch::target_weight`], the total weight of all samples in the
+//! whole batch that have the term's target. The gradients of the micro-batches therefore add up to
+//! the gradient of the whole batch. The same holds for replicas and processes, once `target_weight`
+//! has been summed over them.
 
 use super::config::TrainConfig;
 use super::distributed::Buckets;
@@ -18,11 +18,11 @@ use crate::data::loader::BatchOf;
 use crate::network::{Parameter, Weights};
 use tch::{Device, Kind, Tensor};
 
-/// An objective, and the settings of its gradient.
+/// An objective with the settings for its gradient.
 #[derive(Debug)]
 pub(super) struct Learner<O> {
     objective: O,
-    /// The dtype that the network computes in.
+    /// The dtype in which the network computes.
     kind: Kind,
     weights: TermWeights,
     /// Number of micro-batches per batch.
@@ -39,17 +39,17 @@ impl<O: Objective> Learner<O> {
         }
     }
 
-    /// Forwards to [`Objective::begin`].
+    /// Calls [`Objective::begin`].
     pub fn begin(&mut self, steps: u64, average: &Tensor) {
         self.objective.begin(steps, average);
     }
 
-    /// Sets the factor of each term's weight, f32 `[L]`.
+    /// Sets the factor by which each term's weight is multiplied, f32 `[L]`.
     pub fn balance(&mut self, factors: &Tensor) {
         self.weights.balance(factors);
     }
 
-    /// Forwards to [`Objective::examples`].
+    /// Calls [`Objective::examples`].
     pub fn examples(&self, config: &TrainConfig) -> O::Examples {
         self.objective.examples(config)
     }
@@ -59,7 +59,7 @@ impl<O: Objective> Learner<O> {
         self.objective.parameters()
     }
 
-    /// Moves a batch to the device with everything that its losses need.
+    /// Moves a batch to the device, together with everything that its losses need.
     ///
     /// # Errors
     /// As [`Objective::prepare`].
@@ -71,8 +71,8 @@ impl<O: Objective> Learner<O> {
         Ok(PreparedBatch::new(samples, loss_weights))
     }
 
-    /// Adds the gradient of the batch's total loss to that of the `leaves`, which sum it over the
-    /// processes as it is completed.
+    /// Adds the gradient of the batch's total loss to that of the `leaves`, which sum each part
+    /// over the processes as soon as it is complete.
     pub fn backward(
         &self,
         leaves: &Buckets,
@@ -101,8 +101,8 @@ impl<O: Objective> Learner<O> {
         all.expect("a batch is never empty")
     }
 
-    /// Returns the network's outputs and losses with `parameters`, f32 `[parameters]`, without a
-    /// gradient.
+    /// Returns the network's outputs and losses for `parameters`, f32 `[parameters]`, without
+    /// computing a gradient.
     pub fn evaluate(
         &self,
         parameters: &Tensor,

@@ -1,4 +1,4 @@
-//! Networks that read whole games.
+//! Tests of networks that read whole games.
 
 use super::workplace::{fail, games, metrics, succeed, train, workplace};
 use serde_json::Value;
@@ -13,7 +13,7 @@ pub fn configure(folder: &Path) {
     let model = "layers = 2\nwidth = 32\nheads = 2\nfeed_forward = 32\ncontext = 48";
     let network = format!("[network]\nfamily = \"gpt\"\n[network.model]\n{model}\n");
     let augment = "\n[augment]\nhide_result = 0.5\n";
-    // A shorter run has the same learning rates.
+    // With this schedule, a shorter run has the same learning rates.
     let shape = "warmup = 5\nshape = { kind = \"stable\", decay = 0.0 }";
     let config = format!("{before}{network}{after}{augment}")
         .replace("batch = 64", "batch = 16")
@@ -47,7 +47,7 @@ fn a_gpt_learns_games_and_resumes_exactly() {
         .map(|line| line["policy"].as_f64().unwrap())
         .collect();
     assert_eq!(trained.len(), 30);
-    // At first, all 1,975 tokens are equally likely.
+    // Initially, all 1,975 tokens are equally likely.
     assert!((trained[0] - 1975f64.ln()).abs() < 0.3, "{trained:?}");
     assert!(trained[29] < trained[0] - 1.0, "{trained:?}");
     let mut validations = whole.iter().filter(|line| line["split"] == "validation");
@@ -58,7 +58,7 @@ fn a_gpt_learns_games_and_resumes_exactly() {
     for share in shares[..2].iter().chain([&legality["all"]]) {
         assert!((0.0..=1.0).contains(&share.as_f64().unwrap()), "{legality}");
     }
-    // The context has 48 tokens, and the last is in the third row.
+    // The context has 48 tokens, so the last one is in the third row.
     assert!(shares[3..].iter().all(Value::is_null), "{legality}");
 
     succeed(&mut run(folder, "parts", &["steps=15"]));
@@ -69,7 +69,7 @@ fn a_gpt_learns_games_and_resumes_exactly() {
     let page = fs::read_to_string(folder.join("report.html")).unwrap();
     assert!(page.contains("policy") && page.contains("result"));
     succeed(train(folder).args(["export", "whole", "-o", "gpt.pt"]));
-    // The file has its run's metrics, including legality.
+    // The exported file has the metrics of its run, including legality.
     let told = |source: &str| -> Value {
         let mut command = train(folder);
         command.args(["validate", source, "whole/config.toml", "--json"]);
@@ -95,7 +95,7 @@ fn a_gpt_learns_games_and_resumes_exactly() {
     );
 }
 
-/// A GPT reads games from the initial position only.
+/// A GPT only reads games that start at the initial position.
 #[test]
 fn an_empty_source_is_reported_once() {
     let workplace = workplace(8);
@@ -145,13 +145,14 @@ fn a_grown_gpt_learns_legality_and_the_board() {
     let (before, after) = (trained("plain"), trained("told"));
     let [plain, first, last] = [before.last(), after.first(), after.last()].map(Option::unwrap);
     let of = |line: &Value, term: &str| line[term].as_f64().unwrap();
-    // It continues where the other ended, and knows nothing about the board yet.
+    // This run starts from the other network, and knows nothing about the board yet.
     assert!(of(first, "policy") < of(plain, "policy") + 0.5, "{first}");
     assert!(of(first, "board") > 2.0, "{first}");
     assert!(of(last, "board") < of(first, "board"), "{last}");
     assert!(of(last, "legality") < of(first, "legality"), "{last}");
     assert!((0.0..=1.0).contains(&of(last, "board_accuracy")), "{last}");
-    // Complete and measured with its head; other networks grow back without it.
+    // The exported network is measured with its board head; training without the head removes it
+    // again.
     succeed(train(folder).args(["export", "told", "-o", "told.pt"]));
     let eval = ["validate", "told.pt", "told/config.toml", "--json"];
     let told: Value = serde_json::from_str(&succeed(train(folder).args(eval))).unwrap();

@@ -1,5 +1,5 @@
-//! Ratings from end to end: games to shards, to a network that reads ratings, to its file, to
-//! play.
+//! Tests ratings from end to end: from games to shards, to a network that reads ratings, to its
+//! file, and to play.
 
 use crate::train::workplace::{succeed, train};
 use std::fmt::Write as _;
@@ -7,8 +7,8 @@ use std::io::{BufRead, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// Returns the initial position without some of White's bishops and knights: games from different
-/// positions differ, so held-out games are new.
+/// Returns the initial position without some of White's bishops and knights. Games from different
+/// positions differ, so held-out games are new to the network.
 fn start(absent: usize) -> String {
     let bit_of = |file| [1, 2, 5, 6].iter().position(|&it| it == file);
     let squares = "RNBQKBNR".chars().enumerate();
@@ -20,13 +20,13 @@ fn start(absent: usize) -> String {
     format!("rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/{rank} w KQkq - 0 1")
 }
 
-/// A kind of player: its pawn's file, and its rating in each round.
+/// A kind of player, with the file of the pawn that it pushes and its rating in each round.
 struct Kind {
     file: char,
     rating: fn(usize) -> Option<usize>,
 }
 
-/// Weak players push the a-pawn, strong ones the d-pawn, players with an unknown rating the
+/// Weak players push the a-pawn, strong players the d-pawn, and players with an unknown rating the
 /// e-pawn, as White and as Black.
 const KINDS: [Kind; 3] = [
     Kind {
@@ -43,7 +43,7 @@ const KINDS: [Kind; 3] = [
     },
 ];
 
-/// Returns one-move games in which only a player's own rating predicts the move.
+/// Returns games of one move each, in which only a player's own rating predicts the move.
 fn games() -> String {
     let mut text = String::new();
     for round in 0..450 {
@@ -83,7 +83,7 @@ peak = 0.01
 warmup = 10
 "#;
 
-/// The engine over UCI.
+/// An engine process, controlled over UCI.
 struct Engine {
     child: Child,
     input: ChildStdin,
@@ -110,8 +110,8 @@ impl Engine {
         writeln!(self.input, "setoption name {name} value {value}").unwrap();
     }
 
-    /// Returns the principal variation, or the move without one, in the position after `moves`,
-    /// for an engine and an opponent with these ratings.
+    /// Returns the principal variation in the position after `moves`, or only the move if the
+    /// engine reports no variation. The engine and its opponent have these ratings.
     fn line(&mut self, moves: &str, ratings: [u32; 2], nodes: u32) -> String {
         self.set("SelfElo", ratings[0]);
         self.set("OppoElo", ratings[1]);
@@ -156,7 +156,7 @@ fn a_network_learns_what_players_of_a_rating_play() {
     );
     let measured: serde_json::Value =
         serde_json::from_str(measured.lines().next_back().unwrap()).unwrap();
-    // Without ratings, a third of the moves could be predicted.
+    // Without ratings, only a third of the moves could be predicted.
     let accuracy = measured["policy_accuracy"].as_f64().unwrap();
     assert!(accuracy > 0.95, "{accuracy}");
 
@@ -185,7 +185,7 @@ fn a_network_learns_what_players_of_a_rating_play() {
             assert_eq!(best(engine.line("d2d4", ratings, 1)), black, "{ratings:?}");
         }
     }
-    // In a search the opponent's moves follow the opponent's rating.
+    // In a search, the opponent's moves follow the opponent's rating.
     engine.set("Agent", "mcts");
     for (ratings, expected) in [
         ([strong, weak], "d2d4 a7a5"),
@@ -196,7 +196,7 @@ fn a_network_learns_what_players_of_a_rating_play() {
         assert!(line.starts_with(expected), "{ratings:?}: {line}");
     }
 
-    // So does a strength limit, with only the network set.
+    // A strength limit has the same effect, even if only the network is set.
     engine.set("HumanNet", "rated.pt");
     engine.set("UCI_LimitStrength", true);
     engine.set("Temperature", 0.1);
@@ -223,7 +223,7 @@ fn a_network_learns_what_players_of_a_rating_play() {
         assert!(probability > 0.8, "{rating}");
     }
 
-    // Measured on the training's held-out games.
+    // The moves are measured on the games that training held out.
     let games = ["match-moves", "games.pgn", "--skip-plies", "0"];
     let held_out = ["--held-out", "0.25", "--net", "rated.pt"];
     let measured = tessera(&[&games[..], &held_out].concat());

@@ -1,6 +1,6 @@
 //! `train` turns games into networks.
 
-// It panics if its output is closed.
+// These macros panic if the output is closed.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod ablate;

@@ -10,7 +10,7 @@ pub fn prefer_throughput() {
     #[cfg(target_os = "linux")]
     {
         let priority = libc::sched_param { sched_priority: 0 };
-        // SAFETY: the parameter lives through the call, which only reads it.
+        // SAFETY: the parameter outlives the call, which only reads it.
         let status = unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const priority) };
         if status != 0 {
             // Failure only makes the program slower; some sandboxes forbid the call.

@@ -168,7 +168,7 @@ pub(in crate::cycle) fn openings(
 }
 
 impl GateConfig {
-    /// Returns the test.
+    /// Returns the sequential test with these settings.
     #[must_use]
     pub fn sprt(&self) -> Sprt {
         Sprt {

@@ -142,7 +142,7 @@ struct Sums {
     is_ordered: bool,
 }
 
-// SAFETY: the sums lock themselves.
+// SAFETY: the sums do their own locking.
 unsafe impl Send for Sums {}
 
 impl Drop for Sums {
@@ -158,7 +158,7 @@ impl Sums {
         let pointers: Vec<*const RawTensor> =
             leaves.iter().map(|leaf| leaf.as_ptr() as _).collect();
         let mut raw = ptr::null_mut();
-        // SAFETY: all pointers are valid for the call; group and gradients are counted, and the
+        // SAFETY: all pointers are valid for the call; group and gradients are reference-counted, and the
         // sums take their own references.
         let failure = unsafe {
             take_text(shim::tessera_sums_create(

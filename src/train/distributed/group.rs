@@ -104,7 +104,7 @@ pub(super) struct Store {
     timeout: Duration,
 }
 
-// SAFETY: c10d's stores lock themselves.
+// SAFETY: c10d's stores do their own locking.
 unsafe impl Send for Store {}
 // SAFETY: as above.
 unsafe impl Sync for Store {}
@@ -166,7 +166,7 @@ pub(super) struct Group {
     timeout: Duration,
 }
 
-// SAFETY: c10d's groups lock themselves.
+// SAFETY: c10d's groups do their own locking.
 unsafe impl Send for Group {}
 // SAFETY: as above.
 unsafe impl Sync for Group {}

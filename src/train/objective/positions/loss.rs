@@ -1,4 +1,5 @@
-//! The losses of the paper's appendix, Lc0's moves left, and distillation from a teacher.
+//! The losses in the paper's appendix, Lc0's moves-left loss, and the losses for distillation from
+//! a teacher.
 
 use super::teacher::TeacherOutputs;
 use super::tensors::Targets;
@@ -11,26 +12,26 @@ use tch::{Kind, Reduction, Tensor};
 /// Temperature of the softened policy.
 const SOFT_TEMPERATURE: f64 = 4.0;
 
-/// Unit of the moves-left loss, in plies.
+/// Unit of the moves-left loss in plies.
 const MOVES_LEFT_UNIT: f64 = 20.0;
 
-/// Error, in plies, from which the moves-left loss is linear.
+/// Error in plies above which the moves-left loss is linear.
 const MOVES_LEFT_DELTA: f64 = 10.0;
 
-/// The definition of a term.
+/// The definition of one term.
 struct Row {
     name: &'static str,
-    /// The network output that it measures.
+    /// The network output that the term measures.
     output: Output,
-    /// Its weight in the total; 0 for an accuracy.
+    /// The term's weight in the total loss; 0 for an accuracy.
     weight: fn(&LossWeights, Option<&DistillationConfig>) -> f64,
-    /// The weight of each sample that has its target, f32 `[B]`.
+    /// The weight of each sample that has the term's target, f32 `[B]`.
     known: fn(&Known) -> &Tensor,
-    /// Its value for each sample, f32 `[B]`; `None` if its input is missing.
+    /// The term's value for each sample, f32 `[B]`; `None` if an input is missing.
     value: fn(&Reading) -> Option<Tensor>,
 }
 
-/// All terms.
+/// The definitions of all terms.
 const ROWS: [Row; 15] = [
     Row {
         name: "policy",
@@ -121,7 +122,7 @@ const ROWS: [Row; 15] = [
     Row {
         name: "teacher_policy",
         output: Output::Policy,
-        // Gradients of softened logits shrink by the square of the temperature.
+        // The gradients of softened logits shrink by the square of the temperature.
         weight: |_, teacher| {
             teacher.map_or(0.0, |teacher| teacher.policy * teacher.temperature.powi(2))
         },
@@ -165,7 +166,7 @@ const ROWS: [Row; 15] = [
     },
 ];
 
-/// Returns the terms, with their weights in the total.
+/// Returns the terms with their weights in the total loss.
 pub(in crate::train::objective) fn terms(
     loss: &LossWeights,
     teacher: Option<&DistillationConfig>,
@@ -177,10 +178,10 @@ pub(in crate::train::objective) fn terms(
     ROWS.iter().map(term).collect()
 }
 
-/// The softening of targets and logits.
+/// Settings for softening targets and logits.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::train::objective) struct Softening {
-    /// Share of the policy's target that is spread evenly over all legal moves.
+    /// Share of the policy target that is spread evenly over all legal moves.
     labels: f64,
     /// Temperature at which the policy is compared with the teacher's.
     temperature: f64,
@@ -195,10 +196,10 @@ impl Softening {
     }
 }
 
-/// The weight of each sample if it has a target, otherwise 0, f32 `[B]` each.
+/// For each kind of target: the weight of each sample that has it, otherwise 0, f32 `[B]`.
 struct Known {
     policy: Tensor,
-    /// Policies with several moves: a temperature cannot soften a single one.
+    /// Policy targets with several moves, because a temperature cannot soften a single move.
     several: Tensor,
     result: Tensor,
     q: Tensor,
@@ -232,8 +233,8 @@ impl Known {
     }
 }
 
-/// Returns the weight of each sample in each term, f32 [15, B]: the sample's weight, or 0 if it
-/// lacks the target or the network lacks the output.
+/// Returns the weight of each sample in each term, f32 [15, B]. It is the sample's weight, or 0 if
+/// the sample lacks the target or the network lacks the output.
 pub(in crate::train::objective) fn loss_weights(
     targets: &Targets,
     teacher: Option<&TeacherOutputs>,
@@ -248,7 +249,7 @@ pub(in crate::train::objective) fn loss_weights(
     Tensor::stack(&rows.collect::<Vec<_>>(), 0)
 }
 
-/// A batch, its outputs, and intermediate values common to several terms.
+/// A batch with its outputs, and intermediate values that several terms use.
 struct Reading<'a> {
     outputs: &'a Outputs,
     targets: &'a Targets,
@@ -256,13 +257,13 @@ struct Reading<'a> {
     softening: Softening,
     /// Policy logits with illegal moves masked.
     logits: Tensor,
-    /// The result's class; samples without one have the first.
+    /// The class of the result; samples without a result have the first class.
     result: Tensor,
     q: Reward,
     short_term: Reward,
 }
 
-/// Returns each term of each sample, 15 tensors f32 `[B]`.
+/// Returns each term for each sample, as 15 tensors f32 `[B]`.
 pub(in crate::train::objective) fn values(
     outputs: &Outputs,
     targets: &Targets,
@@ -295,22 +296,22 @@ pub(in crate::train::objective) fn values(
     ROWS.iter().map(value).collect()
 }
 
-/// Sums along the last dimension, f32.
+/// Sums over the last dimension, f32.
 fn sum(tensor: &Tensor) -> Tensor {
     tensor.sum_dim_intlist([-1i64].as_slice(), false, Kind::Float)
 }
 
-/// Returns the cross-entropy of logits [B, n] with probabilities [B, n], `[B]`.
+/// Returns the cross-entropy `[B]` of logits [B, n] with probabilities [B, n].
 fn cross_entropy(logits: &Tensor, target: &Tensor) -> Tensor {
     -sum(&(target * logits.log_softmax(-1, None::<Kind>)))
 }
 
-/// Returns the cross-entropy of logits [B, n] with classes i64 `[B]`.
+/// Returns the cross-entropy `[B]` of logits [B, n] with classes i64 `[B]`.
 fn classification(logits: &Tensor, class: &Tensor) -> Tensor {
     logits.cross_entropy_loss::<Tensor>(class, None, Reduction::None, -100, 0.0)
 }
 
-/// Returns the policy's target with a share spread over all legal moves.
+/// Returns the policy target, with a share spread over all legal moves.
 fn smoothed(targets: &Targets, share: f64) -> Tensor {
     if share == 0.0 {
         return targets.policy.shallow_clone();
@@ -320,7 +321,7 @@ fn smoothed(targets: &Targets, share: f64) -> Tensor {
     &targets.policy * (1.0 - share) + even * share
 }
 
-/// Returns the Huber loss of plies, some of which are NaN.
+/// Returns the Huber loss in plies; targets may be NaN.
 fn moves_left(plies: &Tensor, target: &Tensor) -> Tensor {
     let target = target.nan_to_num(0.0, None, None);
     (plies / MOVES_LEFT_UNIT).huber_loss(
@@ -330,18 +331,18 @@ fn moves_left(plies: &Tensor, target: &Tensor) -> Tensor {
     )
 }
 
-/// The losses of a reward head's outputs, if the network has them.
+/// The losses of a value head's outputs, if the network has them.
 struct Reward {
-    /// The loss of the reward itself.
+    /// The loss of the value itself.
     scalar: Option<Tensor>,
-    /// The loss of its bucket.
+    /// The loss of the value's bucket.
     categorical: Option<Tensor>,
-    /// The loss of its expected error.
+    /// The loss of the value's predicted error.
     error: Option<Tensor>,
 }
 
 impl Reward {
-    /// Returns the losses of these outputs, for a target that may be NaN.
+    /// Returns the losses of these outputs for a target that may be NaN.
     fn of(outputs: &Outputs, names: [Output; 3], target: &Tensor) -> Reward {
         let target = target.nan_to_num(0.0, None, None);
         let [scalar, categorical, error] = names.map(|output| outputs.get(output));
@@ -351,7 +352,8 @@ impl Reward {
                 let bucket = bucket_of(&target, logits.size()[1]);
                 classification(logits, &bucket)
             }),
-            // Detached: training must not make predictions worse to make their error predictable.
+            // Detached: training must not make predictions worse just so that their error becomes
+            // predictable.
             error: error
                 .zip(squared.as_ref())
                 .map(|(error, squared)| (error - squared.detach()).square()),
@@ -360,7 +362,7 @@ impl Reward {
     }
 }
 
-/// Returns 1 if the largest logit of [B, n] is that of the class i64 `[B]`, otherwise 0.
+/// Returns 1 if the class, i64 `[B]`, has the largest logit of [B, n], and otherwise 0.
 fn is_right(logits: &Tensor, class: &Tensor) -> Tensor {
     let chosen = logits.argmax(-1, false);
     chosen.eq_tensor(class).to_kind(Kind::Float)

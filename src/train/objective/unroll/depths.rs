@@ -1,8 +1,8 @@
-//! Validation metrics by depth: the accuracy of the imagined boards.
+//! Measures a validation by depth, including the accuracy of the imagined boards.
 //!
-//! `depths` holds a row for each number of moves since the true position, from zero: shares of
-//! the available targets, `null` without any. `copy_squares` is the score of copying the first
-//! board.
+//! `depths` contains a row for each number of moves since the true position, starting at zero.
+//! Values are shares of the available targets, or `null` without any. `copy_squares` is the
+//! accuracy of copying the first board.
 
 use super::{OWN, Unroll, UnrollOutputs, UnrollSamples, prior};
 use crate::network::Output;
@@ -12,7 +12,7 @@ use crate::train::objective::{Diagnostics, totals};
 use serde_json::{Map, Value, json};
 use tch::{Device, Kind, Tensor};
 
-/// Number of distinct depths.
+/// Number of different depths.
 const ROWS: i64 = UnrollConfig::MOST as i64 + 1;
 
 /// The metrics, each as a sum and its divisor.
@@ -36,13 +36,13 @@ const NAMES: [&str; 17] = [
     "constant_features",
 ];
 
-/// A feature is near constant if its standard deviation is below this share of the mean one.
+/// Share of the mean standard deviation below which a feature counts as nearly constant.
 const NEAR_CONSTANT: f64 = 0.01;
 
-/// Sums by depth, on the device.
+/// The sums by depth, on the device.
 #[derive(Debug)]
 pub(in crate::train) struct Depths {
-    /// f32 [17, 17, 2]: rows, names, sums.
+    /// The sums, f32 [17, 17, 2], by row, name, and value or divisor.
     sums: Tensor,
 }
 
@@ -91,7 +91,7 @@ impl Diagnostics<Unroll> for Depths {
             (by_depth(&is_legal.logical_not()), playing.shallow_clone()),
         ];
         let targets = &samples.targets;
-        // Among legal moves, as players choose.
+        // Among legal moves only, as players choose.
         let best = |logits: &Tensor| targets.masked(logits).argmax(-1, false);
         let chosen = best(policy);
         let is_target = chosen.eq_tensor(&targets.policy.argmax(-1, false));
@@ -169,8 +169,8 @@ impl Diagnostics<Unroll> for Depths {
 }
 
 /// Returns, for each depth, the mean over features of their standard deviation over squares and
-/// positions, and the share of near-constant features; [D + 1, 2] each, with the number of
-/// positions as the divisor.
+/// positions, and the share of nearly constant features. Each is [D + 1, 2] and has the number of
+/// positions as its divisor.
 fn spread(latents: &Tensor, depth: i64) -> [Tensor; 2] {
     let latents = latents.to_kind(Kind::Float);
     let [_, squares, width] = latents.size()[..] else {

@@ -372,8 +372,21 @@ pub(crate) fn key_of(position: &Chess) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// Plays a legal move for each number until the game ends.
+    pub(crate) fn game_of_choices(choices: &[u32]) -> Game {
+        let mut game = Game::default();
+        for &choice in choices {
+            let moves = game.position().legal_moves();
+            if moves.is_empty() {
+                break;
+            }
+            game.play(moves[choice as usize % moves.len()]);
+        }
+        game
+    }
 
     fn game(moves: &str) -> Game {
         let mut game = Game::default();

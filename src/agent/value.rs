@@ -206,8 +206,8 @@ fn choose(
 
 /// Returns the value of the last move for the side that played it, if the rules determine it.
 ///
-/// A repeated position counts as a draw, because a side that can reach it twice can reach it a
-/// third time.
+/// A repeated position counts as a draw, because a side that could reach it twice can reach it
+/// again.
 fn known_value(game: &Game) -> Option<Value> {
     match game.ending() {
         Some(Ending::Checkmate) => Some(Value {

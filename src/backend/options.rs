@@ -25,10 +25,10 @@ pub enum CodePolicy {
     Checked,
     /// All code in the file runs, with this program's permissions.
     Allowed,
-    /// No code in the file runs: on every device, known families run their own code, in the form
-    /// for GPUs.
+    /// No code in the file runs. On every device, known families run their own code in few launches
+    /// and copies, which no GPU has run yet: for measurements.
     Ignored,
-    /// The file's code runs on every device, if checked.
+    /// The file's code runs on every device, if checked, with few copies: for measurements.
     Preferred,
 }
 

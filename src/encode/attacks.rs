@@ -92,23 +92,15 @@ fn visit(planes: &[u64], pairs: &mut [u64], mut count: impl FnMut(Bitboard, usiz
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chess::Game;
+    use crate::chess::tests::game_of_choices;
     use crate::encode::Input;
     use proptest::prelude::*;
-    use shakmaty::Position;
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(32))]
         #[test]
         fn sliced_counts_are_the_counts(choices in prop::collection::vec(any::<u32>(), 0..90)) {
-            let mut game = Game::default();
-            for choice in choices {
-                let moves = game.position().legal_moves();
-                if moves.is_empty() {
-                    break;
-                }
-                game.play(moves[choice as usize % moves.len()]);
-            }
+            let game = game_of_choices(&choices);
             let input = Input::encode(&game);
             let planes = &input.words()[..PLANES];
             let (mut squares, mut pairs) = (vec![0; 64 * ATTACKS], vec![0; 128]);

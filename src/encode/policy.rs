@@ -1,9 +1,10 @@
 //! The 1858 moves of the common policy vector, in Lc0's order.
 //!
 //! The first 1,792 entries are all pairs of squares that a queen or a knight could travel on an
-//! empty board, sorted by origin a1…h8 and then by target a1…h8. A knight promotion is its pair
-//! without a suffix. The other 66 entries are the promotions to queen, rook and bishop, for each
-//! pawn on a7…h7 and each file that it can reach. Castling is the king taking its own rook.
+//! empty board, sorted by origin a1…h8 and then by target a1…h8. A knight promotion has
+//! the entry of its pair. The other 66 entries are promotions to queen, rook and bishop, for a
+//! pawn on each of a7…h7 and each file that it can reach. Castling is encoded as the king taking
+//! its own rook.
 
 use shakmaty::{Color, Move, Position, Role, Square};
 use std::sync::LazyLock;

@@ -45,10 +45,7 @@ pub fn carry(networks: BuiltInNetworks) {
 /// # Errors
 /// [`LoadError`] if the file or the network does not exist.
 pub fn network_file(options: &NetworkOptions) -> Result<Cow<'static, [u8]>, LoadError> {
-    match options.net.as_deref() {
-        None => read_built_in(options.built_in),
-        Some(path) => read_file(path).map(Cow::Owned),
-    }
+    read(options.net.as_deref(), options.built_in)
 }
 
 /// Returns the contents of a network file. `None` means the built-in network.
@@ -56,36 +53,35 @@ pub fn network_file(options: &NetworkOptions) -> Result<Cow<'static, [u8]>, Load
 /// # Errors
 /// [`LoadError`] if the file or the network does not exist.
 pub fn read_network(net: Option<&Path>) -> Result<Cow<'static, [u8]>, LoadError> {
-    match net {
-        None => read_built_in(BuiltIn::Main),
-        Some(path) => read_file(path).map(Cow::Owned),
+    read(net, BuiltIn::Main)
+}
+
+/// Reads a file or, if none is given, a built-in network or its file next to the program.
+fn read(net: Option<&Path>, built_in: BuiltIn) -> Result<Cow<'static, [u8]>, LoadError> {
+    if let Some(path) = net {
+        return read_file(path);
+    }
+    let carried = CARRIED.get();
+    let (carried, name, missing) = match built_in {
+        BuiltIn::Main => (carried.and_then(|it| it.main), MAIN, LoadError::NoneBuiltIn),
+        BuiltIn::Human => (
+            carried.and_then(|it| it.human),
+            Some(HUMAN),
+            LoadError::NoHumanBuiltIn,
+        ),
+    };
+    match carried {
+        Some(file) => Ok(Cow::Borrowed(file)),
+        None => read_file(&name.and_then(shipped::beside).ok_or(missing)?),
     }
 }
 
-fn read_file(path: &Path) -> Result<Vec<u8>, LoadError> {
-    bounded::read_regular(path, LARGEST_FILE).map_err(|source| {
+fn read_file(path: &Path) -> Result<Cow<'static, [u8]>, LoadError> {
+    let file = bounded::read_regular(path, LARGEST_FILE);
+    file.map(Cow::Owned).map_err(|source| {
         let path = path.to_owned();
         LoadError::Read { path, source }
     })
-}
-
-/// Returns a built-in network or, failing that, its file next to the program.
-fn read_built_in(network: BuiltIn) -> Result<Cow<'static, [u8]>, LoadError> {
-    let (carried, name, error): (_, _, fn() -> LoadError) = match network {
-        BuiltIn::Main => (CARRIED.get().and_then(|carried| carried.main), MAIN, || {
-            LoadError::NoneBuiltIn
-        }),
-        BuiltIn::Human => (
-            CARRIED.get().and_then(|carried| carried.human),
-            Some(HUMAN),
-            || LoadError::NoHumanBuiltIn,
-        ),
-    };
-    if let Some(file) = carried {
-        return Ok(Cow::Borrowed(file));
-    }
-    let beside = name.and_then(shipped::beside).ok_or_else(error)?;
-    read_file(&beside).map(Cow::Owned)
 }
 
 #[cfg(test)]
@@ -94,11 +90,10 @@ mod tests {
 
     #[test]
     fn a_carried_network_is_the_file_beside_the_program() {
-        let beside = [BuiltIn::Main, BuiltIn::Human].map(|network| read_built_in(network).unwrap());
+        let beside = [BuiltIn::Main, BuiltIn::Human].map(|network| read(None, network).unwrap());
         assert!(beside.each_ref().map(|file| Some(&**file)) == [NETWORKS.main, NETWORKS.human]);
         carry(NETWORKS);
-        let carried =
-            [BuiltIn::Main, BuiltIn::Human].map(|network| read_built_in(network).unwrap());
+        let carried = [BuiltIn::Main, BuiltIn::Human].map(|network| read(None, network).unwrap());
         assert!(carried.iter().all(|file| matches!(file, Cow::Borrowed(_))));
         assert!(carried == beside);
     }

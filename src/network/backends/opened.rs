@@ -42,8 +42,8 @@ pub(crate) struct Opened {
     pub(super) network: Option<Playable>,
     /// The file's code, if it evaluates positions.
     script: Option<Module>,
-    /// Whether networks run as on a GPU, where launches take time.
-    is_like_gpu: bool,
+    /// Whether the network runs in few launches and copies, on any device.
+    has_few_launches: bool,
 }
 
 impl Opened {
@@ -83,7 +83,7 @@ impl Opened {
             device,
             network,
             script: has_code.then(|| file.into_module()).transpose()?,
-            is_like_gpu: is_ignored || is_preferred || device != Device::Cpu,
+            has_few_launches: is_ignored || is_preferred,
         })
     }
 
@@ -101,7 +101,7 @@ impl Opened {
         }
         TorchBackend::require(&self.metadata)?;
         let (metadata, device) = (self.metadata.clone(), self.device);
-        let is_like_gpu = self.is_like_gpu;
+        let has_few_launches = self.has_few_launches;
         let backend = match *formats {
             [dtype] => {
                 let program = self.into_program(dtype, decoding)?;
@@ -111,7 +111,7 @@ impl Opened {
                 self.program(dtype, decoding)
             }),
         }?;
-        Ok(match is_like_gpu {
+        Ok(match has_few_launches {
             true => backend.exchanging(),
             false => backend,
         })
@@ -140,7 +140,7 @@ impl Opened {
         Ok(Arc::new(frozen))
     }
 
-    /// Returns the network in few operators, if it runs as on a GPU and has such a form.
+    /// Returns the network in few operators, if that is requested and it has such a form.
     fn folded(&self, dtype: ComputeType) -> Result<Option<impl Program + use<>>, NetworkError> {
         let folded = || match &self.network {
             Some(Playable::Positions(network)) => {
@@ -153,7 +153,7 @@ impl Opened {
             }
             _ => None,
         };
-        match self.is_like_gpu {
+        match self.has_few_launches {
             true => Ok(torch::caught(folded)?),
             false => Ok(None),
         }
@@ -167,7 +167,9 @@ impl Opened {
     ) -> Result<Arc<dyn Program>, NetworkError> {
         match (self.script, self.network) {
             (Some(script), _) => Ok(Arc::new(script.freeze(self.device, dtype.kind)?)),
-            (None, Some(Playable::Positions(network))) if !self.is_like_gpu => {
+            (None, Some(Playable::Positions(network)))
+                if self.device == Device::Cpu && !self.has_few_launches =>
+            {
                 Ok(Arc::new(network.into_frozen(dtype, decoding)))
             }
             (script, network) => Opened {

@@ -274,7 +274,7 @@ impl AttackBias {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chess::Game;
+    use crate::chess::tests::game_of_choices;
     use crate::encode::{BOARDS, Input};
     use proptest::prelude::*;
     use shakmaty::{Position, Role};
@@ -284,14 +284,7 @@ mod tests {
         /// Compares attackers with the rules along random games.
         #[test]
         fn attackers_are_those_of_the_rules(choices in prop::collection::vec(any::<u32>(), 0..90)) {
-            let mut game = Game::default();
-            for choice in choices {
-                let moves = game.position().legal_moves();
-                if moves.is_empty() {
-                    break;
-                }
-                game.play(moves[choice as usize % moves.len()]);
-            }
+            let game = game_of_choices(&choices);
             let words = *Input::encode(&game).words();
             let row = Tensor::from_slice(bytemuck::cast_slice::<u64, i64>(&words[..BOARDS]));
             for kind in [Kind::Float, Kind::BFloat16] {

@@ -1,7 +1,7 @@
 //! The objective of networks that read whole games: to predict the next token and the result.
 //!
 //! The games in a batch are sorted from the longest to the shortest, and padded to the longest in
-//! each micro-batch. Little padding is computed this way, and no game sees another.
+//! each micro-batch. This wastes little computation on padding, and no game sees another.
 
 mod legality;
 mod random_moves;

@@ -33,8 +33,11 @@ fn main() -> ExitCode {
         .with(layer)
         .with(log_filter())
         .init();
+    // In the wheel, the engine reads its networks from the folder `nets` next to it.
     #[cfg(feature = "torch")]
-    backends::carry(backends::NETWORKS);
+    if option_env!("TESSERA_BUILT_IN") != Some("none") {
+        backends::carry(backends::NETWORKS);
+    }
     match parse::<cli::Cli>(&cli::GROUPS, &cli::OLD_NAMES).run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => report(error.as_ref()),

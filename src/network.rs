@@ -4,7 +4,7 @@
 //! single positions are also [`Evaluator`]s. A [`Network`] is an architecture with its weights.
 //! [`open`] loads an eager, differentiable network from a network file, and [`Network::write`]
 //! saves it. `network/toy.rs`, which is compiled only for tests, shows the minimum that a family
-//! must implement.
+//! must implement; the sizes of all families are in `network/config`.
 //!
 //! | family | description | trained here |
 //! |---|---|---|
@@ -48,6 +48,8 @@ pub use architecture::{Architecture, Evaluator, Interface, NotAnEvaluator, Posit
 pub use blocks::KvCache;
 pub use chessformer::Chessformer;
 pub use config::ArchitectureConfig;
+#[cfg(test)]
+pub(crate) use config::toy::ToyConfig;
 pub use diffusion::Diffusion;
 pub use exported::ExportedProgram;
 pub use family::ArchitectureError;

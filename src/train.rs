@@ -2,9 +2,9 @@
 //!
 //! A family's objective defines its training: the examples sampled from games, the terms measured
 //! on them, and the names of the terms. Everything else is shared by all families. A new family
-//! adds an [`Architecture`](crate::network::Architecture) with its entry in `network/family.rs`,
-//! [`Examples`](crate::data::examples::Examples), an objective, a line in `config/task.rs` that
-//! selects its task, and a line in `trainer/task.rs`.
+//! adds an [`Architecture`](crate::network::Architecture) with its entries in `network/config.rs`
+//! and `network/family.rs`, [`Examples`](crate::data::examples::Examples), an objective, a line in
+//! `config/task.rs` that selects its task, and a line in `trainer/task.rs`.
 //!
 //! All parameters of a network are stored in one flat f32 vector, and so are the gradient, the
 //! moments and the averages. A step casts the vector to the network's dtype and splits it into the
@@ -16,6 +16,7 @@ mod ablation;
 mod checkpoint;
 mod checkpoint_folder;
 mod config;
+mod config_file;
 mod distributed;
 mod error;
 mod guard;
@@ -48,10 +49,9 @@ pub use config::{
     Precision, RateRule, ScheduleConfig, ScheduleShape, TrainConfig,
 };
 pub use distributed::{GroupError, Launch, LaunchError, World};
-pub use error::TrainError;
+pub use error::{TeacherError, TrainError};
 pub use guard::Instability;
 pub use history::{History, HistoryError};
-pub use objective::TeacherError;
 pub use report::{report, write_report};
 pub use start::StartError;
 pub use trainer::{Evaluation, Measurements, Progress, RunOptions, Summary, Trainer};

@@ -164,7 +164,7 @@ mod tests {
     use crate::data::pgn::parse_game;
     use crate::data::record::SearchResult;
     use crate::data::shard::Shard;
-    use crate::network::toy::ToyConfig;
+    use crate::network::ToyConfig;
     use crate::network::{About, ArchitectureConfig, Network};
     use crate::store::{Name, Store, StoreError};
     use crate::torch::ExportPrecision;

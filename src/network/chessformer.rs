@@ -7,7 +7,6 @@
 //! published training code.
 
 mod attacks;
-pub(super) mod config;
 mod embedding;
 mod folded;
 #[cfg(test)]
@@ -18,7 +17,9 @@ pub(super) mod layers;
 mod position;
 mod ratings;
 
-pub use config::{ConfigError, EmbeddingConfig, ModelConfig, NormKind, PRESETS, PositionConfig};
+pub use super::config::chessformer::{
+    ConfigError, EmbeddingConfig, ModelConfig, NormKind, PRESETS, PositionConfig,
+};
 pub use grow::{GrowError, grow};
 pub use heads::bucket_of;
 pub(crate) use heads::{MOVES_LEFT_FEATURES, MOVES_LEFT_SCALE, policy_gather};

@@ -1,13 +1,23 @@
 //! Architecture configurations of all families.
 
-use super::chessformer::config::ModelConfig;
-use super::diffusion::config::DiffusionConfig;
-use super::gpt::config::GptConfig;
-use super::lc0::choice::HeadChoice;
-use super::lc0::config::Lc0Config;
-use super::maia3::config::Maia3Config;
-use super::world::config::WorldConfig;
+pub mod chessformer;
+pub mod diffusion;
+pub mod gpt;
+pub mod lc0;
+pub mod lc0_heads;
+pub mod maia3;
+#[cfg(test)]
+pub mod toy;
+pub mod world;
+
+use chessformer::ModelConfig;
+use diffusion::DiffusionConfig;
+use gpt::GptConfig;
+use lc0::Lc0Config;
+use lc0_heads::HeadChoice;
+use maia3::Maia3Config;
 use serde::{Deserialize, Serialize};
+use world::WorldConfig;
 
 /// An architecture, in the form in which files and configurations state it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -50,7 +60,7 @@ pub enum ArchitectureConfig {
     #[cfg(test)]
     Toy {
         /// Its sizes.
-        model: super::toy::ToyConfig,
+        model: toy::ToyConfig,
     },
 }
 

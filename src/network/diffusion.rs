@@ -11,14 +11,13 @@
 //! (bench/diffusion.md).
 
 mod candidates;
-pub mod config;
 mod decode;
 mod futures;
 mod grid;
 #[cfg(test)]
 mod tests;
 
-pub use config::{DiffusionConfig, DiffusionConfigError, LONGEST_HORIZON};
+pub use super::config::diffusion::{DiffusionConfig, DiffusionConfigError, LONGEST_HORIZON};
 pub use decode::{Revealed, RevealedBoard, RevealedMove};
 pub use futures::{Futures, marks_of};
 pub use grid::{Denoised, DenoisedFuture};

@@ -4,24 +4,23 @@
 //! norms, rotary embeddings and gates, as in LLaMA. Each player's rating interpolates between two
 //! vectors, as in Allie (Zhang et al. 2024), and a result can be requested.
 
-pub mod config;
 mod decoder;
 mod embedding;
 mod exported;
 #[cfg(test)]
 mod tests;
 
-pub use config::{GptConfig, GptConfigError};
+pub use super::config::gpt::{GptConfig, GptConfigError};
 pub use decoder::{Conditions, Decoder};
 
 use super::architecture::Structure;
 use super::blocks::{KeyValues, KvCache, Mask, Mlp, Rotary, Rotations, SelfAttention};
 use super::config::ArchitectureConfig;
+use super::config::gpt::{MlpKind, NormKind, PositionKind};
 use super::layers::{Linear, Norm};
 use super::parameters::{Builder, Dense, Initial, Slot, Weights};
 use super::size::Part;
 use crate::encode::{MoveEncoder, SQUARE_CLASSES, Vocabulary};
-use config::{MlpKind, NormKind, PositionKind};
 use embedding::{ConditionEmbedding, TokenEmbedding};
 use std::sync::Arc;
 use tch::{Device, Kind, Tensor};

@@ -4,18 +4,16 @@
 //! Semantics follow the BLAS backend and the ONNX converter of Lc0 0.33.
 
 mod body;
-pub(super) mod choice;
-pub(super) mod config;
 mod heads;
 mod tower;
 
-pub(super) use super::planes::{READ, planes};
-pub use choice::HeadChoice;
-pub use config::{
+pub use super::config::lc0::{
     AttentionBody, EncoderConfig, Lc0Config, Lc0ConfigError, MovesLeftConfig, PolicyConfig,
     PolicyHead, PolicyHeadConfig, SmolgenConfig, SquareEmbedding, Tower, ValueHead,
     ValueHeadConfig,
 };
+pub use super::config::lc0_heads::HeadChoice;
+pub(super) use super::planes::{READ, planes};
 
 use super::architecture::{
     Architecture, Evaluator, Interface, NotAnEvaluator, Positions, Structure,

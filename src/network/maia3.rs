@@ -12,17 +12,17 @@
 //! position (in units of 100 s). Search does not use this third head. Its parameters are kept so
 //! that checkpoints survive a round trip unchanged, but it is not evaluated.
 
-pub(super) mod config;
 mod policy;
 
-pub(crate) use config::PIECES;
-pub use config::{GabConfig, Maia3Config, Maia3ConfigError, PRESETS};
+pub(crate) use super::config::maia3::PIECES;
+pub use super::config::maia3::{GabConfig, Maia3Config, Maia3ConfigError, PRESETS};
 
 use super::architecture::{
     Architecture, Evaluator, Interface, NotAnEvaluator, PLANES, Positions, Structure,
 };
 use super::bitboards;
 use super::config::ArchitectureConfig;
+use super::config::maia3::PROMOTIONS;
 use super::encoder::{
     Attention, Board, EncoderLayer, FeedForward, Gab, PositionEncoding, Projection, encode,
     without_head,
@@ -35,7 +35,6 @@ use super::parameters::{Builder, Dense, Initial, Slot, Weights};
 use super::size::Part;
 use super::taps::Tap;
 use crate::encode::{BOARDS, InputFormat, PLANES_PER_BOARD};
-use config::PROMOTIONS;
 use policy::Translation;
 use tch::{Device, Kind, Tensor};
 

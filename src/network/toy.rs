@@ -8,6 +8,7 @@ use super::architecture::{
 };
 use super::bitboards;
 use super::config::ArchitectureConfig;
+use super::config::toy::ToyConfig;
 use super::evaluator;
 use super::exported::ExportedProgram;
 use super::layers::Linear;
@@ -17,15 +18,7 @@ use super::planes::{READ, planes};
 use super::size::Part;
 use super::taps::Tap;
 use crate::encode::{InputFormat, SCALARS};
-use serde::{Deserialize, Serialize};
 use tch::{Device, Kind, Tensor};
-
-/// Its sizes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ToyConfig {
-    /// Number of features per square.
-    pub width: i64,
-}
 
 /// Its structure.
 #[derive(Debug)]

@@ -8,7 +8,6 @@
 //! again for the heads. The result of a step is in the view of the side to move after it. Steps
 //! attend to earlier steps as in UniZero (Pu et al. 2024), square by square.
 
-pub(super) mod config;
 mod dynamics;
 mod exported;
 mod frozen;
@@ -20,7 +19,7 @@ mod past_attention;
 #[cfg(test)]
 mod tests;
 
-pub use config::{WorldConfig, WorldConfigError, WorldState};
+pub use super::config::world::{WorldConfig, WorldConfigError, WorldState};
 pub use frozen::{FrozenWorld, Seen};
 pub use grow::grow;
 pub use heads::RuleLogits;

@@ -2,7 +2,8 @@
 
 mod table;
 
-use super::config::{ConfigError, Override, TrainConfig, parse};
+use super::config::{ConfigError, Override, TrainConfig};
+use super::config_file::parse;
 use super::history::History;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};

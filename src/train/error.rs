@@ -4,10 +4,10 @@ use super::checkpoint::CheckpointError;
 use super::config::ConfigError;
 use super::distributed::GroupError;
 use super::guard::Instability;
-use super::objective::TeacherError;
 use super::start::StartError;
 use crate::data::loader::LoaderError;
 use crate::network::NotAnEvaluator;
+use crate::torch::{NetworkError, TorchError};
 use std::path::PathBuf;
 
 /// Why training stopped.
@@ -87,4 +87,41 @@ pub enum TrainError {
         /// The step of the checkpoint.
         from: u64,
     },
+}
+
+/// Why a teacher cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TeacherError {
+    /// The file cannot be read.
+    #[error("cannot read the teacher {path}: {source}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: std::io::Error,
+    },
+    /// The file is not a usable network.
+    #[error("cannot learn from {path}: {source}")]
+    Network {
+        /// The file.
+        path: PathBuf,
+        /// The network's problem.
+        source: NetworkError,
+    },
+    /// The teacher's input format differs from that of the network being trained.
+    #[error(
+        "cannot learn from {path}: it reads positions in input format {format}, and the network that is \
+         trained in format {expected}"
+    )]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// The format that the teacher reads.
+        format: u32,
+        /// The format of the network being trained.
+        expected: u32,
+    },
+    /// libtorch failed to evaluate the teacher.
+    #[error("the teacher could not be evaluated: {0}")]
+    Torch(#[from] TorchError),
 }

@@ -1,6 +1,7 @@
 //! Reads a run's metrics and configuration from its folder.
 
-use super::config::{ConfigError, TrainConfig, parse};
+use super::config::{ConfigError, TrainConfig};
+use super::config_file::parse;
 use super::metrics::FILE;
 use super::recorder::CONFIG;
 use serde_json::Value;

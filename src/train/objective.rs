@@ -12,7 +12,6 @@ mod unroll;
 pub(super) use games::Games;
 pub(super) use horizon::Horizon;
 pub(super) use positions::Positions;
-pub use positions::TeacherError;
 pub(super) use unroll::Unroll;
 
 use super::config::{ConfigError, TrainConfig};

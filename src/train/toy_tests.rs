@@ -1,5 +1,6 @@
-//! A new family needs `network/toy.rs`, lines in `network/family.rs`, and a line in
-//! `trainer/task.rs`. Everything else works without changes.
+//! A new family needs `network/toy.rs`, its sizes in `network/config/toy.rs`, lines in
+//! `network/config.rs` and `network/family.rs`, and a line in `config/task.rs`. Everything else
+//! works without changes.
 
 use super::{Checkpoint, RunOptions, TrainConfig, Trainer};
 use crate::backend::{CodePolicy, DeviceChoice, Precision};

@@ -2,7 +2,7 @@
 
 use crate::backend::{BackendError, Imagination, Imagined, ImaginedBoard, Scene, Value};
 use crate::network::world::{FrozenWorld, Seen};
-use crate::network::{Network, OpenError, Output, World};
+use crate::network::{ArchitectureError, Network, OpenError, Output, World};
 use crate::torch::{self, ComputeType, NetworkError, floats};
 use std::sync::Arc;
 use tch::{Device, Kind, Tensor};
@@ -37,8 +37,9 @@ impl WorldImagination {
         device: Device,
         formats: &[ComputeType],
     ) -> Result<WorldImagination, NetworkError> {
-        let frozen = network.freeze_to_imagine(chosen(formats), device);
-        let frozen = frozen.map_err(OpenError::from)?;
+        let (world, weights) = (&network.architecture, &network.weights);
+        let frozen = FrozenWorld::new(world, weights, chosen(formats), device);
+        let frozen = frozen.map_err(|error| OpenError::from(ArchitectureError::from(error)))?;
         let numbers: i64 = frozen.shape().iter().product();
         Ok(WorldImagination {
             name: network.about.name.clone(),

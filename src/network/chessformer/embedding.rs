@@ -1,11 +1,11 @@
 //! Embedding of bitboard rows into tokens.
 
 use super::attacks;
-use super::config::{EmbeddingConfig, ModelConfig};
 use super::layers::{Gains, feed_forward};
 use super::ratings::RatingEmbedding;
 use crate::encode::{BOARDS, PLANES_PER_BOARD};
 use crate::network::bitboards;
+use crate::network::config::chessformer::{EmbeddingConfig, ModelConfig};
 use crate::network::encoder::FeedForward;
 use crate::network::layers::Linear;
 use crate::network::parameters::{Builder, Dense, Initial, Slot, Weights};

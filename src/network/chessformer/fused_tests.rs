@@ -2,10 +2,10 @@
 //! double precision, which has no kernels, and playing with the processor's instruction sets
 //! disabled.
 
-use super::config::{EmbeddingConfig, NormKind};
 use super::{Chessformer, ModelConfig, PositionConfig};
 use crate::chess::Game;
 use crate::encode::{Input, WIDTH};
+use crate::network::config::chessformer::{EmbeddingConfig, NormKind};
 use crate::network::{
     About, Architecture, Evaluator, Network, Output, OutputSet, Outputs, Positions, Tap, Weights,
 };

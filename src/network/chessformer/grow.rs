@@ -21,7 +21,7 @@
 mod fit;
 mod tokens;
 
-use super::config::ModelConfig;
+use crate::network::config::chessformer::ModelConfig;
 use crate::network::parameters::{Parameter, Weights};
 use std::mem::discriminant;
 use tch::{Kind, Tensor};

@@ -1,7 +1,7 @@
 //! The heads: policies, values, moves left.
 
-use super::config::ModelConfig;
 use crate::encode::{POLICY_SIZE, from_square_to_square};
+use crate::network::config::chessformer::ModelConfig;
 use crate::network::layers::Linear;
 use crate::network::parameters::{Builder, Dense, Weights};
 use crate::network::size::Part;

@@ -1,7 +1,7 @@
 //! The encoder layers of a Chessformer.
 
-use super::config::{EmbeddingConfig, ModelConfig, NormKind};
 use super::position;
+use crate::network::config::chessformer::{EmbeddingConfig, ModelConfig, NormKind};
 use crate::network::encoder::{Attention, FeedForward, Projection};
 use crate::network::layers::{Activation, Norm};
 use crate::network::parameters::{Builder, Dense, Slot};

@@ -1,6 +1,6 @@
 //! Position encodings of Chessformers and their initial values.
 
-use super::config::{ModelConfig, PositionConfig};
+use crate::network::config::chessformer::{ModelConfig, PositionConfig};
 use crate::network::encoder::{
     DISPLACEMENTS, GAB_EPSILON, Gab, PositionEncoding, displacements, steps,
 };

@@ -9,7 +9,6 @@
 //!
 //! All additional parts start at zero, so the grown network initially plays like the Chessformer.
 
-use super::config::DiffusionConfig;
 use super::futures::{Constants, Futures, MARKS};
 use crate::encode::{BOARDS, SQUARE_CLASSES};
 use crate::network::Architecture;
@@ -17,6 +16,7 @@ use crate::network::architecture::{Evaluator, Positions};
 use crate::network::bitboards;
 use crate::network::blocks::{AdaLnZero, TimeAttention};
 use crate::network::chessformer::{Chessformer, ConfigError};
+use crate::network::config::diffusion::DiffusionConfig;
 use crate::network::layers::Linear;
 use crate::network::outputs::{Output, OutputSet, Outputs};
 use crate::network::parameters::{Builder, Dense, Initial, Slot, Weights};

@@ -1,7 +1,7 @@
-use super::config::VocabularyConfig;
 use super::*;
 use crate::backend::{CodePolicy, EncoderSpec};
 use crate::chess::Ratings;
+use crate::network::config::gpt::VocabularyConfig;
 use crate::network::{About, Architecture, Network, Parameter, open, open_any};
 use crate::torch::ExportPrecision;
 use shakmaty::KnownOutcome;

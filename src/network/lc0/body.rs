@@ -1,6 +1,8 @@
 //! Attention bodies, which turn squares into tokens and process them with encoder layers.
 
-use super::config::{AttentionBody, EncoderConfig, Lc0Config, SmolgenConfig, SquareEmbedding};
+use crate::network::config::lc0::{
+    AttentionBody, EncoderConfig, Lc0Config, SmolgenConfig, SquareEmbedding,
+};
 use crate::network::encoder::{
     Attention, Board, EncoderLayer, FeedForward, GAB_EPSILON, Gab, PositionEncoding, Projection,
     encode,

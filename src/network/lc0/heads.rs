@@ -1,10 +1,12 @@
 //! Policy, value and moves-left heads.
 
 use super::body::{Style, build_encoder};
-use super::choice::HeadChoice;
-use super::config::{Lc0Config, PolicyHead, PolicyHeadConfig, ValueHead, ValueHeadConfig};
 use super::tower::convolve;
 use crate::encode::{POLICY_SIZE, from_square_to_square};
+use crate::network::config::lc0::{
+    Lc0Config, PolicyHead, PolicyHeadConfig, ValueHead, ValueHeadConfig,
+};
+use crate::network::config::lc0_heads::HeadChoice;
 use crate::network::encoder::{Board, EncoderLayer, encode};
 use crate::network::layers::{Activation, Linear, activated};
 use crate::network::outputs::Output;

@@ -1,7 +1,7 @@
 //! Residual towers. Between convolutions, tensors have shape [B, 64, channels]. libtorch sees them
 //! as channels-last images, the preferred layout of its CPU kernels.
 
-use super::config::Tower;
+use crate::network::config::lc0::Tower;
 use crate::network::layers::{Activation, Linear};
 use crate::network::parameters::{Builder, Dense, Weights};
 use crate::network::planes::PLANES;

@@ -6,8 +6,8 @@
 //! castling is the king taking its rook. It depends on the board whether a pair without a suffix
 //! stands for one of these moves.
 
-use super::config::PROMOTIONS;
 use crate::encode::{POLICY_SIZE, from_square_to_square};
+use crate::network::config::maia3::PROMOTIONS;
 use shakmaty::{File, Rank, Role, Square};
 use tch::{Device, Tensor};
 

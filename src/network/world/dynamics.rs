@@ -4,9 +4,9 @@ mod dit;
 mod squares;
 mod token;
 
-use super::config::{WorldConfig, WorldState};
 use super::past::Past;
 use crate::network::chessformer::Chessformer;
+use crate::network::config::world::{WorldConfig, WorldState};
 use crate::network::encoder::Board;
 use crate::network::parameters::{Builder, Weights};
 use dit::Dit;

@@ -1,8 +1,6 @@
 //! World models frozen for play.
 
-use super::{Past, RuleLogits, World};
-use crate::network::family::ArchitectureError;
-use crate::network::file::Network;
+use super::{Past, RuleLogits, World, WorldConfigError};
 use crate::network::outputs::{Output, OutputSet, Outputs};
 use crate::network::parameters::Weights;
 use crate::torch::{ComputeType, Inference};
@@ -42,20 +40,21 @@ pub struct Seen {
     pub rules: RuleLogits,
 }
 
-impl Network<World> {
-    /// Freezes the network in this dtype on a device, ready to play.
+impl FrozenWorld {
+    /// Freezes a world model and its weights in this dtype on a device, ready to play.
     ///
     /// # Errors
-    /// [`ArchitectureError`] if the network's sizes do not fit each other.
-    pub fn freeze_to_imagine(
-        &self,
+    /// [`WorldConfigError`] if the model's sizes do not fit each other.
+    pub fn new(
+        world: &World,
+        weights: &Weights,
         dtype: ComputeType,
         device: Device,
-    ) -> Result<FrozenWorld, ArchitectureError> {
-        let world = World::new(self.architecture.model(), device)?;
+    ) -> Result<FrozenWorld, WorldConfigError> {
+        let world = World::new(world.model(), device)?;
         let weights = match device {
-            Device::Cpu => self.weights.frozen(dtype, Device::Cpu),
-            _ => self.weights.to(dtype.kind, device),
+            Device::Cpu => weights.frozen(dtype, Device::Cpu),
+            _ => weights.to(dtype.kind, device),
         };
         Ok(FrozenWorld {
             world,
@@ -63,9 +62,7 @@ impl Network<World> {
             device,
         })
     }
-}
 
-impl FrozenWorld {
     /// Returns its structure.
     #[must_use]
     pub fn world(&self) -> &World {

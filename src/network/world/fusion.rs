@@ -1,7 +1,7 @@
 //! Fusion of the encoder's 64 tokens into one for the whole board, and expansion back to 64.
 
-use super::config::WorldConfig;
 use crate::network::chessformer::layers;
+use crate::network::config::world::WorldConfig;
 use crate::network::layers::{Linear, Norm};
 use crate::network::parameters::{Builder, Dense, Initial, Slot, Weights};
 use crate::network::size::Part;

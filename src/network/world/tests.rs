@@ -354,10 +354,8 @@ fn boards_that_are_kept_go_on_as_if_all_were_computed_again() {
     for state in STATES {
         let _guard = tch::no_grad_guard();
         let network = network(state);
-        let frozen = network
-            .freeze_to_imagine(Kind::Float.into(), Device::Cpu)
-            .unwrap();
         let (world, weights) = (&network.architecture, &network.weights);
+        let frozen = FrozenWorld::new(world, weights, Kind::Float.into(), Device::Cpu).unwrap();
         let rows = rows([&Game::default()]);
         let lines: [&[i64]; 3] = [&[10, 400, 1000, 1850, 3], &[10, 400, 77], &[10, 1200]];
         let root = frozen.look(&rows).kept;

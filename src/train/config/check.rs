@@ -80,7 +80,7 @@ pub enum ConfigError {
 }
 
 /// Rejects NaN and infinite numbers, because JSON, which checkpoints use, supports neither.
-pub(super) fn refuse_infinite(table: &toml::Table) -> Result<(), ConfigError> {
+pub(in crate::train) fn refuse_infinite(table: &toml::Table) -> Result<(), ConfigError> {
     fn infinite(key: String, value: &toml::Value) -> Option<(String, f64)> {
         match value {
             toml::Value::Float(number) if !number.is_finite() => Some((key, *number)),

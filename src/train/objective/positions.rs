@@ -12,7 +12,6 @@ pub(super) mod tensors;
 
 #[cfg(test)]
 pub(in crate::train) use augment::tests::batch;
-pub use teacher::TeacherError;
 
 use super::{Narrow, Objective, Term};
 use crate::data::examples;

@@ -3,9 +3,9 @@
 
 use crate::network::blocks::{AdaLnZero, LearnedMarks, Mask, Mlp, MoveEmbedding, SelfAttention};
 use crate::network::chessformer::layers;
+use crate::network::config::world::WorldConfig;
 use crate::network::layers::{Linear, Norm};
 use crate::network::parameters::{Builder, Initial, Slot, Weights};
-use crate::network::world::config::WorldConfig;
 use crate::network::world::past::{Past, flipped};
 use crate::network::world::past_attention::PastAttention;
 use tch::{Device, Tensor};

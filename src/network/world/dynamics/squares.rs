@@ -3,11 +3,11 @@
 use crate::network::blocks::LearnedMarks;
 use crate::network::chessformer::Chessformer;
 use crate::network::chessformer::layers::{self, Gains};
+use crate::network::config::world::WorldConfig;
 use crate::network::encoder::{Board, EncoderLayer};
 use crate::network::layers::Linear;
 use crate::network::parameters::{Builder, Weights};
 use crate::network::taps::Tap;
-use crate::network::world::config::WorldConfig;
 use crate::network::world::past::{Past, flipped};
 use crate::network::world::past_attention::PastAttention;
 use tch::{Device, Tensor};

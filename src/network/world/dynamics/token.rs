@@ -5,10 +5,10 @@
 //! embeddings tell the network which side's view an earlier step has.
 
 use crate::network::blocks::{Mlp, MoveEmbedding, move_parts};
+use crate::network::config::world::WorldConfig;
 use crate::network::layers::{Linear, Norm};
 use crate::network::parameters::{Builder, Dense, Weights};
 use crate::network::size::Part;
-use crate::network::world::config::WorldConfig;
 use crate::network::world::past::Past;
 use crate::network::world::past_attention::PastAttention;
 use tch::{Device, Tensor};

@@ -4,48 +4,11 @@ use super::tensors::Targets;
 use crate::backend::{CodePolicy, Decoding};
 use crate::encode::{InputFormat, POLICY_SIZE};
 use crate::network::backends::Opened;
-use crate::torch::{self, NetworkError, Program, TorchError};
+use crate::torch::{self, Program};
 use crate::train::config::DistillationConfig;
-use std::path::PathBuf;
+use crate::train::error::TeacherError;
 use std::sync::Arc;
 use tch::{Device, Kind, Tensor};
-
-/// Why a teacher cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum TeacherError {
-    /// The file cannot be read.
-    #[error("cannot read the teacher {path}: {source}")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: std::io::Error,
-    },
-    /// The file is not a usable network.
-    #[error("cannot learn from {path}: {source}")]
-    Network {
-        /// The file.
-        path: PathBuf,
-        /// The network's problem.
-        source: NetworkError,
-    },
-    /// The teacher's input format differs from that of the network being trained.
-    #[error(
-        "cannot learn from {path}: it reads positions in input format {format}, and the network that is \
-         trained in format {expected}"
-    )]
-    Format {
-        /// The file.
-        path: PathBuf,
-        /// The format that the teacher reads.
-        format: u32,
-        /// The format of the network being trained.
-        expected: u32,
-    },
-    /// libtorch failed to evaluate the teacher.
-    #[error("the teacher could not be evaluated: {0}")]
-    Torch(#[from] TorchError),
-}
 
 /// A network whose outputs for every batch are targets.
 #[derive(Debug)]

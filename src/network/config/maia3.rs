@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Number of piece kinds, ours and theirs, in the encoding of a square.
 pub(crate) const PIECES: i64 = 12;
 /// Number of pieces that a pawn can promote to.
-pub(super) const PROMOTIONS: i64 = 4;
+pub(in crate::network) const PROMOTIONS: i64 = 4;
 /// Upper bound of every size, so that products of sizes do not overflow.
 const LARGEST: i64 = 1 << 16;
 const DEEPEST: i64 = 1 << 10;
@@ -141,7 +141,7 @@ impl Maia3Config {
     }
 
     /// Returns the number of features per square, apart from the players' ratings.
-    pub(super) fn planes(&self) -> i64 {
+    pub(in crate::network) fn planes(&self) -> i64 {
         PIECES * self.history
     }
 }

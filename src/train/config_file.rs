@@ -1,10 +1,9 @@
 //! Reads a configuration and applies overrides; if no architecture is specified, takes it from
 //! `init`.
 
-use super::check::refuse_infinite;
-use super::{ConfigError, Override, TrainConfig};
+use super::checkpoint::Checkpoint;
+use super::config::{ConfigError, Override, TrainConfig, refuse_infinite};
 use crate::network::{self, ArchitectureConfig};
-use crate::train::checkpoint::Checkpoint;
 use std::path::Path;
 
 impl TrainConfig {
@@ -78,9 +77,7 @@ fn architecture_of(init: &Path) -> Result<ArchitectureConfig, ConfigError> {
 }
 
 /// Reads a TOML file.
-pub(in crate::train) fn parse<T: serde::de::DeserializeOwned>(
-    path: &Path,
-) -> Result<T, ConfigError> {
+pub(super) fn parse<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, ConfigError> {
     let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
         path: path.to_owned(),
         source,

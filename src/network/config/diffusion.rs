@@ -1,6 +1,6 @@
 //! The sizes of a future denoiser.
 
-use crate::network::chessformer::{ConfigError, ModelConfig};
+use super::chessformer::{ConfigError, ModelConfig};
 use crate::network::removed::only_left;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -27,13 +27,13 @@ pub struct DiffusionConfig {
     pub trunk: ModelConfig,
     /// Always `grid`. Earlier versions also had `sequence`.
     #[serde(default, skip_serializing, deserialize_with = "kind")]
-    pub(super) kind: (),
+    pub(in crate::network) kind: (),
     /// Always `absorbing`. Earlier versions also had `uniform`.
     #[serde(default, skip_serializing, deserialize_with = "noise")]
-    pub(super) noise: (),
+    pub(in crate::network) noise: (),
     /// Always `states+moves`. Earlier versions also had `states` and `moves`.
     #[serde(default, skip_serializing, deserialize_with = "futures")]
-    pub(super) futures: (),
+    pub(in crate::network) futures: (),
 }
 
 fn default_horizon() -> i64 {
@@ -72,7 +72,7 @@ pub enum DiffusionConfigError {
 
 impl DiffusionConfig {
     /// Checks the sizes outside the trunk.
-    pub(super) fn check(&self) -> Result<(), DiffusionConfigError> {
+    pub(in crate::network) fn check(&self) -> Result<(), DiffusionConfigError> {
         if !(0..=LONGEST_HORIZON).contains(&self.horizon) {
             return Err(DiffusionConfigError::Horizon(self.horizon));
         }

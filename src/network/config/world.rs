@@ -1,6 +1,6 @@
 //! The sizes of a world model, in the form in which configuration files state them.
 
-use crate::network::chessformer::{ConfigError, ModelConfig};
+use super::chessformer::{ConfigError, ModelConfig};
 use serde::{Deserialize, Serialize};
 
 /// Maximum number of blocks per step, and of steps that a step attends to.
@@ -93,7 +93,7 @@ impl WorldConfig {
     }
 
     /// Returns the total number of encoder layers and step blocks.
-    pub(in crate::network) fn layers(&self) -> i64 {
+    pub(super) fn layers(&self) -> i64 {
         self.encoder.layers.saturating_add(self.blocks)
     }
 

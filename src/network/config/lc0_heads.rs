@@ -1,6 +1,6 @@
 //! The heads to play with, and the resulting outputs.
 
-use super::config::{Lc0Config, Lc0ConfigError, PolicyHead, ValueHead};
+use super::lc0::{Lc0Config, Lc0ConfigError, PolicyHead, ValueHead};
 use crate::network::outputs::Output;
 use serde::{Deserialize, Serialize};
 

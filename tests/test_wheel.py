@@ -16,6 +16,7 @@ import time
 import unittest
 import urllib.request
 import zipfile
+import zlib
 from email.parser import Parser
 from pathlib import Path
 
@@ -112,6 +113,9 @@ class WheelTest(unittest.TestCase):
     def test_the_guide_states_the_size_and_the_name(self):
         is_release = self.binaries.name == "release"
         size = self.wheel.stat().st_size / 1e6
+        if not is_release:  # unlike a wheel's own engine, this one contains two of the networks
+            nets = [ROOT / "nets" / f"{name}.pt" for name in ("tessera-xs", "tessera-human")]
+            size -= sum(len(zlib.compress(net.read_bytes())) for net in nets) / 1e6
         self.assertAlmostEqual(size, stated_sizes()["the wheel"], delta=(0.05 if is_release else 0.1) * size)
         if is_release:
             for page in ("install.md", "python.md"):

@@ -19,8 +19,9 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use shakmaty::{Color, Position};
 use tch::{Device, Kind};
 
-/// Share of rows without a game above which new games begin in them or they are removed. Beginning
-/// games requires a separate pass, and removing rows copies all keys and values.
+/// If more than this share of rows has no game, new games begin in them; if no prompts are left,
+/// these rows are removed. Beginning games requires a separate pass, and removing rows copies all
+/// keys and values.
 const FREE_SHARE: f64 = 0.125;
 
 /// The beginning of a game to generate.

@@ -15,8 +15,8 @@ use shakmaty::{Move, Position};
 use std::sync::Arc;
 
 /// Searches the game's current position as self-play does, and returns the recorded part of the
-/// result, which is marked unsearched if the search chooses no move. `search` uses these
-/// `parameters` and this `backend` from now on.
+/// result, which is marked unsearched if the search chooses no move. `search` must already use
+/// these `parameters`; from now on it uses this `backend`.
 ///
 /// # Errors
 /// [`BackendError`] if the backend fails.

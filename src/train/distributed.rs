@@ -22,9 +22,9 @@
 //! ```
 //!
 //! Here, `last` is the time to sum the bucket that backward completes last, which cannot be hidden.
-//! The other sums overlap with backward, and `max` bounds the time of both. The efficiency is
-//! (f + b + s)/step. Between machines, B is the network bandwidth, which the GPUs of a machine
-//! share; NCCL first sums within each machine.
+//! The other sums overlap with backward, so the two together take at most `max(b, sum)` plus
+//! `last`. The efficiency is (f + b + s)/step. Between machines, B is the network bandwidth, which
+//! the GPUs of a machine share; NCCL first sums within each machine.
 
 mod buckets;
 mod group;

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use tessera::openings::{BookOptions, Openings};
 use tessera::tablebase::Tablebase;
 
-/// Random plies that make games differ if neither a book nor random play does.
+/// Random plies at the start of games without a book, in self-play and `label --play`.
 pub const RANDOM_PLIES: u32 = 8;
 
 /// Openings of games, and when games end early.
@@ -19,7 +19,7 @@ pub struct GamesArguments {
     /// games.pgn,share=2,cut=8..60.
     #[arg(long, value_name = "BOOK[,share=N][,cut=A..B]", value_parser = book)]
     openings: Vec<BookOptions>,
-    /// Random plies after the opening; by default 8 where games would else be alike,
+    /// Random plies after the opening; by default 8 without a book (0 with `label --sample`),
     /// otherwise 0.
     #[arg(long, value_name = "PLIES")]
     random_plies: Option<u32>,

@@ -67,6 +67,7 @@ impl Learner<'_> {
         if put_any(context.store, &name, &bytes)? == Put::Taken {
             // Without checkpoints, the network is the claim. With checkpoints, a network that is
             // already stored has the same state and was written by another version of the program.
+            // Either way, the stored file is kept, and the manifest gets its hash.
             is_own &= self.config.learner.checkpoints;
             bytes = context.store.get(&name)?.ok_or_else(taken(name))?;
         }

@@ -1,5 +1,5 @@
-//! Embeds networks and the page's board, and lets the binaries find libtorch wherever they
-//! are started from. `src/native` compiles our C++.
+//! Embeds networks and the web board, and sets the paths at which the binaries find libtorch
+//! regardless of the working directory. `src/native` compiles our C++ code.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -30,11 +30,11 @@ fn out_dir() -> PathBuf {
 
 fn link(libtorch: Option<&Path>) {
     if target("OS") == "windows" {
-        // Windows has no rpath: DLLs are found beside the binary or on PATH.
+        // Windows has no rpath. It searches the binary's folder and PATH for DLLs.
         return;
     }
     if env::var_os("TESSERA_SANITIZE").is_some() {
-        // rustc keeps the compiler from naming its own libraries.
+        // rustc prevents the C++ compiler from linking its own sanitizer libraries.
         println!("cargo:rustc-link-arg=-lasan");
         println!("cargo:rustc-link-arg=-lubsan");
     }
@@ -46,17 +46,18 @@ fn link(libtorch: Option<&Path>) {
         "macos" => "@loader_path",
         _ => "$ORIGIN",
     };
-    // target/release/tessera in a checkout that was moved after the build.
+    // For target/release/tessera in a checkout that was moved after the build.
     let beside = Path::new(origin).join("../../.libtorch/torch/lib");
     println!("cargo:rustc-link-arg=-Wl,-rpath,{}", beside.display());
     if target("OS") == "linux" && target("ARCH") == "x86_64" {
-        // Lets the MKL in libtorch find our answer, see src/torch/process.cpp.
+        // Makes our definition of this function visible to the MKL in libtorch; see
+        // src/torch/process.cpp.
         println!("cargo:rustc-link-arg=-Wl,--export-dynamic-symbol=mkl_serv_intel_cpu_true");
     }
 }
 
-/// Has `--version` name the commit in a release build of a checkout. Elsewhere every
-/// commit would compile the library again, for nobody.
+/// Adds the commit to the output of `--version` in release builds of a checkout. In other builds,
+/// each commit would recompile the library to no one's benefit.
 fn name_commit(root: &Path) {
     if env::var("PROFILE").is_ok_and(|profile| profile != "release") || !root.join(".git").exists()
     {
@@ -72,15 +73,15 @@ fn name_commit(root: &Path) {
         return;
     };
     println!("cargo:rustc-env=TESSERA_COMMIT={commit}");
-    // Every commit and every checkout adds a line to the log of HEAD.
+    // Each commit and each checkout adds a line to HEAD's log.
     let log = git(&["rev-parse", "--git-path", "logs/HEAD"]).map(|log| root.join(log));
     if let Some(log) = log.filter(|log| log.exists()) {
         println!("cargo:rerun-if-changed={}", log.display());
     }
 }
 
-/// Writes what src/network/backends/files.rs includes: the bytes of the network that
-/// nets/default names, if there is one, and its name.
+/// Writes the files that src/network/backends/files.rs includes, which embed the human-like network
+/// and the network that nets/default names, if they exist. Also sets the default network's name.
 fn embed(root: &Path) {
     let nets = root.join("nets");
     let named = nets.join("default");
@@ -101,7 +102,7 @@ fn embed(root: &Path) {
     }
     let human = Some(nets.join("tessera-human.pt")).filter(|file| file.is_file());
     if human.is_none() {
-        // It may come.
+        // Rerun if the network appears later.
         println!("cargo:rerun-if-changed={}", nets.display());
     }
     for (name, file) in [("embedded.rs", main), ("embedded_human.rs", human)] {
@@ -113,11 +114,11 @@ fn embed(root: &Path) {
     }
 }
 
-/// Writes what src/serve/page.rs includes: the names and the bytes of the board's files,
-/// if tools/setup could fetch them.
+/// Writes the file that src/serve/page.rs includes: the names and contents of the web board's
+/// files, if tools/setup has fetched them.
 fn embed_board(folder: &Path) {
     let stamp = folder.join("installed.json");
-    // Where there is none it may come.
+    // This also reruns the script if the board is fetched later.
     println!("cargo:rerun-if-changed={}", stamp.display());
     let mut files = Vec::new();
     if stamp.is_file() {

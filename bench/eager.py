@@ -1,6 +1,6 @@
 """A Chessformer in PyTorch's eager mode, as a baseline for `train`.
 
-It has the same architecture, losses and optimizer, written as is usual in Python: one
+It has the same architecture, losses and optimizer, written in the usual Python style: one
 batch at a time, under bfloat16 autocast, with torch.optim.NAdam. The parameters are
 created from the list that `train size --parameters` prints, so a difference between the
 two models causes an error instead of giving one of them an advantage.
@@ -62,7 +62,7 @@ class Chessformer(nn.Module):
         self.register_buffer("displacements", 15 * ranks + files)
         for name, table in geometry().items():
             self.register_buffer(name, table)
-        # Which of the 4096 + 192 logits are chosen does not affect the cost.
+        # The choice among the 4096 + 192 logits does not affect the cost.
         self.register_buffer("moves", torch.arange(SQUARES * SQUARES + 192)[-MOVES:])
 
     def parameter(self, name):

@@ -7,8 +7,8 @@
 
 A position's key consists of the board with the side to move as White, castling rights and en passant, but
 not the clocks, so transpositions and positions with reversed colours count as one. Positions whose key is
-in `openings.csv` are left out because that file is for measuring. So are the start position and the one
-after 1. e4, whose policies are measured.
+in `openings.csv` are left out because that file is for measuring. The start position and the position
+after 1. e4 are left out because their policies are measured.
 
 Needs chess: tools/venv.
 """
@@ -30,7 +30,7 @@ import chess.pgn
 from openings import Engine, board_of, eco_lines, texts
 
 PLIES = 20
-NODES = 20_000, 100_000  # of each position; of a frequent one
+NODES = 20_000, 100_000  # for most positions, and for frequent ones
 OFTEN = 200
 LINES = 5
 MOVES = re.compile(r"\{[^}]*\}|\([^)]*\)|\d+\.+|[^\s]*\$\d+")
@@ -192,7 +192,7 @@ def write(arguments):
                 source.push_uci(move)
             for move, kind, value, _, depth in lines:
                 move = chess.Move.from_uci(move)
-                if source.turn != board.turn:  # the same with colours reversed
+                if source.turn != board.turn:  # the same position with colours reversed
                     move = chess.Move(chess.square_mirror(move.from_square), chess.square_mirror(move.to_square), move.promotion)
                 known.append(f"{number}{board.san(move)} {{[%eval {score(kind, value, flip)},{depth}]}}")
             text = " ".join(words) + " " + known[0] + "".join(f" ({line})" for line in known[1:])

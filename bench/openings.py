@@ -30,7 +30,7 @@ import chess
 import chess.pgn
 
 NODES = 20_000
-ECO_STEP = 12  # every twelfth line is measured
+ECO_STEP = 12  # every 12th line is measured
 QUIET = 800
 PLIES = 16, 100  # range of plies of master games for quiet positions
 HISTORY = 7  # moves before a quiet position

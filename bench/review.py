@@ -34,7 +34,7 @@ import chess.pgn
 ROOT = Path(__file__).resolve().parent.parent
 NODES = 1_000_000
 SHORTEST = 40  # plies of a game
-FEWEST = 20  # moves of a side that are needed for its rating to count
+FEWEST = 20  # number of moves that a side needs for its rating to count
 GROUP = 10  # games whose ratings are estimated together
 CEILING = 1_000
 STEEPNESS = 0.003_682_08
@@ -240,26 +240,26 @@ def ratings(arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(required=True)
-    command = commands.add_parser("games", help="pick games that training held out")
+    command = commands.add_parser("games", help="pick games held out from training")
     command.set_defaults(run=pick)
     command.add_argument("games", type=Path)
     command.add_argument("-o", "--output", type=Path, required=True)
-    command.add_argument("--skip", type=int, default=0, help="games of the order to leave out first")
+    command.add_argument("--skip", type=int, default=0, help="number of games to skip at the start of the order")
     command.add_argument("--count", type=int, default=60)
     command.add_argument("--seed", type=int, default=5)
     command.add_argument("--engine", type=Path, default=ROOT / "target/release/tessera")
-    command = commands.add_parser("label", help="judge each position by Stockfish")
+    command = commands.add_parser("label", help="search each position with Stockfish")
     command.set_defaults(run=label)
     command.add_argument("games", type=Path)
     command.add_argument("-o", "--output", type=Path, required=True)
     command.add_argument("--stockfish", default="stockfish")
     command.add_argument("--nodes", type=int, default=NODES)
     command.add_argument("--minutes", type=float, default=math.inf)
-    command = commands.add_parser("marks", help="compare the marks of a review with Stockfish's")
+    command = commands.add_parser("marks", help="compare a review's marks with Stockfish's")
     command.set_defaults(run=marks)
     command.add_argument("labels", type=Path)
     command.add_argument("review", type=Path)
-    command = commands.add_parser("ratings", help="compare the ratings of a review with the players' own")
+    command = commands.add_parser("ratings", help="compare a review's rating estimates with the players' ratings")
     command.set_defaults(run=ratings)
     command.add_argument("review", type=Path)
     for name, default in (("power", 0.6), ("mean", 1550), ("spread", 350), ("shared", 100)):

@@ -1,4 +1,5 @@
-//! `tessera explain`: its output matches the network's computation, and a browser displays it.
+//! Tests that the output of `tessera explain` matches the network's computation, and that a browser
+//! displays it.
 
 pub mod browser;
 mod features;
@@ -200,8 +201,8 @@ fn the_figures_of_the_gallery_match_the_networks() {
     assert_eq!(rows, 6 * 2);
 }
 
-/// With more threads, libtorch sums in a different order, and threads that wait for each other take
-/// CPU time from other programs.
+/// The command uses a single libtorch thread. With more threads, libtorch would sum in a different
+/// order, and threads that wait for each other would take CPU time from other programs.
 #[test]
 fn the_bytes_do_not_depend_on_the_number_of_threads() {
     let folder = tempfile::tempdir().unwrap();

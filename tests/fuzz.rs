@@ -20,7 +20,7 @@ fn corpus(target: &str) -> Vec<PathBuf> {
 
 #[test]
 fn every_corpus_is_read() {
-    // A session may end its process and with it the tests.
+    // A UCI session may exit its process, which would end the tests; the next test runs these.
     for &(name, read) in targets::TARGETS.iter().filter(|target| target.0 != "uci") {
         for path in corpus(name) {
             println!("{name}: {}", path.display());

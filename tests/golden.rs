@@ -1,4 +1,4 @@
-//! Values confirmed by PyTorch and stored for machines without it.
+//! Golden values, which PyTorch has confirmed and which are stored for machines without it.
 
 use rand::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -30,8 +30,8 @@ pub struct Golden {
 }
 
 impl Golden {
-    /// Opens the file with that name. `is_judged` states whether PyTorch is available; if so, the
-    /// test fails if PyTorch computes another value.
+    /// Opens the file with that name. `is_judged` states whether PyTorch is available, in which
+    /// case the test fails if PyTorch computes a different value.
     pub fn open(name: &str, is_judged: bool) -> Golden {
         let path = folder().join(format!("{name}.json"));
         assert!(
@@ -111,8 +111,8 @@ impl Golden {
     }
 }
 
-/// Puts files that PyTorch writes into `folder`. If a Python with PyTorch is available, `write` is
-/// called with it; otherwise they come from the golden archive with that name.
+/// Puts files written by PyTorch into `folder`. If a Python with PyTorch is available, calls
+/// `write` with its path; otherwise, takes the files from the golden archive with that name.
 pub fn files(
     name: &str,
     folder: &Path,

@@ -1,4 +1,4 @@
-//! A GPT file gives the same results in the engine, in PyTorch, and according to its formulas.
+//! Tests that a GPT file gives the same results in the engine, in PyTorch, and by its formulas.
 
 pub mod written;
 
@@ -16,7 +16,7 @@ use tessera::torch::ExportPrecision;
 /// Tolerance for values computed in f32, to allow for differences between machines.
 const TOLERANCE: f64 = 1e-5;
 
-/// Returns our architecture and that of GPT-2.
+/// Returns our architecture and GPT-2's.
 pub fn networks() -> [(&'static str, GptConfig); 2] {
     let sizes = r#"{"layers": 2, "width": 32, "heads": 4, "feed_forward": 48, "context": 24"#;
     let published = r#", "norm": "layer", "positions": "learned", "mlp": "gelu", "tied": true,

@@ -1,5 +1,5 @@
-//! Lc0's network files: imported networks match an independent implementation, exported files read
-//! back unchanged, and malformed files are rejected safely.
+//! Tests Lc0's network files: imported networks match an independent implementation, exported files
+//! read back unchanged, and malformed files are rejected safely.
 
 pub mod generate;
 mod hostile;
@@ -21,7 +21,7 @@ use tessera::interop::lc0::{self, Lc0Error};
 use tessera::network::lc0::{HeadChoice, Lc0Config};
 use tessera::network::{Lc0, Network, Output, Positions};
 
-/// Tolerance between f32 and f64.
+/// Tolerance for differences between f32 and f64.
 const TOLERANCE: f64 = 1e-4;
 
 /// Returns the ten Maia networks, if available.
@@ -45,7 +45,7 @@ fn model(network: &Network) -> &Lc0Config {
     network.downcast::<Lc0>().unwrap().model()
 }
 
-/// Compares a network's outputs with the reference's on these positions.
+/// Compares a network's outputs for these positions with those of the reference implementation.
 fn compare(network: &Network, file: &[u8], inputs: &[Input]) {
     // Many tests run concurrently, so more threads would only wait for each other.
     tch::set_num_threads(1);
@@ -149,8 +149,8 @@ fn all_maia_networks_match_the_reference() {
 /// Returns scaled-down towers from every generation of Lc0 networks.
 pub fn towers() -> Vec<Shape> {
     vec![
-        // From before files named head formats: classical heads, with and without squeeze and
-        // excitation.
+        // Older files, which do not name head formats: classical heads, with and without squeeze
+        // and excitation.
         Shape {
             format: [2, 0, 0, 0, 0],
             policy_channels: 5,
@@ -224,7 +224,7 @@ pub fn bodies() -> Vec<Shape> {
             many_heads: false,
             ..BODY
         },
-        // The same network, as described in a file from 2022.
+        // The same network, in the format of a file from 2022.
         Shape {
             format: [4, 3, 2, 1, 1],
             body_format: [0, 0, 0],
@@ -267,7 +267,7 @@ pub fn bodies() -> Vec<Shape> {
 fn attention_bodies_of_every_kind_match_the_reference() {
     for (seed, shape) in bodies().iter().enumerate() {
         if shape.format[0] == 4 {
-            // The reference supports only today's format numbers.
+            // The reference implementation supports only the current format numbers.
             let file = generate(shape, seed as u64);
             let today = Shape {
                 format: [6, 3, 2, 1, 1],

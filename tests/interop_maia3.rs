@@ -1,5 +1,5 @@
-//! Maia-3 checkpoints: read in the format that `torch.save` writes, and evaluated according to
-//! their formulas.
+//! Tests Maia-3 checkpoints, which are read in the format that `torch.save` writes and evaluated
+//! according to their formulas.
 
 pub mod allocations;
 mod checkpoint;
@@ -32,7 +32,7 @@ const BEGINNINGS: [&str; 8] = [
     "1n2k1n1/P1P3P1/8/8/8/8/p1p3p1/1N2K1N1 b - - 0 1",
     "6k1/1P6/8/2pP4/8/8/1p4K1/4R3 w - c6 0 2",
     "2r1r2k/8/8/8/8/8/1K6/4Q3 w - - 0 1",
-    // In the second of these a queen and a rook move to promotion squares.
+    // In the second of these positions, a queen and a rook move to promotion squares.
     "4n1n1/3P1P2/8/8/1k6/8/2p1p3/1N1N2K1 w - - 0 1",
     "8/P2P2QR/8/8/1k6/8/2p1p3/1N1N2K1 w - - 0 1",
 ];
@@ -47,7 +47,7 @@ fn games(count: usize) -> Vec<Game> {
             for _ in 0..12 {
                 games.push(game.clone());
                 let moves = game.position().legal_moves();
-                // Prefer rare moves, which most need testing.
+                // Prefer rare moves, because they need testing most.
                 let rare = |mv: &&Move| mv.is_castle() || mv.is_promotion() || mv.is_en_passant();
                 let rare: Vec<&Move> = moves.iter().filter(rare).collect();
                 let mv = match (moves.len(), rare.len()) {
@@ -124,8 +124,8 @@ fn oriented(square: Square, turn: Color) -> usize {
     usize::from(seen)
 }
 
-/// Returns the square and the kind (one of twelve) of each piece `age` plies ago, or at the
-/// beginning of the game, from the view of the side to move on that board.
+/// Returns the square and kind (one of twelve) of each piece on the board `age` plies ago, or on
+/// the first board of a shorter game, from the view of the side to move on that board.
 fn board(game: &Game, age: usize) -> Vec<(usize, usize)> {
     let plies = game.plies();
     let position = &plies[plies.len() - 1 - age.min(plies.len() - 1)].position;
@@ -140,8 +140,8 @@ fn board(game: &Game, age: usize) -> Vec<(usize, usize)> {
         .collect()
 }
 
-/// Returns positions in the input format of a Maia-3 network, i64 [B, 106]. Words that it should
-/// ignore are all ones.
+/// Returns positions in the input format of a Maia-3 network, i64 [B, 106]. Words that the network
+/// should ignore have all bits set.
 fn rows(games: &[Game]) -> Tensor {
     let mut words = Vec::new();
     for (index, game) in games.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! A network exported to ONNX gives the same outputs in onnxruntime as in the engine.
+//! Tests that a network exported to ONNX gives the same outputs in onnxruntime as in the engine.
 
 use crate::interop_lc0::{generate, protobuf};
 use generate::{BODY, Body, Shape, TOWER, generate};
@@ -96,8 +96,9 @@ fn unwrapped(file: &[u8]) -> Vec<u8> {
     Message::parse(&net).at(11).at(1).bytes()
 }
 
-/// Returns the outputs that Lc0 should get from the engine's network: the policy; win, draw and
-/// loss, whose difference (win minus loss) is the value that ranks moves; and plies left.
+/// Returns the outputs that Lc0 should get from the engine's network: the policy, the plies left,
+/// and the probabilities of win, draw and loss, whose difference (win minus loss) is the value that
+/// ranks moves.
 fn for_lc0(file: &[u8]) -> Vec<f32> {
     let backend = TorchBackend::new(
         file,
@@ -131,7 +132,7 @@ fn floats(path: &Path) -> Vec<f32> {
     bytemuck::pod_collect_to_vec(&fs::read(path).unwrap())
 }
 
-/// Returns the largest difference, which is relative for values beyond ±1.
+/// Returns the largest difference. Differences are relative for values beyond ±1.
 fn difference(found: &[f32], expected: &[f32]) -> f32 {
     assert_eq!(found.len(), expected.len());
     let pairs = found.iter().zip(expected);

@@ -1,5 +1,5 @@
-//! `train label` through its binary: with our own engine on the random backend, with a failing
-//! engine, and with Stockfish if it is installed.
+//! Tests `train label` through its binary: with our own engine on the random backend, with a
+//! failing engine, and with Stockfish if it is installed.
 
 use crate::support::TESSERA as ENGINE;
 use serde_json::Value;
@@ -35,7 +35,7 @@ fn output(mut command: Command) -> Output {
     command.output().unwrap()
 }
 
-/// Returns the JSON object on the last line and the standard error.
+/// Returns the JSON object on the last line of standard output, and standard error.
 fn succeed(command: Command) -> (Value, String) {
     let output = output(command);
     let errors = String::from_utf8(output.stderr).unwrap();
@@ -134,8 +134,8 @@ fn killed_labelling_resumes_to_the_same_games() {
     });
 }
 
-/// Asserts that `command`, given the name of its output, writes the same games to killed.pgn, in
-/// spite of two kills, as to whole.pgn.
+/// Runs `command`, which takes the name of its output, once without interruption for whole.pgn and
+/// once with two kills for killed.pgn. Asserts that both files contain the same games.
 fn assert_resumes_after_kills(folder: &Path, command: impl Fn(&str) -> Command) {
     let part = folder.join("killed.pgn.part");
     let mut kills = 0;

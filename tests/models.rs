@@ -1,13 +1,14 @@
-//! Tests the search with loom, under every order of events that the memory model allows.
+//! Tests the search with loom, under the orders of events that the memory model allows.
 //!
 //! The search's files are compiled a second time, with loom's types instead of those in
-//! `src/search/sync.rs`. A model runs repeatedly; each time its threads are interrupted at other
-//! points and read other values where the orderings allow it. In practice, few threads and few
-//! interruptions reveal almost all bugs (Musuvathi & Qadeer, "Iterative Context Bounding", 2007).
+//! `src/search/sync.rs`. loom runs each model repeatedly. In each run, the threads are interrupted
+//! at different points, and read different values wherever the memory orderings allow it. In
+//! practice, a few threads and a few interruptions reveal almost all bugs (Musuvathi & Qadeer,
+//! "Iterative Context Bounding", 2007).
 //!
-//! If one of the threads only reads, it must be the spawned one, because loom does not run a reader
-//! before a writer that reads the same word first. loom treats `SeqCst` as `AcqRel`, except in a
-//! fence.
+//! If one of the threads only reads, it must be the spawned one: loom does not run a reader before
+//! a writer if that writer first reads the same word. loom treats `SeqCst` as `AcqRel`, except in
+//! fences.
 
 #[allow(unused)]
 #[path = "../src/search"]

@@ -1,5 +1,5 @@
-//! Network files are untrusted: the tests cover the code that they may contain and the rejection of
-//! all other code.
+//! Network files are untrusted. These tests cover the code that a file may contain, and the
+//! rejection of all other code.
 
 mod exporters;
 pub mod records;
@@ -38,7 +38,8 @@ fn network() -> Network {
     lc0::read(&generate(&TOWER, 5), HeadChoice::default()).unwrap()
 }
 
-/// Its file, under an unknown family: networks of unknown families run the code in their files.
+/// The tower's file with an unknown family, because networks of unknown families run the code in
+/// their files.
 static GOOD: LazyLock<Records> = LazyLock::new(|| {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("network.pt");
@@ -275,7 +276,7 @@ fn malicious_files_are_refused_by_the_program() {
     assert!(!written.exists());
 }
 
-/// Tests code that none of our exporters writes but that is harmless.
+/// Tests harmless code that none of our exporters writes.
 #[test]
 fn foreign_code_runs_when_allowed() {
     let method = "  def other(self: __torch__.Network) -> str:\n    return \"other\"\n";
@@ -371,7 +372,7 @@ fn opened_networks_run_none_of_their_code() {
     }
 }
 
-/// Tests buffers of kinds that the contract excludes, with other code allowed.
+/// Tests tensors that the contract excludes, with the code checked and with any code allowed.
 #[test]
 fn tensors_that_are_not_plain_are_errors() {
     let folder = tempfile::tempdir().unwrap();
@@ -406,7 +407,7 @@ fn tensors_that_are_not_plain_are_errors() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Records are repacked after each change, so checksums do not reveal it.
+    /// Records are repacked after each change, so checksums do not reveal the change.
     #[test]
     fn changed_records_are_refused_or_harmless(
         record in any::<prop::sample::Index>(),

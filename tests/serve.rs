@@ -1,4 +1,4 @@
-//! `tessera serve`: the real binary over HTTP.
+//! Tests the real binary of `tessera serve` over HTTP.
 
 mod access;
 mod analyse;

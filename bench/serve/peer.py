@@ -44,7 +44,7 @@ MOVES = moves()
 
 
 def row(board):
-    """Returns the network's input, in which the position also takes the place of its history."""
+    """Returns the network's input. The position also takes the place of its unknown history."""
 
     def word(squares):
         turned = chess.flip_vertical(squares) if board.turn == chess.BLACK else squares

@@ -7,8 +7,8 @@
     outputs = network(tessera_chess.encode(board))
     print(tessera_chess.policy(board, outputs["policy"][0]), outputs["wdl"].softmax(-1))
 
-`engine` starts the engine for python-chess. `program` names the binaries, which the console
-scripts `tessera` and `tessera-train` run.
+`engine` starts the engine for python-chess. `program` returns the paths of the binaries, which
+the console scripts `tessera` and `tessera-train` run.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ __all__ = [
 ]
 
 _HERE = Path(__file__).resolve().parent
-# The version of PyTorch whose libtorch the binaries are linked with.
+# The PyTorch version whose libtorch the binaries are linked against.
 _TORCH = "2.11"
 
 NETS = _HERE / "nets"
-"""The folder of the networks that ship, and of configurations for `tessera-train`."""
+"""The folder that contains the shipped networks, and configurations for `tessera-train`."""
 
 # ------------------------------------------------------------------- programs
 
@@ -119,7 +119,7 @@ SCALARS = (
 """The words that follow the bitboards in a row."""
 
 WIDTH = _BOARDS + len(SCALARS)
-"""Words of a row."""
+"""The number of words in a row."""
 
 
 def encode(
@@ -128,8 +128,8 @@ def encode(
     """Returns the rows that networks read, one for each board: int64 [B, `WIDTH`], on the CPU.
 
     A row is Lc0's input format 1 followed by `SCALARS` (the guide's page on file formats describes both). The
-    moves on a board's stack are its history. The ratings, 0 if unknown, are those of the side to move and of the
-    opponent.
+    moves on a board's stack are its history. `self_elo` and `opponent_elo` are the ratings of the side to move
+    and of the opponent, or 0 if unknown.
     """
     import chess
     import torch

@@ -131,13 +131,13 @@ fn target(what: &str) -> String {
 }
 
 fn compile(libtorch: Option<&Path>) {
-    // Without LIBTORCH, torch-sys uses the system's libtorch, which is here.
+    // Without LIBTORCH, torch-sys uses the system's libtorch, which is in /usr.
     let include = libtorch.unwrap_or(Path::new("/usr")).join("include");
     let mut inputs = DefaultHasher::new();
     for header in HEADERS {
         read(header).hash(&mut inputs);
     }
-    // This file represents libtorch's headers; their folder is part of the command.
+    // This file stands for all of libtorch's headers, whose folder is part of the command.
     fs::read(include.join("torch/headeronly/version.h"))
         .ok()
         .hash(&mut inputs);
@@ -152,7 +152,7 @@ fn compile(libtorch: Option<&Path>) {
         .define("_GLIBCXX_USE_CXX11_ABI", "1")
         .include(include.join("torch/csrc/api/include"))
         .include(&include);
-    // The slowest ones to compile come first.
+    // The units that take longest to compile come first.
     let mut units: Vec<_> = CPP
         .iter()
         .map(|(name, files)| (with_libtorch.clone(), *name, *files))
@@ -211,7 +211,7 @@ fn cpp() -> cc::Build {
         build
             .flag(format!("-fsanitize={sanitizers}"))
             .flag("-fno-sanitize-recover=all")
-            // This check needs the type information of libtorch's hidden classes.
+            // The vptr check needs type information for classes that libtorch hides.
             .flag("-fno-sanitize=vptr")
             .flag("-fno-omit-frame-pointer")
             // With full optimisation the kernels would take many minutes to compile.

@@ -1,5 +1,5 @@
-//! A bucket that speaks S3's protocol over loopback and has realistic faults: it sometimes refuses
-//! requests, loses responses after doing the work, and its listings lag.
+//! Simulates a bucket that speaks the S3 protocol over loopback and has realistic faults: it
+//! sometimes rejects requests or loses responses after doing the work, and its listings lag.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -12,17 +12,17 @@ use std::time::{Duration, Instant};
 
 /// The bucket's name.
 pub const NAME: &str = "bucket";
-/// Headers in every response about an object.
+/// The headers in every response about an object.
 const FIXED: &str = "ETag: \"one\"\r\nLast-Modified: Sat, 01 Jan 2022 00:00:00 GMT\r\n";
 
 /// The faults to inject.
 #[derive(Clone, Copy, Default)]
 pub struct Faults {
-    /// Refuses every n-th request; 0 never refuses.
+    /// Every n-th request is rejected; 0 rejects none.
     pub refuses: u64,
-    /// Loses the response to every n-th put; 0 never loses one.
+    /// The response to every n-th put is lost; 0 loses none.
     pub loses: u64,
-    /// Delay before an object is listed.
+    /// The time before a new object is listed.
     pub lag: Duration,
 }
 

@@ -1,4 +1,5 @@
-//! Learners whose folders do not match their stores, and workers that are terminated from outside.
+//! Tests learners whose folders do not match their stores, and workers that are terminated by other
+//! programs.
 
 use super::*;
 use tessera::torch::ExportPrecision;
@@ -9,7 +10,7 @@ fn copy(from: &Path, to: &Path) {
     assert!(status.unwrap().success());
 }
 
-/// Asserts that every published network is the one in its checkpoint.
+/// Asserts that every published network matches its checkpoint.
 fn check_states(folder: &Path, generations: u64) {
     let (manifests, _) = check(folder, generations, 2.0);
     let store = Store::open(&folder.join("store")).unwrap();

@@ -1,4 +1,4 @@
-//! Opens the page in a browser and uses it as a person would.
+//! Tests the page in a browser, using it as a person would.
 
 use super::{WHITE, explain, explained, succeed};
 use crate::support::printed;

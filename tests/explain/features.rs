@@ -1,4 +1,5 @@
-//! Transcoder features: their reported effects equal those of removing them from the network.
+//! Tests that the reported effects of transcoder features equal the effects of removing these
+//! features from the network.
 
 use super::browser::{chromium, use_page};
 use super::{TOLERANCE, WHITE, explain, explained, fail, numbers, root, succeed, write_row};

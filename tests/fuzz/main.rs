@@ -1,4 +1,4 @@
-//! Feeds libFuzzer's inputs to a target.
+//! Passes libFuzzer's inputs to a fuzz target.
 
 #![no_main]
 

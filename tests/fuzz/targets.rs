@@ -1,5 +1,5 @@
-//! Readers of untrusted input, one target each. A target may reject its input; it must not panic,
-//! hang or exhaust memory.
+//! Fuzz targets, one for each kind of untrusted input. A target may reject its input, but it must
+//! not panic, hang or exhaust memory.
 
 use std::io::Write;
 use std::path::Path;
@@ -19,10 +19,10 @@ use tessera::uci::{self, Settings};
 
 mod networks;
 
-/// Reads input.
+/// A function that reads an input.
 pub type Target = fn(&[u8]);
 
-/// The targets by name, which is also the name of their corpus folder.
+/// The targets with their names. A target's corpus folder has the same name.
 pub const TARGETS: &[(&str, Target)] = &[
     ("uci", read_uci),
     ("pgn", read_pgn),
@@ -39,7 +39,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("serve", read_serve),
 ];
 
-/// Runs a session without a network up to the end of the input.
+/// Runs a UCI session without a network until the input ends.
 fn read_uci(input: &[u8]) {
     let mut settings = Settings::default();
     settings.player.backend.kind = BackendKind::Uniform;
@@ -48,7 +48,8 @@ fn read_uci(input: &[u8]) {
     uci::serve(input, std::io::sink(), settings).unwrap();
 }
 
-/// Sends the body of a request to every endpoint that takes one, and parses a host and an origin.
+/// Parses the input as a request body for every endpoint that takes one, as a host and as an
+/// origin.
 fn read_serve(input: &[u8]) {
     if let Ok(text) = std::str::from_utf8(input) {
         let _ = text.parse::<serve::Host>();
@@ -68,7 +69,7 @@ fn read_serve(input: &[u8]) {
     }
 }
 
-/// Reads games and extracts their samples. Together they cover the whole input.
+/// Reads games, which must follow each other in the input without gaps, and extracts their samples.
 fn read_pgn(input: &[u8]) {
     let mut rest = input;
     for game in Games::new(input).map_while(Result::ok) {
@@ -91,7 +92,7 @@ fn read_pgn(input: &[u8]) {
     }
 }
 
-/// Writes a game with the tags of the one it was read from, and reads it back unchanged.
+/// Writes a game with the tags of its source, and asserts that it reads back unchanged.
 fn write_again(game: Game, text: &[u8]) {
     let annotated = AnnotatedGame {
         game,

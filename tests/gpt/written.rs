@@ -1,5 +1,5 @@
-//! Tests the binary's `tessera generate`: any program can read its games, and its output is
-//! complete at any time.
+//! Tests `tessera generate` through its binary: any program can read its games, and its output file
+//! contains only complete games at any time.
 
 use super::{networks, random};
 use crate::support::{printed, tessera};
@@ -169,8 +169,8 @@ fn interrupted_generation_resumes() {
     assert_eq!(std::fs::read(&net).unwrap(), before);
 }
 
-/// Standard output contains only the games, in order. A device is written to directly, and a reader
-/// that closes the pipe ends the work immediately.
+/// Standard output contains only the games, in order. Devices are written to directly. If the
+/// reader closes the pipe, the command ends immediately.
 #[cfg(unix)]
 #[test]
 fn games_are_written_to_streams() {

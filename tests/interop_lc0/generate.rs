@@ -87,7 +87,7 @@ impl Generator {
         }
     }
 
-    /// Writes a layer of `count` numbers within `middle` ± `spread`.
+    /// Writes a layer of `count` values within `middle` ± `spread`.
     fn layer(&mut self, count: usize, middle: f32, spread: f32) -> Message {
         let encoding = self.encodings[self.next % self.encodings.len()];
         self.next += 1;
@@ -223,8 +223,8 @@ impl Generator {
         }
     }
 
-    /// Writes a policy with its fields under these tags: queries, keys, promotions, encoder layers,
-    /// headcount, and the two convolutions.
+    /// Writes a policy head whose fields have these tags: queries, keys, promotions, encoder
+    /// layers, headcount, and the two convolutions.
     fn policy(&mut self, message: &mut Message, tags: [u32; 7], shape: &Shape, width: usize) {
         let [query, key, promotion, encoder, headcount, first, last] = tags;
         let (embedding, wide, layers) = shape.policy;
@@ -266,7 +266,7 @@ impl Generator {
         self.dense(message, weight, Some(weight + 1), output, input);
     }
 
-    /// Writes a value head, or a moves-left head, with its fields under these tags.
+    /// Writes a value head or a moves-left head whose fields have these tags.
     fn value(
         &mut self,
         message: &mut Message,
@@ -308,7 +308,7 @@ impl Generator {
     }
 }
 
-/// Returns a file, not compressed.
+/// Returns an uncompressed file.
 pub fn generate(shape: &Shape, seed: u64) -> Vec<u8> {
     let mut generator = Generator::new(seed, shape.encodings);
     let mut weights = Message::default();

@@ -1,4 +1,5 @@
-//! Damaged and dishonest files: each returns an error within little memory and time.
+//! Tests damaged and malicious files, each of which must cause an error without taking much memory
+//! or time.
 
 use super::generate::{BODY, Shape, TOWER, generate};
 use super::positions::{positions, rows};
@@ -26,7 +27,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// Reads a file, which may fail; a network that results must be valid.
+/// Reads a file. This may fail, but any resulting network must be valid.
 fn survive(file: &[u8]) {
     tch::set_num_threads(1);
     let described = lc0::summary(file);
@@ -143,7 +144,7 @@ fn unknown_formats_are_named() {
     ));
 }
 
-/// Creates a body with this field in the attention of every layer.
+/// Creates a body in which every layer's attention has this field.
 #[test]
 fn relative_position_encodings_are_named() {
     let net = Message::parse(&generate(&BODY, 1));
@@ -182,7 +183,7 @@ proptest! {
         survive(&file);
     }
 
-    /// Flips bits between the tensors: in lengths, tags and formats.
+    /// Flips bits outside the tensors, in lengths, tags and formats.
     #[test]
     fn flipped_bits_of_structure_do_no_harm(
         which in 0..2usize,

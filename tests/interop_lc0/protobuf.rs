@@ -62,7 +62,7 @@ impl Message {
             .map_or(0.0, |float| float.1.into())
     }
 
-    /// Returns the numbers of the layer in a field; empty if the layer is missing.
+    /// Returns the values of the layer in a field, or an empty list if the layer is missing.
     pub fn tensor(&self, tag: u32) -> Vec<f64> {
         let Some(layer) = self.get(tag) else {
             return Vec::new();

@@ -1,5 +1,5 @@
-//! Lc0 networks in f64, from the bytes of their files, independent of the program's own reading and
-//! computing.
+//! A reference implementation of Lc0 networks in f64. It starts from the bytes of a network's file
+//! and is independent of the program's own reader and forward pass.
 
 mod attention;
 mod conv;
@@ -11,7 +11,7 @@ use ndarray::ArrayView2;
 use std::io::Read;
 use tessera::encode::WIDTH;
 
-/// Activations: for each square a list of features.
+/// Activations: a list of features for each square.
 pub type Squares = Vec<Vec<f64>>;
 
 /// A network's evaluation of a position.
@@ -72,7 +72,7 @@ impl Reference {
     }
 }
 
-/// Lc0's activations by number.
+/// Returns the activation with this number in Lc0's format.
 fn activation(number: u64) -> fn(f64) -> f64 {
     match number {
         1 => |x| x * x.exp().ln_1p().tanh(),
@@ -147,8 +147,8 @@ pub fn dense_each(weights: &[f64], biases: &[f64], x: &Squares) -> Squares {
     squares
 }
 
-/// Multiplies rows of `inputs` numbers by rows of weights: for each row of `x` the sums of all
-/// outputs. ndarray's loops are optimised in a test build; ours would not be.
+/// Multiplies rows of `inputs` values by rows of weights, and returns the sums of all outputs for
+/// each row of `x`. It uses ndarray because the test build optimises ndarray's loops but not ours.
 pub fn product(weights: &[f64], x: &[f64], inputs: usize) -> Vec<f64> {
     let rows =
         |numbers| ArrayView2::from_shape(((numbers as &[f64]).len() / inputs, inputs), numbers);

@@ -1,4 +1,4 @@
-//! Files that we write read back as the same networks.
+//! Tests that the files that we write read back as the same networks.
 
 use super::generate::{BODY, Shape, TOWER, generate};
 use super::plain;
@@ -185,8 +185,9 @@ fn missing_heads_are_named() {
     assert!(message.contains("winner"), "{message}");
 }
 
-/// Evaluates a network of ours in Lc0's format: by our forward pass, by the reference from the
-/// bytes of the file, and after a round trip.
+/// Evaluates one of our networks in Lc0's format in three ways: with our forward pass, with the
+/// reference implementation from the bytes of the file, and with our forward pass after a round
+/// trip.
 #[test]
 fn a_chessformer_becomes_a_file_of_lc0s() {
     let _guard = tch::no_grad_guard();

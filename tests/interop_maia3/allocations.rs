@@ -1,4 +1,5 @@
-//! Peak memory of a reader, counted on the thread that reads. libtorch's own memory is not counted.
+//! Measures a reader's peak memory, counting allocations on the thread that reads. libtorch's own
+//! allocations are not counted.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -11,18 +12,18 @@ thread_local! {
 struct Counting;
 
 fn count(bytes: isize) {
-    // A thread that is exiting has no counters any more.
+    // A thread that is exiting no longer has counters.
     let _ = HELD.try_with(|held| {
         held.set(held.get() + bytes);
         PEAK.with(|peak| peak.set(peak.get().max(held.get())));
     });
 }
 
-// SAFETY: every call is the system allocator's; counting allocates nothing.
+// SAFETY: every call is forwarded to the system allocator, and counting does not allocate.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);
-        // SAFETY: the caller keeps the system allocator's promises.
+        // SAFETY: the caller upholds the system allocator's requirements.
         unsafe { System.alloc(layout) }
     }
 

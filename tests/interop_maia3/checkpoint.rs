@@ -16,7 +16,7 @@ pub enum Numbers {
     Long,
 }
 
-/// A checkpoint and its form.
+/// A checkpoint and the variant of the format in which it is written.
 #[derive(Clone)]
 pub struct Checkpoint<'a> {
     pub parameters: &'a [Parameter],
@@ -29,9 +29,9 @@ pub struct Checkpoint<'a> {
     pub is_old: bool,
     /// Whether matrices are stored column by column.
     pub is_transposed: bool,
-    /// Whether all tensors share one storage, one after the other.
+    /// Whether all tensors lie one after the other in a single storage.
     pub is_joined: bool,
-    /// Whether tensors are wrapped as parameters, as modules have them.
+    /// Whether tensors are wrapped as parameters, as they are in modules.
     pub has_parameters: bool,
     /// Whether each layer repeats the shared generator under its own name.
     pub has_copies: bool,
@@ -81,7 +81,7 @@ impl<'a> Checkpoint<'a> {
         self.pickle(&self.place().0)
     }
 
-    /// Returns the file with another pickle.
+    /// Returns the file with its pickle replaced.
     pub fn with_pickle(&self, pickle: Vec<u8>) -> Vec<u8> {
         self.file(pickle, &self.place().1)
     }
@@ -212,7 +212,7 @@ impl<'a> Checkpoint<'a> {
                 pickle.raw(b"\x88h\x01)RtR");
             }
         }
-        // The versions of the modules, as an attribute.
+        // The modules' versions, stored as an attribute.
         pickle.raw(b"u}").text("_metadata");
         pickle.raw(b"h\x01)R").text("").raw(b"}").text("version");
         pickle.raw(b"K\x01sssb");

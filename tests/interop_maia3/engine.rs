@@ -1,4 +1,4 @@
-//! Engine networks made from checkpoints.
+//! Tests engine networks that were converted from checkpoints.
 
 use super::checkpoint::Checkpoint;
 use super::{games, random_parameters, ratings, rows, small};
@@ -112,7 +112,7 @@ fn the_human_agent_plays_by_the_rated_policy() {
     };
     let mut agent = AgentKind::Human.build(backend.clone(), &options);
     let mut games = rated_games(20);
-    // Up to the highest rating that plays by the policy alone.
+    // 1400 is the highest rating at which the agent plays by the policy alone.
     for (game, rating) in games.iter_mut().zip((600..=1400).step_by(20).cycle()) {
         let [white, black] = [rating, 2000 - rating].map(Some);
         game.set_ratings(Ratings { white, black });
@@ -134,7 +134,7 @@ fn the_human_agent_plays_by_the_rated_policy() {
         let logits = found.logits(0);
         let best = logits.iter().copied().fold(f32::MIN, f32::max);
         let chosen = moves.iter().position(|&mv| Some(mv) == choice.best);
-        // Random weights rate some moves almost equally, and a batch rounds differently.
+        // With random weights, some moves are almost equally likely, and batches round differently.
         let short = best - logits[chosen.unwrap()];
         assert!(short < 1e-4, "{short} below the likeliest move");
     }
@@ -159,7 +159,7 @@ fn a_file_holds_the_checkpoint() {
     };
     let error = Network::from_tensors(&foreign, module.tensors().unwrap());
     assert!(matches!(error.unwrap_err(), OpenError::Description(_)));
-    // Apart from parameters, the file contains only index tables of a few thousand bytes.
+    // Apart from the parameters, the file contains only index tables of a few thousand bytes.
     let tensors = network.weights.tensors().iter();
     let parameters: usize = tensors.map(|tensor| tensor.numel()).sum();
     assert!(file.len() < 4 * parameters + (100 << 10), "{}", file.len());

@@ -1,4 +1,4 @@
-//! Compares the network with Maia-3's formulas, one number at a time in f64.
+//! Compares the network with Maia-3's formulas, computed in f64, one value at a time.
 
 use super::checkpoint::Checkpoint;
 use super::{
@@ -48,7 +48,8 @@ fn dot(left: &[f64], right: &[f64]) -> f64 {
     left.iter().zip(right).map(|(l, r)| l * r).sum()
 }
 
-/// Computes Gauss's error function by its series, exact to some 1e-15 for |x| < 5 and ±1 beyond.
+/// Computes the error function from its series, with an error of about 1e-15, for |x| < 5; returns
+/// ±1 beyond that.
 fn erf(x: f64) -> f64 {
     if x.abs() > 5.0 {
         return x.signum();

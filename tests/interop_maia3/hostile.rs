@@ -1,4 +1,4 @@
-//! Malicious and damaged files.
+//! Tests malicious and damaged files.
 
 use super::allocations::peak;
 use super::checkpoint::{Checkpoint, Pickle, archive};
@@ -11,7 +11,7 @@ use tessera::network::Network;
 use tessera::network::maia3::Maia3Config;
 use zip::CompressionMethod;
 
-/// Memory that any file may take in addition to a few times its size.
+/// Memory that reading a file may take in addition to a few times the file's size.
 const ALLOWANCE: usize = 64 << 20;
 
 fn tiny() -> Vec<Parameter> {
@@ -22,7 +22,7 @@ fn tiny() -> Vec<Parameter> {
 
 static GOOD: LazyLock<Vec<u8>> = LazyLock::new(|| Checkpoint::new(&tiny()).bytes());
 
-/// Reads a file within the limits of time and memory.
+/// Reads a file, and asserts that this takes no more than the permitted time and memory.
 fn read(file: &[u8]) -> Result<Network, Maia3Error> {
     let begun = Instant::now();
     let (result, held) = peak(|| maia3::summary(file).and_then(|_| maia3::read(file)));
@@ -35,7 +35,7 @@ fn error(file: &[u8]) -> String {
     read(file).unwrap_err().to_string()
 }
 
-/// Returns an archive of the pickle alone.
+/// Returns an archive that contains only the pickle.
 fn pickled(pickle: &[u8]) -> Vec<u8> {
     archive(
         &[("data.pkl".to_owned(), pickle.to_vec())],
@@ -64,7 +64,7 @@ proptest! {
         prop_assert!(read(&GOOD[..len]).is_err());
     }
 
-    /// Only bits that nothing depends on (a date, say) may change unnoticed.
+    /// A changed bit may go unnoticed only if nothing depends on it, as in a date.
     #[test]
     fn flipped_bits_are_detected(place in any::<prop::sample::Index>(), bit in 0..8u32) {
         let mut file = GOOD.clone();
@@ -75,7 +75,7 @@ proptest! {
         }
     }
 
-    /// Everything else depends on the directory at the end.
+    /// Damages the directory at the end of the file, on which everything else depends.
     #[test]
     fn a_damaged_directory_is_detected(
         changes in prop::collection::vec((0..6000usize, any::<u8>()), 1..8),
@@ -90,8 +90,8 @@ proptest! {
         }
     }
 
-    /// Damages pickles by cutting, doubling or changing pieces, and packs them into a valid
-    /// archive, so that no checksum detects it.
+    /// Damages pickles by removing, duplicating or changing parts, and packs them into a valid
+    /// archive, so that no checksum detects the damage.
     #[test]
     fn damaged_pickles_are_harmless(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0..3), 1..6),
@@ -139,7 +139,7 @@ fn pickles_are_not_executed() {
         let message = error(&pickled(&pickle.0));
         assert!(message.contains(told), "{message}");
         assert!(message.contains("was not run"), "{message}");
-        // The same in place of a tensor's name, storage or shape.
+        // The same command must not run in place of a tensor's name, storage or shape either.
         let mut pickle = Pickle(b"\x80\x02}(".to_vec());
         pickle
             .text("fc_value.weight")
@@ -247,7 +247,7 @@ fn a_giant_directory_is_refused() {
     );
 }
 
-/// Every tensor is a view of the same few numbers: a small file of a giant network.
+/// Every tensor is a view of the same few values, so a small file describes a giant network.
 #[test]
 fn tensors_that_share_their_numbers_are_refused() {
     let config = Maia3Config {
@@ -270,7 +270,7 @@ fn text_of_the_file_is_sanitised() {
         parameters.push((name.to_owned(), vec![1], vec![0.0]));
         let message = error(&Checkpoint::new(&parameters).bytes());
         assert!(message.contains("a tensor with a name"), "{message}");
-        // As the name of a storage, and as a global to call.
+        // The same text, as the name of a storage and as a global to call.
         let mut pickle = Pickle(b"\x80\x04}".to_vec());
         pickle
             .text("fc_value.bias")
@@ -291,7 +291,7 @@ fn text_of_the_file_is_sanitised() {
     }
 }
 
-/// A description is read before any number is, so its claims are unchecked.
+/// A description is read before any parameter, so its claims are unchecked.
 #[test]
 fn descriptions_of_giant_networks_are_refused() {
     let config = Maia3Config {

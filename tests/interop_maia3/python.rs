@@ -1,4 +1,4 @@
-//! Checkpoints that PyTorch writes, and its outputs for them.
+//! Tests checkpoints that PyTorch writes, and compares our outputs for them with PyTorch's.
 
 use super::{games, largest_difference, rows};
 use crate::golden::{self, Golden};
@@ -8,7 +8,7 @@ use std::{env, fs};
 use tessera::interop::maia3;
 use tessera::network::Positions;
 
-/// Tolerance between machines for a number computed in f32.
+/// Tolerance for values computed in f32, to allow for differences between machines.
 const TOLERANCE: f64 = 1e-5;
 
 #[test]

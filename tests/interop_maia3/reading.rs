@@ -1,4 +1,4 @@
-//! The checkpoints that are accepted, and the errors for all others.
+//! Tests which checkpoints are accepted, and the errors for all others.
 
 use super::checkpoint::{Checkpoint, Numbers, archive};
 use super::{Parameter, model, random_parameters, small};
@@ -298,7 +298,7 @@ fn files_that_are_not_checkpoints_are_named() {
     for (file, told) in [
         (b"1. e4 e5".to_vec(), "not a PyTorch checkpoint"),
         (Vec::new(), "not a PyTorch checkpoint"),
-        // How torch.save began before version 1.6.
+        // The first bytes that torch.save wrote before version 1.6.
         (
             b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.".to_vec(),
             "before version 1.6",

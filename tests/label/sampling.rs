@@ -1,4 +1,4 @@
-//! Tests games that are sampled from the policies of networks.
+//! Tests games that are sampled from networks' policies.
 
 use super::*;
 use std::collections::BTreeSet;
@@ -8,8 +8,8 @@ use tessera::network::chessformer::{ModelConfig, PositionConfig};
 use tessera::network::{About, Architecture, Chessformer, Network};
 use tessera::torch::ExportPrecision;
 
-/// Writes a tiny network with weights of size `scale`. With 0, its policy is uniform bit for bit in
-/// any batch.
+/// Writes a tiny network with weights of size `scale`. With weights of 0, its policy is uniform,
+/// bit for bit, in any batch.
 fn write_network(folder: &Path, name: &str, scale: f64) {
     let config = ModelConfig {
         layers: 1,
@@ -78,7 +78,7 @@ fn games_need_no_engine() {
         for policy in policies {
             command.args(["--policy", policy]);
         }
-        // No engine can be found, and none is needed.
+        // No engine can be found, but sampling does not need one.
         command
             .env("PATH", "")
             .args(["--max-plies", "300"])

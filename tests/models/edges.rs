@@ -11,8 +11,8 @@ use crate::check;
 use loom::thread;
 use std::sync::Arc;
 
-/// Numbers of edges after which the next lies in new memory: in the first chunk, after the
-/// directory, in a chunk of four, after the directory of directories.
+/// Edge counts after which the next edge lies in new memory: in the first chunk, after the
+/// directory, in a chunk of four, and after the directory of directories.
 const BEFORE_NEW_MEMORY: [u32; 4] = [0, 2, 4, 24];
 
 /// Returns a tree whose root has this many edges, and the next move to get one.
@@ -58,7 +58,7 @@ pub(crate) fn an_edge_is_seen_with_its_move() {
     }
 }
 
-/// Two threads try the same move.
+/// Two threads add an edge for the same move.
 pub(crate) fn two_threads_make_the_same_edge_once() {
     for edges in BEFORE_NEW_MEMORY {
         check(2, move || {
@@ -84,7 +84,7 @@ pub(crate) fn two_threads_make_the_same_edge_once() {
     }
 }
 
-/// Two threads link an edge to their own nodes and count their visits.
+/// Two threads each link the same edge to a node of their own, and count their visits.
 pub(crate) fn the_first_link_wins() {
     check(2, || {
         let (tree, _) = tree_of(1);
@@ -151,7 +151,7 @@ pub(crate) fn a_node_is_opened_once_and_whole() {
     });
 }
 
-/// A thread reports while another visits both moves.
+/// A thread reads the moves for a report while another visits both of them.
 pub(crate) fn a_report_shows_each_move_at_one_moment() {
     check(1, || {
         let (tree, _) = tree_of(2);

@@ -44,7 +44,7 @@ fn check_fork(first: (Outcome, u8), second: (Outcome, u8), root: (Outcome, u8)) 
     });
 }
 
-/// Neither thread may miss the other's proof if the root is to be proven.
+/// The root is proven only if at least one thread sees both proofs.
 pub(crate) fn the_last_two_proofs_of_a_node_meet() {
     check_fork((Outcome::Win, 3), (Outcome::Win, 5), (Outcome::Loss, 6));
     check_fork((Outcome::Win, 3), (Outcome::Draw, 0), (Outcome::Draw, 0));

@@ -7,10 +7,10 @@ use loom::sync::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
 use std::sync::{PoisonError, TryLockError};
 use std::time::Duration;
 
-/// Every word costs time in each execution. A table can grow by one step.
+/// The maximum size of a table, which allows it to grow once. Each word costs time in every run.
 const MAX_WORDS: usize = (512 + 4) * 8;
 
-/// The minimum number of words that hold any block, in whole nodes.
+/// The smallest number of words that can hold any block, rounded up to whole nodes.
 pub(crate) const PAGE: usize = 36;
 
 pub(crate) fn zeroed_words(length: usize) -> Box<[AtomicU64]> {
@@ -18,7 +18,7 @@ pub(crate) fn zeroed_words(length: usize) -> Box<[AtomicU64]> {
     words.collect()
 }
 
-/// A mutex without poison.
+/// A mutex without poisoning.
 #[derive(Default)]
 pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
 
@@ -40,7 +40,7 @@ impl<T> Mutex<T> {
     }
 }
 
-/// A lock for many readers, without poison.
+/// A read-write lock without poisoning.
 #[derive(Default)]
 pub(crate) struct RwLock<T>(loom::sync::RwLock<T>);
 
@@ -58,7 +58,7 @@ impl<T> RwLock<T> {
     }
 }
 
-/// Yields to the awaited threads.
+/// Yields to the threads that the caller is waiting for.
 pub(crate) fn sleep(_: Duration) {
     loom::thread::yield_now();
 }

@@ -27,9 +27,9 @@ pub(crate) fn an_entry_is_seen_with_its_node() {
     });
 }
 
-/// Two threads insert, one of them so that buckets are split, and look up earlier entries.
+/// Two threads insert entries and look up earlier ones. One of the insertions splits a bucket.
 pub(crate) fn no_entry_is_mixed_up_while_it_grows() {
-    // Keys of the first bucket, alternately from the two halves into which it is split.
+    // These keys belong to the first bucket, alternately to the two halves into which it is split.
     let key = |number: u64| number << 9;
     let finds = move |table: &Table, number: u64| {
         let node = table.find(key(number), |_| true);

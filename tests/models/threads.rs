@@ -21,7 +21,7 @@ use tessera::chess::Game;
 use tessera::play::{Control, Limits};
 use tessera::search::Parameters;
 
-/// Visits of a search: the root's evaluation and one more.
+/// Number of visits in a search: the root's evaluation and one more.
 const VISITS: u64 = 2;
 /// A position with few moves.
 const FEN: &str = "8/8/8/8/8/1k6/7P/K7 w - - 0 1";
@@ -41,7 +41,7 @@ enum Fate {
     Panics,
 }
 
-/// A backend in which the evaluation with this number has this outcome.
+/// A backend in which evaluation `number` has the outcome `fate`; all others succeed.
 struct Fateful {
     number: u32,
     fate: Fate,
@@ -68,7 +68,7 @@ fn break_off() -> ! {
     resume_unwind(Box::new(()))
 }
 
-/// Runs `other` on a second thread during `here`, and joins it; returns whether each panicked.
+/// Runs `other` on a second thread and `here` on this one; returns whether each of them panicked.
 fn beside(other: impl FnOnce() + Send, here: impl FnOnce()) -> [bool; 2] {
     let panics = |run: Box<dyn FnOnce() + Send + '_>| catch_unwind(AssertUnwindSafe(run)).is_err();
     let other: Box<dyn FnOnce() -> bool + Send + '_> = Box::new(move || panics(Box::new(other)));
@@ -84,11 +84,12 @@ struct Ended {
     tree: Tree,
     failure: Option<BackendError>,
     stopped: bool,
-    /// Whether helper and caller panicked.
+    /// Whether the helper and the caller panicked.
     panicked: [bool; 2],
 }
 
-/// Two threads make [`VISITS`]; the calling thread runs `between` between batches.
+/// Searches with two threads, which share [`VISITS`]; the calling thread runs `between` between
+/// batches.
 fn search(number: u32, fate: Fate, between: impl Fn()) -> Ended {
     let tree = Tree::new(2);
     let backend = Fateful {
@@ -133,7 +134,7 @@ fn search(number: u32, fate: Fate, between: impl Fn()) -> Ended {
         });
     };
     let panicked = beside(helper, caller);
-    // As Search::run does: threads may have missed each other's last visits.
+    // Search::run does this too, because threads may have missed each other's last visits.
     tree.refresh(tree.root());
     let (failure, stopped) = (shared.failure.lock().take(), shared.stopped());
     Ended {
@@ -180,7 +181,7 @@ pub(crate) fn a_failure_ends_all_threads() {
     }
 }
 
-/// A panicking thread leaves visits in flight, for which the other may wait.
+/// A panicking thread leaves visits in flight, and the other thread may be waiting for them.
 pub(crate) fn a_panic_ends_all_threads() {
     for number in [0, 1] {
         check(1, move || {

@@ -1,4 +1,4 @@
-//! The code of all our exporters and importers.
+//! Tests the code that all our exporters and importers write.
 
 use super::records::Records;
 use crate::interop_lc0::generate::{BODY, Shape, generate};
@@ -96,7 +96,7 @@ fn named(file: &[u8]) -> BTreeSet<String> {
     names.collect()
 }
 
-/// Calls in networks that earlier exporters wrote.
+/// Functions called in networks that earlier exporters wrote.
 const EARLIER: [&str; 1] = ["split"];
 
 /// The allow-lists contain exactly the operators and the keyword arguments of these networks.

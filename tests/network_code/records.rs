@@ -1,4 +1,4 @@
-//! The records of a network file, which tests change one by one.
+//! Accesses the records of a network file, which tests change one by one.
 
 use std::io::{Cursor, Read, Write};
 use zip::write::FileOptions;
@@ -52,8 +52,8 @@ impl Records {
         self.file_with("", 0)
     }
 
-    /// Returns the file with an additional record `name`: this many mebibytes of empty lines,
-    /// compressed.
+    /// Returns the file with an additional record `name`, which contains this many mebibytes of
+    /// empty lines, compressed.
     pub fn file_with(&self, name: &str, mebibytes: usize) -> Vec<u8> {
         let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
         let options = FileOptions::default();

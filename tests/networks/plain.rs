@@ -1,4 +1,4 @@
-//! A network of ours that Lc0's own format can express.
+//! One of our own networks, with an architecture that Lc0's own format can express.
 
 use std::path::Path;
 use tch::{Device, Kind, Tensor};

@@ -1,8 +1,8 @@
-//! Tests that no command overwrites its input, whatever name it is given by.
+//! Tests that no command overwrites its input, even under a different name.
 
 use super::{Folder, GAMES, START, TESSERA, failure, tessera, train};
 
-/// Returns names for an output that refer to the input file.
+/// Returns output names that refer to the input file.
 fn names(folder: &Folder, input: &str) -> Vec<String> {
     let mut names = vec![input.to_owned()];
     #[cfg(unix)]

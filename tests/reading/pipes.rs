@@ -1,4 +1,4 @@
-//! Tests that every input can come through a pipe, which is read once from front to back.
+//! Tests that every input can come from a pipe, which can only be read once, from start to end.
 
 use super::{Folder, GAMES, START, TESSERA, gzip, tessera, told, train, zstd};
 use std::io::Write;

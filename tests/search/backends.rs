@@ -1,4 +1,4 @@
-//! Backends whose evaluations are known.
+//! Backends with known evaluations.
 
 use shakmaty::Color;
 use std::ops::Range;
@@ -134,7 +134,7 @@ impl Backend for Scripted {
     }
 }
 
-/// Returns a backend in which all positions are even and all moves equal.
+/// Returns a backend in which all positions are even and all moves equally likely.
 pub fn uniform() -> Scripted {
     Scripted::new(|_, moves| (Value::default(), vec![0.0; moves.len()]))
 }

@@ -1,4 +1,4 @@
-//! Rescaled results (contempt) in the search.
+//! Tests rescaled results (contempt) in the search.
 
 use crate::search::backends::Scripted;
 use crate::search::{choose, game, play, uci};
@@ -23,7 +23,7 @@ fn against(elo: f32) -> Contempt {
     }
 }
 
-/// Returns a backend in which every position is even and half of the games are drawn.
+/// Returns a backend in which every position is even and draws have a probability of one half.
 fn even() -> Scripted {
     Scripted::new(|_, moves| {
         let value = Value {
@@ -73,7 +73,7 @@ fn contempt_affects_the_tree_but_not_the_report() {
         assert!(objective.abs() < 0.02, "{objective}");
         assert_eq!(told(inside(0.0), &nodes(200), moves).0, 0.0);
     }
-    // Analysis takes the view of one colour, regardless of the side to move.
+    // An analysis takes the view of one colour, regardless of the side to move.
     let white = Contempt {
         mode: ContemptMode::WhiteSideAnalysis,
         ..inside(100.0)

@@ -1,4 +1,4 @@
-//! The behaviour of the search when a component fails.
+//! Tests the behaviour of the search when a component fails.
 
 use crate::search::backends::{Scripted, hashed, uniform};
 use crate::search::{choose, game, uci};

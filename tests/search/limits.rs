@@ -1,4 +1,4 @@
-//! When the searching player answers.
+//! Tests when the searching player answers.
 
 use crate::search::backends::{Scripted, hashed, uniform};
 use crate::search::{choose, game, uci};
@@ -118,7 +118,7 @@ fn a_fall_of_the_value_extends_the_search() {
             q: turn.fold_wb(white, -white),
             ..Value::default()
         };
-        // One move is clearly the best, so that only the value is uncertain.
+        // One move is clearly the best, so only the value is uncertain.
         let mut logits = vec![0.0; moves.len()];
         logits[0] = 9.0;
         (value, logits)
@@ -182,7 +182,7 @@ fn a_machine_that_stalls_does_not_change_a_search_without_a_clock() {
             let choice = choose(&mut *agent, &Game::default(), &limits);
             (choice.report.nodes, choice.report.lines, choice.statistics)
         };
-        // This is twice the time of a batch that may delay a `stop`.
+        // A stall of one second is twice as long as a batch that may delay a `stop`.
         assert_eq!(found(MS(0)), found(MS(1000)));
     }
 }
@@ -349,7 +349,7 @@ fn interruptions_leave_the_tree_whole() {
     }
 }
 
-/// However many threads wait for each other, the CPU remains available to those that search.
+/// Threads that wait for each other leave the CPU to those that search, however many there are.
 #[test]
 fn a_thousand_threads_leave_processor_time_for_each_other() {
     let mut agent = mcts(hashed().delayed(MS(1)), 1024);

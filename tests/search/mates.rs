@@ -1,4 +1,4 @@
-//! Mates that the search finds outside its tree.
+//! Tests mates that the search finds outside its tree.
 
 use crate::search::backends::hashed;
 use crate::search::{choose, game, uci};
@@ -9,7 +9,7 @@ use tessera::search::Parameters;
 
 /// Lasker against Thomas, London 1912: after Qxh7+, checks drive the king to g1.
 const WALK: &str = "rn3rk1/pbppq1pp/1p2pb2/4N2Q/3PN3/3B4/PPP2PPP/R3K2R w KQ - 7 11";
-/// Morphy's problem: the rook is sacrificed without giving check.
+/// Morphy's problem: White sacrifices the rook without giving check.
 const QUIET: &str = "kbK5/pp6/1P6/8/8/8/8/R7 w - - 0 1";
 
 fn parameters(mate_search: bool) -> Parameters {
@@ -105,7 +105,7 @@ fn no_temperature_draws_a_move_that_is_proven_to_lose() {
         let parameters = Parameters {
             temperature: 100.0,
             seed,
-            // Without the mate search, moves are visited before they are seen to lose.
+            // Without the mate search, moves are visited before the search sees that they lose.
             ..parameters(false)
         };
         let choice = think(&position, &nodes(200), &parameters);

@@ -1,4 +1,4 @@
-//! Results of the searching player.
+//! Tests the results of the searching player.
 
 use crate::search::backends::{Scripted, hashed, uniform};
 use crate::search::{choose, game, play, uci};
@@ -367,7 +367,7 @@ fn lines_come_in_the_order_of_choice() {
         ..parameters()
     };
     let game = game("startpos", "");
-    // The move with the highest lower bound takes precedence over the order of the others.
+    // The move with the highest lower bound comes first, regardless of the order of the others.
     let surest = Parameters {
         lcb_scale: 0.5,
         ..parameters.clone()
@@ -609,7 +609,7 @@ fn root_noise_affects_only_the_root() {
     assert!(even[19] / even[0] < 1.1);
     let uneven = priors(&noisy);
     assert!(uneven[19] > 2.0 * uneven[0], "{uneven:?}");
-    // In a repeated search, moves are sampled again at the root, but its subtree is known.
+    // A repeated search samples moves at the root again, but the root's subtree is known.
     let mut agent = mcts(hashed(), &noisy);
     choose(&mut *agent, &game, &nodes(500));
     let again = choose(&mut *agent, &game, &nodes(500));

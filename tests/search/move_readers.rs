@@ -1,4 +1,4 @@
-//! Networks that read a game's moves instead of its position.
+//! Tests networks that read a game's moves instead of its position.
 
 use crate::search::backends::{Scripted, hashed, uniform};
 use crate::search::{choose, game, uci};

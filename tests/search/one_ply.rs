@@ -1,4 +1,4 @@
-//! The players that do not search: `policy` and `value`.
+//! Tests the players that do not search: `policy` and `value`.
 
 use crate::search::backends::{Scripted, hashed, uniform};
 use crate::search::{choose, game, uci};

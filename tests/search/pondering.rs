@@ -1,4 +1,4 @@
-//! Thinking on the opponent's time, and the use of its results afterwards.
+//! Tests thinking on the opponent's time, and the use of its results afterwards.
 
 use crate::search::backends::hashed;
 use crate::search::{choose, game, play};
@@ -32,7 +32,7 @@ fn nodes(nodes: u64) -> Limits {
     }
 }
 
-/// Ponders for this many nodes, and then receives this signal to end.
+/// Ponders with these limits, and gives this signal after 200 ms.
 fn ponder(agent: &mut dyn Agent, game: &Game, limits: &Limits, end: fn(&Control)) -> Choice {
     let limits = Limits {
         ponder: true,
@@ -49,8 +49,8 @@ fn ponder(agent: &mut dyn Agent, game: &Game, limits: &Limits, end: fn(&Control)
     })
 }
 
-/// Ponders on the reply to a searched move in a game; returns the game, the reply, and the visits
-/// to its position.
+/// Searches for a move in a game and ponders on the expected reply; returns the game after that
+/// reply, and the result of pondering.
 fn pondered(agent: &mut dyn Agent) -> (Game, Choice) {
     let mut game = game("startpos", "e2e4 e7e5");
     let choice = choose(agent, &game, &nodes(3000));
@@ -103,7 +103,7 @@ fn after_a_miss_earlier_results_are_reused() {
 
 #[test]
 fn a_move_taken_back_finds_the_earlier_results() {
-    // In the meantime values have changed, but visits have not.
+    // Choose by visits alone, because values change in the meantime but visits do not.
     let mut agent = mcts_with(Parameters {
         lcb_scale: 0.0,
         ..Parameters::default()

@@ -1,4 +1,4 @@
-//! Comparison of announced mates with an exhaustive search.
+//! Compares announced mates with an exhaustive search.
 
 use crate::search::backends::{hashed, uniform};
 use crate::search::{choose, game};

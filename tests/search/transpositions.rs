@@ -1,4 +1,4 @@
-//! Positions reached by several paths.
+//! Tests positions that several paths reach.
 
 use crate::search::backends::Scripted;
 use crate::search::{choose, game, uci};
@@ -68,8 +68,8 @@ fn a_position_is_evaluated_once_however_it_is_reached() {
     assert!(counts.len() < tree.values().sum::<usize>() / 2);
 }
 
-/// The root value of the graph equals that of the tree if both know the same about every position:
-/// they converge to the same value.
+/// The graph's root value equals the tree's if both have the same information about every position,
+/// because both converge to the same value.
 #[test]
 fn graph_and_tree_agree_on_a_full_search() {
     for fen in [KINGS, "startpos"] {
@@ -114,7 +114,8 @@ fn only_the_repeating_path_is_drawn() {
     assert!(q(&choice, "e3d3") > 0.8, "{}", q(&choice, "e3d3"));
 }
 
-/// On one path, the game may be over at a node from which other paths continue; lines end there.
+/// The game may be over at a node on one path, while other paths continue from the same node. Lines
+/// must end where the game does.
 #[test]
 fn lines_end_where_the_game_does() {
     let parameters = Parameters {

@@ -1,4 +1,4 @@
-//! Tokens, rate limits, queues and origins.
+//! Tests tokens, rate limits, queues and origins.
 
 use super::{Server, post, read_head};
 use serde_json::json;
@@ -70,7 +70,7 @@ fn a_full_queue_refuses_requests() {
     let server = Server::start(&["--jobs", "1", "--queue", "0"]);
     let long = json!({"limits": {"movetime_ms": 20_000}}).to_string();
     let _running = server.send(&post("/v1/move", "", &long));
-    // The request needs a moment to start.
+    // The long request needs a moment to start.
     let refused = (0..100).find_map(|_| {
         sleep(Duration::from_millis(20));
         let short = json!({"limits": {"nodes": 1}}).to_string();

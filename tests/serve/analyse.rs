@@ -1,4 +1,4 @@
-//! Streamed analyses, which end when the client disconnects.
+//! Tests streamed analyses, which end when the client disconnects.
 
 use super::{Server, post, read_head};
 use serde_json::{Value, json};

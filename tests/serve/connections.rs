@@ -1,4 +1,4 @@
-//! Connections that are silent, slow, or gone.
+//! Tests silent, slow and closed connections.
 
 use super::{Server, post, read_head};
 use serde_json::json;
@@ -58,7 +58,7 @@ fn half_a_body_times_out() {
 fn a_full_server_admits_the_next_client_when_one_leaves() {
     let server = Server::start(&["--connections", "2", "--idle-time", "1s"]);
     let _idle: Vec<TcpStream> = (0..2).map(|_| server.connect()).collect();
-    // The request waits and is served when they are closed.
+    // The request waits until the idle connections are closed, and is then served.
     answers(&server);
 }
 
@@ -71,7 +71,7 @@ fn stalled_readers_do_not_block_others() {
     let begun = Instant::now();
     let short = json!({"limits": {"nodes": 1}}).to_string();
     assert_eq!(server.post("/v1/move", &short).status, 200);
-    // At most the four requests before it take their full time.
+    // The four earlier requests delay this one at most by their full time.
     assert!(begun.elapsed() < Duration::from_secs(30));
     drop(slow);
     answers(&server);

@@ -1,4 +1,4 @@
-//! The startup and shutdown of a server.
+//! Tests the startup and shutdown of a server.
 
 use super::{PATIENCE, Server, post, read_head};
 use serde_json::{Value, json};
@@ -54,7 +54,7 @@ fn a_long_request_is_cut_short_with_its_results() {
     let body = json!({"limits": {"movetime_ms": 60_000}}).to_string();
     let mut running = server.send(&post("/v1/move", "", &body));
     sleep(Duration::from_millis(500));
-    // This request waits for the other one and never starts.
+    // This request waits for the running one and never starts.
     let mut waiting = server.send(&post("/v1/move", "", &body));
     sleep(Duration::from_millis(200));
     let begun = Instant::now();

@@ -1,5 +1,5 @@
-//! Analyses for Lichess's board: tests the real binary with a stand-in for Lichess that follows the
-//! published protocol.
+//! Tests analyses for Lichess's board, using the real binary and a stand-in for Lichess that
+//! follows the published protocol.
 
 mod board;
 

@@ -1,4 +1,4 @@
-//! Real networks: generated games, attention, and imagination.
+//! Tests real networks: generated games, attention, and imagination.
 
 use super::{Server, post};
 use serde_json::{Value, json};
@@ -116,7 +116,7 @@ fn attention_and_explanations_are_served() {
     }
     let (_, problem) = server.problem("/v1/attention", r#"{"head": 99}"#);
     assert_eq!(problem["field"], "head");
-    // A request for one network is never answered by another.
+    // A request for one network is never answered by another network.
     let human = |network: &str| json!({"agent": "human", "network": network}).to_string();
     let (status, problem) = server.problem("/v1/move", &human("main"));
     assert_eq!((status, &problem["field"]), (400, &json!("network")));

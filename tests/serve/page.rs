@@ -1,4 +1,4 @@
-//! The page in a browser, used as a person would use it.
+//! Tests the page in a browser, using it as a person would.
 
 mod analysis;
 mod game;

@@ -1,4 +1,4 @@
-//! Moves and evaluations, and invalid requests.
+//! Tests moves and evaluations, and invalid requests.
 
 use super::{Server, post};
 use serde_json::json;
@@ -259,8 +259,8 @@ fn the_cloud_endpoint_answers_as_lichess_does() {
     }
 }
 
-/// The statuses that an endpoint returns for rejected requests are those in its description, apart
-/// from those that depend on time and load.
+/// The statuses with which an endpoint rejects requests are those in its description, except for
+/// statuses that depend on time and load.
 #[test]
 fn every_status_is_described() {
     let mut file = tempfile::NamedTempFile::new().unwrap();

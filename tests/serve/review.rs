@@ -1,4 +1,4 @@
-//! Reviews over HTTP: every format, unusual games, errors, and clients that disconnect.
+//! Tests reviews over HTTP: every format, unusual games, errors, and clients that disconnect.
 
 use super::analyse::chunks;
 use super::{Server, post, read_head};
@@ -231,7 +231,7 @@ fn a_review_ends_when_its_client_leaves() {
     assert_eq!(read_head(&mut stream).0, 200);
     let mut beginning = [0; 100];
     stream.read_exact(&mut beginning).unwrap();
-    // The next request waits its turn, which comes when this one has ended.
+    // The next request starts when this one has ended.
     let mut next = server.send(&request("application/x-ndjson", &asked("1. e4 e5")));
     assert_eq!(read_head(&mut next).0, 200);
     let begun = Instant::now();
@@ -241,7 +241,7 @@ fn a_review_ends_when_its_client_leaves() {
     }
     drop(stream);
     assert!(chunks(&mut next).contains("\"event\":\"result\""));
-    // Much of the review was not done.
+    // The review stopped before half of its nodes had been searched.
     let nodes = counted(&server, "tessera_nodes_total");
     assert!(nodes < 14 * 60_000 / 2, "{nodes}");
 }

@@ -1,11 +1,11 @@
-//! The page's review in a browser, used as a person would use it.
+//! Tests the page's review in a browser, using it as a person would.
 
 use super::Server;
 use super::browser::Browser;
 use super::page::open;
 use serde_json::{Value, json};
 
-/// The scholar's mate. Black's last move allows it, and so do most others.
+/// The scholar's mate. Black's last move allows the mate, as do most other moves.
 const GAME: &str = "[White \"Anna\"]
 [Black \"Bert\"]
 [WhiteElo \"900\"]
@@ -88,7 +88,7 @@ fn a_game_is_pasted_and_stepped_through() {
             "document.body.dispatchEvent(new KeyboardEvent('keydown', {{ key: '{key}', bubbles: true }}))"
         ));
         let found = browser.evaluate(place).as_u64().unwrap();
-        // Other moves may also have a mark.
+        // Other moves may also be marked.
         assert!(
             found == ply || key == "ArrowDown" && found > 0,
             "{key} {found}"

@@ -20,7 +20,7 @@ RENAMED = {
 
 
 def numbers(names, counts):
-    """Returns a parser of comma-separated whole numbers, whose number at index `counts` must be positive."""
+    """Returns a parser for comma-separated whole numbers. The number at index `counts` must be positive."""
 
     def read(text):
         try:
@@ -41,15 +41,15 @@ def add_conditions(parser):
 
 
 def add_thinking(parser):
-    add = parser.add_argument_group("thinking, for engines without limits of their own").add_argument
+    add = parser.add_argument_group("thinking limits, for engines without their own").add_argument
     add("--time", metavar="TIME", help="time per move, such as 500ms")
     add("--nodes", metavar="N", help="nodes per move")
     add("--depth", metavar="N", help="depth of each move")
     add("--tc", metavar="[MOVES/]SECONDS[+INCREMENT]", help="clock")
     add("--margin", type=seconds, default="100ms", metavar="TIME",
-        help="excess time that is forgiven (default 100ms)")
+        help="tolerated excess time (default 100ms)")
     add("--patience", type=seconds, default="5m", metavar="TIME",
-        help="time until a move without a clock counts as hung (default 5m)")
+        help="time after which an engine without a clock counts as hung (default 5m)")
     add("--ponder", action="store_true", help="engines also think on the opponent's time")
 
 
@@ -60,10 +60,10 @@ def read_thinking(options):
 def add_openings(parser):
     add = parser.add_argument_group("openings").add_argument
     add("--openings", metavar="FILE",
-        help="EPD, FEN or PGN, plain, gzip or zip; without it all games start from the initial position")
+        help="EPD, FEN or PGN, plain, gzip or zip; without it, all games start from the initial position")
     add("--order", choices=["random", "sequential"], default="random", help="order of the openings (default random)")
     add("--plies", type=count, help="number of plies to take from a PGN opening")
-    add("--seed", type=int, default=0, help="seed of everything random (default 0)")
+    add("--seed", type=int, default=0, help="random seed (default 0)")
     add("--chess960", action="store_true", help="the openings are for Chess960")
 
 
@@ -76,7 +76,7 @@ def read_openings(options):
 
 
 def is_same_file(one, other):
-    """Returns whether two paths lead to one regular file, directly or through links."""
+    """Returns whether two paths refer to the same regular file, directly or through links."""
     return os.path.isfile(one) and os.path.isfile(other) and os.path.samefile(one, other)
 
 
@@ -84,14 +84,14 @@ def add_adjudication(parser):
     add = parser.add_argument_group(
         "adjudication, before the rules end a game (default never)",
         "Uses the scores that the engines report for their own moves, in centipawns. A mate\n"
-        "exceeds every limit, and a move without a score satisfies none.",
+        "score exceeds every limit, and a move without a score meets no condition.",
     ).add_argument
     add("--resign", type=numbers("MOVES,CP", counts=0), metavar="MOVES,CP",
-        help="a side loses if its score was -CP or less for MOVES of its moves in a row, as in `3,600`")
+        help="a side loses if its score is -CP or less for MOVES consecutive moves, as in `3,600`")
     add("--draw", type=numbers("FROM,MOVES,CP", counts=1), metavar="FROM,MOVES,CP",
-        help="drawn from move FROM on, if both sides' scores were within ±CP for MOVES moves"
-        " each in a row, as in `34,8,20`")
-    add("--max-plies", type=count, metavar="PLIES", help="drawn at this length, including the opening")
+        help="from move FROM on, a game is drawn if both sides' scores are within ±CP for MOVES"
+        " consecutive moves each, as in `34,8,20`")
+    add("--max-plies", type=count, metavar="PLIES", help="length at which a game is drawn, including the opening")
 
 
 def read_adjudication(options):

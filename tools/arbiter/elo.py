@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 # Normalised Elo is the score's distance from ½ in standard deviations of one game,
-# scaled so that it is near the logistic Elo difference where no game is drawn
+# scaled so that it is close to the logistic Elo difference if there are no draws
 # (Van den Bergh, https://www.cantate.be/Fishtest/normalized_elo.pdf).
 NORMALISED = 800 / math.log(10)
 

@@ -70,9 +70,9 @@ class Entrant:
 
     @classmethod
     def parse(cls, words, default, each=()):
-        """Reads an engine's settings; `each` and then `default` fill in the rest.
+        """Reads an engine's settings. `each` and then `default` supply missing settings.
 
-        An engine's own limits replace all others.
+        If an engine has limits of its own, the limits in `each` and `default` do not apply.
         """
         common, own = settings(each), settings(words)
         if "name" in common:
@@ -99,8 +99,8 @@ class Entrant:
 def settings(words):
     """Reads `name=…,cmd=…,dir=…,proto=…,option.X=Y,time=…,nodes=…,depth=…,tc=…`.
 
-    A comma ends a value only before one of these keys, so that commands and option
-    values may contain commas.
+    A comma ends a value only before one of these keys, so commands and option values may
+    contain commas.
     """
     read = {}
     for word in words:

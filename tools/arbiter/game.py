@@ -17,11 +17,11 @@ MATE_SCORE = 100_000
 class Adjudication:
     """Conditions that end a game before the rules do. The default has no conditions.
 
-    `resign` is (moves, centipawns): a side whose own score was at or below
-    −centipawns for that many of its moves in a row has lost. `draw` is (first
-    move, moves, centipawns): drawn if, from that move number on, both sides'
-    scores stayed within ±centipawns for that many moves each. `plies` ends a
-    game in a draw at that length.
+    `resign` is (moves, centipawns): a side loses if its own score is at or
+    below −centipawns for that many consecutive moves. `draw` is (first move,
+    moves, centipawns): from that move number on, a game is drawn if both
+    sides' scores are within ±centipawns for that many consecutive moves each.
+    `plies` is the length at which a game is drawn.
     """
 
     resign: tuple | None = None
@@ -110,7 +110,7 @@ class Clocks:
 async def play(board, players, adjudication):
     """Plays a game from `board`, whose moves are the opening.
 
-    `players` is by colour. Returns the game with the headers Result, Reason and
+    `players` is indexed by colour. Returns the game with the headers Result, Reason and
     Termination.
     """
     record = chess.pgn.Game.from_board(board)

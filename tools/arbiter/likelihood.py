@@ -1,8 +1,8 @@
 """The likeliest distribution of scores for a hypothesis about its mean or t-value.
 
 Frequencies belong to scores spaced evenly from 0 to 1: loss, draw, win of single games
-(trinomial), or 0, ½, 1, 1½, 2 points of pairs of games (pentanomial). Both maxima are
-Michel Van den Bergh's, as in fishtest and fastchess:
+(trinomial), or 0, ½, 1, 1½, 2 points of pairs of games (pentanomial). Both methods are
+by Michel Van den Bergh and also used in fishtest and fastchess:
 https://www.cantate.be/Fishtest/support_MLE_multinomial.pdf, proposition 1.1, for the mean;
 https://www.cantate.be/Fishtest/normalized_elo_practical.pdf, section 4.1, for the t-value.
 """
@@ -27,7 +27,7 @@ def mean_and_variance(frequencies):
 
 
 def given_mean(frequencies, mean):
-    """Returns the likeliest distribution with this mean; no frequency is zero."""
+    """Returns the likeliest distribution with this mean. All frequencies must be nonzero."""
     return tilted(frequencies, [score - mean for score in scores(frequencies)])
 
 

@@ -34,9 +34,9 @@ def is_pgn(text):
 
 
 def split(text):
-    """Returns the texts of the games. A game starts at tags after moves, at another tag Event,
-    and without tags after a result and an empty line, or at the number 1 after a
-    result or an empty line."""
+    """Returns the texts of the games. A new game starts at tags that follow moves, and at another
+    Event tag. A game without tags starts after a result and an empty line, or at move number 1
+    after a result or an empty line."""
     starts, place = [0], 0
     has_event = has_moves = is_over = is_apart = False
     for line in COMMENT.sub(lambda comment: "{" * len(comment[0]), text).split("\n"):
@@ -72,7 +72,7 @@ def read_move(board, word):
     except chess.AmbiguousMoveError:
         raise ValueError("is ambiguous") from None
     except ValueError as error:
-        # A move from square to square names no piece in UCI, and a king may castle.
+        # In UCI, a move from square to square does not name its piece, and it can be castling.
         squares = re.fullmatch(r"([PK]?)([a-h][1-8])[-x]?([a-h][1-8])=?([qrbn]?)", word, re.IGNORECASE)
         if not squares:
             is_move = isinstance(error, chess.IllegalMoveError)

@@ -21,7 +21,7 @@ QUIT_SECONDS = 3
 
 
 class Forfeit(Exception):
-    """The side to move loses because of a fault."""
+    """Raised if the side to move loses because of a fault."""
 
     ILLEGAL, NO_MOVE, TIME = "illegal move", "no move", "time loss"
     CRASH, HANG = "crash", "hang"

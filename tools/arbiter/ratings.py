@@ -1,10 +1,10 @@
 """Rates many players from their games by maximum likelihood.
 
 The expected score of a game is logistic in the difference of the players' ratings
-plus White's advantage (Bradley and Terry 1952, in Elo's units); a draw is half a win
-and half a loss, as in Ordo. The likelihood has one maximum, found by Newton's method.
-Errors come from the sandwich estimator, which uses the actual spread of the games,
-with few draws or many.
+plus White's advantage (Bradley and Terry 1952, in Elo units); a draw counts as half a
+win and half a loss, as in Ordo. The likelihood has a single maximum, which Newton's
+method finds. Errors come from the sandwich estimator, which uses the actual spread of
+the games' scores, so they are valid for any share of draws.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 # Elo per unit of the logistic function's argument.
 SCALE = 400 / math.log(10)
-# Drawn games that everyone is assumed to have played with an average player: even a single one gives players
-# who won or lost all games a finite rating. BayesElo's prior is two.
+# Number of draws against an average player that are added for each player. A single draw is enough to give a
+# finite rating to players who won or lost all their games. BayesElo adds two.
 PRIOR_DRAWS = 1.0
 # Two-sided 95 % of the normal distribution.
 NORMAL_95 = 1.959964
@@ -40,7 +40,7 @@ class Rating:
 def rate(games, anchors=None):
     """Returns the ratings in descending order, and White's advantage in Elo with its error.
 
-    `games` are (white, black, score of White) by name. `anchors` are known ratings:
+    `games` are tuples (white, black, White's score), with names. `anchors` are known ratings:
     the scale is shifted to match them on average; without any, the mean of all players
     is 0. The errors are those of the difference from the anchors, or from the mean.
     """
@@ -75,7 +75,7 @@ def expected(ratings, white, black):
 
 
 def maximum(rows, players):
-    """Returns the likeliest ratings, followed by White's advantage, in units of the logistic."""
+    """Returns the likeliest ratings, followed by White's advantage, in units of the logistic function's argument."""
     ratings = [0.0] * (players + 1)
     for _ in range(MOST_ITERATIONS):
         gradient, information = derivatives(rows, ratings)
@@ -136,7 +136,7 @@ def dot(left, right):
 
 
 def solve(matrix, vector):
-    """Solves linear equations with a regular matrix, by Gaussian elimination with partial pivoting."""
+    """Solves linear equations with a nonsingular matrix, by Gaussian elimination with partial pivoting."""
     rows = [[*row, value] for row, value in zip(matrix, vector)]
     size = len(rows)
     for column in range(size):

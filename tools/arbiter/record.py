@@ -18,7 +18,7 @@ def fault(reason):
 
 
 class Record:
-    """Scores, faults and endings of the finished games, kept in step with a file.
+    """Scores, faults and endings of the finished games, kept in sync with a file.
 
     `scores` holds the first player's scores by game number; it has White in even-numbered
 games. `match` identifies the conditions: a file with different conditions is rejected.

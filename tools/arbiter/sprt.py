@@ -1,7 +1,7 @@
 """The sequential probability ratio test: stops a match when the evidence suffices.
 
-The generalised test compares two Elo differences by the likeliest distributions of
-scores that have them, as fishtest does (Van den Bergh,
+The generalised test compares two hypothetical Elo differences. Each is represented by the
+likeliest distribution of scores with that difference, as in fishtest (Van den Bergh,
 https://www.cantate.be/Fishtest/GSPRT_approximation.pdf; Wald 1945 for the bounds).
 """
 
@@ -14,7 +14,7 @@ from . import MatchError
 from .elo import NORMALISED, expected_score
 from .likelihood import given_mean, given_t_value
 
-# The count of scores that have not occurred, as in fishtest: zero could make a hypothesis impossible.
+# The count assumed for scores that have not occurred, as in fishtest. Zero could make a hypothesis impossible.
 UNSEEN = 1e-3
 # For each model, the largest Elo difference for which the likelihood is computed.
 LARGEST = {"logistic": 1000, "normalised": 200}
@@ -25,7 +25,7 @@ MODELS = tuple(LARGEST)
 class Sprt:
     """Tests H1, an Elo difference of `elo1`, against H0, a difference of `elo0`.
 
-    `alpha` is the probability of accepting H1 if H0 is true, `beta` the reverse.
+    `alpha` is the probability of accepting H1 if H0 is true, `beta` that of accepting H0 if H1 is true.
     """
 
     elo0: float
@@ -77,7 +77,7 @@ class Sprt:
         return "H0" if llr <= lower else "H1" if llr >= upper else None
 
     def claim(self, accepted):
-        """Returns what an accepted hypothesis claims."""
+        """Returns the claim of an accepted hypothesis."""
         claimed, other = (self.elo0, self.elo1) if accepted == "H0" else (self.elo1, self.elo0)
         return f"{self.model} Elo difference {claimed:g} rather than {other:g}"
 
@@ -85,9 +85,9 @@ class Sprt:
 class Course:
     """The progress of a test during a match.
 
-    Pairs enter in the order of their openings, not as they finish: the verdict depends
-    neither on concurrency nor on interruptions, and short games have no advantage.
-    With `size` 1 the same holds for single games.
+    Pairs are counted in the order of their openings, not in the order in which they finish.
+    The verdict therefore depends neither on concurrency nor on interruptions, and short games
+    have no advantage. With `size` 1 the same holds for single games.
     """
 
     def __init__(self, test, size=2):

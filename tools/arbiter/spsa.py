@@ -1,8 +1,9 @@
 """Simultaneous perturbation stochastic approximation: tuning by self-play.
 
 Every parameter is shifted by its step, up or down at random. The shifted values play
-those shifted the other way, and each parameter moves towards the winning side. Two games
-inform all parameters at once (Spall, IEEE Transactions on Automatic Control 37, 1992).
+against values shifted in the opposite directions, and each parameter moves towards the
+winning side. Two games thus inform all parameters at once (Spall, IEEE Transactions on
+Automatic Control 37, 1992).
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from dataclasses import dataclass
 
 from . import MatchError
 
-# The decay exponents of steps and rates, and the share of the pairs by which rates are held back: Spall's
-# values (IEEE Transactions on Aerospace and Electronic Systems 34, 1998), as in fishtest.
+# The decay exponents of rates and steps, and the stability constant as a share of the pairs, which lowers the
+# first rates. These are Spall's values (IEEE Transactions on Aerospace and Electronic Systems 34, 1998), as in
+# fishtest.
 ALPHA, GAMMA, STABILITY = 0.602, 0.101, 0.1
 
 
@@ -22,8 +24,8 @@ ALPHA, GAMMA, STABILITY = 0.602, 0.101, 0.1
 class Parameter:
     """An option of the engine to be tuned.
 
-    As in fishtest, `step_end` is the step at the last pair, and `rate_end` its share by
-    which a game won then moves the value. Earlier both are proportionally larger.
+    As in fishtest, `step_end` is the step at the last pair, and `rate_end` is the share of
+    this step by which a win then moves the value. Both are larger for earlier pairs.
     """
 
     name: str

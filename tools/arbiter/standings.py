@@ -13,8 +13,8 @@ NORMAL_95 = 1.959964
 
 @dataclass(frozen=True)
 class Standings:
-    """A match from the first player's view. Elo differences and errors are None if the
-    games are too few or too one-sided."""
+    """A match from the first player's view. Elo differences and errors are None if there are
+    too few games or their results are too one-sided."""
 
     wins: int
     draws: int
@@ -33,8 +33,8 @@ class Standings:
 
         Games 2k and 2k + 1 of a `paired` match share an opening with colours swapped.
         The estimates use complete pairs (pentanomial), in which the opening's advantage
-        cancels, and omit games whose partners are still being played. While such games
-        are as many as the pairs, the estimates use single games.
+        cancels, and omit games whose partners are still being played. As long as there are
+        at least as many such games as pairs, the estimates use single games.
         """
         values = list(scores.values())
         pairs = [(scores[n] + scores[n + 1]) / 2 for n in scores if n % 2 == 0 and n + 1 in scores]

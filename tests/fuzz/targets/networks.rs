@@ -1,4 +1,4 @@
-//! Network files.
+//! Targets that read network files.
 
 use super::super::records::Records;
 use std::sync::LazyLock;
@@ -26,7 +26,7 @@ pub fn read_maia3(input: &[u8]) {
     let _ = maia3::read(input);
 }
 
-/// Opens a network file by both of its readers.
+/// Opens a network file with both of its readers.
 pub fn read_torch(input: &[u8]) {
     let (policy, device) = (CodePolicy::Checked, DeviceChoice::Cpu);
     let _ = TorchBackend::new(input, policy, device, Precision::F32, 1);

@@ -3,7 +3,7 @@
 use super::{Reference, Squares, activation, dense, dense_each, softmax};
 use crate::interop_lc0::protobuf::Message;
 
-/// Parameters of the layers of one stack.
+/// The parameters that all layers in a stack share.
 pub struct Stack {
     pub heads: usize,
     pub alpha: f64,
@@ -13,7 +13,7 @@ pub struct Stack {
 }
 
 impl Reference {
-    /// Returns an activation of the format, or the default one.
+    /// Returns the activation that this field of the format names, or the default activation.
     fn special(&self, tag: u32) -> fn(f64) -> f64 {
         match self.format.number(tag) {
             0 => self.activation(),
@@ -124,7 +124,7 @@ impl Reference {
         feed_forward_block(&layer.at(4), &norms, stack, tokens);
     }
 
-    /// Returns the attention biases of each head, 64 · 64.
+    /// Returns the attention biases of each head, 64 × 64 values.
     fn smolgen(&self, smolgen: &Message, stack: &Stack, tokens: &Squares) -> Vec<Vec<f64>> {
         let flat = dense_each(&smolgen.tensor(1), &[], tokens).concat();
         let stage = |x: &[f64], first: u32| -> Vec<f64> {

@@ -1,4 +1,4 @@
-//! Residual towers, with the file's batch norms.
+//! Residual towers, using the batch norms in the file.
 
 use super::{Reference, Squares, dense, dense_each, product};
 use crate::interop_lc0::protobuf::Message;
@@ -54,7 +54,7 @@ pub fn conv3(block: &Message, x: &Squares) -> Squares {
     let weights = block.tensor(1);
     let inputs = x[0].len();
     let norm = norm(block);
-    // The inputs that every tap reads around each square, 0 outside the board.
+    // The inputs that the kernel's taps read around each square; 0 outside the board.
     let mut seen = vec![0.0; 64 * inputs * 9];
     for (square, seen) in seen.chunks_mut(inputs * 9).enumerate() {
         let (rank, file) = (square as i32 / 8, square as i32 % 8);

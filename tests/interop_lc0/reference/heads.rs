@@ -14,7 +14,7 @@ type Move = (usize, usize, Option<Role>);
 impl Reference {
     pub fn policy(&self, x: &Squares, has_attention: bool) -> Vec<f64> {
         let heads = self.weights.get(45);
-        // Field numbers of a head among several, and of files with a single head.
+        // Field numbers in files with several heads, and in files with a single head.
         let (head, tags) = match &heads {
             Some(heads) => (heads.at(3), [3, 4, 5, 6, 7, 8, 9, 10, 11]),
             None => (self.weights.clone(), [17, 18, 19, 20, 22, 21, 24, 11, 3]),

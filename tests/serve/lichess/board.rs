@@ -24,11 +24,11 @@ use tokio_stream::StreamExt;
 pub const TOKEN: &str = "lip_both";
 /// A token without scopes.
 pub const WEAK_TOKEN: &str = "lip_none";
-/// How long the broker holds a poll.
+/// The time for which the broker keeps a poll open.
 const POLL: Duration = Duration::from_secs(1);
 
 type Shared = State<Arc<Desk>>;
-/// A status and its body.
+/// A status and a response body.
 type Refusal = (StatusCode, String);
 
 /// The site and the broker, at a single address.

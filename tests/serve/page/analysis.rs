@@ -1,4 +1,4 @@
-//! Analysis, human moves, explanations, and the editor.
+//! Tests analysis, human moves, explanations, and the editor.
 
 use super::{contains, count, open};
 use crate::serve::Server;

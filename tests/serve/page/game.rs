@@ -1,9 +1,9 @@
-//! Games against the server's players.
+//! Tests games against the server's players.
 
 use super::{contains, count, open};
 use crate::serve::Server;
 
-/// Two rooks against a king, which is mate in two against any defence.
+/// Two rooks against a king: White mates in two against any defence.
 const LADDER: &str = "6k1/8/R7/8/8/8/8/1R4K1 w - - 0 1";
 const STATUS: &str = "#play-status";
 

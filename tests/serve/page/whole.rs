@@ -1,4 +1,4 @@
-//! Properties that every tab of the page has.
+//! Tests properties that every tab of the page has.
 
 use super::{contains, open};
 use crate::serve::Server;

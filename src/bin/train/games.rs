@@ -19,8 +19,7 @@ pub struct GamesArguments {
     /// games.pgn,share=2,cut=8..60.
     #[arg(long, value_name = "BOOK[,share=N][,cut=A..B]", value_parser = book)]
     openings: Vec<BookOptions>,
-    /// Random plies after the opening; by default 8 without a book (0 with `label --sample`),
-    /// otherwise 0.
+    /// Random plies after the opening; by default 8 without a book, otherwise 0.
     #[arg(long, value_name = "PLIES")]
     random_plies: Option<u32>,
     /// Stop games after this many plies, the opening included.

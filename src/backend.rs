@@ -219,7 +219,9 @@ impl Value {
     #[must_use]
     pub fn wdl(&self) -> [f32; 3] {
         let decided = 1.0 - self.d;
-        [(decided + self.q) / 2.0, self.d, (decided - self.q) / 2.0]
+        // A certain result would otherwise be rounded below zero.
+        let chance = |q: f32| ((decided + q) / 2.0).max(0.0);
+        [chance(self.q), self.d, chance(-self.q)]
     }
 }
 

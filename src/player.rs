@@ -280,7 +280,7 @@ impl<F: Factory> Player<F> {
         let instead = if prepared.is_ok() {
             instead
         } else {
-            "nor can another"
+            "and no other network can be used"
         };
         warn(reason, instead, listener);
         prepared.map(|()| settings)

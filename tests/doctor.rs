@@ -60,6 +60,8 @@ fn the_libtorch_of_the_build_is_healthy() {
     let gpus = diagnosis["gpus"].as_array().map_or(0, Vec::len);
     let used = diagnosis["cuda_devices"].as_u64().unwrap();
     assert_eq!(finding(&diagnosis, "CUDA")["ok"], gpus == 0 || used > 0);
+    let levels = finding(&diagnosis, "levels")["found"].as_str().unwrap();
+    assert!(levels.starts_with("tessera-human"), "{levels}");
 }
 
 #[test]

@@ -244,9 +244,11 @@ fn refusals_give_their_reason() {
         ("game.pgn", GAME),
         ("two.pgn", &format!("{GAME}\n{GAME}")),
         ("empty.pgn", ""),
+        ("text.pgn", "hello"),
     ]);
     for (arguments, said) in [
         (&["none.pgn"][..], "none.pgn"),
+        (&["text.pgn"], "`hello` at ply 0 is not a move"),
         (&["empty.pgn"], "no game was found"),
         (&["game.pgn", "--player", "Zoe"], "no game of Zoe was found"),
         (

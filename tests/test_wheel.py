@@ -205,6 +205,12 @@ class WheelTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, r"^[a-h][1-8][a-h][1-8]\n$")
 
+    def test_the_package_has_a_version_and_two_programs(self):
+        program = "import tessera_chess\nprint(tessera_chess.__version__)\ntessera_chess.program('bogus')\n"
+        done = self.run_program("python", "-c", program)
+        self.assertIn(f"-{done.stdout.strip()}-", self.wheel.name)
+        self.assertEqual(done.stderr.splitlines()[-1], "ValueError: there is no program 'bogus': name one of tessera, train")
+
     def test_networks_that_read_other_rows_are_refused(self):
         program = "import tessera_chess\n" \
             "encoder = {'kind': 'planes', 'format': 3}\n" \
@@ -261,6 +267,34 @@ class WheelTest(unittest.TestCase):
         self.assertEqual(found["names"], found["human"])
         done = self.run_program("python", "-c", "import tessera_chess; tessera_chess.load('tessera')")
         self.assertIn("name one of tessera-diffusion, ", done.stderr.splitlines()[-1])
+
+    def test_every_network_runs_in_python(self):
+        if not self.has_torch:
+            self.skipTest("PyTorch is gigabytes, and tools/test --torch installs it")
+        program = "import chess, torch, tessera_chess\n" \
+            "for file in sorted(tessera_chess.NETS.glob('*.pt')):\n" \
+            "    network = tessera_chess.load(file.stem)\n" \
+            "    rows = (tessera_chess.encode(chess.Board()),)\n" \
+            "    if network.metadata['encoder']['kind'] == 'moves':\n" \
+            "        rows = torch.zeros(1, 4, dtype=torch.int64), torch.zeros(1, 1, 2), torch.zeros(1, 1).long()\n" \
+            "    assert all(output.dtype == torch.float32 for output in network(*rows).values()), file\n" \
+            "    print(file.stem)\n"
+        done = self.run_program("python", "-c", program)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout.split(), sorted(file.stem for file in (ROOT / "nets").glob("*.pt")))
+
+    def test_a_network_that_cannot_be_loaded_is_an_error(self):
+        if not self.has_torch:
+            self.skipTest("PyTorch is gigabytes, and tools/test --torch installs it")
+        damaged = bytearray((ROOT / "nets/tessera-xs.pt").read_bytes())
+        damaged[len(damaged) // 2] ^= 1
+        for name, content, error in (
+            ("damaged.pt", damaged, "ValueError: damaged.pt is damaged: the checksum of "),
+            ("text.pt", b"text", "ValueError: text.pt is damaged, or no network"),
+        ):
+            (self.folder / name).write_bytes(content)
+            done = self.run_program("python", "-c", f"import tessera_chess; tessera_chess.load('{name}')")
+            self.assertIn(error, done.stderr.splitlines()[-1])
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ import importlib.util
 import json
 import os
 import sys
+import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
     import torch
 
 __all__ = [
-    "NETS", "SCALARS", "WIDTH", "Network", "encode", "engine", "load", "policy", "policy_index", "policy_move",
-    "program",
+    "NETS", "SCALARS", "WIDTH", "Network", "__version__", "encode", "engine", "load", "policy", "policy_index",
+    "policy_move", "program",
 ]
 
 _HERE = Path(__file__).resolve().parent
@@ -41,11 +42,23 @@ _TORCH = "2.11"
 NETS = _HERE / "nets"
 """The folder that contains the shipped networks, and configurations for `tessera-train`."""
 
+
+def __getattr__(name: str) -> str:
+    """Returns the version, which is looked up only when it is asked for."""
+    if name == "__version__":
+        return importlib.metadata.version("tessera-chess")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 # ------------------------------------------------------------------- programs
+
+_PROGRAMS = ("tessera", "train")
 
 
 def program(name: str = "tessera") -> str:
     """Returns the path of a binary, `tessera` or `train`."""
+    if name not in _PROGRAMS:
+        raise ValueError(f"there is no program {name!r}: name one of {', '.join(_PROGRAMS)}")
     return str(_HERE / name)
 
 
@@ -83,8 +96,9 @@ def _environment() -> dict[str, str]:
             f"PyTorch {version} is installed, and Tessera needs {_TORCH}: pip install 'torch=={_TORCH}.*'", name="torch"
         )
     libraries = Path(spec.origin).resolve().parent / "lib"
-    if libraries != _HERE.parent / "torch/lib":
-        path = environment.get("LD_LIBRARY_PATH")
+    path = environment.get("LD_LIBRARY_PATH")
+    # LD_LIBRARY_PATH takes precedence over the folders that the binaries name, so it may lead to another libtorch.
+    if path or libraries != _HERE.parent / "torch/lib":
         environment["LD_LIBRARY_PATH"] = f"{libraries}:{path}" if path else str(libraries)
     return environment
 
@@ -135,6 +149,9 @@ def encode(
     import torch
 
     boards = [boards] if isinstance(boards, chess.Board) else boards
+    for rating in (self_elo, opponent_elo):
+        if not isinstance(rating, int) or rating < 0:
+            raise ValueError(f"a rating is a whole number from 0, not {rating!r}")
     rows = [[*_words(board), self_elo, opponent_elo] for board in boards]
     # Words are unsigned, but PyTorch's integers are signed.
     signed = [[word - (1 << 64) if word >> 63 else word for word in row] for row in rows]
@@ -304,19 +321,33 @@ class Network:
 
 
 def load(network: str | os.PathLike[str], device: str = "cpu") -> Network:
-    """Loads a shipped network by its name, or a network file by its path.
+    """Loads a shipped network by its name, or a network file by its path, in f32.
 
     A network file is a program, and unlike the engine, this function does not check its code. Load only files
     that you trust.
+
+    Raises `FileNotFoundError` if there is no such network, and `ValueError` if the file is damaged or no network
+    of Tessera's.
     """
     import torch
 
     path = Path(network)
-    if path.suffix != ".pt":
-        path = NETS / f"{network}.pt"
-        if not path.is_file():
-            names = ", ".join(sorted(file.stem for file in NETS.glob("*.pt")))
-            raise FileNotFoundError(f"no network {network!r} ships: name one of {names}, or a file that ends in .pt")
+    if not path.is_file():
+        path = NETS / path.with_suffix(".pt").name if path.name == os.fspath(network) else path
+    if not path.is_file():
+        names = ", ".join(sorted(file.stem for file in NETS.glob("*.pt")))
+        raise FileNotFoundError(f"no network {os.fspath(network)!r}: name one of {names}, or a file")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            damaged = archive.testzip()
+    except zipfile.BadZipFile:
+        raise ValueError(f"{path} is damaged, or no network") from None
+    if damaged is not None:
+        raise ValueError(f"{path} is damaged: the checksum of {damaged} is wrong")
     files = {"metadata.json": ""}
-    module = torch.jit.load(os.fspath(path), map_location=device, _extra_files=files)  # type: ignore[no-untyped-call]
-    return Network(module.eval(), json.loads(files["metadata.json"]), device)
+    module = torch.jit.load(os.fspath(path), map_location="cpu", _extra_files=files)  # type: ignore[no-untyped-call]
+    metadata = json.loads(files["metadata.json"] or "null")
+    if not isinstance(metadata, dict) or "encoder" not in metadata:
+        raise ValueError(f"{path} is TorchScript, but no network of Tessera's: its metadata is missing")
+    # The files hold fp16, in which a CPU is slow, and which not all operators accept.
+    return Network(module.float().eval().to(device), metadata, device)

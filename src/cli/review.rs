@@ -184,7 +184,11 @@ impl Arguments {
             for (number, text) in (1..).zip(texts) {
                 let source = text
                     .map_err(|error| error.to_string())
-                    .and_then(|text| Source::read(&text).map_err(|error| error.to_string()));
+                    .and_then(|text| Source::read(&text).map_err(|error| error.to_string()))
+                    .and_then(|source| match &source.fault {
+                        Some(fault) if source.moves().is_empty() => Err(fault.clone()),
+                        _ => Ok(source),
+                    });
                 match source {
                     Ok(source) => self.add(source, &mut read),
                     Err(error) => {
@@ -227,7 +231,8 @@ impl Arguments {
         let Some(path) = &self.output else {
             return Ok(None);
         };
-        if games == 1 && !path.is_dir() {
+        let is_page = path.extension().is_some() || path.exists() || output::is_stdout(path);
+        if games == 1 && !path.is_dir() && is_page {
             return Ok(None);
         }
         if path.extension().is_some_and(|end| end == "html") {

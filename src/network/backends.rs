@@ -28,7 +28,7 @@ pub use files::{BuiltInNetworks, NETWORKS, carry, network_file, read_network};
 pub use loader::{Loader, load, load_for_many};
 pub use networks::formats;
 #[cfg(feature = "torch")]
-pub use networks::{describe, load_network};
+pub use networks::{describe, describe_human, load_network};
 #[cfg(feature = "torch")]
 pub(crate) use opened::Opened;
 #[cfg(feature = "torch")]

@@ -1,6 +1,7 @@
 //! `train export`: writes a run's network as the TorchScript file that the engine
 //! loads.
 
+use super::games::make_folder;
 use super::source;
 use anyhow::ensure;
 use clap::Args;
@@ -72,6 +73,7 @@ impl Export {
             has_ranks || is_over_moves && !is_given,
             "the network has no output `{ranks}` to rank moves by"
         );
+        make_folder(&self.output)?;
         let metadata = network.write(self.precision, &self.output)?;
         let line = format!(
             "{}: {}, {} parameters, {} samples seen, sha256 {}",

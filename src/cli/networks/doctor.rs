@@ -7,9 +7,9 @@ use tessera::backend::{BackendKind, Batch, Evaluations};
 use tessera::chess::Game;
 use tessera::command_line::NetworkArguments;
 use tessera::network::backends::doctor::{
-    Evaluation, Finding, cuda, gpus, libtorch, network, processor,
+    Evaluation, Finding, cuda, gpus, human, libtorch, network, processor,
 };
-use tessera::network::backends::{describe, load};
+use tessera::network::backends::{describe, describe_human, load};
 use tessera::torch::{CudaStatus, LIBTORCH_VERSION, environment};
 
 /// Check the installation (libtorch, processor, CUDA, network) and say how to fix problems
@@ -34,6 +34,7 @@ impl Arguments {
             processor(&environment),
             cuda(&environment.cuda, gpus.as_deref()),
             network(self.network.net.as_deref(), &card, &evaluation),
+            human(&describe_human()),
         ];
         let wrong = findings.iter().filter(|finding| !finding.ok).count();
         if self.json {

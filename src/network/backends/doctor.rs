@@ -1,7 +1,8 @@
 //! Checks an installation and suggests remedies.
 
 use super::LoadError;
-use crate::backend::{Format, Metadata};
+use super::files::instead_of;
+use crate::backend::{BuiltIn, Format, Metadata};
 use crate::error_report::one_line;
 use crate::torch::{CudaStatus, Environment, LIBTORCH_VERSION};
 use serde::Serialize;
@@ -198,22 +199,18 @@ pub fn network(
     let subject = "network";
     let card = match card {
         Ok(card) => card,
-        Err(error @ LoadError::NoneBuiltIn) => {
-            return Finding::bad(
-                subject,
-                error.to_string(),
-                "make one with `train` or take one of others, then `tessera doctor --net FILE`",
-            );
-        }
         Err(error) => {
-            return Finding::bad(
-                subject,
-                one_line(error),
-                "leave out --net to use the network built into the program",
-            );
+            let remedy = match file {
+                Some(_) => "leave out --net to use the network that ships with the program",
+                None => INSTALL,
+            };
+            return Finding::bad(subject, one_line(error), remedy);
         }
     };
-    let place = file.map_or("built in".to_owned(), |file| file.display().to_string());
+    let place = file.map_or_else(
+        || place_of(BuiltIn::Main),
+        |file| file.display().to_string(),
+    );
     let summary = format!(
         "{} ({place}), {:.1} M parameters, licence {}, outputs {}",
         card.name,
@@ -238,6 +235,28 @@ pub fn network(
             "`tessera doctor --device cpu` checks it on the CPU",
         ),
     }
+}
+
+/// Checks that the network for levels up to 2400 can be read.
+#[must_use]
+pub fn human(card: &Result<Metadata, LoadError>) -> Finding {
+    let subject = "levels";
+    match card {
+        Ok(card) => {
+            let place = place_of(BuiltIn::Human);
+            Finding::good(subject, format!("{} ({place})", card.name))
+        }
+        Err(error) => Finding::bad(subject, one_line(error), INSTALL),
+    }
+}
+
+/// The remedy if a network that ships with the program is missing or damaged.
+const INSTALL: &str = "install Tessera again, or name another network's file";
+
+/// Returns where the program has a built-in network from.
+fn place_of(built_in: BuiltIn) -> String {
+    let file = instead_of(built_in);
+    file.map_or("built in".to_owned(), |file| file.display().to_string())
 }
 
 #[cfg(test)]

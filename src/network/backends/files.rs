@@ -8,7 +8,7 @@ use super::error::LoadError;
 use crate::backend::{BuiltIn, NetworkOptions, shipped};
 use crate::bounded;
 use std::borrow::Cow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 /// The maximum size of a network file in bytes: 4 GiB, a billion weights in f32.
@@ -61,18 +61,34 @@ fn read(net: Option<&Path>, built_in: BuiltIn) -> Result<Cow<'static, [u8]>, Loa
     if let Some(path) = net {
         return read_file(path);
     }
-    let carried = CARRIED.get();
-    let (carried, name, missing) = match built_in {
-        BuiltIn::Main => (carried.and_then(|it| it.main), MAIN, LoadError::NoneBuiltIn),
-        BuiltIn::Human => (
-            carried.and_then(|it| it.human),
-            Some(HUMAN),
-            LoadError::NoHumanBuiltIn,
-        ),
-    };
-    match carried {
+    match carried(built_in) {
         Some(file) => Ok(Cow::Borrowed(file)),
-        None => read_file(&name.and_then(shipped::beside).ok_or(missing)?),
+        None => read_file(&instead_of(built_in).ok_or(match built_in {
+            BuiltIn::Main => LoadError::NoneBuiltIn,
+            BuiltIn::Human => LoadError::NoHumanBuiltIn,
+        })?),
+    }
+}
+
+/// Returns a network that the program contains.
+fn carried(built_in: BuiltIn) -> Option<&'static [u8]> {
+    let carried = CARRIED.get()?;
+    match built_in {
+        BuiltIn::Main => carried.main,
+        BuiltIn::Human => carried.human,
+    }
+}
+
+/// Returns the file next to the program that takes the place of a built-in network, if the program
+/// does not contain that network.
+pub(super) fn instead_of(built_in: BuiltIn) -> Option<PathBuf> {
+    let name = match built_in {
+        BuiltIn::Main => MAIN,
+        BuiltIn::Human => Some(HUMAN),
+    };
+    match carried(built_in) {
+        Some(_) => None,
+        None => name.and_then(shipped::beside),
     }
 }
 

@@ -1,12 +1,12 @@
 //! Networks in memory, and the backends that run them.
 
 use super::error::LoadError;
-use super::files::{network_file, read_network};
+use super::files::{instead_of, network_file, read_network};
 use super::imagination::WorldImagination;
 use super::opened::Opened;
 use super::sequence::SequenceBackend;
 use crate::backend::{
-    Backend, BackendError, BackendOptions, Batch, CodePolicy, DeviceChoice, Evaluations,
+    Backend, BackendError, BackendOptions, Batch, BuiltIn, CodePolicy, DeviceChoice, Evaluations,
     Imagination, Metadata, NetworkOptions, Precision, PredictedFuture, Properties, Service,
 };
 use crate::network::Playable;
@@ -111,7 +111,8 @@ impl Networks {
         let devices = options.devices.iter();
         let loaded = devices.map(|device| Loaded::open(&file, options, device));
         let loaded: Result<Vec<Loaded>, NetworkError> = loaded.collect();
-        let loaded = loaded.map_err(|source| unusable(options.net.as_deref(), source));
+        let loaded =
+            loaded.map_err(|source| unusable(options.net.as_deref(), options.built_in, source));
         loaded.map(Networks)
     }
 
@@ -171,7 +172,7 @@ pub fn load_network(options: &NetworkOptions) -> Result<TorchBackend, LoadError>
         let opened = Opened::new(&file, options.code, device)?;
         opened.into_backend(&file, &formats, options.decoding)
     };
-    open().map_err(|source| unusable(options.net.as_deref(), source))
+    open().map_err(|source| unusable(options.net.as_deref(), options.built_in, source))
 }
 
 /// Returns a network's metadata after checking it. `None` means the built-in network.
@@ -179,11 +180,26 @@ pub fn load_network(options: &NetworkOptions) -> Result<TorchBackend, LoadError>
 /// # Errors
 /// [`LoadError`], as for [`load`](super::load).
 pub fn describe(net: Option<&Path>, code: CodePolicy) -> Result<Metadata, LoadError> {
-    torch::describe(&read_network(net)?, code).map_err(|source| unusable(net, source))
+    let file = read_network(net)?;
+    torch::describe(&file, code).map_err(|source| unusable(net, BuiltIn::Main, source))
 }
 
-fn unusable(net: Option<&Path>, source: NetworkError) -> LoadError {
-    let network = match net {
+/// Returns the metadata of the built-in human-like network.
+///
+/// # Errors
+/// [`LoadError`], as for [`load`](super::load).
+pub fn describe_human() -> Result<Metadata, LoadError> {
+    let file = network_file(&NetworkOptions {
+        built_in: BuiltIn::Human,
+        ..NetworkOptions::default()
+    })?;
+    let described = torch::describe(&file, CodePolicy::Checked);
+    described.map_err(|source| unusable(None, BuiltIn::Human, source))
+}
+
+fn unusable(net: Option<&Path>, built_in: BuiltIn, source: NetworkError) -> LoadError {
+    let file = net.map(Path::to_owned).or_else(|| instead_of(built_in));
+    let network = match file {
         Some(path) => path.display().to_string(),
         None => "built into this program".to_owned(),
     };

@@ -43,7 +43,7 @@ BAD = {"mistake", "blunder"}
 
 def held_out(arguments):
     """Returns the longest prefix of each held-out game in which both players are rated."""
-    command = [arguments.engine, "match-moves", arguments.games, "--held-out", "0.1", "--min-rating", "600", "--list"]
+    command = [arguments.engine, "match-moves", arguments.games, "--held-out", "0.1", "--min-elo", "600", "--list"]
     listed = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, text=True, check=True)
     games = {}
     for line in listed.stdout.splitlines():

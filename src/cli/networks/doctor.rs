@@ -6,6 +6,7 @@ use std::time::Instant;
 use tessera::backend::{BackendKind, Batch, Evaluations};
 use tessera::chess::Game;
 use tessera::command_line::NetworkArguments;
+use tessera::error_report::one_line;
 use tessera::network::backends::doctor::{
     Evaluation, Finding, cuda, gpus, human, libtorch, network, processor,
 };
@@ -28,7 +29,7 @@ impl Arguments {
         let gpus = gpus();
         let code = self.network.on.place.code.policy();
         let card = describe(self.network.net.as_deref(), code);
-        let evaluation = self.evaluate().map_err(|error| format!("{error:#}"));
+        let evaluation = self.evaluate().map_err(|error| one_line(error.as_ref()));
         let findings = [
             libtorch(&environment.libtorch),
             processor(&environment),

@@ -232,7 +232,7 @@ pub fn network(
         Err(error) => Finding::bad(
             subject,
             format!("{summary}; it does not run: {error}"),
-            "`tessera doctor --device cpu` checks it on the CPU",
+            "leave out --device and --precision to use what this machine can run",
         ),
     }
 }

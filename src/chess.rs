@@ -1,7 +1,7 @@
-//! A game of chess: the position, the moves that led to it, and the rules that depend on
-//! history (repetition, the 50- and 75-move rules).
+//! A game of chess: the position, the moves that led to it, and the rules that depend on history
+//! (repetition, and the 50- and 75-move rules).
 //!
-//! Rules, move generation, notation and their types come from shakmaty.
+//! The rules, move generation, notation and their types come from shakmaty.
 
 pub(crate) mod epd;
 mod mate;
@@ -20,9 +20,9 @@ use shakmaty::uci::{IllegalUciMoveError, ParseUciMoveError, UciMove};
 use shakmaty::zobrist::Zobrist64;
 use shakmaty::{CastlingMode, Chess, EnPassantMode, Move, Position, PositionError};
 
-/// Plies without a capture or pawn move after which a player may claim a draw.
+/// Number of plies without a capture or pawn move after which a player may claim a draw.
 pub const CLAIMABLE_RULE50: u32 = 100;
-/// Plies without a capture or pawn move after which the game is drawn without a claim.
+/// Number of plies without a capture or pawn move after which the game is drawn without a claim.
 pub const FORCED_RULE50: u32 = 150;
 
 /// The error of an invalid FEN.
@@ -46,7 +46,7 @@ pub enum FenError {
     },
 }
 
-/// Number of characters of an invalid move that an error quotes.
+/// Maximum number of characters of an invalid move that an error quotes.
 const SHOWN: usize = 20;
 
 /// The error of an invalid move.
@@ -72,12 +72,12 @@ pub enum MoveError {
     San {
         /// The text, or its beginning.
         text: String,
-        /// Which of the two applies.
+        /// The parser's error, which states whether the move is illegal or ambiguous.
         reason: SanError,
     },
 }
 
-/// The reason why a game has ended, or could be ended by a claim of the side to move.
+/// The reason why a game has ended, or why the side to move may claim a draw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Ending {
     /// The side to move is mated.
@@ -86,9 +86,10 @@ pub enum Ending {
     Stalemate,
     /// Neither side can mate by any sequence of legal moves.
     InsufficientMaterial,
-    /// The position has occurred at least three times (a claim).
+    /// The position has occurred at least three times, so that a draw may be claimed.
     Repetition,
-    /// At least fifty moves by each side without a capture or pawn move (a claim).
+    /// Each side has made at least fifty moves without a capture or pawn move, so that a draw may
+    /// be claimed.
     FiftyMoves,
 }
 
@@ -97,20 +98,21 @@ pub enum Ending {
 pub struct Ply {
     /// The position.
     pub position: Chess,
-    /// The move that led here; `None` for the starting position.
+    /// The move that led to the position, or `None` for the starting position.
     pub played: Option<Move>,
-    /// Zobrist key of the position: pieces, side to move, castling rights and
-    /// an en-passant square where capturing there is legal.
+    /// Zobrist key of the position. It covers the pieces, the side to move, castling rights and the
+    /// en-passant square if a capture on it is legal.
     pub key: u64,
     /// Number of earlier occurrences of the position in the game.
     pub repetitions: u8,
-    /// Plies since the last occurrence of the position; 0 if it never occurred.
+    /// Number of plies since the latest earlier occurrence of the position. 0 if it has not
+    /// occurred before.
     pub cycle: u16,
 }
 
-/// A game: the starting position and every position since.
+/// A game: the starting position and all later positions.
 ///
-/// Playing and undoing moves is cheap, so each search thread walks the tree on its own `Game`.
+/// Playing and undoing moves is cheap, so each search thread uses its own `Game`.
 ///
 /// ```
 /// use tessera::chess::{Ending, Game};
@@ -140,7 +142,7 @@ impl Default for Game {
 }
 
 impl Game {
-    /// Creates a game that starts from `position`; `mode` determines how castling is written.
+    /// Creates a game that starts from `position`. `mode` determines how castling is written.
     #[must_use]
     pub fn new(position: Chess, mode: CastlingMode) -> Game {
         let initial = position == Chess::default();
@@ -158,14 +160,14 @@ impl Game {
         }
     }
 
-    /// Creates a game that starts from a FEN: the standard form, four fields, X-FEN or
-    /// Shredder-FEN. In [`CastlingMode::Standard`], a FEN with castling rights that
-    /// only Chess960 allows makes it a Chess960 game.
+    /// Creates a game that starts from a FEN in the standard form, with four fields, in X-FEN or in
+    /// Shredder-FEN. If `mode` is [`CastlingMode::Standard`] but the FEN has castling rights that
+    /// only Chess960 allows, the game becomes a Chess960 game.
     ///
     /// # Errors
-    /// [`FenError`] if the text is not a FEN or the position is not playable.
-    /// More pieces than a game can produce and checks that no last move can
-    /// have given are accepted: studies and test suites contain them.
+    /// [`FenError`] if the text is not a FEN or the position is not playable. Positions that no
+    /// game can reach, because of too many pieces or an impossible check, are accepted: studies and
+    /// test suites contain them.
     pub fn from_fen(fen: &str, mode: CastlingMode) -> Result<Game, FenError> {
         let parsed: Fen = fen.trim().parse().map_err(|source| FenError::Syntax {
             fen: fen.to_owned(),
@@ -201,7 +203,7 @@ impl Game {
         &self.plies[self.plies.len() - 1]
     }
 
-    /// Returns every position since the start, oldest first; never empty.
+    /// Returns all positions of the game, oldest first. There is at least one.
     #[must_use]
     pub fn plies(&self) -> &[Ply] {
         &self.plies
@@ -213,7 +215,7 @@ impl Game {
         self.mode
     }
 
-    /// Sets the castling mode, in which later moves are written.
+    /// Sets the castling mode, which determines how later moves are written.
     pub fn set_mode(&mut self, mode: CastlingMode) {
         self.mode = mode;
     }
@@ -229,14 +231,14 @@ impl Game {
         self.ratings = ratings;
     }
 
-    /// Returns whether the game began at the initial position of standard chess, before which
-    /// there is no history.
+    /// Returns whether the game began at the initial position of standard chess, which has no
+    /// history.
     #[must_use]
     pub fn from_initial_position(&self) -> bool {
         self.initial
     }
 
-    /// Returns the plies since the last capture or pawn move.
+    /// Returns the number of plies since the last capture or pawn move.
     #[must_use]
     pub fn rule50(&self) -> u32 {
         self.position().halfmoves()
@@ -244,8 +246,8 @@ impl Game {
 
     /// Plays a legal move.
     ///
-    /// `mv` must be one of this position's legal moves; any other leaves the game in
-    /// an illegal state (never undefined behaviour).
+    /// `mv` must be a legal move in the current position. Any other move may lead to an illegal
+    /// position, but never to undefined behaviour.
     pub fn play(&mut self, mv: Move) {
         let mut position = self.position().clone();
         position.play_unchecked(mv);
@@ -267,13 +269,13 @@ impl Game {
         }
     }
 
-    /// Undoes moves until `plies` positions are left (at least the first).
+    /// Undoes moves until `plies` positions remain. The starting position always remains.
     pub fn truncate(&mut self, plies: usize) {
         self.plies.truncate(plies.max(1));
     }
 
-    /// Parses a move in UCI notation; castling may be written as the king's
-    /// two steps or as king takes rook.
+    /// Parses a move in UCI notation. Castling may be written as the king's two-square move or as
+    /// the king taking the rook.
     ///
     /// # Errors
     /// [`MoveError`] if the text is not a move or the move is illegal.
@@ -285,7 +287,7 @@ impl Game {
             .map_err(|error| MoveError::Illegal(text.to_owned(), error))
     }
 
-    /// Parses a move as people and programs write it: in UCI notation, or in SAN, with or without
+    /// Parses a move as people and programs write it: in UCI notation or in SAN, with or without
     /// annotations such as `!?`.
     ///
     /// # Errors
@@ -311,15 +313,15 @@ impl Game {
         mv.to_uci(self.mode).to_string()
     }
 
-    /// Returns the ending if every draw is claimed immediately: mate, stalemate,
-    /// insufficient material, third occurrence, 50 moves.
+    /// Returns how the game ends if every draw is claimed immediately: checkmate, stalemate,
+    /// insufficient material, threefold repetition or 50 moves.
     #[must_use]
     pub fn ending(&self) -> Option<Ending> {
         self.ending_at(2, CLAIMABLE_RULE50)
     }
 
-    /// Returns the ending without any claim: fivefold repetition and 75 moves
-    /// instead of threefold and 50.
+    /// Returns how the game ends without claims, in which case fivefold repetition and 75 moves
+    /// replace threefold repetition and 50 moves.
     #[must_use]
     pub fn forced_ending(&self) -> Option<Ending> {
         self.ending_at(4, FORCED_RULE50)
@@ -346,11 +348,12 @@ impl Game {
         }
     }
 
-    /// Returns the number of earlier occurrences of the position about to be appended,
-    /// and the plies since the latest of them.
+    /// Returns the number of earlier occurrences of a position that is about to be appended, and
+    /// the number of plies since the latest of them.
     fn occurrences(&self, position: &Chess, key: u64) -> (u8, u16) {
         let reversible = position.halfmoves() as usize;
-        // The same side moves every second ply; two plies cannot repeat.
+        // Only positions with the same side to move can be equal, and a position cannot recur after
+        // two plies.
         let latest = self
             .plies
             .iter()
@@ -375,7 +378,7 @@ pub(crate) fn key_of(position: &Chess) -> u64 {
 pub(crate) mod tests {
     use super::*;
 
-    /// Plays a legal move for each number until the game ends.
+    /// Plays one legal move per number, which selects the move, until the game ends.
     pub(crate) fn game_of_choices(choices: &[u32]) -> Game {
         let mut game = Game::default();
         for &choice in choices {

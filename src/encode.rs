@@ -1,8 +1,8 @@
-//! Inputs and outputs of networks: a game as packed bitboards and a move as an index into the
-//! policy; or a game as tokens, one per move.
+//! The inputs and outputs of networks. The input is a game, either as packed bitboards or as
+//! tokens, one per move. In the output, a move is an index into the policy.
 //!
-//! Bitboards and the policy are from the mover's view: where Black is to move the board
-//! is flipped top to bottom, so that the side to move always plays upwards.
+//! Bitboards and the policy are in the mover's view. If Black is to move, the board is flipped
+//! vertically, so that the side to move always plays upwards.
 
 #[cfg(feature = "torch")]
 mod attacks;

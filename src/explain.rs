@@ -1,14 +1,14 @@
 //! Explanations of a network's view of a position.
 //!
 //! An [`Explanation`] contains everything that can be drawn on a board: the policy and the value
-//! after each move, attention maps and their components, the policy read out after each layer, and
-//! the attribution of a move and of the value to the board. [`search`] adds the first plies of a
+//! after each move, attention maps and their components, the heads' outputs after each layer, and
+//! the attribution of a move and of the value to the squares. [`search`] adds the first plies of a
 //! search. [`page`] creates a page of explanations, and [`pictures`] creates SVG files. [`denoise`]
-//! shows the denoising steps of a network that imagines futures, and [`read_game`] shows how a
+//! shows the denoising steps of a network that predicts futures, and [`read_game`] shows how a
 //! move-token model reads a game.
 //!
-//! The eager network computes everything in f32. Squares are numbered from a1 (0) and b1 to h8
-//! (63), from White's view whichever side is to move. Values are from the view of the side to move.
+//! The eager network computes everything in f32. Squares are numbered from a1 (0) and b1 (1) to h8
+//! (63), whichever side is to move. Values are those of the side to move.
 
 mod ablation;
 mod attention;
@@ -59,12 +59,12 @@ use shakmaty::{EnPassantMode, Move, Position};
 pub struct Explanation {
     /// The network's name.
     pub network: String,
-    /// The ratings of the side to move and of the opponent, if the network reads ratings; 0 means
-    /// unknown.
+    /// The ratings of the side to move and of the opponent, or 0 if unknown. `None` if the network
+    /// does not read ratings.
     pub ratings: Option<[u16; 2]>,
     /// The position.
     pub fen: String,
-    /// Its evaluation.
+    /// The network's evaluation of the position.
     pub evaluation: Evaluation,
     /// The legal moves, most probable first.
     pub moves: Vec<MoveReport>,
@@ -72,35 +72,35 @@ pub struct Explanation {
     pub chosen: usize,
     /// Attention maps, if the network has attention.
     pub attention: Option<Attention>,
-    /// The output of the heads after each layer, in order.
+    /// The heads' outputs after each layer, in order.
     pub lens: Vec<LensLayer>,
     /// The effect of removing each piece.
     pub occlusion: Occlusion,
     /// Integrated gradients.
     pub gradients: Gradients,
-    /// The attention heads, measured over the sample: how they match chess relations, and the
-    /// effect of removing each.
+    /// The attention heads, measured over the sample: how well their attention matches chess
+    /// relations, and the effect of removing each head.
     pub heads: Vec<Head>,
     /// The result of a search, if requested.
     pub search: Option<SearchReport>,
-    /// The features of a transcoder, if given.
+    /// The features of a transcoder, if one is given.
     pub transcoder: Option<TranscoderReport>,
 }
 
-/// One legal move.
+/// A legal move.
 #[derive(Clone, Debug, Serialize)]
 pub struct MoveReport {
     /// The move in UCI notation.
     pub uci: String,
     /// The move in standard algebraic notation.
     pub san: String,
-    /// The square that the piece moves from.
+    /// The origin square of the move.
     pub from: usize,
-    /// The square that it moves to.
+    /// The destination square of the piece. For castling, it is that of the king.
     pub to: usize,
-    /// Its policy probability among the legal moves.
+    /// The move's policy probability among the legal moves.
     pub prior: f32,
-    /// The expected result after the move, −1…1; exact if the move ends the game.
+    /// The expected result after the move, −1…1. If the move ends the game, it is exact.
     pub q: f32,
     /// The probabilities of win, draw and loss after the move.
     pub wdl: [f32; 3],
@@ -111,9 +111,10 @@ pub struct MoveReport {
 /// Options of an explanation, in addition to the position.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// The move that the attributions and ablations explain; by default the most probable one.
+    /// The move that the attributions and ablations explain. If absent, they explain the most
+    /// probable move.
     pub mv: Option<Move>,
-    /// Positions over which heads are compared with chess relations and ablated.
+    /// Positions over which attention is compared with chess relations and heads are ablated.
     pub sample: Vec<Game>,
 }
 
@@ -126,7 +127,7 @@ pub enum ExplainError {
     /// The network has no policy or no result output.
     #[error("the network has no output `{}`", .0.name())]
     Output(Output),
-    /// An unknown input format.
+    /// The network uses an unknown input format.
     #[error("the network reads positions in format {0}, which is not known here")]
     Format(u32),
     /// The move to explain is illegal.
@@ -138,7 +139,7 @@ pub enum ExplainError {
     /// The network does not generate futures.
     #[error("the network imagines no future: it has no steps to show")]
     NoFutures,
-    /// A transcoder needs positions for fitting and separate ones for evaluation.
+    /// There are no positions for fitting a transcoder, or no separate positions for evaluating it.
     #[error("there are no positions to fit to, or none to measure by")]
     NoPositions,
     /// The network has no attention, as in a convolutional tower.
@@ -172,7 +173,7 @@ pub fn explain(
     let evaluator = Evaluator::new(network)?;
     let inside = evaluator.look_inside(game)?;
     let priors = &inside.evaluated.policy;
-    // All parts of the explanation use the policy's order.
+    // All parts of the explanation list the moves in the order of the policy.
     let mut order: Vec<usize> = (0..moves.len()).collect();
     order.sort_by(|&a, &b| priors[b].total_cmp(&priors[a]));
     let chosen = match settings.mv {
@@ -205,7 +206,7 @@ pub fn explain(
     })
 }
 
-/// Returns the attention in the last position of a game.
+/// Returns the attention maps of the last position of a game.
 ///
 /// # Errors
 /// [`ExplainError`] if the network cannot play or has no attention.
@@ -220,7 +221,7 @@ fn fen(game: &Game) -> String {
     Fen::from_position(game.position(), EnPassantMode::Legal).to_string()
 }
 
-/// Describes the legal moves in their order, with the value after each.
+/// Describes the legal moves in the given `order`, with the value after each move.
 fn report_moves(
     evaluator: &Evaluator,
     game: &Game,
@@ -266,8 +267,8 @@ fn report_moves(
         .collect())
 }
 
-/// Returns the square of the moved piece after the move: for castling, the king's square, c1, g1,
-/// c8 or g8.
+/// Returns the square of the moved piece after the move. For castling, this is the king's square:
+/// c1, g1, c8 or g8.
 fn target(mv: Move) -> usize {
     match mv {
         Move::Castle { king, rook } => {

@@ -4,16 +4,16 @@
 //! single positions are also [`Evaluator`]s. A [`Network`] is an architecture with its weights.
 //! [`open`] loads an eager, differentiable network from a network file, and [`Network::write`]
 //! saves it. `network/toy.rs`, which is compiled only for tests, shows the minimum that a family
-//! must implement; the sizes of all families are in `network/config`.
+//! must implement. The sizes of all families are defined in `network/config`.
 //!
 //! | family | description | trained here |
 //! |---|---|---|
-//! | [`Chessformer`] | ours: transformers over 64 tokens | yes |
+//! | [`Chessformer`] | our transformers over 64 tokens | yes |
 //! | [`Lc0`] | Lc0's residual towers and attention bodies | continues from an imported network, in every input format |
 //! | [`Maia3`] | Maia-3's transformers, which read ratings | continues from an imported network |
 //! | [`Gpt`] | transformers over the moves of games | yes |
 //! | [`Diffusion`] | a Chessformer that predicts the boards and moves of the next plies | yes |
-//! | [`World`] | a Chessformer that also learns the effects of moves: steps in imagination | yes |
+//! | [`World`] | a Chessformer that also predicts the latent board after a move | yes |
 
 mod architecture;
 pub mod backends;

@@ -1,9 +1,9 @@
 //! Endgame tablebases: the results of perfect play with few pieces on the board.
 //!
-//! The tables are Syzygy tables (Ronald de Man, 2013): WDL tables contain the result, and DTZ
-//! tables contain the number of plies until the next capture or pawn move can be forced. Both take
-//! the 50-move rule into account. shakmaty-syzygy reads the files; `root` finds the moves that
-//! preserve a position's result. `bare_king` needs no files.
+//! The tables are Syzygy tables (Ronald de Man, 2013). WDL tables contain the result. DTZ tables
+//! contain the number of plies until the next capture or pawn move that can be forced. Both take
+//! the 50-move rule into account. shakmaty-syzygy reads the files, and `root` finds the moves that
+//! preserve the result of a position. `bare_king` needs no files.
 
 pub mod bare_king;
 mod root;
@@ -38,7 +38,7 @@ pub struct Tablebase {
     opened: Arc<OnceLock<Opened>>,
 }
 
-/// The tables found; none has been read yet.
+/// The tables that were found in the folders.
 struct Opened {
     tables: Tables<Chess>,
     inventory: Inventory,
@@ -47,11 +47,11 @@ struct Opened {
 /// The contents of the folders.
 #[derive(Debug, Default)]
 pub struct Inventory {
-    /// WDL tables.
+    /// Number of WDL tables.
     pub wdl: usize,
-    /// DTZ tables.
+    /// Number of DTZ tables.
     pub dtz: usize,
-    /// Pieces of the largest table, kings included; 0 without tables.
+    /// Number of pieces in the largest table, including kings. 0 if there are no tables.
     pub pieces: usize,
     /// The folders and files that could not be used.
     pub problems: Vec<TablebaseError>,
@@ -91,7 +91,7 @@ impl Default for Tablebase {
 }
 
 impl PartialEq for Tablebase {
-    /// Compares the folders and the treatment of the 50-move rule.
+    /// Returns whether the folders and the treatment of the 50-move rule are equal.
     fn eq(&self, other: &Tablebase) -> bool {
         (&self.path, self.fifty_move_rule) == (&other.path, other.fifty_move_rule)
     }
@@ -123,8 +123,8 @@ impl fmt::Display for Inventory {
 }
 
 impl Tablebase {
-    /// Creates the tables of the folders in `path`, which are separated by `;` on Windows
-    /// and by `:` elsewhere. Empty means none.
+    /// Uses the tables of the folders in `path`, which are separated by `;` on Windows and by `:`
+    /// elsewhere. An empty path means that there are no tables.
     #[must_use]
     pub fn new(path: &str) -> Tablebase {
         Tablebase {
@@ -146,14 +146,14 @@ impl Tablebase {
         self.opened = Arc::default();
     }
 
-    /// Returns the contents of the folders, scanning them on the first call.
+    /// Returns a summary of the folders' contents. The first call scans the folders.
     #[must_use]
     pub fn inventory(&self) -> &Inventory {
         &self.opened().inventory
     }
 
-    /// Returns the result of a position immediately after a capture or a pawn move, which WDL
-    /// tables presuppose.
+    /// Returns the result of a position immediately after a capture or a pawn move. The results in
+    /// WDL tables are valid only for such positions.
     ///
     /// Returns `None` for other positions, for positions with castling rights or too many pieces,
     /// and if a required table is missing or damaged.
@@ -170,8 +170,8 @@ impl Tablebase {
         })
     }
 
-    /// Returns whether the tables cover the position: few enough pieces, and no castling
-    /// rights.
+    /// Returns whether the tables cover the position, which must have few enough pieces and no
+    /// castling rights.
     #[must_use]
     pub fn covers(&self, position: &Chess) -> bool {
         position.board().occupied().count() <= self.inventory().pieces
@@ -193,7 +193,7 @@ impl Opened {
             tables: Tables::new(),
             inventory: Inventory::default(),
         };
-        // Count a table that is in two folders once.
+        // A table that is in two folders is counted only once.
         let mut names = HashSet::new();
         for folder in env::split_paths(path).filter(|folder| !folder.as_os_str().is_empty()) {
             let problem = match opened.add(&folder, &mut names) {
@@ -215,7 +215,8 @@ impl Opened {
         opened
     }
 
-    /// Adds the tables in a folder, and inserts their names into `names`; returns the number added.
+    /// Adds the tables in a folder, and inserts their names into `names`. Returns the number of
+    /// tables added.
     fn add(&mut self, folder: &Path, names: &mut HashSet<PathBuf>) -> io::Result<usize> {
         let mut found = 0;
         for entry in fs::read_dir(folder)? {

@@ -54,12 +54,12 @@ const ZIP: [u8; 4] = *b"PK\x03\x04";
 /// Why a network cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum NetworkError {
-    /// The file is of another kind.
+    /// The file is not a network file.
     #[error(
         "it is not a TorchScript file: `tessera import` converts networks of other programs (Lc0's weights, ONNX, Maia-3 checkpoints)"
     )]
     OtherFormat,
-    /// There is not enough memory for the network.
+    /// There is not enough memory to load the network.
     #[error("there is not enough memory for it: {0}")]
     OutOfMemory(String),
     /// The file is not TorchScript, or is damaged.
@@ -75,7 +75,7 @@ pub enum NetworkError {
         "it is a TorchScript file without a method `meta`, so not a network of this engine: `train export` writes those"
     )]
     Foreign,
-    /// The network was written by another version.
+    /// The network file was written by another version of this program.
     #[error("{0}: export it again with `train export` of this version")]
     Contract(#[from] ContractError),
     /// The network belongs to a family that has been removed.
@@ -83,7 +83,7 @@ pub enum NetworkError {
         "it is a graph of ONNX (family `onnx`), which is no longer played: if Lc0's leela2onnx wrote the file that it came from, import that again"
     )]
     Graph,
-    /// The tensors differ from the exported ones.
+    /// The tensors differ from those that were exported.
     #[error("it is damaged (its tensors do not match its `hash`): fetch it again")]
     Hash,
     /// libtorch cannot run the network on this machine.
@@ -94,7 +94,7 @@ pub enum NetworkError {
     Output {
         /// The output.
         name: String,
-        /// Its shape.
+        /// The shape of the output.
         found: Vec<i64>,
         /// The shape that the contract states.
         expected: Vec<i64>,
@@ -125,9 +125,8 @@ impl From<CheckError> for NetworkError {
     }
 }
 
-/// Opens a network file and returns the exported module, on the CPU, and its checked metadata. No
-/// code in the file runs before it has been checked, unless the policy allows all code. See
-/// [`check`].
+/// Opens a network file. Returns the exported module, on the CPU, and its checked metadata. Unless
+/// the policy allows all code, the file is [checked](check) before any of its code runs.
 ///
 /// # Errors
 /// [`NetworkError`] if the file is not a network of this engine, is damaged, or contains code that
@@ -148,7 +147,7 @@ pub fn open(file: &[u8], policy: CodePolicy) -> Result<(Module, Metadata), Netwo
     })?;
     let metadata = match recorded {
         Some(metadata) => metadata,
-        // The file has version 1 of the contract.
+        // The file follows version 1 of the contract.
         None => {
             let json = module.call_for_text("meta");
             let json = json.map_err(|_| NetworkError::Foreign)?;
@@ -166,8 +165,8 @@ fn recorded(file: &[u8]) -> Option<String> {
     check::metadata(&mut Archive::open(file).ok()?).ok()?
 }
 
-/// Returns the metadata record of a network file, or `None` if the file has version 1 of the
-/// contract. Nothing in the file is run or checked.
+/// Returns the metadata record of a network file, or `None` if the file follows version 1 of the
+/// contract. No code in the file runs, and the rest of the file is not checked.
 ///
 /// # Errors
 /// [`NetworkError`] if the file is not an archive, or its metadata are invalid.
@@ -193,15 +192,15 @@ pub struct TorchBackend {
     metadata: Metadata,
     properties: Properties,
     heads: Heads,
-    /// The words of an [`Input`] that the network reads, in the network's order, or `None` if it
-    /// reads all of them in the same order.
+    /// The indices of the words of an [`Input`] that the network reads, in the network's order.
+    /// `None` if the network reads all words in their order.
     words: Option<Vec<i64>>,
     device: Device,
     dtype: ComputeType,
     /// Maximum number of positions per batch.
     largest: usize,
-    /// Whether each batch takes one copy to the device and one back, with the logits of legal moves
-    /// only.
+    /// Whether evaluating a batch takes only one copy to the device and one copy back, which
+    /// contains only the logits of legal moves.
     exchanges: bool,
 }
 
@@ -210,26 +209,25 @@ pub struct TorchBackend {
 struct Heads {
     policy: usize,
     wdl: usize,
-    /// The expected result, if a head other than `wdl` ranks moves.
+    /// The output with the expected result, if it is not `wdl` that ranks moves.
     q: Option<usize>,
     error: Option<usize>,
     moves_left: Option<usize>,
 }
 
-/// Batch size at which a CPU core is almost at full speed.
+/// Batch size at which a CPU core reaches almost its full speed.
 const CPU_BATCH: usize = 32;
-/// Batch size above which a CPU core becomes slower, because the activations no longer fit in its
-/// cache.
+/// Batch size above which a CPU core becomes slower, because the activations exceed its cache.
 const CPU_LARGEST: usize = 64;
-/// Batch size at which a CUDA device is almost at full speed.
+/// Batch size at which a CUDA device reaches almost its full speed.
 const CUDA_BATCH: usize = 256;
-/// Batch size whose activations fit next to a large network in the memory of any device.
+/// Batch size whose activations, together with a large network, fit in the memory of any device.
 const CUDA_LARGEST: usize = 1024;
 /// Number of callers that keep a CUDA device busy: one batch is gathered while another is computed.
 const CUDA_THREADS: usize = 2;
 
-/// Returns the batch sizes used on CUDA, smallest first. There are few of them, because the first
-/// batch of a size selects and loads kernels, which can take tens of milliseconds.
+/// Returns the batch sizes for CUDA, smallest first. There are few of them, because the first batch
+/// of each size selects and loads kernels, which can take tens of milliseconds.
 fn cuda_batches() -> impl Iterator<Item = usize> {
     let powers = (1..).map(|power| 1 << power);
     let sizes = powers.flat_map(|size| [size, size + size / 2]);
@@ -239,7 +237,7 @@ fn cuda_batches() -> impl Iterator<Item = usize> {
 
 impl TorchBackend {
     /// Loads the TorchScript of a network file on a device. `threads` is the number of concurrent
-    /// callers; with 0 the backend decides. Players on the CPU use
+    /// callers; if it is 0, the backend chooses. Players on the CPU use
     /// [`backends::open`](crate::network::backends::open) instead.
     ///
     /// # Errors
@@ -262,11 +260,11 @@ impl TorchBackend {
         Ok(backend.with_threads(threads))
     }
 
-    /// Returns a file's network on a device in the fastest of these formats. `program` creates the
-    /// program for a format.
+    /// Returns the network of a file on a device, in the fastest of these formats. `program`
+    /// creates the network's program for a format.
     ///
     /// # Errors
-    /// The error for the first format, if the network cannot run in any of them.
+    /// Returns the error for the first format if the network cannot run in any format.
     pub(crate) fn fastest(
         file: &[u8],
         metadata: &Metadata,
@@ -278,7 +276,8 @@ impl TorchBackend {
         if let &[dtype] = formats {
             return ready(dtype);
         }
-        // Files with the same tensors may have different code.
+        // The key includes the file's code, because files with the same tensors may differ in their
+        // code.
         let network = format!("{}-{:08x}", metadata.hash, crc32fast::hash(file));
         fastest::choose(&network, formats, ready)
     }
@@ -337,7 +336,7 @@ impl TorchBackend {
         self
     }
 
-    /// Sets the recommended number of threads, unless it is 0.
+    /// Sets the recommended number of threads, unless `threads` is 0.
     #[must_use]
     pub fn with_threads(mut self, threads: usize) -> TorchBackend {
         if threads > 0 {
@@ -346,7 +345,7 @@ impl TorchBackend {
         self
     }
 
-    /// Evaluates each batch with one copy to the device and one back.
+    /// Changes to evaluating each batch with one copy to the device and one copy back.
     pub(crate) fn exchanging(self) -> TorchBackend {
         TorchBackend {
             exchanges: true,
@@ -366,38 +365,38 @@ impl TorchBackend {
         self.device
     }
 
-    /// Returns the network's dtype, which is int8 only if the network has layers that support it.
+    /// Returns the network's dtype. It is int8 only if the network has layers that support int8.
     #[must_use]
     pub fn dtype(&self) -> ComputeType {
         self.dtype
     }
 
-    /// Makes the first calls, in which libtorch records types and optimises for them. This takes up
-    /// to 80 ms, which would otherwise delay a search.
+    /// Makes the first calls, in which libtorch records types and optimises the code for them. They
+    /// take up to 80 ms, which would otherwise delay a search.
     fn warm_up(&self) -> Result<(), NetworkError> {
         let input = Input::encode(&Game::default());
         let batches = match self.device {
-            // On the CPU new batch sizes cost nothing extra, but a large batch takes seconds.
+            // On the CPU, new batch sizes cost nothing extra, and a large batch would take seconds.
             Device::Cpu => vec![1, 2, 2, 1],
             _ => [1, 1].into_iter().chain(cuda_batches()).collect(),
         };
         for batch in batches {
-            // A single step exercises the same code as several.
+            // A single step runs the same code as several steps.
             self.outputs(&vec![input; batch], Some(1))?;
         }
         Ok(())
     }
 
-    /// Returns the network's outputs for positions, in the network's order: contiguous f32 tensors
-    /// on the CPU with the shapes that players rely on.
+    /// Evaluates positions. Returns the network's outputs in the network's order, as contiguous f32
+    /// tensors on the CPU. The outputs that players need have checked shapes.
     ///
     /// # Errors
-    /// [`NetworkError`] if libtorch fails or a shape differs.
+    /// [`NetworkError`] if libtorch fails or an output's shape is wrong.
     pub fn forward(&self, inputs: &[Input]) -> Result<Vec<Tensor>, NetworkError> {
         Ok(self.outputs(inputs, None)?.0)
     }
 
-    /// Evaluates in this number of steps and also returns predicted futures.
+    /// Evaluates positions in this number of steps. Also returns the predicted futures.
     fn outputs(
         &self,
         inputs: &[Input],
@@ -425,7 +424,7 @@ impl TorchBackend {
         Ok((outputs, predicted))
     }
 
-    /// Checks that the outputs for `count` positions have the shapes that players rely on.
+    /// Checks that the outputs for `count` positions have the shapes that players need.
     fn check_shapes(&self, outputs: &[Tensor], count: i64) -> Result<(), NetworkError> {
         for (index, name) in self.metadata.outputs().enumerate() {
             let expected = match name {
@@ -446,7 +445,7 @@ impl TorchBackend {
         Ok(())
     }
 
-    /// Returns the positions, which on CUDA are padded to a batch size that has been warmed up.
+    /// Returns the positions. On CUDA they are padded to a batch size that has been warmed up.
     fn padded<'a>(&self, inputs: &'a [Input]) -> Cow<'a, [Input]> {
         if self.device == Device::Cpu {
             return Cow::Borrowed(inputs);
@@ -462,7 +461,7 @@ impl TorchBackend {
         }
     }
 
-    /// Returns the value of position `index` from the outputs, or `None` if they are not finite.
+    /// Returns the value of position `index`, or `None` if one of the outputs is not finite.
     fn value(&self, outputs: &[&[f32]], index: usize) -> Option<Value> {
         let wdl = [0, 1, 2].map(|part| outputs[self.heads.wdl][3 * index + part]);
         let scalars = [self.heads.q, self.heads.moves_left, self.heads.error];
@@ -530,7 +529,7 @@ impl TorchBackend {
         Ok(all_predicted)
     }
 
-    /// Appends the evaluation of position `index` of some outputs.
+    /// Appends the evaluation of position `index` to `out`.
     fn push(
         &self,
         outputs: &[&[f32]],
@@ -563,7 +562,7 @@ impl Heads {
         }
     }
 
-    /// Returns whether one of the scalar heads is the output at this index.
+    /// Returns whether the output at this index is one of the scalar heads.
     fn reads(&self, output: usize) -> bool {
         [self.q, self.error, self.moves_left].contains(&Some(output))
     }

@@ -1,5 +1,5 @@
-//! Lines in EPD (Extended Position Description): four fields of a FEN followed by operations such
-//! as `bm Qg6; id "WAC.001";`, with the deviations found in common files.
+//! Lines in EPD (Extended Position Description): four fields of a FEN, followed by operations such
+//! as `bm Qg6; id "WAC.001";`. The parser accepts deviations that occur in common files.
 
 /// Splits a line into the FEN and the operations.
 pub(crate) fn split(text: &str) -> (String, Vec<String>) {
@@ -16,8 +16,8 @@ pub(crate) fn split(text: &str) -> (String, Vec<String>) {
         fen.push(&field[..length]);
         rest = &rest.trim_start()[length..];
     }
-    // The first operation may be preceded by the two counters of a full FEN, or by stray dashes and
-    // semicolons.
+    // The two counters of a full FEN, or stray dashes and semicolons, may precede the first
+    // operation.
     loop {
         let (word, after) = next_word(rest);
         let counter = word.parse::<u32>().is_ok();

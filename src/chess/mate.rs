@@ -1,9 +1,9 @@
-//! Mates in one.
+//! Finds mates in one.
 
 use shakmaty::attacks::{bishop_attacks, knight_attacks, pawn_attacks, rook_attacks};
 use shakmaty::{Bitboard, Chess, Move, Position, Role};
 
-/// Returns the first of these legal moves that mates.
+/// Returns the first of these legal moves that gives checkmate.
 #[must_use]
 pub fn mate_in_one(position: &Chess, moves: &[Move]) -> Option<Move> {
     let checks = Checks::new(position)?;
@@ -16,19 +16,19 @@ pub fn mate_in_one(position: &Chess, moves: &[Move]) -> Option<Move> {
     })
 }
 
-/// The squares from which the enemy king can be checked. They rule out nearly all moves without
-/// playing them.
+/// The squares from which each kind of piece would check the enemy king. They rule out nearly all
+/// moves without playing them.
 pub struct Checks {
     knight: Bitboard,
     diagonal: Bitboard,
     straight: Bitboard,
     pawn: Bitboard,
-    /// Own pieces that may stand between the enemy king and one of our sliders.
+    /// Own pieces that may block the line between the enemy king and one of our sliders.
     screens: Bitboard,
 }
 
 impl Checks {
-    /// Finds these squares; returns `None` if the enemy has no king.
+    /// Computes the squares. Returns `None` if the enemy has no king.
     #[must_use]
     pub fn new(position: &Chess) -> Option<Checks> {
         let (board, turn) = (position.board(), position.turn());
@@ -55,8 +55,7 @@ impl Checks {
         })
     }
 
-    /// Returns whether a legal move might give check; whether it does is only known after playing
-    /// it.
+    /// Returns whether a legal move might give check. Only playing the move shows whether it does.
     #[must_use]
     pub fn may_be_given_by(&self, mv: Move) -> bool {
         let Move::Normal {

@@ -13,7 +13,7 @@ use shakmaty::uci::UciMove;
 use shakmaty::{CastlingSide, Chess, Move, Position, Role, Square};
 use std::borrow::Cow;
 
-/// Dashes that word processors and web pages substitute for a hyphen.
+/// Dashes that word processors and web pages use in place of a hyphen.
 const DASHES: [char; 4] = ['‐', '–', '—', '−'];
 /// Suffixes of an en-passant capture, without the last dot.
 const IN_PASSING: [&str; 2] = ["e.p", "ep"];
@@ -21,34 +21,34 @@ const IN_PASSING: [&str; 2] = ["e.p", "ep"];
 /// A parsed word, before a position determines the move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Notation {
-    /// Algebraic notation.
+    /// A move in algebraic notation.
     San(San),
-    /// The origin and destination squares.
+    /// A move given by its origin and destination squares.
     Squares {
-        /// The piece, if it is named.
+        /// The role of the piece, if the word names it.
         role: Option<Role>,
-        /// Both squares, and the promotion.
+        /// The two squares and the promotion, if any.
         squares: UciMove,
     },
-    /// A null move: the side to move passes.
+    /// A null move, with which the side to move passes.
     Null,
 }
 
 impl Notation {
-    /// Reads a word in one of the forms above.
+    /// Reads a word in one of the notations listed above.
     pub(crate) fn parse(word: &[u8]) -> Option<Notation> {
         match San::from_ascii(word) {
-            // With a check sign, it is an annotation, not a null move.
+            // A longer word, which includes a check sign, is an annotation instead of a null move.
             Ok(San::Null) => (word.len() == 2).then_some(Notation::Null),
             Ok(san) => Some(Notation::of(san, word)),
             Err(_) => unbend(word),
         }
     }
 
-    /// Returns the notation of `word`, which parses as `san`.
+    /// Returns the notation of `word`, which has been parsed as `san`.
     fn of(san: San, word: &[u8]) -> Notation {
         match san {
-            // UCI does not name the piece, and a king move may be castling.
+            // UCI notation does not name the piece, and a king move in it may be castling.
             San::Normal {
                 role: role @ (Role::Pawn | Role::King),
                 file: Some(file),
@@ -68,7 +68,7 @@ impl Notation {
         }
     }
 
-    /// Returns the legal move.
+    /// Returns the legal move that the notation denotes.
     ///
     /// # Errors
     /// [`SanError`] if no move matches, or if several do.
@@ -90,7 +90,7 @@ impl Notation {
         }
     }
 
-    /// Returns all legal moves that match.
+    /// Returns all legal moves that the notation may denote.
     pub(crate) fn meant(self, position: &Chess) -> Vec<Move> {
         let matching = |san: San| -> Vec<Move> {
             let legal = position.legal_moves().into_iter();
@@ -106,8 +106,8 @@ impl Notation {
     }
 }
 
-/// Adds or removes the capture sign of a move, because some writers omit the `x`. A pawn's capture
-/// is recognised by its file.
+/// Adds or removes the capture sign of a move, because some writers omit the `x`. Captures by pawns
+/// are recognised by the pawn's file instead.
 fn recaptured(san: San) -> Option<San> {
     match san {
         San::Normal {
@@ -149,7 +149,7 @@ fn unbend(word: &[u8]) -> Option<Notation> {
     let (squares, promotion) = promotion(text);
     let mut san = match squares.split_once('-') {
         None => squares.to_owned(),
-        // The separator between the piece or its origin and the destination.
+        // The hyphen separates the piece or its origin from the destination.
         Some((from, to)) if !from.is_empty() && to.len() == 2 => format!("{from}{to}"),
         Some(_) => return None,
     };
@@ -161,7 +161,7 @@ fn unbend(word: &[u8]) -> Option<Notation> {
     Some(Notation::of(san, word))
 }
 
-/// Replaces all dashes with hyphens; returns `None` if the word is not UTF-8.
+/// Replaces all dashes with hyphens. Returns `None` if the word is not UTF-8.
 pub(crate) fn with_hyphens(word: &[u8]) -> Option<Cow<'_, str>> {
     let text = std::str::from_utf8(word).ok()?;
     Some(match text.is_ascii() {
@@ -203,7 +203,7 @@ mod tests {
     use proptest::prelude::*;
     use shakmaty::CastlingMode;
 
-    /// Reads `words` as moves in a position; returns them in UCI notation.
+    /// Reads `words` as moves in a position, and returns the moves in UCI notation.
     fn read(fen: &str, words: &[&str]) -> Vec<String> {
         let game = Game::from_fen(fen, CastlingMode::Standard).unwrap();
         let words = words.iter();
@@ -301,7 +301,7 @@ mod tests {
             assert_eq!(Notation::parse(word.as_bytes()), None, "{word}");
         }
         assert_eq!(Notation::parse(b"\xff"), None);
-        // A pawn's capture must be written as one, and a named piece must exist.
+        // A pawn's capture must name the pawn's file, and a named piece must exist.
         let illegal = [
             "d6", "Pe1f1", "Kd2d4", "Qe1f1", "e1e3", "e8=Q", "N@d4", "O-O",
         ];

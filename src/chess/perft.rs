@@ -3,11 +3,11 @@
 use rayon::prelude::*;
 use shakmaty::{Chess, Move, Position};
 
-/// Subtrees up to this depth are counted on one thread and without checking for a stop, which takes
-/// a few milliseconds. Distributing smaller subtrees costs more than it saves.
+/// Subtrees up to this depth are counted on one thread without checking for a stop, which takes a
+/// few milliseconds. Distributing smaller subtrees costs more time than it saves.
 const SEQUENTIAL_DEPTH: u32 = 3;
 
-/// Maximum depth. No count has ever finished at a third of this depth, and the stack is large
+/// Maximum depth. No perft has ever been completed at a third of this depth, and the stack is large
 /// enough for it.
 const DEEPEST: u32 = 50;
 
@@ -19,8 +19,8 @@ pub fn perft(position: &Chess, depth: u32) -> u64 {
     count(position, depth.min(DEEPEST), &|| false).expect("nothing stops it")
 }
 
-/// Runs [`perft`] for each move, in the order of generation, and passes each move's count to `each`
-/// as soon as it is known. Returns `None` if `stopped` stops it.
+/// Runs [`perft`] after each legal move, in the order of generation, and passes each move and its
+/// count to `each` as soon as the count is known. Returns `None` if `stopped` returns true.
 #[must_use]
 pub fn divide(
     position: &Chess,

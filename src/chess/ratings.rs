@@ -9,13 +9,13 @@ pub struct Ratings {
     pub black: Option<u16>,
 }
 
-/// The spread of [`weights_near`] at which the ensemble of the ten Maia networks predicts human
-/// moves best, or nearly so, is 200 to 300 rating points (bench/people.md).
+/// The default spread of [`weights_near`]. The ensemble of the ten Maia networks predicts human
+/// moves best, or nearly so, with a spread of 200 to 300 rating points (bench/people.md).
 pub const RATING_SPREAD: u32 = 200;
 
-/// Returns the weights of models with these `ratings` for a player with this `rating`: a Gaussian
-/// of the rating difference, whose standard deviation is `spread` in rating points. The nearest
-/// model has weight 1, even below the lowest and above the highest of `ratings`; with a spread of
+/// Returns the weights of models with these `ratings` for a player with this `rating`. They are a
+/// Gaussian of the rating difference, whose standard deviation is `spread` rating points. The
+/// nearest model has weight 1, even if `rating` is outside the range of `ratings`. With a spread of
 /// 0, only the nearest model counts.
 #[must_use]
 pub fn weights_near(ratings: &[u16], rating: u16, spread: u32) -> Vec<f64> {
@@ -43,7 +43,7 @@ mod tests {
     fn weights_fall_with_the_distance_as_a_gaussian() {
         let ratings = [1100, 1500, 1900];
         let [one, two] = [-0.5_f64, -2.0].map(f64::exp);
-        // Below the lowest rating, the weights are those at the lowest.
+        // Below the lowest rating, the weights are the same as at the lowest rating.
         for rating in [1100, 800] {
             assert_eq!(weights_near(&ratings, rating, 400), [1.0, one, two]);
         }

@@ -1,30 +1,33 @@
-//! Attacks between squares, from bitboards: an input of Chessformers with `attacks` in addition
-//! to the planes.
+//! Attacks between squares, computed from bitboards. Chessformers with the option `attacks` read
+//! them in addition to the planes.
 
 use shakmaty::{Bitboard, Color, Square, attacks};
 
-/// Features per square: how many of our pawns, knights, bishops, rooks, queens and kings attack
-/// it, and how many of theirs; whether a knight, a bishop, a rook of theirs there would attack
-/// our king, and of ours theirs; whether the bishop or the rook would if one piece were gone
-/// (pins and discovered attacks).
+/// Number of attack features per square. The first 12 count our pawns, knights, bishops, rooks,
+/// queens and kings that attack the square, and then theirs. The next 6 state whether a knight, a
+/// bishop or a rook on the square would attack our king, and then theirs. The last 4 state whether
+/// a bishop or a rook would attack our king, and then theirs, if one piece between them were
+/// removed (pins and discovered attacks).
 pub(crate) const ATTACKS: usize = 12 + 6 + 4;
 
-/// Planes of pieces that a row begins with, six of ours, then six of theirs.
+/// Number of piece planes with which a row begins: six of ours, then six of theirs.
 const PLANES: usize = 12;
 
-/// Pawns, knights, bishops, rooks, queens, kings among the six.
+/// Number of piece kinds, in the order pawns, knights, bishops, rooks, queens, kings.
 const KINDS: usize = 6;
 
-/// Bits of an attacker count among the words of [`slice_attacks`]: a square has at most eight
+/// Number of bits per attacker count in the words of [`slice_attacks`]. A square has at most eight
 /// attackers of a kind.
 pub(crate) const COUNT_BITS: usize = 4;
 
-/// Words of [`slice_attacks`]: the bits of each count from the lowest, then each other feature.
+/// Number of words of [`slice_attacks`]: the bits of each count, lowest first, then one word for
+/// each other feature.
 pub(crate) const ATTACK_WORDS: usize = PLANES * COUNT_BITS + ATTACKS - PLANES;
 
-/// Accumulates the features of one board's squares, [64, ATTACKS], and the pairs of attacking and
-/// attacked squares, bitboards [2, 64]: the squares that the piece on each square attacks, then
-/// those that attack it. Both must be zero before. `planes` begins with the twelve piece planes.
+/// Adds the features of one board's squares to `squares`, [64, ATTACKS], and sets `pairs`,
+/// bitboards [2, 64], to the squares that the piece on each square attacks, then the squares whose
+/// pieces attack each square. Both must initially be zero. `planes` begins with the twelve piece
+/// planes.
 pub(crate) fn look_up_attacks(planes: &[u64], squares: &mut [u8], pairs: &mut [u64]) {
     visit(planes, pairs, |reached, number| {
         for square in reached {
@@ -33,12 +36,13 @@ pub(crate) fn look_up_attacks(planes: &[u64], squares: &mut [u8], pairs: &mut [u
     });
 }
 
-/// Computes the same features as bitboards, [`ATTACK_WORDS`], for boards with one king a side.
+/// Computes the same features as bitboards, [`ATTACK_WORDS`], for boards on which each side has one
+/// king.
 pub(crate) fn slice_attacks(planes: &[u64], words: &mut [u64], pairs: &mut [u64]) {
     let (counts, others) = words.split_at_mut(PLANES * COUNT_BITS);
     visit(planes, pairs, |reached, number| match number {
         0..PLANES => {
-            // An adder for all squares at once.
+            // Adds 1 to the counts of all reached squares at once.
             let mut carry = reached.0;
             for bit in &mut counts[number * COUNT_BITS..][..COUNT_BITS] {
                 (*bit, carry) = (*bit ^ carry, *bit & carry);
@@ -48,8 +52,8 @@ pub(crate) fn slice_attacks(planes: &[u64], words: &mut [u64], pairs: &mut [u64]
     });
 }
 
-/// Calls `count` with the squares that each piece reaches and the number of the feature that
-/// counts them, and accumulates the pairs.
+/// For each feature and piece, calls `count` with the squares to which the feature applies and the
+/// feature's index. Also sets the pairs.
 #[inline]
 fn visit(planes: &[u64], pairs: &mut [u64], mut count: impl FnMut(Bitboard, usize)) {
     let plane = |plane: usize| Bitboard(planes[plane]);
@@ -80,7 +84,7 @@ fn visit(planes: &[u64], pairs: &mut [u64], mut count: impl FnMut(Bitboard, usiz
             count(attacks::knight_attacks(king), PLANES + 3 * side);
             for (line, attacks) in lines.into_iter().enumerate() {
                 let open = attacks(king, occupied);
-                // With the first pieces on the lines removed.
+                // The squares that are reached if the first pieces on the lines are removed.
                 let beyond = attacks(king, occupied & !open) & !open;
                 count(open, PLANES + 3 * side + 1 + line);
                 count(beyond, PLANES + 6 + 2 * side + line);

@@ -1,8 +1,8 @@
 //! Lc0's canonical view of a game (input formats 3 and later), in which equivalent boards look the
 //! same.
 //!
-//! The rules are those of Lc0's encoder. If the king's square does not decide whether to transpose
-//! the board, Lc0 compares the pieces' bitboards as integers.
+//! The rules are those of Lc0's encoder. If the king's square does not determine whether to
+//! transpose the board, the pieces' bitboards are compared as integers, as in Lc0.
 
 use super::input::{
     BOARDS, EN_PASSANT, HISTORY, Input, PLANES_PER_BOARD, WIDTH, scalars_of, write_board,
@@ -11,8 +11,9 @@ use super::transform::Transform;
 use crate::chess::{Game, Ply};
 use shakmaty::{EnPassantMode, Position, Role};
 
-/// Encodes the game's current position and at most seven earlier positions that could still recur.
-/// With `repetitions_only`, earlier positions are included only if they were repetitions.
+/// Encodes the game's current position and at most seven earlier positions, as far back as play
+/// could return. With `repetitions_only`, earlier positions are included only if they were
+/// repetitions.
 pub(super) fn encode(game: &Game, repetitions_only: bool) -> (Input, Transform) {
     let mut words = [0; WIDTH];
     let (boards, scalars) = words.split_at_mut(BOARDS);
@@ -33,14 +34,14 @@ pub(super) fn encode(game: &Game, repetitions_only: bool) -> (Input, Transform) 
 }
 
 /// Returns the positions that the network sees, newest first. History ends at a capture, a pawn
-/// move, a change of castling rights or an earlier position with a possible en passant capture,
-/// because play cannot return past any of these.
+/// move, a change of castling rights, or an earlier position with a possible en passant capture,
+/// because play cannot return beyond any of these.
 fn seen(game: &Game, repetitions_only: bool) -> impl Iterator<Item = &Ply> {
     let rights = |ply: &Ply| ply.position.castles().castling_rights();
     let current = rights(game.current());
     let en_passant = |ply: &Ply| ply.position.ep_square(EnPassantMode::PseudoLegal).is_some();
-    // If the game did not start from the initial position, its past is unknown; repeat the oldest
-    // position instead.
+    // The past of a game that did not start from the initial position is unknown. The oldest
+    // position takes its place.
     let padding = if game.from_initial_position() || repetitions_only {
         0
     } else {
@@ -63,12 +64,12 @@ fn seen(game: &Game, repetitions_only: bool) -> impl Iterator<Item = &Ply> {
         .map(|(_, ply)| ply)
 }
 
-/// Returns the transform that makes a row's board canonical. It moves our king to the right half;
-/// without pawns also to the lower half, and below the diagonal.
+/// Returns the transform that makes a row's board canonical. It moves our king to the right half of
+/// the board. Without pawns, it also moves the king to the lower half and below the diagonal.
 fn choose(words: &[u64; WIDTH]) -> Transform {
     let mut transform = Transform::default();
     let castling = &words[BOARDS..BOARDS + 4];
-    // With castling rights the two wings are not equivalent.
+    // With castling rights, the two wings are not equivalent.
     if castling.iter().any(|&right| right != 0) {
         return transform;
     }
@@ -83,7 +84,7 @@ fn choose(words: &[u64; WIDTH]) -> Transform {
     }
     transform.mirror = king & UPPER != 0;
     let king = transform.squares(king);
-    /// Squares of the lower right quarter that are above the diagonal from h1, and those on the
+    /// Squares of the lower right quarter that are above the diagonal from h1, and squares on the
     /// diagonal.
     const ABOVE: u64 = 0xe0c0_8000;
     const DIAGONAL: u64 = 0x1020_4080;
@@ -146,12 +147,12 @@ mod tests {
             (START, "g1f3 g8f6 f3g1", 4),
             (START, "e2e4", 1),
             (START, "e2e4 g8f6 g1f3", 3),
-            // The king's move lost castling rights, so all earlier boards differ.
+            // The king's move gave up castling rights, so all earlier positions have other rights.
             (START, "e2e4 e7e5 e1e2", 1),
             (START, "e2e4 e7e5 e1e2 g8f6 g1f3", 3),
-            // The history before a FEN is unknown, so it is filled with the same position …
+            // The history before a FEN is unknown, so the same position fills it …
             ("4k3/8/8/8/8/8/8/R3K3 w - - 5 9", "", 8),
-            // … unless something irreversible has just happened.
+            // … unless the last move was irreversible.
             ("4k3/8/8/8/8/8/8/R3K3 w - - 0 9", "", 1),
             ("4k3/8/8/8/8/8/8/R3K3 w - - 0 9", "a1a2", 2),
         ];
@@ -179,7 +180,7 @@ mod tests {
         assert_eq!(boards(&encode(&known, true).0), 1);
     }
 
-    /// Returns the king's square and the transform that Lc0's rules give for a position.
+    /// Returns the king's square and the transform that Lc0's rules yield for a position.
     fn turned(fen: &str) -> (u64, [bool; 3]) {
         let (input, transform) = encode(&game(fen, ""), false);
         let Transform {
@@ -195,14 +196,14 @@ mod tests {
     fn the_king_comes_to_the_lower_right() {
         const G1: u64 = 6;
         let cases = [
-            // With castling rights the board is unchanged.
+            // With castling rights, the board is unchanged.
             ("4k3/8/8/8/8/8/8/R3K3 w Q - 0 1", 4, [false; 3]),
             ("4k3/8/8/8/8/8/P7/6K1 w - - 0 1", G1, [false; 3]),
             ("4k3/8/8/8/8/8/P7/1K6 w - - 0 1", G1, [true, false, false]),
-            // With pawns the board may not be flipped vertically.
+            // With pawns, the board must not be flipped vertically.
             ("6K1/8/8/8/8/8/P7/k7 w - - 0 1", 62, [false; 3]),
             ("6K1/8/8/8/8/8/1R6/3k4 w - - 0 1", G1, [false, true, false]),
-            // h2 lies above the diagonal from h1 to e4, g1 below it.
+            // h2 lies above the diagonal from h1 to e4, and g1 lies below it.
             ("8/8/8/8/8/4k3/R6K/8 w - - 0 1", G1, [false, false, true]),
             ("8/8/8/8/8/4k3/K6R/8 w - - 0 1", G1, [true, false, true]),
             ("8/8/8/8/8/4k3/R7/6K1 w - - 0 1", G1, [false; 3]),

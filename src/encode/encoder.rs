@@ -1,5 +1,5 @@
-//! A network's input for a game: rows or tokens, the key that decides which evaluations may be
-//! shared, and the reasons why a game cannot be encoded.
+//! Encodes games as a network's input, which is a row or tokens. Provides the key that determines
+//! which evaluations are shared, and the reasons why a game cannot be encoded.
 
 use super::format::InputFormat;
 use super::vocabulary::Vocabulary;
@@ -11,21 +11,21 @@ use std::sync::Arc;
 /// A network's input.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Encoder {
-    /// None: the backend needs no encoding.
+    /// No input: the backend needs no encoding.
     #[default]
     Nothing,
-    /// The position and its most recent predecessors, as one row.
+    /// The current position and its most recent predecessors, as one row.
     Rows(InputFormat),
-    /// The moves since the standard initial position, one token each.
+    /// The moves since the initial position of standard chess, one token each.
     Moves(MoveEncoder),
 }
 
 /// Encodes a game's moves as tokens.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MoveEncoder {
-    /// The tokens.
+    /// The tokens that the network knows.
     pub vocabulary: Arc<Vocabulary>,
-    /// Maximum number of tokens that the network reads, including the first, [`Vocabulary::start`].
+    /// Maximum number of tokens that the network reads, including the start token.
     pub context: usize,
 }
 
@@ -50,7 +50,7 @@ pub enum Unencodable {
     UnknownMove {
         /// The move in UCI notation.
         mv: String,
-        /// Number of moves played before it.
+        /// Number of moves played before this move.
         ply: usize,
     },
 }
@@ -60,8 +60,8 @@ impl Encoder {
     /// with equal keys share an evaluation.
     ///
     /// For networks that read rows, the key covers the position, whether it is a repetition, the
-    /// players' ratings, and the plies of the 50-move rule: in steps of eight below 64, and exactly
-    /// from 64 on. Earlier history is ignored, as in Lc0's cache (CacheHistoryLength 0). For
+    /// players' ratings, and the plies of the 50-move rule (in steps of eight below 64, and exactly
+    /// from 64 on). Earlier history is ignored, as in Lc0's cache (CacheHistoryLength 0). For
     /// networks that read moves, the key covers all moves of the game.
     #[must_use]
     pub fn key(&self, game: &Game) -> u64 {

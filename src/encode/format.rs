@@ -5,27 +5,28 @@ use super::transform::Transform;
 use super::{canonical, perspective};
 use crate::chess::Game;
 
-/// The input format of a network: which parts of a game a row contains, and how the board is
-/// oriented.
+/// The input format of a network, which determines the parts of a game that a row contains and the
+/// orientation of the board.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InputFormat {
-    /// Lc0's classical planes: eight positions from the view of the side to move.
+    /// Lc0's classical planes: eight positions in the view of the side to move.
     #[default]
     Classical,
-    /// Like the classical planes, but with castling rights as rook squares. Rows are identical.
+    /// Like the classical planes, except that the network reads castling rights as rook squares.
+    /// The rows are identical.
     CastlingPlanes,
     /// Lc0's canonical planes: equivalent boards, such as mirror images without castling rights,
-    /// look the same to the network. History ends where no earlier position can recur.
+    /// look the same to the network. History ends where play could not return to earlier positions.
     Canonical,
-    /// Canonical planes whose `rule50` the network divides by a hundred.
+    /// Canonical planes, with `rule50` divided by 100 in the network.
     CanonicalHectoplies,
-    /// Like the previous format, but the network also sees the side to move, for armageddon.
+    /// Like the previous format, but the network also reads the side to move, for armageddon games.
     CanonicalHectopliesArmageddon,
-    /// Canonical planes with earlier positions only if they are repetitions.
+    /// Canonical planes that include earlier positions only if they are repetitions.
     CanonicalV2,
-    /// Like the previous format, but the network also sees the side to move, for armageddon.
+    /// Like the previous format, but the network also reads the side to move, for armageddon games.
     CanonicalV2Armageddon,
-    /// Maia-3's format: each earlier position from its own mover's view.
+    /// Maia-3's format, in which each earlier position is in the view of its own mover.
     Maia3,
 }
 
@@ -42,7 +43,8 @@ impl InputFormat {
         InputFormat::Maia3,
     ];
 
-    /// Returns the format's number in network metadata: Lc0's number, if it has one.
+    /// Returns the format's number in network metadata, which is Lc0's number if Lc0 has this
+    /// format.
     #[must_use]
     pub fn number(self) -> u32 {
         match self {
@@ -64,7 +66,7 @@ impl InputFormat {
         all.find(|format| format.number() == number)
     }
 
-    /// Returns whether rows and policy entries match [`Input::encode`].
+    /// Returns whether rows and policy entries are the same as with [`Input::encode`].
     #[must_use]
     pub fn is_classical(self) -> bool {
         matches!(self, InputFormat::Classical | InputFormat::CastlingPlanes)
@@ -77,8 +79,8 @@ impl InputFormat {
         !self.is_classical() && self != InputFormat::Maia3
     }
 
-    /// Returns the game's current position with its visible history, and the board transform, which
-    /// also applies to moves.
+    /// Returns the game's current position with the history that the format includes, and the board
+    /// transform, which also applies to moves.
     #[must_use]
     pub fn encode(self, game: &Game) -> (Input, Transform) {
         match self {

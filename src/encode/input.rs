@@ -1,10 +1,11 @@
 //! Converts a game to one row of 64-bit words, the form in which networks receive positions, and
 //! back.
 //!
-//! The first 104 words are Lc0's input format 1. For each of the last eight positions, newest
-//! first, they contain our pawns, knights, bishops, rooks, queens and king, then theirs, then all
-//! ones if the position had occurred before. In all eight, "our" side is the current side to move.
-//! The scalars follow.
+//! The first 104 words are Lc0's input format 1. They contain the last eight positions, newest
+//! first. For each position there are bitboards of our pawns, knights, bishops, rooks, queens and
+//! king, then of theirs. The position's last word is all ones if the position had occurred before,
+//! otherwise zero. In all eight positions, "our" side is the current side to move. The scalars
+//! follow.
 
 use shakmaty::{
     Bitboard, Board, CastlingMode, Chess, Color, EnPassantMode, Piece, Position, PositionError,
@@ -16,9 +17,9 @@ use crate::chess::{Game, Ratings};
 
 /// Number of positions in a row, including the current one.
 pub const HISTORY: usize = 8;
-/// Planes per position: twelve kinds of pieces and the repetition mark.
+/// Number of planes per position: twelve kinds of pieces and the repetition mark.
 pub const PLANES_PER_BOARD: usize = 13;
-/// Number of words that are bitboards of the history.
+/// Number of words that contain bitboards of positions.
 pub const BOARDS: usize = HISTORY * PLANES_PER_BOARD;
 
 /// Names of the words after the bitboards.
@@ -47,7 +48,7 @@ const BLACK_TO_MOVE: usize = BOARDS + 4;
 const RULE50: usize = BOARDS + 5;
 /// Index of the word `en_passant`.
 pub(crate) const EN_PASSANT: usize = BOARDS + 6;
-/// Index of the word `self_elo`; `opponent_elo` follows.
+/// Index of the word `self_elo`, which `opponent_elo` follows.
 pub(crate) const RATINGS: usize = BOARDS + 7;
 
 /// Why a row does not describe a position.
@@ -70,8 +71,8 @@ impl Input {
     /// Encodes the game's current position and the seven before it.
     ///
     /// If the game began at the initial position, boards before its first position are empty
-    /// (zeros). Otherwise the past is unknown; it is filled with the oldest position, after taking
-    /// back a double push implied by its en-passant square, as in Lc0.
+    /// (zeros). Otherwise the past is unknown, and the oldest position fills it, as in Lc0. If that
+    /// position has an en-passant square, the implied double push is taken back first.
     #[must_use]
     pub fn encode(game: &Game) -> Input {
         let position = game.position();
@@ -95,8 +96,8 @@ impl Input {
         Input(row)
     }
 
-    /// Returns a row from its words, as stored in a record. The words are not checked until
-    /// [`Input::position`] is called.
+    /// Returns a row from its words, as stored in a record. The words are checked only by
+    /// [`Input::position`].
     #[must_use]
     pub fn from_words(words: [u64; WIDTH]) -> Input {
         Input(words)
@@ -121,7 +122,7 @@ impl Input {
         planes.iter().map(|squares| squares.count_ones()).sum()
     }
 
-    /// Returns the plies since the last capture or pawn move.
+    /// Returns the number of plies since the last capture or pawn move.
     #[must_use]
     pub fn rule50(&self) -> u32 {
         u32::try_from(self.0[RULE50]).unwrap_or(u32::MAX)
@@ -133,7 +134,7 @@ impl Input {
         self.0[PLANES_PER_BOARD - 1] != 0
     }
 
-    /// Returns the ratings of the side to move and of the opponent; `None` where unknown.
+    /// Returns the ratings of the side to move and of the opponent, each `None` if unknown.
     #[must_use]
     pub fn ratings(&self) -> [Option<u16>; 2] {
         [self.0[RATINGS], self.0[RATINGS + 1]]
@@ -147,8 +148,8 @@ impl Input {
         self
     }
 
-    /// Returns whether neither side has castling rights, so that mirroring the board left to
-    /// right does not change the game.
+    /// Returns whether neither side has castling rights. In such positions, mirroring the board
+    /// left to right does not change the game.
     #[must_use]
     pub fn is_without_castling(&self) -> bool {
         self.0[CASTLING..CASTLING + 4]
@@ -157,7 +158,7 @@ impl Input {
     }
 
     /// Returns the position mirrored left to right. Castling rights are unchanged, so the two
-    /// positions are equivalent only if [`Input::is_without_castling`].
+    /// positions are equivalent only if [`Input::is_without_castling`] returns true.
     #[must_use]
     pub fn mirrored(mut self) -> Input {
         let (boards, scalars) = self.0.split_at_mut(BOARDS);
@@ -169,7 +170,7 @@ impl Input {
     }
 
     /// Returns the pieces `age` plies ago, from 0 (now) to 7, in their actual colours, or `None` if
-    /// the game had not begun yet.
+    /// the game had not yet begun.
     ///
     /// # Errors
     /// [`InputError::Crowded`] if two pieces share a square.
@@ -193,7 +194,7 @@ impl Input {
     /// Returns the position that the row describes.
     ///
     /// Rows do not contain the move number. If the row's `en_passant` is empty, the square is
-    /// derived from the history, as formats without that scalar require.
+    /// derived from the history, because some formats do not have this scalar.
     ///
     /// # Errors
     /// [`InputError`] if no game can be played from such a position.
@@ -249,7 +250,7 @@ pub(super) fn scalars_of(game: &Game) -> [u64; SCALARS.len()] {
     ]
 }
 
-/// Returns the bitboard from the mover's view. The function is its own inverse.
+/// Converts a bitboard to the mover's view, or back.
 pub(super) fn orient(squares: Bitboard, turn: Color) -> u64 {
     match turn {
         Color::White => squares.0,
@@ -257,7 +258,7 @@ pub(super) fn orient(squares: Bitboard, turn: Color) -> u64 {
     }
 }
 
-/// Writes the pieces of a board from the view of `turn`.
+/// Writes the pieces of a board in the view of `turn`.
 pub(super) fn write_board(slot: &mut [u64; PLANES_PER_BOARD], board: &Board, turn: Color) {
     let (ours, theirs) = (board.by_color(turn), board.by_color(!turn));
     for (plane, role) in Role::ALL.into_iter().enumerate() {
@@ -267,7 +268,7 @@ pub(super) fn write_board(slot: &mut [u64; PLANES_PER_BOARD], board: &Board, tur
     }
 }
 
-/// Returns the board before the double push that an en-passant square implies, or the board itself
+/// Returns the board before the double push that an en-passant square implies, or the current board
 /// if there is no such square.
 fn before_double_push(position: &Chess) -> Board {
     let mut board = position.board().clone();
@@ -283,8 +284,8 @@ fn before_double_push(position: &Chess) -> Board {
     board
 }
 
-/// Returns the square that a pawn of `mover` passed over between two boards, if they differ only by
-/// its double push.
+/// Returns the square that a pawn of `mover` passed over between two boards, or `None` unless the
+/// boards differ only by a double push of this pawn.
 fn passed_square(before: &Board, after: &Board, mover: Color) -> Option<Square> {
     let pawns = |board: &Board| {
         board.by_piece(Piece {

@@ -1,11 +1,12 @@
-//! Maia-3's view of a game: each position from its own mover's view, without repetition marks.
+//! Maia-3's view of a game: each position is in the view of its own mover, without repetition
+//! marks.
 
 use super::input::{BOARDS, HISTORY, Input, PLANES_PER_BOARD, WIDTH, scalars_of, write_board};
 use crate::chess::Game;
 use shakmaty::Position;
 
-/// Encodes the game's current position and the seven before it, newest first. If there are fewer,
-/// the oldest position is repeated.
+/// Encodes the game's current position and the seven before it, newest first. If there are fewer
+/// positions, the oldest is repeated.
 pub(super) fn encode(game: &Game) -> Input {
     let mut words = [0; WIDTH];
     let (boards, scalars) = words.split_at_mut(BOARDS);
@@ -36,7 +37,8 @@ mod tests {
             [board[0], board[6]]
         };
         let home = [0xff00, 0xff_0000_0000_0000];
-        // White to move, then Black to move, then the initial position for all earlier slots.
+        // The current position with White to move, then the one with Black to move, then the
+        // initial position in all earlier slots.
         assert_eq!(pawns(0), [0x1000_ef00, 0xfb_0004_0000_0000]);
         assert_eq!(pawns(1), [0xff00, 0xef_0010_0000_0000]);
         assert!((2..HISTORY).all(|age| pawns(age) == home));

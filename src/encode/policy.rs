@@ -1,10 +1,10 @@
 //! The 1858 moves of the common policy vector, in Lc0's order.
 //!
-//! The first 1,792 entries are all pairs of squares that a queen or a knight could travel on an
-//! empty board, sorted by origin a1…h8 and then by target a1…h8. A knight promotion has
-//! the entry of its pair. The other 66 entries are promotions to queen, rook and bishop, for a
-//! pawn on each of a7…h7 and each file that it can reach. Castling is encoded as the king taking
-//! its own rook.
+//! The first 1,792 entries are all pairs of squares between which a queen or a knight could move on
+//! an empty board. They are sorted by origin from a1 to h8, then by target from a1 to h8. A knight
+//! promotion uses the entry of its pair. The other 66 entries are promotions to queen, rook and
+//! bishop, for a pawn on each of a7…h7 and each file that it can reach. Castling is encoded as the
+//! king taking its own rook.
 
 use shakmaty::{Color, Move, Position, Role, Square};
 use std::sync::LazyLock;
@@ -12,13 +12,13 @@ use std::sync::LazyLock;
 /// Number of entries in the policy vector.
 pub const POLICY_SIZE: usize = 1858;
 
-/// Number of pairs of squares that a queen or a knight could travel.
+/// Number of pairs of squares between which a queen or a knight could move.
 pub(super) const PAIRS: usize = 1792;
 const NONE: u16 = u16::MAX;
 const PROMOTIONS: [Role; 3] = [Role::Queen, Role::Rook, Role::Bishop];
 
 struct Tables {
-    /// Index of each pair of squares, or [`NONE`] if no piece moves that way.
+    /// Index of each pair of squares, or [`NONE`] if no piece can move between them.
     index: [[u16; 64]; 64],
     /// The pair of squares at each index.
     squares: [(u8, u8); POLICY_SIZE],
@@ -66,7 +66,7 @@ const fn tables() -> Tables {
     Tables { index, squares }
 }
 
-/// Returns the square from the mover's view.
+/// Returns the square in the mover's view.
 fn orient(square: Square, turn: Color) -> Square {
     match turn {
         Color::White => square,
@@ -86,14 +86,14 @@ pub fn policy_index(mv: Move, turn: Color) -> u16 {
         } => (from, to, promotion),
         Move::EnPassant { from, to } => (from, to, None),
         Move::Castle { king, rook } => (king, rook, None),
-        // Drops belong to other variants; shakmaty never generates one here.
+        // Drops occur only in other variants, and shakmaty never generates one here.
         Move::Put { to, .. } => (to, to, None),
     };
     let (from, to) = (orient(from, turn), orient(to, turn));
     match promotion.and_then(|role| PROMOTIONS.iter().position(|&other| other == role)) {
         Some(piece) => {
             let (file, target) = (usize::from(from.file()), usize::from(to.file()));
-            // Every file before this one has three targets, except the a-file, which has two.
+            // Each file before this one has three target files, except the a-file, which has two.
             let before = (3 * file).saturating_sub(1) + target - file.saturating_sub(1);
             (PAIRS + PROMOTIONS.len() * before + piece) as u16
         }
@@ -111,9 +111,9 @@ pub fn policy_move(position: &impl Position, index: u16) -> Option<Move> {
         .find(|&mv| policy_index(mv, turn) == index)
 }
 
-/// Returns the policy entry of the same move on a board mirrored left to right. The function is its
-/// own inverse. Castling moves have no mirror image, because kings castle to different squares on
-/// the two wings, so entries should be mirrored only if neither side can castle.
+/// Returns the policy entry of the same move on a board mirrored left to right, or back. Castling
+/// moves have no mirror image, because kings castle to different squares on the two wings.
+/// Therefore mirror entries only if neither side can castle.
 #[must_use]
 pub fn mirrored_index(index: u16) -> u16 {
     static MIRRORED: LazyLock<[u16; POLICY_SIZE]> = LazyLock::new(|| {
@@ -122,8 +122,8 @@ pub fn mirrored_index(index: u16) -> u16 {
     MIRRORED[usize::from(index)]
 }
 
-/// Returns the policy entry of a move after `to` maps its squares, or the original entry if the
-/// mapped move has none.
+/// Returns the policy entry of a move whose squares are mapped by `to`, or the original entry if
+/// the mapped move has no entry.
 pub(super) fn moved_index(index: u16, to: impl Fn(Square) -> Square) -> u16 {
     let (from, target) = TABLES.squares[usize::from(index)];
     let moved = |square: u8| u8::from(to(Square::new(square.into())));
@@ -139,8 +139,8 @@ pub(super) fn moved_index(index: u16, to: impl Fn(Square) -> Square) -> u16 {
     }
 }
 
-/// Returns the two squares of a policy entry (from the mover's view, a1 = 0 … h8 = 63) and, for
-/// entries with a suffix, the piece that the pawn promotes to.
+/// Returns the two squares of a policy entry (in the mover's view, a1 = 0 … h8 = 63) and, for
+/// entries with a suffix, the piece to which the pawn promotes.
 #[must_use]
 pub fn from_square_to_square(index: usize) -> Option<(usize, usize, Option<Role>)> {
     let &(from, to) = TABLES.squares.get(index)?;
@@ -150,7 +150,8 @@ pub fn from_square_to_square(index: usize) -> Option<(usize, usize, Option<Role>
     Some((from.into(), to.into(), promotion))
 }
 
-/// Returns the index, below 1,792, of a pair of squares that a queen or a knight could travel.
+/// Returns the index, below 1,792, of a pair of squares between which a queen or a knight could
+/// move.
 pub(super) fn pair_index(from: Square, to: Square) -> Option<u16> {
     let index = TABLES.index[usize::from(from)][usize::from(to)];
     (index != NONE).then_some(index)

@@ -1,22 +1,24 @@
-//! The pieces of a board as one class per square.
+//! The contents of a board as one class per square.
 
 use super::input::{PLANES_PER_BOARD, orient, write_board};
 use shakmaty::{Bitboard, Board, Color, Piece, Role};
 
-/// Number of square classes: empty, our six kinds of pieces from pawn to king, and theirs.
+/// Number of square classes: empty, six kinds of our pieces from pawn to king, and six kinds of
+/// theirs.
 pub const SQUARE_CLASSES: usize = 13;
 /// Number of kinds of pieces per side.
 const KINDS: usize = 6;
 /// Number of piece planes: ours, then theirs.
 const PIECE_PLANES: usize = 2 * KINDS;
 
-/// Piece classes of the squares from one side's view, as bit planes. The first three words hold the
-/// kind of piece, counted from 1, lowest bit first; the last word marks the opponent's pieces.
+/// The classes of a board's squares in one side's view, as bit planes. The first three words
+/// contain the bits of the kind of piece, counted from 1, lowest bit first. The last word marks the
+/// opponent's pieces.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Squares([u64; 4]);
 
 impl Squares {
-    /// Returns a board from the view of `turn`.
+    /// Returns a board in the view of `turn`.
     #[must_use]
     pub fn of_board(board: &Board, turn: Color) -> Squares {
         let mut planes = [0; PLANES_PER_BOARD];
@@ -24,8 +26,8 @@ impl Squares {
         Squares::of_planes(&planes)
     }
 
-    /// Returns a board from bitboards: our pawns, knights, bishops, rooks, queens and king, then
-    /// theirs. Further bitboards are ignored.
+    /// Returns a board from bitboards of our pawns, knights, bishops, rooks, queens and king, then
+    /// of theirs. Further bitboards are ignored.
     #[must_use]
     pub fn of_planes(planes: &[u64]) -> Squares {
         let mut words = [0; 4];
@@ -43,7 +45,7 @@ impl Squares {
         Squares(words)
     }
 
-    /// Returns the board that looks like this from the view of `turn`.
+    /// Returns the board whose view for `turn` is this one.
     #[must_use]
     pub fn board(&self, turn: Color) -> Board {
         let mut board = Board::empty();
@@ -73,7 +75,7 @@ impl Squares {
         })
     }
 
-    /// Returns the same board from the other side's view.
+    /// Returns the same board in the other side's view.
     #[must_use]
     pub fn reversed(&self) -> Squares {
         let [bits @ .., theirs] = self.0;
@@ -82,7 +84,8 @@ impl Squares {
         Squares([low, middle, high, ours])
     }
 
-    /// Returns this board with the squares of a bitboard replaced by those of another.
+    /// Returns this board with the contents of the given squares replaced by those of another
+    /// board.
     #[must_use]
     pub fn with(&self, squares: u64, other: &Squares) -> Squares {
         Squares(std::array::from_fn(|word| {
@@ -90,14 +93,14 @@ impl Squares {
         }))
     }
 
-    /// Returns the squares that differ from those of another board.
+    /// Returns the squares whose contents differ from those of another board.
     #[must_use]
     pub fn difference(&self, other: &Squares) -> u64 {
         (0..4).fold(0, |squares, word| squares | self.0[word] ^ other.0[word])
     }
 
-    /// Returns the class of a square (a1 = 0 … h8 = 63): 0 if it is empty, 1 to 6 for our pieces, 7
-    /// to 12 for theirs.
+    /// Returns the class of a square (a1 = 0 … h8 = 63): 0 if it is empty, 1 to 6 for our pieces,
+    /// and 7 to 12 for theirs.
     #[must_use]
     pub fn class(&self, square: usize) -> usize {
         let bit = |word: u64| (word >> square & 1) as usize;
@@ -114,7 +117,7 @@ impl Squares {
         }
     }
 
-    /// Piece classes as four bits, of weight 1, 2, 4 and 6.
+    /// Returns four bit planes of the square classes. Their bits have the weights 1, 2, 4 and 6.
     #[must_use]
     pub fn words(&self) -> &[u64; 4] {
         &self.0

@@ -3,20 +3,20 @@
 use super::policy::moved_index;
 use shakmaty::Bitboard;
 
-/// The transform of a board before a network sees it: a horizontal flip, then a vertical flip, then
-/// a transposition along the diagonal from h1 to a8, each of them optional.
+/// The transform that is applied to a board before a network sees it: a horizontal flip, then a
+/// vertical flip, then a transposition along the diagonal from h1 to a8, each of them optional.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Transform {
-    /// Reverses the files, swapping a and h.
+    /// Whether to reverse the files, which swaps a and h.
     pub flip: bool,
-    /// Reverses the ranks, swapping the first and the eighth.
+    /// Whether to reverse the ranks, which swaps the first and the eighth.
     pub mirror: bool,
-    /// Swaps files and ranks, leaving h1 and a8 in place.
+    /// Whether to swap files and ranks, which leaves h1 and a8 in place.
     pub transpose: bool,
 }
 
 impl Transform {
-    /// Returns whether the board is unchanged.
+    /// Returns whether the transform leaves the board unchanged.
     #[must_use]
     pub fn is_identity(self) -> bool {
         self == Transform::default()
@@ -38,9 +38,9 @@ impl Transform {
         squares.0
     }
 
-    /// Returns the transformed policy entry of a move. Boards with pawns may only be flipped, and
-    /// boards with castling rights may not be transformed at all, so other transforms leave entries
-    /// that need pawns or castling rights unchanged.
+    /// Returns the policy entry of a move on the transformed board. Boards with pawns may only be
+    /// flipped horizontally, and boards with castling rights may not be transformed at all. Other
+    /// transforms leave entries that need pawns or castling rights unchanged.
     #[must_use]
     pub fn index(self, index: u16) -> u16 {
         if self.is_identity() {

@@ -1,7 +1,7 @@
 //! The tokens of networks that read and write games move by move.
 //!
-//! Move tokens come first, followed by the start of a game, its ends, and the padding token, which
-//! never contributes to training.
+//! Move tokens come first, followed by the start of a game, the ends of a game, and the padding
+//! token, which never contributes to training.
 
 use super::policy::{PAIRS, from_square_to_square, pair_index};
 use shakmaty::san::SanPlus;
@@ -9,14 +9,15 @@ use shakmaty::uci::UciMove;
 use shakmaty::{CastlingMode, Chess, Color, Move, Position, Role, Square};
 use std::collections::HashMap;
 
-/// Number of moves that UCI can express: every pair of squares that a queen or a knight could
-/// travel, and four promotions for each of a pawn's 44 steps to the last rank.
+/// Number of moves that UCI notation can express: every pair of squares between which a queen or a
+/// knight could move, and four promotions for each of the 44 ways in which pawns can reach the last
+/// rank.
 pub const UCI_MOVES: usize = PAIRS + 2 * PROMOTIONS;
 
 /// Number of promotions per colour.
 const PROMOTIONS: usize = 22 * ROLES.len();
 const ROLES: [Role; 4] = [Role::Queen, Role::Rook, Role::Bishop, Role::Knight];
-/// Maximum number of moves in a vocabulary, because tokens are u16.
+/// Maximum number of moves in a vocabulary. It is limited because tokens are u16.
 const MOST: usize = u16::MAX as usize - 16;
 
 /// The end of a game, as a token.
@@ -35,7 +36,7 @@ pub enum GameEnd {
 }
 
 impl GameEnd {
-    /// All ends, in token order.
+    /// All ends of a game, in token order.
     pub const ALL: [GameEnd; 5] = [
         GameEnd::WhiteMates,
         GameEnd::BlackMates,
@@ -44,7 +45,7 @@ impl GameEnd {
         GameEnd::Draw,
     ];
 
-    /// Returns the end of a game with this winner. `is_mate` tells whether the last position is
+    /// Returns the end of a game with this winner. `is_mate` states whether the last position is
     /// checkmate.
     #[must_use]
     pub fn new(winner: Option<Color>, is_mate: bool) -> GameEnd {
@@ -67,7 +68,7 @@ impl GameEnd {
         }
     }
 
-    /// Returns whether it is checkmate.
+    /// Returns whether the game ended in checkmate.
     #[must_use]
     pub fn is_mate(self) -> bool {
         matches!(self, GameEnd::WhiteMates | GameEnd::BlackMates)
@@ -77,7 +78,7 @@ impl GameEnd {
 /// The meaning of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Token {
-    /// A move, by its number.
+    /// The move with this number.
     Move(u16),
     /// The start of a game.
     Start,
@@ -87,12 +88,12 @@ pub enum Token {
     Padding,
 }
 
-/// The tokens of games.
+/// The set of tokens that represent games.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Vocabulary {
-    /// The 1,968 moves that UCI can express, with castling as the king's two-square move.
+    /// The 1,968 moves that UCI notation can express. Castling is the king's two-square move.
     Uci,
-    /// The moves in the vocabulary's training games, in standard algebraic notation with check and
+    /// The moves of the vocabulary's training games, in standard algebraic notation with check and
     /// mate marks.
     San(SanMoves),
 }
@@ -107,7 +108,7 @@ pub struct SanMoves {
 /// Why strings do not form a vocabulary.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VocabularyError {
-    /// There are no moves, or more than tokens can represent.
+    /// There are no moves, or there are more moves than tokens can represent.
     #[error("a vocabulary has 1 to {MOST} moves, not {0}")]
     Size(usize),
     /// A string is not a move.
@@ -141,7 +142,7 @@ impl Vocabulary {
         Ok(Vocabulary::San(SanMoves { texts, numbers }))
     }
 
-    /// Returns the number of moves. All smaller numbers are move tokens.
+    /// Returns the number of moves. All smaller numbers are tokens of moves.
     #[must_use]
     pub fn moves(&self) -> usize {
         match self {
@@ -174,7 +175,7 @@ impl Vocabulary {
         self.size() as u16 - 1
     }
 
-    /// Returns the meaning of a token, or `None` if there is no such token.
+    /// Returns the meaning of a token, or `None` if the vocabulary has no such token.
     #[must_use]
     pub fn read(&self, token: u16) -> Option<Token> {
         let beyond = usize::from(token).checked_sub(self.moves());
@@ -188,8 +189,8 @@ impl Vocabulary {
         }
     }
 
-    /// Returns the token of a legal move, or `None` if the vocabulary lacks it. A UCI vocabulary
-    /// never does.
+    /// Returns the token of a legal move, or `None` if the vocabulary lacks the move. A UCI
+    /// vocabulary lacks no move.
     #[must_use]
     pub fn token(&self, position: &Chess, mv: Move) -> Option<u16> {
         match self {
@@ -217,8 +218,8 @@ impl Vocabulary {
     }
 
     /// Returns the tokens that may follow a position: the legal moves in the vocabulary, and the
-    /// ends of the game. Only the mate token may follow a checkmate; in other positions players may
-    /// resign or agree on a draw at any time.
+    /// possible ends of the game. Only the mate token may follow a checkmate. In other positions,
+    /// players may resign or agree to a draw at any time.
     #[must_use]
     pub fn legal_tokens(&self, position: &Chess) -> Vec<u16> {
         let moves = position.legal_moves();
@@ -231,8 +232,7 @@ impl Vocabulary {
         tokens.chain(ends.map(|end| self.end(end))).collect()
     }
 
-    /// Returns a move in UCI notation or, depending on the vocabulary, in standard algebraic
-    /// notation.
+    /// Returns a move as text, in the notation of the vocabulary.
     #[must_use]
     pub fn text(&self, token: u16) -> Option<String> {
         match self {
@@ -242,8 +242,9 @@ impl Vocabulary {
     }
 }
 
-/// Returns the parts of a [`Vocabulary::Uci`] move: its squares from 0 (a1) to 63 (h8), and its
-/// promotion, which is 0 for none, 1 for a queen, 2 for a rook, 3 for a bishop and 4 for a knight.
+/// Returns the parts of a [`Vocabulary::Uci`] move: its origin and destination squares from 0 (a1)
+/// to 63 (h8), and its promotion, which is 0 for none, 1 for a queen, 2 for a rook, 3 for a bishop
+/// and 4 for a knight.
 #[must_use]
 pub fn uci_parts(number: u16) -> Option<(usize, usize, usize)> {
     match uci_move(number)? {

@@ -1,4 +1,4 @@
-//! A network's outputs without one of its attention heads.
+//! Evaluates a network without one of its attention heads.
 
 use super::ExplainError;
 use super::evaluator::{Evaluated, Evaluator};
@@ -7,11 +7,11 @@ use super::lens::divergence;
 use crate::chess::Game;
 use shakmaty::Position;
 
-/// Without a head, only every n-th position of the sample is evaluated.
+/// The ablation of a head is evaluated on every n-th position of the sample.
 const EVERY: usize = 4;
 
-/// Fills in each head's ablation, in the game's position, where the legal move with index `mv` is
-/// explained, and over the sample.
+/// Computes each head's ablation, in the game's position and over the sample. The legal move with
+/// index `mv` is the explained move.
 pub(super) fn ablate(
     evaluator: &Evaluator,
     game: &Game,
@@ -20,7 +20,7 @@ pub(super) fn ablate(
     heads: &mut [Head],
 ) -> Result<(), ExplainError> {
     let network = evaluator.network;
-    // Larger networks are ablated on fewer positions, or not at all.
+    // The heads of larger networks are ablated on fewer positions, or not at all.
     let affordable = evaluator.affordable() / heads.len().max(1);
     let games = std::iter::once(game).chain(sample.iter().step_by(EVERY));
     let games: Vec<Game> = games.take(affordable).cloned().collect();
@@ -54,7 +54,7 @@ fn first(evaluated: &Evaluated) -> Option<usize> {
     (0..policy.len()).max_by(|&a, &b| policy[a].total_cmp(&policy[b]))
 }
 
-/// Returns the divergence of the whole network's policy from the policy without a head.
+/// Returns the divergence of the full network's policy from the policy without a head.
 fn policy_divergence(whole: &Evaluated, without: &Evaluated) -> f32 {
     divergence(whole.policy.iter().zip(&without.policy))
 }

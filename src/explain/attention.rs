@@ -1,4 +1,4 @@
-//! Attention maps by layer and head, whole and by component.
+//! Attention maps by layer and head, with their components.
 
 use super::evaluator::{Inside, floats};
 use serde::Serialize;
@@ -7,25 +7,26 @@ use tch::Tensor;
 /// Number of squares on a board.
 pub const SQUARES: usize = 64;
 
-/// The attention of a position.
+/// The attention maps of a position.
 #[derive(Clone, Debug, Serialize)]
 pub struct Attention {
     /// The layers, in order.
     pub layers: Vec<AttentionLayer>,
-    /// The attack bias in every layer's logits, one map per head. If the network reads attacks, it
-    /// is part of each layer's `bias`.
+    /// The attack bias of the attention logits, one map per head, which all layers share. If the
+    /// network reads attacks, each layer's `bias` includes it.
     pub attacks: Option<Vec<Vec<f32>>>,
 }
 
-/// The attention of one layer. For each head there is a map of 64 · 64 values, row by row. Rows are
-/// the attending squares, and columns are the attended squares.
+/// The attention maps of one layer. For each head there is a map of 64 · 64 values, row by row.
+/// Rows are the attending squares, and columns are the attended squares.
 #[derive(Clone, Debug, Serialize)]
 pub struct AttentionLayer {
-    /// Logits from content: scaled dot products of queries and keys.
+    /// Logits that depend on content: scaled products of queries and keys.
     pub products: Vec<Vec<f32>>,
-    /// Logits from position (GAB, Shaw or a table) and from attacks, if the network has them.
+    /// Logits that depend on position (GAB, Shaw or a table) and on attacks, if the network has
+    /// them.
     pub bias: Option<Vec<Vec<f32>>>,
-    /// The attention, which is the softmax of the sum of the logits over each row.
+    /// The attention weights, which are the softmax of the sum of the logits over each row.
     pub weights: Vec<Vec<f32>>,
 }
 

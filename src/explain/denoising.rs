@@ -1,4 +1,4 @@
-//! A network's denoising of the future, step by step.
+//! Shows how a network denoises the future, step by step.
 
 use super::ExplainError;
 use crate::backend::Decoding;
@@ -24,7 +24,7 @@ const SCRIPT: &str = concat!(
     include_str!("denoising/script.js")
 );
 
-/// The future that a network imagines for a position.
+/// The future that a network predicts for a position.
 #[derive(Clone, Debug, Serialize)]
 pub struct Denoising {
     /// The network's name.
@@ -40,7 +40,7 @@ pub struct Denoising {
     pub steps: Vec<DenoisingStep>,
     /// The legal moves according to the last step, most probable first.
     pub moves: Vec<ReadMove>,
-    /// The imagined line in UCI notation, up to its first illegal move.
+    /// The predicted line in UCI notation, up to its first illegal move.
     pub line: Vec<String>,
 }
 
@@ -56,18 +56,18 @@ pub struct DenoisingStep {
 /// A future board.
 #[derive(Clone, Debug, Serialize)]
 pub struct Frame {
-    /// The likeliest pieces, in the format of [`Denoising::pieces`].
+    /// The likeliest contents of the squares, in the format of [`Denoising::pieces`].
     pub pieces: String,
-    /// `1` for each square that is known, and `0` for the others.
+    /// `1` for each square that is known, and `0` for each other square.
     pub known: String,
-    /// The probability of each piece in the last evaluation, in percent.
+    /// The probability of each square's contents in the last evaluation, in percent.
     pub sure: Vec<u8>,
 }
 
 /// A future move.
 #[derive(Clone, Debug, Serialize)]
 pub struct ImaginedMove {
-    /// The squares that the move leaves and reaches.
+    /// The origin and destination squares of the move, and its promotion, if any.
     pub uci: String,
     /// The move's probability according to the network.
     pub probability: f32,
@@ -87,7 +87,7 @@ pub struct ReadMove {
 /// Denoises the future of a game's current position.
 ///
 /// # Errors
-/// [`ExplainError`] if the network does not imagine futures, or if the game is over.
+/// [`ExplainError`] if the network does not predict futures, or if the game is over.
 pub fn denoise(
     network: &Network,
     game: &Game,
@@ -161,8 +161,8 @@ pub fn denoising_page(denoising: &Denoising) -> String {
     page.render(&json!(denoising))
 }
 
-/// Returns the parts known after a step, from White's side; `turn` is the side to move in the
-/// current position.
+/// Returns the parts of a future that are known after a step, in White's view. `turn` is the side
+/// to move in the current position.
 fn step(state: &Revealed, turn: Color) -> DenoisingStep {
     // Returns the side to move after a number of plies.
     let mover = |ply: usize| if ply.is_multiple_of(2) { turn } else { !turn };

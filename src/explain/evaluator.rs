@@ -1,4 +1,4 @@
-//! Evaluation of games with an eager network.
+//! Evaluates games with an eager network.
 
 use super::ExplainError;
 use crate::backend::Value;
@@ -15,28 +15,28 @@ use tch::{Kind, Tensor};
 
 pub(super) use crate::torch::floats;
 
-/// Number of positions per evaluation, which is enough for the full speed of a core and needs
-/// little memory.
+/// Number of positions per evaluation. It is enough for the full speed of a core and needs little
+/// memory.
 pub(super) const BATCH: usize = 32;
 
-/// Number of multiply–accumulate operations allowed for each part of an explanation, which take
-/// some 15 s on one core.
+/// Maximum number of multiply–accumulate operations for each part of an explanation. They take
+/// about 15 s on one core.
 const AFFORDABLE: i64 = 500_000_000_000;
 
 /// A network's evaluation of a position, for the side to move.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Evaluation {
-    /// Expected result, W − L, in −1…1. Moves are ranked by it.
+    /// Expected result, W − L, in −1…1. It ranks the moves.
     pub q: f32,
     /// Probabilities of win, draw and loss.
     pub wdl: [f32; 3],
-    /// Number of plies to the end of the game, if the network has such a head.
+    /// Number of plies to the end of the game, if the network predicts it.
     pub moves_left: Option<f32>,
-    /// Expected squared error of `q`, if the network has such a head.
+    /// Expected squared error of `q`, if the network predicts it.
     pub error: Option<f32>,
 }
 
-/// An evaluation that includes the policy: a probability for each legal move, in the order of the
+/// An evaluation with the policy: one probability for each legal move, in the order of the
 /// position's legal moves.
 #[derive(Clone, Debug)]
 pub(super) struct Evaluated {
@@ -49,21 +49,22 @@ pub(super) struct Evaluated {
 pub(super) struct Evaluator<'a> {
     pub network: &'a Network,
     format: InputFormat,
-    /// The words of an [`Input`] that the network reads; `None` if it reads all.
+    /// The indices of the words of an [`Input`] that the network reads, or `None` if it reads all
+    /// words.
     words: Option<Vec<i64>>,
-    /// The output that ranks moves, if it is not the result, and the output for its error.
+    /// The output that ranks moves and the output for its error, if moves are not ranked by `wdl`.
     value: Option<[Output; 2]>,
 }
 
-/// A tapped forward pass.
+/// The results of a tapped forward pass.
 #[derive(Debug)]
 pub(super) struct Inside {
     pub evaluated: Evaluated,
     /// The row that the network read, i64 [1, words].
     pub row: Tensor,
-    /// The index of each square as the network sees it.
+    /// The index of each square in the board that the network sees.
     pub seen: [usize; 64],
-    /// Policy indices of the legal moves.
+    /// The policy indices of the legal moves.
     pub indices: Vec<i64>,
     /// The tensors that [`Taps`] collected.
     pub taps: BTreeMap<String, Tensor>,
@@ -72,10 +73,10 @@ pub(super) struct Inside {
 impl<'a> Evaluator<'a> {
     /// Prepares a network.
     ///
-    /// From then on, libtorch computes each call on its caller's thread only, in the whole process.
-    /// Our operations are too small to split: two programs with two threads each took minutes on
-    /// two cores, because threads that wait for each other spin. Summing in a different order would
-    /// also change the results.
+    /// This limits libtorch to one thread per call, for the whole process. Our operations are too
+    /// small to split: two programs with two threads each took minutes on two cores, because
+    /// threads that wait for each other spin. More threads would also change the order of sums and
+    /// thus the results.
     pub fn new(network: &'a Network) -> Result<Evaluator<'a>, ExplainError> {
         tch::set_num_threads(1);
         let architecture = &*network.architecture;
@@ -108,8 +109,8 @@ impl<'a> Evaluator<'a> {
             .collect()
     }
 
-    /// Returns the number of evaluations allowed for a part of an explanation; larger networks get
-    /// fewer.
+    /// Returns the maximum number of evaluations for a part of an explanation, which is smaller for
+    /// larger networks.
     pub fn affordable(&self) -> usize {
         let macs = self.network.architecture.size().macs_total.max(1);
         usize::try_from(AFFORDABLE / macs).unwrap_or(usize::MAX)
@@ -139,7 +140,7 @@ impl<'a> Evaluator<'a> {
         torch::rows(&inputs, self.words.as_deref()).expect("rows of one width")
     }
 
-    /// Returns the index of each square as the network sees it.
+    /// Returns the index of each square in the board that the network sees.
     pub fn seen(&self, game: &Game) -> [usize; 64] {
         let (_, transform) = self.format.encode(game);
         let turn = game.position().turn();
@@ -166,7 +167,7 @@ impl<'a> Evaluator<'a> {
         self.evaluate_with(&self.network.weights, games)
     }
 
-    /// Does the same with other weights of the same shapes.
+    /// Evaluates games like [`Evaluator::evaluate`], but with other weights of the same shapes.
     pub fn evaluate_with(
         &self,
         weights: &Weights,
@@ -188,7 +189,7 @@ impl<'a> Evaluator<'a> {
         Ok(evaluated)
     }
 
-    /// Evaluates the game's position and keeps the internal tensors.
+    /// Evaluates the game's position and keeps the inner tensors.
     pub fn look_inside(&self, game: &Game) -> Result<Inside, ExplainError> {
         let _guard = tch::no_grad_guard();
         let row = self.rows(std::slice::from_ref(game));
@@ -223,7 +224,8 @@ impl<'a> Evaluator<'a> {
         taps.into_tensors()
     }
 
-    /// Converts outputs to evaluations; `indices` are the policy indices of each position's moves.
+    /// Converts outputs to evaluations. `indices` are the policy indices of each position's legal
+    /// moves.
     pub fn read(
         &self,
         outputs: &Outputs,
@@ -255,7 +257,7 @@ impl<'a> Evaluator<'a> {
         evaluated.collect()
     }
 
-    /// Returns the expected results of positions as a differentiable tensor `[B]`.
+    /// Returns the expected results of positions, as a tensor `[B]` with gradients.
     pub fn q(&self, outputs: &Outputs) -> Tensor {
         match self.value.and_then(|[value, _]| outputs.get(value)) {
             Some(q) => q.shallow_clone(),

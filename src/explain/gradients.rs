@@ -1,9 +1,10 @@
 //! Integrated gradients (Sundararajan, Taly and Yan, 2017) over the input planes.
 //!
-//! The path is a straight line from the bare kings to the complete position; everything else
-//! (castling rights, repetitions, counters) is unchanged along it. Derived features, such as
+//! The path is a straight line from the board with only the kings to the complete position.
+//! Castling rights, repetitions and counters are constant along the path. Derived features, such as
 //! attacks, are recomputed at every point. The gradients are integrated with the trapezoidal rule,
-//! and the number of steps is doubled until the attributions sum to the difference of the outputs.
+//! and the number of steps is doubled until the sum of the attributions equals the difference
+//! between the outputs at the two ends.
 
 use super::ExplainError;
 use super::evaluator::{BATCH, Evaluator, floats};
@@ -14,42 +15,43 @@ use serde::Serialize;
 use shakmaty::Role;
 use tch::{Kind, Tensor};
 
-/// The share of the difference by which the sum of the attributions may be off.
+/// Maximum error of the sum of the attributions, as a fraction of the difference between the
+/// outputs.
 pub const TOLERANCE: f32 = 0.01;
-/// Number of steps of the first sum.
+/// Minimum number of steps.
 const FEWEST: usize = 16;
-/// Maximum number of steps, after which the remainder is reported; for tessera-xs they take a
-/// second on one core.
+/// Maximum number of steps, after which the remainder is reported. For tessera-xs, this number of
+/// steps takes a second on one core.
 pub const MOST: usize = 256;
-/// The cost of a gradient in evaluations, including the evaluation itself.
+/// The cost of an evaluation with its gradient, in evaluations without gradients.
 const GRADIENT_COST: usize = 3;
 
 /// Attributions of the value and of a move.
 #[derive(Clone, Debug, Serialize)]
 pub struct Gradients {
-    /// Attribution of the expected result for the side to move.
+    /// Attribution of the expected result of the side to move.
     pub value: Attribution,
     /// Attribution of the natural logarithm of the move's probability among the legal moves.
     #[serde(rename = "move")]
     pub mv: Attribution,
-    /// Number of steps of the sum.
+    /// Number of steps of the trapezoidal rule.
     pub steps: usize,
 }
 
 /// Each square's contribution to one output.
 #[derive(Clone, Debug, Serialize)]
 pub struct Attribution {
-    /// The contributions of the 64 squares, including history.
+    /// The contributions of the 64 squares. A square's contribution includes its history.
     pub squares: Vec<f32>,
-    /// The output for the bare kings.
+    /// The output for the board with only the kings.
     pub baseline: f32,
     /// The output for the position.
     pub output: f32,
-    /// The share of `output − baseline` that the contributions do not explain.
+    /// The fraction of `output − baseline` that the contributions do not explain.
     pub remainder: f32,
 }
 
-/// Two outputs for each position on a path, and the sum of their gradients.
+/// Two outputs at each point of a path, and the sums of their gradients over the points.
 struct Sums {
     /// [2, n, 8, 8].
     gradients: Tensor,
@@ -57,18 +59,18 @@ struct Sums {
     outputs: [Vec<f32>; 2],
 }
 
-/// The path from the bare kings to the position.
+/// The path from the board with only the kings to the position.
 struct Path<'a> {
     evaluator: &'a Evaluator<'a>,
-    /// Planes [1, n, 8, 8] of the bare kings.
+    /// The planes [1, n, 8, 8] of the board with only the kings.
     baseline: Tensor,
     /// The difference between the position's planes and the baseline.
     difference: Tensor,
     /// The other inputs of the network, `[1]` each.
     others: Vec<Tensor>,
-    /// Policy indices of the legal moves.
+    /// The policy indices of the legal moves.
     indices: Tensor,
-    /// The policy index of the explained move.
+    /// The index of the explained move among the legal moves.
     mv: i64,
 }
 
@@ -92,7 +94,8 @@ pub(super) fn integrate(
     };
     let most = (evaluator.affordable() / GRADIENT_COST).clamp(FEWEST, MOST);
     let ends = path.sum(&[0.0, 1.0]);
-    // Apply the trapezoidal rule with one step, then halve the steps by adding their midpoints.
+    // Apply the trapezoidal rule with one step, then repeatedly halve the steps by adding their
+    // midpoints.
     let mut mean = &ends.gradients / 2.0;
     let mut steps = 1;
     loop {
@@ -118,7 +121,8 @@ pub(super) fn integrate(
     }
 }
 
-/// Returns 0 for planes of pieces other than kings and 1 for all other planes, [1, planes, 1, 1].
+/// Returns a factor for each plane, [1, planes, 1, 1]: 0 for pieces other than kings, and 1 for all
+/// other planes.
 fn kept_planes(planes: i64) -> Tensor {
     let boards = HISTORY * PLANES_PER_BOARD;
     let kinds = Role::ALL.len();
@@ -132,7 +136,7 @@ fn kept_planes(planes: i64) -> Tensor {
 }
 
 impl Path<'_> {
-    /// Evaluates the network at these points of the path, which are in 0…1.
+    /// Evaluates the network, with gradients, at these points of the path. Points are in 0…1.
     fn sum(&self, places: &[f64]) -> Sums {
         let mut outputs = [Vec::new(), Vec::new()];
         let zeros = self.difference.get(0).zeros_like();
@@ -168,8 +172,8 @@ impl Path<'_> {
 }
 
 impl Attribution {
-    /// Creates an attribution from contributions indexed by the squares as the network sees them,
-    /// and from the outputs at both ends of the path.
+    /// Creates an attribution from the contributions, in the order of the squares that the network
+    /// sees, and from the outputs at both ends of the path.
     fn new(contributions: &[f32], seen: &[usize; 64], ends: &[f32]) -> Attribution {
         let (baseline, output) = (ends[0], ends[1]);
         let squares: Vec<f32> = seen.iter().map(|&square| contributions[square]).collect();
@@ -177,7 +181,7 @@ impl Attribution {
         let difference = f64::from(output) - f64::from(baseline);
         let missing = difference - sum;
         let share = match difference == 0.0 {
-            // There is nothing to explain.
+            // The two ends have the same output, so there is nothing to explain.
             true => missing,
             false => missing / difference,
         };

@@ -8,7 +8,8 @@ use serde::Serialize;
 use shakmaty::Square;
 use tch::{Kind, Tensor};
 
-/// Number of positions evaluated together; all of their attention maps are in memory.
+/// Number of positions that are evaluated together. All their attention maps are in memory at the
+/// same time.
 const BATCH: usize = 8;
 
 /// One attention head.
@@ -18,9 +19,9 @@ pub struct Head {
     pub layer: usize,
     /// The head's number in the layer, starting from 1.
     pub head: usize,
-    /// The head's attention along each relation; empty without a sample.
+    /// The head's attention along each relation. Empty without a sample.
     pub relations: Vec<RelationScore>,
-    /// The network's outputs without the head; omitted if computing them would take minutes.
+    /// The network's outputs without the head. Absent if computing them would take minutes.
     pub ablation: Option<Ablation>,
 }
 
@@ -29,17 +30,18 @@ pub struct Head {
 pub struct RelationScore {
     /// The relation.
     pub relation: Relation,
-    /// Share of the attention that falls on related squares, over the squares that have related
-    /// ones.
+    /// Fraction of the attention that falls on related squares, averaged over the squares that have
+    /// related squares.
     pub share: f32,
-    /// The share that evenly spread attention would have.
+    /// The fraction that uniform attention would put on related squares.
     pub chance: f32,
-    /// `(share − chance) / (1 − chance)`: 0 is chance, and 1 means that all attention is on related
-    /// squares.
+    /// `(share − chance) / (1 − chance)`: 0 means chance, and 1 means that all attention falls on
+    /// related squares.
     pub score: f32,
 }
 
-/// The changes when a head is ablated, which sets its part of the layer's output to zero.
+/// The changes that the ablation of a head causes. The ablation sets the head's part of the layer's
+/// output to zero.
 #[derive(Clone, Debug, Serialize)]
 pub struct Ablation {
     /// The expected result for the side to move without the head.
@@ -54,29 +56,29 @@ pub struct Ablation {
     pub sample: Option<SampleAblation>,
 }
 
-/// The changes when a head is ablated, over positions of the sample.
+/// The changes that the ablation of a head causes over positions of the sample.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct SampleAblation {
     /// The number of positions evaluated.
     pub positions: usize,
     /// Mean divergence of the policy from the policy without the head, in nats.
     pub divergence: f32,
-    /// Share of the positions in which the most probable move changes.
+    /// Fraction of the positions in which the most probable move changes.
     pub changed: f32,
 }
 
-/// Sums over positions of the attention on related squares.
+/// Sums, over positions, of the attention that falls on related squares.
 #[derive(Default)]
 struct Tally {
     /// The attention of each layer `[heads]`, summed over the attending squares.
     attention: Vec<Tensor>,
-    /// Number of related squares.
+    /// Number of pairs of related squares.
     related: f64,
     /// Number of squares that have related squares.
     looking: f64,
 }
 
-/// Scores all heads over a sample; empty for networks without attention.
+/// Scores all heads over a sample. The result is empty for networks without attention.
 pub(super) fn score(evaluator: &Evaluator, sample: &[Game]) -> Result<Vec<Head>, ExplainError> {
     let _guard = tch::no_grad_guard();
     let mut tallies: Vec<Tally> = Relation::ALL.iter().map(|_| Tally::default()).collect();
@@ -108,15 +110,15 @@ pub(super) fn score(evaluator: &Evaluator, sample: &[Game]) -> Result<Vec<Head>,
     Ok(heads)
 }
 
-/// Returns the attention [B, heads, 64, 64] of each layer, indexed by the squares as the network
-/// sees them.
+/// Returns the attention weights [B, heads, 64, 64] of each layer, in the order of the squares that
+/// the network sees.
 fn attention(evaluator: &Evaluator, games: &[Game]) -> Vec<Tensor> {
     let mut taps = evaluator.taps(games);
     let names = (0..).map(|layer| format!("encoder.{layer}.attention.weights"));
     names.map_while(|name| taps.remove(&name)).collect()
 }
 
-/// Marks the related squares in each game, f32 [B, 64, 64], with the same indexing.
+/// Marks the related squares in each game, f32 [B, 64, 64], in the same order of squares.
 fn masks(evaluator: &Evaluator, games: &[Game], relation: Relation) -> Tensor {
     let mut masks = vec![0f32; games.len() * 64 * 64];
     for (game, mask) in games.iter().zip(masks.chunks_exact_mut(64 * 64)) {
@@ -148,7 +150,8 @@ impl Tally {
         }
     }
 
-    /// Returns the score of a head whose attention on related squares sums to `attention`.
+    /// Returns the score of a head, where `attention` is the sum of its attention on related
+    /// squares.
     fn score(&self, relation: Relation, attention: f32) -> RelationScore {
         let looking = self.looking.max(1.0);
         let share = f64::from(attention) / looking;
@@ -169,7 +172,7 @@ mod tests {
 
     #[test]
     fn attention_at_random_scores_nothing_and_attention_on_the_related_all() {
-        // Each of the first 8 squares is related to two squares of its own.
+        // Each of the first 8 squares is related to two squares that no other square is related to.
         let mask = Tensor::zeros([1, 64, 64], (Kind::Float, Device::Cpu));
         for square in 0..8 {
             let _ = mask.get(0).get(square).narrow(0, 2 * square, 2).fill_(1.0);

@@ -1,7 +1,7 @@
 //! The layer-wise lens, which applies the heads to the tokens after each layer.
 //!
-//! The heads were trained on the last layer only (nostalgebraist's logit lens, 2020), so their
-//! readings of earlier layers are hints rather than outputs of the network.
+//! The heads were trained only on the last layer (nostalgebraist's logit lens, 2020), so their
+//! outputs after earlier layers are hints rather than outputs of the network.
 
 use super::ExplainError;
 use super::evaluator::{Evaluator, Inside};
@@ -18,14 +18,15 @@ pub struct LensLayer {
     pub q: f32,
     /// The probabilities of win, draw and loss.
     pub wdl: [f32; 3],
-    /// The policy, in the order of the explanation's moves.
+    /// The probabilities of the moves, in the order of the explanation's moves.
     pub policy: Vec<f32>,
-    /// Kullback–Leibler divergence of the network's policy from this one, in nats.
+    /// Kullback–Leibler divergence of the network's policy from the policy after this layer, in
+    /// nats.
     pub divergence: f32,
 }
 
-/// Applies the heads after each layer; `order` is the order of the moves. The result is empty for
-/// networks with unknown layers.
+/// Applies the heads after each layer. `order` is the order of the moves. The result is empty for
+/// networks whose layers are unknown.
 pub(super) fn read(
     evaluator: &Evaluator,
     inside: &Inside,
@@ -37,7 +38,8 @@ pub(super) fn read(
         let tokens = names.map_while(|name| inside.taps.get(&name));
         tokens.collect::<Vec<_>>()
     });
-    // A tower below an encoder has tokens of a different width.
+    // If there is a tower below the encoder, its tokens have a different width, so only the encoder
+    // is used.
     let Some(layers) = layers.into_iter().find(|layers| !layers.is_empty()) else {
         return Ok(Vec::new());
     };
@@ -70,8 +72,8 @@ pub(super) fn read(
     Ok(layers.collect())
 }
 
-/// Returns the Kullback–Leibler divergence in nats of the first of two policies from the second,
-/// given pairs of their probabilities.
+/// Returns the Kullback–Leibler divergence, in nats, of the first policy from the second. `pairs`
+/// are the two policies' probabilities of each move.
 pub(super) fn divergence<'a>(pairs: impl Iterator<Item = (&'a f32, &'a f32)>) -> f32 {
     let terms = pairs.filter(|(p, _)| **p > 0.0);
     let sum: f32 = terms

@@ -1,4 +1,4 @@
-//! Occlusion: the value and a move's probability when each piece is removed.
+//! Occlusion: the value and a move's probability when one piece is removed, for each piece.
 
 use super::evaluator::Evaluator;
 use super::{ExplainError, fen};
@@ -7,27 +7,27 @@ use serde::Serialize;
 use shakmaty::fen::Fen;
 use shakmaty::{EnPassantMode, Move, Position, Role, Square};
 
-/// Each piece's effect on the value and on a move.
+/// The effect of each piece on the value and on the probability of a move.
 #[derive(Clone, Debug, Serialize)]
 pub struct Occlusion {
-    /// The expected result for the side to move with all pieces. Here and in the other positions,
-    /// earlier moves are ignored.
+    /// The expected result for the side to move with all pieces. Like the positions without a
+    /// piece, the position is evaluated without its history.
     pub q: f32,
     /// The probability of the move.
     pub prior: f32,
-    /// The pieces other than the kings.
+    /// The effects of all pieces other than the kings.
     pub pieces: Vec<Occluded>,
 }
 
-/// The effects of removing one piece.
+/// The effects of removing a piece.
 #[derive(Clone, Debug, Serialize)]
 pub struct Occluded {
     /// The piece's square.
     pub square: usize,
     /// The piece's letter in a FEN.
     pub piece: char,
-    /// The position without the piece; `None` if it is illegal, because the side that has just
-    /// moved would be in check, or if it has no legal move.
+    /// The position without the piece. `None` if the position is illegal, because the side that has
+    /// just moved would be in check, or if there is no legal move.
     pub fen: Option<String>,
     /// The expected result for the side to move without the piece.
     pub q: Option<f32>,
@@ -35,7 +35,7 @@ pub struct Occluded {
     pub prior: Option<f32>,
 }
 
-/// Removes each piece of the game's position, one at a time.
+/// Removes each piece of the game's position in turn.
 pub(super) fn occlude(
     evaluator: &Evaluator,
     game: &Game,
@@ -48,7 +48,7 @@ pub(super) fn occlude(
     let mut games = vec![set_up(game, &fen(game)).unwrap_or_else(|| game.clone())];
     let mut occluded = Vec::new();
     for (square, piece) in removable {
-        // If the game is over, there is no policy.
+        // Without a legal move, there is no policy.
         let without =
             without(game, square).filter(|game| !game.position().legal_moves().is_empty());
         occluded.push(Occluded {
@@ -75,7 +75,8 @@ pub(super) fn occlude(
     for piece in occluded.iter_mut().filter(|piece| piece.fen.is_some()) {
         let (q, prior) = evaluated.next().expect("as many as were asked");
         piece.q = Some(q);
-        // If its piece is removed, another piece may be able to make the same move.
+        // If the moving piece is removed, another piece may be able to make a move with the same
+        // notation.
         piece.prior = prior.filter(|_| Some(piece.square) != mover);
     }
     Ok(Occlusion {
@@ -85,7 +86,7 @@ pub(super) fn occlude(
     })
 }
 
-/// Returns the position without the piece on `square`, as a new game; `None` if it is illegal.
+/// Returns the position without the piece on `square`, as a new game, or `None` if it is illegal.
 fn without(game: &Game, square: Square) -> Option<Game> {
     let mut setup = game.position().to_setup(EnPassantMode::Legal);
     setup.board.discard_piece_at(square);
@@ -94,7 +95,7 @@ fn without(game: &Game, square: Square) -> Option<Game> {
     set_up(game, &fen.to_string())
 }
 
-/// Creates a game from a FEN, between the same players.
+/// Creates a game from a FEN, with the players' ratings and the castling mode of another game.
 fn set_up(game: &Game, fen: &str) -> Option<Game> {
     let mut found = Game::from_fen(fen, game.mode()).ok()?;
     found.set_mode(game.mode());

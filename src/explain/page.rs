@@ -12,10 +12,10 @@ const STYLE: &str = include_str!("page/style.css");
 const SCRIPT: &str = include_str!("page/script.js");
 const PIECES: &str = super::picture::PIECES;
 
-/// Size limit in bytes of a page, unless layers are requested.
+/// Maximum size of a page in bytes, unless the caller requests particular layers.
 pub const LARGEST_PAGE: usize = 3_000_000;
 
-/// A page, and the layers that it omits.
+/// A page, and the layers that it omits because of the limit.
 #[derive(Clone, Debug)]
 pub struct RenderedPage {
     /// The page as HTML.
@@ -24,9 +24,9 @@ pub struct RenderedPage {
     pub left_out: Vec<Vec<usize>>,
 }
 
-/// Returns the page of explanations of one position, shown next to each other. It contains the
-/// attention of `layers` (numbered from 1) at 8 bits; by default these are all layers, or as many
-/// as fit.
+/// Returns a page that shows explanations of one position next to each other. It contains the
+/// attention of `layers` (numbered from 1) at 8 bits. If `layers` is `None`, it contains all
+/// layers, or as many as fit.
 #[must_use]
 pub fn page(explanations: &[Explanation], layers: Option<&[usize]>) -> RenderedPage {
     let mut shown: Vec<Value> = explanations.iter().map(without_attention).collect();
@@ -62,7 +62,7 @@ pub fn write(path: &Path, content: impl AsRef<[u8]>) -> std::io::Result<()> {
 
 fn render(explanations: &[Explanation], shown: &[Value]) -> String {
     let mut names: Vec<&str> = explanations.iter().map(|it| it.network.as_str()).collect();
-    // One network may be shown at two ratings.
+    // The explanations may be those of one network for two ratings.
     names.dedup();
     let page = Page {
         title: &format!("{} – explanation", names.join(" and ")),
@@ -73,7 +73,7 @@ fn render(explanations: &[Explanation], shown: &[Value]) -> String {
     page.render(&json!(shown))
 }
 
-/// Returns the data of a page, without the attention.
+/// Returns the data of a page for one explanation, without the attention.
 fn without_attention(explanation: &Explanation) -> Value {
     let bare = Explanation {
         attention: None,
@@ -84,7 +84,7 @@ fn without_attention(explanation: &Explanation) -> Value {
 
 /// Returns the number of layers that fit into the page's remaining bytes.
 fn fitting(attention: &Attention, room: usize) -> usize {
-    // Number of bytes around the content of a map.
+    // Number of bytes per map in addition to its contents.
     const AROUND: usize = 64;
     let bytes = |maps: usize| maps * ((64 * 64usize).div_ceil(3) * 4 + AROUND);
     let Some(first) = attention.layers.first() else {
@@ -96,7 +96,8 @@ fn fitting(attention: &Attention, room: usize) -> usize {
     room.saturating_sub(bytes(attacks)) / bytes(parts * heads)
 }
 
-/// Returns `kept` of `count` layers, numbered from 1 and evenly spread, including the last.
+/// Returns the numbers of `kept` out of `count` layers, counted from 1. They are evenly spread and
+/// include the last layer.
 fn spread(count: usize, kept: usize) -> Vec<usize> {
     let kept = kept.clamp(1, count);
     (1..=kept).map(|number| number * count / kept).collect()
@@ -120,7 +121,7 @@ fn packed(attention: &Attention, kept: &[usize]) -> Value {
     })
 }
 
-/// Packs maps at 8 bits: value = low + step · byte, with a `low` and a `step` for each map.
+/// Packs maps at 8 bits. Each map has a `low` and a `step`, and a value is low + step · byte.
 fn packed_maps(maps: &[Vec<f32>]) -> Value {
     let mut bytes = Vec::new();
     let (mut lows, mut steps) = (Vec::new(), Vec::new());
@@ -128,7 +129,7 @@ fn packed_maps(maps: &[Vec<f32>]) -> Value {
         let low = map.iter().copied().fold(f32::INFINITY, f32::min);
         let high = map.iter().copied().fold(f32::NEG_INFINITY, f32::max);
         let step = (high - low) / 255.0;
-        // A map that is the same everywhere has a step of 0.
+        // A map whose values are all equal has a step of 0.
         let scale = if step > 0.0 { 1.0 / step } else { 0.0 };
         bytes.extend(
             map.iter()

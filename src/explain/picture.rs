@@ -1,5 +1,5 @@
-//! Boards as SVG files, in colours that suit colour-blind readers and print: blue means much or in
-//! favour, and hatched orange means against.
+//! Boards as SVG files, in colours that suit colour-blind readers and print. Blue means a high
+//! value or an effect in favour, and hatched orange means an effect against.
 
 use super::Explanation;
 use shakmaty::{Board, Color, Square};
@@ -10,9 +10,9 @@ pub(super) const PIECES: &str = include_str!("pieces.svg");
 
 /// Side length of a square.
 const SIDE: usize = 40;
-/// Moves with a probability below this get no arrow.
+/// Minimum probability of a move to get an arrow.
 const LEAST_PRIOR: f32 = 0.03;
-/// Number of boards per row of small multiples.
+/// Number of boards per row.
 const COLUMNS: usize = 4;
 /// Height of the caption below a board.
 const CAPTION: usize = 24;
@@ -22,9 +22,9 @@ const GAP: usize = 16;
 const PLUS: &str = "#0072b2";
 const MINUS: &str = "#d55e00";
 
-/// Returns an explanation's pictures with their file names: the position with arrows for the
-/// policy, the four attributions, and, for each layer, the attention of the explained move's square
-/// by head.
+/// Returns the pictures of an explanation with their file names: the position with arrows for the
+/// policy, the four attributions, and for each layer the attention of the explained move's origin
+/// square by head.
 #[must_use]
 pub fn pictures(explanation: &Explanation) -> Vec<(String, String)> {
     let placement = explanation.fen.split(' ').next().unwrap_or_default();
@@ -97,12 +97,12 @@ fn document(boards: &[(String, String)]) -> String {
     )
 }
 
-/// Returns the left and top edges of a square, with White at the bottom.
+/// Returns the coordinates of a square's left and top edges, with White at the bottom.
 fn corner(square: usize) -> (usize, usize) {
     (SIDE * (square % 8), SIDE * (7 - square / 8))
 }
 
-/// Draws a board whose squares are shaded by values; one square may be framed.
+/// Draws a board whose squares are shaded by values. One square may be framed.
 fn shaded(board: &Board, values: &[f32], marked: Option<usize>) -> String {
     let most = values
         .iter()
@@ -175,7 +175,7 @@ fn position(board: &Board, explanation: &Explanation) -> String {
         };
         let ((x, y), (to_x, to_y)) = (middle(mv.from), middle(mv.to));
         let (right, down) = (to_x - x, to_y - y);
-        // Not `hypot`, which would be the only function we call that requires glibc 2.35.
+        // `hypot` is avoided, because it would be our only function that requires glibc 2.35.
         let length = (right * right + down * down).sqrt().max(1.0);
         let (dx, dy) = (right / length, down / length);
         let (half, tip) = (1.0 + 4.0 * mv.prior.sqrt(), length - 4.0);

@@ -1,5 +1,5 @@
-//! How a move-token GPT reads a game: its predicted next moves, legal or not, the moves that it
-//! attends to, and its knowledge of the board after each layer.
+//! Shows how a move-token GPT reads a game: the next moves that it predicts, legal or not, the
+//! moves that it attends to, and its knowledge of the board after each layer.
 
 use super::ExplainError;
 use super::denoising::letters;
@@ -18,7 +18,7 @@ const BODY: &str = include_str!("reading/page.html");
 const STYLE: &str = concat!(include_str!("board.css"), include_str!("reading/style.css"));
 const SCRIPT: &str = concat!(include_str!("board.js"), include_str!("reading/script.js"));
 
-/// Number of likeliest tokens that are listed, overall and for each layer.
+/// Number of likeliest tokens to list, for the network and for each layer.
 const LISTED: usize = 40;
 const OF_LAYER: usize = 3;
 
@@ -34,7 +34,7 @@ pub struct Reading {
     /// The pieces of the position, from a1 to h8: the letters of a FEN, and `.` for an empty
     /// square.
     pub pieces: String,
-    /// The tokens that were read: the start of the game and its moves.
+    /// The tokens that the network read: the start of the game and its moves.
     pub tokens: Vec<String>,
     /// The likeliest next tokens, most probable first.
     pub next: Vec<NextToken>,
@@ -47,7 +47,7 @@ pub struct Reading {
     pub layers: Vec<ReadLayer>,
 }
 
-/// A token that may follow.
+/// A token that the network predicts.
 #[derive(Clone, Debug, Serialize)]
 pub struct NextToken {
     /// A move in the vocabulary's notation, or the end of the game.
@@ -58,25 +58,25 @@ pub struct NextToken {
     pub legal: bool,
 }
 
-/// The network's knowledge, read out as if this layer were its last.
+/// The network's knowledge after a layer, read out as if the layer were the last.
 #[derive(Clone, Debug, Serialize)]
 pub struct ReadLayer {
     /// The attention of the last token to each token, averaged over the heads.
     pub looks: Vec<f32>,
     /// The likeliest tokens.
     pub next: Vec<NextToken>,
-    /// The board, if the network has learned it.
+    /// The board according to the network, if the network predicts it.
     pub board: Option<KnownBoard>,
 }
 
 /// A board according to a network.
 #[derive(Clone, Debug, Serialize)]
 pub struct KnownBoard {
-    /// The likeliest pieces, in the format of [`Reading::pieces`].
+    /// The likeliest contents of the squares, in the format of [`Reading::pieces`].
     pub pieces: String,
-    /// The probability of each piece, in percent.
+    /// The probability of each square's contents, in percent.
     pub sure: Vec<u8>,
-    /// The number of correct squares.
+    /// The number of squares whose likeliest contents are correct.
     pub right: usize,
 }
 
@@ -152,7 +152,7 @@ pub fn read_game(network: &Network<Gpt>, game: &Game) -> Result<Reading, Explain
     })
 }
 
-/// Returns the page for a reading.
+/// Returns the page that shows a reading.
 #[must_use]
 pub fn reading_page(reading: &Reading) -> String {
     let page = Page {
@@ -205,7 +205,8 @@ fn name(vocabulary: &Vocabulary, token: u16) -> String {
     }
 }
 
-/// Returns the likeliest board given logits [1, 1, 64, classes], compared with the true board.
+/// Returns the likeliest board according to logits [1, 1, 64, classes], compared with the true
+/// board.
 fn known_board(logits: &Tensor, truth: &shakmaty::Board) -> KnownBoard {
     let probabilities = floats(&logits.softmax(-1, Kind::Float));
     let truth = Squares::of_board(truth, Color::White);
@@ -272,8 +273,8 @@ mod tests {
                 .next
                 .is_sorted_by(|a, b| a.probability >= b.probability)
         );
-        // The network is untrained: of 1,975 tokens, 22 legal moves and three ends of the game are
-        // legal.
+        // The network is untrained, and of 1,975 tokens, 22 legal moves and three ends of the game
+        // are legal.
         assert!(
             (0.005..0.03).contains(&reading.legal_mass),
             "{}",
@@ -287,7 +288,7 @@ mod tests {
             let board = layer.board.as_ref().unwrap();
             assert!(board.right <= 64 && board.pieces.len() == 64 && board.sure.len() == 64);
         }
-        // The last layer's output is the network's own.
+        // The output after the last layer is that of the network.
         let last = reading.layers.last().unwrap();
         assert_eq!(last.next[0].text, reading.next[0].text);
         let page = reading_page(&reading);

@@ -11,9 +11,9 @@ pub enum Relation {
     Identity,
     /// Squares on the same rank or file.
     RookLine,
-    /// Squares that are a knight's move away.
+    /// Squares on the same diagonal.
     BishopLine,
-    /// Squares a knight's move away.
+    /// Squares that are a knight's move away.
     KnightMove,
     /// Neighbouring squares.
     KingMove,
@@ -25,9 +25,9 @@ pub enum Relation {
     Attacks,
     /// Enemy pieces that attack the square's piece.
     AttackedBy,
-    /// Pieces of its own side that the square's piece protects.
+    /// Pieces of the same side that the square's piece protects.
     Defends,
-    /// Pieces of its own side that protect the square's piece.
+    /// Pieces of the same side that protect the square's piece.
     DefendedBy,
     /// Pawns of either side on the same or a neighbouring file, if the square has a pawn.
     PawnStructure,
@@ -74,7 +74,7 @@ impl Relation {
     }
 }
 
-/// Returns the pieces of a colour that attack a square; none if there is no colour.
+/// Returns the pieces of a colour that attack a square, or none if the colour is `None`.
 fn attackers(board: &Board, square: Square, color: Option<Color>) -> Bitboard {
     color.map_or(Bitboard::EMPTY, |color| {
         board.attacks_to(square, color, board.occupied())

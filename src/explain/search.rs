@@ -1,4 +1,4 @@
-//! The result of a search of the position, shown next to the raw policy.
+//! The result of a search of the position, which is shown next to the policy.
 
 use crate::backend::{Backend, BackendError};
 use crate::chess::Game;
@@ -12,25 +12,25 @@ use std::sync::Arc;
 const PLIES: usize = 4;
 /// Number of moves to show per position.
 const MOVES: usize = 5;
-/// Moves are shown if they have at least the root's visits divided by this.
+/// Minimum number of visits of a move to be shown, as the root's visits divided by this number.
 const LEAST_SHARE: u64 = 100;
 
-/// A search of the position, and where the search disagrees with the policy.
+/// A search of the position, and its disagreements with the policy.
 #[derive(Clone, Debug, Serialize)]
 pub struct SearchReport {
     /// Number of visits at the root.
     pub nodes: u64,
-    /// The softmax temperature of the priors, which makes them flatter than the policy.
+    /// The softmax temperature of the priors. It makes them flatter than the policy.
     pub policy_temperature: f32,
-    /// The first root move in the policy's order, in standard algebraic notation.
+    /// The root move that the policy prefers, in standard algebraic notation.
     pub policy_first: Option<String>,
-    /// Whether that move differs from the search's first move.
+    /// Whether the search prefers another move.
     pub disagrees: bool,
     /// The root's moves in order of preference, best first.
     pub moves: Vec<SearchedMove>,
 }
 
-/// A move in the tree. Values are for the side that plays it.
+/// A move in the tree. Values are those of the side that plays it.
 #[derive(Clone, Debug, Serialize)]
 pub struct SearchedMove {
     /// The move in UCI notation.
@@ -43,19 +43,20 @@ pub struct SearchedMove {
     pub prior: f32,
     /// Expected result, in −1…1.
     pub q: f32,
-    /// The reply with the highest prior; `None` if no reply was visited.
+    /// The reply with the highest prior, or `None` if no reply was visited.
     pub policy_first: Option<String>,
-    /// Whether that reply differs from the search's first reply.
+    /// Whether the search prefers another reply.
     pub disagrees: bool,
     /// The replies in order of preference, best first.
     pub moves: Vec<SearchedMove>,
 }
 
-/// Searches the game's position with the engine's default parameters on one thread. Keeps the first
-/// plies of the tree: the chosen move, and the moves with at least a hundredth of the visits.
+/// Searches the game's position on one thread with the engine's default parameters. Keeps the first
+/// plies of the tree: in each position, the chosen move and the moves with at least a hundredth of
+/// the root's visits.
 ///
 /// # Errors
-/// [`BackendError`] if an evaluation failed.
+/// [`BackendError`] if an evaluation fails.
 pub fn search(
     backend: Arc<dyn Backend>,
     game: &Game,
@@ -79,7 +80,8 @@ pub fn search(
     })
 }
 
-/// Returns the engine's own search after a number of visits, and its choice.
+/// Runs the engine's own search until it has a number of visits. Returns the search and the chosen
+/// move.
 fn searched(
     backend: Arc<dyn Backend>,
     game: &Game,
@@ -98,7 +100,7 @@ fn searched(
     Ok((search, choice))
 }
 
-/// Returns the policy's first move, and whether the search prefers another move.
+/// Returns the move that the policy prefers, and whether the search prefers another move.
 fn first(outline: &Outline, game: &Game) -> (Option<String>, bool) {
     let policy = outline.policy_first;
     let search = outline.moves.first().map(|it| it.mv);

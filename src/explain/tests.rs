@@ -16,7 +16,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use shakmaty::{CastlingMode, Role};
 use tch::Device;
 
-/// Black is to move, with castling rights and a pinned knight.
+/// A position with Black to move, castling rights and a pinned knight.
 const FEN: &str = "r3k2r/pp3ppp/2n5/1B1pP3/3P4/2N2N2/P4PPP/R3K2R b KQkq - 1 12";
 
 fn chessformer(position: PositionConfig, elo: bool) -> Box<dyn network::Evaluator> {
@@ -28,7 +28,7 @@ fn chessformer(position: PositionConfig, elo: bool) -> Box<dyn network::Evaluato
     Box::new(Chessformer::new(&config, Device::Cpu).unwrap())
 }
 
-/// Returns a tower that sees every board in a canonical orientation.
+/// Returns a tower that reads boards in a canonical orientation.
 fn tower() -> Box<dyn network::Evaluator> {
     let value = ValueHeadConfig {
         features: 4,
@@ -119,7 +119,7 @@ fn settings() -> Settings {
     }
 }
 
-/// Returns the backend's value and policy for a game.
+/// Returns the value and the policy of a game according to the backend.
 fn by_backend(backend: &TorchBackend, game: &Game) -> (f32, Vec<f32>) {
     let moves = game.position().legal_moves();
     let mut batch = Batch::default();
@@ -207,7 +207,7 @@ fn what_is_inside_fits_together() {
         }
         assert_close(last.q, found.evaluation.q);
         assert!(last.divergence.abs() < 1e-5 && found.lens[0].divergence > 1e-4);
-        // The networks with attention that do not read attacks read ratings.
+        // Networks with attention either read attacks or read ratings.
         let attacks = found.attention.as_ref().map(|it| it.attacks.is_some());
         let reads_ratings = attacks == Some(false);
         assert_eq!(
@@ -261,7 +261,7 @@ fn gradients_sum_to_the_difference() {
             let difference = attribution.output - attribution.baseline;
             let missing = (difference - sum) / difference;
             assert!((missing - attribution.remainder).abs() < 1e-3);
-            // The error is small unless the maximum number of steps was reached.
+            // The remainder is small unless the maximum number of steps was reached.
             let most = match gradients.steps == gradients::MOST {
                 true => 5.0 * gradients::TOLERANCE,
                 false => gradients::TOLERANCE,
@@ -367,7 +367,7 @@ fn a_move_is_explained_on_demand() {
         ("O-O", 60, 62)
     );
     assert_close(found.occlusion.prior, chosen.prior);
-    // Castling is impossible without the rook, as it is without the castling right.
+    // Without the rook, castling is impossible, as it is without the castling right.
     let rook = found
         .occlusion
         .pieces
@@ -415,7 +415,7 @@ fn a_page_is_whole_and_no_larger_than_it_may_be() {
     assert_eq!(rendered.left_out, [vec![], Vec::<usize>::new()]);
     let asked = page(&explained, Some(&[2]));
     assert_eq!(asked.left_out, [vec![1], vec![1]]);
-    // This network is as large as Lc0's BT4.
+    // This network is as large as Lc0's BT4 network.
     let [mut large, _] = explained;
     let maps = vec![vec![0.0; SQUARES * SQUARES]; 32];
     let layer = AttentionLayer {
@@ -504,7 +504,7 @@ fn a_transcoder_learns_a_block_and_finds_what_predicts_a_theme() {
     assert!((0.0..0.9).contains(&about.dead));
     assert_eq!((about.positions, about.held_out), (60, 20));
     assert_eq!(about.strongest.len(), 64);
-    // The report on the position that activates a feature most matches the stored entry.
+    // In the position that activates a feature most, the report contains the stored activation.
     let (feature, strongest) = about
         .strongest
         .iter()
@@ -521,7 +521,7 @@ fn a_transcoder_learns_a_block_and_finds_what_predicts_a_theme() {
         let active = report.active.iter().filter(|it| it.squares[square] > 0.0);
         assert!(active.count() <= 8);
     }
-    // A position has the theme if the strongest feature of the first report is active in it.
+    // Define the theme as the activity of the strongest feature of the first report.
     let feature = report.active[0].feature;
     let puzzles = random_positions(120, 3).into_iter().enumerate();
     let puzzles = puzzles.map(|(number, game)| {
@@ -544,7 +544,7 @@ fn a_transcoder_learns_a_block_and_finds_what_predicts_a_theme() {
         assert!(theme.threshold.is_finite());
     }
     transcoder.about.themes = found;
-    // The file contains all data and identifies its network.
+    // The file contains all data of the transcoder and identifies its network.
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.json");
     transcoder.write(&path).unwrap();
@@ -583,7 +583,7 @@ fn a_transcoder_learns_a_block_and_finds_what_predicts_a_theme() {
     }
 }
 
-/// The probabilities of the moves cannot all rise.
+/// The probabilities of the moves sum to 1, so they cannot all rise.
 #[test]
 fn a_feature_speaks_for_some_moves_and_against_others() {
     let network = network(chessformer(gab(), false));
@@ -607,7 +607,7 @@ fn a_feature_speaks_for_some_moves_and_against_others() {
         assert!(feature.value.abs() < 2.0);
     }
     assert!(felt > 0);
-    // Effects are in the order of the given moves.
+    // Effects are listed in the order of the given moves.
     let moves = game.position().legal_moves();
     let one = transcoder.report(&network, &game, &moves[3..4]).unwrap();
     let both = one.active.iter().filter_map(|one| {

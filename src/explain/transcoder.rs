@@ -1,10 +1,12 @@
-//! Sparse transcoders, which represent a feed-forward block by a few features at a time.
+//! Sparse transcoders, which represent the computation of a feed-forward block by a few features at
+//! a time.
 //!
 //! A transcoder (Dunefsky, Chlenski and Nanda, "Transcoders Find Interpretable LLM Feature
-//! Circuits", 2024) computes a block's output from its input through a wide layer that keeps only
-//! the k greatest activations of each square (top-k: Gao et al., "Scaling and evaluating sparse
-//! autoencoders", 2024). The meaning of a feature is shown by the positions that activate it most,
-//! by the puzzle themes that it predicts, and by the network's outputs without it.
+//! Circuits", 2024) computes a block's output from the block's input through a wide layer that
+//! keeps only the k greatest activations of each square (top-k: Gao et al., "Scaling and evaluating
+//! sparse autoencoders", 2024). Three kinds of evidence show the meaning of a feature: the
+//! positions that activate it most, the puzzle themes that it predicts, and the network's outputs
+//! without it.
 
 mod effects;
 mod file;
@@ -41,20 +43,20 @@ pub struct Transcoder {
 }
 
 impl Transcoder {
-    /// Returns the activations [N, features] of tokens [N, width], which are zero except for each
-    /// token's k greatest.
+    /// Returns the activations [N, features] of tokens [N, width]. All activations of a token
+    /// except its k greatest are zero.
     fn encode(&self, tokens: &Tensor) -> Tensor {
         let all = tokens.matmul(&self.encoder) + &self.encoder_bias;
         greatest(&all, self.about.top_k)
     }
 
-    /// Reconstructs the block's output [N, width] from activations [N, features].
+    /// Returns the block's output [N, width] as reconstructed from activations [N, features].
     fn decode(&self, activations: &Tensor) -> Tensor {
         activations.matmul(&self.decoder) + &self.decoder_bias
     }
 
-    /// Returns the activations [games, 64, features], indexed by the squares as the network sees
-    /// them.
+    /// Returns the activations [games, 64, features], in the order of the squares that the network
+    /// sees.
     fn activations(&self, evaluator: &Evaluator, games: &[Game]) -> Result<Tensor, ExplainError> {
         let mut found = Vec::new();
         for games in games.chunks(BATCH) {
@@ -66,13 +68,13 @@ impl Transcoder {
     }
 }
 
-/// Returns the k greatest values of each row, if above 0, and zero elsewhere.
+/// Returns the k greatest values of each row if they are positive, and zero elsewhere.
 fn greatest(rows: &Tensor, k: usize) -> Tensor {
     let (values, places) = rows.topk(k as i64, -1, true, false);
     rows.zeros_like().scatter(-1, &places, &values.relu())
 }
 
-/// Returns the input and output [64 · games, width] of a layer's feed-forward block; layers are
+/// Returns the input and the output [64 · games, width] of a layer's feed-forward block. Layers are
 /// numbered from 1.
 fn block(evaluator: &Evaluator, games: &[Game], layer: usize) -> Result<[Tensor; 2], ExplainError> {
     let taps = evaluator.taps(games);
@@ -86,7 +88,7 @@ fn block(evaluator: &Evaluator, games: &[Game], layer: usize) -> Result<[Tensor;
     Ok([part("input")?, part("output")?])
 }
 
-/// Returns the name of a part of a layer's feed-forward block; layers are numbered from 1.
+/// Returns the tap name of a part of a layer's feed-forward block. Layers are numbered from 1.
 fn block_name(layer: usize, part: &str) -> String {
     format!("encoder.{}.feed_forward.{part}", layer.wrapping_sub(1))
 }

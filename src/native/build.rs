@@ -1,6 +1,6 @@
-//! Compiles our C++ code. This is a separate package that depends only on the crate `cc`, so it
-//! compiles in parallel with the other crates. The library's own build script would have to wait
-//! for torch-sys.
+//! Compiles our C++ code. It is a separate package whose build script depends only on the crate
+//! `cc`, so it compiles in parallel with other crates. The library's own build script would have to
+//! wait for torch-sys.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{env, fs, thread};
 
-/// Our C++ code, which uses the parts of libtorch that tch does not expose. Each list is compiled
-/// as one file (a unity build), because libtorch's headers and the templates that they instantiate
+/// Our C++ code, which uses parts of libtorch that tch does not expose. Each list is compiled as
+/// one file (a unity build), because libtorch's headers and the templates that they instantiate
 /// take far longer to compile than our own code. The unity build takes 47 CPU-seconds instead of
-/// 187. Names that several files of a list define are in namespaces.
+/// 187. Names that occur in several files of a list must be in namespaces.
 const CPP: [(&str, &[&str]); 2] = [
     // Operators with gradients, written as custom autograd functions of libtorch.
     (
@@ -45,8 +45,8 @@ const CPP: [(&str, &[&str]); 2] = [
     ),
 ];
 
-/// Kernels, each compiled for one instruction set and selected at run time: a name, the file, and
-/// the compiler's name for each CPU feature.
+/// Kernels, each compiled for one instruction set and selected at run time. An entry consists of a
+/// name, the file, and the compiler's names of the required CPU features.
 const KERNELS: [(&str, &[&str], &[&str]); 4] = [
     ("isa_amx", &["src/torch/fused/isa_amx.cpp"], AMX),
     (
@@ -61,7 +61,8 @@ const KERNELS: [(&str, &[&str], &[&str]); 4] = [
     ),
     ("isa_avx2", &["src/torch/fused/isa_avx2.cpp"], AVX2),
 ];
-/// The CPU features for AMX. The lists of the other instruction sets are prefixes of this one.
+/// The CPU features for AMX. The feature list of every other instruction set is a prefix of this
+/// one.
 const AMX: &[&str] = &[
     "avx2",
     "fma",
@@ -105,8 +106,8 @@ const HEADERS: [&str; 23] = [
     "src/torch/winograd.h",
 ];
 
-/// Environment variable that lists the sanitizers to compile our C++ with, as for `-fsanitize`. See
-/// `tools/sanitize`.
+/// Environment variable that lists the sanitizers with which our C++ is compiled, in the form of
+/// `-fsanitize`. `tools/sanitize` sets it.
 const SANITIZE: &str = "TESSERA_SANITIZE";
 
 fn main() {
@@ -115,7 +116,7 @@ fn main() {
     println!("cargo:rerun-if-env-changed=LIBTORCH");
     let package = env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo");
     let root = Path::new(&package).ancestors().nth(2).expect("src/native");
-    // Paths in the lists above are relative to this folder.
+    // Paths in the lists above are relative to the root of the repository.
     env::set_current_dir(root).expect("the root of the repository");
     let sources = CPP.iter().flat_map(|(_, files)| *files);
     let kernels = KERNELS.iter().flat_map(|(_, files, _)| *files);
@@ -137,7 +138,8 @@ fn compile(libtorch: Option<&Path>) {
     for header in HEADERS {
         read(header).hash(&mut inputs);
     }
-    // This file stands for all of libtorch's headers, whose folder is part of the command.
+    // The version stands for all of libtorch's headers, whose folder is part of the compiler's
+    // command.
     fs::read(include.join("torch/headeronly/version.h"))
         .ok()
         .hash(&mut inputs);
@@ -152,7 +154,7 @@ fn compile(libtorch: Option<&Path>) {
         .define("_GLIBCXX_USE_CXX11_ABI", "1")
         .include(include.join("torch/csrc/api/include"))
         .include(&include);
-    // The units that take longest to compile come first.
+    // The units that take the longest to compile come first.
     let mut units: Vec<_> = CPP
         .iter()
         .map(|(name, files)| (with_libtorch.clone(), *name, *files))
@@ -172,7 +174,7 @@ fn compile(libtorch: Option<&Path>) {
         .compile("tessera_shim");
 }
 
-/// Compiles `units`, as many concurrently as cargo allows, and returns their objects.
+/// Compiles `units`, as many concurrently as cargo allows, and returns the object files.
 fn compile_all(units: &[(cc::Build, &str, &[&str])], inputs: &DefaultHasher) -> Vec<PathBuf> {
     let jobs = env::var("NUM_JOBS").ok().and_then(|jobs| jobs.parse().ok());
     let next = AtomicUsize::new(0);
@@ -189,7 +191,7 @@ fn compile_all(units: &[(cc::Build, &str, &[&str])], inputs: &DefaultHasher) -> 
             .into_iter()
             .flat_map(|thread| thread.join().expect("a compiler that works"));
         let mut objects: Vec<_> = objects.collect();
-        // The library must not depend on the order in which threads finish.
+        // The contents of the library must not depend on the order in which threads finish.
         objects.sort();
         objects
     })
@@ -203,8 +205,7 @@ fn cpp() -> cc::Build {
         .std("c++17")
         // libtorch's headers cause warnings.
         .warnings(false)
-        // This code contains the inner loops of inference, so it is optimised in every cargo
-        // profile.
+        // This code contains the inner loops of inference, so every cargo profile optimises it.
         .opt_level(3)
         .debug(false);
     if let Ok(sanitizers) = env::var(SANITIZE) {
@@ -214,7 +215,7 @@ fn cpp() -> cc::Build {
             // The vptr check needs type information for classes that libtorch hides.
             .flag("-fno-sanitize=vptr")
             .flag("-fno-omit-frame-pointer")
-            // With full optimisation the kernels would take many minutes to compile.
+            // With full optimisation, the sanitized kernels would take many minutes to compile.
             .opt_level(1)
             .debug(true);
     }
@@ -223,16 +224,16 @@ fn cpp() -> cc::Build {
 
 /// Compiles `files` as one unit, unless its object already exists.
 ///
-/// Cargo reruns this script whenever the script changes, and once per profile. Each time, `cc`
-/// would compile everything again and spend a minute in libtorch's headers. To avoid that, all
-/// builds share one folder of objects, and an object's name contains a hash of its sources,
+/// Cargo reruns this script once per profile and whenever the script changes. Each time, `cc` would
+/// compile everything again and spend a minute in libtorch's headers. To avoid that, all builds
+/// share one folder of object files. The name of an object file contains a hash of its sources,
 /// `inputs`, the compiler and the compiler's command.
 fn compile_unit(build: &cc::Build, name: &str, files: &[&str], inputs: &DefaultHasher) -> PathBuf {
     let mut build = build.clone();
     build.include(".");
     let mut hash = inputs.clone();
     let compiler = build.get_compiler();
-    // A plain command would also inherit the environment of this build.
+    // The environment of the compiler's command would also include that of this build.
     let own_environment: Vec<_> = compiler.get_envs().collect();
     (compiler.path(), compiler.args(), own_environment).hash(&mut hash);
     if let Ok(version) = Command::new(compiler.path()).arg("--version").output() {

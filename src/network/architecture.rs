@@ -10,19 +10,19 @@ use std::any::Any;
 use std::fmt::Debug;
 use tch::Tensor;
 
-/// The parts that all families have in common.
+/// The parts that every family has.
 #[derive(Debug)]
 pub struct Structure {
     /// The network's configuration.
     pub config: ArchitectureConfig,
-    /// Its parameters, in the order of the weights.
+    /// The parameters, in the order of the weights.
     pub parameters: Vec<Parameter>,
-    /// Its size.
+    /// The network's size.
     pub size: Size,
 }
 
 impl Structure {
-    /// Returns the common parts, with the collected parameters.
+    /// Returns the common parts, with the parameters that `builder` has collected.
     pub(super) fn new(config: ArchitectureConfig, builder: Builder) -> Structure {
         let (parameters, size) = builder.finish();
         Structure {
@@ -37,17 +37,17 @@ impl Structure {
 /// [`Weights`](super::Weights).
 ///
 /// Because structure and tensors are separate, training can keep all parameters in one flat vector,
-/// and an export can run the same forward pass on the parameters of a TorchScript module. Inputs
-/// and outputs depend on the kind of network: see [`Evaluator`].
+/// and an export can run the same forward pass on the parameters of a TorchScript module.
+/// [`Evaluator`] describes the inputs and outputs of networks that evaluate positions.
 pub trait Architecture: Any + Debug + Send {
     /// Returns the network's configuration, parameters and size.
     fn structure(&self) -> &Structure;
 
-    /// Returns the tensors that the forward pass reads in addition to the parameters, by name. They
-    /// keep their dtype, and network files store them as buffers.
+    /// Returns the tensors, by name, that the forward pass reads in addition to the parameters.
+    /// They keep their dtype, and network files store them as buffers.
     fn constants(&self) -> Vec<(&str, &Tensor)>;
 
-    /// Returns the program for its network file.
+    /// Returns the program that is stored in the network file.
     fn exported(&self) -> ExportedProgram<'_>;
 
     /// Returns the architecture as an [`Evaluator`].
@@ -58,42 +58,42 @@ pub trait Architecture: Any + Debug + Send {
         Err(NotAnEvaluator(self.config().family()))
     }
 
-    /// Returns its configuration.
+    /// Returns the network's configuration.
     fn config(&self) -> ArchitectureConfig {
         self.structure().config.clone()
     }
 
-    /// Returns its parameters, in the order of its weights.
+    /// Returns the network's parameters, in the order of its weights.
     fn parameters(&self) -> &[Parameter] {
         &self.structure().parameters
     }
 
-    /// Returns its size.
+    /// Returns the network's size.
     fn size(&self) -> Size {
         self.structure().size
     }
 
-    /// Returns its constants in the form in which network files store them.
+    /// Returns the constants in the form in which network files store them.
     fn buffers(&self) -> Vec<(String, Tensor)> {
         let constants = self.constants().into_iter();
         let named = |(name, tensor): (&str, &Tensor)| (name.to_owned(), tensor.shallow_clone());
         constants.map(named).collect()
     }
 
-    /// Returns freshly initialised parameters, concatenated into one f32 vector on the CPU. They
-    /// depend only on libtorch's seed.
+    /// Returns freshly initialised parameters, concatenated into one f32 vector on the CPU. The
+    /// values depend only on libtorch's seed.
     fn initial_weights(&self) -> Tensor {
         initialise(self.parameters())
     }
 }
 
-/// An architecture that evaluates individual positions. Search, explanations and exports require
-/// one.
+/// An architecture that evaluates individual positions. Search, explanations and exports require an
+/// `Evaluator`.
 pub trait Evaluator: Architecture {
-    /// Returns its inputs and outputs.
+    /// Returns the network's inputs and outputs.
     fn interface(&self) -> Interface;
 
-    /// Returns whether it can compute an output, including outputs that are only for training.
+    /// Returns whether the network has an output, including outputs that are only used in training.
     fn has(&self, output: Output) -> bool;
 
     /// Evaluates positions. Returns at least the `wanted` outputs that the network has. `tap`
@@ -106,8 +106,8 @@ pub trait Evaluator: Architecture {
         tap: &Tap,
     ) -> Outputs;
 
-    /// Computes the outputs from the tokens of positions, [B, 64, width], after the last layer or
-    /// an earlier one.
+    /// Computes the outputs from the positions' tokens, [B, 64, width], after the last or an
+    /// earlier layer.
     fn read(
         &self,
         weights: &Weights,
@@ -129,28 +129,28 @@ pub enum Positions<'a> {
     /// Rows of words i64 [B, 104 + scalars], in the layout of [`crate::encode::Input`] and in the
     /// network's format. Words beyond the network's scalars are ignored.
     Rows(&'a Tensor),
-    /// The inputs that [`Interface::planes`] lists. If a Chessformer reads ratings, the mover's and
-    /// the opponent's ratings, f32 `[B]`, may follow.
+    /// The inputs that [`Interface::planes`] lists. For a Chessformer that reads ratings, the
+    /// mover's and the opponent's ratings, f32 `[B]`, may follow.
     Planes(&'a [Tensor]),
 }
 
 /// A network's inputs and outputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// The encoding of a row's boards:
+    /// The encoding of the boards in a row, as
     /// [`InputFormat::number`](crate::encode::InputFormat::number).
     pub format: u32,
     /// The words of a row after the bitboards, a subset of [`crate::encode::SCALARS`].
     pub scalars: Vec<&'static str>,
     /// The outputs of an exported network, in order.
     pub outputs: Vec<Output>,
-    /// The inputs that replace rows in exports to other programs: their names and their shapes per
-    /// position. All are f32.
+    /// The names and the shapes per position of the inputs that replace rows in exports to other
+    /// programs. All are f32.
     pub planes: Vec<(&'static str, Vec<i64>)>,
 }
 
 impl Interface {
-    /// Returns the input planes that Lc0 fills in the network's format.
+    /// Returns the name and the shape of Lc0's input planes, which all of its input formats share.
     #[must_use]
     pub fn lc0_planes() -> Vec<(&'static str, Vec<i64>)> {
         vec![(PLANES, vec![112, 8, 8])]

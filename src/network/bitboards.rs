@@ -36,7 +36,7 @@ pub(crate) fn reversed(bitboards: &Tensor, shifts: &Tensor) -> Tensor {
         .unsqueeze(2)
         .bitwise_right_shift(&shifts)
         .bitwise_and(0xff);
-    // Sums of disjoint bits are correct, because the sign bit wraps around.
+    // The shift moves the highest byte into the sign bit, but sums of disjoint bits remain correct.
     bytes
         .bitwise_left_shift(&(56 - shifts))
         .sum_dim_intlist([2i64].as_slice(), false, Kind::Int64)

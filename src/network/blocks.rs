@@ -1,5 +1,5 @@
-//! Blocks over token sequences [B, T, width], whatever the tokens represent, and over the squares
-//! of several boards.
+//! Blocks over token sequences [B, T, width] of any meaning, and over the squares of several
+//! boards.
 
 mod adaln;
 mod attention;

@@ -46,19 +46,19 @@ use heads::{MovesLeftHead, PolicyHead, ResultHead, RewardHead};
 use layers::Gains;
 use tch::{Device, Tensor};
 
-/// The number of [`SCALARS`] that a Chessformer without ratings reads: castling rights, the side
-/// to move and the 50-move rule. With ratings it reads all.
+/// The number of [`SCALARS`] that a Chessformer without ratings reads: castling rights, the side to
+/// move and the 50-move rule. A Chessformer with ratings reads all.
 const UNRATED_SCALARS: usize = 6;
 
-/// Index tensors that the forward pass reads. They are not parameters: their dtype never changes,
-/// and an exported network stores them as buffers.
+/// The index tensors that the forward pass reads. They are not parameters: their dtype never
+/// changes, and an exported network stores them as buffers.
 #[derive(Debug)]
 struct Constants {
     /// u8 0…7.
     shifts: Tensor,
-    /// i64 [1858]: see [`policy_gather`].
+    /// i64 [1858], from [`policy_gather`].
     policy: Tensor,
-    /// i64 [4096]: see [`displacements`].
+    /// i64 [4096], from [`displacements`].
     displacements: Tensor,
     /// Present if the network reads attacks.
     attacks: Option<Attacks>,
@@ -75,7 +75,7 @@ impl Constants {
     }
 }
 
-/// The structure of a network. Its tensors are [`Weights`].
+/// The structure of a Chessformer. Its tensors are stored in [`Weights`].
 #[derive(Debug)]
 pub struct Chessformer {
     config: ModelConfig,
@@ -168,14 +168,15 @@ impl Chessformer {
         })
     }
 
-    /// Returns its configuration.
+    /// Returns the network's configuration.
     #[must_use]
     pub fn model(&self) -> &ModelConfig {
         &self.config
     }
 
-    /// Returns tokens [B, 64, width] of features and the attack bias of the logits, using
-    /// operators that can be exported. `ratings` [B, 2] are the players'.
+    /// Embeds features. Returns tokens [B, 64, width] and the attack bias of the attention logits,
+    /// using only operators that can be exported. `ratings` [B, 2] are the mover's and the
+    /// opponent's.
     fn embed(
         &self,
         weights: &Weights,
@@ -194,8 +195,8 @@ impl Chessformer {
         (tokens, logits)
     }
 
-    /// Embeds rows, with attacks from bitboards; used when nothing is traced and the attacks need
-    /// no gradient.
+    /// Embeds rows and looks up attacks in their bitboards. Lookups can be neither traced nor
+    /// differentiated.
     fn embed_rows(&self, weights: &Weights, rows: &Tensor) -> (Tensor, Option<AttackLogits>) {
         let attacks = self.constants.attacks.as_ref();
         let attacks = attacks.map(|_| BoardAttacks::of(rows));
@@ -222,7 +223,7 @@ impl Chessformer {
         (tokens, logits)
     }
 
-    /// Returns tokens [B, 64, width] of positions before the first layer, and the attack bias of
+    /// Returns the positions' tokens [B, 64, width] before the first layer, and the attack bias of
     /// all layers' logits.
     pub(super) fn embedded(
         &self,
@@ -256,7 +257,7 @@ impl Chessformer {
         (tokens, attacks)
     }
 
-    /// Returns every layer's inputs about the boards other than their tokens.
+    /// Returns the inputs other than tokens that every layer reads.
     pub(super) fn board<'a>(&'a self, attacks: Option<&'a AttackLogits>) -> Board<'a> {
         Board {
             displacements: Some(&self.constants.displacements),
@@ -264,7 +265,7 @@ impl Chessformer {
         }
     }
 
-    /// Returns its layers.
+    /// Returns the encoder layers.
     pub(super) fn layers(&self) -> &[EncoderLayer] {
         &self.layers
     }
@@ -275,13 +276,14 @@ impl Chessformer {
         self.policy.forward(weights, &moves, &self.constants.policy)
     }
 
-    /// Returns the players' ratings i64 [B, 2] in rows, if the network reads them.
+    /// Returns the players' ratings i64 [B, 2] from rows, or `None` if the network does not read
+    /// them.
     fn ratings(&self, rows: &Tensor) -> Option<Tensor> {
         let place = RATINGS as i64;
         self.config.elo.then(|| rows.narrow(1, place, 2))
     }
 
-    /// Returns tokens [B, 64, width] of positions after the last layer, for [`Evaluator::read`].
+    /// Returns the positions' tokens [B, 64, width] after the last layer, for [`Evaluator::read`].
     pub(super) fn tokens(&self, weights: &Weights, positions: Positions, tap: &Tap) -> Tensor {
         let (tokens, attacks) = self.embedded(weights, positions, tap);
         let board = self.board(attacks.as_ref());
@@ -344,7 +346,7 @@ impl Chessformer {
         outputs
     }
 
-    /// Returns the weights that generate the attention biases of all layers, with GAB.
+    /// Returns the weights that generate the attention biases of all layers, or `None` without GAB.
     pub(super) fn generator(&self) -> Option<Slot> {
         match &self.layers.first()?.attention.position {
             PositionEncoding::Gab(gab) => Some(gab.generator),
@@ -352,12 +354,12 @@ impl Chessformer {
         }
     }
 
-    /// Returns i64 [1858]: see [`policy_gather`].
+    /// Returns i64 [1858], from [`policy_gather`].
     pub(super) fn policy_places(&self) -> &Tensor {
         &self.constants.policy
     }
 
-    /// Returns whether its layers use fused kernels.
+    /// Returns whether the encoder layers use fused kernels.
     fn is_fused(&self, weights: &Weights) -> bool {
         let first = self.layers.first();
         first.is_some_and(|layer| layer.attention.is_fused(weights))
@@ -585,7 +587,7 @@ mod tests {
             }
             start += parameter.count();
         }
-        // A softplus is exactly flat far below zero.
+        // In floating point, a softplus is flat far below zero.
         let bias = bias.unwrap();
         let _ = flat.narrow(0, bias, 1).fill_(-1000.0);
         let flat = flat.set_requires_grad(true);

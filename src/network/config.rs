@@ -19,18 +19,18 @@ use maia3::Maia3Config;
 use serde::{Deserialize, Serialize};
 use world::WorldConfig;
 
-/// An architecture, in the form in which files and configurations state it.
+/// An architecture, as network files and configuration files state it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "family", rename_all = "lowercase")]
 pub enum ArchitectureConfig {
     /// [`Chessformer`](super::Chessformer).
     Chessformer {
-        /// Its sizes.
+        /// The network's sizes.
         model: ModelConfig,
     },
     /// [`Lc0`](super::Lc0).
     Lc0 {
-        /// Its parts and their sizes.
+        /// The network's parts and their sizes.
         model: Lc0Config,
         /// The heads to play with.
         #[serde(flatten)]
@@ -38,28 +38,28 @@ pub enum ArchitectureConfig {
     },
     /// [`Maia3`](super::Maia3).
     Maia3 {
-        /// Its sizes.
+        /// The network's sizes.
         model: Maia3Config,
     },
     /// [`Gpt`](super::Gpt).
     Gpt {
-        /// Its sizes.
+        /// The network's sizes.
         model: GptConfig,
     },
     /// [`Diffusion`](super::Diffusion).
     Diffusion {
-        /// Its sizes.
+        /// The network's sizes.
         model: DiffusionConfig,
     },
     /// [`World`](super::World).
     World {
-        /// Its sizes.
+        /// The network's sizes.
         model: WorldConfig,
     },
     /// A family that exists only in tests.
     #[cfg(test)]
     Toy {
-        /// Its sizes.
+        /// The network's sizes.
         model: toy::ToyConfig,
     },
 }

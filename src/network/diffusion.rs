@@ -1,13 +1,14 @@
 //! A future denoiser: discrete diffusion over the boards and moves of the next plies, which guide
 //! the choice of move (after DiffuSearch, Ye et al. 2025).
 //!
-//! The variables are the boards after each of the next H plies (64 squares of 13 classes each, from
+//! The variables are the boards after each of the next H plies (64 squares of 13 classes each, in
 //! the view of the side to move) and the moves between them. Each variable may be masked or noisy.
-//! An evaluation predicts all variables, and the usual evaluator outputs for the present. Once the
-//! future has been predicted, the move to play is read from the present.
+//! An evaluation predicts all variables and, for the present position, the usual outputs of an
+//! evaluator. Once the future has been predicted, the network chooses the move for the present
+//! position.
 //!
-//! The network is a grid of boards and squares, grown from a Chessformer whose layers all boards
-//! pass through. The published design, a single token sequence, learned far more slowly
+//! The network extends a Chessformer to a grid of boards and squares, and all boards pass through
+//! the Chessformer's layers. The published design, a single token sequence, learned far more slowly
 //! (bench/diffusion.md).
 
 mod candidates;
@@ -45,8 +46,8 @@ pub struct Diffusion {
     constants: Constants,
 }
 
-/// Returns the signs that convert the values of future boards from their movers' view to the view
-/// of the side that moves first, and back: alternately −1 and 1, f32 `[plies]`.
+/// Returns signs, alternately −1 and 1, f32 `[plies]`. They convert the values of future boards
+/// from the views of the boards' movers to the view of the present mover, or back.
 pub fn of_first_mover(plies: i64, device: Device) -> Tensor {
     let plies = Tensor::arange(plies, (Kind::Float, device));
     plies.remainder(2.0) * 2.0 - 1.0
@@ -74,20 +75,20 @@ impl Diffusion {
         })
     }
 
-    /// Returns its configuration.
+    /// Returns the network's configuration.
     #[must_use]
     pub fn model(&self) -> &DiffusionConfig {
         &self.config
     }
 
-    /// Returns fully masked futures for the positions of rows i64 [B, 104 + scalars].
+    /// Returns fully masked futures of positions, given as rows i64 [B, 104 + scalars].
     #[must_use]
     pub fn unknown(&self, rows: &Tensor) -> Futures {
         self.constants.unknown(rows, self.config.horizon)
     }
 
-    /// Returns the correction of the square logits, f32 [B, plies, 64, 13], for the positions of
-    /// these rows. Training gives changed squares a larger weight, and the correction restores the
+    /// Returns the correction of the square logits, f32 [B, plies, 64, 13], for positions given as
+    /// rows. Training gives changed squares a larger weight, and the correction restores the
     /// frequencies of the data.
     pub fn calibration(&self, rows: &Tensor, plies: i64) -> Tensor {
         let classes = self.constants.present_classes(rows, plies);
@@ -146,7 +147,7 @@ impl Evaluator for Diffusion {
         self.grid.trunk.has(output)
     }
 
-    /// Ignores the tap, because the layers process several boards.
+    /// Ignores the tap, because each layer processes several boards.
     fn forward(
         &self,
         weights: &Weights,

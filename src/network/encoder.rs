@@ -1,5 +1,6 @@
-//! The encoder over 64 tokens common to all transformer families: layers of multi-head attention
-//! and a feed-forward block, each normalised after its residual (post-LN).
+//! The encoder over 64 tokens, which all families with an encoder over squares share. Its layers
+//! consist of multi-head attention and a feed-forward block, each normalised after its residual
+//! (post-LN).
 
 mod attention;
 mod feed_forward;
@@ -22,8 +23,8 @@ pub(super) struct EncoderLayer {
     pub feed_forward: FeedForward,
 }
 
-/// Returns weights in which one head of one layer adds nothing to the tokens, or `None` if that
-/// head does not exist.
+/// Returns weights in which the given head of the given layer adds nothing to the tokens, or `None`
+/// if there is no such head.
 pub(super) fn without_head(
     layers: &[EncoderLayer],
     weights: &Weights,

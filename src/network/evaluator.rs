@@ -1,4 +1,4 @@
-//! Common code of networks that evaluate positions: exports, and outputs in order.
+//! Code that all networks that evaluate positions share.
 
 use super::architecture::{Evaluator, Interface, Positions};
 use super::bitboards;
@@ -14,7 +14,7 @@ use crate::torch::{self, TracedMethod};
 use tch::{Kind, Tensor};
 
 impl Interface {
-    /// Returns [`Positions::Planes`] of rows i64 [B, 104 + scalars]: planes f32 [B, n, 8, 8], and
+    /// Converts rows i64 [B, 104 + scalars] to [`Positions::Planes`]: planes f32 [B, n, 8, 8], and
     /// both players' ratings if the network reads them.
     #[must_use]
     pub fn planes_of(&self, rows: &Tensor) -> Vec<Tensor> {
@@ -36,7 +36,8 @@ impl Interface {
     }
 }
 
-/// Returns the exported program of a network that evaluates positions: one method over rows.
+/// Returns the exported program of a network that evaluates positions. It has one method, which
+/// reads rows.
 pub(super) fn exported(network: &dyn Evaluator) -> ExportedProgram<'_> {
     let Interface {
         format,
@@ -74,7 +75,7 @@ fn example(planes: &PlanesSpec) -> Tensor {
     torch::rows(&inputs, words.as_deref()).expect("two rows")
 }
 
-/// Returns the exported outputs of a network.
+/// Evaluates positions and returns the network's exported outputs.
 pub(super) fn evaluate(
     network: &dyn Evaluator,
     weights: &Weights,
@@ -85,7 +86,7 @@ pub(super) fn evaluate(
     in_order(network, evaluated)
 }
 
-/// Returns a network's exported outputs from all computed ones.
+/// Selects the network's exported outputs from all computed outputs.
 pub(super) fn in_order(network: &dyn Evaluator, mut evaluated: Outputs) -> Vec<Tensor> {
     let outputs = network.interface().outputs.into_iter();
     let taken = outputs.map(|output| evaluated.take(output));

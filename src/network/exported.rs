@@ -5,14 +5,14 @@ use crate::torch::TracedMethod;
 
 /// A network's input and methods.
 pub struct ExportedProgram<'a> {
-    /// Its input.
+    /// The network's input.
     pub encoder: EncoderSpec,
-    /// Its methods.
+    /// The network's methods.
     pub methods: Vec<TracedMethod<'a>>,
 }
 
 impl ExportedProgram<'_> {
-    /// Returns whether a method returns an output of this name.
+    /// Returns whether any method returns an output with this name.
     #[must_use]
     pub fn has_output(&self, name: &str) -> bool {
         let outputs = self.methods.iter().flat_map(|method| &method.outputs);

@@ -11,7 +11,7 @@ use super::world::{World, WorldConfigError};
 use tch::Device;
 
 impl ArchitectureConfig {
-    /// Builds the structure, for weights on `device`.
+    /// Builds the structure of a network with this architecture, for weights on `device`.
     ///
     /// # Errors
     /// [`ArchitectureError`] if the sizes do not fit each other.

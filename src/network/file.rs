@@ -1,4 +1,4 @@
-//! Networks with weights, and the files that store them.
+//! Networks with weights, and the files in which they are stored.
 
 use super::architecture::{Architecture, Evaluator, NotAnEvaluator, Positions};
 use super::config::ArchitectureConfig;
@@ -19,18 +19,19 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use tch::{Device, Kind, Tensor};
 
-/// A network: structure, tensors and metadata. By default its architecture evaluates positions.
+/// A network: structure, tensors and metadata. Unless `A` is given, its architecture is one that
+/// evaluates positions.
 #[derive(Debug)]
 pub struct Network<A: Architecture + ?Sized = dyn Evaluator> {
-    /// Its structure.
+    /// The network's structure.
     pub architecture: Box<A>,
-    /// Its parameters, f32 on the CPU.
+    /// The network's parameters, f32 on the CPU.
     pub weights: Weights,
-    /// Its name, licence and training record.
+    /// The network's name, licence and training record.
     pub about: About,
 }
 
-/// A network, classified by how it plays.
+/// A network, classified by the way in which it plays.
 #[derive(Debug)]
 pub enum Playable {
     /// Evaluates positions.
@@ -48,7 +49,7 @@ pub struct About {
     pub name: String,
     /// The output that ranks moves: `wdl`, `q` or `st`.
     pub search_value: String,
-    /// Human-readable notes on its training data and method.
+    /// Human-readable notes on the network's training data and training method.
     pub training: Value,
     /// Licence of the weights, as an SPDX expression, or `unknown`.
     pub licence: String,
@@ -65,9 +66,9 @@ pub enum WeightsError {
     Shape {
         /// The parameter.
         name: String,
-        /// Its shape.
+        /// The shape of the parameter.
         found: Vec<i64>,
-        /// The shape in the architecture.
+        /// The shape that the architecture requires.
         expected: Vec<i64>,
     },
 }
@@ -78,16 +79,16 @@ pub enum OpenError {
     /// The file cannot be used.
     #[error(transparent)]
     Network(#[from] NetworkError),
-    /// Its metadata state an unknown architecture.
+    /// The metadata state an unknown architecture.
     #[error("its architecture cannot be read: {0}")]
     Description(String),
-    /// Its architecture does not fit together.
+    /// The architecture's sizes do not fit together.
     #[error(transparent)]
     Architecture(#[from] ArchitectureError),
-    /// Its tensors do not match its architecture.
+    /// The tensors do not match the architecture.
     #[error(transparent)]
     Weights(#[from] WeightsError),
-    /// Its family does not evaluate positions.
+    /// The family does not evaluate positions.
     #[error(transparent)]
     NotAnEvaluator(#[from] NotAnEvaluator),
 }
@@ -104,8 +105,8 @@ impl From<OpenError> for NetworkError {
 /// Upper bound of the sizes in files, so that products of sizes do not overflow.
 const LARGEST_SIZE: u64 = 1 << 24;
 
-/// Loads a network that evaluates positions from a network file. The file's code is not run, except
-/// that files of contract version 1 may run code, subject to the policy.
+/// Loads a network that evaluates positions from a network file. The code in the file does not run,
+/// with one exception: files of contract version 1 may run code, subject to the policy.
 ///
 /// # Errors
 /// [`OpenError`] if the file is not a network file, or its family is unknown or does not evaluate
@@ -127,7 +128,8 @@ pub fn open_any(file: &[u8], policy: CodePolicy) -> Result<Network<dyn Architect
 /// Returns the architecture that a network file states.
 ///
 /// # Errors
-/// As for [`open`]. If the metadata have their own record, only that record is read.
+/// The same as for [`open`]. If the metadata are stored in their own record, only that record is
+/// read.
 pub fn architecture(file: &[u8]) -> Result<ArchitectureConfig, OpenError> {
     match torch::metadata(file)? {
         Some(metadata) => described(&metadata.architecture),
@@ -135,7 +137,7 @@ pub fn architecture(file: &[u8]) -> Result<ArchitectureConfig, OpenError> {
     }
 }
 
-/// Builds a network of any family from its file's metadata and tensors.
+/// Builds a network of any family from the metadata and tensors of its file.
 fn any_from_tensors(
     metadata: &Metadata,
     tensors: impl IntoIterator<Item = (String, Tensor)>,
@@ -166,7 +168,7 @@ impl<A: Architecture + ?Sized> Network<A> {
         }
     }
 
-    /// Returns its parameters by name.
+    /// Returns the network's parameters by name.
     #[must_use]
     pub fn parameters(&self) -> Vec<(String, Tensor)> {
         let names = self.architecture.parameters().iter();
@@ -190,7 +192,7 @@ impl<A: Architecture + ?Sized> Network<A> {
         script.write(metadata, precision, path)
     }
 
-    /// Returns the metadata for its file, without the hash.
+    /// Returns the metadata for the network's file, without the hash.
     fn metadata(
         &self,
         precision: ExportPrecision,
@@ -220,10 +222,10 @@ impl<A: Architecture + ?Sized> Network<A> {
 }
 
 impl Network<dyn Architecture> {
-    /// Converts it to a network that evaluates positions.
+    /// Converts the network to one whose type states that it evaluates positions.
     ///
     /// # Errors
-    /// [`NotAnEvaluator`] if it does not evaluate positions.
+    /// [`NotAnEvaluator`] if its family does not evaluate positions.
     pub fn into_evaluator(self) -> Result<Network, NotAnEvaluator> {
         Ok(Network {
             architecture: self.architecture.into_evaluator()?,
@@ -232,7 +234,8 @@ impl Network<dyn Architecture> {
         })
     }
 
-    /// Converts it to a network of one family, or returns `None` if it belongs to another.
+    /// Converts the network to the type of one family. Returns `None` if it belongs to another
+    /// family.
     #[must_use]
     pub fn downcast<A: Architecture>(self) -> Option<Network<A>> {
         let architecture: Box<dyn Any> = self.architecture;
@@ -245,10 +248,10 @@ impl Network<dyn Architecture> {
 }
 
 impl Playable {
-    /// Builds a network from its file's metadata and tensors.
+    /// Builds a network from the metadata and tensors of its file.
     ///
     /// # Errors
-    /// [`OpenError`] if they do not fit each other.
+    /// [`OpenError`] if the metadata and the tensors do not match.
     pub fn from_tensors(
         metadata: &Metadata,
         tensors: impl IntoIterator<Item = (String, Tensor)>,
@@ -264,12 +267,13 @@ impl Playable {
 }
 
 impl Network<dyn Architecture> {
-    /// Converts it to a network that evaluates positions and has the outputs that its file names.
+    /// Converts the network to one that evaluates positions, and checks that it has the outputs
+    /// that the metadata name.
     fn evaluating(self, metadata: &Metadata) -> Result<Network, OpenError> {
         let network = self.into_evaluator()?;
         let outputs = network.architecture.interface().outputs;
         let named: Vec<&str> = metadata.outputs().collect();
-        // In files of earlier versions, the last output may be one that no player reads.
+        // Files of earlier versions may also list `policy_optimistic`, which no player reads.
         let named = named.strip_suffix(&["policy_optimistic"]).unwrap_or(&named);
         if !outputs
             .iter()
@@ -284,10 +288,10 @@ impl Network<dyn Architecture> {
 }
 
 impl Network {
-    /// Builds a network from its file's metadata and tensors.
+    /// Builds a network from the metadata and tensors of its file.
     ///
     /// # Errors
-    /// [`OpenError`] if they do not fit each other.
+    /// [`OpenError`] if the metadata and the tensors do not match.
     pub fn from_tensors(
         metadata: &Metadata,
         tensors: impl IntoIterator<Item = (String, Tensor)>,
@@ -295,7 +299,7 @@ impl Network {
         any_from_tensors(metadata, tensors)?.evaluating(metadata)
     }
 
-    /// Returns its structure, if it belongs to the family `T`.
+    /// Returns the network's structure if it belongs to the family `T`.
     #[must_use]
     pub fn downcast<T: Architecture>(&self) -> Option<&T> {
         let architecture: &dyn Any = &*self.architecture;
@@ -310,7 +314,7 @@ impl Network {
 }
 
 impl About {
-    /// Returns the metadata of a network.
+    /// Selects these entries from a file's metadata.
     #[must_use]
     pub fn of(metadata: &Metadata) -> About {
         About {
@@ -332,7 +336,7 @@ pub(crate) fn described(architecture: &Value) -> Result<ArchitectureConfig, Open
         .map_err(|error| OpenError::Description(error.to_string()))
 }
 
-/// Returns whether all numbers are plausible sizes, whose products do not overflow.
+/// Returns whether all numbers are plausible sizes, so that products of sizes do not overflow.
 fn is_plausible(value: &Value) -> bool {
     match value {
         Value::Number(number) => number.as_u64().is_some_and(|n| n < LARGEST_SIZE),
@@ -343,8 +347,8 @@ fn is_plausible(value: &Value) -> bool {
 }
 
 impl Weights {
-    /// Selects the weights for `parameters`, as f32 on the CPU. The tensors may be in any order and
-    /// include others.
+    /// Selects the weights for `parameters`, as f32 on the CPU. The tensors may be in any order,
+    /// and there may be others among them.
     ///
     /// # Errors
     /// [`WeightsError`], which names the first parameter that is missing or does not fit.
@@ -371,8 +375,8 @@ impl Weights {
     }
 }
 
-/// Returns the tensor in libtorch's preferred memory layout. Convolution kernels become
-/// channels-last, which avoids a conversion at every evaluation.
+/// Returns the tensor in libtorch's preferred memory layout. Convolution kernels are stored
+/// channels-last, which avoids a conversion in every evaluation.
 fn laid_out(tensor: &Tensor) -> Tensor {
     match tensor.dim() {
         4 => tensor
@@ -415,7 +419,7 @@ mod tests {
     fn fresh(model: Chessformer) -> Network {
         tch::manual_seed(7);
         let flat = model.initial_weights();
-        // The rating vectors start at zero.
+        // Without noise, the rating vectors would be zero.
         let flat = &flat + flat.randn_like() * 0.02;
         let about = About {
             name: "test".to_owned(),

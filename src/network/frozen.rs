@@ -1,5 +1,5 @@
-//! Networks frozen for play. Because their weights no longer change, derived values are computed
-//! only once, and blocks pack their weights for kernels.
+//! Networks frozen for play. Their weights no longer change, so values that depend only on weights
+//! are computed once, and blocks pack their weights for kernels.
 
 use super::architecture::{Architecture, Evaluator, Positions};
 use super::diffusion::Diffusion;
@@ -11,8 +11,8 @@ use crate::torch::{self, ComputeType, Inference, Program, TorchError};
 use std::any::Any;
 use tch::{Device, Tensor};
 
-/// A network frozen for play in a dtype. It computes [`Network::forward`] up to rounding, without
-/// gradients. If it predicts futures, it does so in several steps.
+/// A network frozen for play in a dtype. It computes the same outputs as [`Network::forward`] up to
+/// rounding, without gradients. A network that predicts futures runs several steps per evaluation.
 #[derive(Debug)]
 pub struct FrozenNetwork {
     architecture: Box<dyn Evaluator>,
@@ -20,23 +20,23 @@ pub struct FrozenNetwork {
     decoding: Decoding,
 }
 
-// SAFETY: threads only read its tensors, whose reference counts are atomic; derived values are
-// behind a lock.
+// SAFETY: threads only read the network's tensors, whose reference counts are atomic. A lock
+// protects the derived values.
 unsafe impl Sync for FrozenNetwork {}
 
 impl<A: Architecture + ?Sized> Network<A> {
     /// Freezes the network in this dtype, for play on the CPU.
     ///
     /// # Errors
-    /// As [`Network::freeze_on`].
+    /// The same as for [`Network::freeze_on`].
     pub fn freeze(&self, dtype: impl Into<ComputeType>) -> Result<FrozenNetwork, OpenError> {
         self.freeze_on(Device::Cpu, dtype.into(), Decoding::default())
     }
 
-    /// Freezes the network on a device, with these settings for decoding futures.
+    /// Freezes the network on a device. `decoding` applies to networks that predict futures.
     ///
     /// # Errors
-    /// [`OpenError`] if it does not evaluate positions.
+    /// [`OpenError`] if the network does not evaluate positions.
     pub fn freeze_on(
         &self,
         device: Device,

@@ -1,8 +1,9 @@
 //! The move-token GPT, which reads the moves of a game and predicts the next move and the result.
 //!
-//! It is a decoder-only transformer with pre-norm blocks, as in GPT-2 or, with root-mean-square
-//! norms, rotary embeddings and gates, as in LLaMA. Each player's rating interpolates between two
-//! vectors, as in Allie (Zhang et al. 2024), and a result can be requested.
+//! The network is a decoder-only transformer with pre-norm blocks. Its options allow the
+//! architecture of GPT-2 and that of LLaMA, which has root-mean-square norms, rotary embeddings and
+//! gates. Each player's rating interpolates between two vectors, as in Allie (Zhang et al. 2024). A
+//! result can be requested.
 
 mod decoder;
 mod embedding;
@@ -25,7 +26,7 @@ use embedding::{ConditionEmbedding, TokenEmbedding};
 use std::sync::Arc;
 use tch::{Device, Kind, Tensor};
 
-/// Epsilon of the norms: PyTorch's default for centred norms.
+/// Epsilon of the norms, which is PyTorch's default for centred norms.
 const NORM_EPSILON: f64 = 1e-5;
 /// Initial standard deviation of the position embeddings, as in GPT-2.
 const POSITION_DEVIATION: f64 = 0.02;
@@ -53,8 +54,8 @@ enum Positions {
     Learned(Slot),
 }
 
-/// A layer, which adds attention and then a feed-forward network, both applied to normalised
-/// tokens.
+/// A layer, which adds the outputs of attention and then of a feed-forward network. Each of them
+/// reads normalised tokens.
 #[derive(Debug)]
 struct Layer {
     attention_norm: Norm,
@@ -75,7 +76,8 @@ pub struct Sequences {
     /// The requested result: 0 for any, 1 if White wins, 2 for a draw, 3 if Black wins; i64 [B, T]
     /// or [B, 1].
     pub results: Tensor,
-    /// Number of padding tokens before each row's game, including cached ones, i64 `[B]`.
+    /// Number of padding tokens before each row's game, i64 `[B]`. Padding in the cache is
+    /// included.
     pub padding: Option<Tensor>,
 }
 
@@ -89,15 +91,15 @@ pub struct Next {
 }
 
 impl Sequences {
-    /// Returns rows with one game each, from its start and without padding: tokens i64 [B, T], with
-    /// unknown ratings and result.
+    /// Returns rows that contain one whole game each, without padding. The tokens are i64 [B, T],
+    /// and ratings and results are unknown.
     #[must_use]
     pub fn of_tokens(tokens: Tensor) -> Sequences {
         let device = tokens.device();
         let rows = tokens.size()[0];
         Sequences {
-            // Compute this instead of using a constant, so that a trace works for games of any
-            // length.
+            // Positions are computed from the tokens, because a constant would restrict a trace to
+            // games of one length.
             positions: tokens.ones_like().cumsum(1, Kind::Int64) - 1,
             ratings: Tensor::zeros([rows, 1, 2], (Kind::Float, device)),
             results: Tensor::zeros([rows, 1], (Kind::Int64, device)),
@@ -145,7 +147,7 @@ impl Gpt {
         let outcome = config
             .outcome
             .then(|| builder.linear("outcome", dense(3), Part::Other));
-        // Its operations are not counted, because play does not compute it.
+        // The head's operations are not counted, because play does not need them.
         let classes = 64 * SQUARE_CLASSES as i64;
         let uncounted = |dense| Dense { rows: 0, ..dense };
         let board = config
@@ -169,7 +171,7 @@ impl Gpt {
         })
     }
 
-    /// Returns its configuration.
+    /// Returns the network's configuration.
     #[must_use]
     pub fn model(&self) -> &GptConfig {
         &self.config
@@ -184,14 +186,14 @@ impl Gpt {
         }
     }
 
-    /// Returns its tokens.
+    /// Returns the network's vocabulary.
     #[must_use]
     pub fn vocabulary(&self) -> &Arc<Vocabulary> {
         &self.vocabulary
     }
 
-    /// Returns a cache for this number of games, in the dtype and on the device of `weights`, with
-    /// an initial capacity of `tokens`.
+    /// Returns an empty cache for this number of games, in the dtype and on the device of
+    /// `weights`. It has an initial capacity of `tokens`.
     #[must_use]
     pub fn cache(&self, weights: &Weights, games: i64, tokens: i64) -> KvCache {
         let GptConfig { heads, width, .. } = self.config;
@@ -203,8 +205,8 @@ impl Gpt {
         )
     }
 
-    /// Returns the features [B, T, width] of each token. With a cache, the rows continue where the
-    /// cache ends.
+    /// Returns the features [B, T, width] of each token. With a cache, the tokens follow those in
+    /// the cache.
     pub fn features(
         &self,
         weights: &Weights,
@@ -242,7 +244,7 @@ impl Gpt {
         self.norm.forward(weights, &x)
     }
 
-    /// Returns the tokens [B, T, width] before the first layer, and their rotations.
+    /// Returns the tokens' vectors [B, T, width] before the first layer, and their rotations.
     fn embed(
         &self,
         weights: &Weights,
@@ -263,9 +265,9 @@ impl Gpt {
         (x, rotations)
     }
 
-    /// Returns, for each layer, its attention to earlier tokens, [B, heads, T, T], and the features
-    /// [B, T, width] that the network would have if this layer were its last. Games are read from
-    /// their start.
+    /// Returns, for each layer, its attention weights [B, heads, T, T] and the features [B, T,
+    /// width] that the network would have if this layer were the last. Each row must contain a game
+    /// from its start.
     #[must_use]
     pub fn look(&self, weights: &Weights, sequences: &Sequences) -> Vec<[Tensor; 2]> {
         let table = self.tokens.table(weights);
@@ -280,7 +282,7 @@ impl Gpt {
         layers.collect()
     }
 
-    /// Predicts the next tokens from these features.
+    /// Predicts the next tokens from the tokens' features.
     #[must_use]
     pub fn next(&self, weights: &Weights, features: &Tensor) -> Next {
         Next {
@@ -295,8 +297,9 @@ impl Gpt {
         }
     }
 
-    /// Returns logits [B, T, 64, classes] of the contents of each square after tokens with these
-    /// features, if the network has a board head. Squares start at a1 and are in White's view.
+    /// Returns logits [B, T, 64, classes] of each square's contents after each token, computed from
+    /// the tokens' features, or `None` if the network has no board head. Squares start at a1 and
+    /// are in White's view.
     #[must_use]
     pub fn board(&self, weights: &Weights, features: &Tensor) -> Option<Tensor> {
         let board = self.board.as_ref()?.forward(weights, features);
@@ -307,8 +310,8 @@ impl Gpt {
 impl Layer {
     fn build(builder: &mut Builder, config: &GptConfig) -> Layer {
         let sizes = [config.width, config.feed_forward];
-        // Each layer has two blocks that add to a token. This scale keeps the sum of all initial
-        // contributions as small as a single one.
+        // Each layer has two blocks that add to a token. With this gain, the initial contributions
+        // of all blocks together are as small as a single contribution would be without it.
         let gain = 1.0 / (2.0 * config.layers as f64).sqrt();
         Layer {
             attention_norm: norm(builder, "attention_norm", config),
@@ -340,9 +343,10 @@ impl Layer {
     }
 }
 
-/// Returns the attention mask, bool [B or 1, 1, new, all], for `new` tokens after `earlier` ones
-/// and this much padding, i64 `[B]`. Each token sees itself and the earlier tokens of its game.
-/// Padding sees itself, because attention to nothing is NaN.
+/// Returns the attention mask, bool [B or 1, 1, new, all], for `new` tokens after `earlier` tokens.
+/// Each row begins with a number of padding tokens, i64 `[B]`. A token attends to itself and to the
+/// earlier tokens of its game. A padding token attends to itself, because the softmax over no token
+/// is NaN.
 fn seen(padding: Option<&Tensor>, [earlier, new]: [i64; 2], device: Device) -> Tensor {
     let columns = |from: i64| Tensor::arange_start(from, earlier + new, (Kind::Int64, device));
     let [places, columns] = [

@@ -18,7 +18,7 @@ impl Linear {
         x.linear(&weights[self.weight], self.bias.map(|bias| &weights[bias]))
     }
 
-    /// Returns the layer, which has a bias, for a fused operator.
+    /// Returns the layer for a fused operator. The layer must have a bias.
     pub fn fused<'a>(&self, weights: &'a Weights) -> fused::Dense<'a> {
         fused::Dense {
             weight: &weights[self.weight],
@@ -26,14 +26,14 @@ impl Linear {
         }
     }
 
-    /// Returns the output times `gain`. It scales the weights, which are far smaller than the
-    /// activations.
+    /// Returns the output times `gain`. The function scales the weights, because they are far
+    /// smaller than the activations.
     pub fn forward_scaled(&self, weights: &Weights, x: &Tensor, gain: f64) -> Tensor {
         let (weight, bias) = self.scaled(weights, gain);
         x.linear(&weight, bias.as_ref())
     }
 
-    /// Returns weight and bias times `gain`.
+    /// Returns the weight and the bias, each times `gain`.
     pub fn scaled(&self, weights: &Weights, gain: f64) -> (Tensor, Option<Tensor>) {
         let scaled = |slot: Slot| match gain == 1.0 {
             true => weights[slot].shallow_clone(),
@@ -43,7 +43,7 @@ impl Linear {
     }
 }
 
-/// Applies each layer and mish to the same tokens [B, 64, width].
+/// Applies each layer, followed by mish, to the same tokens [B, 64, width].
 pub(super) fn dense_mish<const N: usize>(
     weights: &Weights,
     x: &Tensor,
@@ -57,7 +57,7 @@ pub(super) fn dense_mish<const N: usize>(
     if weights.are_packed() && has_kernel() {
         let dense = fused::DenseLayers(layers.map(|layer| layer.fused(weights)));
         let pack = |int8| dense.pack(int8);
-        // A layer may also be computed alone.
+        // A single layer is cached under its own key, because it may also be part of a joint call.
         let what = if N == 1 { "single dense" } else { "dense" };
         if let Some(packed) = weights.packed(what, layers[0].weight, width, pack) {
             return dense.infer_mish(x, &packed.weights, packed.int8);
@@ -86,7 +86,7 @@ pub(super) fn activated(
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Norm {
     pub width: i64,
-    /// Added to the variance before its root is taken.
+    /// The constant that is added to the variance before its root is taken.
     pub epsilon: f64,
     pub weight: Slot,
     pub bias: Option<Slot>,
@@ -104,13 +104,13 @@ impl Norm {
         }
     }
 
-    /// Returns weight and bias of a centred norm, for a fused operator.
+    /// Returns the weight and the bias of a centred norm, for a fused operator.
     pub fn centred<'a>(&self, weights: &'a Weights) -> (&'a Tensor, &'a Tensor) {
         let bias = self.bias.expect("centred norms have biases");
         (&weights[self.weight], &weights[bias])
     }
 
-    /// Returns the norm at the end of a fused block whose output is scaled by `gain`.
+    /// Returns the norm that ends a fused block, whose output is scaled by `gain`.
     pub fn fused<'a>(&self, weights: &'a Weights, gain: f64) -> fused::NormEnd<'a> {
         fused::NormEnd {
             gain,
@@ -122,9 +122,9 @@ impl Norm {
 }
 
 impl Builder {
-    /// Adds a dense layer that is applied to `rows` rows of a position.
+    /// Adds a dense layer that is applied to `rows` rows per position.
     ///
-    /// Weights start Xavier-normal times `gain`, biases at zero.
+    /// The weights start Xavier-normal times `gain`, and the biases start at zero.
     pub fn linear(&mut self, name: &str, dense: Dense, part: Part) -> Linear {
         let Dense {
             input,
@@ -163,7 +163,7 @@ impl Builder {
         self.norm_from(name, width, epsilon, Initial::Ones, bias)
     }
 
-    /// Adds a norm with these initial weight and bias; without bias it does not centre.
+    /// Adds a norm with this initial weight and bias. Without a bias, the norm is not centred.
     pub fn norm_from(
         &mut self,
         name: &str,
@@ -180,9 +180,9 @@ impl Builder {
         })
     }
 
-    /// Adds a 3 × 3 convolution of the board's 64 squares.
+    /// Adds a 3 × 3 convolution over the board's 64 squares.
     ///
-    /// Weights start Xavier-normal, biases at zero.
+    /// The weights start Xavier-normal, and the biases start at zero.
     pub fn convolution(&mut self, name: &str, input: i64, output: i64, part: Part) -> Linear {
         let shape = [output, input, 3, 3];
         self.count(part, 64 * shape.iter().product::<i64>());
@@ -208,7 +208,7 @@ pub enum Activation {
     Swish,
     /// The square of ReLU.
     Relu2,
-    /// With the exact error function, not its approximation.
+    /// GELU with the exact error function instead of its approximation.
     Gelu,
 }
 

@@ -1,7 +1,7 @@
 //! Lc0 networks: residual towers with squeeze and excitation, attention bodies from T1 to BT4, and
 //! their heads.
 //!
-//! Semantics follow the BLAS backend and the ONNX converter of Lc0 0.33.
+//! The computations follow the BLAS backend and the ONNX converter of Lc0 0.33.
 
 mod body;
 mod heads;
@@ -56,7 +56,7 @@ struct Constants {
     /// i64 [1858]: the index of each policy entry among the logits of a convolutional or
     /// attention policy.
     policy: Option<Tensor>,
-    /// f32 [64, 64]: for each square, the squares that a queen or a knight reaches.
+    /// f32 [64, 64], from [`reach`].
     reach: Option<Tensor>,
 }
 
@@ -80,8 +80,9 @@ impl Constants {
     }
 }
 
-/// Returns Lc0's position encoding: −1 for the square itself, 1 for squares that a queen or a
-/// knight reaches, and 0 for all others. The pairs of squares are those of the policy.
+/// Returns Lc0's position encoding of each square: −1 for the square itself, 1 for squares that a
+/// queen or a knight reaches from it, and 0 for all others. The reachable squares are those of
+/// policy entries.
 fn reach() -> Tensor {
     let mut values = [[0f32; 64]; 64];
     for (from, to, _) in (0..POLICY_SIZE).filter_map(from_square_to_square) {
@@ -98,7 +99,8 @@ impl Lc0 {
     /// `device`.
     ///
     /// # Errors
-    /// [`Lc0ConfigError`] if its parts do not fit each other or if it lacks these heads.
+    /// [`Lc0ConfigError`] if the network's parts do not fit together or if it lacks the chosen
+    /// heads.
     pub fn new(
         config: &Lc0Config,
         choice: HeadChoice,
@@ -131,7 +133,7 @@ impl Lc0 {
         })
     }
 
-    /// Returns its configuration.
+    /// Returns the network's configuration.
     #[must_use]
     pub fn model(&self) -> &Lc0Config {
         &self.config
@@ -139,10 +141,11 @@ impl Lc0 {
 }
 
 impl Lc0Config {
-    /// Returns the size of such a network. If it has several policies, only the first counts.
+    /// Returns the size of a network with this configuration. Only the first of several policies
+    /// counts.
     ///
     /// # Errors
-    /// [`Lc0ConfigError`] if its parts do not fit each other.
+    /// [`Lc0ConfigError`] if the network's parts do not fit together.
     pub fn size(&self) -> Result<Size, Lc0ConfigError> {
         let first = HeadChoice {
             policy: self.policy.heads.keys().next().copied().unwrap_or_default(),

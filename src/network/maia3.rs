@@ -1,16 +1,16 @@
-//! Maia-3: networks that predict the moves of human players of a given rating.
+//! Maia-3: networks that predict the moves of human players with a given rating.
 //!
-//! They are Chessformers by the Computational Social Science Lab in Toronto (Monroe, Eilender,
-//! Chalmers, Tang and Anderson, "Chessformer: A Unified Architecture for Chess Modeling", 2026),
-//! published as PyTorch checkpoints with about 3, 5, 23 and 79 million parameters. Evaluation
-//! follows the program that was published with them (CSSLab/maia3).
+//! The networks are Chessformers by the Computational Social Science Lab in Toronto (Monroe,
+//! Eilender, Chalmers, Tang and Anderson, "Chessformer: A Unified Architecture for Chess Modeling",
+//! 2026), published as PyTorch checkpoints with about 3, 5, 23 and 79 million parameters. The
+//! evaluation follows the program that was published with them (CSSLab/maia3).
 //!
-//! They read the last eight positions, each from its mover's view, and both players' ratings. They
-//! do not read castling rights, en passant, repetitions or the 50-move rule.
+//! They read the last eight positions, each in the view of its mover, and both players' ratings.
+//! They do not read castling rights, en passant, repetitions or the 50-move rule.
 //!
-//! In addition to moves and the result, they predict how long a person would think about the
-//! position (in units of 100 s). Search does not use this third head. Its parameters are kept so
-//! that checkpoints survive a round trip unchanged, but it is not evaluated.
+//! In addition to moves and the result, a third head predicts how long a person would think about
+//! the position (in units of 100 s). Search does not use this head, so it is not evaluated. Its
+//! parameters are kept so that checkpoints survive a round trip unchanged.
 
 mod policy;
 
@@ -38,12 +38,12 @@ use crate::encode::{BOARDS, InputFormat, PLANES_PER_BOARD};
 use policy::Translation;
 use tch::{Device, Kind, Tensor};
 
-/// The rating at which only the first of the two embeddings counts. At 0 only the second counts.
-/// Higher ratings are clamped.
+/// The rating at which only the vector `rating_low` counts. At a rating of 0, only the other vector
+/// counts. Higher ratings are clamped.
 const HIGHEST_RATING: i64 = 5000;
 
-/// Epsilon of the norms: PyTorch's defaults for centred norms and for root-mean-square norms in
-/// f32.
+/// Epsilon of the norms. The values are PyTorch's defaults for centred norms and for
+/// root-mean-square norms in f32.
 const NORM_EPSILON: f64 = 1e-5;
 const RMS_EPSILON: f64 = f32::EPSILON as f64;
 
@@ -56,7 +56,7 @@ pub struct Maia3 {
     config: Maia3Config,
     structure: Structure,
     constants: Constants,
-    /// Rating embeddings, named as in the checkpoints. High ratings select `low`.
+    /// The vector for the highest rating. The checkpoints also call it `low`.
     rating_low: Slot,
     rating_high: Slot,
     project: Linear,
@@ -75,14 +75,14 @@ pub struct Maia3 {
 struct Constants {
     /// u8 0…7.
     shifts: Tensor,
-    /// i64 [12 · history]: the indices of a row's plane words, in Maia-3's order.
+    /// i64 [12 · history]: the indices of the row's words that hold planes, in Maia-3's order.
     planes: Tensor,
     translation: Translation,
 }
 
 impl Constants {
     fn new(config: &Maia3Config, device: Device) -> Constants {
-        // Rows start with the newest board, Maia-3's input with the oldest.
+        // A row starts with the newest board, but Maia-3's input starts with the oldest.
         let planes: Vec<i64> = (0..config.history)
             .rev()
             .flat_map(|age| (0..PIECES).map(move |piece| age * PLANES_PER_BOARD as i64 + piece))
@@ -126,7 +126,7 @@ impl Maia3 {
         let value_hidden = Dense::per_board(width, hidden);
         let value_hidden = builder.linear("fc_value_hid", value_hidden, Part::Other);
         let value = builder.linear("fc_value", Dense::per_board(hidden, 3), Part::Other);
-        // This head is not evaluated.
+        // Parameters of the unused head must not count as operations.
         let unused = |input, output| Dense {
             rows: 0,
             ..Dense::per_board(input, output)
@@ -163,7 +163,7 @@ impl Maia3 {
         })
     }
 
-    /// Returns its configuration.
+    /// Returns the network's configuration.
     #[must_use]
     pub fn model(&self) -> &Maia3Config {
         &self.config
@@ -175,7 +175,7 @@ impl Maia3 {
         let planes = self.config.planes();
         let weight = &weights[self.project.weight];
         let players = [0, 1].map(|player| self.rating(weights, &ratings.narrow(1, player, 1)));
-        // The ratings are the same on every square, so they are projected only once.
+        // Ratings are the same on every square, so they are projected only once per board.
         let players = Tensor::cat(&players, 1).linear(
             &weight.narrow(1, planes, 2 * self.config.rating),
             self.project.bias.map(|bias| &weights[bias]),
@@ -192,7 +192,7 @@ impl Maia3 {
         &share * low + (1.0 - &share) * high
     }
 
-    /// Returns logits of Maia-3's own moves, [B, 4352].
+    /// Returns logits of the moves in Maia-3's encoding, [B, 4352].
     fn moves(&self, weights: &Weights, x: &Tensor) -> Tensor {
         let root = (self.config.hidden as f64).sqrt();
         let from = self.square_from.forward(weights, x);
@@ -208,7 +208,7 @@ impl Maia3 {
 /// Builds the projection from a square's pieces and the players' ratings to a token.
 fn build_projection(builder: &mut Builder, config: &Maia3Config) -> Linear {
     let (planes, ratings, width) = (config.planes(), 2 * config.rating, config.width);
-    // Pieces are projected on each square, ratings only once.
+    // Pieces are projected once per square, but ratings only once per board.
     builder.count_macs((64 * planes + ratings) * width);
     let dense = Dense {
         rows: 0,
@@ -313,7 +313,7 @@ impl Evaluator for Maia3 {
             format: InputFormat::Maia3.number(),
             scalars: SCALARS.to_vec(),
             outputs: vec![Output::Policy, Output::Wdl],
-            // The bitboards of a row, bit by bit.
+            // The row's bitboards as one plane each.
             planes: vec![
                 (PLANES, vec![BOARDS as i64, 8, 8]),
                 (SCALARS[0], vec![]),
@@ -375,7 +375,7 @@ impl Evaluator for Maia3 {
             let board = x.mean_dim([1i64].as_slice(), false, None::<Kind>);
             let board = self.board_norm.forward(weights, &board);
             let hidden = self.value_hidden.forward(weights, &board).relu();
-            // Maia-3's order is loss, draw, win.
+            // Maia-3's outputs are ordered loss, draw, win.
             let wdl = self.value.forward(weights, &hidden).flip([1]);
             outputs.set(Output::Wdl, wdl.to_kind(Kind::Float));
         }

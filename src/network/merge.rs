@@ -1,8 +1,8 @@
 //! Averages the weights of several networks.
 //!
-//! Branches of one run are so close that the mean of their weights is as good a network as each of
-//! them, or better (Wortsman et al., "Model soups", 2022). The mean of networks with different
-//! initializations is noise.
+//! Branches of one run are so similar that the mean of their weights is a network as good as each
+//! of them, or better (Wortsman et al., "Model soups", 2022). The mean of networks with different
+//! initial weights is useless.
 
 use super::file::Network;
 use super::parameters::Weights;
@@ -14,21 +14,21 @@ use tch::{Kind, Tensor};
 /// A network to merge with others.
 #[derive(Debug)]
 pub struct Part {
-    /// Its name in error messages: the file.
+    /// The name of the network's file, for error messages.
     pub source: String,
     /// The network.
     pub network: Network,
-    /// Its relative weight in the mean.
+    /// The network's relative weight in the mean.
     pub weight: f64,
 }
 
 /// Why networks cannot be merged.
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub enum MergeError {
-    /// A weight is negative, infinite or NaN. Contains the part and the weight.
+    /// A weight is negative, infinite or NaN. The fields are the part and the weight.
     #[error("the weight of {0} is {1}: a share is 0 or more")]
     Weight(String, f64),
-    /// All weights are zero or there are no networks.
+    /// All weights are zero, or there are no networks.
     #[error("the weights add up to {0}: at least one must be above 0")]
     Sum(f64),
     /// Two networks differ in a property that must be equal.
@@ -40,20 +40,20 @@ pub enum MergeError {
         other: String,
         /// The property that differs.
         what: String,
-        /// Its value.
+        /// The value of the property in `other`.
         found: String,
-        /// Its value in the first network.
+        /// The value of the property in `first`.
         expected: String,
     },
-    /// A parameter is infinite or NaN. Contains the part and the parameter's name.
+    /// A parameter is infinite or NaN. The fields are the part and the parameter's name.
     #[error("{0} cannot be merged: its parameter `{1}` is not finite")]
     NotFinite(String, String),
 }
 
 /// Returns a network called `name` whose weights are the mean of the parts' weights. The parts must
-/// have the same architecture, search value and licence. The training records of all parts are
-/// kept. The sample count is the maximum over the parts, because mergeable networks are branches of
-/// one run.
+/// have the same architecture, search value and licence. The training record lists the records of
+/// all parts. Its sample count is the maximum over the parts, because mergeable networks are
+/// branches of one run.
 ///
 /// # Errors
 /// [`MergeError`], which states which part does not fit and why.
@@ -80,7 +80,7 @@ pub fn merge(name: String, mut parts: Vec<Part>) -> Result<Network, MergeError> 
     Ok(merged)
 }
 
-/// Returns the mean, accumulated in double precision. The weights of the parts must sum to 1.
+/// Returns the weighted mean, accumulated in double precision. The parts' weights must sum to 1.
 fn mean(parts: &[Part]) -> Result<Weights, MergeError> {
     let parameters = parts[0].network.architecture.parameters().iter();
     let means = parameters.enumerate().map(|(place, parameter)| {
@@ -102,7 +102,7 @@ fn mean(parts: &[Part]) -> Result<Weights, MergeError> {
     Ok(Weights::new(means.collect::<Result<_, _>>()?))
 }
 
-/// Returns the merged network's record of its parts' training.
+/// Returns the training record of the merged network, which lists its parts.
 fn said_of(parts: &[Part]) -> Value {
     let merged = parts.iter().map(|part| {
         let Network { about, .. } = &part.network;
@@ -110,7 +110,7 @@ fn said_of(parts: &[Part]) -> Value {
         json!({
             "name": about.name,
             "weight": part.weight,
-            // This is also the hash of a file that stores the part in f32.
+            // A file that stores the part in f32 has the same hash.
             "hash": tensor_hash(tensors.chain(part.network.architecture.buffers())),
             "training": about.training,
         })
@@ -150,7 +150,7 @@ struct Difference {
 }
 
 impl Difference {
-    /// Compares two values. Returns `None` if they are equal.
+    /// Compares two values, and returns `None` if they are equal.
     fn of<T: PartialEq + Display>(what: &str, expected: T, found: T) -> Option<Difference> {
         (expected != found).then(|| Difference {
             what: what.to_owned(),
@@ -185,7 +185,7 @@ fn difference_of_values(path: &str, expected: &Value, found: &Value) -> Option<D
     match (expected, found) {
         _ if expected == found => None,
         (Value::Object(one), Value::Object(two)) => {
-            // If the family differs, so does every other key.
+            // If the family differs, so do most other keys, so the family is compared first.
             let all = one.keys().chain(two.keys()).map(String::as_str);
             ["family"].into_iter().chain(all).find_map(|key| {
                 let [one, two] = [one, two].map(|fields| fields.get(key).unwrap_or(&Value::Null));

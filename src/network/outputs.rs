@@ -2,10 +2,10 @@
 
 use tch::Tensor;
 
-/// One output of a network. Values are for the side to move.
+/// One output of a network. Values are in the view of the side to move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Policy logits f32 [B, 1858]; illegal moves are not masked.
+    /// Policy logits f32 [B, 1858]. Illegal moves are not masked.
     Policy,
     /// Logits of win, draw and loss, f32 [B, 3].
     Wdl,
@@ -19,11 +19,12 @@ pub enum Output {
     ShortTerm,
     /// The expected squared error of [`Output::ShortTerm`], f32 `[B]`.
     ShortTermError,
-    /// Logits of the softened policy, f32 [B, 1858]; for training only.
+    /// Logits of the softened policy, f32 [B, 1858], used only in training.
     PolicySoft,
-    /// Logits for the bucket that contains [`Output::Q`], f32 [B, buckets]; for training only.
+    /// Logits for the bucket that contains [`Output::Q`], f32 [B, buckets], used only in training.
     QCategorical,
-    /// The same for [`Output::ShortTerm`]; for training only.
+    /// Logits for the bucket that contains [`Output::ShortTerm`], f32 [B, buckets], used only in
+    /// training.
     ShortTermCategorical,
 }
 
@@ -42,7 +43,7 @@ impl Output {
         Output::ShortTermCategorical,
     ];
 
-    /// Returns its name in the metadata of network files.
+    /// Returns the output's name in the metadata of network files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -102,7 +103,7 @@ impl FromIterator<Output> for OutputSet {
 pub struct Outputs([Option<Tensor>; Output::ALL.len()]);
 
 impl Outputs {
-    /// Returns an output, if the network has it and it was requested.
+    /// Returns an output, or `None` if the network does not have it or it was not requested.
     #[must_use]
     pub fn get(&self, output: Output) -> Option<&Tensor> {
         self.0[output as usize].as_ref()
@@ -121,7 +122,7 @@ impl Outputs {
     /// Returns the policy logits, which every network has.
     ///
     /// # Panics
-    /// Panics if they were not requested.
+    /// Panics if the policy was not requested.
     pub fn policy(&self) -> &Tensor {
         self.get(Output::Policy)
             .expect("every network has a policy")
@@ -130,7 +131,7 @@ impl Outputs {
     /// Returns the logits of win, draw and loss, which every network has.
     ///
     /// # Panics
-    /// Panics if they were not requested.
+    /// Panics if win, draw and loss were not requested.
     pub fn wdl(&self) -> &Tensor {
         self.get(Output::Wdl).expect("every network has a result")
     }

@@ -20,7 +20,7 @@ pub enum Initial {
     Ones,
     /// Normally distributed with this standard deviation.
     Normal(f64),
-    /// These values plus normally distributed ones with this standard deviation.
+    /// The given values plus normally distributed noise with this standard deviation.
     Around(Vec<f32>, f64),
 }
 
@@ -40,18 +40,18 @@ pub enum ParameterGroup {
 /// One parameter of a network.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameter {
-    /// Its name: the path through the modules, as in a PyTorch state dictionary.
+    /// The parameter's path through the modules, as in a PyTorch state dictionary.
     pub name: String,
-    /// Its shape.
+    /// The parameter's shape.
     pub shape: Vec<i64>,
-    /// Its initial values.
+    /// The parameter's initial values.
     pub initial: Initial,
     /// The optimizer's treatment.
     pub group: ParameterGroup,
 }
 
 impl Parameter {
-    /// Returns the number of elements.
+    /// Returns the number of elements of the parameter.
     #[must_use]
     pub fn count(&self) -> i64 {
         self.shape.iter().product()
@@ -62,15 +62,15 @@ impl Parameter {
 #[derive(Debug, Default)]
 pub(super) struct Builder {
     path: Vec<String>,
-    /// Whether the matrices of dense layers connect hidden features.
+    /// Whether the matrices of dense layers are those between hidden features.
     is_hidden: bool,
     parameters: Vec<Parameter>,
     size: Size,
 }
 
 impl Builder {
-    /// Returns a builder that starts with the parameters of an existing network, which becomes part
-    /// of the new one and keeps its slots. `size` is the size of the existing network.
+    /// Returns a builder that starts with the parameters of an existing network of this size. The
+    /// existing network becomes part of the new one, and its slots remain valid.
     pub fn after(parameters: &[Parameter], size: Size) -> Builder {
         Builder {
             parameters: parameters.to_vec(),
@@ -79,7 +79,7 @@ impl Builder {
         }
     }
 
-    /// Runs `build` with `name` added to the path of all its parameters.
+    /// Runs `build`, and prefixes the names of its parameters with `name`.
     pub fn scope<T>(
         &mut self,
         name: impl Into<String>,
@@ -91,7 +91,8 @@ impl Builder {
         built
     }
 
-    /// Runs `build`, in which all dense layers except [`Dense::outer`] connect hidden features.
+    /// Runs `build`, in which the matrices of dense layers, except [`Dense::outer`] layers, are
+    /// those between hidden features.
     pub fn hidden<T>(&mut self, build: impl FnOnce(&mut Builder) -> T) -> T {
         let before = std::mem::replace(&mut self.is_hidden, true);
         let built = build(self);
@@ -99,7 +100,7 @@ impl Builder {
         built
     }
 
-    /// Returns the number of parameters so far.
+    /// Returns the number of parameters added so far.
     pub fn slots(&self) -> usize {
         self.parameters.len()
     }
@@ -109,7 +110,7 @@ impl Builder {
         self.add_to(ParameterGroup::Other, name, shape, initial)
     }
 
-    /// Adds the matrix of a dense layer. `is_outer` is as in [`Dense`].
+    /// Adds the matrix of a dense layer. `is_outer` is as in [`Dense::is_outer`].
     pub fn add_matrix(
         &mut self,
         name: &str,
@@ -145,17 +146,17 @@ impl Builder {
         Slot(self.parameters.len() - 1)
     }
 
-    /// Adds multiply–accumulates outside dense layers.
+    /// Counts multiply–accumulates outside dense layers.
     pub fn count_macs(&mut self, macs: i64) {
         self.count(Part::Other, macs);
     }
 
-    /// Adds the multiply–accumulates of a part of the network.
+    /// Counts multiply–accumulates of a part of the network.
     pub fn count(&mut self, part: Part, macs: i64) {
         self.size.count(part, macs);
     }
 
-    /// Returns the collected parameters.
+    /// Returns the collected parameters and the network's size.
     pub fn finish(self) -> (Vec<Parameter>, Size) {
         (self.parameters, self.size)
     }
@@ -169,12 +170,12 @@ pub(super) struct Dense {
     pub bias: bool,
     pub gain: f64,
     pub rows: i64,
-    /// Whether it reads inputs or computes outputs, regardless of where it is built.
+    /// Whether the layer reads inputs or computes outputs, regardless of where it is built.
     pub is_outer: bool,
 }
 
 impl Dense {
-    /// Returns a layer with bias and gain 1, applied to each of the 64 tokens.
+    /// Returns a layer with a bias and gain 1 that is applied to each of the 64 tokens.
     pub fn per_token(input: i64, output: i64) -> Dense {
         Dense {
             input,
@@ -186,7 +187,7 @@ impl Dense {
         }
     }
 
-    /// Returns a layer with bias and gain 1, applied to the board as a whole.
+    /// Returns a layer with a bias and gain 1 that is applied to the board as a whole.
     pub fn per_board(input: i64, output: i64) -> Dense {
         Dense {
             rows: 1,
@@ -217,7 +218,7 @@ impl Dense {
 #[derive(Debug)]
 pub struct Weights {
     tensors: Vec<Tensor>,
-    /// Values derived from the weights, if they are frozen.
+    /// Values derived from the weights, or `None` if the weights are not frozen.
     frozen: Option<Frozen>,
 }
 
@@ -236,7 +237,7 @@ impl Weights {
         Weights::new(tensors.iter().map(Tensor::shallow_clone).collect())
     }
 
-    /// Returns views into a vector that concatenates all `parameters`. Gradients flow back into the
+    /// Returns views into a vector that concatenates all `parameters`. Gradients flow back to the
     /// vector.
     #[must_use]
     pub fn from_flat(flat: &Tensor, parameters: &[Parameter]) -> Weights {
@@ -254,7 +255,7 @@ impl Weights {
         &self.tensors
     }
 
-    /// Returns weights with one tensor replaced.
+    /// Returns weights that share memory with these, except for one replaced tensor.
     pub(super) fn with(&self, slot: Slot, tensor: Tensor) -> Weights {
         let mut weights = Weights::shared(&self.tensors);
         weights.tensors[slot.0] = tensor;
@@ -278,7 +279,7 @@ impl Weights {
         self.tensors[0].kind()
     }
 
-    /// Returns the weights frozen for play, in this dtype.
+    /// Returns a copy of the weights that is frozen for play in this dtype.
     pub(crate) fn frozen(&self, dtype: ComputeType, device: Device) -> Weights {
         let tensors = self.tensors().iter();
         let tensors: Vec<Tensor> = tensors
@@ -290,8 +291,9 @@ impl Weights {
         }
     }
 
-    /// Returns a value that depends only on weights, including `of`. If the weights are frozen, it
-    /// is computed once; otherwise it is computed in every call, so that gradients flow.
+    /// Returns a value that depends only on weights, one of which is `of`. If the weights are
+    /// frozen, the value is computed only once. Otherwise every call computes it, so that gradients
+    /// flow.
     pub(super) fn made(
         &self,
         what: &'static str,
@@ -304,7 +306,7 @@ impl Weights {
         }
     }
 
-    /// Returns whether the network is frozen for play.
+    /// Returns whether the weights are frozen for play.
     pub(super) fn are_frozen(&self) -> bool {
         self.frozen.as_ref().is_some()
     }
@@ -316,9 +318,9 @@ impl Weights {
             .is_some_and(|frozen| frozen.has_kernels)
     }
 
-    /// Returns the packed weights of a block, including `of`. `inputs` are the input widths of its
-    /// layers. `pack` packs the weights, in int8 if its argument is true. Returns `None` unless
-    /// blocks use [packed weights](Weights::are_packed).
+    /// Returns the packed weights of a block, one of which is `of`. `inputs` are the input widths
+    /// of the block's layers. `pack` packs the weights, in int8 if its argument is true. Returns
+    /// `None` unless blocks use [packed weights](Weights::are_packed).
     pub(super) fn packed(
         &self,
         what: &'static str,
@@ -352,8 +354,8 @@ impl Index<Slot> for Weights {
     }
 }
 
-/// Returns fresh values for `parameters`, concatenated into one f32 vector on the CPU. The same
-/// seed of libtorch's generator gives the same values.
+/// Returns fresh values for `parameters`, concatenated into one f32 vector on the CPU. They depend
+/// only on the seed of libtorch's generator.
 pub(super) fn initialise(parameters: &[Parameter]) -> Tensor {
     let options = (Kind::Float, Device::Cpu);
     let parts: Vec<Tensor> = parameters
@@ -378,7 +380,7 @@ mod tests {
     use crate::network::maia3::Maia3Config;
     use crate::network::{Architecture, Chessformer, Maia3};
 
-    /// The names stay valid in existing configurations, whose optimizers select parameters by name.
+    /// The names must stay valid, because existing configurations select parameters by name.
     #[test]
     fn hidden_matrices_of_a_chessformer_are_those_of_its_encoder_and_policies() {
         for preset in ["cf-1m-gab", "cf-6m-shaw"] {

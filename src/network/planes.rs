@@ -7,7 +7,7 @@ use tch::Tensor;
 /// Number of input planes.
 pub(super) const PLANES: i64 = 112;
 
-/// Number of [`SCALARS`] that Lc0 networks read: all except the ratings.
+/// Number of [`SCALARS`] that Lc0 networks read, which are all except the ratings.
 pub(super) const READ: usize = 7;
 
 /// Returns whether an Lc0 format encodes castling rights as the squares of the castling rooks.
@@ -32,7 +32,8 @@ fn is_armageddon(format: u32) -> bool {
 
 /// Returns the planes of rows i64 [B, 104 + 7] as [B, 64, 112] in the dtype of `like`.
 ///
-/// `shifts` is [`bitboards::shifts`], and `format` is Lc0's number for the input format.
+/// `shifts` is the tensor from [`bitboards::shifts`], and `format` is Lc0's number of the input
+/// format.
 pub(super) fn planes(rows: &Tensor, shifts: &Tensor, format: u32, like: &Tensor) -> Tensor {
     let boards = BOARDS as i64;
     let word = |name: &str| {
@@ -47,7 +48,7 @@ pub(super) fn planes(rows: &Tensor, shifts: &Tensor, format: u32, like: &Tensor)
     let black_to_move = word("black_to_move");
     let nothing = black_to_move.zeros_like();
 
-    // Some words are bitboards, others fill a plane with one value.
+    // Some words are bitboards, and others become planes that are filled with one value.
     let mut words = vec![rows.narrow(1, 0, boards)];
     let mut numbers = Vec::new();
     if has_castling_planes(format) {
@@ -63,7 +64,8 @@ pub(super) fn planes(rows: &Tensor, shifts: &Tensor, format: u32, like: &Tensor)
         numbers.extend(rights.map(|right| right.ne(0).type_as(like)));
     }
     if is_canonical(format) {
-        // Lc0 marks the last rank of the file instead of the square that the pawn passed over.
+        // Instead of the square that the pawn passed over, Lc0 marks the last rank of the pawn's
+        // file.
         words.push(word("en_passant").bitwise_left_shift_tensor_scalar(16));
     } else {
         numbers.push(black_to_move.type_as(like));
@@ -95,7 +97,7 @@ mod tests {
     use shakmaty::CastlingMode;
     use tch::{Device, Kind};
 
-    /// Returns plane `index` of a position, as a function of the square.
+    /// Returns plane `index` of a position, with one value per square.
     fn plane(fen: &str, format: u32, index: i64) -> Vec<f32> {
         let game = Game::from_fen(fen, CastlingMode::Standard).unwrap();
         let input = Input::encode(&game);

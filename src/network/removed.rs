@@ -4,10 +4,11 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use std::fmt::Debug;
 
-/// Reads a key that has only one value left, so that files with this value can still be opened.
+/// Reads a key for which only one value remains valid, so that files with this value can still be
+/// opened.
 ///
 /// # Errors
-/// An error that names the key and states that its other values have been removed.
+/// An error that names the key and states that the other values have been removed.
 pub(crate) fn only_left<'de, D: Deserializer<'de>, T: Deserialize<'de> + PartialEq + Debug>(
     deserializer: D,
     key: &str,

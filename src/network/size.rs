@@ -2,13 +2,13 @@
 
 use serde::Serialize;
 
-/// The part of a network that a dense layer's operations count towards.
+/// The part of a network whose operations include those of a dense layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     /// The encoder's projections and feed-forward blocks, the embedding's feed-forward block and
-    /// the main policy head, which the paper's figures include.
+    /// the main policy head. The paper's figures count only these.
     Main,
-    /// Everything else.
+    /// All other parts.
     Other,
 }
 

@@ -1,5 +1,5 @@
-//! Taps inside a forward pass, which collect attention maps and activations by name or change one
-//! of them.
+//! Taps in a forward pass, which collect attention maps and activations by name or change one of
+//! them.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -11,16 +11,16 @@ use tch::Tensor;
 /// |---|---|
 /// | `embedding` | tokens before the first layer, [B, 64, width] |
 /// | `encoder.N` | tokens after layer N, [B, 64, width] |
-/// | `body.N` | the same after block N of a tower |
+/// | `body.N` | tokens after block N of a tower, [B, 64, filters] |
 /// | `attacks` | the attack bias of every layer's logits, [B, heads, 64, 64] |
 /// | `encoder.N.attention.products` | scaled products of queries and keys, [B, heads, 64, 64] |
 /// | `encoder.N.attention.bias` | the sum of the position encoding's bias and `attacks`, [B or 1, heads, 64, 64] |
-/// | `encoder.N.attention.weights` | softmax of their sum: rows are attending squares, columns attended ones |
+/// | `encoder.N.attention.weights` | softmax of the sum of `products` and `bias`: rows are attending squares, columns attended squares |
 /// | `encoder.N.feed_forward.input` | tokens that the block reads, [B, 64, width] |
-/// | `encoder.N.feed_forward.hidden` | its hidden units after the activation, [B, 64, wide] |
-/// | `encoder.N.feed_forward.output` | its output before the residual, [B, 64, width] |
+/// | `encoder.N.feed_forward.hidden` | the block's hidden units after the activation, [B, 64, wide] |
+/// | `encoder.N.feed_forward.output` | the block's output before the residual, [B, 64, width] |
 ///
-/// Only requested taps cost time. Exported networks have none.
+/// Only requested tensors cost time. Exported networks have no taps.
 #[derive(Debug, Default)]
 pub struct Taps {
     taken: RefCell<BTreeMap<String, Tensor>>,
@@ -34,10 +34,10 @@ impl Taps {
     }
 }
 
-/// A tensor that is added to an inner tensor of a forward pass. The pass continues with the sum.
+/// A tensor that is added to an inner tensor of a forward pass, which continues with the sum.
 #[derive(Debug)]
 pub struct Addition {
-    /// The tensor's name: `encoder.N.feed_forward.output`.
+    /// The name of the inner tensor: `encoder.N.feed_forward.output`.
     pub name: String,
     /// The tensor to add, of the same shape.
     pub tensor: Tensor,
@@ -80,7 +80,7 @@ impl<'a> Tap<'a> {
         self.is_open() || self.addition.is_some()
     }
 
-    /// Returns the tap for a part of this part.
+    /// Returns the tap for a named part of this part of the network.
     pub(super) fn scope(&self, name: impl std::fmt::Display) -> Tap<'a> {
         Tap {
             path: match self.is_used() {
@@ -91,7 +91,8 @@ impl<'a> Tap<'a> {
         }
     }
 
-    /// Reports a tensor of this part by name, or by the part's own name if `name` is empty.
+    /// Passes a tensor to the listener, under the part's name followed by `name`, or under the
+    /// part's name alone if `name` is empty.
     pub(super) fn give(&self, name: &str, tensor: &Tensor) {
         if let Some(taps) = self.taps {
             let mut taken = taps.taken.borrow_mut();
@@ -99,8 +100,8 @@ impl<'a> Tap<'a> {
         }
     }
 
-    /// Returns the tensor with this name in this part, after the requested addition if there is
-    /// one.
+    /// Returns the tensor with this name, to which the requested addition is added if it is for
+    /// this tensor.
     pub(super) fn changed(&self, name: &str, tensor: Tensor) -> Tensor {
         match self.addition {
             Some(addition) if addition.name == self.name(name) => tensor + &addition.tensor,
@@ -206,7 +207,7 @@ mod tests {
         Box::new(Maia3::new(&config, Device::Cpu).unwrap())
     }
 
-    /// Returns three rows that networks of all formats can read.
+    /// Returns three positions as rows that networks of all input formats can read.
     fn rows() -> Tensor {
         let mut game = Game::default();
         let mut words: Vec<i64> = Vec::new();
@@ -218,7 +219,7 @@ mod tests {
         Tensor::from_slice(&words).view([-1, WIDTH as i64])
     }
 
-    /// Returns weights without zeros.
+    /// Returns weights with added noise, so that none are zero.
     fn weights(architecture: &dyn Evaluator) -> Weights {
         tch::manual_seed(4);
         let flat = architecture.initial_weights();
@@ -277,7 +278,8 @@ mod tests {
         }
     }
 
-    /// Adding a constant to a block's output is equivalent to adding it to the block's bias.
+    /// Adding a constant to a block's output is equivalent to adding it to the bias of the block's
+    /// last layer.
     #[test]
     fn a_network_goes_on_from_a_changed_tensor() {
         let _guard = tch::no_grad_guard();
@@ -312,7 +314,7 @@ mod tests {
         }
     }
 
-    /// Network files contain only fused attention, without taps.
+    /// The code in network files uses only fused attention and has no taps.
     #[test]
     fn an_exported_graph_has_no_taps() {
         let architecture = chessformer(gab());

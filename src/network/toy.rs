@@ -1,7 +1,7 @@
 //! A minimal family, for the test that adds a family (`src/train/toy_tests.rs`).
 //!
-//! One layer computes the policy and another the result, both from a few features per square, which
-//! are sums of the square's planes.
+//! One layer computes the policy and another the result. Both read a few features per square, which
+//! are weighted sums of the square's planes.
 
 use super::architecture::{
     Architecture, Evaluator, Interface, NotAnEvaluator, Positions, Structure,
@@ -20,7 +20,7 @@ use super::taps::Tap;
 use crate::encode::{InputFormat, SCALARS};
 use tch::{Device, Kind, Tensor};
 
-/// Its structure.
+/// The structure of a toy network.
 #[derive(Debug)]
 pub struct Toy {
     structure: Structure,

@@ -1,3 +1,3 @@
-//! Replaces `network` in programs that are built without libtorch. It contains no families.
+//! Replaces `network` in programs that are built without libtorch, in which no families exist.
 
 pub mod backends;

@@ -1,12 +1,12 @@
-//! A world model: a network that evaluates positions and has learned the effects of moves, so it
-//! can look ahead without knowing the rules.
+//! A world model: a network that evaluates positions and has learned the effects of moves, so that
+//! it can look ahead without knowing the rules.
 //!
 //! As in MuZero (Schrittwieser et al. 2020), `represent` maps a position to latents, `step` maps
 //! latents and a move to the next latents, and `predict` computes the outputs that a search needs.
-//! A Chessformer encodes positions as tokens, and its own heads read the tokens after any number of
-//! steps. Latents either stay on their 64 squares or are fused into one token, which is expanded
-//! again for the heads. The result of a step is in the view of the side to move after it. Steps
-//! attend to earlier steps as in UniZero (Pu et al. 2024), square by square.
+//! A Chessformer encodes positions as tokens, and the Chessformer's heads read the tokens after any
+//! number of steps. Latents either consist of 64 squares or are fused into one token, which is
+//! expanded again for the heads. The result of a step is in the view of the side to move after it.
+//! As in UniZero (Pu et al. 2024), steps attend to earlier steps, each square to the same square.
 
 mod dynamics;
 mod exported;
@@ -43,9 +43,9 @@ pub struct World {
     config: WorldConfig,
     structure: Structure,
     encoder: Chessformer,
-    /// The fusion into one token, if the latents are a single token.
+    /// The layers that fuse latents into a single token. Absent if latents have 64 squares.
     fusion: Option<Fusion>,
-    /// The number of parameters that represent positions. They come first.
+    /// The number of parameters that represent positions, which are the first ones.
     representing: usize,
     dynamics: Dynamics,
     heads: RuleHeads,
@@ -81,7 +81,7 @@ impl World {
         Ok(World {
             config: config.clone(),
             structure: Structure {
-                // Count the operations of one evaluation.
+                // The operations are those of one evaluation by the encoder.
                 size: Size {
                     parameters: structure.size.parameters,
                     ..encoder.size()
@@ -96,34 +96,34 @@ impl World {
         })
     }
 
-    /// Returns its configuration.
+    /// Returns the network's configuration.
     #[must_use]
     pub fn model(&self) -> &WorldConfig {
         &self.config
     }
 
-    /// Returns the encoder of positions. Its parameters come first.
+    /// Returns the encoder of positions, whose parameters are the network's first ones.
     #[must_use]
     pub fn encoder(&self) -> &Chessformer {
         &self.encoder
     }
 
-    /// Returns the parameters that represent positions. They come first, starting with the
-    /// encoder's.
+    /// Returns the parameters that represent positions. They are the network's first parameters,
+    /// and those of the encoder are the first among them.
     #[must_use]
     pub fn representing(&self) -> &[Parameter] {
         &self.structure.parameters[..self.representing]
     }
 
     /// Returns the encoder's tokens [B, 64, width] for rows i64 [B, words], in the view of the side
-    /// to move. Needs only the encoder's weights.
+    /// to move. `weights` may contain only those of the encoder.
     pub fn encode(&self, weights: &Weights, rows: &Tensor) -> Tensor {
         let positions = Positions::Rows(rows);
         self.encoder.tokens(weights, positions, &Tap::default())
     }
 
-    /// Returns the latents [B, squares, width] for the encoder's tokens [B, 64, width]. See
-    /// [`WorldConfig::latents`] for their size. Needs only the weights of [`World::representing`].
+    /// Returns the latents [B, squares, width] for the encoder's tokens [B, 64, width]. Their size
+    /// is [`WorldConfig::latents`]. `weights` may contain only those of [`World::representing`].
     pub fn fuse(&self, weights: &Weights, tokens: &Tensor) -> Tensor {
         match &self.fusion {
             Some(fusion) => fusion.fuse(weights, tokens),
@@ -136,7 +136,7 @@ impl World {
         self.fuse(weights, &self.encode(weights, rows))
     }
 
-    /// Returns the tokens [B, 64, width] that the heads read, for latents [B, squares, width].
+    /// Returns the tokens [B, 64, width] that the heads read, given latents [B, squares, width].
     pub fn expand(&self, weights: &Weights, latents: &Tensor) -> Tensor {
         match &self.fusion {
             Some(fusion) => fusion.expand(weights, latents),
@@ -144,9 +144,9 @@ impl World {
         }
     }
 
-    /// Returns the tokens [B · D, 64, width] that the heads read for true positions and the steps
-    /// after them, from latents [B, D, squares, width]. `first` contains the encoder's tokens
-    /// [B, 64, width] for the true positions.
+    /// Returns the tokens [B · D, 64, width] that the heads read, given the latents [B, D, squares,
+    /// width] of true positions and of the steps after them. `first` contains the encoder's tokens
+    /// [B, 64, width] of the true positions.
     pub fn expand_all(&self, weights: &Weights, first: &Tensor, latents: &Tensor) -> Tensor {
         let Some(fusion) = &self.fusion else {
             return latents.flatten(0, 1);
@@ -157,15 +157,15 @@ impl World {
         Tensor::cat(&[first.unsqueeze(1), expanded], 1).flatten(0, 1)
     }
 
-    /// Returns the empty cache for a first step.
+    /// Returns an empty cache of earlier steps.
     #[must_use]
     pub fn past(&self) -> Past {
         Past::new(self.config.blocks, self.config.context)
     }
 
-    /// Returns the latents [B, squares, width] after moves, which are policy indices i64 `[B]` in
-    /// the mover's view. The new latents are in the other side's view, and the step is added to the
-    /// past.
+    /// Returns the latents [B, squares, width] after moves. The moves are policy indices i64 `[B]`
+    /// in the mover's view, and the new latents are in the other side's view. The step is added to
+    /// `past`.
     pub fn step(
         &self,
         weights: &Weights,
@@ -182,7 +182,8 @@ impl World {
         self.encoder.read_tokens(weights, tokens, wanted)
     }
 
-    /// Predicts legality, contents and endings from tokens [B, 64, width].
+    /// Predicts the legal moves, the contents of squares and whether the game is over, from tokens
+    /// [B, 64, width].
     pub fn rules(&self, weights: &Weights, tokens: &Tensor) -> RuleLogits {
         self.heads
             .forward(weights, tokens, self.encoder.policy_places())

@@ -1,9 +1,10 @@
-//! King and queen, rook or pawn against king, played perfectly until mate, without tables on disk.
+//! King and queen, rook or pawn against king: perfect play until mate, without tables on disk.
 //!
-//! A network knows that these endings are won but sees no difference between moves. They are small
-//! enough to be solved on first use, each in about ten milliseconds, by retrograde analysis
-//! (Thompson 1986): backwards from the mates, to the positions from which the strong side can reach
-//! a solved position or the bare king must.
+//! A network knows that these endings are won, but it sees no difference between the moves. The
+//! endings are small enough to be solved on first use, each in about ten milliseconds, by
+//! retrograde analysis (Thompson 1986). The analysis works backwards from the mates, through
+//! positions in which the strong side can reach a solved position or every move of the bare king
+//! does.
 
 use crate::chess::CLAIMABLE_RULE50;
 use shakmaty::{Bitboard, Chess, Color, File, Move, Position, Rank, Role, Square, attacks};
@@ -12,9 +13,9 @@ use std::sync::LazyLock;
 /// The result of perfect play, for the side to move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Known {
-    /// The side to move mates in this many plies.
+    /// The side to move forces mate in this many plies.
     Mates(u8),
-    /// The side to move gets mated in this many plies.
+    /// The side to move is mated in this many plies.
     Mated(u8),
     /// Neither side can mate.
     Draw,
@@ -43,7 +44,8 @@ pub fn known(position: &Chess) -> Option<Known> {
     })
 }
 
-/// Returns the moves to the mate, if one can be forced before the 50-move rule applies.
+/// Returns the moves up to the mate, or `None` unless mate can be forced before the 50-move rule
+/// applies.
 #[must_use]
 pub fn line(position: &Chess) -> Option<Vec<Move>> {
     let mut position = position.clone();
@@ -106,12 +108,12 @@ impl Place {
         Some((kind.role, place))
     }
 
-    /// Returns whether the table contains this place rather than its mirror image.
+    /// Returns whether the table contains this place instead of its mirror image.
     fn is_standard(&self) -> bool {
         self.king.file() < File::E
     }
 
-    /// Returns the index of the standard place, below [`Place::COUNT`].
+    /// Returns the index of the place or its mirror image in the table, below [`Place::COUNT`].
     fn number(self) -> usize {
         let mirrored = |square: Square| match self.is_standard() {
             true => square,
@@ -125,7 +127,7 @@ impl Place {
 
     const COUNT: usize = 2 * 32 * 64 * 64;
 
-    /// Returns the squares that the piece attacks, with only the strong king as a blocker.
+    /// Returns the squares that the piece attacks, where only the strong king blocks lines.
     fn attacked(self, role: Role) -> Bitboard {
         attacked(role, self.piece, self.king.into())
     }
@@ -142,14 +144,14 @@ impl Place {
         apart && stands && !near && !(self.strong_moves && checks)
     }
 
-    /// Returns the squares to which the bare king can move, including captures.
+    /// Returns the squares to which the bare king can move, including a capture of the piece.
     fn flights(self, role: Role) -> Bitboard {
         let near = attacks::king_attacks(self.bare) & !attacks::king_attacks(self.king);
         let piece = Bitboard::from(self.piece);
         near & (piece | !self.attacked(role))
     }
 
-    /// Returns the positions before a move of the bare king.
+    /// Returns the positions from which a move of the bare king leads to this position.
     fn before_bare(self, role: Role) -> impl Iterator<Item = Place> {
         let squares = attacks::king_attacks(self.bare);
         squares
@@ -162,7 +164,8 @@ impl Place {
             .filter(move |place| place.is_legal(role))
     }
 
-    /// Returns the positions with the same pieces before a move of the strong side.
+    /// Returns the positions with the same pieces from which a move of the strong side leads to
+    /// this position.
     fn before_strong(self, role: Role) -> impl Iterator<Item = Place> {
         let occupied = Bitboard::from(self.king) | self.piece | self.bare;
         let strong_moves = true;
@@ -195,7 +198,7 @@ fn attacked(role: Role, square: Square, occupied: Bitboard) -> Bitboard {
     }
 }
 
-/// Returns the squares from which a pawn may have come.
+/// Returns the squares from which a pawn may have moved to this square.
 fn pawn_origins(square: Square, occupied: Bitboard) -> Bitboard {
     let free = |square: Option<Square>| square.filter(|&square| !occupied.contains(square));
     let behind = free(square.offset(-8)).filter(|square| square.rank() > Rank::First);
@@ -205,7 +208,7 @@ fn pawn_origins(square: Square, occupied: Bitboard) -> Bitboard {
     behind.into_iter().chain(far).collect()
 }
 
-/// Number of plies to the mate plus 1, by place; 0 for draws.
+/// The number of plies to the mate plus 1, for each place. It is 0 for draws.
 struct Table {
     role: Role,
     plies: Vec<u8>,
@@ -224,13 +227,13 @@ fn table(role: Role) -> &'static Table {
 }
 
 impl Table {
-    /// Solves the table backwards from the mates, ply by ply.
+    /// Solves the endings backwards from the mates, ply by ply.
     fn solve(role: Role) -> Table {
         let mut table = Table {
             role,
             plies: vec![0; Place::COUNT],
         };
-        // The positions at each distance from the mate.
+        // The positions at each distance from the mate, in plies.
         let mut waves = table.ends();
         let mut plies = 0;
         while plies < waves.len() {
@@ -266,8 +269,8 @@ impl Table {
         self.plies[place.number()].checked_sub(1)
     }
 
-    /// Returns the positions from which the solution starts, by plies to the mate: mates and
-    /// winning promotions.
+    /// Returns the positions with which the solution starts, by the number of plies to the mate.
+    /// They are mates and winning promotions.
     fn ends(&self) -> Vec<Vec<Place>> {
         let mut ends = vec![Vec::new()];
         for place in self.places() {
@@ -307,7 +310,7 @@ impl Table {
             .filter(move |place| place.is_legal(role))
     }
 
-    /// Returns the number of plies to the mate after a promotion, if one wins.
+    /// Returns the number of plies to the mate if a promotion wins.
     fn promotion(&self, place: Place) -> Option<u8> {
         if self.role != Role::Pawn || place.piece.rank() != Rank::Seventh {
             return None;
@@ -325,7 +328,7 @@ impl Table {
         plies.into_iter().flatten().min().map(|plies| plies + 1)
     }
 
-    /// Returns whether every move of the bare king leads to a solved mate.
+    /// Returns whether every move of the bare king leads to a solved position.
     fn is_lost(&self, place: Place) -> bool {
         let mut flights = place.flights(self.role).into_iter();
         flights.all(|bare| {
@@ -370,7 +373,8 @@ mod tests {
         table(role).places().map(place)
     }
 
-    /// Returns a position's outcome as it follows from its moves under shakmaty's rules.
+    /// Derives a position's outcome from the table's outcomes after each legal move, as generated
+    /// by shakmaty.
     fn follows(position: &Chess) -> Known {
         let after = |mv| {
             let mut after = position.clone();
@@ -387,7 +391,7 @@ mod tests {
         let results = moves
             .into_iter()
             .map(|mv| known(&after(mv)).unwrap_or(Known::Draw));
-        // The shortest mate; failing that, a draw; failing that, the longest way to be mated.
+        // Prefer the shortest mate, then a draw, then the longest way to be mated.
         let rank = |known: &Known| match *known {
             Known::Mated(plies) => 1000 - i32::from(plies),
             Known::Draw => 0,
@@ -402,7 +406,7 @@ mod tests {
 
     #[test]
     fn every_position_follows_from_its_moves() {
-        // The longest mates are in 10, 16 and 28 moves.
+        // The longest mates take 10, 16 and 28 moves.
         for (role, longest) in [(Role::Queen, 19), (Role::Rook, 31), (Role::Pawn, 55)] {
             let mut most = 0;
             for (number, position) in positions(role, Color::White).enumerate() {
@@ -441,7 +445,7 @@ mod tests {
             ("4k3/8/4K3/4P3/8/8/8/8 w - - 0 1", None),
             ("k7/8/1K6/8/8/8/8/7r w - - 0 1", None),
             ("7k/8/6K1/8/8/8/8/R7 w - - 0 1", Some(Some(1))),
-            // The 50-move rule would apply first.
+            // The 50-move rule would apply before the mate.
             ("8/8/8/4k3/8/8/8/K6R w - - 90 1", Some(None)),
             ("4k3/4P3/4K3/8/8/8/8/8 b - - 0 1", Some(None)),
         ] {

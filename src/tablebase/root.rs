@@ -1,9 +1,10 @@
-//! The root moves that preserve a tablebase's result and make progress.
+//! The root moves that preserve the result of a position and make progress, according to the
+//! tables.
 //!
 //! The ranks are Stockfish's (`rank_root_moves` in its `tbprobe.cpp`). All moves that win well
-//! before the 50-move rule applies are equal, so that the search may choose a natural one. Once a
-//! position has been repeated, or the rule is close to applying, only the shortest way to the next
-//! capture or pawn move counts. The reverse holds for the losing side.
+//! before the 50-move rule applies have the same rank, so that the search can choose a natural one.
+//! Once a position has been repeated, or the 50-move rule is about to apply, only the shortest way
+//! to the next capture or pawn move counts. For the losing side, only the longest way counts.
 
 use super::{Tablebase, Verdict};
 use crate::chess::{CLAIMABLE_RULE50, Ending, Game};
@@ -14,36 +15,36 @@ use std::cmp::{Ordering, Reverse};
 /// The best moves of a position according to the tables, and their result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RootMoves {
-    /// The moves, in the given order; never empty.
+    /// The moves, in the order in which they were given. There is at least one.
     pub moves: Vec<Move>,
     /// The result for the side to move.
     pub verdict: Verdict,
-    /// Number of positions looked up.
+    /// Number of positions that were looked up.
     pub hits: u64,
 }
 
-/// The rank of a move, worst first. Plies are counted from the last capture or pawn move to the
-/// next one that the winner can force.
+/// The rank of a move, where the worst rank comes first. Plies are counted from the last capture or
+/// pawn move to the next one that the winner can force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
-    /// A loss far from the 50-move rule.
+    /// A loss well before the 50-move rule applies.
     Lost,
     /// A loss after this many plies, which the 50-move rule may prevent.
     LosesLate(u32),
     Drawn,
     /// A win after this many plies, which the 50-move rule may prevent.
     WinsLate(Reverse<u32>),
-    /// A win far from the 50-move rule.
+    /// A win well before the 50-move rule applies.
     Won,
 }
 
 impl Tablebase {
-    /// Returns the best of `moves`, which must be legal in `game`; `None` if there are no moves or
-    /// if the tables do not cover all of them.
+    /// Returns the best of `moves`, which must be legal in `game`. Returns `None` if there are no
+    /// moves or if the tables do not cover all of them.
     ///
     /// With DTZ tables, a side that plays only these moves wins every won position before the
     /// 50-move rule applies. WDL tables alone show which moves preserve the result, but not which
-    /// make progress.
+    /// moves make progress.
     #[must_use]
     pub fn best_moves(&self, game: &Game, moves: &[Move]) -> Option<RootMoves> {
         if !self.covers(game.position()) {
@@ -78,8 +79,8 @@ impl Tablebase {
         moves.iter().map(rank).collect()
     }
 
-    /// Returns the number of plies to the next capture or pawn move, including the last move, for
-    /// the side that played it.
+    /// Returns the number of plies to the next capture or pawn move for the side that played the
+    /// last move. The last move is included.
     fn dtz_of_last_move(&self, game: &Game) -> Option<Dtz> {
         match game.ending() {
             Some(Ending::Checkmate) => Some(Dtz(1)),
@@ -125,13 +126,13 @@ impl Tablebase {
 }
 
 impl Rank {
-    /// Returns the rank of a move given its DTZ, which is positive if it wins, after `rule50` plies
-    /// without a capture or pawn move.
+    /// Returns the rank of a move from its DTZ, which is positive if the move wins. Before the
+    /// move, there have been `rule50` plies without a capture or pawn move.
     fn of_dtz(Dtz(dtz): Dtz, rule50: u32, repeated: bool) -> Rank {
         let distance = dtz.unsigned_abs();
         let plies = distance.saturating_add(rule50);
         match dtz.cmp(&0) {
-            // Keep one ply in reserve, because DTZ may be one too low.
+            // One ply is kept in reserve, because DTZ may be one too low.
             Ordering::Greater if plies < CLAIMABLE_RULE50 && !repeated => Rank::Won,
             Ordering::Greater => Rank::WinsLate(Reverse(plies)),
             Ordering::Equal => Rank::Drawn,
@@ -140,7 +141,7 @@ impl Rank {
         }
     }
 
-    /// Returns the rank of a move given its WDL.
+    /// Returns the rank of a move from its WDL.
     fn of_wdl(wdl: Wdl) -> Rank {
         match wdl {
             Wdl::Win => Rank::Won,
@@ -166,7 +167,7 @@ mod tests {
         assert!(rank(0, 0) > rank(-120, 0) && rank(-120, 0) > rank(-101, 0));
         assert!(rank(-101, 0) > rank(-60, 0) && rank(-60, 0) > rank(-40, 0));
         assert_eq!(rank(-40, 0), rank(-4, 0));
-        // After a repetition, only the shortest win is best.
+        // After a repetition, only the shortest win has the best rank.
         let repeated = |dtz| Rank::of_dtz(Dtz(dtz), 4, true);
         assert!(repeated(3) > repeated(5) && repeated(5) > repeated(0));
     }

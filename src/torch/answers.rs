@@ -1,6 +1,6 @@
-//! A cache of each network's fastest format that is kept between runs.
+//! A cache, kept between runs, of the fastest format of each network.
 //!
-//! If the file is missing or damaged, formats are measured again.
+//! If the cache file is missing or damaged, formats are measured again.
 
 use crate::atomic_file;
 use crate::backend::Format;
@@ -12,12 +12,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-/// Maximum number of answers kept. The oldest are dropped.
+/// Maximum number of answers to keep. The oldest answers are dropped first.
 const MOST: usize = 256;
 /// Maximum file size in bytes: several times the size of the maximum number of answers.
 const LARGEST: u64 = 1 << 20;
 
-/// The answers of this process and of earlier ones.
+/// The answers of this process and of earlier processes.
 #[derive(Debug)]
 pub(super) struct Answers {
     known: Vec<Answer>,
@@ -41,7 +41,7 @@ impl Answer {
 }
 
 impl Answers {
-    /// Locks the user's answers and returns them.
+    /// Locks and returns the current user's answers.
     pub fn of_user() -> MutexGuard<'static, Answers> {
         static ANSWERS: LazyLock<Mutex<Answers>> =
             LazyLock::new(|| Mutex::new(Answers::new(file_of_user())));
@@ -63,7 +63,7 @@ impl Answers {
         answer.map(|answer| answer.format.clone())
     }
 
-    /// Stores an answer, and also writes it to the file if possible.
+    /// Stores an answer, and writes it to the cache file if possible.
     pub fn keep(&mut self, network: &str, processor: &str, format: &Format) {
         let answer = Answer {
             network: network.to_owned(),
@@ -83,7 +83,7 @@ impl Answers {
         }
     }
 
-    /// Returns the file's entries, or an empty list if the file is missing or malformed.
+    /// Returns the entries of the cache file, or an empty list if the file is missing or malformed.
     fn kept(&self) -> Vec<Answer> {
         let bytes = self
             .file
@@ -104,7 +104,7 @@ fn write(file: &Path, answers: &[Answer]) -> io::Result<()> {
     atomic_file::persist(unfinished, file)
 }
 
-/// Returns a file in the system's cache folder, or `None` in unit tests.
+/// Returns the path of the cache file in the system's cache folder, or `None` in unit tests.
 fn file_of_user() -> Option<PathBuf> {
     let folder = etcetera::base_strategy::choose_native_strategy()
         .ok()?
@@ -141,7 +141,7 @@ mod tests {
             assert_eq!(third.find(network, processor), Some(format(precision)));
         }
         assert_eq!(third.find("another net", "another cpu"), None);
-        // A process repeats its first answer.
+        // Within a process, the first answer remains valid even without the file.
         fs::remove_file(folder.path().join("made/on/demand.json")).unwrap();
         assert_eq!(first.find("net", "cpu"), Some(format(Precision::F32)));
     }

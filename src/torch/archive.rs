@@ -6,8 +6,8 @@ use std::io::{self, Cursor, ErrorKind, Read};
 use zip::result::ZipError;
 use zip::{CompressionMethod, ZipArchive};
 
-/// Maximum number of directory entries. Each storage has one entry. The `zip` crate allocates
-/// memory for as many entries as the archive claims to have.
+/// Maximum number of directory entries. Each storage takes one entry. Archives that claim more
+/// entries are rejected, because the `zip` crate allocates memory for as many as are claimed.
 const MOST_ENTRIES: u64 = u16::MAX as u64;
 
 /// Why an archive cannot be read.
@@ -19,14 +19,14 @@ pub(crate) enum ArchiveError {
     /// The directory is invalid.
     #[error("its zip directory is damaged ({0})")]
     Directory(String),
-    /// The archive has more entries than any network.
+    /// The archive claims more entries than any network has.
     #[error("its zip directory has too many entries: {0}")]
     Crowded(u64),
     /// A required entry is missing.
     #[error("it has no entry `{0}`")]
     NoEntry(String),
-    /// An entry is compressed although PyTorch never compresses such entries, or with a method that
-    /// PyTorch never uses.
+    /// An entry is compressed although PyTorch never compresses it, or it uses a compression method
+    /// that PyTorch never uses.
     #[error("its entry `{0}` is compressed")]
     Compressed(String),
     /// An entry lies outside the file, or its checksum is wrong.
@@ -40,17 +40,18 @@ pub(crate) enum ArchiveError {
     OutOfMemory(io::Error),
 }
 
-/// An archive whose entries are in one folder.
+/// An archive whose entries are all in one folder.
 pub(crate) struct Archive<'a> {
     file: &'a [u8],
     zip: ZipArchive<Cursor<&'a [u8]>>,
     folder: String,
-    /// Number of bytes that the unread entries can have together, because entries do not overlap.
+    /// Maximum total size in bytes of the entries that have not been read, given that entries do
+    /// not overlap.
     left: usize,
 }
 
 impl<'a> Archive<'a> {
-    /// Reads the directory. The folder is the one that contains `data.pkl`.
+    /// Reads the directory and finds the folder that contains `data.pkl`.
     pub fn open(file: &'a [u8]) -> Result<Archive<'a>, ArchiveError> {
         let claimed = claimed_entries(file).ok_or(ArchiveError::NotZip)?;
         if claimed > MOST_ENTRIES {
@@ -85,8 +86,8 @@ impl<'a> Archive<'a> {
         !self.has("constants.pkl")
     }
 
-    /// Returns the names of all entries. Entries in the folder appear without the folder's name,
-    /// and equal names appear only once.
+    /// Returns the names of all entries, without duplicates. Names of entries in the folder do not
+    /// include the folder's name.
     pub fn names(&self) -> BTreeSet<&str> {
         let short = |name| str::strip_prefix(name, &self.folder)?.strip_prefix('/');
         let names = self.zip.file_names();
@@ -102,7 +103,7 @@ impl<'a> Archive<'a> {
         format!("{}/{name}", self.folder)
     }
 
-    /// Returns the bytes of an uncompressed entry in the folder, after verifying the checksum. Each
+    /// Returns the bytes of an uncompressed entry in the folder, after verifying its checksum. Each
     /// entry can be read only once.
     pub fn entry(&mut self, name: &str) -> Result<&'a [u8], ArchiveError> {
         let damaged = || ArchiveError::Damaged(name.to_owned());
@@ -120,15 +121,15 @@ impl<'a> Archive<'a> {
         let bytes = self.file.get(start..).and_then(|rest| rest.get(..size));
         let bytes = bytes.ok_or_else(damaged)?;
         self.left = self.left.checked_sub(size).ok_or_else(damaged)?;
-        // Inputs from a fuzzer would never have the right checksum.
+        // Fuzzed inputs would almost never have the right checksum.
         if !cfg!(fuzzing) && crc32fast::hash(bytes) != entry.crc32() {
             return Err(damaged());
         }
         Ok(bytes)
     }
 
-    /// Returns the bytes of an entry in the folder, which may be compressed. There may be at most
-    /// `most` bytes.
+    /// Returns the bytes of an entry in the folder, which may be compressed. The unpacked entry
+    /// must have at most `most` bytes.
     pub fn unpacked(&mut self, name: &str, most: usize) -> Result<Cow<'a, [u8]>, ArchiveError> {
         match self.entry(name) {
             Ok(bytes) if bytes.len() > most => Err(ArchiveError::Large(name.to_owned())),
@@ -143,7 +144,8 @@ impl<'a> Archive<'a> {
         let entry = self.zip.by_name(&path);
         let entry = entry.map_err(|_| ArchiveError::Compressed(name.to_owned()))?;
         let mut bytes = Vec::new();
-        // The sizes that the archive states cannot be trusted. The crate verifies the checksum.
+        // Do not rely on the sizes in the archive, which may be wrong. The `zip` crate verifies the
+        // checksum.
         entry
             .take(most as u64 + 1)
             .read_to_end(&mut bytes)
@@ -158,9 +160,9 @@ impl<'a> Archive<'a> {
     }
 }
 
-/// Returns the number of directory entries that an archive claims to have. Its last record states
-/// the number, or the zip64 record to which the preceding locator points. `torch.save` does not
-/// write anything after these records.
+/// Returns the number of directory entries that an archive claims to have. The number is in the
+/// archive's last record or, if a zip64 locator precedes that record, in the zip64 record to which
+/// the locator points. `torch.save` writes nothing after these records.
 fn claimed_entries(file: &[u8]) -> Option<u64> {
     const END: usize = 22;
     const LOCATOR: usize = 20;
@@ -245,14 +247,14 @@ mod tests {
         ));
     }
 
-    /// Many entries with the same bytes would make a small file expand to a large one.
+    /// If many entries could share the same bytes, a small file would expand to a large one.
     #[test]
     fn entries_that_overlap_are_refused() {
         let names: Vec<String> = (0..9).map(|key| format!("net/data/{key}")).collect();
         let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
         names.insert(0, "net/data.pkl");
         let mut file = zip(&names, &[0; 1000]);
-        // The offset of each entry, as stated in the directory.
+        // Set the stated offset of every entry to 0, the position of the first entry.
         let entry = b"PK\x01\x02";
         let places: Vec<usize> = (0..file.len())
             .filter(|&at| file[at..].starts_with(entry))
@@ -261,7 +263,7 @@ mod tests {
         for place in places {
             file[place + 42..][..4].fill(0);
         }
-        // Only the bytes of the first entry remain.
+        // Remove the bytes of all entries except the first.
         let directory = file.windows(4).position(|bytes| bytes == entry).unwrap();
         let first = file
             .windows(4)

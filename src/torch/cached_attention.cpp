@@ -1,8 +1,7 @@
-// Attention of one new token per game to the tokens in a cache of keys and values. In each game it
-// starts at the game's own first column:
+// Attention of one new token per game to the tokens in a cache of keys and values. In each game,
+// attention starts at the column `first`, after the game's padding:
 //   y = sum_s softmax_s(q · k_s / sqrt(width)) v_s,   s = first … S - 1.
-// libtorch's attention treats all games as if they were as long as the longest and reads their
-// padding.
+// libtorch's attention would read the padding, because it treats all games as equally long.
 #include "kernels.h"
 #include "shim.h"
 
@@ -18,16 +17,17 @@
 namespace tessera::cached_attention {
 namespace {
 
-// Number of parallel sums, because the compiler may not split a single sum by itself.
+// Number of parallel sums, which are explicit because the compiler may not split a single sum.
 constexpr int64_t kLanes = 16;
-// The widest head.
+// Maximum width of a head.
 constexpr int64_t kWidest = 256;
 // Minimum number of heads per thread.
 constexpr int64_t kHeads = 16;
-// Smallest distinguishable logit below the largest: e^-87 is the least normal f32.
+// Minimum of a logit minus the largest logit, to which smaller differences are clamped: e^-87 is
+// about the smallest normal f32.
 constexpr float kLeast = -87.0f;
 
-// Keys or values [B, heads, S, width] whose last stride is 1.
+// Keys or values [B, heads, S, width], whose last stride must be 1.
 template <typename T>
 struct Cached {
   const T* data;
@@ -118,7 +118,7 @@ void attend(Kernel kernel, const at::Tensor& query, const at::Tensor& keys,
     std::vector<float> logits(sizes.columns);
     for (int64_t row = begin; row < end; ++row) {
       const int64_t game = row / sizes.heads, head = row % sizes.heads;
-      // A game always attends to its newest token, regardless of its padding.
+      // A game always attends to its newest token, whatever its padding.
       const int64_t from =
           first == nullptr ? 0 : std::clamp<int64_t>(first[game], 0, sizes.columns - 1);
       kernel(queries + row * sizes.width, all_keys.head(game, head), all_keys.strides[2],
@@ -137,7 +137,7 @@ bool is_cache(const at::Tensor& tensor, const at::Tensor& query) {
 
 }  // namespace
 
-// Whether there is a kernel for queries like these, [B, heads, 1, width].
+// Returns whether the kernel supports these queries, [B, heads, 1, width].
 extern "C" bool tessera_takes_cached_attention(const at::Tensor* query) {
   return query->dim() == 4 && query->size(2) == 1 && query->is_cpu() &&
          (query->scalar_type() == c10::kFloat || query->scalar_type() == c10::kBFloat16) &&
@@ -145,8 +145,8 @@ extern "C" bool tessera_takes_cached_attention(const at::Tensor* query) {
 }
 
 // Computes the attention [B, heads, 1, width] of queries [B, heads, 1, width] to keys and values
-// [B, heads, S, width]. It starts at column `first`, i64 [B], or covers all columns if that is
-// absent.
+// [B, heads, S, width]. Attention starts at column `first`, i64 [B], or covers all columns if
+// `first` is absent.
 extern "C" char* tessera_cached_attention(const at::Tensor* query, const at::Tensor* keys,
                                           const at::Tensor* values, const at::Tensor* first,
                                           at::Tensor** out) {

@@ -1,12 +1,13 @@
 //! Checks a network file before any code in it runs.
 //!
-//! A TorchScript file is a program: `torch::jit::load` runs the `__setstate__` of its classes, and
-//! `meta` and `forward` are code in the file. libtorch trusts its input. It accepts pickles that
-//! describe tensors outside their storages, and its parser recurses as deeply as brackets nest.
-//! Therefore this module reads the archive without libtorch, and accepts only files that our
-//! exporters could have written:
+//! A TorchScript file is a program: `torch::jit::load` runs the `__setstate__` methods of its
+//! classes, and `meta` and `forward` are also code in the file. libtorch trusts the file. It
+//! accepts pickles that describe tensors outside their storages, and its parser recurses as deeply
+//! as brackets are nested. Therefore this module reads the archive without libtorch, and accepts
+//! only files that our exporters could have written:
 //!
-//! - The records are those of a network, and the unpacked size of each is within bounds.
+//! - The records are those of a network file, and the unpacked size of each record is within
+//!   bounds.
 //! - The code assigns the results of listed operators, without branches, loops or unknown methods
 //!   (`code`).
 //! - The pickle creates one object of the code's classes, with dense tensors that lie within their
@@ -29,13 +30,13 @@ use std::io::{Cursor, Write};
 use zip::write::FileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
-/// Maximum code size in bytes: ten times that of a network with 11 layers.
+/// Maximum size of the code in bytes, which is ten times that of a network with 11 layers.
 const MOST_CODE: usize = 1 << 20;
-/// Maximum pickle size in bytes. A pickle of this size describes thousands of tensors.
+/// Maximum size of a pickle in bytes. A pickle of this size can describe thousands of tensors.
 pub(super) const MOST_PICKLE: usize = 2 << 20;
-/// Maximum metadata size in bytes.
+/// Maximum size of the metadata in bytes.
 const MOST_METADATA: usize = 64 << 20;
-/// Maximum size of a record with a single value, in bytes.
+/// Maximum size in bytes of a record that contains a single value.
 const MOST_VALUE: usize = 16;
 /// Maximum number of characters that a message quotes from a file.
 const LONGEST_EXCERPT: usize = 60;
@@ -48,19 +49,20 @@ const DATA: &str = "data.pkl";
 const CONSTANTS: &str = "constants.pkl";
 /// The contents of the constants record if there are no constants: an empty tuple.
 const NO_CONSTANTS: &[u8] = b"\x80\x02).";
-/// The record of the format version, for versions below 6 and from 6 on. libtorch writes the
-/// version that the operators need.
+/// The record of the format version: `version` below version 6, and `.data/version` from version 6
+/// on. libtorch writes the version that the file's operators require.
 const VERSIONS: [&str; 2] = ["version", ".data/version"];
 /// The byte-order record.
 const BYTE_ORDER: &str = "byteorder";
 
-/// Why a network file is rejected. Each variant is something that our exporters do not write.
+/// Why a network file is rejected. Each variant describes something that our exporters do not
+/// write.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
     /// A record has an unknown name.
     #[error("unexpected record `{0}` in its archive")]
     Record(String),
-    /// A name occurs twice, which parsers treat differently.
+    /// Several records have the same name, which parsers treat differently.
     #[error("duplicate record names in its archive")]
     Duplicate,
     /// A record is too long once unpacked.
@@ -90,16 +92,16 @@ pub enum Refusal {
     /// The code names an argument that is not in [`ARGUMENTS`].
     #[error("unsupported argument `{0}` in its code")]
     Argument(String),
-    /// The code defines another method.
+    /// The code defines a method with an unknown name.
     #[error("unsupported method `{0}`")]
     Method(String),
-    /// A line has any other form.
+    /// A line of code has an unknown form.
     #[error("unsupported line `{0}` in its code")]
     Line(String),
-    /// A pickle names another callable or class.
+    /// A pickle names an unknown callable or class.
     #[error("unsupported global `{0}` in its pickle")]
     Global(String),
-    /// A pickle contains another operation.
+    /// A pickle contains an unknown operation.
     #[error("unsupported opcode 0x{0:02x} in its pickle")]
     Operation(u8),
     /// A pickle is inconsistent.
@@ -108,10 +110,10 @@ pub enum Refusal {
     /// A tensor lies outside its storage.
     #[error("a tensor lies outside of its storage")]
     Bounds,
-    /// An object does not have the attributes that its class declares.
+    /// The attributes of an object differ from those that its class declares.
     #[error("an object of `{0}` has other attributes than its class declares")]
     Attributes(String),
-    /// The size of a storage differs from that of its record.
+    /// The size of a storage differs from the size of its record.
     #[error("record `data/{0}` has another size than its pickle states")]
     Storage(String),
 }
@@ -141,7 +143,7 @@ impl From<Refusal> for CheckError {
     }
 }
 
-/// Checks a network file and returns the archive for libtorch.
+/// Checks a network file and returns a rewritten archive for libtorch.
 ///
 /// # Errors
 /// [`CheckError`] if the file is damaged or our exporters do not write such files.
@@ -187,7 +189,7 @@ pub(super) fn check(file: &[u8]) -> Result<Vec<u8>, CheckError> {
     Ok(packed(&records, file.len())?)
 }
 
-/// Returns the metadata record of a file. Nothing else is checked.
+/// Returns the metadata record of a file, without checking the rest of the file.
 ///
 /// # Errors
 /// [`ArchiveError`] if the record is damaged.
@@ -201,7 +203,7 @@ pub(super) fn metadata(archive: &mut Archive) -> Result<Option<String>, ArchiveE
     metadata.map(Some).map_err(|_| ArchiveError::Damaged(name))
 }
 
-/// Returns whether network files can have a record of this name.
+/// Returns whether a record of a network file can have this name.
 fn is_known(name: &str) -> bool {
     let is_storage = |key: &str| key.bytes().all(|byte| byte.is_ascii_digit());
     match name {
@@ -217,7 +219,7 @@ fn is_known(name: &str) -> bool {
     }
 }
 
-/// Packs these records into an archive for libtorch.
+/// Packs records into an archive for libtorch.
 fn packed(records: &[(String, Cow<[u8]>)], capacity: usize) -> Result<Vec<u8>, ArchiveError> {
     let write = || {
         let mut zip = ZipWriter::new(Cursor::new(Vec::with_capacity(capacity)));

@@ -1,5 +1,5 @@
-//! Reads network files once. Metadata and tensors are read without libtorch if possible, so that no
-//! code in the file runs.
+//! Opens network files. Metadata and tensors are read without libtorch if possible, so that no code
+//! in the file runs.
 
 use super::archive::Archive;
 use super::pickle::{Object, Pickle};
@@ -7,18 +7,19 @@ use super::{Module, NetworkError, check, open, parse, tensor_hash};
 use crate::backend::{CodePolicy, Metadata};
 use tch::Tensor;
 
-/// Maximum nesting of objects.
+/// Maximum nesting depth of objects.
 const MOST_NESTED: usize = 32;
 
 /// An open network file.
 pub(crate) struct NetworkFile<'f> {
     bytes: &'f [u8],
     policy: CodePolicy,
-    /// Its metadata. The tensors are checked against its hash when they are read.
+    /// The file's metadata. Tensors are checked against the hash in the metadata when they are
+    /// read.
     pub metadata: Metadata,
-    /// The part that has not been read yet.
+    /// The archive, until the tensors have been read from it.
     archive: Option<Archive<'f>>,
-    /// The module, if libtorch has opened the file.
+    /// The module, once libtorch has opened the file.
     module: Option<Module>,
 }
 
@@ -45,7 +46,7 @@ impl<'f> NetworkFile<'f> {
         })
     }
 
-    /// Returns its tensors by name, as exported.
+    /// Returns the file's tensors by name, as exported.
     ///
     /// # Errors
     /// [`NetworkError`] if the file is damaged.
@@ -57,10 +58,10 @@ impl<'f> NetworkFile<'f> {
         }
     }
 
-    /// Returns the program in the file. See [`open`].
+    /// Returns the program in the file, which [`open`] checks.
     ///
     /// # Errors
-    /// [`NetworkError`], as for [`open`].
+    /// The same as for [`open`].
     pub fn into_module(mut self) -> Result<Module, NetworkError> {
         self.module()?;
         Ok(self.module.expect("it was opened"))
@@ -74,7 +75,7 @@ impl<'f> NetworkFile<'f> {
     }
 }
 
-/// Returns the metadata of a network file and its tensors by name. See [`NetworkFile`].
+/// Returns the metadata of a network file and its tensors by name, as [`NetworkFile`] reads them.
 ///
 /// # Errors
 /// [`NetworkError`] if the file is not a network of this engine or is damaged.
@@ -87,11 +88,11 @@ pub(crate) fn contents(
     Ok((file.metadata, tensors))
 }
 
-/// Returns the metadata of a network file after checking it. The file's code runs only if libtorch
-/// alone can read the file.
+/// Returns the metadata of a network file after checking the file. The file's code runs only if the
+/// file can be read by libtorch alone.
 ///
 /// # Errors
-/// [`NetworkError`], as for [`open`].
+/// The same as for [`open`].
 pub fn describe(file: &[u8], policy: CodePolicy) -> Result<Metadata, NetworkError> {
     let is_harmless = policy == CodePolicy::Allowed || check::check(file).is_ok();
     let read = directory(file).filter(|_| is_harmless);
@@ -105,7 +106,7 @@ pub fn describe(file: &[u8], policy: CodePolicy) -> Result<Metadata, NetworkErro
     }
 }
 
-/// Returns `None` if our exporters did not write the file or it is damaged.
+/// Returns `None` if the file was not written by our exporters or is damaged.
 fn directory(file: &[u8]) -> Option<(Archive<'_>, Metadata)> {
     let mut archive = Archive::open(file).ok()?;
     let is_little = !archive.has("byteorder") || archive.entry("byteorder").ok()? == b"little";
@@ -116,7 +117,7 @@ fn directory(file: &[u8]) -> Option<(Archive<'_>, Metadata)> {
     Some((archive, metadata))
 }
 
-/// Returns `None` if our exporters did not write the tensors or they do not match the metadata.
+/// Returns `None` if the tensors were not written by our exporters or do not match the metadata.
 fn tensors(mut archive: Archive, metadata: &Metadata) -> Option<Vec<(String, Tensor)>> {
     let data = archive.unpacked("data.pkl", check::MOST_PICKLE).ok()?;
     let pickle = Pickle::read_script(&data).ok()?;
@@ -205,13 +206,14 @@ mod tests {
         assert!(read.is_none());
     }
 
-    /// An object that contains itself twice has as many tensors as there are paths to them.
+    /// If an object could contain itself twice, it would have as many tensors as there are paths to
+    /// them.
     #[test]
     fn objects_have_one_place() {
         let own = b"\x80\x02c__torch__\nA\n)\x81q\x00}(X\x01\x00\x00\x00ah\x00\
             X\x01\x00\x00\x00bh\x00ub.";
         assert!(Pickle::read_script(own).is_err());
-        // Checkpoints do not contain objects.
+        // Checkpoints cannot contain objects.
         assert!(Pickle::read(own).is_err());
     }
 }

@@ -12,7 +12,7 @@ use tch::{Device, Kind, Tensor};
 /// Why a device cannot compute a network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DeviceError {
-    /// The CUDA part of libtorch is not installed.
+    /// libtorch's CUDA libraries are not installed.
     #[error(
         "libtorch's CUDA library cannot be loaded ({0}): run `tools/setup --cuda` (for the wheel install PyTorch with CUDA), or choose the device cpu"
     )]
@@ -22,7 +22,7 @@ pub enum DeviceError {
         "no CUDA device was found: install NVIDIA's driver (`nvidia-smi` lists what it sees), or choose the device cpu"
     )]
     NoCudaDevice,
-    /// The machine has fewer devices.
+    /// The machine has no device with this number.
     #[error("there is no device cuda:{number}: the last one is cuda:{last}")]
     NoSuchDevice {
         /// The requested device.
@@ -30,27 +30,27 @@ pub enum DeviceError {
         /// The highest available device number.
         last: usize,
     },
-    /// fp16 was requested on the CPU, where libtorch has no kernels that are worth using.
+    /// fp16 was requested on the CPU, where libtorch's fp16 kernels are not worth using.
     #[error("fp16 is for CUDA: on the CPU choose the precision int8, bf16 or f32")]
     Fp16OnCpu,
     /// int8 was requested on a GPU, but the int8 kernels run only on the CPU.
     #[error("int8 is for the CPU: on CUDA choose the precision fp16, bf16 or f32")]
     Int8OnCuda,
-    /// int8 was requested on another architecture, but the int8 kernels require x86.
+    /// int8 was requested on a CPU without int8 kernels, which require x86 with AVX2.
     #[error("int8 needs an x86 processor with AVX2: here choose the precision bf16 or f32")]
     NoInt8,
 }
 
-/// Returns the requested device of this machine and prepares libtorch for it.
+/// Returns the requested device and prepares libtorch for it.
 ///
 /// # Errors
-/// [`DeviceError`], which states what is missing and how to get it.
+/// [`DeviceError`], which states what is missing and how to install it.
 pub fn device(choice: DeviceChoice) -> Result<Device, DeviceError> {
     resolve(choice, Precision::F32).map(|(device, _)| device)
 }
 
-/// Returns room for words that [`send`] copies to a device, i64 `[count]`. It is pinned if the
-/// device is a GPU, whose copies are then asynchronous.
+/// Returns CPU memory, i64 `[count]`, for words that [`send`] will copy to the device. If the
+/// device is a GPU, the memory is pinned, so that the copy can be asynchronous.
 ///
 /// # Errors
 /// [`TorchError`] if memory is insufficient.
@@ -60,7 +60,7 @@ pub(super) fn staged(count: usize, device: Device) -> Result<Tensor, TorchError>
         return Ok(Tensor::f_empty([count], (Kind::Int64, device))?);
     }
     let mut out = ptr::null_mut();
-    // SAFETY: the shim puts a new tensor there unless it fails.
+    // SAFETY: the shim writes a new tensor to `out` unless it fails.
     unsafe {
         check(shim::tessera_pinned(count, &raw mut out))?;
         Ok(Tensor::from_ptr(out.cast()))
@@ -70,7 +70,7 @@ pub(super) fn staged(count: usize, device: Device) -> Result<Tensor, TorchError>
 /// Returns the words of a tensor from [`staged`].
 pub(super) fn words_of(staged: &mut Tensor) -> &mut [u64] {
     assert!(staged.kind() == Kind::Int64 && staged.is_contiguous());
-    // SAFETY: the tensor is borrowed mutably and holds this many words in CPU memory, to which no
+    // SAFETY: the tensor is borrowed mutably. It holds this many words in CPU memory, to which no
     // other reference exists.
     unsafe { std::slice::from_raw_parts_mut(staged.data_ptr().cast(), staged.numel()) }
 }
@@ -84,7 +84,8 @@ pub(super) fn receive(tensor: Tensor) -> Result<Tensor, TorchError> {
         return Ok(tensor);
     }
     let mut out = ptr::null_mut();
-    // SAFETY: the tensor is valid for the call; the shim puts a new one there unless it fails.
+    // SAFETY: the tensor is valid for the call. The shim writes a new tensor to `out` unless it
+    // fails.
     unsafe {
         let tensor = tensor.as_ptr().cast();
         check(shim::tessera_receive(tensor, &raw mut out))?;
@@ -112,8 +113,8 @@ pub(crate) fn has_format(choice: DeviceChoice, precision: Precision) -> bool {
     resolve(choice, precision).is_ok()
 }
 
-/// Returns the requested device of this machine and the formats that it may use, preferred first.
-/// There is always at least one.
+/// Returns the requested device and the formats that it may use, in order of preference. There is
+/// always at least one format.
 pub(crate) fn resolve(
     choice: DeviceChoice,
     precision: Precision,
@@ -146,8 +147,8 @@ pub(crate) fn resolve(
     Ok((device, vec![dtype]))
 }
 
-/// Returns the formats that may be the fastest on this processor, in order of expected speed for a
-/// Chessformer. bf16 with AMX is faster than any int8 kernels.
+/// Returns the formats that may be the fastest on this CPU, in the order of their expected speed
+/// for a Chessformer. With AMX, bf16 is expected to be faster than int8.
 fn formats_of_cpu() -> Vec<ComputeType> {
     let bf16 = process::prepare().cpu_bf16.then(|| Kind::BFloat16.into());
     let mut formats: Vec<ComputeType> = bf16.into_iter().chain([Kind::Float.into()]).collect();
@@ -179,7 +180,7 @@ mod tests {
                 assert!(formats.iter().all(|dtype| !dtype.int8));
                 continue;
             };
-            // Ties go to int8, or to bf16 with AMX.
+            // The first format is int8, or bf16 if the CPU has AMX.
             assert!(formats.contains(&int8.dtype));
             assert_eq!(formats[0] == int8.dtype, int8.is_preferred);
             assert!(formats[0].int8 || formats[0].kind == Kind::BFloat16);

@@ -1,5 +1,5 @@
-//! Evaluations in two copies: one takes the positions and the indices of their moves to a device,
-//! the other brings those moves' logits and the values back.
+//! Evaluates a batch with two copies: one copies the positions and the indices of their moves to
+//! the device, and the other copies the logits of these moves and the values back.
 
 use super::device::{receive, send, staged, words_of};
 use super::numbers::{caught, floats};
@@ -8,18 +8,19 @@ use crate::backend::PredictedFuture;
 use crate::encode::{Input, POLICY_SIZE, WIDTH};
 use tch::Tensor;
 
-/// A batch's evaluation.
+/// The evaluation of a batch.
 pub(super) struct Returned {
-    /// The network's outputs in its order, row by row; the policy is empty.
+    /// The network's outputs in its order, each flattened row by row. The policy is empty.
     pub outputs: Vec<Vec<f32>>,
-    /// The logits of all positions' moves.
+    /// The logits of the moves of all positions, in order.
     pub logits: Vec<f32>,
-    /// Futures, if the network predicts them.
+    /// The predicted futures, if the network predicts futures.
     pub predicted: Vec<PredictedFuture>,
 }
 
 impl TorchBackend {
-    /// Evaluates positions and the policy indices of their moves, in a number of steps.
+    /// Evaluates positions in this number of steps. `moves` are the policy indices of the
+    /// positions' legal moves.
     pub(super) fn exchange(
         &self,
         inputs: &[Input],
@@ -53,7 +54,7 @@ impl TorchBackend {
         })
     }
 
-    /// Copies positions' words and the places of their moves' logits to the device.
+    /// Copies the positions' words and the indices of their moves' logits to the device.
     fn sent(
         &self,
         inputs: &[Input],
@@ -74,8 +75,8 @@ impl TorchBackend {
         })
     }
 
-    /// Returns all outputs other than the policy, and after them the logits at `places`, as one
-    /// vector; and the lengths of those outputs.
+    /// Returns one vector and the lengths of its parts. The vector contains all outputs other than
+    /// the policy, followed by the policy logits at the indices `places`.
     fn joined(&self, mut outputs: Vec<Tensor>, places: &Tensor) -> (Tensor, Vec<usize>) {
         let policy = outputs.remove(self.heads.policy).reshape([-1]);
         let mut parts: Vec<Tensor> = outputs.iter().map(|it| it.reshape([-1])).collect();
@@ -84,7 +85,7 @@ impl TorchBackend {
         (Tensor::cat(&parts, 0), lengths)
     }
 
-    /// Returns the number of words that the program reads of a position.
+    /// Returns the number of words per position that the program reads.
     fn width(&self, compact: Option<&dyn Compact>) -> usize {
         let width = || self.words.as_ref().map_or(WIDTH, Vec::len);
         compact.map_or_else(width, Compact::width)
@@ -107,7 +108,7 @@ impl TorchBackend {
     }
 }
 
-/// Splits outputs that follow each other.
+/// Splits a vector of concatenated outputs.
 fn split(mut joined: &[f32], lengths: &[usize]) -> Vec<Vec<f32>> {
     let part = |&length: &usize| {
         let (part, rest) = joined.split_at(length);
@@ -117,7 +118,7 @@ fn split(mut joined: &[f32], lengths: &[usize]) -> Vec<Vec<f32>> {
     lengths.iter().map(part).collect()
 }
 
-/// Writes the place of each move's logit among those of all positions.
+/// Writes the index of each move's logit among the logits of all positions.
 fn write_places(moves: &[&[u16]], compact: Option<&dyn Compact>, out: &mut [u64]) {
     let moves = moves.iter().enumerate();
     let moves = moves.flat_map(|(row, moves)| moves.iter().map(move |&mv| (row, mv)));

@@ -1,8 +1,8 @@
 //! Measures which format is the fastest for a network on this machine.
 //!
-//! The fastest format depends on the architecture: the dense layers of a Chessformer benefit from
-//! int8, while the convolutions of a tower are fastest in f32. Therefore every possible format is
-//! measured once, and the [answer](super::answers) is stored.
+//! The fastest format depends on the architecture: int8 speeds up the dense layers of a
+//! Chessformer, but the convolutions of a tower are fastest in f32. Every candidate format is
+//! therefore measured once, and the [result](super::answers) is stored.
 
 use super::answers::Answers;
 use super::{ComputeType, NetworkError, TorchBackend, process};
@@ -11,41 +11,40 @@ use crate::chess::Game;
 use crate::encode::Input;
 use std::time::Duration;
 
-// Measure the thread's CPU time, which excludes other load on the machine. On Windows its
-// resolution is coarser than a call, so use wall-clock time there.
+// Measure the thread's CPU time, which excludes other load on the machine. On Windows, the
+// resolution of the CPU time is coarser than a call takes, so wall-clock time is used there.
 #[cfg(not(windows))]
 use cpu_time::ThreadTime as Clock;
 #[cfg(windows)]
 use std::time::Instant as Clock;
 
-/// Maximum time for a batch, unless a single position takes longer.
+/// Maximum time per batch. Batches with a single position may take longer.
 const BATCH: Duration = Duration::from_millis(50);
-/// Time after which no format gets more than [`LEAST`] calls.
+/// Measuring time after which no format gets more than [`LEAST`] calls.
 const ENOUGH: Duration = Duration::from_millis(400);
-/// Minimum number of calls to time a competitive format.
+/// Minimum number of calls for timing a competitive format.
 const LEAST: usize = 3;
-/// Number of calls that are enough to time a format accurately.
+/// Maximum number of calls per format, which is enough for an accurate time.
 const MOST: usize = 10;
-/// A format is dropped if it is this many times as slow as the best format after any call.
+/// A format is dropped as soon as it takes this many times as long as the best format.
 const HOPELESS: f64 = 1.5;
-/// Share of the time by which a format must beat a preferred one. It is larger than the noise in
-/// timings.
+/// The fraction of its time by which a format must be faster to replace a preferred format. It
+/// exceeds the noise in timings.
 const MARGIN: f64 = 0.05;
 
 /// Returns the network in the first of these formats that no other format clearly beats. Formats in
-/// which it cannot run are skipped. `network` identifies its file, and `freeze` prepares it in a
-/// format.
+/// which the network cannot run are skipped. `network` identifies the network's file, and `freeze`
+/// prepares the network in a format.
 ///
 /// # Errors
-/// The error for the first format, if the network cannot run in any of them.
+/// Returns the error for the first format if the network cannot run in any format.
 pub(super) fn choose(
     network: &str,
     formats: &[ComputeType],
     freeze: impl Fn(ComputeType) -> Result<TorchBackend, NetworkError>,
 ) -> Result<TorchBackend, NetworkError> {
     let processor = process::processor();
-    // Holding the lock serialises measurements and gives all threads of the process the same
-    // answer.
+    // Holding the lock serialises measurements, and all threads of the process get the same answer.
     let mut answers = Answers::of_user();
     if let Some(format) = answers.find(network, &processor) {
         let is_it = |dtype: &&ComputeType| Precision::from(**dtype) == format.precision;
@@ -55,12 +54,12 @@ pub(super) fn choose(
     }
     let mut backends = Vec::new();
     for &dtype in formats {
-        // A network without int8 layers is not in int8.
+        // If a network has no layers that can use int8, its dtype is another one.
         let backend = freeze(dtype).ok();
         backends.extend(backend.filter(|backend| backend.dtype() == dtype));
     }
     let (best, speeds) = match backends.len() {
-        // The error of the first format states the reason.
+        // The error for the first format states the reason.
         0 => return freeze(formats[0]),
         1 => (0, Vec::new()),
         _ => compare(&backends),
@@ -75,10 +74,10 @@ pub(super) fn choose(
 }
 
 /// Returns the index of the first format that no other format clearly beats, and the speeds of the
-/// formats that do not fail.
+/// formats that did not fail.
 fn compare(backends: &[TorchBackend]) -> (usize, Vec<Speed>) {
     let batches @ [largest, _] = batches_for(&backends[0]);
-    // Evaluate the same number of positions in batches of each size.
+    // The time covers the same number of positions for each batch size.
     let call = |backend: &TorchBackend| {
         let times =
             batches.map(|batch| Some(time(backend, batch)?.mul_f64(largest as f64 / batch as f64)));
@@ -96,9 +95,9 @@ fn compare(backends: &[TorchBackend]) -> (usize, Vec<Speed>) {
     (first_of_the_fastest(&times).unwrap_or_default(), speeds)
 }
 
-/// Returns the batch sizes to measure: the recommended size, which a search reaches as its tree
-/// grows, and a quarter of that size, which the search uses earlier. If the recommended size takes
-/// too long, both are smaller.
+/// Returns the two batch sizes to measure: the recommended size, which a search reaches once its
+/// tree has grown, and a quarter of that size, for the time before. If a batch of the recommended
+/// size takes too long, both sizes are smaller.
 fn batches_for(backend: &TorchBackend) -> [usize; 2] {
     let recommended = backend.properties().recommended_batch;
     let one = time(backend, 1).unwrap_or_default();
@@ -107,7 +106,7 @@ fn batches_for(backend: &TorchBackend) -> [usize; 2] {
     [batch, batch.div_ceil(4)]
 }
 
-/// Returns the time for a batch, or `None` if it fails.
+/// Returns the time that a batch takes, or `None` if its evaluation fails.
 fn time(backend: &TorchBackend, batch: usize) -> Option<Duration> {
     let inputs = vec![Input::encode(&Game::default()); batch];
     let clock = Clock::now();
@@ -115,8 +114,8 @@ fn time(backend: &TorchBackend, batch: usize) -> Option<Duration> {
     Some(clock.elapsed())
 }
 
-/// Returns the shortest time of each contestant over several calls, or `None` if it fails. The
-/// contestants take turns, so that other load slows all of them equally.
+/// Returns the shortest time of each contestant over several calls, or `None` for contestants that
+/// failed. The contestants take turns, so that other load affects all of them equally.
 fn race<T>(
     contestants: &[T],
     mut call: impl FnMut(&T) -> Option<Duration>,
@@ -143,7 +142,8 @@ fn race<T>(
     times
 }
 
-/// Returns the first contestant within the margin of the fastest, or `None` if all failed.
+/// Returns the first contestant whose time is within the margin of the shortest, or `None` if all
+/// failed.
 fn first_of_the_fastest(times: &[Option<Duration>]) -> Option<usize> {
     let best = times.iter().flatten().min()?.as_secs_f64();
     let is_fast = |time: &Option<Duration>| {
@@ -161,8 +161,8 @@ mod tests {
         times.iter().map(time).collect()
     }
 
-    /// Races contestants whose calls take these times, where 0 means failure. Returns the shortest
-    /// time and the number of calls of each.
+    /// Races contestants whose calls take these times in milliseconds, where 0 means failure.
+    /// Returns each contestant's shortest time and number of calls.
     fn raced(calls: &[&[u64]]) -> (Vec<Option<Duration>>, Vec<usize>) {
         let counts: Vec<_> = calls.iter().map(|_| std::cell::Cell::new(0)).collect();
         let contestants: Vec<_> = calls.iter().zip(&counts).collect();
@@ -181,7 +181,7 @@ mod tests {
         let (times, calls) = raced(&[&[8], &[7], &[33]]);
         assert_eq!(times, milliseconds(&[8, 7, 33]));
         assert_eq!(calls, [MOST, MOST, 1]);
-        // Long calls are not repeated indefinitely.
+        // Long calls are repeated only a few times.
         let (_, calls) = raced(&[&[800], &[700]]);
         assert_eq!(calls, [LEAST, LEAST]);
     }

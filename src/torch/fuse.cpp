@@ -1,4 +1,4 @@
-// Uses our operators in the graphs of frozen TorchScript, for inference on the CPU.
+// Replaces operators in the graphs of frozen TorchScript with our own, for inference on the CPU.
 #include "fuse.h"
 #include "rms_norm.h"
 #include "winograd.h"
@@ -37,7 +37,7 @@ void fuse_norms(std::shared_ptr<Graph> graph) {
   rewriter.runOnGraph(graph);
 }
 
-// Returns the kernels of a node, if it is a 3 × 3 convolution in f32 that keeps the board size and
+// Returns a node's kernels if the node is an f32 3 × 3 convolution that keeps the board size and
 // has a bias.
 std::optional<at::Tensor> kernels_of(const Node* node) {
   const bool plain = node->kind() == c10::aten::conv2d;

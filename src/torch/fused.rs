@@ -1,5 +1,5 @@
-//! The blocks of a network as single operators on the CPU, implemented by the C++ code in the
-//! folder of the same name. A [`Block`] trains with `forward` and plays with packed weights.
+//! The blocks of a network as single operators on the CPU, implemented in C++ in the folder
+//! `fused`. A [`Block`] trains with `forward` and plays with packed weights.
 
 mod infer;
 
@@ -14,10 +14,11 @@ use std::ffi::c_char;
 use std::ptr;
 use tch::{Device, Kind, Tensor};
 
-/// Every width must be a multiple of this, because AMX multiplies 32 bf16 elements at a time.
+/// Every width must be a multiple of this number, because AMX multiplies 32 bf16 elements at a
+/// time.
 pub(crate) const MULTIPLE: i64 = 32;
 
-/// Returns whether kernels exist for tensors like this one and these widths.
+/// Returns whether kernels exist for the dtype and device of this tensor and for these widths.
 pub(crate) fn is_available(like: &Tensor, widths: &[i64]) -> bool {
     like.device() == Device::Cpu
         && widths.iter().all(|width| width % MULTIPLE == 0)
@@ -31,29 +32,29 @@ pub(crate) fn fits_int8(inputs: &[i64]) -> bool {
     inputs.iter().all(fits)
 }
 
-/// Splits a joint projection [B, T, 3 · heads · head width] into queries, keys and values
-/// [B, heads, T, head width], on any device. Queries and keys are rotated by the angles with these
+/// Splits a joint projection [B, T, 3 · heads · head width] into queries, keys and values [B,
+/// heads, T, head width], on any device. Rotates queries and keys by angles that are given by their
 /// cosines and sines, [B or 1, 1, T, head width / 2]. Gradients flow through the projection.
 ///
 /// # Panics
 /// Panics if the sizes do not fit each other.
 pub(crate) fn rotated_heads(joint: &Tensor, heads: i64, [cos, sin]: [&Tensor; 2]) -> [Tensor; 3] {
     let [joint, cos, sin] = raw([Some(joint), Some(cos), Some(sin)]);
-    // SAFETY: the tensors are valid for the call, and there is room for three.
+    // SAFETY: the tensors are valid for the call, and `out` has space for three tensors.
     outputs(|out| unsafe { shim::tessera_rotated_heads(joint, cos, sin, heads, out) })
 }
 
-/// Returns whether [`time_attention`] accepts a projection like this.
+/// Returns whether [`time_attention`] accepts this projection.
 pub(crate) fn takes_time_attention(joint: &Tensor, heads: i64) -> bool {
     let [joint] = raw([Some(joint)]);
     // SAFETY: the tensor is valid for the call.
     unsafe { shim::tessera_takes_time_attention(joint, heads) }
 }
 
-/// Computes the attention of each square to itself on other boards, [B, T, 64, heads · head width],
-/// from the joint projection of queries, keys and values, [B, T, 64, 3 · heads · head width].
-/// Boards are in the view of the side to move, so those at odd plies are flipped vertically.
-/// Gradients flow through the projection.
+/// Computes the attention of each square to the same square on all boards, [B, T, 64, heads · head
+/// width]. `joint` is the joint projection to queries, keys and values, [B, T, 64, 3 · heads · head
+/// width]. Boards are in the view of the side to move, so those at odd plies are flipped
+/// vertically. Gradients flow through the projection.
 ///
 /// # Panics
 /// Panics if the projection [is not accepted](takes_time_attention).
@@ -67,13 +68,13 @@ pub(crate) fn time_attention(joint: &Tensor, heads: i64) -> Tensor {
 /// The int8 kernels of this processor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Int8 {
-    /// Whether they are expected to be the fastest kernels.
+    /// Whether int8 is expected to be the fastest format.
     pub is_preferred: bool,
     /// The dtype of the rest of the network.
     pub dtype: ComputeType,
 }
 
-/// Returns the processor's kernels for dense layers in int8, if there are any.
+/// Returns this processor's int8 kernels for dense layers, or `None` if it has none.
 pub(crate) fn int8() -> Option<Int8> {
     let (mut is_preferred, mut is_bf16) = (false, false);
     let has_kernels = shim::tessera_fused_int8(&mut is_preferred, &mut is_bf16);
@@ -86,12 +87,12 @@ pub(crate) fn int8() -> Option<Int8> {
     })
 }
 
-/// More than the number of instruction sets that any processor has kernels for.
+/// At least the number of instruction sets for which any processor has kernels.
 #[cfg(test)]
 pub(crate) const ALL_SETS: usize = 9;
 
-/// Runs `work` with this many of the fastest instruction sets disabled. From fastest to slowest,
-/// these are AMX, AVX-512 with bf16, AVX-512 without bf16, and AVX2.
+/// Runs `work` with the given number of the fastest instruction sets disabled. From fastest to
+/// slowest, the sets are AMX, AVX-512 with bf16, AVX-512 without bf16, and AVX2.
 #[cfg(test)]
 pub(crate) fn without_fastest<R>(sets: usize, work: impl FnOnce() -> R) -> R {
     shim::tessera_fused_pass_over(sets);
@@ -100,25 +101,26 @@ pub(crate) fn without_fastest<R>(sets: usize, work: impl FnOnce() -> R) -> R {
     result
 }
 
-/// The operator of a block. See operator.h.
+/// The operator of a block, as declared in operator.h.
 pub(crate) type Compute = unsafe extern "C" fn(*const Call, *mut *mut RawTensor) -> *mut c_char;
 
-/// A block of a network as one operator. Without a gradient it uses weights that are packed once
-/// for many calls, in int8 if requested and if the widths [allow it](fits_int8).
+/// A block of a network that one operator computes. Without gradients, it uses weights that are
+/// packed once for many calls. They are packed in int8 if this is requested and the widths [allow
+/// it](fits_int8).
 pub(crate) trait Block {
     /// The function that computes such blocks.
     const COMPUTE: Compute;
 
-    /// Returns its tensors in the order of the C++ code: tokens, if any, then weights. Null marks
-    /// an absent tensor.
+    /// Returns the block's tensors in the order of the C++ code: tokens, if any, then weights. A
+    /// null pointer marks an absent tensor.
     fn inputs(&self, x: Option<&Tensor>) -> Vec<*const RawTensor>;
 
-    /// Returns its settings that are not tensors.
+    /// Returns the block's settings other than tensors.
     fn settings(&self) -> Settings {
         Settings::default()
     }
 
-    /// Maps tokens [B, 64, width] to tokens. Gradients flow through it.
+    /// Maps tokens [B, 64, width] to tokens. Gradients flow through the block.
     ///
     /// # Panics
     /// Panics if the sizes do not fit each other.
@@ -127,13 +129,13 @@ pub(crate) trait Block {
         y
     }
 
-    /// Packs its weights for its kernel, as u8.
+    /// Packs the block's weights for its kernel, as u8.
     fn pack(&self, int8: bool) -> Tensor {
         let [packed] = compute(self, Way::Pack, None, None, int8);
         packed
     }
 
-    /// Computes [`Block::forward`] with packed weights.
+    /// Computes the same as [`Block::forward`], with packed weights and without gradients.
     fn infer(&self, x: &Tensor, packed: &Tensor, int8: bool) -> Tensor {
         let [y] = compute(self, Way::Infer, Some(x), Some(packed), int8);
         y
@@ -161,7 +163,7 @@ fn compute<B: Block + ?Sized, const N: usize>(
             ..block.settings()
         },
     };
-    // SAFETY: the call has the stated number of inputs and room for the stated number of outputs.
+    // SAFETY: the call has the stated number of inputs and space for the stated number of outputs.
     outputs(|out| unsafe { B::COMPUTE(&raw const call, out) })
 }
 
@@ -170,11 +172,11 @@ fn compute<B: Block + ?Sized, const N: usize>(
 pub(crate) struct NormEnd<'a> {
     /// Scale of the block's output.
     pub gain: f64,
-    /// Epsilon, which is added to the variance.
+    /// The constant that is added to the variance.
     pub epsilon: f64,
     /// [width].
     pub weight: &'a Tensor,
-    /// `[width]`. A norm without bias does not centre.
+    /// `[width]`. Without a bias, the norm does not subtract the mean.
     pub bias: Option<&'a Tensor>,
 }
 
@@ -188,7 +190,7 @@ impl NormEnd<'_> {
     }
 }
 
-/// Generates a layer's attention biases from the board.
+/// The layers that generate a layer's attention biases from the board.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Gab<'a> {
     /// [compress, width].
@@ -201,7 +203,7 @@ pub(crate) struct Gab<'a> {
     pub heads: Dense<'a>,
     /// Weight and bias, [h · g].
     pub heads_norm: (&'a Tensor, &'a Tensor),
-    /// Epsilon, which is added to the variances of both norms.
+    /// The constant that is added to the variances of both norms.
     pub epsilon: f64,
     /// [4096, g].
     pub generator: &'a Tensor,
@@ -225,8 +227,9 @@ pub(crate) struct Attention<'a> {
     pub value: &'a Tensor,
     /// [width, width].
     pub output: Dense<'a>,
-    /// For each square the squares that its piece attacks, then those that attack it, as bitboards
-    /// i64 [B, 2, 64]. The second tensor contains each head's weights for both, [h, 2].
+    /// The first tensor, bitboards i64 [B, 2, 64], contains for each square the squares that its
+    /// piece attacks and the squares whose pieces attack it. The second tensor contains each head's
+    /// two attack weights, [h, 2].
     pub attacks: Option<(&'a Tensor, &'a Tensor)>,
     /// The bias generator.
     pub gab: Gab<'a>,
@@ -239,7 +242,7 @@ impl Block for Attention<'_> {
 
     fn inputs(&self, x: Option<&Tensor>) -> Vec<*const RawTensor> {
         let Attention { gab, norm, .. } = self;
-        // Weights can be packed without boards.
+        // Weights can be packed without boards, and then attacks are absent.
         let attacks = self.attacks.filter(|_| x.is_some());
         let inputs = [
             x,
@@ -316,7 +319,7 @@ impl<const N: usize> DenseLayers<'_, N> {
         compute(self, Way::Learn, Some(x), None, false)
     }
 
-    /// Computes [`DenseLayers::mish`] with packed weights.
+    /// Computes the same as [`DenseLayers::mish`], with packed weights and without gradients.
     pub fn infer_mish(&self, x: &Tensor, packed: &Tensor, int8: bool) -> [Tensor; N] {
         compute(self, Way::Infer, Some(x), Some(packed), int8)
     }
@@ -332,7 +335,7 @@ impl<const N: usize> Block for DenseLayers<'_, N> {
     }
 }
 
-/// Move logits by attention between squares.
+/// A policy head: move logits from attention between squares.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Policy<'a> {
     /// [width, width].
@@ -341,7 +344,8 @@ pub(crate) struct Policy<'a> {
     pub key: Dense<'a>,
     /// [3, width].
     pub promotion: &'a Tensor,
-    /// The index of each move among the 4096 pairs and 192 promotions, i64 [1858].
+    /// The index of each move's logit among those of 4096 pairs of squares and 192 promotions, i64
+    /// [1858].
     pub places: &'a Tensor,
 }
 
@@ -363,15 +367,16 @@ impl Block for Policy<'_> {
     }
 }
 
-/// The embedding of features: (features · weightᵀ + bias) · multiply + add. Features have no
-/// gradient.
+/// The embedding of features: (features · weightᵀ + bias) · multiply + add. Gradients do not flow
+/// to the features.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Embedding<'a> {
-    /// [width, features], with zeros for features that are padding to a multiple of [`MULTIPLE`].
+    /// [width, features], with zeros for features that pad the number to a multiple of
+    /// [`MULTIPLE`].
     pub dense: Dense<'a>,
-    /// By square, [64, width].
+    /// One row per square, [64, width].
     pub multiply: &'a Tensor,
-    /// By square, [64, width].
+    /// One row per square, [64, width].
     pub add: &'a Tensor,
 }
 
@@ -391,9 +396,9 @@ impl Block for Embedding<'_> {
     }
 }
 
-/// Computes the inputs [B, 64, width] of a dense layer with weights [outputs, width] from rows i64
-/// [B, 110 or more] and attacker counts u8 [B, 64, n]. They are Lc0's planes, the counts, and
-/// zeros.
+/// Computes the inputs [B, 64, inputs] of a dense layer with weights [outputs, inputs], in the
+/// dtype of the weights. `rows` are i64 [B, 110 or more], and `attacks` are attack features u8 [B,
+/// 64, n]. The inputs consist of Lc0's planes, the attack features, and zeros as padding.
 pub(crate) fn features(rows: &Tensor, attacks: Option<&Tensor>, weight: &Tensor) -> Tensor {
     let [rows, attacks, like] = raw([Some(rows), attacks, Some(weight)]);
     let width = weight.size()[1];
@@ -403,26 +408,27 @@ pub(crate) fn features(rows: &Tensor, attacks: Option<&Tensor>, weight: &Tensor)
     features
 }
 
-/// The constants of a NAdam step.
+/// The constants of a NAdam step, described in nadam.h.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Nadam {
-    /// Decay of the mean gradient.
+    /// Decay rate of the running mean of the gradient.
     pub beta1: f64,
-    /// Decay of the mean square.
+    /// Decay rate of the running mean of the squared gradient.
     pub beta2: f64,
-    /// Epsilon, which is added to the root of the mean square.
+    /// The constant that is added to the root of the mean squared gradient.
     pub epsilon: f64,
-    /// The divisor of the mean square.
+    /// The divisor that corrects the mean squared gradient for its initial zeros.
     pub correction: f64,
-    /// The gradient's share of the step.
+    /// The factor of the gradient in the step.
     pub fresh: f64,
-    /// The mean gradient's share of the step.
+    /// The factor of the mean gradient in the step.
     pub kept: f64,
 }
 
 impl Nadam {
-    /// Updates the means of the gradient and of its square and writes the step, in one pass. All
-    /// vectors are f32 `[parameters]` and are accepted by [`is_available`].
+    /// In one pass, updates the running means of the gradient and of its square, and writes the
+    /// step to `direction`. All vectors must be contiguous f32 tensors of equal length on the CPU,
+    /// and [`is_available`] must hold for them.
     pub fn step(&self, gradient: &Tensor, [mean, square, direction]: [&mut Tensor; 3]) {
         let vectors = raw([Some(gradient), Some(mean), Some(square), Some(direction)]);
         let constants = [
@@ -452,14 +458,14 @@ fn raw<const N: usize>(inputs: [Option<&Tensor>; N]) -> [*const RawTensor; N] {
     inputs.map(|input| input.map_or(ptr::null(), |tensor| tensor.as_ptr() as _))
 }
 
-/// Returns the tensors that the shim creates. Like tch, it panics if libtorch throws.
+/// Returns the tensors that the shim creates. Panics if libtorch throws, as tch does.
 pub(super) fn outputs<const N: usize>(
     make: impl FnOnce(*mut *mut RawTensor) -> *mut c_char,
 ) -> [Tensor; N] {
     let mut outputs = [ptr::null_mut(); N];
     let failure = make(outputs.as_mut_ptr());
-    // SAFETY: the message belongs to the shim. Without a message, the tensors are new and owned
-    // here.
+    // SAFETY: if there is a message, it belongs to the shim. Otherwise the tensors are new and
+    // owned here.
     unsafe {
         if let Some(reason) = take_text(failure) {
             panic!("a fused operator failed: {reason}");

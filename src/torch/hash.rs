@@ -1,10 +1,11 @@
-//! The hash that identifies a network's exported tensors.
+//! Computes the hash that identifies a network's exported tensors.
 
 use sha2::{Digest, Sha256};
 use tch::{Device, Kind, Tensor};
 
-/// Returns the SHA-256 hash, in hexadecimal, of a network's parameters and buffers in stored form:
-/// sorted by name, each with its name, type, shape and little-endian data.
+/// Returns the SHA-256 hash, in hexadecimal, of a network's parameters and buffers as they are
+/// stored. The tensors are sorted by name, and each contributes its name, type, shape and
+/// little-endian data.
 ///
 /// # Panics
 /// Panics if a tensor is not a plain tensor that can be copied to the CPU.
@@ -15,7 +16,7 @@ pub fn tensor_hash(named: impl IntoIterator<Item = (String, Tensor)>) -> String 
     let mut hash = Sha256::new();
     for (name, tensor) in named {
         let shape = tensor.size();
-        // The zero byte and the counts separate adjacent fields.
+        // The zero byte and the counts separate the fields.
         hash.update(format!("{name}\0{:?}\0", tensor.kind()));
         hash.update((shape.len() as u64).to_le_bytes());
         for size in shape {
@@ -58,7 +59,7 @@ mod tests {
         ] {
             assert_ne!(hash, tensor_hash([changed, named("b", &other)]));
         }
-        // Transposed views, scalars and empty tensors are hashed by their visible contents.
+        // Transposed views, scalars and empty tensors are hashed by the elements that they contain.
         let square = tensor.view([2, 2]).transpose(0, 1);
         assert_eq!(
             tensor_hash([named("a", &square)]),

@@ -1,4 +1,4 @@
-// Shared parts of our CPU kernels: macros that compile one body for several instruction sets,
+// Shared parts of our CPU kernels: macros that compile a function for several instruction sets,
 // conversions between f32 and bf16, and an exponential that compilers can vectorise.
 #pragma once
 
@@ -7,8 +7,9 @@
 #include <cstdint>
 #include <cstring>
 
-// Compiles a function for several instruction sets, from which the program selects one at start-up.
-// GCC before 12 and Clang do not know the sets by name, only their individual features.
+// Compiles a function for several instruction sets, from which the program selects one when it
+// starts. GCC before version 12 and Clang do not know the names of the sets, so the individual
+// features are listed.
 #if !defined(__x86_64__) || !defined(__gnu_linux__)
 #define TESSERA_CLONES
 #elif !defined(__clang__) && __GNUC__ >= 12
@@ -37,7 +38,7 @@ TESSERA_INLINE uint32_t to_bits(float value) {
   return bits;
 }
 
-// The bits of a bf16 are the upper half of those of an f32.
+// The bits of a bf16 are the upper half of the bits of an f32.
 TESSERA_INLINE float load(float value) { return value; }
 TESSERA_INLINE float load(uint16_t bits) {
   return from_bits(static_cast<uint32_t>(bits) << 16);
@@ -46,14 +47,14 @@ TESSERA_INLINE float load(uint16_t bits) {
 TESSERA_INLINE void store(float value, float* out) { *out = value; }
 TESSERA_INLINE void store(float value, uint16_t* out) {
   const uint32_t bits = to_bits(value);
-  // Round to nearest, ties to even. NaN is handled separately, because rounding it up might turn it
-  // into a number.
+  // Rounds to nearest, ties to even. NaN is handled separately, because rounding its bits up could
+  // produce a number.
   const uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
   *out = static_cast<uint16_t>(value == value ? rounded : 0x7fc0);
 }
 
-// Computes e^x for x in -87…20 to within 3e-7, as 2^k, from its exponent bits, times 2^f, from a
-// polynomial on -1/2…1/2 (coefficients from Cephes' exp2f).
+// Computes e^x for x in -87…20 to within 3e-7. The result is the product of 2^k, made from exponent
+// bits, and 2^f, a polynomial on -1/2…1/2 (coefficients from Cephes' exp2f).
 TESSERA_INLINE float exponential(float x) {
   const float scaled = x * 1.44269504f;
   // Adding and subtracting 3·2^22 rounds to the nearest integer.
@@ -70,7 +71,7 @@ TESSERA_INLINE float exponential(float x) {
   return power * from_bits(static_cast<uint32_t>(exponent) << 23);
 }
 
-// Whether a kernel may access the tensor's memory directly.
+// Returns whether a kernel may access the tensor's memory directly.
 inline bool plain(const at::Tensor& tensor) {
   return tensor.is_cpu() && tensor.is_contiguous() &&
          (tensor.scalar_type() == c10::kFloat ||

@@ -1,6 +1,6 @@
-// Mish and its derivative on the CPU, which replace libtorch's kernels. Those compute a hyperbolic
-// tangent, a logarithm and an exponential for each element, which takes a sixth of training time on
-// processors with fast matrix units. A single exponential is enough:
+// Mish and its derivative on the CPU, which replace libtorch's kernels. For each element,
+// libtorch's kernels compute a hyperbolic tangent, a logarithm and an exponential, which takes a
+// sixth of the training time on processors with fast matrix units. A single exponential is enough:
 //
 //     mish(x) = x · tanh(ln(1 + e^x)) = x · t / (t + 2) with t = e^x · (e^x + 2)
 //     mish'(x) = t / (t + 2) + 4x · e^x · (e^x + 1) / (t + 2)²
@@ -17,8 +17,8 @@
 namespace tessera::mish_kernels {
 namespace {
 
-// Above 20, mish is x and its derivative 1, bit for bit. Below -87 both are effectively 0. The
-// factor x propagates NaN.
+// Above 20, mish is exactly x in f32 and its derivative exactly 1. Below -87 both are effectively
+// 0. The factor x propagates NaN.
 TESSERA_INLINE float exponential_within_range(float x) {
   const float low = x < 20.0f ? x : 20.0f;
   return exponential(low > -87.0f ? low : -87.0f);
@@ -65,7 +65,7 @@ TESSERA_CLONES void mish_backward_bf16(const uint16_t* gradient, const uint16_t*
   mish_backward_body(gradient, in, out, count);
 }
 
-// Number of elements that justifies waking another thread.
+// Minimum number of elements for which waking another thread is worthwhile.
 constexpr int64_t kGrain = 1 << 15;
 
 at::Tensor mish(const at::Tensor& in) {
@@ -103,14 +103,14 @@ at::Tensor mish_backward(const at::Tensor& gradient, const at::Tensor& in) {
   return out;
 }
 
-// Silences the warning about replaced kernels, because they are replaced on purpose.
+// Suppresses libtorch's warning about replaced kernels, which are replaced on purpose.
 struct Silence : c10::WarningHandler {
   void process(const c10::Warning&) override {}
 };
 
 }  // namespace
 
-// Replaces libtorch's kernels with these for the lifetime of the process.
+// Replaces libtorch's kernels for mish for the lifetime of the process.
 extern "C" char* tessera_replace_kernels() {
   return guarded([] {
     Silence silence;

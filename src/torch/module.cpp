@@ -1,4 +1,4 @@
-// TorchScript modules: loading from memory, multiple outputs, casting only floating-point
+// TorchScript modules: loading from memory, multiple outputs, conversion of only the floating-point
 // parameters, and freezing.
 #include "fuse.h"
 #include "placement.h"
@@ -55,8 +55,8 @@ void append(const c10::IValue& value, std::vector<at::Tensor>& tensors) {
   }
 }
 
-// Whether a tensor is dense, with plain numbers in CPU memory, and lies entirely within its
-// storage. Pickles can describe other tensors.
+// Returns whether a tensor is dense, contains plain numbers in CPU memory, and lies entirely within
+// its storage. Pickles can describe other tensors.
 bool is_plain(const at::Tensor& tensor) {
   if (!tensor.defined() || tensor.layout() != c10::kStrided || !tensor.is_cpu() ||
       tensor.is_quantized()) {
@@ -142,8 +142,8 @@ char* tessera_module_tensors(const Module* module, void* context,
   });
 }
 
-// Calls a method that takes no arguments and returns a string. `out` stays null if the module has
-// no such method.
+// Calls a method that takes no arguments and returns a string. `out` stays null if there is no such
+// method.
 char* tessera_module_string(const Module* module, const char* method,
                             char** out) {
   return guarded([&] {
@@ -153,9 +153,9 @@ char* tessera_module_string(const Module* module, const char* method,
   });
 }
 
-// Moves the module to a CUDA device (or the CPU if negative), converts its floating-point
-// parameters and buffers to another dtype and freezes it, all in place. Index buffers keep their
-// dtype.
+// Moves the module to a CUDA device (or to the CPU if `device` is negative), converts its
+// floating-point parameters and buffers to another dtype and freezes it, all in place. Buffers with
+// indices keep their dtype.
 char* tessera_module_freeze(Module* module, int device, int scalar_type) {
   return guarded([&] {
     const auto place =
@@ -175,7 +175,7 @@ char* tessera_module_freeze(Module* module, int device, int scalar_type) {
       convert(buffer);
     }
     if (!place.is_cpu()) {
-      // Copies share their graphs, and some copies may be for the CPU.
+      // Copies share a module's graphs, and some copies may be for the CPU.
       *module = module->clone();
       const auto graph = module->get_method("forward").graph();
       torch::jit::Inline(*graph);
@@ -200,7 +200,8 @@ char* tessera_module_forward(Module* module, const at::Tensor* input,
   });
 }
 
-// Begins inference mode. Until it ends, tensors that this thread creates take no part in autograd.
+// Begins inference mode. Until it ends, tensors that this thread creates are excluded from
+// autograd.
 void* tessera_inference_begin() { return new c10::InferenceMode(); }
 
 void tessera_inference_end(void* mode) { delete static_cast<c10::InferenceMode*>(mode); }

@@ -1,5 +1,5 @@
 //! TorchScript modules with features that [`tch::CModule`] lacks: loading from memory, multiple
-//! outputs, freezing, and casting only floating-point tensors.
+//! outputs, freezing, and conversion of only the floating-point tensors.
 
 use super::shim::{self, take_text};
 use crate::backend::{BackendError, Precision};
@@ -19,7 +19,7 @@ impl TorchError {
         TorchError(gist(message).to_owned())
     }
 
-    /// Returns whether the cause is lack of memory, on the CPU or on a device.
+    /// Returns whether the cause is a lack of memory, on the CPU or on a device.
     #[must_use]
     pub fn is_out_of_memory(&self) -> bool {
         const SIGNS: [&str; 3] = ["bad_alloc", "can't allocate memory", "out of memory"];
@@ -39,13 +39,13 @@ impl From<TorchError> for BackendError {
     }
 }
 
-/// The dtype of a frozen network.
+/// The dtype in which a frozen network computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ComputeType {
-    /// The dtype of its floating-point tensors.
+    /// The dtype of the network's floating-point tensors.
     pub kind: Kind,
-    /// Whether dense layers over tokens multiply in int8. This requires the CPU, and int8 kernels
-    /// whose other layers use `kind`.
+    /// Whether dense layers over tokens multiply in int8. This requires the CPU and int8 kernels,
+    /// whose dtype for the other layers must be `kind`.
     pub int8: bool,
 }
 
@@ -75,16 +75,16 @@ impl From<ComputeType> for Precision {
 #[derive(Debug)]
 pub struct Module(NonNull<shim::Module>);
 
-// SAFETY: modules have atomic reference counts. `forward` is the only method that runs on several
-// threads concurrently, and libtorch does the locking for it. Methods that change a module take it
-// by `&mut` or by value.
+// SAFETY: modules have atomic reference counts. `forward` is the only method that several threads
+// run concurrently, and libtorch locks what they share. Methods that change a module take it by
+// `&mut` or by value.
 unsafe impl Send for Module {}
-// SAFETY: as above.
+// SAFETY: the reasons for `Send` also apply to `Sync`.
 unsafe impl Sync for Module {}
 
 impl Drop for Module {
     fn drop(&mut self) {
-        // SAFETY: the pointer came from the shim's `new` and is freed once.
+        // SAFETY: the pointer was created by the shim and is freed only once.
         unsafe { shim::tessera_module_free(self.0.as_ptr()) }
     }
 }
@@ -103,18 +103,18 @@ impl Module {
         owned(module)
     }
 
-    /// Reads a TorchScript file from memory onto the CPU. Nothing is checked, and libtorch runs the
-    /// file's code. For networks use [`open`](super::open).
+    /// Reads a TorchScript file from memory onto the CPU. The file is not checked, and libtorch
+    /// runs its code. To load networks, use [`open`](super::open).
     ///
     /// # Errors
     /// [`TorchError`] if the bytes are not a complete TorchScript file.
     pub fn load(file: &[u8]) -> Result<Module, TorchError> {
         let mut module = ptr::null_mut();
-        // SAFETY: the bytes outlive the call, which copies everything that it keeps.
+        // SAFETY: the bytes outlive the call, which copies everything that it needs later.
         let loaded = check(unsafe {
             shim::tessera_module_load(file.as_ptr().cast(), file.len(), &raw mut module)
         });
-        // After the first sentence, libtorch's message speculates at length about the cause.
+        // libtorch's message speculates at length about the cause after the first sentence.
         loaded.map_err(|TorchError(message)| {
             let first = message.split(". ").next().unwrap_or_default();
             TorchError(first.to_owned())
@@ -235,23 +235,23 @@ impl Module {
             Kind::Half => 2,
             other => panic!("networks are not computed in {other:?}"),
         };
-        // The fuser would compile CUDA kernels at run time, again and again for many batch sizes,
-        // and it needs another library.
+        // The fuser would compile CUDA kernels at run time, again for many batch sizes, and it
+        // requires another library.
         tch::jit::set_tensor_expr_fuser_enabled(false);
         // SAFETY: the module is valid and not shared.
         check(unsafe { shim::tessera_module_freeze(self.0.as_ptr(), device, kind) })?;
         Ok(self)
     }
 
-    /// Runs `forward` on one tensor in inference mode and returns the tensors of its tuple. No
-    /// gradient can flow through them.
+    /// Runs `forward` on one tensor in inference mode, and returns the tensors of the resulting
+    /// tuple. They have no gradients.
     ///
     /// # Errors
-    /// [`TorchError`] if the input does not fit or the device fails.
+    /// [`TorchError`] if the module rejects the input or the device fails.
     pub fn forward(&self, input: &Tensor) -> Result<Vec<Tensor>, TorchError> {
         let mut outputs: Vec<(String, Tensor)> = Vec::new();
         let context: *mut Vec<(String, Tensor)> = &raw mut outputs;
-        // SAFETY: module and input are valid, and `context` is what `collect` expects.
+        // SAFETY: the module and the input are valid, and `context` is what `collect` expects.
         check(unsafe {
             let input = input.as_ptr().cast();
             shim::tessera_module_forward(self.0.as_ptr(), input, context.cast(), collect)
@@ -260,8 +260,8 @@ impl Module {
     }
 }
 
-/// Returns the elements of a contiguous f32 tensor on the CPU, row by row. For any other tensor the
-/// slice is empty.
+/// Returns the elements of a contiguous f32 tensor on the CPU, row by row. For any other tensor,
+/// the slice is empty.
 pub(super) fn floats(tensor: &Tensor) -> &[f32] {
     let plain = tensor.kind() == Kind::Float
         && tensor.device() == Device::Cpu
@@ -270,16 +270,16 @@ pub(super) fn floats(tensor: &Tensor) -> &[f32] {
     if !plain {
         return &[];
     }
-    // SAFETY: such a tensor has `numel` aligned values at `data_ptr` for as long as it lives, and
-    // nothing here writes to it.
+    // SAFETY: a contiguous f32 tensor on the CPU has `numel` aligned values at `data_ptr` for as
+    // long as it lives, and nothing here writes to them.
     unsafe { std::slice::from_raw_parts(tensor.data_ptr().cast(), tensor.numel()) }
 }
 
 /// Takes ownership of a tensor from the shim.
 ///
 /// # Safety
-/// `context` points to a `Vec<(String, Tensor)>`, `name` to a string, and `tensor` to a tensor that
-/// nothing else will free.
+/// `context` must point to a `Vec<(String, Tensor)>`, `name` to a string, and `tensor` to a tensor
+/// that nothing else will free.
 unsafe extern "C" fn collect(
     context: *mut c_void,
     name: *const c_char,
@@ -315,8 +315,8 @@ pub(super) fn check(error: *mut c_char) -> Result<(), TorchError> {
     }
 }
 
-/// Returns the line of libtorch's message that describes the error. The interpreter puts it last,
-/// below a trace of the module's code; all other parts of libtorch put it first.
+/// Returns the line of libtorch's message that describes the error. The interpreter puts this line
+/// last, after a trace of the module's code. All other parts of libtorch put it first.
 fn gist(message: &str) -> &str {
     let mut lines = message.lines().map(str::trim);
     lines
@@ -375,8 +375,8 @@ mod tests {
         }
     }
 
-    /// Returns two results of `forward` on `input`: that of plain libtorch in f32, and that of the
-    /// module frozen in `kind`.
+    /// Returns two results of `forward` on `input`: the result of unmodified libtorch in f32, and
+    /// that of the module frozen in `kind`.
     fn plain_and_frozen(forward: &str, input: &Tensor, kind: Kind) -> [Vec<f32>; 2] {
         let make = || {
             let mut module = Module::create("Operators").unwrap();
@@ -409,8 +409,8 @@ mod tests {
                     let close = (a - b).abs() <= tolerance * a.abs().max(1.0);
                     assert!(close, "{kind:?} {width}: {a} {b}");
                 }
-                // Results must differ, because our kernel sums in another order. Otherwise it would
-                // not be in use.
+                // Our kernel sums in another order, so equal results would mean that it is not in
+                // use.
                 let ours = kind == Kind::Float && width == 256;
                 assert!(!ours || plain != frozen);
             }

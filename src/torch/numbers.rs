@@ -6,8 +6,8 @@ use crate::panics;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tch::{Device, Kind, Tensor};
 
-/// Returns the indices of the bitboards and the named scalars in the words of an [`Input`], or
-/// `None` if these are all words in order. The names must have been checked.
+/// Returns the indices of the bitboards and of the named scalars among the words of an [`Input`],
+/// or `None` if they are all words in order. The names must have been checked.
 pub(crate) fn words(scalars: &[impl AsRef<str>]) -> Option<Vec<i64>> {
     let names = || scalars.iter().map(AsRef::as_ref);
     let position = |name: &str| SCALARS.iter().position(|&scalar| scalar == name);
@@ -18,7 +18,7 @@ pub(crate) fn words(scalars: &[impl AsRef<str>]) -> Option<Vec<i64>> {
     })
 }
 
-/// Returns the input, i64 [B, words], for these positions and a network that reads these [`words`].
+/// Returns the rows, i64 [B, words], of positions for a network that reads these [`words`].
 pub(crate) fn rows(inputs: &[Input], words: Option<&[i64]>) -> Result<Tensor, TorchError> {
     let all: &[i64] = bytemuck::cast_slice(inputs);
     let (tensor, width) = match words {
@@ -44,8 +44,8 @@ pub(crate) fn floats(tensor: &Tensor) -> Vec<f32> {
     tensor.try_into().expect("f32 on the CPU")
 }
 
-/// Runs `compute` and returns libtorch's exceptions, such as lack of memory, as errors. tch would
-/// panic on them.
+/// Runs `compute` and returns libtorch's exceptions, such as lack of memory, as errors. Without
+/// this function, tch would panic.
 pub(crate) fn caught<T>(compute: impl FnOnce() -> T) -> Result<T, TorchError> {
     catch_unwind(AssertUnwindSafe(compute))
         .map_err(|panic| TorchError::new(panics::message(&*panic)))

@@ -1,17 +1,18 @@
-//! An interpreter for the pickles of checkpoints and network files. It supports only dictionaries
-//! of tensors and objects with tensors.
+//! Interprets the pickles of checkpoints and network files. Only dictionaries of tensors, and
+//! objects with tensors, are supported.
 //!
-//! A pickle is a program for a stack machine with a memory. Here its operations create only plain
-//! data. The interpreter knows the callables that `torch.save` needs by name and computes their
-//! results itself; no other callables can be named. Every operation creates at most one object, and
-//! objects are never copied, so memory use is at most a small multiple of the pickle's length, even
-//! if it is deeply nested or refers to itself.
+//! A pickle is a program for a stack machine with a memory. In this interpreter, its operations can
+//! create only plain data. The interpreter knows the names of the callables that `torch.save`
+//! needs, and computes their results itself. A pickle cannot name any other callables. Every
+//! operation creates at most one object, and objects are never copied. Memory use is therefore at
+//! most a small multiple of the pickle's length, even if the pickle is deeply nested or refers to
+//! itself.
 //!
-//! Operations have the names of Python's module `pickletools`, which describes the protocols.
+//! Operations are named as in Python's module `pickletools`, which describes the protocols.
 //!
-//! Pickles of files with code are passed on to libtorch's own interpreter, which trusts them. In
-//! such pickles, therefore, every operation must be used as in our exporters: each object has one
-//! place, and no two tensors share a storage.
+//! The pickle of a file with code is later read by libtorch's own interpreter, which trusts it. In
+//! such pickles, every operation must therefore be used as our exporters use it: each object occurs
+//! in one place, and no two tensors share a storage.
 
 mod machine;
 mod tensor;
@@ -21,11 +22,11 @@ use tch::Kind;
 use tensor::Storage;
 pub(crate) use tensor::View;
 
-/// Maximum pickle size in bytes. The pickles of networks with hundreds of tensors and their
-/// optimizer state are a tenth of this size.
+/// Maximum size of a pickle in bytes. The pickles of networks with hundreds of tensors, including
+/// the optimizer state, are a tenth as large.
 const MOST_BYTES: usize = 2 << 20;
 
-/// Maximum number of characters of a rejected name to show.
+/// Maximum number of characters of a rejected name that are shown.
 const LONGEST_NAME: usize = 80;
 
 /// Why a pickle is rejected.
@@ -40,8 +41,8 @@ pub enum PickleError {
     /// The pickle contains an operation that dictionaries of tensors do not need.
     #[error("unsupported opcode 0x{0:02x} in its pickle")]
     Operation(u8),
-    /// The pickle names a callable or class that dictionaries of tensors do not need. It was not
-    /// run.
+    /// The pickle names a callable or class that dictionaries of tensors do not need. The callable
+    /// was not called.
     #[error(
         "unsupported global `{0}`, which was not run: save `model.state_dict()` alone, if you trust the file"
     )]
@@ -54,7 +55,7 @@ pub enum PickleError {
     Senseless(usize),
 }
 
-/// The index of an object in its pickle.
+/// The index of an object among the objects of its pickle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Id(u32);
 
@@ -168,7 +169,7 @@ mod tests {
         Pickle::read(bytes).unwrap_err().to_string()
     }
 
-    /// The output of `pickle.dumps({"a": (1, -2, 300, 2 ** 40, 0.5), "b": [None, True]})` with
+    /// The outputs of `pickle.dumps({"a": (1, -2, 300, 2 ** 40, 0.5), "b": [None, True]})` with
     /// protocols 2 and 4.
     const PROTOCOLS: [&[u8]; 2] = [
         b"\x80\x02}q\x00(X\x01\x00\x00\x00aq\x01(K\x01J\xfe\xff\xff\xffM,\x01\x8a\x06\x00\x00\x00\x00\x00\x01G?\xe0\x00\x00\x00\x00\x00\x00tq\x02X\x01\x00\x00\x00bq\x03]q\x04(N\x88eu.",
@@ -210,7 +211,7 @@ mod tests {
     #[test]
     fn what_could_run_is_refused_by_name() {
         for (bytes, name) in [
-            // The output of pickle.dumps for objects whose __reduce__ returns these.
+            // The output of `pickle.dumps` for objects whose `__reduce__` returns these values.
             (
                 &b"\x80\x02cposix\nsystem\nX\x02\x00\x00\x00id\x85R."[..],
                 "posix.system",
@@ -237,7 +238,7 @@ mod tests {
                 "{told}"
             );
         }
-        // INST, OBJ, NEWOBJ, EXT1, PERSID: other ways to name or create something.
+        // INST, OBJ, NEWOBJ, EXT1 and PERSID are other ways to name or create something.
         for operation in [
             &b"(ios\nsystem\n."[..],
             b"(o.",
@@ -295,7 +296,7 @@ mod tests {
     }
 
     /// Pickles that are deeply nested, contain themselves or refer to objects repeatedly do not
-    /// take more memory than their length.
+    /// take more memory than their length allows.
     #[test]
     fn bombs_are_only_as_large_as_they_are() {
         let repeat = |bytes: &[u8], times: usize| bytes.repeat(times);
@@ -311,7 +312,7 @@ mod tests {
                 [b"]", &repeat(b"q\x00]h\x00ah\x00a", most / 10)[..]].concat(),
                 true,
             ),
-            // Pop large stacks and push them again.
+            // Large stacks are popped and pushed again.
             (
                 [&repeat(b"N", most / 2)[..], &repeat(b"Na", most / 4)[..]].concat(),
                 false,
@@ -331,7 +332,7 @@ mod tests {
             let _ = Pickle::read_script(&bytes);
         }
 
-        /// Bytes that are mostly operations get further than random bytes.
+        /// Bytes that are mostly operations reach more of the interpreter than random bytes.
         #[test]
         fn no_operations_make_it_panic(
             bytes in prop::collection::vec(

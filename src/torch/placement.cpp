@@ -28,7 +28,8 @@ void each_node(Block* block, const Visit& visit) {
 }  // namespace
 
 void tessera::forget_devices(Graph& graph) {
-  // to(self, dtype, layout, device, pin_memory, non_blocking, copy, memory_format)
+  // The signature is to(self, dtype, layout, device, pin_memory, non_blocking, copy,
+  // memory_format).
   const auto is_conversion = [](const Node* node) {
     return node->kind() == c10::aten::to && node->inputs().size() == 8 &&
            node->input(1)->type()->kind() != c10::TypeKind::NoneType;
@@ -69,7 +70,7 @@ void tessera::name_device(Graph& graph, c10::Device place) {
 }
 
 // Copies a tensor from CPU memory to a CUDA device, asynchronously through pinned memory. (tch's
-// own method prints a warning about an argument in every call.)
+// own method prints a warning about one of its arguments in every call.)
 extern "C" char* tessera_send(const at::Tensor* in, int device, at::Tensor** out) {
   return tessera::guarded([&] {
     const c10::Device place(c10::kCUDA, static_cast<c10::DeviceIndex>(device));
@@ -77,7 +78,7 @@ extern "C" char* tessera_send(const at::Tensor* in, int device, at::Tensor** out
   });
 }
 
-// Makes a pinned tensor i64 [count], uninitialised.
+// Creates an uninitialised pinned tensor i64 [count].
 extern "C" char* tessera_pinned(int64_t count, at::Tensor** out) {
   return tessera::guarded([&] {
     const auto options = at::TensorOptions(c10::kLong).pinned_memory(true);
@@ -85,7 +86,7 @@ extern "C" char* tessera_pinned(int64_t count, at::Tensor** out) {
   });
 }
 
-// Copies a tensor from a CUDA device to pinned memory, and waits for it.
+// Copies a tensor from a CUDA device to pinned memory, and waits until the copy is complete.
 extern "C" char* tessera_receive(const at::Tensor* in, at::Tensor** out) {
   return tessera::guarded([&] {
     const auto options = in->options().device(c10::kCPU).pinned_memory(true);

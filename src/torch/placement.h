@@ -5,9 +5,9 @@
 
 namespace tessera {
 
-// Removes the device from the dtype conversions in a graph. The tracer writes its own device with
-// each dtype, although only the dtype is meant. The resulting graph runs on the device of its
-// tensors.
+// Removes the device from the dtype conversions in a graph. The tracer records the device of the
+// trace with each conversion, although only the dtype is intended. The resulting graph runs on the
+// device of its tensors.
 void forget_devices(torch::jit::Graph& graph);
 
 // Replaces all devices in a graph with `place`.

@@ -25,11 +25,11 @@ using tessera::guarded;
 namespace {
 std::atomic<bool> mkl_asked{false};
 
-// Sanitizers are not initialised yet at this point.
+// The functions below run before sanitizers are initialised, so sanitized builds omit them.
 #if defined(__linux__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
-// The MKL inside libtorch queries the working folder when it is loaded, and aborts the process if
-// the folder has been deleted. In that case the process temporarily changes to another folder.
+// When it is loaded, the MKL inside libtorch queries the working folder, and aborts the process if
+// the folder has been deleted. In that case, the process temporarily changes to another folder.
 // Functions in the program's `.preinit_array` run before the initialisers of all libraries, and the
 // program's constructors run after them.
 int lost_folder = -1;
@@ -50,7 +50,7 @@ __attribute__((section(".preinit_array"), used)) void (*const before_libraries)(
 
 __attribute__((constructor)) void return_to_lost_folder() {
   if (lost_folder >= 0) {
-    // Relative paths would resolve elsewhere.
+    // If the folder cannot be restored, relative paths would resolve elsewhere.
     if (fchdir(lost_folder) != 0) {
       std::perror("cannot return to the working folder");
       _exit(1);
@@ -61,8 +61,9 @@ __attribute__((constructor)) void return_to_lost_folder() {
 
 #ifdef __GLIBC__
 // At exit, libtorch tears down its operator tables. This takes a third of the time of a command
-// that does nothing, and it happens while other threads may still be computing. To avoid it, this
-// handler ends the process first. Handlers that are registered later have run by then.
+// that does nothing else, and other threads may still be computing. This handler avoids the
+// teardown by ending the process first. Handlers that are registered later have already run by
+// then.
 void end_at_once(int status, void*) {
   std::cout.flush();
   std::fflush(nullptr);
@@ -78,20 +79,20 @@ __attribute__((constructor)) void leave_libraries_be() { on_exit(end_at_once, nu
 extern "C" {
 
 #if defined(__x86_64__) && defined(__linux__)
-// The MKL inside libtorch calls this function to decide whether to use its fast kernels. If the
-// program does not export one, MKL uses its own, which returns false on non-Intel processors. The
-// function is not documented.
+// The MKL inside libtorch calls this undocumented function to decide whether to use its fast
+// kernels. If the program does not export the function, MKL uses its own version, which returns
+// false on non-Intel processors.
 __attribute__((visibility("default"))) int mkl_serv_intel_cpu_true() {
   mkl_asked.store(true, std::memory_order_relaxed);
   return 1;
 }
 #endif
 
-// Whether MKL has called the function above.
+// Returns whether MKL has called `mkl_serv_intel_cpu_true`.
 bool tessera_mkl_asked() { return mkl_asked.load(std::memory_order_relaxed); }
 
-// Keeps freed memory in the process. The activations of each evaluation take tens of megabytes,
-// which glibc would otherwise return to the system and request again page by page.
+// Keeps freed memory in the process. Each evaluation allocates tens of megabytes for activations.
+// By default, glibc would return this memory to the system and request it again page by page.
 bool tessera_keep_memory() {
 #ifdef __GLIBC__
   return mallopt(M_MMAP_THRESHOLD, 1 << 30) == 1 &&
@@ -107,7 +108,7 @@ char* tessera_torch_configuration(char** out) {
   return guarded([&] { *out = tessera::text(at::show_config()); });
 }
 
-// Returns the processor's name, and the instruction sets by which libtorch selects its kernels.
+// Returns the processor's name, and the instruction sets for which libtorch selects its kernels.
 char* tessera_cpu_name(char** out) {
   return guarded([&] {
     const auto capabilities = at::cpu::get_cpu_capabilities();

@@ -13,20 +13,20 @@ pub const LIBTORCH_VERSION: &str = "2.11.0";
 /// The hardware and the libraries that evaluate networks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Environment {
-    /// Release of the libtorch in use, such as `2.11.0`, to be compared with [`LIBTORCH_VERSION`].
-    /// Empty if libtorch does not report it.
+    /// Release of the libtorch in use, such as `2.11.0`. The required release is
+    /// [`LIBTORCH_VERSION`]. Empty if libtorch does not report its release.
     pub libtorch: String,
-    /// The processor's features by libtorch's names, such as `avx512_bf16`, in alphabetical order.
+    /// The processor's features in alphabetical order, by libtorch's names, such as `avx512_bf16`.
     pub cpu_features: Vec<String>,
-    /// Whether the processor computes in bf16. If so, networks on the CPU use it.
+    /// Whether the processor is fast in bf16. If so, networks on the CPU may use bf16.
     pub cpu_bf16: bool,
-    /// Whether the dense layers of Chessformers multiply in int8 unless another format is requested
-    /// or turns out to be faster.
+    /// Whether the dense layers of Chessformers multiply in int8. Another format is used if it is
+    /// requested or turns out to be faster.
     pub cpu_int8: bool,
-    /// Whether the MKL inside libtorch has been told to use its fast kernels on non-Intel
-    /// processors. This happens only on x86-64 Linux.
+    /// Whether the MKL inside libtorch has called the function with which we enable its fast
+    /// kernels on non-Intel processors. This happens only on x86-64 Linux.
     pub mkl_fast_kernels: bool,
-    /// Whether freed memory is kept for the next evaluation. This happens only with glibc.
+    /// Whether freed memory is kept for the next evaluation. This works only with glibc.
     pub memory_kept: bool,
     /// The state of CUDA.
     pub cuda: CudaStatus,
@@ -37,20 +37,19 @@ pub struct Environment {
 /// The state of CUDA.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CudaStatus {
-    /// libtorch's CUDA library is missing or cannot be loaded. Contains the reason.
+    /// libtorch's CUDA library is missing or cannot be loaded. The field states the reason.
     NotLoaded(String),
-    /// The library is loaded, but no device is available, because there is no driver or it is too
-    /// old.
+    /// The library is loaded, but no device is available, because the driver is missing or too old.
     NoDevice,
-    /// This many devices are available, from `cuda:0`.
+    /// This many devices are available. The first is `cuda:0`.
     Devices(usize),
 }
 
-/// Inspects the machine after setting up the process for networks.
+/// Inspects the machine, after setting up the process for evaluating networks.
 #[must_use]
 pub fn environment() -> Environment {
     let process = prepare();
-    // MKL calls the function on first use.
+    // MKL calls the function `mkl_serv_intel_cpu_true` on first use.
     let square = Tensor::ones([8, 8], (Kind::Float, Device::Cpu));
     let _ = square.matmul(&square);
     Environment {
@@ -65,20 +64,20 @@ pub fn environment() -> Environment {
     }
 }
 
-/// Returns the number of threads that affinity and control groups allow this process.
+/// Returns the number of threads that affinity and control groups allow this process to run.
 pub(super) fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Environment variables with which libtorch's libraries disable instruction sets.
+/// Environment variables that disable instruction sets in libtorch's libraries.
 const MASKS: [&str; 3] = [
     "ONEDNN_MAX_CPU_ISA",
     "DNNL_MAX_CPU_ISA",
     "MKL_ENABLE_INSTRUCTIONS",
 ];
 
-/// Identifies everything that affects the speed of networks: the processor's name, and a hash of
-/// its features, of the settings that disable features, and of the program.
+/// Returns a key for everything that affects the speed of networks: the processor's name, and a
+/// hash of the processor's features, of the settings that disable features, and of the program.
 pub(super) fn processor() -> String {
     let name = text(shim::tessera_cpu_name);
     let commit = option_env!("TESSERA_COMMIT").unwrap_or_default();
@@ -100,8 +99,8 @@ pub(super) struct Process {
     cuda: Result<(), String>,
 }
 
-/// Sets up the process. This must precede any other use of libtorch, because libtorch would
-/// otherwise permanently disable CUDA. Further calls cost nothing.
+/// Sets up the process. This must precede any other use of libtorch, which would otherwise disable
+/// CUDA permanently. Only the first call has a cost.
 pub(super) fn prepare() -> &'static Process {
     static PROCESS: LazyLock<Process> = LazyLock::new(|| {
         let cuda = load_cuda();
@@ -141,17 +140,18 @@ pub(super) fn cuda_status() -> CudaStatus {
     }
 }
 
-/// Loads libtorch's CUDA library. It is not linked, so the same binary also runs without CUDA.
+/// Loads libtorch's CUDA library. The program is not linked to the library, so the same binary also
+/// runs without CUDA.
 fn load_cuda() -> Result<(), String> {
     let name = libloading::library_filename("torch_cuda");
-    // SAFETY: this runs the initialisers of libtorch's own library, as a program that is linked
-    // with it would do at start-up.
+    // SAFETY: this runs the initialisers of libtorch's own library, which would run at start-up if
+    // the program were linked to it.
     #[cfg(unix)]
     let library = unsafe {
         use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
         Library::open(Some(name), RTLD_NOW | RTLD_GLOBAL)
     };
-    // SAFETY: as above.
+    // SAFETY: this runs the same initialisers as on Unix.
     #[cfg(windows)]
     let library = unsafe { libloading::os::windows::Library::new(name) };
     // Keep the library loaded for the lifetime of the process.
@@ -175,13 +175,13 @@ fn version(configuration: &str) -> String {
         .to_owned()
 }
 
-/// Returns the string from a function of the shim that should not fail. If it does fail, the string
-/// is empty.
+/// Calls a function of the shim that should not fail, and returns its string. The string is empty
+/// if the function fails.
 fn text(
     function: unsafe extern "C" fn(*mut *mut std::ffi::c_char) -> *mut std::ffi::c_char,
 ) -> String {
     let mut out = ptr::null_mut();
-    // SAFETY: `out` is valid for the call, and both strings are owned here afterwards.
+    // SAFETY: `out` is valid for the call, and the caller owns both strings afterwards.
     unsafe {
         let error = function(&raw mut out);
         drop(take_text(error));
@@ -230,7 +230,7 @@ mod tests {
                 };
                 let (x, gradient) = (shaped(&points), shaped(&gradient));
                 let leaf = x.copy().set_requires_grad(true);
-                // Access the transposed tensor through a view, so that it is not copied.
+                // The transposed tensor is a view, not a copy.
                 let y = if turned {
                     leaf.transpose(0, 1).mish().transpose(0, 1)
                 } else {
@@ -280,8 +280,8 @@ mod tests {
         }
     }
 
-    /// Compares the norm and its gradients in `kind`, computed by our kernel, with libtorch's own
-    /// composition in f64.
+    /// Compares our kernel for the norm, and its gradients, in `kind` with libtorch's own
+    /// operations in f64.
     #[test]
     fn the_root_mean_square_norm_and_its_gradients_are_right() {
         prepare();

@@ -1,4 +1,4 @@
-// Traces libtorch's work with its profiler.
+// Traces libtorch's activity with its profiler.
 #include "shim.h"
 
 #include <ATen/Context.h>
@@ -10,7 +10,7 @@ using tessera::guarded;
 using torch::profiler::impl::ActivityType;
 
 namespace {
-// Trace all threads, because threads other than the caller's feed a GPU.
+// All threads are traced, because a GPU receives its work from threads other than the caller's.
 const torch::profiler::impl::ExperimentalConfig all_threads(
     {}, false, false, {}, false, false, false, /*profile_all_threads=*/true);
 }  // namespace

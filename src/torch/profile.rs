@@ -1,4 +1,4 @@
-//! Traces of libtorch's work.
+//! Traces of libtorch's activity.
 
 use super::module::{TorchError, check};
 use super::shim;
@@ -6,8 +6,8 @@ use crate::atomic_file;
 use std::ffi::CString;
 use std::path::Path;
 
-/// Traces everything that libtorch does during `work`, on all threads, and writes a file in
-/// Chrome's trace format. It contains operators and, on a GPU, launches and kernels, with times in
+/// Traces everything that libtorch does on all threads during `work`, and writes a file in Chrome's
+/// trace format. The trace contains operators and, on a GPU, launches and kernels, with times in
 /// microseconds.
 ///
 /// # Errors

@@ -1,4 +1,5 @@
-//! Programs that evaluate a network: the TorchScript in its file, or its family's own code.
+//! Programs that evaluate a network: the TorchScript in the network's file, or the code of its
+//! family.
 
 use super::module::{Module, TorchError};
 use super::shim;
@@ -10,17 +11,17 @@ use tch::Tensor;
 /// A network that is ready to evaluate rows. Several threads may use it concurrently.
 pub trait Program: Debug + Send + Sync {
     /// Returns the outputs for rows i64 [B, 104 + scalars], in the order of the network's metadata
-    /// and on its device. No gradients flow through them.
+    /// and on the network's device. No gradients flow through the outputs.
     ///
     /// # Errors
-    /// [`TorchError`] if the rows do not fit or the device fails.
+    /// [`TorchError`] if the program rejects the rows or the device fails.
     fn forward(&self, rows: &Tensor) -> Result<Vec<Tensor>, TorchError>;
 
     /// Evaluates like [`Program::forward`], and also returns futures if the network predicts them.
     /// `steps` is the number of steps, or `None` for the default.
     ///
     /// # Errors
-    /// As [`Program::forward`].
+    /// The same as for [`Program::forward`].
     fn forward_with_futures(
         &self,
         rows: &Tensor,
@@ -29,38 +30,38 @@ pub trait Program: Debug + Send + Sync {
         Ok((self.forward(rows)?, Vec::new()))
     }
 
-    /// Returns whether any of its layers multiplies in int8. This is known only after an
-    /// evaluation.
+    /// Returns whether any layer of the network multiplies in int8. The answer is valid only after
+    /// an evaluation.
     fn multiplies_in_int8(&self) -> bool {
         false
     }
 
-    /// Returns its form for GPUs, if it has one.
+    /// Returns the program's form for GPUs, if it has one.
     fn compact(&self) -> Option<&dyn Compact> {
         None
     }
 }
 
-/// A program that leaves to the processor everything that is cheap there, so that a GPU launches
-/// few operators.
+/// A program that performs cheap operations on the CPU, so that a GPU launches few operators.
 pub trait Compact {
-    /// Returns the number of words that it reads of a position.
+    /// Returns the number of words per position that the program reads.
     fn width(&self) -> usize;
 
-    /// Writes the words of a position from its row of 104 + scalars.
+    /// Writes the words of a position, given its row of 104 + scalars.
     fn write(&self, row: &[u64], words: &mut [u64]);
 
-    /// Returns the place of a policy entry of the position in row `row` of a batch.
+    /// Returns the index of a policy entry's logit, for the position in row `row` of a batch.
     fn place(&self, row: usize, entry: usize) -> u64;
 
-    /// Returns the values [B, m] of positions by their words i64 [B, width], and after them their
-    /// logits at places i64 `[n]`, in one vector; all tensors are on its device.
+    /// Evaluates positions, given by their words i64 [B, width]. Returns one vector that contains
+    /// their values [B, m], followed by their logits at the indices `places`, i64 `[n]`. All
+    /// tensors are on the program's device.
     ///
     /// # Errors
-    /// As [`Program::forward`].
+    /// The same as for [`Program::forward`].
     fn launch(&self, words: &Tensor, places: &Tensor) -> Result<Tensor, TorchError>;
 
-    /// Returns the outputs other than the policy, in their order, from values [B, m].
+    /// Computes the outputs other than the policy, in the network's order, from values [B, m].
     fn finish(&self, values: &[f32]) -> Vec<Vec<f32>>;
 }
 
@@ -70,11 +71,11 @@ impl Program for Module {
     }
 }
 
-/// A guard for libtorch's inference mode. While it lives, tensors that this thread creates take no
-/// part in autograd, not even as inputs without gradients.
+/// A guard for libtorch's inference mode. While the guard exists, tensors that this thread creates
+/// are excluded from autograd: they cannot take part in it later, even as inputs without gradients.
 #[derive(Debug)]
 pub(crate) struct Inference(
-    /// libtorch's guard. It must end on the thread where it began; the pointer ensures that,
+    /// libtorch's guard, which must end on the thread where it began. The pointer ensures this,
     /// because it is not `Send`.
     *mut c_void,
 );

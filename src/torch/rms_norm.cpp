@@ -1,11 +1,11 @@
 // The root-mean-square norm and its gradient on the CPU, each in one pass over memory. libtorch
-// composes them from a dozen operations, which on processors with fast matrix units take a seventh
-// of the time of an evaluation, and a larger share of a training step.
+// composes each of them from a dozen operations. On processors with fast matrix units, these take a
+// seventh of the time of an evaluation, and a larger fraction of the time of a training step.
 //
 //     y = x · s · w with s = (mean(x²) + ε)^-½
 //
-// where the mean is over a token's features. Backward, with g = dy · w: dx = s · g − x · s³ ·
-// mean(g · x), and dw = Σ dy · x · s over tokens.
+// where the mean is taken over a token's features. Backward, where g = dy · w: dx = s · g − x · s³
+// · mean(g · x), and dw = Σ dy · x · s over tokens.
 #include "rms_norm.h"
 #include "kernels.h"
 #include "shim.h"
@@ -31,11 +31,11 @@ using tessera::store;
 
 namespace {
 
-// Number of parallel sums, because the compiler may not split a single sum by itself.
+// Number of parallel sums, which are explicit because the compiler may not split a single sum.
 constexpr int64_t kLanes = 32;
 
-// Number of rows whose weight gradients are summed together. These sums are added in order, so that
-// the result does not depend on the number of threads.
+// Number of rows for which one partial sum of the weight gradient is computed. The partial sums are
+// added in order, so that the result does not depend on the number of threads.
 constexpr int64_t kChunk = 512;
 
 template <typename Term>
@@ -57,7 +57,7 @@ TESSERA_INLINE float sum_of(int64_t width, Term term) {
   return sum;
 }
 
-// Computes y = x · s · w with s = (mean(x²) + ε)^-½, and stores s if there is room for it.
+// Computes y = x · s · w, where s = (mean(x²) + ε)^-½. Stores s if a place for it is given.
 template <typename T>
 TESSERA_INLINE void forward_body(const T* in, const T* weight, T* out, float* scales,
                                  int64_t rows, int64_t width, float epsilon) {
@@ -76,7 +76,7 @@ TESSERA_INLINE void forward_body(const T* in, const T* weight, T* out, float* sc
   }
 }
 
-// With g = gradient · w, computes dx = s · g − x · s³ · mean(g · x) and adds gradient · x · s to
+// Where g = gradient · w, computes dx = s · g − x · s³ · mean(g · x) and adds gradient · x · s to
 // dw.
 template <typename T>
 TESSERA_INLINE void backward_body(const T* gradient, const T* in, const T* weight,
@@ -131,7 +131,7 @@ bool in_one_pass(const at::Tensor& in, at::IntArrayRef shape,
          in.size(-1) == shape[0] && weight->numel() == shape[0];
 }
 
-// Normalises tensors that `in_one_pass` supports, with several threads in training.
+// Normalises tensors that `in_one_pass` supports. In training, several threads share the work.
 at::Tensor forward(const at::Tensor& in, const at::Tensor& weight, float epsilon,
                    float* scales) {
   at::Tensor out = at::empty_like(in);
@@ -228,7 +228,7 @@ void tessera::replace_rms_norm() {
   library->impl("rms_norm", TORCH_FN(with_gradient));
 }
 
-// Computes the norm over the last dimension, which must match the length of the weight.
+// Computes the norm over the last dimension, whose size must be the length of the weight.
 extern "C" char* tessera_rms_norm(const at::Tensor* in, const at::Tensor* weight,
                                   double epsilon, at::Tensor** out) {
   return tessera::guarded([&] {

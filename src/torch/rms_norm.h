@@ -6,8 +6,8 @@
 
 namespace tessera {
 
-// Computes the root-mean-square norm over the last dimension, without gradients. Inputs that cannot
-// be handled in one pass are left to libtorch.
+// Computes the root-mean-square norm over the last dimension, without gradients. libtorch processes
+// the inputs that a single pass does not support.
 at::Tensor rms_norm(const at::Tensor& in, at::IntArrayRef shape,
                     const std::optional<at::Tensor>& weight,
                     std::optional<double> epsilon);

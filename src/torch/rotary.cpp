@@ -1,8 +1,8 @@
 // Splits a joint projection into queries, keys and values by head, and rotates queries and keys by
-// their positions (RoPE, Su et al. 2021). Forward and backward are one pass over memory each. They
-// replace thirty libtorch operations, most of which copy halves.
+// angles that depend on their positions (RoPE, Su et al. 2021). Forward and backward take one pass
+// over memory each. They replace thirty libtorch operations, most of which copy halves of heads.
 //
-// With a and b the two halves of a head's query or key, and θ the angles for its position,
+// Where a and b are the two halves of a head's query or key, and θ are the angles for its position,
 //
 //     a' = a ∘ cos θ − b ∘ sin θ
 //     b' = b ∘ cos θ + a ∘ sin θ
@@ -27,7 +27,7 @@ constexpr int64_t kRows = 64;
 
 enum class Direction { kForth, kBack };
 
-// Queries, keys or values [B, heads, T, head width] whose last stride is 1.
+// Queries, keys or values [B, heads, T, head width], whose last stride must be 1.
 struct Heads {
   void* data;
   int64_t strides[3];
@@ -45,11 +45,11 @@ struct Heads {
 
 struct Sizes {
   int64_t batch, tokens, heads, half;
-  // Stride of the angles from one game to the next, or 0 if all games share them.
+  // The stride of the angles from one game to the next, or 0 if all games share the same angles.
   int64_t angles_stride;
 };
 
-// Rotates (a, b) by an angle, or back.
+// Rotates (a, b) by an angle, forward or backward.
 template <typename T, Direction direction>
 TESSERA_INLINE void turn(const T* from, T* to, const T* cos, const T* sin, int64_t half) {
   for (int64_t i = 0; i < half; ++i) {
@@ -122,7 +122,7 @@ void walk(Direction direction, const at::Tensor& joint, const std::array<Heads, 
   });
 }
 
-// Writes `from` [.., head width], rotated, to `to`, using libtorch's operations.
+// Rotates `from` [.., head width] with libtorch's operations, and writes the result to `to`.
 void turn(const at::Tensor& from, const at::Tensor& to, const at::Tensor& cos,
           const at::Tensor& sin, Direction direction) {
   const int64_t half = from.size(-1) / 2;

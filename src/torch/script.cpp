@@ -1,7 +1,7 @@
 // Turns functions written in Rust into a TorchScript module. Each function runs once under
-// libtorch's tracer, on tensors that are registered as the module's named parameters and buffers,
-// so the graph refers to them by name instead of containing copies. tch's own tracing would embed
-// them as constants and allow only a single output.
+// libtorch's tracer, on tensors that are registered as the module's named parameters and buffers.
+// The graph therefore refers to the tensors by name instead of containing copies. tch's own tracing
+// would embed them as constants and allow only a single output.
 
 #include "placement.h"
 
@@ -20,7 +20,7 @@ namespace {
 
 using torch::jit::Module;
 
-// A method to trace on `examples`, with the layout of `shim::Method`.
+// A method to trace on `examples`. The layout matches `shim::Method`.
 struct Method {
   const char* name;
   const char* const* arguments;
@@ -30,19 +30,19 @@ struct Method {
   void* context;
 };
 
-// Runs the method of `context` on its inputs and writes the new tensors to `outputs`. Returns 0 on
-// success.
+// Runs the method that `context` describes on its inputs and writes the new tensors to `outputs`.
+// Returns 0 on success.
 using Run = int (*)(void* context, at::Tensor* const* inputs, at::Tensor** outputs);
 
-// Returns the submodule with the attribute at `path`, which is created if missing, and the
-// attribute's own name.
+// Returns the submodule that holds the attribute at `path`, and the attribute's own name. Missing
+// submodules are created.
 std::pair<Module, std::string> place(Module module, const std::string& path) {
   size_t start = 0;
   for (size_t dot; (dot = path.find('.', start)) != std::string::npos; start = dot + 1) {
     const std::string name = path.substr(start, dot - start);
     if (!module.hasattr(name)) {
-      // Join the path into one word, because the name of a layer, such as "0", is not a valid class
-      // name.
+      // The class name joins the parts of the path, because the name of a layer, such as "0", is
+      // not a valid class name by itself.
       std::string type = path.substr(0, dot);
       std::replace(type.begin(), type.end(), '.', '_');
       module.register_module(name, Module("__torch__." + type));
@@ -93,7 +93,7 @@ void trace(Module& module, const Method& method, Run run) {
 extern "C" {
 
 // Traces the methods, converts floating-point parameters to `kind` (a c10::ScalarType) and writes
-// the file. Returns null, or an error message that the caller frees with tessera_free_text.
+// the file. Returns null, or an error message that the caller must free with tessera_free_text.
 char* tessera_script_write(
     const char* const* names,
     at::Tensor* const* tensors,
@@ -131,10 +131,10 @@ char* tessera_script_write(
       }
     }
     module.eval();
-    // Write to memory first, because libtorch's writer aborts the process if a write fails. It
-    // would also store the name of a path inside the file.
+    // The module is first written to memory, because libtorch's writer aborts the process if a
+    // write fails. The writer would also store the file's name in the file.
     std::ostringstream bytes;
-    // Metadata in a separate record can be read without running the module.
+    // Metadata in a separate record can be read without running code of the module.
     module.save(bytes, {{record, metadata}});
     std::ofstream file(path, std::ios::binary);
     file << bytes.str();

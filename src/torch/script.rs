@@ -36,8 +36,8 @@ impl ExportPrecision {
         }
     }
 
-    /// Returns the format's number in libtorch's scalar types (c10::ScalarType), which tch does not
-    /// expose.
+    /// Returns the format's number among libtorch's scalar types (c10::ScalarType), which tch does
+    /// not expose.
     fn scalar_type(self) -> c_int {
         match self {
             ExportPrecision::F32 => 6,
@@ -65,17 +65,17 @@ pub enum ScriptError {
 
 /// A method to trace.
 pub struct TracedMethod<'a> {
-    /// Its name.
+    /// The name of the method.
     pub name: &'static str,
-    /// Its inputs, in order.
+    /// The inputs, in order.
     pub inputs: Vec<TensorSpec>,
-    /// Its outputs, in order.
+    /// The outputs, in order.
     pub outputs: Vec<TensorSpec>,
-    /// The arguments for tracing. Variable sizes must not be 1 here, because they would become
-    /// constants.
+    /// The arguments with which the method is traced. Variable sizes must not be 1 in them, because
+    /// sizes of 1 would become constants.
     pub example: Vec<Tensor>,
     /// The function, which maps the parameters, in order, and the arguments to the results. It must
-    /// access buffers through the very tensors in [`Script::buffers`]; otherwise they would be
+    /// access buffers through the same tensors as [`Script::buffers`]; otherwise they would be
     /// stored twice.
     pub run: Box<Run<'a>>,
 }
@@ -84,7 +84,7 @@ pub struct TracedMethod<'a> {
 pub type Run<'a> = dyn Fn(&[Tensor], &[Tensor]) -> Vec<Tensor> + 'a;
 
 impl TracedMethod<'_> {
-    /// Returns its entry in the metadata.
+    /// Returns the method's entry in the metadata.
     #[must_use]
     pub fn described(&self) -> (String, Method) {
         let method = Method {
@@ -97,18 +97,18 @@ impl TracedMethod<'_> {
 
 /// A network to write.
 pub struct Script<'a> {
-    /// Its parameters on the CPU, by name (a path with parts separated by dots). They are stored in
+    /// The parameters on the CPU, by name (a path with parts separated by dots). They are stored in
     /// the file's precision.
     pub parameters: &'a [(String, Tensor)],
-    /// Its other tensors by name. They are stored unchanged.
+    /// The other tensors, by name. They are stored unchanged.
     pub buffers: &'a [(String, Tensor)],
-    /// Its methods.
+    /// The methods to trace.
     pub methods: &'a [TracedMethod<'a>],
 }
 
 impl Script<'_> {
     /// Writes the network as one TorchScript file, atomically. Returns the metadata with the hash
-    /// filled in, exactly as the file's `meta()` does.
+    /// filled in, which the file's `meta()` also returns.
     ///
     /// # Errors
     /// [`ScriptError`] if libtorch or the file system fails.
@@ -126,8 +126,8 @@ impl Script<'_> {
             .iter()
             .map(|(name, tensor)| (name.clone(), rounded(tensor)))
             .collect::<Vec<_>>();
-        // Round first, so that the stored weights are traced. Each tensor gets its own memory,
-        // because storing a view would store all memory behind it.
+        // Parameters are rounded first, so that the trace uses the stored values. Each tensor gets
+        // its own memory, because storing a view would store all the memory that the view shares.
         let weights: Vec<Tensor> = stored
             .iter()
             .map(|(_, tensor)| tensor.to_kind(Kind::Float).copy())
@@ -176,8 +176,8 @@ impl Script<'_> {
         let json = module::c_string(&json)?;
         let record = module::c_string(RECORD)?;
         let path = module::c_string(&path.to_string_lossy())?;
-        // SAFETY: the arrays have the stated number of pointers. They outlive the call, and so do
-        // the tensors, the strings and the passes. `run` never unwinds.
+        // SAFETY: the arrays have the stated numbers of pointers. The arrays, the tensors, the
+        // strings and the passes outlive the call. `run` never unwinds.
         module::check(unsafe {
             shim::tessera_script_write(
                 name_pointers.as_ptr(),
@@ -196,7 +196,7 @@ impl Script<'_> {
     }
 }
 
-/// A method with the data that C++ needs.
+/// A method, with the data about it that C++ needs.
 struct Pass<'a> {
     name: CString,
     /// Names of the arguments, and pointers to them.
@@ -237,7 +237,7 @@ impl<'a> Pass<'a> {
     }
 }
 
-/// Runs a pass on its method's arguments.
+/// Runs the method of a pass on these arguments.
 unsafe extern "C" fn run(
     context: *mut c_void,
     arguments: *const *mut RawTensor,
@@ -248,7 +248,7 @@ unsafe extern "C" fn run(
     let method = pass.method;
     let called = std::panic::AssertUnwindSafe(|| {
         let arguments = (0..method.inputs.len()).map(|index| {
-            // SAFETY: the caller passes this many live tensors, and the clone is owned here.
+            // SAFETY: the caller passes this many live tensors, and this function owns the clone.
             unsafe { Tensor::clone_from_ptr((*arguments.add(index)).cast()) }
         });
         let arguments: Vec<Tensor> = arguments.collect();
@@ -261,7 +261,7 @@ unsafe extern "C" fn run(
         return 1;
     }
     for (index, mut tensor) in tensors.into_iter().enumerate() {
-        // SAFETY: there is room for this many pointers. The caller takes ownership of each clone
+        // SAFETY: there is space for this many pointers. The caller takes ownership of each clone
         // and deletes it.
         unsafe {
             *outputs.add(index) = torch_sys::at_shallow_clone(tensor.as_mut_ptr()).cast();
@@ -275,7 +275,7 @@ mod tests {
     use super::*;
     use crate::backend::metadata::tests::metadata;
 
-    /// Traces a multiplication by a parameter into a file.
+    /// Traces a multiplication by a parameter, and writes it to a file.
     fn write_a_product(path: &Path) -> Result<(), TorchError> {
         let numbers = |count: i64| Tensor::ones([count], (Kind::Float, Device::Cpu));
         let factor = numbers(1 << 16);

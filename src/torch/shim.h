@@ -1,5 +1,6 @@
-// The C interface of our C++ code: libtorch functions that tch lacks. Every function returns null,
-// or an error message to be freed with tessera_free_text. No exceptions escape.
+// The C interface of our C++ code, which provides libtorch functions that tch lacks. Every function
+// that can fail returns null, or an error message to be freed with tessera_free_text. No exceptions
+// escape.
 #pragma once
 
 #include <cstdlib>
@@ -19,7 +20,7 @@ inline char* text(const std::string& string) {
   return copy;
 }
 
-// Runs code that may throw.
+// Runs code that may throw, and returns its error message or null.
 template <typename Body>
 char* guarded(Body&& body) noexcept {
   try {

@@ -1,4 +1,4 @@
-//! Declarations of our C++ functions. See the `.cpp` files in this folder.
+//! Declarations of our C++ functions, which are defined in the `.cpp` files of this folder.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 // This import links the C++ code.
@@ -10,16 +10,17 @@ pub(super) struct Module {
     _private: [u8; 0],
 }
 
-/// `at::Tensor`, to which tch's tensors point.
+/// `at::Tensor`, to which the pointers of tch's tensors point.
 #[repr(C)]
 pub(crate) struct RawTensor {
     _private: [u8; 0],
 }
 
-/// Receives a tensor, which it then owns, and its name, which it may only read.
+/// Receives a tensor, which the callback then owns, and the tensor's name, which the callback may
+/// only read.
 type VisitTensor = unsafe extern "C" fn(*mut c_void, *const c_char, *mut RawTensor);
 
-/// A method to trace: its name, and the names and examples of its arguments.
+/// A method to trace, with its name, and the names and examples of its arguments.
 #[repr(C)]
 pub(super) struct Method {
     pub name: *const c_char,
@@ -30,8 +31,8 @@ pub(super) struct Method {
     pub context: *mut c_void,
 }
 
-/// Runs the method of a context on its inputs and puts the new tensors into the slots. Returns 0 on
-/// success.
+/// Runs the method of a context on its inputs and writes the new tensors to the outputs. Returns 0
+/// on success.
 pub(super) type Run =
     unsafe extern "C" fn(*mut c_void, *const *mut RawTensor, *mut *mut RawTensor) -> c_int;
 
@@ -47,7 +48,7 @@ pub(crate) enum Way {
     Infer,
 }
 
-/// The settings of a block that are not tensors.
+/// The settings of a block other than tensors.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(crate) struct Settings {
@@ -72,7 +73,7 @@ pub(crate) struct Call {
 
 /// A tensor that the shim reads.
 type In = *const RawTensor;
-/// Room for one or more tensors that the shim creates.
+/// Space for one or more tensors that the shim creates.
 type Out = *mut *mut RawTensor;
 /// An error message for [`take_text`], or null on success.
 type Failure = *mut c_char;
@@ -198,12 +199,13 @@ unsafe extern "C" {
 /// Takes ownership of a string from the shim. Returns `None` for null.
 ///
 /// # Safety
-/// `text` is null or came from the shim, and is not used afterwards.
+/// `text` must be null or come from the shim, and must not be used afterwards.
 pub(crate) unsafe fn take_text(text: *mut c_char) -> Option<String> {
     if text.is_null() {
         return None;
     }
-    // SAFETY: the shim's strings end with a zero byte, and this function must free them.
+    // SAFETY: the shim's strings end with a zero byte, and this function is responsible for freeing
+    // them.
     unsafe {
         let copy = CStr::from_ptr(text).to_string_lossy().into_owned();
         tessera_free_text(text);

@@ -17,7 +17,7 @@ fn evaluate(backend: &impl Backend, batch: &Batch) -> Evaluations {
     out
 }
 
-/// Returns the largest difference in q, d and logits between two evaluations.
+/// Returns the largest difference between two evaluations in q, d and logits.
 fn difference(left: &Evaluations, right: &Evaluations) -> f32 {
     let mut largest = 0f32;
     for index in 0..left.len() {
@@ -43,7 +43,7 @@ fn batches_on_cuda_are_of_few_sizes_and_half_full_at_least() {
 
 #[test]
 fn a_position_is_worth_the_same_in_every_batch() {
-    // More than the maximum batch.
+    // The number of positions exceeds the maximum batch size.
     let all = positions(CPU_LARGEST + 6, true);
     for (precision, tolerance) in [(Precision::F32, 1e-5), (Precision::Bf16, 0.02)] {
         let backend = backend("wdl", precision);
@@ -78,7 +78,7 @@ fn bf16_comes_near_f32() {
     assert!(difference > 0.0 && difference < 0.02, "{difference}");
 }
 
-/// The network has no int8 layers, so int8 means the format of its other layers.
+/// The network has no layers that can use int8, so the format is that of the other layers.
 #[test]
 fn networks_run_in_a_format_that_they_have() {
     let batch = positions(20, true);
@@ -100,7 +100,7 @@ fn networks_run_in_a_format_that_they_have() {
     );
     assert_eq!(Precision::from(chosen.dtype()), format.precision);
     assert!(difference(&exact, &evaluate(&chosen, &batch)) < 0.02);
-    // The choice is stable within a process.
+    // Within a process, the choice does not change.
     assert_eq!(of(&backend("wdl", Precision::Auto)), format);
     if let Some(int8) = fused::int8() {
         let asked = backend("wdl", Precision::Int8);
@@ -112,7 +112,7 @@ fn networks_run_in_a_format_that_they_have() {
 /// libtorch cannot compute determinants in bf16.
 #[test]
 fn a_format_that_fails_is_not_chosen() {
-    // Fail immediately, or only on batches larger than those of the warm-up.
+    // The program fails immediately, or only on batches larger than those of the warm-up.
     for batch in [0, 2] {
         let forward = format!(
             "
@@ -139,7 +139,7 @@ def forward(self, x):
         assert_eq!(chosen.dtype(), Kind::Float.into(), "{batch}");
         chosen.forward(&inputs).unwrap();
     }
-    // Errors that persist are reported.
+    // Errors that persist in every format are reported.
     let wrong = tiny::file(
         "def forward(self, x): return x",
         Some(&tiny::honest_metadata("wdl")),
@@ -166,7 +166,7 @@ fn values_are_probabilities_and_follow_the_search_value() {
         assert_ne!(left.value(index).q, right.value(index).q);
         assert!(right.value(index).error > 0.0);
     }
-    // These are the network's own outputs.
+    // The outputs are the network's own.
     let first = positions(1, true);
     let raw = by_q.forward(first.inputs()).unwrap();
     let raw = |name| raw[by_q.metadata().output(name).unwrap()].double_value(&[0]) as f32;
@@ -253,7 +253,7 @@ fn what_cannot_be_evaluated_is_an_error() {
     backend.evaluate(&Batch::default(), &mut out).unwrap();
     assert!(out.is_empty());
 
-    // These errors occur only on batches larger than those of the warm-up.
+    // These errors occur only with batches larger than those of the warm-up.
     for (forward, message) in [
         (
             "return p, w / 0 * 0, s, s, s",
@@ -321,7 +321,7 @@ fn networks_of_other_programs_are_to_be_imported() {
             let error = open(file, policy).unwrap_err().to_string();
             assert!(error.contains("`tessera import`"), "{error}");
         }
-        // The complete file is accepted.
+        // The complete file would be accepted.
         let whole = tiny::network(&tiny::honest_metadata("wdl"));
         let error = open(&whole[..whole.len() - 100], policy).unwrap_err();
         let error = error.to_string();
@@ -421,7 +421,7 @@ proptest! {
     fn damage_is_noticed_or_harmless(place in 0..FILE.len(), bit in 0..8u32) {
         let mut file = FILE.clone();
         file[place] ^= 1u8 << bit;
-        // Much of the format consists of padding and unused fields.
+        // Much of a file consists of padding and unused fields, so some changes are harmless.
         if let Ok((_, metadata)) = open(&file, CodePolicy::Checked) {
             prop_assert_eq!(metadata.hash, tiny::honest_metadata("wdl").hash);
         }
@@ -436,8 +436,8 @@ proptest! {
     }
 }
 
-/// Returns three results for a convolution of images [3, input, …]: those of libtorch, of the
-/// frozen module, and of libtorch in f64.
+/// Returns three results for a convolution of images [3, input, …]: that of libtorch, that of the
+/// frozen module, and that of libtorch in f64.
 fn convolved(input: i64, output: i64, size: [i64; 2], last: bool) -> [Tensor; 3] {
     const FORWARD: &str = "def forward(self, x):\n    return torch.conv2d(x, self.weight, \
                            self.bias, [1, 1], [1, 1], [1, 1], 1)";
@@ -471,7 +471,7 @@ fn our_convolution_of_boards_is_right_and_others_are_left_alone() {
         (16, 16, [8, 8], true),
         (112, 64, [8, 8], true),
         (64, 80, [8, 8], true),
-        // Our kernel does not support these numbers of channels, memory layouts or boards.
+        // Our kernel does not support these numbers of channels, memory layouts or board sizes.
         (16, 20, [8, 8], true),
         (5, 16, [8, 8], true),
         (16, 16, [8, 8], false),
@@ -483,8 +483,7 @@ fn our_convolution_of_boards_is_right_and_others_are_left_alone() {
         let off = (&frozen - &exact).abs().max().double_value(&[]);
         let scale = exact.abs().max().double_value(&[]);
         assert!(off < 1e-5 * scale, "{input} to {output}: {off} of {scale}");
-        // Results must differ, because our kernel rounds differently. Otherwise it would not be in
-        // use.
+        // Our kernel rounds differently, so equal results would mean that it is not in use.
         let is_ours = size == [8, 8] && last && input % 16 == 0 && output % 16 == 0;
         assert_eq!(is_ours, plain != frozen, "{input} to {output}");
     }

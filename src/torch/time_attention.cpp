@@ -1,5 +1,5 @@
-// Attention of squares to themselves on other boards, from the joint projection of queries, keys
-// and values, with its gradient. For a square on board t and all other boards u:
+// Attention of each square to the same square on all boards, computed from the joint projection to
+// queries, keys and values, with its gradient. For a square on board t and all boards u:
 //
 //     y_t = sum_u a_tu v_u,   a_tu = softmax_u(q_t · k_u / sqrt(width))
 //
@@ -8,8 +8,8 @@
 //     v'_u = sum_t a_tu g_t,   l_tu = a_tu (d_tu - sum_w a_tw d_tw) / sqrt(width)
 //     q'_t = sum_u l_tu k_u,   k'_u = sum_t l_tu q_t
 //
-// There are few boards. libtorch would compute one matrix product for each square and head. Most of
-// their time would be overhead, and copies that bring squares together would take as long again.
+// There are few boards. libtorch would compute one small matrix product for each square and head,
+// mostly overhead, and the copies that bring squares together would take as long again.
 #include "kernels.h"
 #include "shim.h"
 
@@ -24,14 +24,15 @@
 namespace tessera::time_attention {
 namespace {
 
-// Number of parallel sums, because the compiler may not split a single sum by itself.
+// Number of parallel sums, which are explicit because the compiler may not split a single sum.
 constexpr int64_t kLanes = 16;
 constexpr int64_t kMostBoards = 16;
 constexpr int64_t kWidest = 128;
 constexpr int64_t kSquares = 64;
 // Minimum number of squares per thread.
 constexpr int64_t kGrain = 32;
-// Smallest distinguishable logit below the largest: e^-87 is the least normal f32.
+// Minimum of a logit minus the largest logit, to which smaller differences are clamped: e^-87 is
+// about the smallest normal f32.
 constexpr float kLeast = -87.0f;
 
 struct Sizes {
@@ -40,12 +41,12 @@ struct Sizes {
   int64_t features() const { return heads * width; }
 };
 
-// The vectors of a head, by board.
+// The vectors of one head on all boards.
 using Vectors = float[kMostBoards * kWidest];
-// A value for each pair of boards.
+// One value for each pair of boards.
 using Pairs = float[kMostBoards * kMostBoards];
 
-// A square's token on each board. Boards at odd plies are in the other side's view.
+// The places of a square's tokens on all boards. Boards at odd plies are in the other side's view.
 struct Places {
   int64_t of[kMostBoards];
 
@@ -197,7 +198,8 @@ TESSERA_INLINE void back_body(const T* joint, const T* gradient, T* out,
         }
       }
       weighted<Sum::kOverLast>(passed, key, sizes, of_query);
-      // The queries are already scaled.
+      // The gradient of the queries must be scaled. That of the keys need not be, because the
+      // queries were scaled.
       scale(root, sizes, of_query);
       weighted<Sum::kOverFirst>(passed, query, sizes, of_key);
       T* to = out + head * sizes.width;
@@ -276,7 +278,7 @@ struct TimeAttention : torch::autograd::Function<TimeAttention> {
 
 }  // namespace
 
-// Whether there is a kernel for a joint projection like this, [B, T, 64, 3 · heads · width].
+// Returns whether there is a kernel for this joint projection, [B, T, 64, 3 · heads · width].
 extern "C" bool tessera_takes_time_attention(const at::Tensor* joint, int64_t heads) {
   return tessera::plain(*joint) && joint->dim() == 4 && joint->size(1) > 0 &&
          joint->size(1) <= kMostBoards && joint->size(2) == kSquares && heads > 0 &&
@@ -284,8 +286,8 @@ extern "C" bool tessera_takes_time_attention(const at::Tensor* joint, int64_t he
          joint->size(3) / (3 * heads) <= kWidest;
 }
 
-// Computes the attention of each square to itself on other boards, [B, T, 64, heads · width]. Each
-// board is in the view of the side to move.
+// Computes the attention of each square to the same square on all boards, [B, T, 64, heads ·
+// width]. Each board is in the view of the side to move.
 extern "C" char* tessera_time_attention(const at::Tensor* joint, int64_t heads,
                                         at::Tensor** out) {
   return guarded([&] {

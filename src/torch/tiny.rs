@@ -1,4 +1,4 @@
-//! A tiny network for tests, which is created on the fly.
+//! A tiny network for tests, which is created at run time.
 
 use super::Module;
 use crate::backend::Metadata;
@@ -12,8 +12,8 @@ const WIDTH: i64 = 16;
 pub(crate) const OUTPUTS: [&str; 5] = ["policy", "wdl", "moves_left", "q", "q_error"];
 
 /// The network's code. It expands the bitboards of the current position to 768 values, adds the
-/// scalars, and computes all outputs from one hidden layer. It uses only operators that exporters
-/// use.
+/// scalars, and computes all outputs from one hidden layer. It uses only operators that our
+/// exporters write.
 pub(crate) const FORWARD: &str = "
 def forward(self, x):
     boards = torch.unsqueeze(torch.slice(x, 1, 0, 12), 2)
@@ -27,8 +27,8 @@ def forward(self, x):
     return torch.slice(y, 1, 6), torch.slice(y, 1, 0, 3), moves_left, q, error
 ";
 
-/// Returns the network's tensors, which are the same each time. Their values look random and are
-/// multiples of 2⁻⁹, which bf16 represents exactly.
+/// Returns the network's tensors, which are the same in every call. Their values look random. They
+/// are multiples of 2⁻⁹, which bf16 represents exactly.
 fn tensors() -> Vec<(&'static str, Tensor)> {
     let matrix = |rows: i64, columns: i64, salt: i64| {
         let numbers = Tensor::arange(rows * columns, (Kind::Int64, Device::Cpu));
@@ -43,7 +43,7 @@ fn tensors() -> Vec<(&'static str, Tensor)> {
     ]
 }
 
-/// Returns the network's metadata, with moves ranked by this output.
+/// Returns the network's metadata, in which this output ranks moves.
 pub(crate) fn honest_metadata(search_value: &str) -> Metadata {
     let named = tensors().into_iter().map(|(name, t)| (name.to_owned(), t));
     let mut metadata = metadata(&OUTPUTS, search_value);
@@ -56,7 +56,7 @@ pub(crate) fn network(metadata: &Metadata) -> Vec<u8> {
     file(FORWARD, Some(metadata))
 }
 
-/// Returns the bytes of a file with the network's tensors but another `forward`.
+/// Returns the bytes of a file with the network's tensors but a different `forward`.
 pub(crate) fn file(forward: &str, metadata: Option<&Metadata>) -> Vec<u8> {
     let mut module = Module::create("__torch__.Tiny").unwrap();
     for (name, tensor) in tensors() {

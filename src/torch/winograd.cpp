@@ -1,13 +1,14 @@
 // 3 × 3 convolutions of chessboards on the CPU in f32, with Winograd's minimal filtering F(4 × 4, 3
-// × 3) (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2016), which needs
-// only a quarter of the multiplications. A board consists of exactly four tiles of 4 × 4 squares.
+// × 3) (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2016). This method
+// needs only a quarter of the multiplications. A board consists of exactly four tiles of 4 × 4
+// squares.
 //
-// For a tile with its surroundings, d [6, 6], and a filter g [3, 3], it computes
+// For a tile with its surroundings, d [6, 6], and a filter g [3, 3], the method computes
 //
 //     Aᵀ · ((G · g · Gᵀ) ∘ (Bᵀ · d · B)) · A
 //
-// where filters are transformed only once, and at each of the 36 points all channels together form
-// one matrix product.
+// where filters are transformed only once. At each of the 36 points, one matrix product covers all
+// channels.
 #include "winograd.h"
 #include "kernels.h"
 #include "shim.h"
@@ -65,7 +66,7 @@ TESSERA_INLINE void write(const Lanes& lanes, float* to) {
   std::memcpy(to, &lanes, sizeof lanes);
 }
 
-// Multiplies six values that are `step` apart by the matrix Bᵀ of the paper.
+// Multiplies six values that are `step` apart by the paper's matrix Bᵀ.
 TESSERA_INLINE void transform_input(Lanes* d, int step) {
   const Lanes d0 = d[0], d1 = d[step], d2 = d[2 * step], d3 = d[3 * step],
               d4 = d[4 * step], d5 = d[5 * step];
@@ -79,7 +80,7 @@ TESSERA_INLINE void transform_input(Lanes* d, int step) {
   d[5 * step] = 4.0f * d1 - 5.0f * d3 + d5;
 }
 
-// Multiplies six values that are `step` apart by Aᵀ, which gives four values.
+// Multiplies six values that are `step` apart by the paper's matrix Aᵀ, which yields four values.
 TESSERA_INLINE void transform_output(Lanes* m, int step) {
   const Lanes m0 = m[0], m1 = m[step], m2 = m[2 * step], m3 = m[3 * step],
               m4 = m[4 * step], m5 = m[5 * step];
@@ -121,7 +122,7 @@ TESSERA_CLONES void take_apart(const float* boards, float* points, int64_t first
   }
 }
 
-// Transforms points back to boards and adds biases.
+// Transforms points back to boards and adds the biases.
 TESSERA_CLONES void put_together(const float* points, const float* bias,
                                  float* boards, int64_t first, int64_t last,
                                  int64_t tiles, int64_t channels) {
@@ -149,13 +150,13 @@ TESSERA_CLONES void put_together(const float* points, const float* bias,
   }
 }
 
-// Number of tiles that justifies waking another thread.
+// Minimum number of tiles for which waking another thread is worthwhile.
 constexpr int64_t kGrain = 64;
 
 }  // namespace
 
 at::Tensor tessera::winograd_kernel(const at::Tensor& weight) {
-  // The matrix G of the paper.
+  // The paper's matrix G.
   const std::array<double, 18> numbers = {
       1.0 / 4,  0,         0,         //
       -1.0 / 6, -1.0 / 6,  -1.0 / 6,  //

@@ -1,9 +1,9 @@
 //! Ablates a position's features to measure their effects on its moves and its value.
 //!
-//! A feature's contribution (its activation on each square, multiplied by the vector that it
-//! writes) is removed from the block's output, and the network continues from there. The
-//! measurement is exact. The part of the output that the transcoder does not explain is left
-//! unchanged.
+//! The contribution of a feature on a square is its activation times the vector that it writes. The
+//! ablation subtracts the contributions of one feature from the block's output, and the network
+//! continues with the result. The measurement is exact. The part of the output that the transcoder
+//! does not explain is left unchanged.
 
 use super::{Transcoder, block_name};
 use crate::chess::Game;
@@ -22,8 +22,8 @@ pub(super) struct Effect {
     pub value: f32,
 }
 
-/// Ablates each of `features` in the game's position, given the activations `active` [64, all
-/// features], and measures the effects on these moves.
+/// Ablates each of `features` in the game's position, and measures the effects on these moves.
+/// `active` are the activations of all features, [64, all features].
 pub(super) fn ablate(
     transcoder: &Transcoder,
     evaluator: &Evaluator,
@@ -41,7 +41,7 @@ pub(super) fn ablate(
     let nothing = Tensor::zeros([64, 1], (Kind::Float, active.device()));
     let mut whole: Option<Evaluated> = None;
     let mut effects = Vec::with_capacity(features.len());
-    // The first row of each batch is the unchanged network.
+    // In each batch, the first row is evaluated without an ablation.
     for features in features.chunks(BATCH - 1) {
         let features: Vec<i64> = features.iter().map(|&it| it as i64).collect();
         let features = Tensor::from_slice(&features);
@@ -69,8 +69,8 @@ pub(super) fn ablate(
     Ok(effects)
 }
 
-/// Evaluates the game's position once for each of `additions` [N, 64, width] to the block's output,
-/// indexed by the squares as the network sees them.
+/// Evaluates the game's position once for each of the `additions` [N, 64, width] to the block's
+/// output. They are in the order of the squares that the network sees.
 fn evaluate(
     transcoder: &Transcoder,
     evaluator: &Evaluator,

@@ -1,4 +1,4 @@
-//! The transcoder file: JSON, with weights in base64.
+//! The transcoder file, which is JSON with weights in base64.
 
 use super::{ThemeFeature, Transcoder};
 use crate::atomic_file;
@@ -15,9 +15,10 @@ use tch::Tensor;
 
 /// Version of the file format.
 const FORMAT: u32 = 1;
-/// Maximum size of a file in bytes; 65,536 features of width 1,024 take some 0.7 GB.
+/// Maximum size of a file in bytes. A transcoder with 65,536 features of width 1,024 takes about
+/// 0.7 GB.
 const LARGEST_FILE: u64 = 1 << 30;
-/// Maximum number of features, and maximum width.
+/// Maximum number of features, and maximum width of the network.
 const LARGEST_SIDE: usize = 1 << 16;
 
 /// A transcoder's source and quality.
@@ -31,15 +32,16 @@ pub struct TranscoderAbout {
     pub layer: usize,
     /// The number of features.
     pub features: usize,
-    /// The maximum number of features active on a square.
+    /// The maximum number of features that are active on a square.
     pub top_k: usize,
-    /// The number of positions that the transcoder was fitted to.
+    /// The number of positions to which the transcoder was fitted.
     pub positions: usize,
-    /// The number of positions from other games, which were used for the following measurements.
+    /// The number of positions from other games, over which the following values were measured.
     pub held_out: usize,
-    /// 1 − (squared error) / (variance) of the block's output; 1 is a perfect reconstruction.
+    /// 1 − (squared error) / (variance) of the block's output, which is 1 for a perfect
+    /// reconstruction.
     pub explained_variance: f64,
-    /// Share of the features that are inactive on every square of the held-out positions.
+    /// Fraction of the features that are inactive on every square of the held-out positions.
     pub dead: f64,
     /// For each feature, the held-out positions that activate it most.
     pub strongest: Vec<Vec<Strongest>>,
@@ -52,9 +54,9 @@ pub struct TranscoderAbout {
 pub struct Strongest {
     /// The position.
     pub fen: String,
-    /// The square of the board.
+    /// The square on which the feature is active.
     pub square: usize,
-    /// The activation.
+    /// The activation on this square.
     pub activation: f32,
 }
 
@@ -98,7 +100,7 @@ pub(super) fn fingerprint(network: &Network) -> String {
 }
 
 impl Transcoder {
-    /// Writes the file atomically.
+    /// Writes the transcoder's file atomically.
     ///
     /// # Errors
     /// The system's error.
@@ -120,7 +122,7 @@ impl Transcoder {
         Ok(atomic_file::persist(unfinished, path)?)
     }
 
-    /// Reads a file that was made for this network.
+    /// Reads the file of a transcoder that was made for this network.
     ///
     /// # Errors
     /// [`TranscoderError`] if the file is not a transcoder, or was made for other weights.

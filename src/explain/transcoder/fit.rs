@@ -9,11 +9,11 @@ use crate::network::Network;
 use tch::nn::{Adam, Init, OptimizerConfig, VarStore};
 use tch::{Device, Kind, Tensor};
 
-/// Number of squares per step.
+/// Number of squares per optimizer step.
 const STEP: i64 = 2048;
-/// Share of the steps after which the learning rate starts to decay to zero.
+/// Fraction of the steps after which the learning rate starts to decay to zero.
 const DECAY_FROM: f64 = 0.5;
-/// Number of strongest positions stored per feature.
+/// Number of positions with the strongest activations that are stored per feature.
 const STRONGEST: i64 = 3;
 
 /// Settings for fitting a transcoder.
@@ -23,19 +23,19 @@ pub struct FitSettings {
     pub layer: usize,
     /// The number of features.
     pub features: usize,
-    /// The maximum number of features active on a square.
+    /// The maximum number of features that are active on a square.
     pub top_k: usize,
     /// Number of optimizer steps, of 2,048 squares each.
     pub steps: usize,
     /// Adam's peak learning rate.
     pub rate: f64,
-    /// Seed for the weights and the order of the squares.
+    /// Seed for the initial weights and the choice of squares.
     pub seed: i64,
 }
 
-/// Fits a transcoder to a layer's block over some positions, and evaluates it on others, preferably
-/// from other games. `tell` receives every hundredth step and its mean squared error, in units of
-/// the output's variance.
+/// Fits a transcoder to a layer's feed-forward block over `positions`, and evaluates the transcoder
+/// over `held_out`, preferably from other games. After every hundredth step, `tell` receives the
+/// step and its mean squared error, in units of the output's variance.
 ///
 /// # Errors
 /// [`ExplainError`] if the network has no such layer, or if there are too few positions.
@@ -65,7 +65,7 @@ pub fn fit(
     let encoder_bias = root.zeros("encoder_bias", &[features]);
     let mut decoder = root.zeros("decoder", &[features, width]);
     let decoder_bias = root.zeros("decoder_bias", &[width]);
-    // Initially, features write the direction that they read.
+    // Initially, each feature writes the direction that it reads.
     tch::no_grad(|| decoder.copy_(&encoder.transpose(0, 1)));
     let optimizer = Adam::default().build(&store, settings.rate);
     let mut optimizer = optimizer.map_err(|error| ExplainError::Fit(error.to_string()))?;
@@ -121,7 +121,7 @@ pub fn fit(
     Ok(transcoder)
 }
 
-/// Returns the input and output [64 · positions, width] of the block.
+/// Returns the input and the output [64 · positions, width] of the feed-forward block.
 fn tokens(
     evaluator: &Evaluator,
     positions: &[Game],
@@ -137,8 +137,8 @@ fn tokens(
     }))
 }
 
-/// Returns the positions that activate each feature most, given activations [positions, 64,
-/// features].
+/// Returns the positions that activate each feature most. `active` are the activations [positions,
+/// 64, features].
 fn strongest(evaluator: &Evaluator, active: &Tensor, games: &[Game]) -> Vec<Vec<Strongest>> {
     let (by_position, squares) = active.max_dim(1, false);
     let count = STRONGEST.min(games.len() as i64);
@@ -161,8 +161,8 @@ fn strongest(evaluator: &Evaluator, active: &Tensor, games: &[Game]) -> Vec<Vec<
     (0..features).map(of_feature).collect()
 }
 
-/// The mean [width] and standard deviation of tokens, for normalisation, so that one learning rate
-/// suits every layer.
+/// The mean [width] and the standard deviation of tokens. Tokens are normalised with them, so that
+/// one learning rate suits every layer.
 struct Scale {
     mean: Tensor,
     deviation: f64,

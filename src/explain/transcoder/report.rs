@@ -11,31 +11,32 @@ use shakmaty::Move;
 use std::collections::BTreeSet;
 use tch::Kind;
 
-/// Number of features of a position that are reported for their strength.
+/// Number of features to report because of their strength.
 const STRONGEST: usize = 12;
-/// Number of features that are reported for the largest positive effect on a move or on the value;
-/// equally many are reported for the largest negative effect.
+/// Number of features to report because of the largest positive effects on a move or on the value.
+/// The same number is reported because of the largest negative effects.
 const EACH_WAY: usize = 6;
 
-/// A position as described by a transcoder.
+/// A transcoder's description of a position.
 #[derive(Clone, Debug, Serialize)]
 pub struct TranscoderReport {
     /// The layer, numbered from 1.
     pub layer: usize,
     /// The number of features.
     pub features: usize,
-    /// The maximum number of features active on a square.
+    /// The maximum number of features that are active on a square.
     pub top_k: usize,
-    /// Share of the block's output that the transcoder explains, over held-out positions.
+    /// Fraction of the variance of the block's output that the transcoder explains, over held-out
+    /// positions.
     pub explained_variance: f64,
-    /// Share of the features that are never active in those positions.
+    /// Fraction of the features that are never active in the held-out positions.
     pub dead: f64,
     /// The number of features that are active in the position.
     pub present: usize,
-    /// The number of strongest features that were ablated; it is smaller for large networks.
+    /// The number of strongest features that were ablated, which is smaller for large networks.
     pub ablated: usize,
     /// The strongest features in the position, and those with the largest effects for or against a
-    /// move or the value; strongest first.
+    /// move or the value. The strongest feature comes first.
     pub active: Vec<ActiveFeature>,
 }
 
@@ -44,25 +45,25 @@ pub struct TranscoderReport {
 pub struct ActiveFeature {
     /// The feature's number, starting from 0.
     pub feature: usize,
-    /// The feature's contribution to the block's output: the sum of its activation over the
-    /// squares, multiplied by the norm of the vector that it writes.
+    /// The feature's contribution to the block's output: the sum of the feature's activations over
+    /// the squares, multiplied by the norm of the vector that the feature writes.
     pub strength: f32,
     /// The feature's activation on each square of the board.
     pub squares: Vec<f32>,
     /// The feature's effect on each of the explanation's moves: the natural logarithm of the move's
-    /// probability, minus the logarithm without the feature. If it is above 0, the feature favours
-    /// the move.
+    /// probability, minus that logarithm without the feature. A positive effect favours the move.
     pub moves: Vec<f32>,
-    /// The feature's effect on the expected result for the side to move, computed in the same way.
+    /// The feature's effect on the expected result for the side to move: the expected result, minus
+    /// that without the feature.
     pub value: f32,
     /// The positions that activate the feature most.
     pub strongest: Vec<Strongest>,
-    /// Themes that the feature predicts.
+    /// The themes that the feature predicts.
     pub themes: Vec<ThemeFeature>,
 }
 
 impl Transcoder {
-    /// Returns the features that matter in the game's position, and their effects on these moves.
+    /// Returns the position's most important features, and their effects on these moves.
     ///
     /// # Errors
     /// [`ExplainError`] if the network has no such layer, or a move is illegal.
@@ -122,7 +123,7 @@ impl Transcoder {
     }
 }
 
-/// Selects the features to report, strongest first, in the given order.
+/// Selects the features to report. `effects` and the selected indices are in the order of strength.
 fn reported(effects: &[Effect]) -> BTreeSet<usize> {
     let mut found: BTreeSet<usize> = (0..effects.len().min(STRONGEST)).collect();
     let moves = effects.first().map_or(0, |effect| effect.moves.len());

@@ -1,4 +1,4 @@
-//! Features that predict puzzle themes.
+//! Finds features that predict puzzle themes.
 
 use super::Transcoder;
 use crate::chess::Game;
@@ -8,7 +8,7 @@ use crate::network::Network;
 use serde::{Deserialize, Serialize};
 use tch::Kind;
 
-/// Lichess's names of tactical motifs.
+/// Tactical motifs, by Lichess's names of the themes.
 pub const MOTIFS: [&str; 14] = [
     "fork",
     "pin",
@@ -26,7 +26,7 @@ pub const MOTIFS: [&str; 14] = [
     "exposedKing",
 ];
 
-/// Minimum number of puzzles with a theme for choosing a feature.
+/// Minimum number of selection puzzles that must have a theme.
 const FEWEST: usize = 20;
 
 /// A position from a puzzle.
@@ -36,33 +36,33 @@ pub struct LabelledGame {
     pub game: Game,
     /// The puzzle's themes.
     pub themes: Vec<String>,
-    /// Whether the position is used to select features; otherwise it is used to evaluate them.
+    /// Whether the puzzle is used to select features. Otherwise it is used to evaluate them.
     pub selects: bool,
 }
 
-/// The feature that best predicts a theme. The prediction is that the puzzle has the theme if the
-/// feature's greatest activation over the squares is above a threshold.
+/// The feature that best predicts a theme. It predicts that the puzzle has the theme if the
+/// feature's greatest activation over the squares exceeds a threshold.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ThemeFeature {
     /// The theme.
     pub theme: String,
-    /// The feature, numbered from 0. Together with the threshold, it has the best F1 over the
-    /// puzzles used for selection.
+    /// The feature, numbered from 0. With this feature and this threshold, the prediction has the
+    /// best F1 over the puzzles used for selection.
     pub feature: usize,
-    /// The threshold.
+    /// The threshold of the activation.
     pub threshold: f32,
-    /// Share of the evaluation puzzles above the threshold that have the theme.
+    /// Fraction of the evaluation puzzles above the threshold that have the theme.
     pub precision: f64,
-    /// Share of the evaluation puzzles with the theme that are above the threshold.
+    /// Fraction of the evaluation puzzles with the theme that are above the threshold.
     pub recall: f64,
-    /// Share of all evaluation puzzles that have the theme, which is the precision of chance.
+    /// Fraction of all evaluation puzzles that have the theme, which is the precision of chance.
     pub base_rate: f64,
     /// Number of evaluation puzzles.
     pub puzzles: usize,
 }
 
 /// For each motif, finds the feature that best predicts it over the selection puzzles, and
-/// evaluates it on the others. Motifs with too few puzzles are skipped.
+/// evaluates the feature on the other puzzles. Motifs with too few puzzles are skipped.
 ///
 /// # Errors
 /// [`ExplainError`] if the network has no such layer.
@@ -90,7 +90,7 @@ pub fn predict_themes(
     };
     let (selecting, judging) = (half(true), half(false));
     let score = |puzzle: usize, feature: usize| scores[features * puzzle + feature];
-    // For each feature, the order of the puzzles by its activation, strongest first.
+    // The order of the puzzles by each feature's activation, strongest first.
     let orders: Vec<Vec<usize>> = (0..features)
         .map(|feature| {
             let mut order = selecting.clone();
@@ -132,8 +132,9 @@ pub fn predict_themes(
     Ok(motifs.collect())
 }
 
-/// Returns the best F1 for puzzles in the order of their scores, and the threshold at or below
-/// which puzzles are classified as without the theme.
+/// Returns the best F1, and the threshold with which it is reached. `order` lists the puzzles by
+/// decreasing score. Puzzles with scores at or below the threshold are classified as not having the
+/// theme.
 fn best_threshold(order: &[usize], has: &[bool], score: impl Fn(usize) -> f32) -> (f64, f32) {
     let all = order.iter().filter(|&&puzzle| has[puzzle]).count();
     let mut found = (0.0, f32::INFINITY);
@@ -144,8 +145,8 @@ fn best_threshold(order: &[usize], has: &[bool], score: impl Fn(usize) -> f32) -
             .get(place + 1)
             .map_or(f32::NEG_INFINITY, |&it| score(it));
         let here = score(puzzle);
-        // Equal scores are always on the same side of a threshold, and an inactive feature is
-        // not evidence.
+        // Puzzles with equal scores are always on the same side of a threshold, and an inactive
+        // feature is not evidence of a theme.
         if here <= 0.0 {
             break;
         }
@@ -169,7 +170,7 @@ mod tests {
         let order = [0, 1, 2, 3, 4];
         let has = [true, true, false, false, true];
         let (f1, threshold) = best_threshold(&order, &has, |puzzle| scores[puzzle]);
-        // Two of the first three puzzles have the theme, and three overall do.
+        // Of the first three puzzles, two have the theme, and so do three of all puzzles.
         assert_eq!((f1, threshold), (4.0 / 6.0, 0.3));
         let (f1, threshold) = best_threshold(&order, &[false; 5], |puzzle| scores[puzzle]);
         assert_eq!((f1, threshold), (0.0, f32::INFINITY));

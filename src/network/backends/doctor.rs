@@ -108,8 +108,8 @@ pub fn processor(environment: &Environment) -> Finding {
     )
 }
 
-/// Checks that the installed devices can be used. `gpus` is the driver's list, or `None` without a
-/// driver.
+/// Checks that the installed devices can be used. `gpus` is the list that NVIDIA's driver reports,
+/// or `None` if no driver is installed.
 #[must_use]
 pub fn cuda(status: &CudaStatus, gpus: Option<&[Gpu]>) -> Finding {
     let subject = "CUDA";

@@ -1,8 +1,9 @@
 //! Network files: the user's, and those compiled into a program.
 //!
 //! The library does not add network files to a program by itself. The engine [carries](carry) them,
-//! so that it can play wherever it is copied. Programs that do not (`train`, the examples) are 7 MB
-//! smaller and read the same networks from the folder `nets` next to them.
+//! so that it can play wherever it is copied. Programs without built-in networks, such as `train`
+//! and the examples, are 7 MB smaller and read the same files from the folder `nets` next to the
+//! executable.
 
 use super::error::LoadError;
 use crate::backend::{BuiltIn, NetworkOptions, shipped};
@@ -56,7 +57,8 @@ pub fn read_network(net: Option<&Path>) -> Result<Cow<'static, [u8]>, LoadError>
     read(net, BuiltIn::Main)
 }
 
-/// Reads a file or, if none is given, a built-in network or its file next to the program.
+/// Reads the named file. If none is given, reads the built-in network or, if the program does not
+/// contain it, the network's file next to the program.
 fn read(net: Option<&Path>, built_in: BuiltIn) -> Result<Cow<'static, [u8]>, LoadError> {
     if let Some(path) = net {
         return read_file(path);

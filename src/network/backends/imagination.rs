@@ -19,8 +19,8 @@ pub(super) struct WorldImagination {
     bytes: usize,
 }
 
-/// Returns the format in which latents are stored. It is never int8, and on a CPU it is one that
-/// has kernels.
+/// Returns the format in which latents are stored: bf16 if the device computes in it, otherwise the
+/// first of `formats` other than int8.
 fn chosen(formats: &[ComputeType]) -> ComputeType {
     let narrow = formats
         .iter()
@@ -31,7 +31,7 @@ fn chosen(formats: &[ComputeType]) -> ComputeType {
 }
 
 impl WorldImagination {
-    /// Returns the imagination of a world model on a device that supports these formats.
+    /// Prepares a world model to imagine boards on a device that supports these formats.
     pub fn new(
         network: &Network<World>,
         device: Device,
@@ -49,7 +49,8 @@ impl WorldImagination {
         })
     }
 
-    /// Encodes the true positions among the scenes and computes the other scenes by steps.
+    /// Encodes the scenes that are true positions and computes the others with the world model's
+    /// step.
     fn see(&self, scenes: &[Scene], most: usize) -> Result<Vec<Imagined>, BackendError> {
         let mut found: Vec<Option<Imagined>> = vec![None; scenes.len()];
         let is_present = |&place: &usize| matches!(scenes[place], Scene::Present { .. });
@@ -85,7 +86,8 @@ impl WorldImagination {
         let board = |path: &Vec<Arc<ImaginedBoard>>, age: usize| {
             path.get(age).filter(|board| board.has_step()).cloned()
         };
-        // Each side sees the board from its own view, but a single token is the same for both.
+        // Each side sees the board's 64 squares from its own view, but a single token has no
+        // squares to flip.
         let opposite = |square: usize| match squares {
             1 => square,
             _ => square ^ 56,
@@ -100,7 +102,7 @@ impl WorldImagination {
             for boards in &boards {
                 for square in 0..squares as usize {
                     for (age, board) in boards {
-                        // The players alternate.
+                        // Consecutive boards are seen from alternating sides.
                         let seen = if age % 2 == 0 {
                             opposite(square)
                         } else {
@@ -211,7 +213,7 @@ impl Imagination for WorldImagination {
     }
 }
 
-/// Returns the rows, i64, of the true positions among the scenes.
+/// Returns the rows, i64, of the true positions at these indices.
 fn rows(places: &[usize], scenes: &[Scene]) -> Tensor {
     let words = places.iter().filter_map(|&place| match &scenes[place] {
         Scene::Present { input, .. } => Some(bytemuck::cast_slice::<u64, i64>(input.words())),
@@ -287,7 +289,7 @@ mod tests {
             let root = imagination.imagine(&[root], 3).unwrap().remove(0);
             let words: &[i64] = bytemuck::cast_slice(input.words());
             let rows = Tensor::from_slice(words).unsqueeze(0);
-            // The lines have different lengths, and their last boards form one batch.
+            // The lines have different lengths, so the last batches contain only the longer line.
             let lines: [&[u16]; 2] = [&[10, 400, 1000, 1850], &[10, 77]];
             let mut boards = lines.map(|_| vec![Arc::clone(&root.board)]);
             let mut expected = lines.map(|_| {

@@ -8,8 +8,8 @@ use crate::backend::{
 };
 use std::sync::Arc;
 
-/// Loads backends and keeps the last network in memory, so that the same network loads immediately
-/// when only other options change.
+/// Loads backends and keeps the last network in memory, so that a change of the other options does
+/// not load the network again.
 #[derive(Debug, Default)]
 pub struct Loader {
     loaded: Option<(NetworkOptions, Networks)>,
@@ -55,7 +55,7 @@ impl Loader {
     }
 }
 
-/// Loads the backend that `options` describe. See [`Loader::load`].
+/// Loads the backend that `options` describe, as [`Loader::load`] does.
 ///
 /// # Errors
 /// [`LoadError`], as for [`Loader::load`].
@@ -63,7 +63,7 @@ pub fn load(options: &BackendOptions) -> Result<Arc<dyn Backend>, LoadError> {
     Loader::default().load(options)
 }
 
-/// Loads the backend that `options` describe for many players, each of which gathers a few
+/// Loads the backend that `options` describe for many players, each of which requests a few
 /// positions at a time. A [`Service`](crate::backend::Service) merges their requests even if the
 /// CPU is the only device, with one server per configured thread.
 ///

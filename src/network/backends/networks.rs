@@ -25,14 +25,14 @@ pub(super) struct Networks(Vec<Loaded>);
 /// A network on a device.
 #[derive(Clone, Debug)]
 enum Loaded {
-    /// Evaluates positions, and may be able to look ahead from them.
+    /// Evaluates positions. A world model also has an imagination.
     Positions(Box<TorchBackend>, Option<Arc<WorldImagination>>),
     /// Reads games, move by move.
     Moves(SequenceBackend),
 }
 
 impl Loaded {
-    /// Opens the part of a network file that is needed for play.
+    /// Opens the parts of a network file that play needs.
     fn open(
         file: &[u8],
         options: &NetworkOptions,
@@ -68,7 +68,7 @@ impl Loaded {
         }
     }
 
-    /// Sets the number of threads. With 0 the backend decides.
+    /// Sets the number of threads. If it is 0, the backend chooses.
     fn with_threads(self, threads: usize) -> Loaded {
         match self {
             Loaded::Positions(network, imagination) => {
@@ -128,7 +128,7 @@ impl Networks {
         Arc::new(Service::new(networks, self.largest_batch()))
     }
 
-    /// Returns the backend for many players. See [`load_for_many`](super::load_for_many).
+    /// Returns the backend for many players, as [`load_for_many`](super::load_for_many) describes.
     pub(super) fn backend_for_many(&self, options: &BackendOptions) -> Arc<dyn Backend> {
         if !self.is_single_cpu() {
             return self.backend(options);
@@ -285,7 +285,7 @@ mod tests {
         assert_same(&many, &load(&options).unwrap(), &positions(70, true));
     }
 
-    /// The file exists only while the first backend is loaded.
+    /// The network's file exists only while the first backend is loaded.
     #[test]
     fn a_network_is_loaded_once_for_all_that_goes_around_it() {
         let folder = tempfile::tempdir().unwrap();

@@ -4,13 +4,13 @@ use super::error::{LoadError, NetworkError};
 use crate::backend::{Backend, BackendOptions, DeviceChoice, NetworkOptions, Precision};
 use std::sync::Arc;
 
-/// Returns an empty list, because there are no networks.
+/// Returns an empty list, because no network can run.
 #[must_use]
 pub fn formats(_: DeviceChoice) -> Vec<Precision> {
     Vec::new()
 }
 
-/// A type without values, because there are no networks.
+/// A type without values, because no network can be loaded.
 #[derive(Debug)]
 pub(super) enum Networks {}
 

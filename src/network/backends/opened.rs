@@ -6,16 +6,16 @@ use crate::torch::{self, ComputeType, Module, NetworkError, NetworkFile, Program
 use std::sync::Arc;
 use tch::Device;
 
-/// Makes a network file ready to play on a device; `threads` callers will run concurrently, 0
-/// leaves their number to the backend.
+/// Prepares a network file for play on a device. `threads` is the number of concurrent callers; if
+/// it is 0, the backend chooses.
 ///
-/// On the CPU, a network of a known family runs its family's code and none from its file; so do
-/// networks that predict futures, on every device. On other devices, and for unknown families, the
-/// file's TorchScript runs, subject to the code policy. [`CodePolicy::Ignored`] and
-/// [`CodePolicy::Preferred`] run either on every device.
+/// On the CPU, a network of a known family runs the family's own code instead of the code in the
+/// file. Networks that predict futures do so on every device. On other devices, and for unknown
+/// families, the file's TorchScript runs, subject to the code policy. [`CodePolicy::Ignored`]
+/// selects the family's code on every device, and [`CodePolicy::Preferred`] the file's code.
 ///
-/// On the CPU libtorch computes each call on its caller's thread alone, in the whole process from
-/// now on: two callers with one thread each are faster than one with two.
+/// On the CPU, this function limits libtorch to one thread per call, for the whole process: two
+/// callers with one thread each are faster than one caller with two threads.
 ///
 /// # Errors
 /// [`NetworkError`] if the file is not a network, or cannot run on the device.
@@ -35,19 +35,19 @@ pub fn open(
 /// A network file, opened once for a device.
 #[derive(Debug)]
 pub(crate) struct Opened {
-    /// Its metadata.
+    /// The file's metadata.
     pub metadata: Metadata,
     device: Device,
     /// The network, if our own code runs it.
     pub(super) network: Option<Playable>,
     /// The file's code, if it evaluates positions.
     script: Option<Module>,
-    /// Whether the network runs in few launches and copies, on any device.
+    /// Whether the network runs in a form with few kernel launches and copies, whatever the device.
     has_few_launches: bool,
 }
 
 impl Opened {
-    /// Opens a file for a device; see [`open`].
+    /// Opens a file for a device, as [`open`] describes.
     pub fn new(file: &[u8], policy: CodePolicy, device: Device) -> Result<Opened, NetworkError> {
         use ArchitectureConfig::{Diffusion, Gpt, World};
         let (is_ignored, is_preferred) = match policy {
@@ -57,7 +57,7 @@ impl Opened {
         };
         let mut file = NetworkFile::open(file, policy)?;
         let config = network::described(&file.metadata.architecture);
-        // No file contains code for these functions.
+        // No network file contains code that reads games or imagines boards.
         let is_special = matches!(config, Ok(Gpt { .. } | World { .. }));
         let is_ours = match config {
             Err(_) => false,
@@ -87,8 +87,8 @@ impl Opened {
         })
     }
 
-    /// Returns a backend in the best of these formats. `file` is the opened file; `decoding`
-    /// applies if the network predicts futures.
+    /// Returns a backend in the fastest of these formats. `file` is the file that `self` was opened
+    /// from. `decoding` applies if the network predicts futures.
     pub fn into_backend(
         self,
         file: &[u8],
@@ -117,7 +117,7 @@ impl Opened {
         })
     }
 
-    /// Returns the network in this dtype.
+    /// Returns a program that runs the network in this dtype.
     fn program(
         &self,
         dtype: ComputeType,
@@ -140,7 +140,8 @@ impl Opened {
         Ok(Arc::new(frozen))
     }
 
-    /// Returns the network in few operators, if that is requested and it has such a form.
+    /// Returns the network in a form with few operators, if that is requested and such a form
+    /// exists.
     fn folded(&self, dtype: ComputeType) -> Result<Option<impl Program + use<>>, NetworkError> {
         let folded = || match &self.network {
             Some(Playable::Positions(network)) => {
@@ -159,7 +160,7 @@ impl Opened {
         }
     }
 
-    /// Returns the program without copying the file's tensors.
+    /// Returns the program without copying the file's tensors, if the program can own them.
     pub fn into_program(
         self,
         dtype: ComputeType,

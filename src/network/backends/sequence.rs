@@ -42,7 +42,7 @@ impl SequenceBackend {
     ) -> Result<SequenceBackend, NetworkError> {
         let (device, formats) = torch::resolve(device, precision)?;
         let kind = match (precision, device) {
-            // Its layers have no kernels, so f32 is the fastest format on a CPU.
+            // The model's layers have no kernels of ours, so f32 is the fastest format on a CPU.
             (Precision::Auto, Device::Cpu) => Kind::Float,
             _ => formats[0].kind,
         };
@@ -69,7 +69,7 @@ impl SequenceBackend {
         })
     }
 
-    /// Returns the devices.
+    /// Returns the device of the network.
     pub fn device(&self) -> Device {
         self.device
     }
@@ -117,7 +117,7 @@ struct Rows {
 }
 
 /// A game, identified by the index of its last position, with all positions that are its prefixes.
-/// Each prefix is an index and the number of tokens up to it.
+/// Each prefix is a position's index and its number of tokens.
 #[derive(Debug)]
 struct Row {
     longest: usize,
@@ -133,7 +133,7 @@ impl Rows {
         };
         let mut order: Vec<usize> = (0..batch.len()).collect();
         order.sort_by(|a, b| key(a).cmp(&key(b)));
-        // In this order, the continuations of a game directly follow it.
+        // In ascending order, the continuations of a game directly follow it.
         let mut games: Vec<Row> = Vec::new();
         for index in order.into_iter().rev() {
             let (tokens, ratings) = sequence(index);
@@ -274,7 +274,7 @@ mod tests {
             (batch, evaluations)
         };
         let (batch, together) = evaluate(&games);
-        // `e2e4` is a prefix of two games but is evaluated with only one of them.
+        // `e2e4` is a prefix of two games but is evaluated as part of only one of them.
         assert_eq!(Rows::of(&batch).games.len(), 4);
         let mut values = Vec::new();
         for (index, game) in games.iter().enumerate() {

@@ -5,12 +5,12 @@ use crate::network::parameters::{Builder, Dense, Weights};
 use crate::network::size::Part;
 use tch::Tensor;
 
-/// Added to variances.
+/// The constant that is added to variances.
 const EPSILON: f64 = 1e-6;
 
-/// A norm without parameters before a block, and a gate behind it. Scale, shift and gate are
-/// projected from a condition by zero-initialized weights, so the block adds nothing at first and
-/// a network grown by it starts as the same function.
+/// A norm without parameters before a block, and a gate after it. Zero-initialised weights project
+/// scale, shift and gate from a condition. The block therefore adds nothing at first, and a network
+/// that gains such a block starts as the same function.
 #[derive(Debug)]
 pub(in crate::network) struct AdaLnZero {
     width: i64,
@@ -18,7 +18,7 @@ pub(in crate::network) struct AdaLnZero {
 }
 
 impl AdaLnZero {
-    /// Builds the block for tokens and a condition of these widths.
+    /// Builds the norm and the gate for tokens and a condition of these widths.
     pub fn build(builder: &mut Builder, width: i64, condition: i64) -> AdaLnZero {
         let dense = Dense::per_board(condition, 3 * width);
         AdaLnZero {
@@ -27,8 +27,9 @@ impl AdaLnZero {
         }
     }
 
-    /// Returns the block's input, from tokens [.., width], and the gate of its output. The
-    /// condition [.., condition] matches the tokens, or is 1, in all dimensions.
+    /// Returns the block's input, computed from tokens [.., width], and the gate of its output.
+    /// Each other dimension of the condition [.., condition] is as long as that of the tokens, or
+    /// 1.
     pub fn forward(&self, weights: &Weights, x: &Tensor, condition: &Tensor) -> (Tensor, Tensor) {
         let modulation = self.modulation.forward(weights, condition).chunk(3, -1);
         let [scale, shift, gate]: [Tensor; 3] = modulation.try_into().expect("three chunks");

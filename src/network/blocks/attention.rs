@@ -11,14 +11,15 @@ use tch::{Device, Kind, Tensor};
 /// The attention mask.
 #[derive(Debug)]
 pub(in crate::network) enum Mask {
-    /// Each token attends to itself and the earlier ones; a cache must be empty.
+    /// Each token attends to itself and to earlier tokens. Any cache must be empty.
     Causal,
-    /// Each token attends to all.
+    /// Each token attends to all tokens.
     Full,
-    /// Each row's new token attends to itself and the cache, except the padding before its game,
-    /// i64 `[B]`.
+    /// Each row has one new token, which attends to itself and to the cached tokens after the row's
+    /// padding. The padding's lengths are i64 `[B]`.
     Cached(Option<Tensor>),
-    /// The tokens of S that this bool tensor, [B, 1, T, S] or broadcastable, marks.
+    /// Each token attends to the tokens that this bool tensor marks, [B, 1, T, S] or broadcastable,
+    /// out of S.
     Given(Tensor),
 }
 
@@ -32,8 +33,9 @@ pub(in crate::network) struct SelfAttention {
 }
 
 impl SelfAttention {
-    /// Adds the block's parameters; the initial output is scaled by `gain`. Counts are those of a
-    /// token in a full sequence of `context`, where it attends to half of the others.
+    /// Adds the block's parameters, with the initial output scaled by `gain`. The counted
+    /// operations are the average per token of a full sequence of `context` tokens, in which a
+    /// token attends to half of the sequence.
     pub fn build(
         builder: &mut Builder,
         width: i64,
@@ -45,7 +47,7 @@ impl SelfAttention {
             rows: 1,
             ..Dense::per_token(width, output).without_bias()
         };
-        // Two products per attended token.
+        // Each attended token takes part in two matrix multiplications.
         builder.count_macs(context * width);
         SelfAttention {
             heads,
@@ -54,8 +56,8 @@ impl SelfAttention {
         }
     }
 
-    /// Attends to the tokens that the mask allows. `past` holds the keys and values of this
-    /// layer's earlier tokens and receives the new ones.
+    /// Attends to the tokens that the mask allows. `past` holds this layer's keys and values of
+    /// earlier tokens, and the new ones are appended to it.
     pub fn forward(
         &self,
         weights: &Weights,
@@ -90,8 +92,8 @@ impl SelfAttention {
             .forward(weights, &learned.transpose(1, 2).flatten(2, 3))
     }
 
-    /// Returns the causal attention weights, [B, heads, T, T], whose rows sum to 1. The cache
-    /// must be empty.
+    /// Returns the causal attention weights, [B, heads, T, T], whose rows sum to 1. Earlier tokens
+    /// in a cache are not included.
     pub fn weights(&self, weights: &Weights, x: &Tensor, rotations: Option<&Rotations>) -> Tensor {
         let [query, key, _] = self.project(weights, x, rotations);
         let (tokens, width) = (query.size()[2], query.size()[3]);
@@ -112,15 +114,15 @@ impl SelfAttention {
     }
 }
 
-/// Marks the columns, of `columns`, after this much padding, i64 `[B]`: bool [B, 1, 1, columns].
-/// The last is always marked, since attention to nothing is NaN.
+/// Returns a mask, bool [B, 1, 1, columns], that marks the columns after the padding, whose lengths
+/// are i64 `[B]`. The last column is always marked, since the softmax over no column is NaN.
 fn behind(padding: &Tensor, columns: i64) -> Tensor {
     let places = Tensor::arange(columns, (Kind::Int64, padding.device()));
     let first = padding.clamp_max(columns - 1).view([-1, 1, 1, 1]);
     places.view([1, 1, 1, -1]).ge_tensor(&first)
 }
 
-/// Computes libtorch's fused attention of [B, heads, T, head width].
+/// Computes attention over [B, heads, T, head width] with libtorch's fused operator.
 fn attention(
     query: &Tensor,
     key: &Tensor,
@@ -131,8 +133,9 @@ fn attention(
     Tensor::scaled_dot_product_attention(query, key, value, mask, 0.0, is_causal, None, false)
 }
 
-/// Computes causal attention for training on the CPU, where the gradient of libtorch's fused
-/// attention takes ten times as long in bf16 at game lengths: it was a third of a step.
+/// Computes causal attention for training on the CPU. In bf16 at the length of games, the gradient
+/// of libtorch's fused attention takes ten times as long and accounted for a third of a training
+/// step.
 fn causal(query: &Tensor, key: &Tensor, value: &Tensor) -> Tensor {
     let size = query.size();
     let (length, width) = (size[2], size[3]);

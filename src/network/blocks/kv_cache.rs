@@ -1,9 +1,9 @@
-//! The key–value cache, so that each token is computed once.
+//! The key–value cache, which avoids computing a token again for each later one.
 
 use tch::{Device, Kind, Tensor};
 
 /// Keys and values of B token sequences in each layer. All sequences are equally long: shorter
-/// ones are padded on the left, where the mask hides the padding.
+/// sequences are padded on the left, and the attention mask hides the padding.
 #[derive(Debug)]
 pub struct KvCache {
     /// Keys and values of a layer, [B, heads, capacity, head width] each.
@@ -13,8 +13,8 @@ pub struct KvCache {
 }
 
 impl KvCache {
-    /// Returns a cache with initial room for `runs` sequences of `capacity` tokens; it grows on
-    /// demand.
+    /// Returns an empty cache with space for `runs` sequences of `capacity` tokens. The capacity
+    /// grows on demand.
     #[must_use]
     pub fn new(
         layers: usize,
@@ -47,8 +47,8 @@ impl KvCache {
         self.length = self.length.min(length.max(0));
     }
 
-    /// Replaces the sequences at these indices, i64 `[B]`, with those of `other`, which are no
-    /// longer than these and are aligned right.
+    /// Replaces the sequences at these indices, i64 `[B]`, with those of `other`, aligned right.
+    /// The sequences of `other` must not be longer than those of `self`.
     pub fn put(&mut self, runs: &Tensor, other: &KvCache) {
         let first = self.length - other.length;
         assert!(first >= 0, "room for {} tokens", other.length);
@@ -60,8 +60,8 @@ impl KvCache {
         }
     }
 
-    /// Shifts all sequences right, which leaves room for padding, or left, which drops their
-    /// first tokens.
+    /// Shifts all sequences by a number of tokens: a positive number leaves room for padding on the
+    /// left, and a negative number drops their first tokens.
     pub fn shift(&mut self, tokens: i64) {
         let length = (self.length + tokens).max(0);
         let kept = self.length.min(length);
@@ -84,16 +84,16 @@ impl KvCache {
     }
 }
 
-/// Keys and values of earlier tokens, to which new ones are appended.
+/// A store of the keys and values of earlier tokens, to which new ones are appended.
 pub(in crate::network) trait KeyValues {
     /// Returns the number of tokens in each sequence before the new ones.
     fn past(&self) -> i64;
 
-    /// Appends the new tokens' keys and values [B, heads, n, head width] to a layer's and returns
-    /// all of them. The new ones count as earlier ones after [`KeyValues::grow`].
+    /// Appends the new tokens' keys and values [B, heads, n, head width] to those of a layer and
+    /// returns all of them. The tokens remain new until [`KeyValues::grow`] is called.
     fn extend(&mut self, layer: usize, key: &Tensor, value: &Tensor) -> (Tensor, Tensor);
 
-    /// Records that all layers now hold this number of new tokens.
+    /// Marks this number of new tokens, which all layers now hold, as earlier tokens.
     fn grow(&mut self, new: i64);
 }
 

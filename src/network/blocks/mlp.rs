@@ -5,27 +5,27 @@ use crate::network::parameters::{Builder, Dense, Weights};
 use crate::network::size::Part;
 use tch::Tensor;
 
-/// Two dense layers over each token.
+/// Two dense layers that process each token by itself.
 #[derive(Debug)]
 pub(in crate::network) enum Mlp {
     /// One half of the hidden features gates the other (Shazeer 2020).
     SwiGlu {
-        /// The gates, then the gated features.
+        /// The layer that computes the gates, then the gated features.
         widen: Linear,
         narrow: Linear,
     },
-    /// With the error function, as GPT-2.
+    /// The hidden features pass through GELU with the exact error function, as in GPT-2.
     Gelu { widen: Linear, narrow: Linear },
 }
 
 impl Mlp {
-    /// Adds the parameters of gated layers; the initial output is scaled by `gain`.
+    /// Adds the parameters of gated layers, with the initial output scaled by `gain`.
     pub fn swiglu(builder: &mut Builder, [width, hidden]: [i64; 2], gain: f64) -> Mlp {
         let [widen, narrow] = build(builder, [width, 2 * hidden], [hidden, width], gain);
         Mlp::SwiGlu { widen, narrow }
     }
 
-    /// Adds the parameters of layers without gates.
+    /// Adds the parameters of layers without gates, with the initial output scaled by `gain`.
     pub fn gelu(builder: &mut Builder, [width, hidden]: [i64; 2], gain: f64) -> Mlp {
         let [widen, narrow] = build(builder, [width, hidden], [hidden, width], gain);
         Mlp::Gelu { widen, narrow }

@@ -1,10 +1,10 @@
-//! Embedding of a move as one vector.
+//! The embedding of a move as one vector.
 
 use super::move_marks::KINDS;
 use crate::network::parameters::{Builder, Initial, Slot, Weights};
 use tch::Tensor;
 
-/// Initial standard deviation of each part, so that a whole vector's is near 1.
+/// Initial standard deviation of each of the three parts, so that their sum has a deviation near 1.
 const PART: f64 = 0.6;
 
 /// The sum of three vectors: the move's origin square, its destination square and the promotion.
@@ -16,12 +16,13 @@ pub(in crate::network) struct MoveEmbedding {
     to: Slot,
     /// [4, width].
     promotion: Slot,
-    /// As [`move_parts`](super::move_parts).
+    /// The tensor from [`move_parts`](super::move_parts).
     parts: Tensor,
 }
 
 impl MoveEmbedding {
-    /// Builds vectors of this width; `parts` are those of [`move_parts`](super::move_parts).
+    /// Builds an embedding of this width. `parts` is the tensor from
+    /// [`move_parts`](super::move_parts).
     pub fn build(builder: &mut Builder, width: i64, parts: &Tensor) -> MoveEmbedding {
         let mut table = |name, rows| builder.add(name, &[rows, width], Initial::Normal(PART));
         MoveEmbedding {
@@ -32,7 +33,7 @@ impl MoveEmbedding {
         }
     }
 
-    /// Returns the vectors [B, width] of moves, policy indices i64 `[B]`.
+    /// Returns the vectors [B, width] of moves, given as policy indices i64 `[B]`.
     pub fn forward(&self, weights: &Weights, moves: &Tensor) -> Tensor {
         let parts = self.parts.index_select(1, moves);
         let part = |table: Slot, part| weights[table].index_select(0, &parts.select(0, part));

@@ -7,19 +7,19 @@ use crate::network::size::Part;
 use shakmaty::Role;
 use tch::{Device, Kind, Tensor};
 
-/// The promotions with a policy entry of their own: a knight shares the entry of the move without
-/// a suffix.
+/// The promotions that have their own policy entries. A promotion to a knight uses the entry of the
+/// move without a suffix.
 const PROMOTIONS: [Role; 3] = [Role::Queen, Role::Rook, Role::Bishop];
 
-/// Number of promotion kinds: none or a knight, or one of [`PROMOTIONS`].
+/// Number of promotion kinds: one for no promotion or a knight, and one for each of [`PROMOTIONS`].
 pub(super) const KINDS: i64 = PROMOTIONS.len() as i64 + 1;
 
 /// Number of bitboards per move: the origin, the destination, and the destination again for each
 /// promotion to a queen, rook or bishop.
 pub(in crate::network) const MOVE_MARKS: usize = 2 + PROMOTIONS.len();
 
-/// Returns the squares of a policy entry and its promotion: 0 for none or a knight, otherwise one
-/// more than its index in [`PROMOTIONS`].
+/// Returns the origin square, the destination square and the promotion of a policy entry. The
+/// promotion is 0 for none or a knight, otherwise its index in [`PROMOTIONS`] plus 1.
 fn parts(index: usize) -> Option<[usize; 3]> {
     let (from, to, promotion) = from_square_to_square(index)?;
     let place = |role| PROMOTIONS.iter().position(|&other| other == role);
@@ -30,7 +30,8 @@ fn parts(index: usize) -> Option<[usize; 3]> {
     ])
 }
 
-/// Returns the marks of a move by its policy index; empty for an invalid index.
+/// Returns the bitboards that mark a move, given its policy index. They are empty for an invalid
+/// index.
 pub(in crate::network) fn move_marks(index: u16) -> [u64; MOVE_MARKS] {
     let mut marks = [0; MOVE_MARKS];
     if let Some([from, to, promotion]) = parts(index.into()) {
@@ -42,20 +43,20 @@ pub(in crate::network) fn move_marks(index: u16) -> [u64; MOVE_MARKS] {
     marks
 }
 
-/// Initial standard deviation of marks: the scale of latents in trained networks.
+/// Initial standard deviation of the marks, which is that of the latents in trained networks.
 const MARK: f64 = 0.2;
 
-/// Marks on a move's origin and destination squares. The destination square also receives the
-/// origin square's latent.
+/// Marks on a move's origin and destination squares. The destination square also receives a
+/// projection of the origin square's latent.
 #[derive(Debug)]
 pub(in crate::network) struct LearnedMarks {
     /// Vectors [width].
     from: Slot,
     to: Slot,
-    /// [4, width]: by promotion.
+    /// A vector for each promotion kind, [4, width].
     promotion: Slot,
     carried: Linear,
-    /// i64 [3, 1858]: see [`move_parts`].
+    /// i64 [3, 1858], from [`move_parts`].
     parts: Tensor,
     /// i64 0…63.
     squares: Tensor,
@@ -77,17 +78,17 @@ impl LearnedMarks {
         })
     }
 
-    /// Returns i64 [3, 1858]: see [`move_parts`].
+    /// Returns the tensor from [`move_parts`].
     pub fn parts(&self) -> &Tensor {
         &self.parts
     }
 
-    /// Returns the index tensors of a network file.
+    /// Returns the index tensors, by their names in network files.
     pub fn constants(&self) -> [(&'static str, &Tensor); 2] {
         [("move_parts", &self.parts), ("squares", &self.squares)]
     }
 
-    /// Adds the marks of moves, policy indices i64 `[B]`, to latents [B, 64, width].
+    /// Adds the marks of moves, given as policy indices i64 `[B]`, to latents [B, 64, width].
     pub fn on(&self, weights: &Weights, latents: &Tensor, moves: &Tensor) -> Tensor {
         let parts = self.parts.index_select(1, moves);
         let is_at = |part: i64| -> Tensor {
@@ -104,8 +105,8 @@ impl LearnedMarks {
     }
 }
 
-/// Returns the parts of all policy entries, i64 [3, 1858]: origin square, destination square,
-/// promotion.
+/// Returns the origin square, the destination square and the promotion of every policy entry, i64
+/// [3, 1858].
 pub(in crate::network) fn move_parts(device: Device) -> Tensor {
     let all = (0..POLICY_SIZE).filter_map(parts);
     let rows: Vec<i64> = all.flatten().map(|part| part as i64).collect();

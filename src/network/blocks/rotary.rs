@@ -4,15 +4,15 @@
 use crate::torch::fused;
 use tch::{Device, Kind, Tensor};
 
-/// Base of the rotation rates: the slowest pair turns by one radian in this many positions, as in
-/// the paper.
+/// Base of the rotation rates, as in the paper: pair i turns by `BASE`^(−2i / head width) radians
+/// per position.
 const BASE: f64 = 10_000.0;
 
 /// The rotation rate of each pair of features, f32 [head width / 2].
 #[derive(Debug)]
 pub(in crate::network) struct Rotary(Tensor);
 
-/// The rotations for some positions: cosines and sines [B, 1, T, head width / 2].
+/// The rotations at given positions: cosines and sines [B, 1, T, head width / 2].
 #[derive(Debug)]
 pub(in crate::network) struct Rotations {
     cos: Tensor,
@@ -26,12 +26,12 @@ impl Rotary {
         Rotary((pairs * (-2.0 * BASE.ln() / head_width as f64)).exp())
     }
 
-    /// Returns the rotation rates, for a network file.
+    /// Returns the rotation rates, which network files store.
     pub fn speeds(&self) -> &Tensor {
         &self.0
     }
 
-    /// Returns the rotations for positions i64 [B, T], in this dtype.
+    /// Returns the rotations at positions i64 [B, T], in this dtype.
     pub fn at(&self, positions: &Tensor, kind: Kind) -> Rotations {
         let angles = positions.to_kind(Kind::Float).unsqueeze(-1) * &self.0;
         let angles = angles.unsqueeze(1);
@@ -43,12 +43,12 @@ impl Rotary {
 }
 
 impl Rotations {
-    /// Returns queries, keys and values [B, heads, T, head width] of their joint projection
-    /// [B, T, 3 · heads · head width], with queries and keys rotated. `is_frozen` states whether
-    /// the weights are.
+    /// Splits a joint projection [B, T, 3 · heads · head width] into queries, keys and values [B,
+    /// heads, T, head width], and rotates the queries and keys. `is_frozen` states whether the
+    /// weights are frozen.
     pub fn split(&self, joint: &Tensor, heads: i64, is_frozen: bool) -> [Tensor; 3] {
-        // TorchScript does not know this operation, and networks are traced without gradients and
-        // unfrozen.
+        // TorchScript does not know the fused operation. Networks are traced without gradients and
+        // before they are frozen, so this branch is never traced.
         if is_frozen || joint.requires_grad() {
             return fused::rotated_heads(joint, heads, [&self.cos, &self.sin]);
         }
@@ -56,8 +56,8 @@ impl Rotations {
         [self.turn(&query), self.turn(&key), value]
     }
 
-    /// Rotates queries or keys [B, heads, T, head width]: feature i with feature i + head width /
-    /// 2, as GPT-NeoX pairs them.
+    /// Rotates queries or keys [B, heads, T, head width]. Features i and i + head width / 2 form a
+    /// pair, as in GPT-NeoX.
     pub fn turn(&self, x: &Tensor) -> Tensor {
         let halves = x.chunk(2, -1);
         let (first, second) = (&halves[0], &halves[1]);
@@ -69,7 +69,7 @@ impl Rotations {
     }
 }
 
-/// Returns queries, keys and values [B, heads, T, head width] of their joint projection.
+/// Splits a joint projection into queries, keys and values [B, heads, T, head width].
 pub(in crate::network) fn by_head(joint: &Tensor, heads: i64) -> [Tensor; 3] {
     let parts = joint
         .unflatten(-1, [3, heads, -1])

@@ -1,4 +1,4 @@
-//! Attention of each square to the same square on other boards.
+//! Attention of each square to the same square on all boards.
 
 use crate::network::layers::Linear;
 use crate::network::parameters::{Builder, Dense, Weights};
@@ -6,8 +6,8 @@ use crate::network::size::Part;
 use crate::torch::fused;
 use tch::Tensor;
 
-/// Multi-head attention along the time axis of tokens [B, T, 64, width]: every board attends to
-/// all others, square by square. Boards are in their movers' view, so those of odd plies are
+/// Multi-head attention along the time axis of tokens [B, T, 64, width]: each square attends to the
+/// same square on all T boards. Each board is in its mover's view, so boards of odd plies are
 /// flipped vertically.
 #[derive(Debug)]
 pub(in crate::network) struct TimeAttention {
@@ -18,7 +18,7 @@ pub(in crate::network) struct TimeAttention {
 }
 
 impl TimeAttention {
-    /// Builds the block for this number of boards.
+    /// Builds the block for this number of boards, which is T.
     pub fn build(builder: &mut Builder, width: i64, heads: i64, boards: i64) -> TimeAttention {
         let dense = |output| Dense {
             rows: 64 * boards,
@@ -27,7 +27,7 @@ impl TimeAttention {
         builder.count_macs(2 * 64 * boards * boards * width);
         TimeAttention {
             heads,
-            // The joint matrix is taller than a square one but gets the square one's deviation.
+            // The gain gives the tall joint matrix the initial deviation of a square matrix.
             projection: builder.linear(
                 "qkv",
                 dense(3 * width).with_gain(2.0f64.sqrt()),
@@ -37,11 +37,11 @@ impl TimeAttention {
         }
     }
 
-    /// Attends to the other boards.
+    /// Attends to the same square on all boards.
     pub fn forward(&self, weights: &Weights, x: &Tensor) -> Tensor {
         let joint = self.projection.forward(weights, x);
-        // TorchScript does not know the kernel, and networks are traced without gradients and
-        // unfrozen.
+        // TorchScript does not know the kernel. Networks are traced without gradients and before
+        // they are frozen.
         let is_traced = !weights.are_frozen() && !weights[self.projection.weight].requires_grad();
         let learned = match !is_traced && fused::takes_time_attention(&joint, self.heads) {
             true => fused::time_attention(&joint, self.heads),
@@ -51,9 +51,9 @@ impl TimeAttention {
     }
 }
 
-/// Computes [`fused::time_attention`] with libtorch's operators.
+/// Computes the same as [`fused::time_attention`], using libtorch's operators.
 fn attend(joint: &Tensor, heads: i64) -> Tensor {
-    // Squares share a dimension with heads: CUDA kernels take no more than 65,535 batches.
+    // Squares and heads share one dimension, because CUDA kernels accept at most 65,535 batches.
     let parts = by_square(joint)
         .unflatten(-1, [3, heads, -1])
         .permute([3, 0, 1, 4, 2, 5])
@@ -70,7 +70,7 @@ fn attend(joint: &Tensor, heads: i64) -> Tensor {
     by_board(&learned)
 }
 
-/// Transposes tokens [B, T, 64, width] to each square's tokens on all boards, [B, 64, T, width].
+/// Rearranges tokens [B, T, 64, width] by square, [B, 64, T, width].
 fn by_square(x: &Tensor) -> Tensor {
     let boards = x.unflatten(2, [8, 8]).unbind(1);
     Tensor::stack(&turned(boards), 3).flatten(1, 2)
@@ -82,7 +82,7 @@ fn by_board(x: &Tensor) -> Tensor {
     Tensor::stack(&turned(boards), 1).flatten(2, 3)
 }
 
-/// Returns boards [B, 8, 8, width] with those of odd plies flipped vertically.
+/// Returns boards [B, 8, 8, width], with the boards of odd plies flipped vertically.
 fn turned(boards: Vec<Tensor>) -> Vec<Tensor> {
     let boards = boards.into_iter().enumerate();
     let turned = boards.map(|(ply, board)| match ply % 2 {
@@ -102,7 +102,8 @@ mod tests {
         let options = (Kind::Int64, Device::Cpu);
         let x = Tensor::arange(2 * 3 * 64, options).view([2, 3, 64, 1]);
         let met = by_square(&x);
-        // e2 of the present, of the opponent's view, and of the board after that.
+        // The tokens of e2 on the present board, on the next board, which is in the opponent's
+        // view, and on the board after that.
         let e2 = Vec::<i64>::try_from(met.get(1).get(12).squeeze_dim(1)).unwrap();
         assert_eq!(e2, [192 + 12, 192 + 64 + 52, 192 + 128 + 12]);
         assert!(by_board(&met).equal(&x));

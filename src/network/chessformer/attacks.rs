@@ -1,10 +1,10 @@
-//! Attacks between squares: features that follow from the rules, so that networks need not learn
-//! them from samples.
+//! Attacks between squares, computed by the rules, so that networks need not learn them from
+//! samples.
 //!
-//! Networks with Lc0's planes must learn them. Czech, Blüml and Kersting ("Representation
-//! Matters: The Game of Chess Poses a Challenge to Vision Transformers", 2023) measured the gain
-//! from giving a network such rule-based features. Attacks are computed inside the network, from
-//! the piece planes, so that neither the file format nor its users change.
+//! Networks that read only Lc0's planes must learn attacks. Czech, Blüml and Kersting
+//! ("Representation Matters: The Game of Chess Poses a Challenge to Vision Transformers", 2023)
+//! measured the gain from such rule-based features. The network computes attacks from its piece
+//! planes, so neither the file format nor its users had to change.
 
 mod boards;
 
@@ -17,32 +17,33 @@ use crate::network::parameters::{Builder, Initial, Slot, Weights};
 use shakmaty::{Bitboard, Color, Square, attacks};
 use tch::{Device, Kind, Tensor};
 
-/// Features of a square, see [`encode::ATTACKS`].
+/// Number of attack features of a square, described at [`encode::ATTACKS`].
 pub(super) const ATTACKS: i64 = encode::ATTACKS as i64;
 
-/// Pairs of squares.
+/// Number of pairs of squares.
 const PAIRS: i64 = 64 * 64;
 
-/// Planes of the pieces among the features: six of ours, six of theirs.
+/// Number of piece planes among the features: six of ours, then six of theirs.
 const PLANES: i64 = 12;
 
-/// Pawns, knights, bishops, rooks, queens, kings among the six.
+/// Number of piece kinds, in the order pawns, knights, bishops, rooks, queens, kings.
 const KINDS: i64 = 6;
 
-/// Ways to attack, ignoring blockers: by our pawns, their pawns, knights and kings, and along
-/// straight and diagonal lines.
+/// Number of ways to attack, ignoring blockers: like our pawns, their pawns, knights and kings, and
+/// along straight and diagonal lines.
 const WAYS: i64 = 6;
 const KNIGHT: i64 = 2;
 const KING: i64 = 3;
 const STRAIGHT: i64 = 4;
 const DIAGONAL: i64 = 5;
 
-/// Products of pieces with tables that sum to the features: every plane with every way, every
-/// plane with each open line, and kings with lines blocked by one piece.
+/// Number of products of piece planes and tables that add up to the features: every plane with
+/// every way, every plane with the open lines of both kinds, and the kings with the lines of both
+/// kinds that one piece blocks.
 const PRODUCTS: i64 = PLANES * WAYS + 2 * PLANES + 2 * 2;
 
-/// Multiply–accumulates that [`Attacked`] spends on a position: blockers between squares, ways,
-/// open lines, lines beyond a piece, and the features.
+/// Multiply–accumulates that [`Attacked`] needs per position, for the blockers between squares, the
+/// ways, the open lines, the lines beyond a piece, and the features.
 pub(super) const MACS: i64 = (64 + PLANES * WAYS + 2 * PLANES + 2 * 2) * PAIRS
     + 64 * PRODUCTS * ATTACKS
     + 64 * PLANES * WAYS
@@ -51,14 +52,14 @@ pub(super) const MACS: i64 = (64 + PLANES * WAYS + 2 * PLANES + 2 * 2) * PAIRS
 /// The board's geometry and the tables derived from it, as network buffers.
 #[derive(Debug)]
 pub(super) struct Attacks {
-    /// u8 [6, 64, 64]: the squares attacked from the first one in each of the ways on an empty
-    /// board.
+    /// u8 [6, 64, 64]: for each way, whether a piece on the first square attacks the second on an
+    /// empty board.
     pub ways: Tensor,
     /// u8 [64, 4096]: whether a square lies between two others on a line.
     pub between: Tensor,
-    /// u8 [PRODUCTS, ATTACKS]: the products that each feature sums.
+    /// u8 [PRODUCTS, ATTACKS]: whether a product is part of a feature's sum.
     pub features: Tensor,
-    /// u8 [12, 6]: the ways in which the pieces of a plane attack.
+    /// u8 [12, 6]: whether the pieces of a plane attack in a way.
     pub movers: Tensor,
 }
 
@@ -68,10 +69,10 @@ pub(super) struct Attacked<'a> {
     attacks: &'a Attacks,
     /// Planes of the pieces, [B, 64, 12].
     pieces: Tensor,
-    /// As in [`Attacks`].
+    /// [`Attacks::ways`] in the network's dtype.
     ways: Tensor,
-    /// [B, 2, 64, 64]: 1 for a straight or diagonal line between two squares,
-    /// less the number of pieces between them; 0 without a line.
+    /// [B, 2, 64, 64], for straight and diagonal lines: 1 minus the number of pieces between two
+    /// squares, or 0 if no such line connects them.
     clear: Tensor,
     /// 1 for unobstructed lines, otherwise 0.
     open: Tensor,
@@ -106,9 +107,9 @@ impl Attacks {
         }
     }
 
-    /// Returns the boards with these piece planes, [B, 64, 12].
+    /// Prepares the computation for boards with these piece planes, [B, 64, 12].
     pub fn on(&self, pieces: Tensor) -> Attacked<'_> {
-        // An exported network takes its dtype from its loader.
+        // The loader of an exported network chooses its dtype.
         let ways = self.ways.type_as(&pieces);
         let occupied = pieces.sum_dim_intlist([2i64].as_slice(), false, None::<Kind>);
         let blocking = occupied.matmul(&self.between.type_as(&pieces));
@@ -124,7 +125,7 @@ impl Attacks {
     }
 }
 
-/// Returns the ways in which the pieces of each plane attack, [12, 6].
+/// Returns [`Attacks::movers`].
 fn movers() -> Vec<u8> {
     let mut movers = vec![0; (PLANES * WAYS) as usize];
     for plane in 0..PLANES {
@@ -143,7 +144,7 @@ fn movers() -> Vec<u8> {
     movers
 }
 
-/// Returns the products that each feature sums, [PRODUCTS, ATTACKS].
+/// Returns [`Attacks::features`].
 fn features() -> Vec<u8> {
     let movers = movers();
     let way = |plane: i64, way: i64| plane * WAYS + way;
@@ -172,13 +173,13 @@ fn features() -> Vec<u8> {
 }
 
 impl Attacked<'_> {
-    /// Returns the features of the squares, [B, 64, ATTACKS].
+    /// Returns the attack features of the squares, [B, 64, ATTACKS].
     pub fn squares(&self) -> Tensor {
         let planes = self.pieces.transpose(1, 2);
-        // [64, 6 · 64], so that one product covers all boards.
+        // The shape [64, 6 · 64] makes one matrix multiplication of all boards and ways.
         let ways = self.ways.transpose(0, 1).flatten(1, 2);
         let in_ways = planes.matmul(&ways).view([-1, PLANES, WAYS, 64]);
-        // One product per board and line, [B, 2, 12, 64].
+        // One matrix multiplication per board and kind of line, [B, 2, 12, 64].
         let open = planes.unsqueeze(1).matmul(&self.open);
         let kings = |x: &Tensor| x.slice(1, KINDS - 1, PLANES, KINDS);
         let clear = kings(&planes).unsqueeze(1).matmul(&self.clear);
@@ -189,10 +190,10 @@ impl Attacked<'_> {
         products.matmul(&self.attacks.features.type_as(&products))
     }
 
-    /// Returns whether the piece on the first square of each pair attacks the second, and the
-    /// reverse, [B, 2, 4096].
+    /// Returns [B, 2, 4096]: whether the piece on the first square of each pair attacks the second,
+    /// and whether the piece on the second attacks the first.
     pub fn pairs(&self) -> Tensor {
-        // A square attacks like the piece on it: [B, 64, 6].
+        // The ways in which the piece on each square attacks, [B, 64, 6].
         let movers = self
             .pieces
             .matmul(&self.attacks.movers.type_as(&self.pieces));
@@ -208,23 +209,24 @@ impl Attacked<'_> {
     }
 }
 
-/// The attack bias: each head adds one weight to the logits of squares that its square attacks
-/// and one to those of squares that attack it, the same in all layers.
+/// The attack bias, which is the same in all layers. Each head adds one weight to the attention
+/// logits of the squares that a token's piece attacks, and another to the logits of the squares
+/// whose pieces attack the token's square.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AttackBias {
     /// Each head's attack weights, [h, 2].
     worth: Slot,
 }
 
-/// The scale of the attack weights: a bias must reach several units to matter, and Adam's steps
-/// all have one size.
+/// The scale of the attack weights. A bias matters only once it reaches several units, and Adam
+/// changes every weight by steps of about the same size, which would take long without this scale.
 const ATTACK_GAIN: f64 = 8.0;
 
-/// The initial weight of an attack, in logits, for a head that starts with attacks.
+/// The initial attack weight, in logits, of a head that starts with a nonzero weight.
 const INITIAL_ATTACK: f32 = 2.0;
 
-/// Returns initial weights [h, 2]: of every four heads, one starts with the squares that its
-/// square attacks and one with those that attack it.
+/// Returns initial weights [h, 2]. Of every four heads, one starts with a bias towards the squares
+/// that its token's piece attacks, and one with a bias towards the squares that attack its token.
 fn initial_attacks(heads: i64) -> Vec<f32> {
     let start = INITIAL_ATTACK / ATTACK_GAIN as f32;
     let of = |head| match head % 4 {
@@ -244,13 +246,14 @@ impl AttackBias {
         }
     }
 
-    /// Computes the bias from boards as tensors, on any device.
+    /// Computes the bias with matrix multiplications, on any device.
     pub fn forward(self, weights: &Weights, attacked: &Attacked) -> AttackLogits {
         let biases = self.worth(weights).matmul(&attacked.pairs());
         AttackLogits::Biases(biases.view([-1, PAIRS]))
     }
 
-    /// Computes the bias from [`BoardAttacks::pairs`]. `shifts` is [`bitboards::shifts`].
+    /// Computes the bias from [`BoardAttacks::pairs`]. `shifts` is the tensor from
+    /// [`bitboards::shifts`].
     pub fn of_bits(self, weights: &Weights, pairs: &Tensor, shifts: &Tensor) -> AttackLogits {
         let worth = self.worth(weights);
         let boards = pairs.flatten(1, 2);
@@ -265,7 +268,7 @@ impl AttackBias {
         AttackLogits::Pairs { pairs, worth }
     }
 
-    /// Returns each head's attack weights, scaled, [h, 2].
+    /// Returns each head's scaled attack weights, [h, 2].
     pub fn worth(self, weights: &Weights) -> Tensor {
         weights.made("worth", self.worth, || &weights[self.worth] * ATTACK_GAIN)
     }
@@ -281,7 +284,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
-        /// Compares attackers with the rules along random games.
+        /// Compares the attackers with shakmaty's along random games.
         #[test]
         fn attackers_are_those_of_the_rules(choices in prop::collection::vec(any::<u32>(), 0..90)) {
             let game = game_of_choices(&choices);
@@ -304,7 +307,7 @@ mod tests {
                 let turn = game.position().turn();
                 let occupied = board.occupied();
                 for square in Square::ALL {
-                    // The mover plays up the board.
+                    // The encoded board is in the mover's view.
                     let real = turn.fold_wb(square, square.flip_vertical());
                     let mut expected = Vec::new();
                     for color in [turn, !turn] {

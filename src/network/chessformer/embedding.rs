@@ -17,21 +17,21 @@ use tch::Tensor;
 /// Features of a square before the embedding: Lc0's 112 input planes.
 pub(super) const FEATURES: i64 = 112;
 
-/// The plane of the plies since the last capture or pawn move, and its scale:
-/// Lc0 counts plies here; the paper divides by 100.
+/// The plane that holds the plies since the last capture or pawn move. In Lc0's input it is the
+/// plain count; as in the paper, the network multiplies it by [`RULE50_SCALE`].
 pub(super) const RULE50_PLANE: i64 = BOARDS as i64 + 5;
 pub(super) const RULE50_SCALE: f64 = 0.01;
 
-/// Initial scale of the first projection. Only a dozen of a square's features are nonzero: at
-/// Xavier's scale, made for dense inputs, tokens would start too short for the first attention to
-/// tell pieces apart.
+/// Initial scale of the first projection. Only a dozen of a square's features are nonzero. Xavier's
+/// scale assumes dense inputs and would make the initial tokens too short for the first attention
+/// to distinguish pieces.
 const INITIAL_GAIN: f64 = 3.0;
 
-/// Piece planes of the current position, which the global embedding reads.
+/// Number of piece planes of the current position, which the global embedding reads.
 pub(super) const PIECES: i64 = PLANES_PER_BOARD as i64 - 1;
 
-/// Returns the 112 planes of rows i64 [B, 110 or more], as [B, 64, 112] in the weights' dtype.
-/// `shifts` is [`bitboards::shifts`].
+/// Returns the 112 planes of rows i64 [B, 110 or more], as [B, 64, 112] in the dtype of `like`.
+/// `shifts` is the tensor from [`bitboards::shifts`].
 pub(super) fn features(rows: &Tensor, shifts: &Tensor, like: &Tensor) -> Tensor {
     let boards = BOARDS as i64;
     let pieces = bitboards::squares(&rows.narrow(1, 0, boards), shifts, like);
@@ -46,9 +46,9 @@ pub(super) fn features(rows: &Tensor, shifts: &Tensor, like: &Tensor) -> Tensor 
     Tensor::cat(&[pieces, scalars], 2)
 }
 
-/// Returns the features [B, 64, 112] of planes [B, 112, 8, 8] as Lc0 feeds them to its networks
-/// in input format 1: like those of [`features`], except that the plies of the 50-move rule are
-/// not scaled.
+/// Returns the features [B, 64, 112] from planes [B, 112, 8, 8] as Lc0 feeds them to its networks
+/// in input format 1. Lc0's planes hold the plies of the 50-move rule unscaled, so this function
+/// scales them.
 pub(super) fn features_of_planes(planes: &Tensor) -> Tensor {
     let planes = planes.flatten(2, 3);
     let scaled = planes.narrow(1, RULE50_PLANE, 1) * RULE50_SCALE;
@@ -61,12 +61,12 @@ pub(super) fn features_of_planes(planes: &Tensor) -> Tensor {
     Tensor::cat(&parts, 1).transpose(1, 2)
 }
 
-/// Tokens [B, 64, width] from features [B, 64, 112].
+/// Embeds features [B, 64, 112] as tokens [B, 64, width].
 #[derive(Debug)]
 pub(super) struct Embedding {
     pub board: Option<Linear>,
     pub project: Linear,
-    /// The share of a token that depends on attacks, [width, ATTACKS].
+    /// The part of the projection that reads attacks, [width, ATTACKS].
     pub attacks: Option<Slot>,
     pub ratings: Option<RatingEmbedding>,
     pub multiply: Slot,
@@ -117,9 +117,9 @@ impl Embedding {
         })
     }
 
-    /// Embeds features. `attacked` are the attack features, [B, 64, ATTACKS], present if the
-    /// network reads them. `ratings` [B, 2] are the mover's and the opponent's; without them they
-    /// are unknown.
+    /// Embeds features. `attacked` are the attack features, [B, 64, ATTACKS], and must be given if
+    /// the network reads them. `ratings` [B, 2] are the mover's and the opponent's ratings. If they
+    /// are `None`, both ratings are unknown.
     pub fn forward(
         &self,
         weights: &Weights,
@@ -151,8 +151,9 @@ impl Embedding {
         self.place(weights, input.linear(&weight, bias), ratings)
     }
 
-    /// Embeds rows i64 [B, 110 or more], attacker counts u8 [B, 64, ATTACKS] and ratings as
-    /// above, by fused operators; `None` if the embedding has none.
+    /// Embeds rows i64 [B, 110 or more] with fused operators. `attacked` are the attack features,
+    /// u8 [B, 64, ATTACKS], and `ratings` are as in [`Embedding::forward`]. Returns `None` if no
+    /// fused operator supports this embedding.
     pub fn forward_fused(
         &self,
         weights: &Weights,
@@ -199,8 +200,8 @@ impl Embedding {
         Some(self.finish(weights, tokens))
     }
 
-    /// Returns the weights of the projection and of attacks; if padded, with zeros up to a width
-    /// that kernels take.
+    /// Returns the joint weights of the projection and of attacks. If `is_padded`, zeros extend the
+    /// inputs to a number that the kernels accept.
     fn of_features(&self, weights: &Weights, is_padded: bool) -> Tensor {
         let project = &weights[self.project.weight];
         let [width, features] = project.size()[..] else {
@@ -220,7 +221,7 @@ impl Embedding {
         Tensor::cat(&parts, 1)
     }
 
-    /// Completes the tokens of a projection.
+    /// Completes projected features to tokens.
     fn place(&self, weights: &Weights, projected: Tensor, ratings: Option<&Tensor>) -> Tensor {
         let projected = match (&self.ratings, ratings) {
             (Some(own), Some(ratings)) => projected + own.forward(weights, ratings),

@@ -1,11 +1,15 @@
-//! A Chessformer with GAB in few operators, for GPUs, where each is a launch that takes
-//! microseconds however little it computes.
+//! A Chessformer with GAB in few operators, for GPUs, where each operator is a launch that takes
+//! microseconds even if it computes little.
 //!
-//! It computes the same function as its structure, up to rounding. Everything that follows from
-//! weights alone is computed once: every feature is a bit of each square, so that one product
-//! embeds them all; residuals are the accumulators of products, with the products' biases already
-//! in the residual stream; layers without an activation between them are one, and so are layers
-//! beside each other, with zeros among their weights.
+//! The folded network computes the same function as the original, up to rounding. Everything that
+//! depends only on weights is computed once:
+//!
+//! - Every feature is one bit of each square, so that one matrix multiplication embeds all
+//!   features.
+//! - Matrix multiplications add their results to the residual stream, which already contains their
+//!   biases.
+//! - Consecutive layers without an activation between them are merged, and so are parallel layers,
+//!   whose joint weights are padded with zeros.
 
 mod heads;
 mod layer;
@@ -25,7 +29,7 @@ use std::fmt::{self, Debug, Formatter};
 use tch::{Device, Kind, Tensor};
 use words::Words;
 
-/// Pairs of squares.
+/// Number of pairs of squares.
 const PAIRS: i64 = 64 * 64;
 
 /// A Chessformer's folded tensors on a device.
@@ -37,30 +41,30 @@ pub(in crate::network) struct Folded {
     /// [1, features, width].
     project: Tensor,
     global: Option<Global>,
-    /// By square, [64, width].
+    /// The scale of each square's token, [64, width].
     multiply: Tensor,
-    /// By square, [64, width], with the shift of the block after it.
+    /// The offset of each square's token, [64, width], which includes the shift of the next block.
     add: Tensor,
-    /// Each head's attack weights, once for each layer, [1, heads · layers, 2].
+    /// Each head's attack weights, repeated for each layer, [1, heads · layers, 2].
     attacks: Option<Tensor>,
     /// [wide, 4096].
     generator: Tensor,
     layers: Vec<FoldedLayer>,
     heads: FoldedHeads,
-    /// The index of each policy entry among the logits.
+    /// The index of each policy entry among the heads' logits.
     places: Vec<i64>,
 }
 
-/// The parts of a global embedding.
+/// The additional parts of a global embedding.
 struct Global {
-    /// From the pieces, [B, 12 · 64], to the board features of all squares.
+    /// Maps the pieces, [B, 12 · 64], to the board features of all squares.
     board: FoldedLinear,
-    /// From a square's board features to its token, [board, width].
+    /// Maps a square's board features to a part of its token, [board, width].
     project: Tensor,
     feed_forward: FoldedFeedForward,
 }
 
-/// The dtype and the device that a network is folded for.
+/// The dtype and the device for which a network is folded.
 #[derive(Clone, Copy)]
 struct Target {
     kind: Kind,
@@ -74,7 +78,7 @@ impl Target {
     }
 }
 
-// SAFETY: threads only read its tensors, whose reference counts are atomic.
+// SAFETY: threads only read the tensors in `Folded`, and their reference counts are atomic.
 unsafe impl Sync for Folded {}
 
 impl Debug for Folded {
@@ -85,7 +89,7 @@ impl Debug for Folded {
 }
 
 impl Chessformer {
-    /// Folds weights, f32 on the CPU, to play in a dtype on a device. Returns `None` unless every
+    /// Folds weights, f32 on the CPU, for play in a dtype on a device. Returns `None` unless every
     /// layer has GAB.
     pub(in crate::network) fn fold(
         &self,
@@ -137,20 +141,21 @@ impl Chessformer {
     }
 }
 
-/// Returns the weights of a layer that reads pieces by square, [outputs, 64 · 12], by piece.
+/// Converts the weights of a layer that reads pieces, [outputs, 64 · 12], from the order by square
+/// to the order by piece plane.
 fn by_piece(weight: &Tensor) -> Tensor {
     let by_square = weight.view([-1, 64, PIECES]);
     by_square.transpose(1, 2).flatten(1, 2)
 }
 
-/// Returns the weights [board, width] of a projection that read the board's features.
+/// Returns the part of the projection's weights that reads the board features, [board, width].
 fn of_board(weight: &Tensor) -> Tensor {
     let board = weight.size()[1] - FEATURES;
     weight.narrow(1, FEATURES, board).tr()
 }
 
 impl Folded {
-    /// Returns the words of rows i64 [B, 104 + scalars], on its device.
+    /// Returns the words of rows i64 [B, 104 + scalars], on the network's device.
     fn words_of(&self, rows: &Tensor) -> Result<Tensor, TorchError> {
         let width = rows.size().last().map_or(0, |&width| width as usize);
         if width < self.words.row() {
@@ -172,7 +177,7 @@ impl Folded {
         Tensor::from_slice(words).to_device(self.device)
     }
 
-    /// Returns values and logits as [`Compact::launch`] does.
+    /// Returns values and logits in the layout of [`Compact::launch`].
     fn evaluate(&self, words: &Tensor, places: &Tensor) -> Tensor {
         let boards = words.size()[0];
         let features = self.words.features() as i64;
@@ -193,7 +198,7 @@ impl Folded {
         self.heads.forward(&x, places)
     }
 
-    /// Returns tokens [B · 64, width] of features [B, features, 64].
+    /// Returns tokens [B · 64, width] from features [B, features, 64].
     fn embed(&self, features: &Tensor) -> Tensor {
         let boards = features.size()[0];
         let project = self.project.expand([boards, -1, -1], false);

@@ -1,6 +1,6 @@
-//! Compares fused blocks with the same blocks composed of libtorch's operators: training in
-//! double precision, which has no kernels, and playing with the processor's instruction sets
-//! disabled.
+//! Compares fused blocks with the same blocks composed of libtorch's operators. In training, the
+//! reference is f64, for which there are no kernels. In play, it is computed with the CPU's
+//! instruction sets disabled.
 
 use super::{Chessformer, ModelConfig, PositionConfig};
 use crate::chess::Game;
@@ -14,7 +14,8 @@ use crate::torch::{ComputeType, Program};
 use shakmaty::Position;
 use tch::{Device, Kind, Tensor};
 
-/// Returns positions along a random game: more than a chunk of boards, and not a multiple of one.
+/// Returns positions along a random game. `count` should exceed a chunk's size without being a
+/// multiple of that size.
 fn rows(count: usize) -> Tensor {
     let mut game = Game::default();
     let mut words: Vec<i64> = Vec::new();
@@ -126,8 +127,8 @@ fn named(outputs: &Outputs) -> Vec<(&'static str, Tensor)> {
         .collect()
 }
 
-/// Returns the outputs, and the gradient in `flat`, f64 `[parameters]`, of a scalar that depends
-/// differently on each of them; computed in `kind`.
+/// Returns the outputs, computed in `kind`, and the gradient, f64 `[parameters]`, at `flat` of a
+/// scalar that depends differently on each output.
 fn gradient(
     model: &Chessformer,
     flat: &Tensor,
@@ -147,22 +148,21 @@ fn gradient(
     (outputs, flat.grad())
 }
 
-/// Returns the error of a tensor relative to the norm of the expected one, or to `least` if that
-/// is larger.
+/// Returns the error of a tensor relative to the norm of the expected tensor, or to `least` if the
+/// norm is smaller.
 fn off(found: &Tensor, expected: &Tensor, least: f64) -> f64 {
     let length = expected.norm().double_value(&[]).max(least);
     (found - expected).norm().double_value(&[]) / length
 }
 
-/// Returns whether the processor has kernels for this dtype without this many of its fastest
-/// instruction sets.
+/// Returns whether the CPU has kernels for this dtype when the given number of its fastest
+/// instruction sets is disabled.
 fn has_kernels(kind: Kind, sets: usize) -> bool {
     let like = Tensor::zeros([1], (kind, Device::Cpu));
     fused::without_fastest(sets, || fused::is_available(&like, &[]))
 }
 
-/// Returns weights that bf16 represents exactly, with biases and gains that are neither zeros nor
-/// ones; f64.
+/// Returns f64 weights that bf16 represents exactly. Biases and gains are neither zeros nor ones.
 fn weights(model: &Chessformer) -> Tensor {
     tch::manual_seed(3);
     let flat = model.initial_weights();
@@ -178,7 +178,7 @@ fn fused_blocks_have_the_outputs_and_gradients_of_composed_ones() {
         let model = case.model();
         let flat = weights(&model);
         let (expected_outputs, expected) = gradient(&model, &flat, &rows, Kind::Double);
-        // The floor keeps the tolerance of nearly vanishing gradients comparable.
+        // The minimum norm prevents nearly vanishing gradients from failing the relative tolerance.
         let least = expected.norm().double_value(&[]) * 0.01;
         let expected = Weights::from_flat(&expected, model.parameters());
         for (kind, tolerance) in tolerances {
@@ -216,11 +216,11 @@ fn network(case: &Case) -> Network {
     Network::new(Box::new(model), &flat, about(case))
 }
 
-/// Returns the outputs of a network that plays in this dtype, and whether it multiplies in int8.
+/// Returns the outputs of a network in this dtype, and whether it multiplies in int8.
 fn played(network: &Network, dtype: impl Into<ComputeType>, rows: &Tensor) -> (Vec<Tensor>, bool) {
     let frozen = network.freeze(dtype).unwrap();
     let outputs = frozen.forward(rows).unwrap();
-    // The second call reuses values cached by the first.
+    // The second call reuses the values that the first call cached.
     assert_eq!(frozen.forward(rows).unwrap(), outputs);
     (outputs, frozen.multiplies_in_int8())
 }
@@ -233,7 +233,7 @@ fn frozen_networks_are_as_exact_with_fused_blocks_as_without() {
         let evaluate =
             |kind: Kind, sets| fused::without_fastest(sets, || played(&network, kind, &rows).0);
         let exact = evaluate(Kind::Float, ALL_SETS);
-        // In f32, libtorch computes the products.
+        // In f32, libtorch computes the matrix multiplications, so the outputs are equal.
         assert_eq!(evaluate(Kind::Float, 0), exact, "{}", case.name);
         let off = |outputs: &[Tensor]| {
             let pairs = outputs.iter().zip(&exact);
@@ -255,8 +255,8 @@ fn frozen_networks_are_as_exact_with_fused_blocks_as_without() {
     }
 }
 
-/// Int8 layers stay within the error of eight bits, seven without VNNI, on every instruction
-/// set's kernels; networks with unsupported widths fall back to the ordinary path.
+/// With every instruction set, int8 layers stay within the error of eight bits, or seven without
+/// VNNI. Networks whose widths int8 does not support use the other dtype.
 #[test]
 fn frozen_networks_come_near_in_int8() {
     let rows = rows(40);
@@ -290,14 +290,14 @@ fn frozen_networks_come_near_in_int8() {
     }
 }
 
-/// Sums do not overflow when all weights and tokens are as large as integers allow, and NaN does
-/// not become a number.
+/// Sums do not overflow when all weights and tokens have the largest integer values, and a NaN
+/// input remains NaN in the output.
 #[test]
 fn layers_in_int8_are_right_at_their_extremes() {
     let ramp = Tensor::linspace(-1, 1, 64, (Kind::Float, Device::Cpu));
     let evaluate = |dtype: ComputeType, sign: f64, tokens: Tensor| {
         let cast = |tensor: &Tensor| tensor.to_kind(dtype.kind);
-        // Rows of ones, half of them negative.
+        // Rows of ones with the same sign, negative in half of the rows.
         let ones = (ramp.sign() * sign).view([64, 1]).expand([64, 64], false);
         let (weight, bias) = (&cast(&ones.contiguous()), &cast(&ramp.zeros_like()));
         let block = fused::FeedForward {

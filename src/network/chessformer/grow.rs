@@ -1,22 +1,23 @@
 //! Starts a network from a trained network that may be smaller.
 //!
-//! With an equal architecture everything is copied. A larger network starts as the same function
-//! wherever possible, with new parts that initially change nothing but can learn (in the spirit
+//! If the architectures are equal, everything is copied. A larger network starts as the same
+//! function wherever possible. Its new parts initially change nothing but can learn (in the spirit
 //! of Net2Net, Chen et al. 2016):
 //!
-//! - **Layers** are added behind those they copy, with zero outputs. In a post-LN encoder such a
-//!   layer is two norms, and a norm of normalised input does nothing: the gain of the norm
-//!   beneath moves to the last norm of the new layers. The outputs of old layers are scaled for
-//!   DeepNorm's gain, which depends on the depth. This is exact.
+//! - **Layers** are copies of old layers that follow their originals, with zero outputs. In a
+//!   post-LN encoder such a layer is two norms, and a norm does nothing to normalised input: the
+//!   gain of the norm before the new layers moves to the last norm among them. The outputs of old
+//!   layers are scaled for DeepNorm's gain, which depends on the depth. This is exact.
 //! - **Width**, with root-mean-square norms: new token features start at zero, as do the weights
-//!   that write them, while the weights that read them start random. Gains shrink by the root of
-//!   the widths' ratio, since the mean square is over more features. This is exact. Layer norms
-//!   also centre: with them the features are copied, which is exact if the width is a multiple of
-//!   the old one. Other widths start only near the old network.
-//! - **Attacks** and **ratings** that the old network did not read have zero weight at first.
-//! - **Heads** and hidden units are added with zero output weights. GAB normalises over all its
-//!   heads together: it is exact if their number, its summary's width and its generator's width
-//!   are multiples of the old ones, otherwise approximate.
+//!   that write them, while the weights that read them start random. Gains shrink by the square
+//!   root of the ratio of the widths, because the mean square is taken over more features. This is
+//!   exact. Layer norms also subtract the mean, so with them the features are copied, which is
+//!   exact if the new width is a multiple of the old width. With other widths, the network only
+//!   starts near the old network.
+//! - **Attacks** and **ratings** that the old network did not read have zero weights at first.
+//! - **Heads** and hidden units are added with zero output weights. GAB normalises all of its heads
+//!   together. Its growth is exact if the number of heads, the width of its summary and the width
+//!   of its generator are multiples of the old values, otherwise approximate.
 
 mod fit;
 mod tokens;
@@ -28,10 +29,10 @@ use tch::{Kind, Tensor};
 
 pub use fit::GrowError;
 
-/// Substrings of the names of parameters that weigh attacks or ratings.
+/// Substrings of the names of parameters that read attacks or ratings.
 const TOLD: [&str; 2] = [".attacks", ".ratings."];
 
-/// Returns weights for a network of architecture `to`, concatenated f32 on the CPU, that start
+/// Returns weights, concatenated f32 on the CPU, with which a network of architecture `to` starts
 /// from a network of architecture `from` with the tensors `named`. New `parameters` take their
 /// `fresh` values.
 ///
@@ -55,9 +56,9 @@ pub fn grow(
             let (source, role) = depth.source(&parameter.name);
             let fitted = match named.iter().find(|(name, _)| *name == source) {
                 Some((name, old)) => fit::fit(name, &old.to_kind(Kind::Float), fresh, from, to)?,
-                // Inputs that the other network lacks start with zero weights.
+                // Weights for inputs that the old network does not read start at zero.
                 None if TOLD.iter().any(|part| parameter.name.contains(part)) => fresh.zeros_like(),
-                // A head that the other network lacks.
+                // The old network does not have this head.
                 None => fresh.copy(),
             };
             Ok(depth.adapt(parameter, role, fitted).reshape([-1]))
@@ -98,7 +99,7 @@ struct Depth {
     to: i64,
 }
 
-/// The role of a layer among those that come from the same one.
+/// The role of a new layer among the layers that come from the same old layer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Role {
     is_added: bool,
@@ -106,7 +107,7 @@ struct Role {
 }
 
 impl Depth {
-    /// Returns the old layer that a new one comes from.
+    /// Returns the index of the old layer from which a new layer comes.
     fn origin(self, layer: i64) -> i64 {
         layer * self.from / self.to
     }
@@ -128,7 +129,7 @@ impl Depth {
         (format!("encoder.{origin}.{rest}"), Some(role))
     }
 
-    /// Makes an added layer the identity, and preserves the function of old ones.
+    /// Makes an added layer the identity, and preserves the function of an old layer.
     fn adapt(self, parameter: &Parameter, role: Option<Role>, tensor: Tensor) -> Tensor {
         let name = parameter.name.as_str();
         let is_output = name.contains("attention.output.") || name.contains("feed_forward.narrow.");
@@ -143,7 +144,7 @@ impl Depth {
         };
         match role {
             Some(role) if is_output && role.is_added => tensor.zeros_like(),
-            // The last norm of a group takes the old layer's gain.
+            // The last norm of such layers takes the old layer's gain.
             Some(role) if is_norm && (role.is_added || is_last_norm) => {
                 if is_last_norm && role.is_last {
                     tensor

@@ -1,4 +1,4 @@
-//! The heads: policies, values, moves left.
+//! The heads for policies, values and moves left.
 
 use crate::encode::{POLICY_SIZE, from_square_to_square};
 use crate::network::config::chessformer::ModelConfig;
@@ -9,21 +9,21 @@ use crate::torch::fused::{self, Block as _};
 use shakmaty::Role;
 use tch::{Kind, Tensor};
 
-/// Promotions other than to a knight, which has no suffix.
+/// The promotions that policy entries express with a suffix: all except promotion to a knight.
 const PROMOTIONS: [Role; 3] = [Role::Queen, Role::Rook, Role::Bishop];
 
-/// Features per square that the moves-left head reads.
+/// Number of features per square that the moves-left head reads.
 pub(crate) const MOVES_LEFT_FEATURES: i64 = 8;
 
-/// Plies per unit of the moves-left head's last layer.
+/// Number of plies per unit of the moves-left head's last layer.
 pub(crate) const MOVES_LEFT_SCALE: f64 = 20.0;
 
-/// The minimum gradient of the moves-left head's softplus: its own vanishes far below zero, where
-/// training could not recover.
+/// The gradient that is added to the softplus of the moves-left head. The softplus's own gradient
+/// vanishes far below zero, where training could not recover.
 const MOVES_LEFT_LEAK: f64 = 0.05;
 
-/// Returns the index of each of the 1858 policy entries among the 64 · 64 logits of square pairs
-/// followed by the 8 · 8 · 3 of promotions.
+/// Returns the index of each of the 1858 policy entries among the logits: the 64 · 64 pairs of
+/// squares, followed by the 8 · 8 · 3 promotions.
 pub(crate) fn policy_gather() -> Vec<i64> {
     (0..POLICY_SIZE)
         .filter_map(from_square_to_square)
@@ -38,7 +38,7 @@ pub(crate) fn policy_gather() -> Vec<i64> {
         .collect()
 }
 
-/// Attention from a move's origin square to its destination square.
+/// A policy head: attention from a move's origin square to its destination square.
 #[derive(Debug)]
 pub(in crate::network) struct PolicyHead {
     width: i64,
@@ -73,8 +73,8 @@ impl PolicyHead {
         })
     }
 
-    /// Returns logits f32 [B, 1858] from policy embeddings [B, 64, width]; `gather` is
-    /// [`policy_gather`].
+    /// Returns logits f32 [B, 1858] from policy embeddings [B, 64, width]. `gather` is the tensor
+    /// of [`policy_gather`].
     pub fn forward(&self, weights: &Weights, x: &Tensor, gather: &Tensor) -> Tensor {
         let has_kernels = x.requires_grad() || weights.are_packed();
         if has_kernels && fused::is_available(x, &[self.width]) {
@@ -103,7 +103,7 @@ impl PolicyHead {
     }
 }
 
-/// A vector that summarises the board for one head.
+/// Layers that summarise the board as one vector for a head.
 #[derive(Debug)]
 pub(super) struct Summary {
     pub squares: Linear,
@@ -120,14 +120,15 @@ impl Summary {
         }
     }
 
-    /// Returns [B, hidden] from mish of the squares' features, [B, 64, features].
+    /// Returns the summary [B, hidden]. `squares` are the squares' features [B, 64, features] after
+    /// mish.
     fn forward(&self, weights: &Weights, squares: &Tensor) -> Tensor {
         let squares = squares.flatten(1, 2);
         self.hidden.forward(weights, &squares).mish()
     }
 }
 
-/// Win, draw and loss.
+/// The head for win, draw and loss.
 #[derive(Debug)]
 pub(super) struct ResultHead {
     pub summary: Summary,
@@ -147,19 +148,20 @@ impl ResultHead {
         })
     }
 
-    /// Returns the layer of the squares' features; the head reads mish of them.
+    /// Returns the layer that computes the squares' features, before mish.
     pub fn squares(&self) -> &Linear {
         &self.summary.squares
     }
 
-    /// Returns logits f32 [B, 3] from the squares' features.
+    /// Returns logits f32 [B, 3] from the squares' features after mish.
     pub fn forward(&self, weights: &Weights, squares: &Tensor) -> Tensor {
         let summary = self.summary.forward(weights, squares);
         self.wdl.forward(weights, &summary).to_kind(Kind::Float)
     }
 }
 
-/// A reward as a scalar, as a distribution, and the scalar's expected error.
+/// A head that predicts a reward as a scalar and as a distribution, and the scalar's expected
+/// error.
 #[derive(Debug)]
 pub(super) struct RewardHead {
     pub summary: Summary,
@@ -180,13 +182,13 @@ impl RewardHead {
         })
     }
 
-    /// Returns the layer of the squares' features; the head reads mish of them.
+    /// Returns the layer that computes the squares' features, before mish.
     pub fn squares(&self) -> &Linear {
         &self.summary.squares
     }
 
-    /// Returns the `wanted` of the reward, f32 `[B]`, its expected squared error, f32 `[B]`, and
-    /// the logits of its bucket, f32 [B, buckets].
+    /// Returns those outputs that are `wanted`: the reward, f32 `[B]`, its expected squared error,
+    /// f32 `[B]`, and the logits of the reward's buckets, f32 [B, buckets].
     pub fn forward(
         &self,
         weights: &Weights,
@@ -208,7 +210,8 @@ impl RewardHead {
     }
 }
 
-/// Returns the bucket of −1…1, i64 `[B]`, that contains each reward f32 `[B]`.
+/// Returns the bucket, i64 `[B]`, that contains each reward f32 `[B]`. The buckets divide −1…1
+/// evenly.
 pub fn bucket_of(reward: &Tensor, buckets: i64) -> Tensor {
     let scaled = (reward + 1.0) * (buckets as f64 / 2.0);
     scaled
@@ -217,7 +220,7 @@ pub fn bucket_of(reward: &Tensor, buckets: i64) -> Tensor {
         .to_kind(Kind::Int64)
 }
 
-/// Plies to the end of the game.
+/// The head for the plies to the end of the game.
 #[derive(Debug)]
 pub(super) struct MovesLeftHead {
     pub summary: Summary,
@@ -233,12 +236,12 @@ impl MovesLeftHead {
         })
     }
 
-    /// Returns the layer of the squares' features; the head reads mish of them.
+    /// Returns the layer that computes the squares' features, before mish.
     pub fn squares(&self) -> &Linear {
         &self.summary.squares
     }
 
-    /// Returns plies f32 `[B]`, never negative.
+    /// Returns the number of plies, f32 `[B]`, which is never negative.
     pub fn forward(&self, weights: &Weights, squares: &Tensor) -> Tensor {
         let summary = self.summary.forward(weights, squares);
         let plies = self.plies.forward(weights, &summary).squeeze_dim(1);
@@ -247,7 +250,7 @@ impl MovesLeftHead {
         if !plies.requires_grad() {
             return positive * MOVES_LEFT_SCALE;
         }
-        // Only the gradient changes.
+        // The leak is zero and has a gradient.
         let leak = (&plies - plies.detach()) * MOVES_LEFT_LEAK;
         (positive + leak) * MOVES_LEFT_SCALE
     }
@@ -270,7 +273,7 @@ mod tests {
         distinct.sort_unstable();
         distinct.dedup();
         assert_eq!(distinct.len(), POLICY_SIZE);
-        // a7a8 without a suffix, then a7a8q and b7a8q.
+        // The entries are a7a8 without a suffix, a7a8q and b7a8q.
         assert_eq!(gather[1401], 48 * 64 + 56);
         assert_eq!(gather[1792], 64 * 64);
         assert_eq!(gather[1798], 64 * 64 + 8 * 3);

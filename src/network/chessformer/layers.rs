@@ -10,9 +10,10 @@ use crate::network::size::Part;
 /// DeepNorm's gains for an encoder with N layers (Wang et al. 2022).
 #[derive(Clone, Copy, Debug)]
 pub(in crate::network) struct Gains {
-    /// α = (2N)^¼ on the residual; here 1/α on the other branch, as in Lc0.
+    /// DeepNorm scales the residual by α = (2N)^¼. As in Lc0, the other branch is scaled by 1/α
+    /// instead.
     pub residual: f64,
-    /// β = (8N)^−¼: the initial scale of weights that write to the residual.
+    /// The initial scale of weights that write to the residual, β = (8N)^−¼.
     pub initial: f64,
 }
 
@@ -26,10 +27,10 @@ impl Gains {
     }
 }
 
-/// Builds a norm of the body, as configured.
+/// Builds a norm of the encoder's kind.
 ///
-/// Lc0 adds 1e-3 in bodies with a global embedding, otherwise 1e-6; we match it so that Lc0 can
-/// run our networks.
+/// Lc0's ε is 1e-3 in bodies with a global embedding, otherwise 1e-6. We use the same values so
+/// that Lc0 can run our networks.
 pub(in crate::network) fn norm(builder: &mut Builder, config: &ModelConfig) -> Norm {
     let epsilon = match config.embedding {
         EmbeddingConfig::Token => 1e-6,
@@ -39,7 +40,7 @@ pub(in crate::network) fn norm(builder: &mut Builder, config: &ModelConfig) -> N
     builder.norm("norm", config.width, is_centred, epsilon)
 }
 
-/// Builds the attention of layer `layer`; `generator` as in [`position::build`].
+/// Builds the attention of a layer. `generator` is as in [`position::build`].
 pub(in crate::network) fn attention(
     builder: &mut Builder,
     config: &ModelConfig,
@@ -49,8 +50,8 @@ pub(in crate::network) fn attention(
 ) -> Attention {
     let width = config.width;
     let square = Dense::per_token(width, width);
-    // Xavier's deviation is meant for each projection alone: the joint matrix is taller, so its
-    // deviation is raised to that of a square one.
+    // Xavier's deviation depends on a matrix's height, and the joint matrix is twice as tall as
+    // each projection. The gain restores the deviation of a separate projection.
     let joint = Dense::per_token(width, 2 * width).with_gain((3.0f64 / 2.0).sqrt());
     let value = square.without_bias().with_gain(gains.initial);
     builder.count_macs(2 * 64 * 64 * width);
@@ -68,7 +69,7 @@ pub(in crate::network) fn attention(
     }
 }
 
-/// Builds a feed-forward block of this width.
+/// Builds a feed-forward block with this hidden width.
 pub(in crate::network) fn feed_forward(
     builder: &mut Builder,
     config: &ModelConfig,
@@ -102,7 +103,7 @@ mod tests {
         initial: 1.0,
     };
 
-    /// Computes equations 6 and 7, one number at a time.
+    /// Computes the paper's equations 6 and 7 with scalar arithmetic.
     fn by_hand(parameter: impl Fn(&str) -> Vec<f64>, x: &[f64]) -> Vec<f64> {
         let (query_key, value) = (parameter("query_key.weight"), parameter("value.weight"));
         let [q, k, v] = ["query", "key", "value"].map(|t| parameter(&format!("position.{t}")));
@@ -111,7 +112,8 @@ mod tests {
                 .map(|c| weight[row * WIDTH + c] * x[square * WIDTH + c])
                 .sum()
         };
-        // The displacement from j to i: 15 ranks of 15 files.
+        // The row of the displacement from j to i in the tables, which cover 15 × 15 ranks and
+        // files.
         let pair = |i: usize, j: usize| ((i / 8 + 7 - j / 8) * 15 + i % 8 + 7 - j % 8) * WIDTH;
         let mut seen = vec![0.0; 64 * WIDTH];
         for head in 0..HEADS {
@@ -160,7 +162,8 @@ mod tests {
         let (parameters, _) = builder.finish();
         tch::manual_seed(6);
         let flat = initialise(&parameters);
-        // Position vectors as large as everything else, so that a missing one shows.
+        // Position vectors are as large as the other parameters, so that a missing vector is
+        // detected.
         let flat = &flat + flat.randn_like() * 0.5;
         let weights = Weights::from_flat(&flat, &parameters);
         let x = Tensor::randn([2, 64, WIDTH as i64], (Kind::Float, Device::Cpu));

@@ -11,17 +11,17 @@ use crate::network::size::Part;
 /// Initial standard deviation of position vectors and biases.
 const INITIAL_DEVIATION: f64 = 0.02;
 
-/// The initial bias of a head towards squares its piece can reach: six sevenths of a rook head's
-/// attention falls on the rook's lines.
+/// The initial bias of a head towards the squares that its piece can reach. With it, a rook head
+/// puts six sevenths of its attention on the rook's lines.
 const INITIAL_BIAS: f32 = 3.0;
 
-/// The initial share of GAB's biases that depends on the board.
+/// The initial share of GAB's biases that varies with the board.
 const INITIAL_DYNAMIC_SHARE: f64 = 0.2;
 
-/// Initial moves of heads: a head first attends to squares from which one kind of piece could
-/// move here (or to which it could, which is the same except for pawns), so that "attacked by"
-/// and "defended by" exist from the first step and need not be learned square by square. Training
-/// is free to change it.
+/// The piece moves that heads start with. A head first attends to the squares from which one kind
+/// of piece could move to its token's square. (For all pieces except pawns, these are also the
+/// squares that the piece could move to.) "Attacked by" and "defended by" thus exist from the first
+/// step and need not be learned square by square. Training can change them.
 const MOVES: [fn(i64, i64) -> bool; 6] = [
     |files, ranks| files == 0 || ranks == 0,
     |files, ranks| files.abs() == ranks.abs(),
@@ -31,13 +31,14 @@ const MOVES: [fn(i64, i64) -> bool; 6] = [
     |files, ranks| files.abs() == 1 && ranks == -1,
 ];
 
-/// Returns the initial move of a head; every seventh head starts without one.
+/// Returns the index in [`MOVES`] that a head starts with. Every seventh head starts without a
+/// move.
 fn initial_move(layer: i64, head: i64, heads: i64) -> Option<usize> {
     let number = (layer * heads + head) as usize % (MOVES.len() + 1);
     (number < MOVES.len()).then_some(number)
 }
 
-/// Returns the initial biases of a layer by displacement and head, [225 · h].
+/// Returns a layer's initial biases for each displacement and head, flattened from [225, h].
 fn initial_table(layer: i64, heads: i64) -> Vec<f32> {
     (0..DISPLACEMENTS)
         .flat_map(|displacement| (0..heads).map(move |head| (steps(displacement), head)))
@@ -50,7 +51,7 @@ fn initial_table(layer: i64, heads: i64) -> Vec<f32> {
         .collect()
 }
 
-/// Builds the encoding of layer `layer`; `generator` holds the weights that all layers with GAB
+/// Builds the position encoding of a layer. `generator` holds the weights that all layers with GAB
 /// share.
 pub(super) fn build(
     builder: &mut Builder,
@@ -115,8 +116,8 @@ pub(super) fn build(
     })
 }
 
-/// Builds the weights that generate biases, shared by all layers. The first columns start as the
-/// [`MOVES`], the others random.
+/// Builds the weights that generate the biases of all layers. The first columns start as the
+/// [`MOVES`], the others start random.
 pub(super) fn build_generator(builder: &mut Builder, wide: i64) -> Slot {
     let deviation = (2.0 / (wide + 64 * 64) as f64).sqrt();
     let mut values = vec![0.0; (64 * 64 * wide) as usize];
@@ -132,8 +133,8 @@ pub(super) fn build_generator(builder: &mut Builder, wide: i64) -> Slot {
     builder.add_matrix("gab_generator.weight", &[64 * 64, wide], initial, true)
 }
 
-/// Returns the initial queries of a layer's heads to the generator, the same on every board: each
-/// selects one kind of move.
+/// Returns the initial constant inputs of the generator for a layer's heads, flattened from [h,
+/// wide]. Each head selects one of the [`MOVES`] on every board.
 fn initial_heads(layer: i64, heads: i64, wide: i64) -> Vec<f32> {
     let mut values = vec![0.0; (heads * wide) as usize];
     for head in 0..heads {
@@ -178,15 +179,15 @@ mod tests {
                 .map(|head| numbers.contains(&head))
                 .collect::<Vec<_>>()
         };
-        // The eighth head starts over with the rook.
+        // The first seven heads include one without a move, so the eighth is a rook head again.
         assert_eq!(reached(a8), heads(&[0, 7]));
         assert_eq!(reached(b3), heads(&[2]));
         assert_eq!(reached(c3), heads(&[1]));
-        // A pawn on a1 attacks b2, one on b2 does not attack a1.
+        // A pawn on a1 attacks b2, but a pawn on b2 does not attack a1.
         assert_eq!(reached(b2), heads(&[1, 3, 4]));
         assert_eq!(bias(b2, a1, 4), 0.0);
         assert_eq!(bias(b2, a1, 5), INITIAL_BIAS);
-        // The next layer continues where this one ended.
+        // The next layer continues in the cycle of moves.
         assert_eq!(initial_move(1, 0, 8), Some(1));
         assert_eq!(initial_move(0, 6, 8), None);
     }

@@ -1,24 +1,25 @@
 //! The players' ratings as soft embeddings, as in Maia-3.
 //!
-//! Each of the two players has a learned vector for a weak and one for a strong player. A rating
-//! interpolates between them linearly: a rating in between generalises from games of players
-//! below and above it. Maia-3 concatenates the interpolated vectors to the features of every
-//! square before the projection; adding vectors of the token's width to the projection is the
-//! same function.
+//! Each of the two players has a learned vector for a weak player and one for a strong player, and
+//! a rating interpolates linearly between the two. A rating therefore generalises from games of
+//! weaker and of stronger players. Maia-3 concatenates the interpolated vectors to the features of
+//! every square before the projection; adding vectors of the token's width after the projection
+//! computes the same function.
 //!
-//! Maia-3 has no vector for an unknown rating. Here each player has a third vector for it, so
-//! that games without ratings and variations can be trained on too.
+//! Maia-3 has no vector for an unknown rating. Here each player also has a vector for an unknown
+//! rating, so that games without ratings, and variations, can be used for training.
 
 use crate::network::parameters::{Builder, Initial, Slot, Weights};
 use tch::Tensor;
 
-/// The rating of the strong vector; the weak vector's is 0. Higher ratings are clamped.
+/// The rating that corresponds to the strong vector. The weak vector corresponds to 0. Higher
+/// ratings are clamped.
 pub(super) const STRONGEST: i64 = 5000;
 
 /// The embedding of both players' ratings.
 #[derive(Debug)]
 pub(super) struct RatingEmbedding {
-    /// The side to move, then the opponent.
+    /// The embeddings of the side to move and of the opponent.
     pub players: [PlayerEmbedding; 2],
 }
 
@@ -31,7 +32,7 @@ pub(super) struct PlayerEmbedding {
 }
 
 impl RatingEmbedding {
-    /// Builds vectors that start at zero, so that a network grown by them starts as the same
+    /// Builds vectors that start at zero, so that a network that gains ratings starts as the same
     /// function.
     pub fn build(builder: &mut Builder, width: i64) -> RatingEmbedding {
         builder.scope("ratings", |builder| RatingEmbedding {
@@ -48,8 +49,8 @@ impl RatingEmbedding {
         })
     }
 
-    /// Returns the vector that ratings [B, 2] of mover and opponent add to every token,
-    /// [B, 1, width].
+    /// Returns the vectors [B, 1, width] that the mover's and the opponent's ratings [B, 2] add to
+    /// every token.
     pub fn forward(&self, weights: &Weights, ratings: &Tensor) -> Tensor {
         let [mover, opponent] = [0, 1].map(|index| {
             let rating = ratings.narrow(1, index, 1);
@@ -58,7 +59,7 @@ impl RatingEmbedding {
         (mover + opponent).unsqueeze(1)
     }
 
-    /// Returns the vector added to every token for unknown ratings, `[width]`.
+    /// Returns the vector `[width]` that is added to every token if both ratings are unknown.
     pub fn unknown(&self, weights: &Weights) -> Tensor {
         let [mover, opponent] = &self.players;
         &weights[mover.unknown] + &weights[opponent.unknown]
@@ -66,10 +67,11 @@ impl RatingEmbedding {
 }
 
 impl PlayerEmbedding {
-    /// Returns the vectors [B, width] of ratings [B, 1]; a rating of 0 is unknown.
+    /// Returns the vectors [B, width] of ratings [B, 1]. A rating of 0 is unknown.
     fn forward(&self, weights: &Weights, rating: &Tensor) -> Tensor {
         let weak = &weights[self.weak];
-        // bf16 rounds ratings to multiples of 8 up to 2048, and of 16 above.
+        // bf16 rounds ratings to multiples of 8 from 1024 to 2048, and to multiples of 16 up to
+        // 4096.
         let share = rating.clamp(0, STRONGEST).type_as(weak) / STRONGEST as f64;
         let blend = weak + share * (&weights[self.strong] - weak);
         blend.where_self(&rating.gt(0), &weights[self.unknown])

@@ -1,4 +1,4 @@
-//! A network's sizes, as a configuration file states them.
+//! A Chessformer's sizes, as configuration files state them.
 
 use crate::network::removed::only_left;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -10,7 +10,7 @@ pub enum NormKind {
     /// Root mean square, without centring or bias, as in the paper.
     #[default]
     Rms,
-    /// Layer norm with bias, as Lc0's native format can express.
+    /// Layer norm with bias, which Lc0's native format can express.
     Layer,
 }
 
@@ -25,14 +25,14 @@ pub enum PositionConfig {
     /// Learned vectors for each displacement, added to queries, keys and values
     /// (Shaw et al.; eq. 6 and 7).
     Shaw,
-    /// A bias h × 64 × 64 generated from the whole board (GAB, smolgen).
+    /// A bias [heads, 64, 64] generated from the whole board (GAB, smolgen).
     Gab {
         /// Features kept per square.
         compress: i64,
         /// Width of the board summary.
         hidden: i64,
-        /// Width per head from which its 64 × 64 biases are generated, by weights that all layers
-        /// share.
+        /// Width of the vector from which each head's 64 × 64 biases are generated. All layers
+        /// share the generating weights.
         generator: i64,
     },
 }
@@ -44,10 +44,10 @@ pub enum EmbeddingConfig {
     /// One projection, shared by all squares.
     #[default]
     Token,
-    /// Each square also sees the whole board: the 12 × 64 piece planes through
-    /// one dense layer, and a feed-forward block after the projection.
+    /// The token also includes features of the whole board, which one dense layer computes from the
+    /// 12 × 64 piece planes. A feed-forward block follows the projection.
     Global {
-        /// Features of the whole board that each square receives.
+        /// Number of features of the whole board that each square receives.
         board: i64,
         /// Width of the feed-forward block.
         feed_forward: i64,
@@ -58,11 +58,11 @@ pub enum EmbeddingConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelConfig {
-    /// Encoder layers.
+    /// Number of encoder layers.
     pub layers: i64,
     /// Width of a token.
     pub width: i64,
-    /// Attention heads; they divide the width.
+    /// Number of attention heads, which must divide the width.
     pub heads: i64,
     /// Width of the feed-forward blocks.
     pub feed_forward: i64,
@@ -74,15 +74,15 @@ pub struct ModelConfig {
     /// The embedding of features into tokens.
     #[serde(default)]
     pub embedding: EmbeddingConfig,
-    /// Whether each square also receives rule-based features: the number of attackers of each
-    /// kind, and the squares from which the kings can be attacked.
+    /// Whether each square also receives features computed by the rules: the number of attackers of
+    /// each kind, and the squares from which the kings can be attacked.
     #[serde(default)]
     pub attacks: bool,
-    /// Whether attention reads attacks between squares: each head of each layer learns their
-    /// weights.
+    /// Whether attention has a bias for attacks between squares, with weights that each head
+    /// learns.
     #[serde(default)]
     pub attack_bias: bool,
-    /// Whether the network takes both players' ratings, as soft embeddings.
+    /// Whether the network reads both players' ratings, as soft embeddings.
     #[serde(default)]
     pub elo: bool,
     /// Features per square that a value head reads (d_value in the paper).
@@ -91,13 +91,13 @@ pub struct ModelConfig {
     /// Width of a value head's hidden layer.
     #[serde(default = "default_value_hidden")]
     pub value_hidden: i64,
-    /// Buckets of −1…1 into which the categorical value heads sort rewards.
+    /// Number of buckets into which the categorical value heads divide −1…1.
     #[serde(default = "default_buckets")]
     pub buckets: i64,
     /// Whether the network has a soft-policy head.
     #[serde(default = "default_soft_policy")]
     pub soft_policy: bool,
-    /// `false`: earlier versions had a head for KataGo's optimistic policy.
+    /// Always `false`. Earlier versions had a head for KataGo's optimistic policy.
     #[serde(default, skip_serializing, deserialize_with = "optimistic_policy")]
     pub optimistic_policy: (),
 }
@@ -130,7 +130,7 @@ pub enum ConfigError {
     NotPositive {
         /// The field's name in the configuration.
         field: &'static str,
-        /// The former value.
+        /// The stated value.
         value: i64,
     },
     /// The heads do not divide the width.
@@ -157,8 +157,8 @@ pub const PRESETS: [&str; 6] = [
 ];
 
 impl ModelConfig {
-    /// Returns an architecture by name: the paper's two sizes with either position encoding, and
-    /// smaller ones.
+    /// Returns an architecture by name: the paper's two sizes, each with two position encodings,
+    /// and smaller architectures.
     ///
     /// # Errors
     /// [`ConfigError::Preset`], which lists the presets.

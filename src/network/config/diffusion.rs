@@ -11,19 +11,20 @@ pub const LONGEST_HORIZON: i64 = 7;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DiffusionConfig {
-    /// Number of plies that it looks ahead, up to [`LONGEST_HORIZON`]. With 0 only the trunk
-    /// remains.
+    /// Number of plies that the network looks ahead, up to [`LONGEST_HORIZON`]. With 0, only the
+    /// trunk remains.
     #[serde(default = "default_horizon")]
     pub horizon: i64,
-    /// Training weight of a square that changes relative to one that does not, at least 1. The
-    /// weight biases the logits towards change, which decoding corrects.
+    /// Training weight of a square whose contents change, relative to a square that stays the same.
+    /// At least 1. The weight biases the logits towards change, and decoding corrects this bias.
     #[serde(default = "default_changed")]
     pub changed: i64,
-    /// Whether it weighs candidates. If so, training gives it first moves, and in play it evaluates
-    /// their consequences after the first evaluation.
+    /// Whether the network evaluates candidate moves. If so, it is also trained on positions with a
+    /// given first move, and in play it evaluates the consequences of candidates after its first
+    /// evaluation.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub weighs: bool,
-    /// The Chessformer that all boards pass through.
+    /// The Chessformer whose layers process all boards.
     pub trunk: ModelConfig,
     /// Always `grid`. Earlier versions also had `sequence`.
     #[serde(default, skip_serializing, deserialize_with = "kind")]

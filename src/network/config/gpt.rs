@@ -11,7 +11,7 @@ const DEEPEST: i64 = 1 << 10;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GptConfig {
-    /// The kind of its tokens.
+    /// The kind of tokens.
     #[serde(default)]
     pub vocabulary: VocabularyConfig,
     /// Number of layers.
@@ -22,7 +22,7 @@ pub struct GptConfig {
     pub heads: i64,
     /// Number of hidden features in a layer's feed-forward network.
     pub feed_forward: i64,
-    /// Maximum number of tokens that it reads, including the start token.
+    /// Maximum number of tokens that the network reads, including the start token.
     #[serde(default = "default_context")]
     pub context: i64,
     /// The norm before each block.
@@ -37,11 +37,11 @@ pub struct GptConfig {
     /// Whether the token embedding also serves as the output layer.
     #[serde(default)]
     pub tied: bool,
-    /// Whether it predicts the result at each ply.
+    /// Whether the network predicts the result at each ply.
     #[serde(default = "default_outcome")]
     pub outcome: bool,
-    /// Whether it predicts the board at each ply. This helps the network to learn the rules and
-    /// reveals its knowledge of the board, but play does not use it.
+    /// Whether the network predicts the board at each ply. This helps it to learn the rules and
+    /// reveals its knowledge of the board, but play does not use the prediction.
     #[serde(default)]
     pub board: bool,
 }
@@ -58,11 +58,11 @@ fn default_outcome() -> bool {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum VocabularyConfig {
-    /// The moves that UCI can express. A token's embedding is the sum of its origin square,
-    /// destination square and promotion.
+    /// Moves in UCI notation. A token's embedding is the sum of the embeddings of its origin
+    /// square, destination square and promotion.
     #[default]
     Uci,
-    /// These moves in standard algebraic notation.
+    /// The listed moves, in standard algebraic notation.
     San(Vec<String>),
 }
 
@@ -81,7 +81,7 @@ pub enum NormKind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PositionKind {
-    /// Queries and keys are rotated.
+    /// Queries and keys are rotated by angles proportional to the position.
     #[default]
     Rotary,
     /// Each position has an embedding, as in GPT-2.
@@ -92,10 +92,10 @@ pub enum PositionKind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MlpKind {
-    /// Gated.
+    /// One half of the hidden features gates the other.
     #[default]
     SwiGlu,
-    /// As in GPT-2.
+    /// GELU, as in GPT-2.
     Gelu,
 }
 
@@ -107,7 +107,7 @@ pub enum GptConfigError {
     OutOfRange {
         /// The field of [`GptConfig`].
         field: &'static str,
-        /// Its value.
+        /// The field's value.
         value: i64,
         /// The minimum.
         least: i64,

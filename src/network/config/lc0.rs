@@ -27,8 +27,8 @@ pub struct SmolgenConfig {
     pub compress: i64,
     /// Width of the board summary.
     pub hidden: i64,
-    /// Width per head of the vector from which its 64 × 64 biases are generated. All layers share
-    /// the weights for that.
+    /// Width of the vector from which each head's 64 × 64 biases are generated. All layers share
+    /// the generating weights.
     pub generator: i64,
 }
 
@@ -54,11 +54,13 @@ pub struct EncoderConfig {
 pub enum SquareEmbedding {
     /// The output of the preceding tower.
     Tower,
-    /// The planes, and the squares that a queen or a knight can reach from this square.
+    /// The planes, and for each other square whether a queen or a knight can reach it from this
+    /// square.
     Map,
-    /// The planes, and features of all pieces on the board; a feed-forward block follows.
+    /// The planes, and features computed from all pieces on the board. A feed-forward block
+    /// follows.
     Dense {
-        /// The number of those features.
+        /// The number of features computed from all pieces.
         board: i64,
         /// Width of the feed-forward block.
         feed_forward: i64,
@@ -73,7 +75,7 @@ pub struct AttentionBody {
     pub width: i64,
     /// The input that becomes a token.
     pub embedding: SquareEmbedding,
-    /// Whether each feature of each square is scaled and shifted afterwards.
+    /// Whether each feature of each square is scaled and shifted after the embedding.
     pub gates: bool,
     /// The layers.
     pub encoder: EncoderConfig,
@@ -119,7 +121,7 @@ impl PolicyHead {
         PolicyHead::Opponent,
     ];
 
-    /// Returns its name in options and tensors.
+    /// Returns the head's name in options and in the names of tensors.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -160,7 +162,7 @@ impl ValueHead {
     /// All value heads.
     pub const ALL: [ValueHead; 3] = [ValueHead::Winner, ValueHead::Q, ValueHead::St];
 
-    /// Returns its name in options and tensors.
+    /// Returns the head's name in options and in the names of tensors.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -175,21 +177,21 @@ impl ValueHead {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum PolicyHeadConfig {
-    /// A few channels, and one dense layer over the board.
+    /// A projection to a few channels, then one dense layer over the board.
     Classical {
         /// The number of channels.
         channels: i64,
     },
-    /// Two convolutions, with a channel for each direction and distance.
+    /// Two convolutions, the second with a channel for each direction and distance of moves.
     Convolutional {
-        /// Channels of the second one; the first 73 are moves.
+        /// Number of channels of the second convolution. The first 73 are moves.
         channels: i64,
     },
     /// Attention from a move's origin square to its destination square.
     Attention {
-        /// Width of its own embedding, if it does not use the shared one.
+        /// Width of the head's own embedding, if it does not use the shared one.
         embedding: Option<i64>,
-        /// Its own encoder layers, if any.
+        /// The head's own encoder layers, if any.
         encoder: Option<EncoderConfig>,
         /// Width of queries and keys.
         width: i64,
@@ -200,7 +202,7 @@ pub enum PolicyHeadConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyConfig {
-    /// Width of the embedding that heads share.
+    /// Width of the embedding that the heads share.
     pub embedding: Option<i64>,
     /// The heads.
     pub heads: BTreeMap<PolicyHead, PolicyHeadConfig>,
@@ -220,15 +222,15 @@ impl PolicyConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ValueHeadConfig {
-    /// Number of features that it reads per square.
+    /// Number of features that the head reads per square.
     pub features: i64,
-    /// Width of its hidden layer.
+    /// Width of the head's hidden layer.
     pub hidden: i64,
-    /// Whether it outputs win, draw and loss instead of only the value.
+    /// Whether the head outputs win, draw and loss instead of only the value.
     pub wdl: bool,
-    /// Whether it also predicts the squared error.
+    /// Whether the head also predicts the squared error of its value.
     pub error: bool,
-    /// Number of buckets of its categorical value, if any.
+    /// Number of buckets of the head's categorical value, if any.
     pub buckets: Option<i64>,
 }
 
@@ -238,7 +240,7 @@ pub struct ValueHeadConfig {
 pub struct MovesLeftConfig {
     /// Number of features that the head reads per square.
     pub features: i64,
-    /// Width of its hidden layer.
+    /// Width of the head's hidden layer.
     pub hidden: i64,
 }
 
@@ -291,7 +293,7 @@ impl Lc0Config {
         }
     }
 
-    /// Returns the number of layers in its body and in the encoders of its policies.
+    /// Returns the number of layers in the body and in the encoders of the policies.
     pub(crate) fn layers(&self) -> i64 {
         let tower = self.tower.map_or(0, |tower| tower.blocks);
         let body = self.attention.map_or(0, |body| body.encoder.layers);
@@ -299,7 +301,7 @@ impl Lc0Config {
         tower + body + policies.sum::<i64>()
     }
 
-    /// Checks that its parts fit each other, apart from their shapes.
+    /// Checks that the parts of the network fit together, apart from their shapes.
     ///
     /// # Errors
     /// [`Lc0ConfigError::Unsupported`], which names the part that does not fit.
@@ -355,8 +357,8 @@ impl Lc0Config {
             .map_err(|what| Lc0ConfigError::Unsupported(what.to_owned()))
     }
 
-    /// Returns the activations of the attention policy's embedding and of the feed-forward blocks
-    /// in its encoder. Attention policies were first added to towers, with SELU.
+    /// Returns the activation of the attention policy's embedding, and that of the feed-forward
+    /// blocks in the policy's encoder. Attention policies on towers use SELU.
     pub(crate) fn policy_activations(&self) -> (Activation, Activation) {
         match &self.attention {
             Some(body) => (self.activation, body.feed_forward_activation),

@@ -1,4 +1,4 @@
-//! The heads to play with, and the resulting outputs.
+//! The choice of heads to play with, and the outputs that result from it.
 
 use super::lc0::{Lc0Config, Lc0ConfigError, PolicyHead, ValueHead};
 use crate::network::outputs::Output;

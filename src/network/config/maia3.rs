@@ -26,7 +26,7 @@ pub struct Maia3Config {
     pub heads: i64,
     /// Width of the feed-forward blocks.
     pub feed_forward: i64,
-    /// Number of positions that it reads, including the current one: 1…8.
+    /// Number of positions that the network reads, including the current one: 1…8.
     pub history: i64,
     /// Width of the rating embedding.
     pub rating: i64,
@@ -41,7 +41,7 @@ pub struct Maia3Config {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GabConfig {
-    /// Number of features that it reads per square. If absent, it reads the mean of all squares.
+    /// Number of features that GAB reads per square. If absent, it reads the mean of all squares.
     pub compress: Option<i64>,
     /// Width of the board summary.
     pub hidden: i64,
@@ -57,7 +57,7 @@ pub enum Maia3ConfigError {
     OutOfRange {
         /// The field of [`Maia3Config`].
         field: &'static str,
-        /// Its value.
+        /// The field's value.
         value: i64,
         /// The maximum.
         most: i64,

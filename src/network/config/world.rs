@@ -3,29 +3,29 @@
 use super::chessformer::{ConfigError, ModelConfig};
 use serde::{Deserialize, Serialize};
 
-/// Maximum number of blocks per step, and of steps that a step attends to.
+/// Maximum number of blocks per step, and maximum number of steps in the context.
 const MOST: i64 = 1024;
 
-/// Width of a board's single token, as a multiple of the encoder's width.
+/// Width of the token that represents a board, as a multiple of the encoder's width.
 const TOKEN: i64 = 4;
 
-/// The inputs of steps.
+/// The form of the latents that steps read and write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WorldState {
-    /// The encoder's 64 tokens. A step consists of layers of the encoder's kind.
+    /// The encoder's 64 tokens. A step consists of layers like those of the encoder.
     #[default]
     Squares,
-    /// One token into which the 64 are fused. A step is a transformer along time, as in STORM
-    /// (Zhang et al. 2023) and UniZero (Pu et al. 2024).
+    /// One token, which is fused from the encoder's 64 tokens. A step is a transformer along time,
+    /// as in STORM (Zhang et al. 2023) and UniZero (Pu et al. 2024).
     Token,
     /// The encoder's 64 tokens. A step is a diffusion transformer (Peebles and Xie 2023) that is
-    /// conditioned on the move instead of a noise level.
+    /// conditioned on the move instead of on a noise level.
     Dit,
 }
 
 impl WorldState {
-    /// Returns whether this is the default, which configurations need not state.
+    /// Returns whether this is the default, which configurations may omit.
     fn is_default(&self) -> bool {
         *self == WorldState::default()
     }
@@ -35,15 +35,15 @@ impl WorldState {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorldConfig {
-    /// The Chessformer that represents positions. Its heads read every latent board.
+    /// The Chessformer that encodes positions. Its heads also read the latent boards after steps.
     pub encoder: ModelConfig,
-    /// The inputs of steps.
+    /// The form of the latents.
     #[serde(default, skip_serializing_if = "WorldState::is_default")]
     pub state: WorldState,
     /// Number of blocks per step.
     #[serde(default = "default_blocks")]
     pub blocks: i64,
-    /// Maximum number of steps that attention over time sees, including the new one.
+    /// Maximum number of steps to which attention over time attends, including the new step.
     #[serde(default = "default_context")]
     pub context: i64,
 }
@@ -67,7 +67,7 @@ pub enum WorldConfigError {
     OutOfRange {
         /// The field of [`WorldConfig`].
         field: &'static str,
-        /// Its value.
+        /// The field's value.
         value: i64,
     },
     /// The head width is odd, but attention over time rotates pairs of head features.
@@ -81,8 +81,8 @@ pub enum WorldConfigError {
 }
 
 impl WorldConfig {
-    /// Returns the number of squares and the width of latents: 64 squares as wide as the encoder,
-    /// or one that is four times as wide.
+    /// Returns the number of squares and the width of latents: 64 squares with the encoder's width,
+    /// or one token that is four times as wide.
     #[must_use]
     pub fn latents(&self) -> [i64; 2] {
         let width = self.encoder.width;

@@ -2,13 +2,13 @@
 //!
 //! The first evaluation has a fully masked future and returns a policy and a value. Each further
 //! evaluation takes a copy of the position in which one of the likeliest legal moves is given and
-//! the rest of the future is masked. All boards of the copy then estimate the move's value: the
-//! present board, on which it is played, and the future boards, each from its mover's view. The
-//! mean of these estimates is the value of the move. The values improve the policy as in Gumbel
-//! MuZero (Danihelka et al. 2022): a candidate's logit increases by the lead of its value over the
-//! position's value.
+//! the rest of the future is masked. Each board of the copy then yields an estimate of the move's
+//! value, converted to the view of the present mover. The boards are the present one, from which
+//! the move is played, and the future ones. The value of the move is the mean of these estimates.
+//! The values improve the policy as in Gumbel MuZero (Danihelka et al. 2022): a candidate's logit
+//! changes in proportion to the difference between the candidate's value and the position's value.
 //!
-//! The network thus looks ahead without knowing any rules except which moves are legal.
+//! The network thus looks ahead without any rules except for the list of legal moves.
 
 use super::decode::{Revealed, Unfolding};
 use super::{Diffusion, of_first_mover};
@@ -21,7 +21,7 @@ use crate::torch::floats;
 use shakmaty::Position;
 use tch::{Device, Kind, Tensor};
 
-/// A first move for the position at this index.
+/// A first move, with the index of the position in which it is played.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     position: usize,
@@ -29,8 +29,8 @@ struct Candidate {
 }
 
 impl Diffusion {
-    /// Decodes like [`Diffusion::decode`], with one evaluation for the fully masked future and one
-    /// per candidate.
+    /// Decodes like [`Diffusion::decode`], but with one evaluation of the fully masked future and
+    /// one evaluation per candidate.
     pub(super) fn weigh(
         &self,
         weights: &Weights,
@@ -76,8 +76,8 @@ fn on(numbers: &[i64], device: Device) -> Tensor {
     Tensor::from_slice(numbers).to_device(device)
 }
 
-/// Returns the likeliest legal moves in the positions of rows i64 [B, words], up to a limit per
-/// position. Rows that do not describe a position have no moves.
+/// Returns the likeliest legal moves of each position, at most `count` per position. Positions are
+/// given as rows i64 [B, words]. Rows that do not encode a position have no candidates.
 fn candidates(rows: &Tensor, logits: &[f32], count: usize) -> Vec<Candidate> {
     let width = rows.size()[1] as usize;
     let words = rows.to_device(Device::Cpu).reshape([-1]);
@@ -107,9 +107,9 @@ fn value(outputs: &Outputs) -> Tensor {
     q.to_kind(Kind::Float).reshape([-1])
 }
 
-/// Returns the mean value over all boards, f32 `[B]`, from the view of the present's mover. It
-/// takes the outputs for the present, and the values f32 [B, H] of the future boards from their
-/// movers' views.
+/// Returns the mean of the values of all boards, f32 `[B]`, in the view of the present mover.
+/// `present` are the outputs for the present boards. `later` are the values f32 [B, H] of the
+/// future boards, each in the view of the board's mover.
 fn mean_value(present: &Outputs, later: Option<&Tensor>) -> Tensor {
     let present = value(present).unsqueeze(1);
     let Some(later) = later else {
@@ -119,7 +119,8 @@ fn mean_value(present: &Outputs, later: Option<&Tensor>) -> Tensor {
     Tensor::cat(&[present, later], 1).mean_dim([1i64].as_slice(), false, Kind::Float)
 }
 
-/// Returns the index of the candidate to play in each position.
+/// Returns, for each position that has candidates, the indices of the position and of its best
+/// candidate.
 fn best(candidates: &[Candidate], gains: &[f32], logits: &[f32]) -> Vec<(usize, usize)> {
     let score = |number: usize| {
         let Candidate { position, played } = candidates[number];
@@ -153,7 +154,7 @@ fn improve(outputs: &mut Outputs, candidates: &[Candidate], gains: &[f32]) {
     outputs.set(Output::Policy, improved);
 }
 
-/// Replaces the value of each position with that of its best candidate.
+/// Replaces the outputs of each position other than the policy with those of its best candidate.
 fn take_values(outputs: &mut Outputs, found: &Outputs, best: &[(usize, usize)]) {
     let positions: Vec<i64> = best.iter().map(|it| it.0 as i64).collect();
     let numbers: Vec<i64> = best.iter().map(|it| it.1 as i64).collect();

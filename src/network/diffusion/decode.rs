@@ -1,10 +1,10 @@
-//! Decodes futures: reveals them step by step, then evaluates the present.
+//! Decodes futures step by step, then evaluates the present.
 //!
-//! Each step evaluates the known part. It then reveals all squares and moves with a lead of at
-//! least 0.9, and an equal share of the rest, in order of the margin between the two likeliest
-//! classes (Kim et al. 2025). The last step therefore sees a complete future. Until then the move
-//! to play is masked. Networks that weigh [candidates](super::candidates) are given first moves
-//! instead.
+//! Each step first evaluates the known part of the future. It then reveals all squares and moves
+//! whose likeliest class leads by at least 0.9. Of the remaining variables it reveals an equal
+//! share per step, in order of the margin between the two likeliest classes (Kim et al. 2025). The
+//! last step therefore evaluates a complete future. The move to play remains masked until the end.
+//! Networks that evaluate [candidates](super::candidates) are given first moves instead.
 
 use super::futures::{self, Futures, marks_of};
 use super::{DenoisedFuture, Diffusion};
@@ -14,13 +14,14 @@ use crate::network::outputs::{OutputSet, Outputs};
 use crate::network::parameters::Weights;
 use tch::{Device, Kind, Tensor};
 
-/// A variable is revealed immediately if its likeliest class leads by at least this much.
+/// A variable is revealed immediately if the probability of its likeliest class exceeds that of the
+/// second by at least this much.
 const SURE: f32 = 0.9;
 
 /// A partly revealed future of a position.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Revealed {
-    /// The board after each ply, from its mover's view.
+    /// The board after each ply, in the view of its mover.
     pub boards: Vec<RevealedBoard>,
     /// The moves after the first.
     pub moves: Vec<RevealedMove>,
@@ -29,7 +30,8 @@ pub struct Revealed {
 /// A future board, partly revealed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RevealedBoard {
-    /// The class of each square: the revealed class if it is known, otherwise the likeliest.
+    /// The class of each square: the revealed class, or the likeliest class if the square is
+    /// unknown.
     pub squares: Squares,
     /// Unknown squares.
     pub unknown: u64,
@@ -40,11 +42,11 @@ pub struct RevealedBoard {
 /// A future move.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RevealedMove {
-    /// The revealed policy index if the move is known, otherwise the likeliest.
+    /// The policy index of the revealed move, or of the likeliest move if the move is unknown.
     pub played: u16,
     /// The network's probability for this move.
     pub probability: f32,
-    /// Whether it is known.
+    /// Whether the move has been revealed.
     pub is_known: bool,
 }
 
@@ -99,7 +101,7 @@ struct Reading {
 #[derive(Default)]
 struct Likeliest {
     classes: Vec<i64>,
-    /// Two entries per variable.
+    /// The probabilities of the two likeliest classes of each variable.
     probabilities: Vec<f32>,
 }
 
@@ -113,7 +115,8 @@ impl Likeliest {
         }
     }
 
-    /// Returns the likeliest class of a variable, its probability and its lead.
+    /// Returns the likeliest class of a variable, the probability of this class, and its lead over
+    /// the second class.
     fn read(&self, place: usize) -> (usize, f32, f32) {
         let [first, second] = [0, 1].map(|rank| self.probabilities[2 * place + rank]);
         (self.classes[place] as usize, first, first - second)
@@ -127,9 +130,9 @@ pub(super) struct Unfolding<'a> {
     taken: usize,
     pub left: usize,
     pub states: Vec<Revealed>,
-    /// The first move that each position is given. Empty if none are given.
+    /// The first move that is given for each position. Empty if no moves are given.
     told: &'a [Option<u16>],
-    /// The values of the future boards in the latest evaluation. See [`DenoisedFuture::q`].
+    /// The values of the future boards in the latest evaluation, as in [`DenoisedFuture::q`].
     pub q: Option<Tensor>,
     presents: Vec<Squares>,
     /// The correction of the square logits, or `None` if the horizon is 0.
@@ -138,8 +141,9 @@ pub(super) struct Unfolding<'a> {
 }
 
 impl Diffusion {
-    /// Returns the `wanted` outputs for the positions of rows i64 [B, 104 + scalars], and each
-    /// position's predicted future. `seen` receives the known part after each step, counted from 1.
+    /// Returns the `wanted` outputs for positions given as rows i64 [B, 104 + scalars], and each
+    /// position's predicted future. After each step, `seen` receives the number of completed steps
+    /// and the known parts of the futures.
     pub fn decode(
         &self,
         weights: &Weights,
@@ -162,8 +166,8 @@ impl Diffusion {
         (present, predicted.collect())
     }
 
-    /// Returns the futures of the positions of these rows before the last decoding step, which is
-    /// the input from which the move is chosen.
+    /// Returns the futures of positions, given as rows, before the last decoding step. The move is
+    /// chosen from these futures.
     #[must_use]
     pub fn imagine(&self, weights: &Weights, rows: &Tensor, decoding: Decoding) -> Futures {
         let mut future = Unfolding::new(self, rows, decoding, &[]);
@@ -218,7 +222,7 @@ impl<'a> Unfolding<'a> {
         imagined.present
     }
 
-    /// Returns the known part as the network's input.
+    /// Returns the known parts of the futures as the network's input.
     fn known(&self) -> Futures {
         let (mut pieces, mut marks, mut noise) = (Vec::new(), Vec::new(), Vec::new());
         let words = |words: &[u64]| -> Vec<i64> { words.iter().map(|&it| it as i64).collect() };
@@ -253,7 +257,7 @@ impl<'a> Unfolding<'a> {
         }
     }
 
-    /// Reveals the variables that are due after a step, using its predictions.
+    /// Reveals the variables that are due after a step, using the predictions of this step.
     fn reveal(&mut self, found: Option<&DenoisedFuture>) {
         let (Some(found), Some(calibration)) = (found, &self.calibration) else {
             return;

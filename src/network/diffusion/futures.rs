@@ -7,29 +7,29 @@ use tch::{Device, Kind, Tensor};
 
 /// Number of piece planes per board.
 pub(super) const PIECES: i64 = 12;
-/// Number of bitboards per board other than its pieces: the masked squares, then the marks of the
-/// move that is played from it.
+/// Number of bitboards per board in addition to its pieces: one for the masked squares, then those
+/// that mark the move that is played from the board.
 pub(super) const MARKS: i64 = 1 + MOVE_MARKS as i64;
-/// Number of scalars in a row: castling rights, the side to move and the plies of the 50-move rule.
+/// Number of scalars per row: castling rights, the side to move and the plies of the 50-move rule.
 const SCALARS: i64 = 6;
 /// Number of castling rights in a row.
 const RIGHTS: i64 = 4;
 
-/// The known parts of the futures of B positions. There are T = 1 + H boards, each from its own
-/// mover's view: the present, then one after each ply.
+/// The known parts of the futures of B positions. There are T = 1 + H boards, each in the view of
+/// its mover: the present board, then one board after each ply.
 #[derive(Debug)]
 pub struct Futures {
     /// Bitboards i64 [B, H, 12] of the pieces on the future boards: ours, then theirs. Masked
-    /// squares show the present.
+    /// squares show the pieces of the present board.
     pub pieces: Tensor,
-    /// Bitboards i64 [B, T, 6]. See [`marks_of`].
+    /// Bitboards i64 [B, T, 6], as returned by [`marks_of`].
     pub marks: Tensor,
     /// Share of unknown variables, f32 `[B]`.
     pub noise: Tensor,
 }
 
-/// Returns the marks of a board, from its masked squares as a bitboard and the policy index of the
-/// move played from it, if known.
+/// Returns the marks of a board. `masked` is the bitboard of its masked squares, and `played` is
+/// the policy index of the move played from it, if known.
 #[must_use]
 pub fn marks_of(masked: u64, played: Option<u16>) -> [u64; MARKS as usize] {
     let mut marks = [masked; MARKS as usize];
@@ -37,12 +37,12 @@ pub fn marks_of(masked: u64, played: Option<u16>) -> [u64; MARKS as usize] {
     marks
 }
 
-/// The tensors, other than parameters, that are needed to build the rows of future boards.
+/// Constant tensors that are needed to build the rows of future boards.
 #[derive(Debug)]
 pub(super) struct Constants {
     /// u8 0…7.
     pub shifts: Tensor,
-    /// i64 [12]: the indices that swap our pieces with theirs.
+    /// i64 [12]: the indices that swap our pieces and theirs.
     pub other_side: Tensor,
     /// i64 [4]: the indices that swap the castling rights of the two sides.
     pub other_rights: Tensor,
@@ -59,7 +59,7 @@ impl Constants {
         }
     }
 
-    /// Returns fully masked futures for the positions of these rows.
+    /// Returns fully masked futures of positions given as rows.
     pub fn unknown(&self, rows: &Tensor, horizon: i64) -> Futures {
         let present = rows.narrow(1, 0, PIECES);
         let turned = bitboards::reversed(&present, &self.shifts).index_select(1, &self.other_side);
@@ -80,8 +80,8 @@ impl Constants {
         }
     }
 
-    /// Returns the classes of the present squares from the view of each ply's mover, i64
-    /// [B, plies, 64].
+    /// Returns the classes of the squares of the present board, once per ply and in the view of the
+    /// ply's mover, i64 [B, plies, 64].
     pub fn present_classes(&self, rows: &Tensor, plies: i64) -> Tensor {
         let present = rows.narrow(1, 0, PIECES);
         let turned = bitboards::reversed(&present, &self.shifts).index_select(1, &self.other_side);
@@ -95,7 +95,8 @@ impl Constants {
         Tensor::stack(&boards.collect::<Vec<_>>(), 1)
     }
 
-    /// Returns the marks and noise of fully masked futures of B positions; `words` is i64 [B, 1].
+    /// Returns the marks and the noise of fully masked futures of B positions. Only the shape, the
+    /// dtype and the device of `words`, i64 [B, 1], are used.
     pub fn unknown_marks(&self, words: &Tensor, horizon: i64) -> (Tensor, Tensor) {
         let none = words.zeros_like();
         let masked = &none - 1;
@@ -113,9 +114,9 @@ impl Constants {
         (marks, none.squeeze_dim(1).to_kind(Kind::Float) + 1.0)
     }
 
-    /// Returns the marks of fully masked futures per square, [B, T, 64, 6], in the dtype of
-    /// `planes`, which are positions [B, 112, 8, 8]. It does without bitboards, because ONNX cannot
-    /// read them.
+    /// Returns the marks per square, [B, T, 64, 6], and the noise of fully masked futures, in the
+    /// dtype of `planes`, which are positions [B, 112, 8, 8]. This function does not use bitboards,
+    /// because ONNX exports cannot.
     pub fn unknown_squares(&self, planes: &[Tensor], horizon: i64) -> (Tensor, Tensor) {
         let none = planes[0].narrow(1, 0, 1).zeros_like();
         let none = none.flatten(2, 3).transpose(1, 2);
@@ -130,7 +131,7 @@ impl Constants {
         (marks, none.select(2, 0).select(1, 0) + 1.0)
     }
 
-    /// Returns the tensors by name.
+    /// Returns the constant tensors by name.
     pub fn named(&self) -> [(&str, &Tensor); 3] {
         [
             ("board_shifts", &self.shifts),
@@ -139,8 +140,8 @@ impl Constants {
         ]
     }
 
-    /// Returns the rows i64 [B · T, words] of all boards. Future boards have no history, and they
-    /// keep the castling rights and the 50-move count of the present.
+    /// Returns the rows i64 [B · T, words] of all boards. The history of a future board repeats
+    /// that board, and its castling rights and 50-move count are those of the present.
     pub fn rows(&self, present: &Tensor, pieces: &Tensor, words: i64) -> Tensor {
         let horizon = pieces.size()[1];
         let boards = BOARDS as i64;
@@ -159,7 +160,8 @@ impl Constants {
             _ => &scalars,
         });
         let scalars = Tensor::stack(&scalars.collect::<Vec<_>>(), 1);
-        // It is not known whether future positions are repetitions.
+        // The repetition plane is empty, because it is unknown whether a future position repeats an
+        // earlier one.
         let board = Tensor::cat(&[pieces, &pieces.narrow(2, 0, 1).zeros_like()], 2);
         let history = Tensor::cat(&[&board; HISTORY], 2);
         let mut parts = vec![history, scalars];
@@ -172,12 +174,12 @@ impl Constants {
     }
 }
 
-/// Number of history planes of a row, including repetition marks.
+/// Number of history planes per row, including the planes for repetitions.
 const HISTORY_PLANES: i64 = BOARDS as i64;
 
 impl Constants {
-    /// Returns the planes of all boards, like [`Constants::rows`], with unknown futures. Positions
-    /// are given as planes f32 [B, 112, 8, 8] and optional ratings f32 `[B]`.
+    /// Returns the planes of all boards with unknown futures, in analogy to [`Constants::rows`].
+    /// Positions are given as planes f32 [B, 112, 8, 8] and optional ratings f32 `[B]`.
     pub fn planes(&self, present: &[Tensor], horizon: i64) -> Vec<Tensor> {
         let planes = &present[0];
         let pieces = planes.narrow(1, 0, PIECES);
@@ -222,7 +224,7 @@ impl Futures {
         }
     }
 
-    /// Returns a copy in which `others` replace the futures of the positions at these indices, i64.
+    /// Returns a copy in which `others` replace the futures at these indices, i64.
     #[must_use]
     pub fn with(&self, positions: &Tensor, others: &Futures) -> Futures {
         let put = |ours: &Tensor, theirs: &Tensor| ours.index_copy(0, positions, theirs);

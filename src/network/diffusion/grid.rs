@@ -1,13 +1,14 @@
-//! The space–time denoiser, in which boards pass through a Chessformer and squares attend to
-//! themselves on other boards.
+//! The space–time denoiser, in which boards pass through a Chessformer and each square attends to
+//! the same square on other boards.
 //!
-//! The present and all future boards pass through the layers of one Chessformer, each from its own
-//! mover's view, as in that network's training. Before each layer, every square attends to the same
-//! square of the other boards. An unknown square shows the piece of the present board, with a mark.
-//! A known move marks its origin and destination squares; an unknown move is predicted from its
-//! board by the Chessformer's policy head.
+//! The present and all future boards pass through the layers of one Chessformer, each board in the
+//! view of its mover, as in the Chessformer's own training. Before each layer, every square attends
+//! to the same square of all boards. An unknown square shows the piece of the present board and
+//! carries a mark. A known move is marked on its origin and destination squares. The Chessformer's
+//! policy head predicts an unknown move from the board on which it is played.
 //!
-//! All additional parts start at zero, so the grown network initially plays like the Chessformer.
+//! The output weights of all additional parts start at zero, so the network initially plays like
+//! the Chessformer.
 
 use super::futures::{Constants, Futures, MARKS};
 use crate::encode::{BOARDS, SQUARE_CLASSES};
@@ -24,11 +25,11 @@ use crate::network::size::{Part, Size};
 use crate::network::taps::Tap;
 use tch::{Device, Kind, Tensor};
 
-/// Width of the vector that conditions the layers on the noise and a board's ply.
+/// Width of the vector that conditions layers on the noise and on a board's ply.
 const CONDITION: i64 = 128;
 /// Number of sine waves that encode the noise level.
 const WAVES: i64 = 32;
-/// The angle of the fastest wave at full noise.
+/// The angle of the fastest wave, in radians, if all variables are unknown.
 const FASTEST: f64 = 1000.0;
 /// Initial standard deviation of the ply vectors.
 const PLY_DEVIATION: f64 = 0.5;
@@ -45,25 +46,26 @@ pub struct Denoised {
 /// The predicted future of B positions.
 #[derive(Debug)]
 pub struct DenoisedFuture {
-    /// Logits of the squares' classes, f32 [B, H, 64, 13], on boards from their movers' views. See
+    /// Logits of the squares' classes, f32 [B, H, 64, 13], with each board in the view of its
+    /// mover. They need the correction of
     /// [`Diffusion::calibration`](super::Diffusion::calibration).
     pub squares: Tensor,
     /// Logits f32 [B, H − 1, 1858] of the moves that are played from all future boards except the
     /// last.
     pub moves: Option<Tensor>,
-    /// The values W − L in −1…1 of the future boards from their movers' views, f32 [B, H], if
-    /// requested. They are computed like the value of the present.
+    /// The values W − L in −1…1 of the future boards, each in the view of its mover, f32 [B, H], if
+    /// requested. They are computed like the value of the present board.
     pub q: Option<Tensor>,
 }
 
-/// A Chessformer with the parts for the future, which are absent if the horizon is 0.
+/// A Chessformer and the parts for the future, which are absent if the horizon is 0.
 #[derive(Debug)]
 pub(super) struct Grid {
     pub trunk: Chessformer,
     future_parts: Option<FutureParts>,
 }
 
-/// The parts in addition to the trunk.
+/// The parts that a denoiser has in addition to the Chessformer.
 #[derive(Debug)]
 struct FutureParts {
     /// [width, 6]: the vectors that are added to the tokens of marked squares.
@@ -71,7 +73,7 @@ struct FutureParts {
     /// [T, width]: the vectors that are added to the tokens of a board, by ply.
     ply: Slot,
     noise: Linear,
-    /// [T, CONDITION]
+    /// [T, CONDITION]: a vector for each ply, which is part of the condition.
     condition: Slot,
     /// The attention before each layer of the trunk.
     time: Vec<TimeLayer>,
@@ -164,7 +166,7 @@ impl Grid {
         Denoised { present, future }
     }
 
-    /// Returns the wanted outputs for positions given as planes, with unknown futures.
+    /// Returns the wanted outputs for positions given as planes, with fully masked futures.
     pub fn of_planes(
         &self,
         weights: &Weights,
@@ -186,8 +188,8 @@ impl Grid {
         self.present(weights, &x, positions, wanted)
     }
 
-    /// Returns the tokens [B, T, 64, width] of all boards after the last layer. The marks of their
-    /// squares are [B, T, 64, 6], and the noise is as in [`Futures`].
+    /// Returns the tokens [B, T, 64, width] of all boards after the last layer. `marks` are the
+    /// marks of the squares, [B, T, 64, 6], and `noise` is as in [`Futures`].
     fn trunk(
         &self,
         parts: &FutureParts,
@@ -227,7 +229,7 @@ impl Grid {
         self.trunk.read(weights, &x, positions, wanted)
     }
 
-    /// Returns the tensors that it reads in addition to parameters and shared constants.
+    /// Returns the constant tensors that only the grid reads.
     pub fn constants(&self) -> Vec<(&str, &Tensor)> {
         let mut constants = self.trunk.constants();
         let future_parts = self.future_parts.iter();
@@ -235,7 +237,7 @@ impl Grid {
         constants
     }
 
-    /// Returns whether it predicts futures.
+    /// Returns whether the network predicts futures.
     pub fn predicts_futures(&self) -> bool {
         self.future_parts.is_some()
     }
@@ -278,7 +280,7 @@ impl FutureParts {
         }
     }
 
-    /// Adds the marks of the boards to their tokens [B · T, 64, width].
+    /// Adds the vectors for marks and plies to the boards' tokens [B · T, 64, width].
     fn marked(&self, weights: &Weights, x: Tensor, marks: &Tensor) -> Tensor {
         let boards = marks.size()[1];
         let marks = marks.matmul(&weights[self.marks].transpose(0, 1));
@@ -296,8 +298,7 @@ impl FutureParts {
         (noise + plies).silu().unsqueeze(2)
     }
 
-    /// Attends from each square of the tokens [B · T, 64, width] to the same square of the other
-    /// boards.
+    /// Lets each square of the tokens [B · T, 64, width] attend to the same square of all boards.
     fn look_around(
         &self,
         weights: &Weights,

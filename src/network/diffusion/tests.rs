@@ -34,7 +34,8 @@ fn build(config: &DiffusionConfig) -> Diffusion {
     Diffusion::new(config, Device::Cpu).unwrap()
 }
 
-/// Returns fresh parameters, and random parameters that distinguish all inputs.
+/// Returns two sets of parameters: fresh ones, and random ones with which every input affects the
+/// outputs.
 fn parameters(model: &Diffusion) -> [Tensor; 2] {
     tch::manual_seed(4);
     let flat = model.initial_weights();
@@ -97,7 +98,7 @@ fn it_begins_as_the_chessformer_that_it_is_grown_from() {
         let [found, expected] = [&found, &expected].map(|it| it.get(output).unwrap());
         assert!(off(found, expected) < 1e-5, "{output:?}");
     }
-    // To its mover an unknown board looks like the present, and so do the initial replies.
+    // The predicted future covers all plies, and its moves are those after the first.
     let futures = model.unknown(&rows);
     let future = model
         .denoise(&grown, &rows, &futures, all(), false)
@@ -107,7 +108,7 @@ fn it_begins_as_the_chessformer_that_it_is_grown_from() {
     assert_eq!(future.moves.unwrap().size(), [7, 2, 1858]);
 }
 
-/// Files still contain removed keys, with their only remaining value.
+/// Files may still contain removed keys, but only with the one value that remains.
 #[test]
 fn values_that_were_removed_are_named() {
     let written = serde_json::to_value(config()).unwrap();
@@ -180,13 +181,13 @@ fn unknown_boards_are_the_present_as_their_movers_see_it() {
             let board = Squares::of_planes(bytemuck::cast_slice(&words));
             let expected = if ply % 2 == 1 { turned } else { present };
             assert_eq!(board, expected, "{ply}");
-            // The history contains only this board, without repetitions.
+            // The history repeats only this board, without marks for repetitions.
             assert!(words[..104].chunks(13).all(|it| it == &words[..13]));
             assert_eq!(words[12], 0);
             let black = u64::from(input.turn().is_black()) as i64;
             assert_eq!(words[108], (black + ply) % 2);
         }
-        // Castling rights are swapped when the side to move changes.
+        // The two sides' castling rights swap with the side to move.
         let rights = |ply: i64| words(ply)[104..108].to_vec();
         let flip = |word: i64| word.swap_bytes();
         let (now, next) = (rights(0), rights(1));
@@ -207,8 +208,8 @@ fn everything_learns() {
     let weights = weights(&model, &flat);
     let rows = rows();
     let mut futures = model.unknown(&rows);
-    // The known move from a1 has all promotion marks. a1 is the only masked future square, and the
-    // last board's move is not masked.
+    // On every board, a1 is masked and has all marks of a move, except that the board after the
+    // second ply has no marked move.
     let known = futures.marks.ones_like();
     let _ = known.narrow(1, 2, 1).narrow(2, 1, 5).zero_();
     futures.marks = known;
@@ -247,7 +248,8 @@ fn what_is_known_is_seen_on_every_board() {
         |futures| {
             let _ = futures.noise.fill_(0.5);
         },
-        // First the second board is known, then the third move.
+        // Reveals all squares of the board after the second ply, then the move that is played from
+        // it.
         |futures| {
             let _ = futures.marks.narrow(1, 2, 1).narrow(2, 0, 1).fill_(0);
         },
@@ -353,8 +355,7 @@ fn futures_are_revealed_step_by_step() {
     }
 }
 
-/// The given move determines the prediction and its value, and the value determines the move
-/// played.
+/// The given move determines the prediction and its value. The values determine the move to play.
 #[test]
 fn candidates_are_weighed_by_what_they_lead_to() {
     let _guard = tch::no_grad_guard();
@@ -380,7 +381,7 @@ fn candidates_are_weighed_by_what_they_lead_to() {
     for steps in [2, 5, 40] {
         let (outputs, predicted) = decode(steps, 50);
         assert_eq!((predicted.len(), predicted[0].boards.len()), (7, 2));
-        // The value is the candidate's, not the position's.
+        // The value is that of the best candidate, not that of the position.
         assert!(off(&q(&outputs), &q(&unaided)) > 1e-6);
         let after = logits(&outputs);
         for (row, game) in games().iter().enumerate() {
@@ -398,7 +399,7 @@ fn candidates_are_weighed_by_what_they_lead_to() {
             assert!(changed.iter().all(|it| likeliest.contains(it)));
             assert!(!changed.is_empty());
         }
-        // Doubling the trust in values doubles the changes of logits.
+        // Doubling the trust in values doubles the changes to the logits.
         let twice = logits(&decode(steps, 100).0);
         let moved =
             |after: &[f32]| -> Vec<f32> { after.iter().zip(&before).map(|(a, b)| a - b).collect() };
@@ -413,7 +414,7 @@ fn candidates_are_weighed_by_what_they_lead_to() {
         assert!(off(alone.policy(), &outputs.policy().narrow(0, 4, 1)) < 1e-4);
         assert_eq!(of_one[0].boards, predicted[4].boards);
     }
-    // Without trust, futures are revealed step by step.
+    // If the trust is 0, futures are revealed step by step.
     let (revealed, _) = decode(5, 0);
     assert!(off(&q(&revealed), &q(&decode(5, 50).0)) > 1e-6);
     // A row that does not encode a position has no candidates.
@@ -443,7 +444,7 @@ fn fewer_plies_can_be_imagined() {
     assert!(predicted[6].boards.is_empty());
 }
 
-/// In play, kernels with packed weights compute the layers.
+/// In play, the layers use kernels with packed weights.
 #[test]
 fn a_played_network_imagines_in_every_format() {
     let model = build(&config());
@@ -486,8 +487,8 @@ fn what_stays_is_likelier_than_training_has_it() {
         let found = calibration.double_value(&[0, ply - 1, square, class]);
         (found - 8f64.ln()).abs() < 1e-6
     };
-    // After 1. e4, White sees Black's pawn on e7, while Black, whose view is flipped, sees an empty
-    // square.
+    // After 1. e4, White's view shows Black's pawn on e7. Black's view is flipped, so the square is
+    // empty.
     let (e1, e7, e8, king, other_king, other_pawn) = (4, 52, 60, 6, 12, 7);
     assert!(at(1, e1, king) && at(1, e8, other_king) && at(1, e7, other_pawn));
     assert!(at(2, e1, king) && at(2, e8, other_king) && at(2, e7, 0));

@@ -7,7 +7,7 @@ use crate::network::taps::Tap;
 use crate::torch::fused::{self, Block as _};
 use tch::{Device, Kind, Tensor};
 
-/// A block that adds multi-head attention to its input and normalises.
+/// A block that adds multi-head attention to its input and normalises the sum.
 #[derive(Debug)]
 pub(in crate::network) struct Attention {
     pub heads: i64,
@@ -23,32 +23,32 @@ pub(in crate::network) struct Attention {
 /// The projection of tokens to queries, keys and values.
 #[derive(Debug)]
 pub(in crate::network) enum Projection {
-    /// One matrix for queries and keys, another for values.
+    /// One matrix for queries and keys, and another for values.
     QueryKey { query_key: Linear, value: Linear },
-    /// A separate matrix each for queries, keys and values.
+    /// Three matrices, for queries, keys and values.
     Separate([Linear; 3]),
-    /// One matrix for all.
+    /// One matrix for queries, keys and values.
     Joint(Linear),
 }
 
-/// Attention's inputs about boards other than their tokens.
+/// The inputs of attention other than tokens.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::network) struct Board<'a> {
-    /// i64 [4096]: the pairs' indices into position tables, see
-    /// [`displacements`](super::displacements), if tables are used.
+    /// i64 [4096]: the pairs' indices into position tables, from
+    /// [`displacements`](super::displacements). Present if the network has such tables.
     pub displacements: Option<&'a Tensor>,
-    /// Present if the network reads attacks; as pairs if the block
+    /// Present if the network reads attacks. They are given as pairs if the block
     /// [`is_fused`](Attention::is_fused).
     pub attacks: Option<&'a AttackLogits>,
 }
 
-/// The attack bias of every layer's logits.
+/// The attack bias of the attention logits, which all layers share.
 #[derive(Debug)]
 pub(in crate::network) enum AttackLogits {
     /// Biases [B · h, 4096].
     Biases(Tensor),
-    /// For fused kernels: bitboards i64 [B, 2, 64] of the squares that each square's piece
-    /// attacks and of those that attack it, and each head's weights of the two, [h, 2].
+    /// For fused kernels: bitboards i64 [B, 2, 64] of the squares that each square's piece attacks
+    /// and of the squares whose pieces attack it, and each head's two attack weights, [h, 2].
     Pairs { pairs: Tensor, worth: Tensor },
 }
 
@@ -59,7 +59,7 @@ impl Projection {
             let projected = layer.forward(weights, x);
             projected.view([-1, 64, heads, head_width]).transpose(1, 2)
         };
-        // Unbinding has the cheapest gradient of all ways to split them.
+        // Unbinding is the way of splitting them that has the cheapest gradient.
         let joined = |layer: &Linear, count: i64| {
             let projected = layer.forward(weights, x);
             projected
@@ -128,7 +128,7 @@ impl Attention {
         self.norm.forward(weights, &(x + y))
     }
 
-    /// Returns whether these weights use a fused kernel.
+    /// Returns whether the block uses a fused kernel with these weights.
     pub fn is_fused(&self, weights: &Weights) -> bool {
         let (PositionEncoding::Gab(gab), Projection::QueryKey { value, .. }) =
             (&self.position, &self.projection)
@@ -184,7 +184,7 @@ impl Attention {
         block.infer(x, &packed.weights, packed.int8)
     }
 
-    /// Returns the bias of the position encoding and the attacks.
+    /// Returns the sum of the position encoding's bias and the attack bias.
     fn bias(
         &self,
         weights: &Weights,
@@ -227,7 +227,7 @@ impl Attention {
         }
     }
 
-    /// Returns a table of position vectors as [h, 64 (i), 64 (j), head width].
+    /// Returns a table of position vectors as [h, i, j, head width] for pairs of squares (i, j).
     fn table(&self, weights: &Weights, slot: Slot, displacements: &Tensor) -> Tensor {
         weights.made("table", slot, || {
             weights[slot]
@@ -238,21 +238,21 @@ impl Attention {
     }
 }
 
-/// The attention logits of each square to every other.
+/// The terms from which the attention logits between all squares are computed.
 struct Logits<'a> {
     /// [B, h, 64, head width].
     query: &'a Tensor,
-    /// The same.
+    /// [B, h, 64, head width].
     key: &'a Tensor,
-    /// Added to the products, [B or 1, h, 64, 64].
+    /// The bias that is added to the scaled products, [B or 1, h, 64, 64].
     bias: Option<Tensor>,
 }
 
 impl Logits<'_> {
-    /// Attends to the values [B, h, 64, head width]; returns their shape.
+    /// Attends to the values [B, h, 64, head width], and returns a tensor of their shape.
     fn attend(&self, value: &Tensor) -> Tensor {
         let bias = self.bias.as_ref();
-        // On a processor, libtorch's fused kernel has no gradient for biases.
+        // On the CPU, libtorch's fused kernel has no gradient for biases.
         if bias.is_some_and(|b| b.requires_grad() && b.device() == Device::Cpu) {
             return self.softmax().matmul(value);
         }
@@ -261,7 +261,7 @@ impl Logits<'_> {
         )
     }
 
-    /// Passes the products, the bias and the weights to the tap.
+    /// Passes the scaled products, the bias and the attention weights to the tap.
     fn report(&self, tap: &Tap) {
         let products = self.query.matmul(&self.key.transpose(2, 3)) * scale(self.query);
         tap.give("products", &products);
@@ -279,9 +279,9 @@ impl Logits<'_> {
         let scale = scale(self.query);
         let unflat = |x: Tensor| x.view([-1, heads, 64, 64]);
         let logits = match &self.bias {
-            // The same for all boards.
+            // The bias is the same for all boards.
             Some(bias) if bias.size()[0] == 1 => unflat(query.bmm(&key) * scale) + bias,
-            // A single memory pass adds, scales and multiplies.
+            // A single pass over memory multiplies, scales and adds.
             Some(bias) => unflat(bias.reshape([-1, 64, 64]).baddbmm(&query, &key, 1.0, scale)),
             None => unflat(query.bmm(&key) * scale),
         };
@@ -289,13 +289,13 @@ impl Logits<'_> {
     }
 }
 
-/// Returns the scale of the products of queries [B, h, 64, head width] with keys.
+/// Returns the factor that scales the products of queries [B, h, 64, head width] and keys.
 fn scale(query: &Tensor) -> f64 {
     1.0 / (query.size()[3] as f64).sqrt()
 }
 
-/// Multiplies each square's vectors by that square's own matrix: x [B, h, 64, n]
-/// and matrices [h, 64, n, m] give [B, h, 64, m].
+/// Multiplies each square's vectors with the square's own matrix. `x` is [B, h, 64, n], the
+/// matrices are [h, 64, n, m], and the result is [B, h, 64, m].
 fn contract(x: &Tensor, matrices: &Tensor) -> Tensor {
     x.permute([1, 2, 0, 3])
         .matmul(matrices)

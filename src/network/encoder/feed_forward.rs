@@ -6,7 +6,7 @@ use crate::network::taps::Tap;
 use crate::torch::fused::{self, Block as _};
 use tch::Tensor;
 
-/// A block that adds a feed-forward network to its input and normalises.
+/// A block that adds a feed-forward network to its input and normalises the sum.
 #[derive(Debug)]
 pub(in crate::network) struct FeedForward {
     pub widen: Linear,
@@ -33,7 +33,7 @@ impl FeedForward {
         self.norm.forward(weights, &(x + y))
     }
 
-    /// Returns whether one operator computes the block with these weights.
+    /// Returns whether a single operator computes the block with these weights.
     fn has_kernel(&self, weights: &Weights) -> bool {
         let widen = &weights[self.widen.weight];
         self.activation == Activation::Mish

@@ -5,14 +5,14 @@ use crate::network::parameters::{Slot, Weights};
 use crate::torch::fused;
 use tch::{Kind, Tensor};
 
-/// Displacements between two squares: 15 files times 15 ranks.
+/// Number of displacements between two squares: 15 files times 15 ranks.
 pub(in crate::network) const DISPLACEMENTS: i64 = 225;
 
-/// Epsilon of GAB's norms, fixed in Lc0's smolgen.
+/// Epsilon of GAB's norms, which Lc0's smolgen fixes.
 pub(in crate::network) const GAB_EPSILON: f64 = 1e-3;
 
-/// Returns the displacement of each pair of squares (i, j), row by row: 64 · 64 indices into
-/// tables of 225.
+/// Returns the displacement of each pair of squares (i, j), row by row, as 64 · 64 indices into
+/// tables with 225 entries.
 pub(in crate::network) fn displacements() -> Vec<i64> {
     let pairs = (0..64i64).flat_map(|i| (0..64i64).map(move |j| (i, j)));
     pairs
@@ -20,7 +20,7 @@ pub(in crate::network) fn displacements() -> Vec<i64> {
         .collect()
 }
 
-/// Returns the files and ranks from square j to square i, by the displacement's index.
+/// Returns the numbers of files and ranks from square j to square i for a displacement's index.
 pub(in crate::network) fn steps(displacement: i64) -> (i64, i64) {
     (displacement % 15 - 7, displacement / 15 - 7)
 }
@@ -28,7 +28,7 @@ pub(in crate::network) fn steps(displacement: i64) -> (i64, i64) {
 /// One layer's position encoding.
 #[derive(Debug)]
 pub(in crate::network) enum PositionEncoding {
-    /// None: only the tokens encode positions.
+    /// No position encoding: only the tokens encode positions.
     None,
     /// A vector added to each token, [64, width].
     Absolute {
@@ -47,26 +47,27 @@ pub(in crate::network) enum PositionEncoding {
     Gab(Gab),
 }
 
-/// Geometric attention bias: the compressed board generates h × 64 × 64 biases for the attention
-/// logits. Lc0's smolgen can express centred norms and SiLU.
+/// Geometric attention bias: features of the whole board generate biases [h, 64, 64] of the
+/// attention logits. If the norms are centred and the activation is SiLU, Lc0's smolgen can express
+/// it.
 #[derive(Debug)]
 pub(in crate::network) struct Gab {
-    /// Width per head from which its biases are generated.
+    /// Width of the vector from which each head's biases are generated.
     pub wide: i64,
     pub activation: Activation,
-    /// Features kept per square; without it, the mean of all squares is read.
+    /// The features that are read per square. If absent, the mean of all squares is read.
     pub squares: Option<Linear>,
     pub summary: Linear,
     pub summary_norm: Norm,
     pub heads_of: Linear,
     pub heads_norm: Norm,
-    /// The weights that generate biases, shared by all layers, [4096, wide].
+    /// The weights that generate biases, which all layers share, [4096, wide].
     pub generator: Slot,
 }
 
 impl Gab {
-    /// Returns biases [B · h, 64, 64] from tokens [B, 64, width], added to `others` [B · h, 4096]
-    /// if given.
+    /// Returns biases [B · h, 64, 64] generated from tokens [B, 64, width]. If `others` [B · h,
+    /// 4096] are given, they are added.
     pub fn biases(&self, weights: &Weights, x: &Tensor, others: Option<&Tensor>) -> Tensor {
         let squares = match &self.squares {
             Some(squares) => squares.forward(weights, x).flatten(1, 2),
@@ -80,25 +81,26 @@ impl Gab {
         let heads = heads.view([-1, self.wide]);
         let generator = &weights[self.generator];
         let biases = match others {
-            // In a single memory pass.
+            // A single pass over memory generates the biases and adds them.
             Some(others) => others.addmm(&heads, &generator.tr()),
             None => heads.linear(generator, None::<&Tensor>),
         };
         biases.view([-1, 64, 64])
     }
 
-    /// Returns the width per head from which its biases are generated, and the width of the board
-    /// summary.
+    /// Returns the width of the vector from which each head's biases are generated, and the width
+    /// of the board summary.
     pub fn widths(&self, weights: &Weights) -> [i64; 2] {
         [self.wide, weights[self.summary.weight].size()[0]]
     }
 
-    /// Returns whether a fused block can compute it: with SiLU, and features of the squares.
+    /// Returns whether a fused block can compute the biases, which requires SiLU and features per
+    /// square.
     pub fn is_fusible(&self) -> bool {
         self.activation == Activation::Swish && self.squares.is_some()
     }
 
-    /// Returns the layers for a fused block, if it [`is_fusible`](Gab::is_fusible).
+    /// Returns the layers for a fused block. The encoding must be [fusible](Gab::is_fusible).
     pub fn fused<'a>(&self, weights: &'a Weights) -> fused::Gab<'a> {
         let squares = self.squares.expect("fused blocks read squares");
         fused::Gab {

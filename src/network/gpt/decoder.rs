@@ -10,10 +10,10 @@ use tch::{Kind, Tensor};
 /// Initial capacity of a cache, in tokens.
 const ROOM: i64 = 128;
 
-/// Unused columns are dropped when they reach this share of all columns.
+/// Unused columns are dropped when they exceed the fraction 1 / `UNUSED_PART` of all columns.
 const UNUSED_PART: i64 = 4;
 
-/// Known or requested facts about a game, apart from its moves.
+/// Known facts about a game other than its moves, and the requested result.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Conditions {
     /// The players' ratings.
@@ -46,8 +46,8 @@ impl Conditions {
     }
 }
 
-/// A batch of games that a network reads. Each move costs one token, regardless of the game's
-/// length. Shorter games are padded on the left, and a mask hides the padding.
+/// A batch of games that a network continues. Reading a move costs one token, regardless of the
+/// game's length. Shorter games are padded on the left, and a mask hides the padding.
 #[derive(Debug)]
 pub struct Decoder<'a> {
     gpt: &'a Gpt,
@@ -62,8 +62,8 @@ pub struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    /// Reads the tokens of each game so far, at least one, with the game's conditions. Returns the
-    /// predictions for the next token, [B, 1, …].
+    /// Reads the existing tokens of each game, at least one per game, and the game's conditions.
+    /// Returns the predictions for the next token, [B, 1, …].
     #[must_use]
     pub fn start(
         gpt: &'a Gpt,
@@ -83,7 +83,7 @@ impl<'a> Decoder<'a> {
         gpt.read(weights, &decoder.table, &decoder.sequences(&tokens), None)
     }
 
-    /// Returns a decoder that has not read anything yet, and the padded tokens of the games.
+    /// Returns a decoder that has not read any tokens, and the padded tokens of the games.
     fn new(
         gpt: &'a Gpt,
         weights: &'a Weights,
@@ -119,7 +119,8 @@ impl<'a> Decoder<'a> {
         (decoder, tokens.to_device(device))
     }
 
-    /// Reads one more token per game and returns the predictions for the next one, [B, 1, …].
+    /// Reads one more token per game, and returns the predictions for the token after it, [B, 1,
+    /// …].
     pub fn step(&mut self, tokens: &[u16]) -> Next {
         let tokens: Vec<i64> = tokens.iter().map(|&token| i64::from(token)).collect();
         let tokens = Tensor::from_slice(&tokens).unsqueeze(1);
@@ -127,8 +128,9 @@ impl<'a> Decoder<'a> {
         self.gpt.next(self.weights, &features)
     }
 
-    /// Replaces the games at these indices with new games, given by their tokens so far, at least
-    /// one each. Returns the predictions for the next tokens of the new games, [new games, 1, …].
+    /// Replaces the games at these indices with new games. Each new game is given by its existing
+    /// tokens, at least one. Returns the predictions for the new games' next tokens, [new games, 1,
+    /// …].
     pub fn replace(&mut self, numbers: &[usize], games: &[(&[u16], Conditions)]) -> Next {
         let (mut newcomers, tokens) = Decoder::new(self.gpt, self.weights, games);
         let features = newcomers.read(&tokens);
@@ -136,8 +138,8 @@ impl<'a> Decoder<'a> {
         for (&number, padding) in numbers.iter().zip(&newcomers.padding) {
             self.padding[number] = self.cache.len() - (length - padding);
         }
-        // Columns that are padding in every game cost time, but dropping them requires copying all
-        // others.
+        // Columns that are padding in every game cost time, but dropping them requires copying the
+        // other columns.
         let unused = self.padding.iter().copied().min().unwrap_or(0);
         if unused < 0 || unused > self.cache.len() / UNUSED_PART {
             self.cache.shift(-unused);
@@ -162,7 +164,7 @@ impl<'a> Decoder<'a> {
         self.padding = games.iter().map(|&game| self.padding[game]).collect();
     }
 
-    /// Reads tokens i64 [B, T] after those in the cache.
+    /// Reads tokens i64 [B, T] that follow those in the cache, and returns their features.
     fn read(&mut self, tokens: &Tensor) -> Tensor {
         let sequences = self.sequences(tokens);
         let past = Some(&mut self.cache as _);

@@ -1,4 +1,4 @@
-//! The embeddings of tokens and players.
+//! The embeddings of tokens and of game conditions.
 
 use crate::encode::{GameEnd, UCI_MOVES, Vocabulary, uci_parts};
 use crate::network::parameters::{Builder, Initial, Slot, Weights};
@@ -8,7 +8,7 @@ use tch::{Device, Kind, Tensor};
 const DEVIATION: f64 = 0.02;
 /// Number of tokens that are not moves.
 const OTHERS: i64 = 2 + GameEnd::ALL.len() as i64;
-/// Range of ratings that the embedding distinguishes. Other ratings are clamped to it.
+/// Range of ratings that the embedding distinguishes. Ratings outside the range are clamped.
 const RATINGS: [f64; 2] = [500.0, 3000.0];
 
 /// The embedding of tokens.
@@ -16,7 +16,8 @@ const RATINGS: [f64; 2] = [500.0, 3000.0];
 pub(super) enum TokenEmbedding {
     /// A separate vector for each token.
     Whole(Slot),
-    /// The vector of a move is the sum of the vectors of its squares and promotion.
+    /// The vector of a move is the sum of the vectors of its origin square, destination square and
+    /// promotion.
     Parts {
         from: Slot,
         to: Slot,
@@ -90,10 +91,10 @@ fn uci_table() -> Tensor {
         .contiguous()
 }
 
-/// The embedding of a game's conditions, added to every token.
+/// The embedding of a game's conditions, which is added to every token.
 #[derive(Debug)]
 pub(super) struct ConditionEmbedding {
-    /// White's and Black's vectors [3, width]: for a low, a high and an unknown rating.
+    /// White's and Black's vectors [3, width], for a low, a high and an unknown rating.
     ratings: [Slot; 2],
     /// [4, width]: unknown result, White wins, draw, Black wins.
     result: Slot,
@@ -111,8 +112,8 @@ impl ConditionEmbedding {
         })
     }
 
-    /// Returns the vectors [B, T, width] for ratings f32 [B, T, 2], 0 if unknown, and results i64
-    /// [B, T]. T may be 1, which applies to all tokens.
+    /// Returns the vectors [B, T, width] for ratings f32 [B, T, 2], which are 0 if unknown, and
+    /// results i64 [B, T]. If T is 1, the conditions apply to all tokens.
     pub fn of(&self, weights: &Weights, ratings: &Tensor, results: &Tensor) -> Tensor {
         let [low, high] = RATINGS;
         let kind = weights.kind();

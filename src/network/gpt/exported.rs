@@ -2,7 +2,7 @@
 //!
 //! `forward` reads whole games. `step` reads one more token per game. It takes the keys and values
 //! of the S earlier tokens, [layers, B, heads, S, head width], and returns them with those of the
-//! new token appended. For the first step, S = 0.
+//! new token appended. In the first step, S is 0.
 
 use super::{Gpt, Next, Positions, Sequences};
 use crate::backend::metadata::{DataType, EncoderSpec, FORWARD, STEP, TensorSpec};
@@ -125,16 +125,17 @@ fn step(gpt: &Gpt) -> TracedMethod<'_> {
     }
 }
 
-/// A cache of keys and values that are inputs and outputs of the program.
+/// A cache whose keys and values are inputs and outputs of the exported program.
 struct Concatenated {
     /// Keys and values of each layer, [B, heads, S, head width].
     earlier: [Vec<Tensor>; 2],
-    /// The same, including those of the new token.
+    /// The keys and values in `earlier`, followed by those of the new token.
     all: [Vec<Tensor>; 2],
 }
 
 impl KeyValues for Concatenated {
-    /// Returns 1 even for a first step, which also attends to all tokens so far: just itself.
+    /// Returns 1 even in the first step, so that the trace contains no causal mask: the new token
+    /// attends to all tokens.
     fn past(&self) -> i64 {
         1
     }

@@ -36,7 +36,7 @@ fn published() -> GptConfig {
     }
 }
 
-/// Returns the structure, with weights that are large enough to distinguish all inputs.
+/// Returns the structure, with weights so large that every input affects the outputs.
 fn build(config: &GptConfig) -> (Gpt, Weights) {
     tch::manual_seed(4);
     let gpt = Gpt::new(config, Device::Cpu).unwrap();
@@ -46,7 +46,7 @@ fn build(config: &GptConfig) -> (Gpt, Weights) {
     (gpt, weights)
 }
 
-/// Returns token rows that are the same in every call.
+/// Returns rows of tokens that are the same in every call.
 fn tokens(gpt: &Gpt, rows: i64, columns: i64) -> Tensor {
     let vocabulary = gpt.vocabulary();
     let tokens = Tensor::arange(rows * columns, (Kind::Int64, Device::Cpu))
@@ -76,7 +76,7 @@ fn what_is_cached_says_the_same_as_all_anew() {
         let games = Sequences::of_tokens(tokens(&gpt, 2, 12));
         let whole = logits(&gpt, &weights, &games);
         let mut cache = gpt.cache(&weights, 2, 8);
-        // Reads tokens from..to of the games, after those in the cache.
+        // Reads the tokens `from..to` of each game after those in the cache.
         let go_on = |cache: &mut KvCache, from: i64, to: i64| {
             let count = to - from;
             let part = Sequences {
@@ -147,7 +147,7 @@ fn players_and_the_wanted_result_count_and_what_is_unknown_does_not_move() {
     ] {
         assert!(differs(said(ratings, result)), "{ratings:?} {result}");
     }
-    // Ratings interpolate between the two vectors and are clamped beyond them.
+    // Ratings interpolate between the low and the high vector, and are clamped outside their range.
     assert_close(&said([3000.0, 500.0], 0), &said([3900.0, 100.0], 0));
 }
 
@@ -160,7 +160,7 @@ fn one_move_is_embedded_by_its_parts() {
         let token = (0..1968).find(|&token| gpt.vocabulary().text(token).as_deref() == Some(mv));
         table.get(i64::from(token.unwrap()))
     };
-    // Moves share the vectors of parts that they have in common.
+    // Moves with a common origin, destination or promotion share the corresponding vector.
     let [one, other] = ["b1", "f1"].map(|from| vector(&format!("{from}d2")));
     let [three, four] = ["b1", "f1"].map(|from| vector(&format!("{from}e1")));
     assert_close(&(one - other), &(three - four));
@@ -200,11 +200,11 @@ fn its_size_is_counted() {
     let (gpt, _) = build(&config());
     let counted: i64 = gpt.parameters().iter().map(Parameter::count).sum();
     assert_eq!(gpt.size().parameters, counted);
-    // Per token: in each of three layers four square matrices and the three of the gated network,
-    // and then the head.
+    // Per token, each of the three layers multiplies by four square matrices and by the three
+    // matrices of the gated network. The head follows.
     let macs = 3 * (4 * 32 * 32 + 3 * 32 * 48) + 32 * gpt.vocabulary().size() as i64;
     assert_eq!(gpt.size().macs, macs);
-    // In addition: attention over half of a full context, and the outcome head.
+    // The total also includes attention over half of a full context, and the outcome head.
     assert_eq!(gpt.size().macs_total, macs + 3 * 64 * 32 + 32 * 3);
 }
 
@@ -247,7 +247,7 @@ fn games_of_any_length_are_read_side_by_side() {
             .iter()
             .map(|row| row.iter().map(|&token| token as u16).collect())
             .collect();
-        // Each game alone, in a single call.
+        // Reads one game alone, in a single call.
         let alone = |game: usize, tokens: usize| {
             let (_, conditions) = games[game];
             let sequences = Sequences {
@@ -266,7 +266,7 @@ fn games_of_any_length_are_read_side_by_side() {
         for (game, (count, _)) in games.iter().enumerate() {
             assert_close(&next.tokens.narrow(0, game as i64, 1), &alone(game, *count));
         }
-        // One more token per game, then two of the games in reverse order.
+        // The second step continues only two of the games, in reverse order.
         let mut order = vec![0, 1, 2];
         for step in 0..2 {
             let following: Vec<u16> = order
@@ -306,8 +306,8 @@ fn a_game_begins_in_the_place_of_another() {
         let begun = begun.each_ref().map(|row| (&**row, Conditions::default()));
         let (mut decoder, _) = Decoder::start(&gpt, &weights, &begun);
         let mut read = [(0, 3), (1, 5)];
-        // The new games are shorter, then one is longer than all others, then one is so short that
-        // the padding before it is dropped.
+        // The first new game is shorter than the others. The next is longer than all others. The
+        // last two are so short that the padding before both games can be dropped.
         for (place, game, count) in [(1, 2, 2), (0, 3, 12), (1, 4, 1), (0, 1, 1)] {
             let newcomer = row(game, count);
             let next = decoder.replace(&[place], &[(&*newcomer, Conditions::default())]);

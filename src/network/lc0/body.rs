@@ -37,7 +37,8 @@ struct Embedding {
     project: Linear,
     /// The scale and shift of each feature of each square, [width, 64].
     gates: Option<[Slot; 2]>,
-    /// Dense embeddings only: features of the whole board, and the layers that follow.
+    /// The features of the whole board and the layers that follow. Present only in dense
+    /// embeddings.
     dense: Option<DenseEmbedding>,
 }
 
@@ -58,13 +59,14 @@ pub(super) struct Style {
     pub epsilon: f64,
     pub smolgen_activation: Activation,
     pub feed_forward_activation: Activation,
-    /// The weights that all smolgens share.
+    /// The weights that generate biases, which all smolgens share.
     pub generator: Option<Slot>,
     pub part: Part,
 }
 
 impl Style {
-    /// Returns the style of a policy's encoder layers, which predate those of bodies.
+    /// Returns the style of a policy's encoder layers, which Lc0 introduced before attention
+    /// bodies.
     pub fn of_policy(config: &Lc0Config, generator: Option<Slot>, part: Part) -> Style {
         let (_, feed_forward_activation) = config.policy_activations();
         let body = config.attention.as_ref();
@@ -84,7 +86,7 @@ impl Body {
         let encoder = &body.encoder;
         let is_dense = matches!(body.embedding, SquareEmbedding::Dense { .. });
         let mut style = Style {
-            // The gain of DeepNorm, applied to the branch instead of the residual.
+            // DeepNorm's gain, applied to the branch instead of the residual.
             gain: (2.0 * encoder.layers as f64).powf(-0.25),
             epsilon: if is_dense { EPSILON } else { SMALL_EPSILON },
             smolgen_activation: body.smolgen_activation,
@@ -110,18 +112,18 @@ impl Body {
         }
     }
 
-    /// Returns the weights that all smolgens share.
+    /// Returns the weights that generate biases, which all smolgens share.
     pub fn generator(&self) -> Option<Slot> {
         self.generator
     }
 
-    /// Returns its encoder layers.
+    /// Returns the encoder layers.
     pub fn layers(&self) -> &[EncoderLayer] {
         &self.layers
     }
 
-    /// Returns tokens [B, 64, width] from planes or from a tower's output. Embeddings of the kind
-    /// `map` require `reach`.
+    /// Returns tokens [B, 64, width] computed from planes or from a tower's output. Embeddings of
+    /// the kind `map` require `reach`.
     pub fn forward(
         &self,
         weights: &Weights,
@@ -183,7 +185,8 @@ impl Embedding {
                 Tensor::cat(&[x, &seen.view([-1, 64, dense.features])], 2)
             }
             (None, Some(reach)) => {
-                // Expand by addition, because a batch size would be traced as a constant.
+                // Addition expands `reach` to the batch. Expanding to a size would trace the size
+                // as a constant.
                 let zeros = x.narrow(1, 0, 1).narrow(2, 0, 1).zeros_like();
                 let reach = weights.made("reach", self.project.weight, || reach.type_as(x));
                 Tensor::cat(&[x, &(zeros + reach)], 2)

@@ -18,13 +18,13 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use tch::{Kind, Tensor};
 
-/// The draw logit of value heads without draws, which corresponds to a probability of 0.
+/// The draw logit of value heads without draws, low enough for a probability of 0.
 const NO_DRAW: f64 = -1e4;
 
 /// Returns a move's channel in a convolutional policy. There are 56 channels for queen moves (eight
-/// directions, clockwise from straight ahead, with seven distances each), 8 for knight moves (in
-/// the same order) and 9 for promotions other than to knights (to the left, straight and to the
-/// right, each to rook, bishop and queen).
+/// directions, clockwise from straight ahead, with seven distances each), 8 for knight moves
+/// (clockwise as well), and 9 for promotions other than to knights (to the left, straight and to
+/// the right, each to rook, bishop and queen).
 fn channel(from: usize, to: usize, promotion: Option<Role>) -> usize {
     const DIRECTIONS: [(i32, i32); 8] = [
         (0, 1),
@@ -67,7 +67,7 @@ fn channel(from: usize, to: usize, promotion: Option<Role>) -> usize {
 }
 
 /// Returns the index of each of the 1858 policy entries among the logits [64, channels] of a
-/// convolutional policy, which is the entry's channel on its origin square.
+/// convolutional policy: the row is the entry's origin square and the column its channel.
 pub(super) fn convolutional_gather(channels: i64) -> Vec<i64> {
     (0..POLICY_SIZE)
         .filter_map(from_square_to_square)
@@ -116,11 +116,11 @@ struct Value {
     categorical: Option<Linear>,
 }
 
-/// A vector that summarises the board for one head.
+/// Layers that summarise the board as one vector for a head.
 #[derive(Debug)]
 struct Summary {
     activation: Activation,
-    /// Whether tokens come from a tower, in whose layout channels come first.
+    /// Whether tokens come from a tower. If so, channels come first in the weights' layout.
     after_tower: bool,
     squares: Linear,
     hidden: Linear,
@@ -136,7 +136,7 @@ impl Heads {
             });
             let heads = config.policy.heads.iter().enumerate();
             let build = |(number, (&name, head)): (usize, (&PolicyHead, &PolicyHeadConfig))| {
-                // Only the first policy counts towards the network's cost.
+                // The network's cost includes only the first policy.
                 let part = if number == 0 { Part::Main } else { Part::Other };
                 let style = Style::of_policy(config, generator, part);
                 let policy = builder.scope(name.name(), |builder| {
@@ -237,7 +237,7 @@ impl Policy {
                     .unwrap_or_default();
                 let dense = Dense::per_token(embedded, attention);
                 let promotion = Dense {
-                    // The squares on the last rank.
+                    // The layer is applied only to the squares of the last rank.
                     rows: 8,
                     ..Dense::per_token(attention, 4).without_bias().outer()
                 };
@@ -302,7 +302,7 @@ fn pairs_and_promotions(
     let scale = 1.0 / (key.size()[2] as f64).sqrt();
     let pairs = query.bmm(&key.transpose(1, 2)) * scale;
     let offsets = promotion.forward(weights, &key.narrow(1, 56, 8));
-    // The terms for queen, rook and bishop are added to the knight's.
+    // The offset of a promotion is the sum of the piece's own offset and the knight's.
     let offsets = (offsets.narrow(2, 0, 3) + offsets.narrow(2, 3, 1)).unsqueeze(1);
     let promotions = pairs.narrow(1, 48, 8).narrow(2, 56, 8).unsqueeze(3) + offsets;
     Tensor::cat(&[pairs.flatten(1, 2), promotions.flatten(1, 3)], 1)
@@ -325,14 +325,14 @@ impl Value {
         }
     }
 
-    /// Returns logits [B, 3] of win, draw and loss. For a value without draws they are chosen so
-    /// that W − L equals the value.
+    /// Returns logits [B, 3] of win, draw and loss. A head without draws gets logits whose W − L
+    /// equals its value.
     fn result(&self, reading: &Reading) -> Tensor {
         let output = self.forward(reading, &self.output);
         if self.wdl {
             return output;
         }
-        // tanh y = (e^y − e^−y) / (e^y + e^−y).
+        // The value is tanh y = (e^y − e^−y) / (e^y + e^−y).
         Tensor::cat(&[&output, &(output.zeros_like() + NO_DRAW), &-&output], 1)
     }
 
@@ -390,7 +390,7 @@ impl Summary {
     }
 }
 
-/// One evaluation of the heads on tokens.
+/// One evaluation of the heads, with its inputs.
 pub(super) struct Reading<'a> {
     pub heads: &'a Heads,
     pub choice: HeadChoice,
@@ -399,12 +399,12 @@ pub(super) struct Reading<'a> {
     pub tokens: &'a Tensor,
     /// i64 [1858]: the index of each policy entry in a convolutional or attention policy.
     pub gather: Option<&'a Tensor>,
-    /// Inputs that several outputs share, by the layer that computed them.
+    /// Results that several outputs share, by the layer that computes them.
     pub known: RefCell<HashMap<Slot, Tensor>>,
 }
 
 impl Reading<'_> {
-    /// Returns an output, f32, if the network has it.
+    /// Returns an output in f32, or `None` if the network does not have it.
     pub fn output(&self, output: Output) -> Option<Tensor> {
         let value = |head| self.heads.values.get(&head);
         let winner = value(ValueHead::Winner);
@@ -413,7 +413,7 @@ impl Reading<'_> {
             Output::Policy => self.policy(self.choice.policy),
             Output::PolicySoft => self.policy(PolicyHead::Soft),
             Output::Wdl => value(self.choice.value).map(|head| head.result(self)),
-            // If there is no head `q`, a winner head without draws has the same output.
+            // Without a head `q`, a winner head without draws computes the same output.
             Output::Q => q
                 .or(winner.filter(|head| !head.wdl))
                 .map(|head| head.expectation(self)),
@@ -440,7 +440,7 @@ impl Reading<'_> {
         Some(policy.forward(self))
     }
 
-    /// Returns a layer's output, which is computed only once.
+    /// Returns a layer's output, and computes it only in the first call.
     fn once(&self, layer: &Linear, compute: impl FnOnce() -> Tensor) -> Tensor {
         if let Some(known) = self.known.borrow().get(&layer.weight) {
             return known.shallow_clone();
@@ -470,7 +470,7 @@ mod tests {
         distinct.dedup();
         assert_eq!(distinct.len(), POLICY_SIZE);
         assert!(gather.iter().all(|place| place % 80 < 73));
-        // a1a2, e1h1, a7a8, a7a8q, h7h8b.
+        // The entries are a1a2, e1h1, a7a8, a7a8q and h7h8b.
         assert_eq!(gather[7], 0);
         assert_eq!(gather[103], 4 * 80 + 16);
         assert_eq!(gather[1401], 48 * 80);

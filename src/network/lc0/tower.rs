@@ -1,5 +1,5 @@
-//! Residual towers. Between convolutions, tensors have shape [B, 64, channels]. libtorch sees them
-//! as channels-last images, the preferred layout of its CPU kernels.
+//! Residual towers. Between convolutions, tensors have the shape [B, 64, channels]. libtorch treats
+//! them as channels-last images, the layout that its CPU kernels prefer.
 
 use crate::network::config::lc0::Tower;
 use crate::network::layers::{Activation, Linear};
@@ -72,7 +72,8 @@ impl ResidualTower {
         x
     }
 
-    /// Returns the gain and shift of squeeze and excitation (Hu et al. 2018), both [B, 1, filters].
+    /// Returns the gain and the shift of squeeze and excitation (Hu et al. 2018), both [B, 1,
+    /// filters].
     fn excite(
         &self,
         weights: &Weights,

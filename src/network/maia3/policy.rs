@@ -1,10 +1,10 @@
-//! Translation of Maia-3's moves to the 1858 policy entries of [`crate::encode`].
+//! Translates Maia-3's moves to the 1858 policy entries of [`crate::encode`].
 //!
-//! Maia-3's encoding follows the notation of moves. There are 64 · 64 pairs of squares and, from
-//! each file on the seventh rank to each file on the eighth, four promotions in the order queen,
-//! rook, bishop, knight. The 1858 entries differ in two ways: a knight promotion has no suffix, and
-//! castling is the king taking its rook. It depends on the board whether a pair without a suffix
-//! stands for one of these moves.
+//! Maia-3's encoding follows the notation of moves. There are 64 · 64 pairs of squares. In
+//! addition, there are four promotions (queen, rook, bishop, knight) from each file on the seventh
+//! rank to each file on the eighth. The 1858 entries differ in two ways: a knight promotion has no
+//! suffix, and castling is the king taking its rook. A policy entry without a suffix may therefore
+//! stand for either of two Maia-3 moves, and the board determines which.
 
 use crate::encode::{POLICY_SIZE, from_square_to_square};
 use crate::network::config::maia3::PROMOTIONS;
@@ -22,9 +22,9 @@ pub(super) const MOVES: usize = PAIRS + 64 * PROMOTIONS as usize;
 /// A policy entry that can stand for either of two Maia-3 moves, depending on the board.
 struct Choice {
     entry: usize,
-    /// The piece's role …
+    /// The role of our piece that must stand on `square` for the move `there`.
     role: Role,
-    /// … on this square.
+    /// The square on which the piece must stand.
     square: usize,
     there: usize,
     otherwise: usize,
@@ -33,12 +33,12 @@ struct Choice {
 /// Index tensors of the translation, i64.
 #[derive(Debug)]
 pub(super) struct Translation {
-    /// [1858]: indices into Maia-3's moves followed by the choices.
+    /// [1858]: indices into the concatenation of Maia-3's moves and the choices.
     pub gather: Tensor,
-    /// [4, choices]: the row word that decides, the bit in it, and the moves if the bit is set and
-    /// if it is clear.
+    /// [4, choices]: the row word that decides the choice, the deciding bit in that word, the move
+    /// if the bit is set, and the move if it is clear.
     pub choices: Tensor,
-    /// [choices]: the index of each bit, if the bits of all words are concatenated.
+    /// [choices]: the index of each deciding bit among the bits of all words.
     places: Tensor,
 }
 
@@ -54,7 +54,7 @@ impl Translation {
         let row = |value: fn(&Choice) -> usize| choices.iter().map(move |c| value(c) as i64);
         let place = |choice: &Choice| (choice.role as i64 - 1) * 64 + choice.square as i64;
         let places: Vec<i64> = choices.iter().map(place).collect();
-        // Planes start with our pieces, in role order.
+        // A row starts with the planes of our pieces, in the order of roles.
         let numbers: Vec<i64> = row(|choice| choice.role as usize - 1)
             .chain(row(|choice| choice.square))
             .chain(row(|choice| choice.there))
@@ -67,7 +67,7 @@ impl Translation {
         }
     }
 
-    /// Returns whether each choice's bit is set in `rows`, [B, choices].
+    /// Returns whether each choice's deciding bit is set in `rows`, as bool [B, choices].
     pub fn seen(&self, rows: &Tensor) -> Tensor {
         let row = |index| self.choices.get(index);
         rows.index_select(1, &row(0))
@@ -76,13 +76,14 @@ impl Translation {
             .ne(0)
     }
 
-    /// Returns the same from the bits of the bitboards in the rows, [B, 104, 64].
+    /// Returns the same as [`Translation::seen`], given the bits of the rows' bitboards, [B, 104,
+    /// 64].
     pub fn seen_in_planes(&self, boards: &Tensor) -> Tensor {
         boards.flatten(1, 2).index_select(1, &self.places).gt(0)
     }
 
-    /// Returns logits [B, 1858] from the logits of Maia-3's moves [B, 4352] and
-    /// [`Translation::seen`] of the positions.
+    /// Returns logits [B, 1858], given the logits of Maia-3's moves [B, 4352] and the result of
+    /// [`Translation::seen`].
     pub fn policy(&self, moves: &Tensor, seen: &Tensor) -> Tensor {
         let row = |index| self.choices.get(index);
         let there = moves.index_select(1, &row(2));
@@ -122,7 +123,7 @@ fn choices() -> Vec<Choice> {
                 let there = promoting(from, to, Role::Knight);
                 return Some(choice(Role::Pawn, from, there));
             }
-            // Castling is the only move to the square of one's own rook.
+            // Castling is the only move whose destination is a square with one's own rook.
             let there = castling(from, to)?;
             (there != otherwise).then(|| choice(Role::Rook, to, there))
         })
@@ -137,9 +138,9 @@ fn is_promotion(from: usize, to: usize) -> bool {
         && from.file().distance(to.file()) <= 1
 }
 
-/// Returns Maia-3's move for castling with the king on `from` and the rook on `to`: the king's
-/// two-square move. Maia-3 has only seen kings castle from e1, so in Chess960 castling from other
-/// squares takes the logit of its own pair.
+/// Returns Maia-3's move for castling with the king on `from` and the rook on `to`, which is the
+/// king's two-square move. In Maia-3's training data, kings castle only from e1. When a king
+/// castles from another square in Chess960, the logit is therefore that of the pair `from`, `to`.
 fn castling(from: usize, to: usize) -> Option<usize> {
     let [king, rook] = [from, to].map(|square| Square::new(square as u32));
     let file = if rook > king { File::G } else { File::C };
@@ -158,7 +159,7 @@ mod tests {
     use shakmaty::{CastlingMode, Position};
     use tch::{Device, Kind};
 
-    /// Returns Maia-3's moves in the order of its own program.
+    /// Returns the names of Maia-3's moves in the order of the program published with it.
     fn listed() -> Vec<String> {
         let mut names = Vec::new();
         for from in Square::ALL {
@@ -172,7 +173,7 @@ mod tests {
         names
     }
 
-    /// Returns the logit of each legal move if Maia-3's move m has the logit m.
+    /// Returns each legal move with the index of its Maia-3 move.
     fn moves_of(game: &Game) -> Vec<(shakmaty::Move, usize)> {
         let words = *Input::encode(game).words();
         let rows = Tensor::from_slice(bytemuck::cast_slice::<u64, i64>(&words));
@@ -206,7 +207,7 @@ mod tests {
                 for _ in 0..12 {
                     let moves = moves_of(&game);
                     for &(mv, place) in &moves {
-                        // Moves are in UCI notation, but from the mover's view.
+                        // The names are in UCI notation, but in the mover's view.
                         let written = game.format_move(mv);
                         let mirrored = |letter: char| match letter.to_digit(10) {
                             Some(rank) if game.position().turn().is_black() => {
@@ -252,7 +253,8 @@ mod tests {
         assert_eq!(castling("4k3/8/8/8/8/8/8/1R2K1R1 w GB - 0 1"), "e1c1 e1g1");
         assert_eq!(castling("4k3/8/8/8/8/8/8/3RKR2 w FD - 0 1"), "e1c1 e1g1");
         assert_eq!(castling("3rkr2/8/8/8/8/8/8/4K3 b fd - 0 1"), "e1c1 e1g1");
-        // Maia-3's training data does not contain such castling, so the king takes its rook.
+        // Maia-3's training data does not contain such castling, so the move is the king taking its
+        // rook.
         assert_eq!(castling("1k6/8/8/8/8/8/8/R4KR1 w GA - 0 1"), "f1a1 f1g1");
     }
 }

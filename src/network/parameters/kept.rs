@@ -1,4 +1,4 @@
-//! Frozen weights, and cached values derived from them.
+//! Caches values that are derived from frozen weights.
 
 use crate::torch::{ComputeType, fused};
 use std::collections::HashMap;
@@ -13,14 +13,14 @@ pub(in crate::network) struct Slot(pub usize);
 /// Values derived from frozen weights.
 #[derive(Debug)]
 pub(in crate::network) struct Frozen {
-    /// Whether blocks use kernels with packed weights. Only in f32 are libtorch's matrix
+    /// Whether blocks use kernels with packed weights. Only in f32 are libtorch's own matrix
     /// multiplications as fast.
     pub has_kernels: bool,
     /// Whether layers multiply in int8 if their widths allow it.
     pub int8: bool,
     /// Whether any layer multiplies in int8.
     pub multiplies_in_int8: AtomicBool,
-    /// Derived values, keyed by their kind and by one of the weights from which they are derived.
+    /// Derived values, keyed by their kind and by one of the weights that they depend on.
     made: RwLock<HashMap<(&'static str, Slot), Tensor>>,
 }
 
@@ -51,6 +51,6 @@ impl Frozen {
 #[derive(Debug)]
 pub(in crate::network) struct Packed {
     pub weights: Tensor,
-    /// Whether the block should multiply in int8 if its widths allow it.
+    /// Whether the block multiplies in int8 if its widths allow it.
     pub int8: bool,
 }

@@ -38,7 +38,7 @@ impl Dynamics {
         }
     }
 
-    /// Returns the tensors other than parameters that a network file stores.
+    /// Returns the constant tensors that a network file stores.
     pub fn constants(&self) -> Vec<(&'static str, &Tensor)> {
         match self {
             Dynamics::Squares(squares) => squares.constants().to_vec(),
@@ -47,8 +47,8 @@ impl Dynamics {
         }
     }
 
-    /// Returns the latents [B, squares, width] after moves, which are policy indices i64 `[B]`, in
-    /// the view of the side to move after them.
+    /// Returns the latents [B, squares, width] after moves, in the view of the side to move after
+    /// them. The moves are policy indices i64 `[B]`.
     pub fn step(
         &self,
         weights: &Weights,

@@ -1,11 +1,11 @@
 //! The exported program of a world model.
 //!
-//! As in other networks, `forward` evaluates positions. `represent` returns their latents, `step`
-//! the latents after moves, and `predict` the outputs for latents. `step` takes the keys and values
-//! of S earlier steps, [blocks, B, squares, S, heads, head width], in the mover's view of the
-//! squares, and returns them with its own appended, in the other side's view. For a first step, S =
-//! 0. Callers must not keep more than context − 1 of them. If latents are a single token, there is
-//! one square, which is the same for both sides.
+//! As in other networks, `forward` evaluates positions. `represent` returns the latents of
+//! positions, `step` the latents after moves, and `predict` the outputs for latents. `step` takes
+//! the keys and values of S earlier steps, [blocks, B, squares, S, heads, head width], in the
+//! mover's view of the squares. It returns them in the other side's view, with its own key and
+//! value appended. In the first step, S is 0. Callers must keep at most context − 1 steps. If
+//! latents are a single token, there is one square, which is the same for both sides.
 
 use super::{Past, World};
 use crate::backend::metadata::{DataType, EncoderSpec, STEP, TensorSpec};
@@ -105,7 +105,7 @@ fn step(world: &World) -> TracedMethod<'_> {
                 return Vec::new();
             };
             let weights = Weights::shared(weights);
-            // The caller limits the steps to the context.
+            // The caller must limit the number of steps to the context.
             let mut past = Past::of(keys, values, i64::MAX);
             let board = world.encoder.board(None);
             let next = world

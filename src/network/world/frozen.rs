@@ -15,9 +15,9 @@ const READ: [Output; 5] = [
     Output::MovesLeft,
 ];
 
-/// A world model on a device, frozen for play. A board is stored as one tensor
-/// [1 + 2 · blocks, squares, width]: the latents and, after a step, the step's key and value in
-/// each block.
+/// A world model on a device, frozen for play. A board is stored as one tensor [1 + 2 · blocks,
+/// squares, width] that contains the latents and, if a step computed the board, the step's key and
+/// value in each block.
 #[derive(Debug)]
 pub struct FrozenWorld {
     world: World,
@@ -25,8 +25,8 @@ pub struct FrozenWorld {
     device: Device,
 }
 
-// SAFETY: threads only read its tensors, whose reference counts are atomic; derived values are
-// behind a lock.
+// SAFETY: threads only read the model's tensors, whose reference counts are atomic. A lock protects
+// the derived values.
 unsafe impl Sync for FrozenWorld {}
 
 /// The network's outputs for B boards.
@@ -63,7 +63,7 @@ impl FrozenWorld {
         })
     }
 
-    /// Returns its structure.
+    /// Returns the model's structure.
     #[must_use]
     pub fn world(&self) -> &World {
         &self.world
@@ -83,7 +83,7 @@ impl FrozenWorld {
         [1 + 2 * config.blocks, squares, width]
     }
 
-    /// Encodes true positions, given as rows i64 [B, words].
+    /// Encodes and evaluates true positions, given as rows i64 [B, words].
     #[must_use]
     pub fn look(&self, rows: &Tensor) -> Seen {
         let _inference = Inference::begin();
@@ -96,10 +96,10 @@ impl FrozenWorld {
         self.seen(&tokens, &Tensor::cat(&[latents.unsqueeze(1), none], 1))
     }
 
-    /// Advances latents [B, squares, width] by moves, given as policy indices i64 `[B]`. `past`
-    /// contains the keys and values of T earlier steps, oldest first,
-    /// [2 · blocks, B, squares, T, width], in the view of the side to move after these moves.
-    /// `absent`, bool [B, T], marks missing steps. T may be 0.
+    /// Advances latents [B, squares, width] by one move each and evaluates the results. The moves
+    /// are policy indices i64 `[B]`. `past` contains the keys and values of T earlier steps, oldest
+    /// first, [2 · blocks, B, squares, T, width], in the view of the side to move after these
+    /// moves. `absent`, bool [B, T], marks missing steps. T may be 0.
     #[must_use]
     pub fn step(&self, latents: &Tensor, past: &Tensor, absent: &Tensor, moves: &Tensor) -> Seen {
         let _inference = Inference::begin();

@@ -1,4 +1,4 @@
-//! Fusion of the encoder's 64 tokens into one for the whole board, and expansion back to 64.
+//! Fuses the encoder's 64 tokens into one token for the whole board, and expands it back to 64.
 
 use crate::network::chessformer::layers;
 use crate::network::config::world::WorldConfig;
@@ -7,7 +7,7 @@ use crate::network::parameters::{Builder, Dense, Initial, Slot, Weights};
 use crate::network::size::Part;
 use tch::Tensor;
 
-/// Number of features per square from which the token is formed, and to which it is expanded.
+/// Number of features per square that are fused into the token, and to which the token is expanded.
 const FEATURES: i64 = 16;
 
 /// Epsilon of the token's norm.
@@ -16,8 +16,8 @@ const EPSILON: f64 = 1e-5;
 /// Initial standard deviation of the square embedding.
 const PLACE: f64 = 0.1;
 
-/// Fuses 64 tokens into one and expands it again. Like the encoder's parameters, all of its
-/// parameters count as part of the representation.
+/// The layers that fuse 64 tokens into one and expand it again. Like the encoder's parameters, all
+/// of their parameters belong to the representation.
 #[derive(Debug)]
 pub(super) struct Fusion {
     squares: Linear,
@@ -27,7 +27,7 @@ pub(super) struct Fusion {
     widen: Linear,
     /// [64, width].
     place: Slot,
-    /// The same kind of norm as in the encoder, whose heads read the output.
+    /// A norm of the same kind as the encoder's, because the encoder's heads read its output.
     end: Norm,
 }
 
@@ -66,7 +66,7 @@ impl Fusion {
         self.norm.forward(weights, &token).unsqueeze(1)
     }
 
-    /// Expands a token to the 64 tokens that it encodes.
+    /// Expands a token to the 64 tokens of the board.
     pub fn expand(&self, weights: &Weights, token: &Tensor) -> Tensor {
         let features = self.features.forward(weights, &token.squeeze_dim(1)).mish();
         let features = features.unflatten(1, [64, FEATURES]);

@@ -6,13 +6,13 @@ use crate::network::chessformer::{self, GrowError, ModelConfig};
 use crate::network::parameters::Weights;
 use tch::Tensor;
 
-/// Returns the weights, concatenated f32 on the CPU, of a world model that encodes positions like
-/// the Chessformer `from` with the tensors `named` and plays the same moves. All other parameters
-/// have their `fresh` values, except that the norm at the end of a step is a copy of the norm at
-/// the end of the encoder.
+/// Returns the weights, concatenated f32 on the CPU, of a world model that encodes positions and
+/// plays like the Chessformer `from` with the tensors `named`. All other parameters have their
+/// `fresh` values, except for the norm at the end of a step, which is a copy of the norm at the end
+/// of the encoder.
 ///
 /// # Errors
-/// [`GrowError`] if the encoder does not contain the network.
+/// [`GrowError`] if the encoder cannot contain the Chessformer `from`.
 pub fn grow(
     from: &ModelConfig,
     named: &[(String, Tensor)],

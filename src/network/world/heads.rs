@@ -9,20 +9,20 @@ use crate::network::parameters::{Builder, Dense, Initial, Slot, Weights};
 use crate::network::size::Part;
 use tch::{Kind, Tensor};
 
-/// Widths of the end-of-game head: features per square and features of the board.
+/// Widths in the end-of-game head: the number of features per square, and of features of the board.
 const END_FEATURES: [i64; 2] = [8, 64];
 
-/// Initial bias of the legality logits, negative because few of the 1,858 moves are legal.
+/// Initial bias of the legality logits. It is negative because few of the 1,858 moves are legal.
 const LEGALITY_START: f32 = -4.0;
 
 /// Predicted rules for B latent boards.
 #[derive(Debug)]
 pub struct RuleLogits {
-    /// Logits for the game being over, f32 `[B]`.
+    /// Logits of the probability that the game is over, f32 `[B]`.
     pub end: Tensor,
-    /// Logits for each move being legal, f32 [B, 1858].
+    /// Logits of the probability that each move is legal, f32 [B, 1858].
     pub legality: Tensor,
-    /// Logits of each square's class, f32 [B, 64, 13]. See [`SQUARE_CLASSES`].
+    /// Logits of each square's class, f32 [B, 64, 13], as in [`SQUARE_CLASSES`].
     pub board: Tensor,
 }
 
@@ -82,7 +82,8 @@ impl RuleHeads {
         }
     }
 
-    /// Predicts the rules from tokens [B, 64, width]; `places` are the policy's gather indices.
+    /// Predicts the rules from tokens [B, 64, width]. `places` is the tensor of the policy's gather
+    /// indices.
     pub fn forward(&self, weights: &Weights, latents: &Tensor, places: &Tensor) -> RuleLogits {
         let dense = |layer: &Linear, x: &Tensor| layer.forward(weights, x);
         let squares = dense(&self.end_squares, latents).mish().flatten(1, 2);

@@ -2,8 +2,8 @@
 
 use tch::Tensor;
 
-/// Flips tensors with one entry per square, [B, 64, …], to the other side's view. Tensors of the
-/// whole board, [B, 1, …], are unchanged.
+/// Flips tensors with one entry per square, [B, 64, …], to the other side's view. Tensors with one
+/// entry per board, [B, 1, …], are unchanged.
 pub(super) fn flipped(by_square: &Tensor) -> Tensor {
     match by_square.size()[1] {
         1 => by_square.shallow_clone(),
@@ -11,19 +11,19 @@ pub(super) fn flipped(by_square: &Tensor) -> Tensor {
     }
 }
 
-/// Keys and values of earlier steps in each block. Each side has its own view of the board, so each
-/// step flips the keys and values of earlier steps. All are then in the view of the side to move
-/// after the latest step.
+/// Keys and values of earlier steps in each block. Each side has its own view of the board, so a
+/// step flips the keys and values of earlier steps before it appends its own. All of them are then
+/// in the view of the side to move after the latest step.
 #[derive(Debug)]
 pub struct Past {
-    /// Keys and values of a block, [B, squares, T, heads, head width] each; `None` before the
-    /// first step.
+    /// Keys and values of each block, [B, squares, T, heads, head width]. `None` before the first
+    /// step.
     blocks: Vec<Option<[Tensor; 2]>>,
-    /// Maximum number of earlier steps kept.
+    /// Maximum number of earlier steps to keep.
     most: i64,
-    /// Marks the missing steps before the first new step, bool [B, 1, T, 1].
+    /// Marks the missing ones among the initial steps, bool [B, 1, T, 1].
     absent: Option<Tensor>,
-    /// Whether keys and values are already in the view of the side to move after that step.
+    /// Whether keys and values are already in the view of the side to move after the next step.
     is_turned: bool,
 }
 
@@ -48,9 +48,9 @@ impl Past {
         }
     }
 
-    /// Returns a cache for a single step, from the keys and values of all blocks,
-    /// [2 · blocks, B, squares, T, width], oldest step first, in the view of the side to move after
-    /// the next step. `absent`, bool [B, T], marks missing steps.
+    /// Returns a cache for a single further step. `kept` contains the keys and values of all
+    /// blocks, [2 · blocks, B, squares, T, width], oldest step first, in the view of the side to
+    /// move after that step. `absent`, bool [B, T], marks missing steps.
     pub(super) fn of_kept(kept: &Tensor, absent: &Tensor, heads: i64) -> Past {
         let mut parts = kept.unflatten(-1, [heads, -1]).unbind(0).into_iter();
         let mut blocks = Vec::new();
@@ -65,8 +65,8 @@ impl Past {
         }
     }
 
-    /// Returns the keys and values [blocks, B, squares, T, heads, head width] of all kept steps,
-    /// at least one.
+    /// Returns the keys and values [blocks, B, squares, T, heads, head width] of all kept steps.
+    /// There must be at least one step.
     pub(super) fn stacked(&self) -> [Tensor; 2] {
         [0, 1].map(|part| {
             let of_block = |block: &Option<[Tensor; 2]>| {
@@ -86,8 +86,8 @@ impl Past {
         Tensor::stack(&parts.collect::<Vec<_>>(), 1)
     }
 
-    /// Returns the mask, bool [B, 1, T, 1], of missing steps that a block sees, including the new
-    /// step.
+    /// Returns a mask, bool [B, 1, T, 1], of the missing steps among those that a block attends to,
+    /// which include the new step.
     pub(super) fn absent(&self) -> Option<Tensor> {
         let absent = self.absent.as_ref()?;
         let newest = absent.narrow(2, 0, 1).zeros_like();

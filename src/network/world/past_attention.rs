@@ -1,4 +1,4 @@
-//! Attention to the past, in which a square, or a board's single token, attends to itself in
+//! Attention to the past, in which each square, or a board's single token, attends to itself in
 //! earlier steps.
 
 use super::past::Past;
@@ -10,21 +10,21 @@ use tch::{Kind, Tensor};
 /// Epsilon of the norm.
 const EPSILON: f64 = 1e-5;
 
-/// Attention of each square to itself now and in earlier steps. There are few steps, so elementwise
-/// products are cheapest.
+/// Attention of each square to itself in the new step and in earlier steps. There are few steps, so
+/// elementwise products are faster than matrix multiplications.
 #[derive(Debug)]
 pub(super) struct PastAttention {
     heads: i64,
     norm: Norm,
     /// The projection to queries, keys and values.
     projection: Linear,
-    /// [context, heads]: the bias for each step by age, the new step first.
+    /// [context, heads]: the bias for a step by its age. The new step comes first.
     age: Slot,
     output: Linear,
 }
 
 impl PastAttention {
-    /// Adds the block's parameters. The block starts as the identity.
+    /// Adds the block's parameters. Initially, the block adds nothing to its input.
     pub fn build(builder: &mut Builder, width: i64, heads: i64, context: i64) -> PastAttention {
         let dense = |output| Dense::per_token(width, output).without_bias();
         PastAttention {
@@ -36,8 +36,8 @@ impl PastAttention {
         }
     }
 
-    /// Attends from squares [B, squares, width]. The step's keys and values are appended to the
-    /// block's past.
+    /// Computes attention for squares [B, squares, width]. The keys and values of the new step are
+    /// appended to the block's past.
     pub fn forward(&self, weights: &Weights, x: &Tensor, past: &mut Past, block: usize) -> Tensor {
         let joint = self
             .projection
@@ -52,7 +52,8 @@ impl PastAttention {
             tensor.sum_dim_intlist([axis].as_slice(), false, None::<Kind>)
         };
         let products = sum(query.unsqueeze(2) * keys, -1) * scale;
-        // Compute this instead of using a constant, so that a trace works for any number of steps.
+        // The count is computed from a tensor, because a constant would restrict a trace to one
+        // number of steps.
         let count = keys.select(4, 0).select(3, 0).select(1, 0).select(0, 0);
         let age = (count.ones_like().cumsum(0, Kind::Int64) - 1).flip([0]);
         let worth = weights[self.age].index_select(0, &age);

@@ -30,7 +30,7 @@ fn config(state: WorldState) -> WorldConfig {
     }
 }
 
-/// Returns the structure, with weights that are large enough to distinguish all inputs.
+/// Returns the structure, with weights so large that every input affects the outputs.
 fn build(state: WorldState) -> (World, Weights) {
     tch::manual_seed(4);
     let world = World::new(&config(state), Device::Cpu).unwrap();
@@ -46,7 +46,7 @@ fn flat(weights: &Weights) -> Tensor {
     Tensor::cat(&all.collect::<Vec<Tensor>>(), 0)
 }
 
-/// Returns the network in the form in which a file stores it.
+/// Returns the network as it is stored in a file.
 fn network(state: WorldState) -> Network<World> {
     let (world, weights) = build(state);
     let about = About {
@@ -117,7 +117,8 @@ fn at_the_start_it_plays_as_the_network_that_it_grew_from() {
         for (output, expected) in xs.architecture.interface().outputs.iter().zip(expected) {
             assert_eq!(found.take(*output).unwrap(), expected, "{output:?}");
         }
-        // Both end with the same norm, so the heads see familiar tokens.
+        // A step and the encoder end with the same norm, so the heads read inputs of a familiar
+        // distribution.
         let named = |name: &str| {
             let place = world.parameters().iter().position(|it| it.name == name);
             weights.tensors()[place.unwrap()].shallow_clone()
@@ -151,7 +152,8 @@ fn a_step_is_the_same_for_either_side() {
         let unroll = |fen: &str, moves: &[i64]| -> Vec<Tensor> {
             let (game, _) = play(fen, "");
             let mut rows = rows([&game]);
-            // These rows differ only in the side to move.
+            // The rows of the two mirrored positions differ only in the side to move, so this word
+            // is cleared.
             let _ = rows.narrow(1, crate::encode::BOARDS as i64 + 4, 1).zero_();
             rows = rows.contiguous();
             let mut latents = world.represent(&weights, &rows);
@@ -218,7 +220,7 @@ fn time_goes_one_way_and_the_past_is_remembered() {
             assert_eq!(whole[ply], other[ply]);
         }
         assert_ne!(whole[2], other[2]);
-        // The same latents and the same move with a different past.
+        // The result also depends on the past: compare the same latents and move without it.
         let mut past = world.past();
         let alone = world.step(
             &weights,
@@ -228,7 +230,7 @@ fn time_goes_one_way_and_the_past_is_remembered() {
         );
         let off = (&alone - &whole[2]).abs().max().double_value(&[]);
         assert!(off > 1e-3, "{off}");
-        // Boards in a batch do not affect each other.
+        // Boards in the same batch do not affect each other.
         let both = Tensor::cat(&[&start, &start.flip([1])], 0);
         let mut past = world.past();
         let mut latents = both;
@@ -283,7 +285,7 @@ fn its_file_does_what_it_does() {
         let methods: Vec<&String> = metadata.methods.keys().collect();
         assert_eq!(methods, ["forward", "predict", "represent", "step"]);
         let file = std::fs::read(&path).unwrap();
-        // It evaluates positions like every network.
+        // A world model evaluates positions like any other network.
         let (start, rows) = (Game::default(), rows([&Game::default()]));
         assert!(start.position().turn().is_white());
         let evaluator = open(&file, CodePolicy::Checked).unwrap();
@@ -331,7 +333,7 @@ fn its_file_does_what_it_does() {
         for mv in [10i64, 400, 1000, 1850] {
             let moves = Tensor::from_slice(&[mv, mv - 7, 5]);
             expected = world.step(weights, &expected, &moves, &mut past);
-            // Keep no more than the context of 3 steps, including the new one.
+            // Keep at most two earlier steps, because the context of 3 steps includes the new one.
             let kept = keys.size()[3].min(2);
             let last = |it: &Tensor| it.narrow(3, it.size()[3] - kept, kept);
             let inputs = [found, moves, last(&keys), last(&values)];
@@ -347,8 +349,8 @@ fn its_file_does_what_it_does() {
     }
 }
 
-/// Stored boards give the same results as the original computation, for every prefix of a line and
-/// after takebacks.
+/// Stored boards give the same results as unstored latents, for every prefix of a line and after
+/// takebacks.
 #[test]
 fn boards_that_are_kept_go_on_as_if_all_were_computed_again() {
     for state in STATES {
@@ -359,7 +361,7 @@ fn boards_that_are_kept_go_on_as_if_all_were_computed_again() {
         let rows = rows([&Game::default()]);
         let lines: [&[i64]; 3] = [&[10, 400, 1000, 1850, 3], &[10, 400, 77], &[10, 1200]];
         let root = frozen.look(&rows).kept;
-        // Boards by the moves that lead to them, as in a search tree.
+        // The boards, by the moves that lead to them, as in a search tree.
         let mut known: Vec<(Vec<i64>, Tensor)> = vec![(Vec::new(), root)];
         for line in lines {
             let mut latents = world.represent(weights, &rows);
@@ -376,8 +378,8 @@ fn boards_that_are_kept_go_on_as_if_all_were_computed_again() {
                     let found = known.iter().find(|(moves, _)| moves == before);
                     found.unwrap().1.shallow_clone()
                 };
-                // Oldest first, no more than the context of 3 without the new step. Another row has
-                // no past.
+                // The oldest step comes first. The context of 3 steps leaves room for two earlier
+                // steps. The other row of the batch has no earlier steps.
                 let ages: Vec<usize> = (0..=ply.min(1)).rev().collect();
                 let of_age = |&age: &usize| {
                     let kept = board(ply - age).select(0, 0).narrow(0, 1, 4).unsqueeze(1);

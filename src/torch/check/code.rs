@@ -1,8 +1,8 @@
-//! The code of a network file: classes with tensors, and methods that call libtorch's operators
-//! without branches and loops.
+//! Parses the code of a network file: classes with tensors, and methods that call libtorch's
+//! operators without branches or loops.
 //!
-//! Exporters trace a forward pass, so each line assigns the result of an expression of operators.
-//! The grammar here covers exactly such code:
+//! Exporters trace a forward pass, so each line of a method assigns the result of an expression of
+//! operators. The grammar covers exactly such code:
 //!
 //! ```text
 //! class Network(Module):
@@ -22,15 +22,16 @@ use super::tokens::{Line, Lines, Token};
 use super::{Refusal, excerpt};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The allowed methods: evaluation, metadata, the step by one token or move, and the methods of
-/// world models.
+/// The allowed methods: `forward` evaluates, `meta` returns the metadata, `step` reads one token or
+/// move, and the others belong to world models.
 const METHODS: [&str; 5] = ["forward", "meta", "predict", "represent", "step"];
 
-/// Maximum number of calls and lists: three times the number in a network with 11 layers. libtorch
-/// recurses along chains of operators, and chains of some 2,500 overflow a thread's stack.
+/// Maximum number of calls and lists, which is three times the number in a network with 11 layers.
+/// libtorch recurses along chains of operators, and a chain of about 2,500 operators overflows the
+/// stack of a thread.
 const MOST_CALLS: usize = 2000;
 
-/// Reserved names: keywords, and names that TorchScript's parser knows without an assignment.
+/// Reserved names: keywords, and names that TorchScript's parser accepts without an assignment.
 const RESERVED: [&str; 45] = [
     "CONSTANTS",
     "__torch__",
@@ -84,7 +85,7 @@ const RESERVED: [&str; 45] = [
 pub(super) enum Type {
     Tensor,
     Text,
-    /// An object of this class.
+    /// An object of the named class.
     Class(String),
 }
 
@@ -142,11 +143,11 @@ pub(super) fn read(source: &[u8]) -> Result<Classes, Refusal> {
     Ok(classes)
 }
 
-/// Names of a method's lists and tuples. They cannot be elements of other lists or tuples, because
-/// then types would nest as deeply, and libtorch recurses through types.
+/// Names of a method's lists and tuples. They must not be elements of other lists or tuples.
+/// Otherwise types could nest without limit, and libtorch recurses through types.
 type Compounds<'a> = BTreeSet<&'a str>;
 
-/// Reads a line, token by token.
+/// Reads the tokens of a line.
 struct Reader<'l, 'a> {
     line: &'l Line<'a>,
     at: usize,
@@ -157,7 +158,7 @@ impl<'l, 'a> Reader<'l, 'a> {
         Reader { line, at: 0 }
     }
 
-    /// Describes the first unknown part of a line.
+    /// Returns the error for an unknown line, which quotes the line.
     fn refusal(&self) -> Refusal {
         Refusal::Line(excerpt(self.line.source))
     }
@@ -172,7 +173,7 @@ impl<'l, 'a> Reader<'l, 'a> {
         Ok(token)
     }
 
-    /// Reads a token if it comes next.
+    /// Consumes the next token if it is equal to `token`, and returns whether it is.
     fn is_next(&mut self, token: Token) -> bool {
         let is_next = self.peek() == Some(token);
         self.at += usize::from(is_next);
@@ -200,7 +201,7 @@ impl<'l, 'a> Reader<'l, 'a> {
         }
     }
 
-    /// Reads `class Network(Module):` and returns the name.
+    /// Reads `class Network(Module):` and returns the name of the class.
     fn class(&mut self) -> Result<&'a str, Refusal> {
         let is_class = self.is_next(Token::Name("class"));
         let name = self.name()?;
@@ -303,7 +304,7 @@ impl<'l, 'a> Reader<'l, 'a> {
             return self.expression(compounds).map(|_| ());
         }
         if !matches!(after, Some(Token::Symbol(b'=' | b','))) {
-            // This way the error message names the call.
+            // Parsing the call first produces an error that names it.
             self.expression(compounds)?;
             return Err(self.refusal());
         }
@@ -325,7 +326,7 @@ impl<'l, 'a> Reader<'l, 'a> {
         Ok(())
     }
 
-    /// Reads a name that the code defines.
+    /// Reads a name that the code itself may define.
     fn own_name(&mut self) -> Result<&'a str, Refusal> {
         let name = self.name()?;
         match RESERVED.contains(&name) {
@@ -335,7 +336,7 @@ impl<'l, 'a> Reader<'l, 'a> {
     }
 
     /// Reads an expression and returns whether it is a list or a tuple. The limit on bracket
-    /// nesting bounds the recursion.
+    /// nesting also limits the recursion.
     fn expression(&mut self, compounds: &Compounds) -> Result<bool, Refusal> {
         match self.next()? {
             Token::Number | Token::Text(_) => Ok(false),

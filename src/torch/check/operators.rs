@@ -1,8 +1,9 @@
-//! The operators that code may call, and the names of their arguments.
+//! The operators that code may call, and the argument names that it may use.
 
-/// Functions of `torch` that our exporters write, in alphabetical order. All belong to libtorch.
-/// Called with only [`ARGUMENTS`], they create new tensors and do not access anything else. A test
-/// derives both lists from the networks that our exporters and importers write.
+/// The functions of `torch` that our exporters write, in alphabetical order. All belong to
+/// libtorch. With no argument names other than [`ARGUMENTS`], they create new tensors and have no
+/// other effects. A test derives both lists from the networks that our exporters and importers
+/// write.
 pub const OPERATORS: [&str; 65] = [
     "_convolution",
     "abs",
@@ -71,7 +72,8 @@ pub const OPERATORS: [&str; 65] = [
     "zeros_like",
 ];
 
-/// Argument names that our exporters write. `out` is excluded, because operators write to it.
+/// The argument names that our exporters write. `out` is not among them, because it makes an
+/// operator write to an existing tensor.
 pub const ARGUMENTS: [&str; 5] = ["alpha", "beta", "device", "dtype", "layout"];
 
 #[cfg(test)]

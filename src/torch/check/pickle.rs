@@ -1,19 +1,19 @@
-//! The pickle of a network file: one object of the code's classes, which consists of tensors,
-//! strings and other objects.
+//! Checks the pickle of a network file: it must create one object of the code's classes, which
+//! consists of tensors, strings and other objects.
 
 use super::code::{Class, Classes, Type};
 use super::{Refusal, excerpt};
 use crate::torch::pickle::{Callable, Id, Object, Pickle, PickleError};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Maximum nesting of objects. libtorch recurses into them.
+/// Maximum nesting depth of objects, because libtorch recurses into them.
 const MOST_NESTED: usize = 32;
 
-/// Size in bytes of each storage that contains tensors, by the name of its record in `data/`.
+/// The size in bytes of each storage that contains tensors, by the name of its record in `data/`.
 pub(super) type Storages<'a> = BTreeMap<&'a str, usize>;
 
-/// Reads the pickle of a network whose code has these classes. Returns the storages of its tensors,
-/// after checking that each tensor lies within its storage.
+/// Reads the pickle of a network whose code defines these classes. Checks that each tensor lies
+/// within its storage, and returns the storages of all tensors.
 ///
 /// # Errors
 /// [`Refusal`] for the first operation that our exporters do not write.

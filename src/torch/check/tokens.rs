@@ -2,8 +2,8 @@
 
 use super::Refusal;
 
-/// Maximum bracket nesting. Exporters put deeper expressions on separate lines. Our parser and
-/// libtorch's recurse this deep.
+/// Maximum nesting depth of brackets, which bounds the recursion of our parser and of libtorch's.
+/// Exporters write deeper expressions as several lines.
 const MOST_NESTED: usize = 16;
 
 /// A token of a line.
@@ -21,7 +21,7 @@ pub(super) enum Token<'a> {
     Symbol(u8),
 }
 
-/// A line, joined with the continuation lines of open brackets.
+/// A line of code, including continuation lines within brackets.
 #[derive(Debug)]
 pub(super) struct Line<'a> {
     /// Number of leading spaces.
@@ -32,7 +32,7 @@ pub(super) struct Line<'a> {
 }
 
 impl Line<'_> {
-    /// Counts operator calls, lists and tuples.
+    /// Returns the number of operator calls, lists and tuples.
     pub fn calls(&self) -> usize {
         let brackets = [Token::Symbol(b'('), Token::Symbol(b'[')];
         let is_call = |(at, token): &(usize, &Token)| {
@@ -131,7 +131,8 @@ impl<'a> Lines<'a> {
         })
     }
 
-    /// Returns the length in bytes of the number that begins here: digits, fraction, exponent.
+    /// Returns the length in bytes of the number at the current position: digits, fraction and
+    /// exponent.
     fn number(&self) -> usize {
         let digits = |from| self.count(from, |byte| byte.is_ascii_digit());
         let byte = |at| self.source.as_bytes().get(at).copied().unwrap_or_default();
@@ -146,9 +147,9 @@ impl<'a> Lines<'a> {
         end - self.at
     }
 
-    /// Returns the length in bytes of the string literal that begins here, including quotes.
-    /// Returns `None` if it does not end on its line or is empty, like the start of a multi-line
-    /// string.
+    /// Returns the length in bytes of the string literal at the current position, including
+    /// quotation marks. Returns `None` if the literal does not end on its line or is empty, as at
+    /// the start of a multi-line string.
     fn text(&self) -> Option<usize> {
         let bytes = &self.source.as_bytes()[self.at..];
         let mut length = 1;

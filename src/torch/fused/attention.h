@@ -1,22 +1,23 @@
-// The attention block, with biases generated from each board and attack biases. For a board's
-// tokens x [64, width], each head computes
+// The attention block, with biases that are generated from each board and attack biases. For a
+// board's tokens x [64, width], each head computes
 //
 //     P = softmax(Q · Kᵀ / √head_width + B + A)   [64, 64]
 //     attended = P · V                            [64, head_width]
 //
-// where Q, K and V are x times their weights, B = generator · gen_from (see bias.h), and A adds
-// worth₀ if a square attacks the other and worth₁ if the other attacks it. The block is norm(x +
-// gain · (attended of all heads · outputᵀ + bias)). See norm.h.
+// where Q, K and V are x times their weights, and B = generator · gen_from (see bias.h). A is the
+// sum of worth₀ if the piece on the row's square attacks the column's square, and worth₁ if the
+// reverse holds. The block is norm(x + gain · (attended of all heads · outputᵀ + bias)). See
+// norm.h.
 //
-// Backward: with dX the gradient of X, and ∘ elementwise,
+// Backward, where dX is the gradient of X and ∘ is the elementwise product:
 //
 //     dV = Pᵀ · dattended
 //     dP = dattended · Vᵀ
-//     dS = P ∘ (dP − Σ P ∘ dP), the sum by row, which is also the gradient of B
+//     dS = P ∘ (dP − Σ P ∘ dP), with the sum over a row; dS is also the gradient of B
 //     dQ = dS · K / √head_width
 //     dK = dSᵀ · Q / √head_width
 //
-// and the gradient of each worth is the sum of dS over the entries to which it was added.
+// and the gradient of each worth is the sum of dS over the entries to which the worth was added.
 #pragma once
 
 #include "bias.h"
@@ -34,7 +35,7 @@ TESSERA_INLINE int64_t round_up_16(int64_t rows) { return (rows + 15) / 16 * 16;
 // Number of vectors for a square's logits.
 constexpr int64_t kParts = kSquares / kLanes;
 
-// The mask for some columns in a row of attacks.
+// Returns the mask for a vector of columns, from `column` on, in a row of attacks.
 TESSERA_INLINE uint16_t bits_from(uint64_t row, int64_t column) {
   return static_cast<uint16_t>(row >> column);
 }
@@ -73,8 +74,8 @@ TESSERA_INLINE void probabilities(const float* products, const float* bias, floa
   }
 }
 
-// Concatenates the rows of all projections, [joint, width]: queries, keys, values and compressed
-// squares, zero-padded to a multiple of 32.
+// Writes the rows of all projections, [joint, width]: queries, keys, values and compressed squares.
+// Zeros pad the number of rows to a multiple of 32.
 template <typename T>
 TESSERA_INLINE void join_projections(const Attention& block, T* out) {
   const int64_t square = block.width * block.width;
@@ -87,7 +88,8 @@ TESSERA_INLINE void join_projections(const Attention& block, T* out) {
   copy(block.gab.squares, block.gab.compress * block.width, 3 * square);
 }
 
-// Multiply in parts that are as wide as the input, so that they stay in the first-level cache.
+// Projections are multiplied in parts that are as wide as the input, so that a part stays in the
+// first-level cache.
 TESSERA_INLINE int64_t part_width(const Attention& block, int64_t start) {
   return block.joint - start < block.width ? block.joint - start : block.width;
 }
@@ -131,7 +133,7 @@ void attention(const Attention& block, int64_t first, int64_t last) {
   const int64_t width = block.width, heads = block.heads, head_width = block.head_width;
   const int64_t generated = block.gab.generated, joint = block.joint;
   const int64_t most_rows = round_up_16(kChunk * heads);
-  // Buffers that backward does not need are overwritten by the next chunk or head.
+  // Without backward, the next chunk or head overwrites these buffers.
   constexpr int64_t most = kChunk * kSquares;
   const bool keeps = block.projected != nullptr;
   thread_local Scratch scratch;
@@ -248,8 +250,8 @@ void attention_backward(const Attention& block, const AttentionGradients& gradie
                         const AttentionSums& sums, int64_t first, int64_t last) {
   const int64_t width = block.width, heads = block.heads, head_width = block.head_width;
   const int64_t generated = block.gab.generated, joint = block.joint;
-  // The generator's gradient is a matrix product over one row per board and head, rounded up to two
-  // tiles of rows.
+  // The gradient of the generator is a matrix product with one row per board and head. The number
+  // of rows is padded to two tiles.
   const int64_t most_rows = (kChunk * heads + 31) / 32 * 32;
   constexpr int64_t most = kChunk * kSquares;
   thread_local Scratch scratch;
@@ -277,7 +279,7 @@ void attention_backward(const Attention& block, const AttentionGradients& gradie
   auto* packed = scratch.take<uint32_t>(most * width + most_rows * kPairs);
   join_projections(block, joined);
   panel(joined, width, joint, width, project);
-  // Clear the columns beyond the compressed squares.
+  // The columns after the compressed squares must be zero.
   std::memset(projected_slopes, 0, static_cast<size_t>(most * joint) * sizeof(T));
   panel(static_cast<const T*>(block.output), width, width, width, output);
   panel(static_cast<const T*>(block.gab.generator), generated, kPairs, generated, generator);
@@ -344,7 +346,7 @@ void attention_backward(const Attention& block, const AttentionGradients& gradie
       for_rows(back, small_transposed, kSquares, small_panel, buffer, store_to(of_key, scale));
     }
 
-    // The generator and its input.
+    // Gradients of the generator and of its input.
     const int64_t rows = boards * heads, padded = (rows + 31) / 32 * 32;
     std::memset(slopes + rows * kPairs, 0,
                 static_cast<size_t>((padded - rows) * kPairs) * sizeof(T));

@@ -23,8 +23,8 @@ Kernels avx2_int8();
 
 namespace {
 
-// The kernels of an instruction set: for f32, for bf16 if it has any, and for dense layers in int8.
-// With int8 the other layers are in bf16 if it is available.
+// The kernels of an instruction set: for f32, for bf16 if the set has it, and for dense layers in
+// int8. With int8, the other layers are in bf16 if available.
 struct InstructionSet {
   Kernels f32;
   std::optional<Kernels> bf16;
@@ -64,7 +64,7 @@ std::vector<InstructionSet> look() {
   return sets;
 }
 
-// The number of kernel sets that this thread skips, with which tests reach the slower ones.
+// The number of kernel sets that this thread skips. Tests use it to reach the slower sets.
 thread_local size_t passed_over = 0;
 
 // The fastest kernels of this processor that are not skipped, or null if there are none.
@@ -123,13 +123,13 @@ std::vector<at::Tensor> Sums::joined() const {
 
 extern "C" {
 
-// Whether kernels exist for this dtype.
+// Returns whether kernels exist for this dtype.
 bool tessera_fused_available(const at::Tensor* like) {
   return tessera::fused::kernels(like->scalar_type()) != nullptr;
 }
 
-// Whether dense layers can multiply in int8. Also reports whether int8 is the fastest format on
-// this processor, and whether the other layers are then in bf16 instead of f32.
+// Returns whether dense layers can multiply in int8. Also reports whether int8 is the fastest
+// format on this processor, and whether the other layers are then in bf16 instead of f32.
 bool tessera_fused_int8(bool* fastest, bool* bf16) {
   const auto* set = tessera::fused::instruction_set();
   if (set == nullptr) {
@@ -140,14 +140,14 @@ bool tessera_fused_int8(bool* fastest, bool* bf16) {
   return true;
 }
 
-// Whether layers with this many inputs can multiply in int8.
+// Returns whether layers with this number of inputs can multiply in int8.
 bool tessera_fused_fits_int8(int64_t inputs) { return tessera::fused::fit_int8({inputs}); }
 
 // Makes this thread skip a number of the processor's instruction sets, fastest first.
 void tessera_fused_pass_over(size_t sets) { tessera::fused::passed_over = sets; }
 
-// Runs a NAdam step. The f32 vectors, which have equal lengths, and the constants are in the order
-// of tessera::fused::Nadam.
+// Runs a NAdam step. All vectors must be f32 and of equal length. The vectors and the constants are
+// in the order of the members of tessera::fused::Nadam.
 char* tessera_fused_nadam(const at::Tensor* const* vectors, const double* constants) {
   return tessera::guarded([&] {
     const int64_t count = vectors[0]->numel();

@@ -1,5 +1,5 @@
-// Shared parts of the autograd functions: kernels for this processor, work on chunks of boards,
-// and sums of gradients.
+// Shared parts of the autograd functions: the choice of this processor's kernels, the distribution
+// of boards to threads, and sums of gradients.
 #pragma once
 
 #include "blocks.h"
@@ -19,14 +19,14 @@ namespace tessera::fused {
 // kernels with dense layers in int8.
 const Kernels* kernels(at::ScalarType type, bool int8 = false);
 
-// Returns the same, for callers that require kernels.
+// Returns the same kernels, and throws if there are none.
 inline const Kernels& kernels_for(at::ScalarType type, bool int8 = false) {
   const Kernels* run = kernels(type, int8);
   TORCH_CHECK(run != nullptr, "no kernels for tokens of ", type);
   return *run;
 }
 
-// Returns the number of threads for a number of boards.
+// Returns the number of threads to use for a number of boards.
 int64_t workers_for(int64_t boards);
 
 // Runs work(worker, first, last) on chunks of boards, in order if there is a single worker.
@@ -49,12 +49,12 @@ void on_boards(const Kernels& run, int64_t boards, const Work& work) {
         [&](int64_t, int64_t first, int64_t last) { work(run, first, last); });
 }
 
-// Sums of parameter gradients, kept per worker and then added in order.
+// Sums of parameter gradients. Each worker has its own sums, which are then added in order.
 class Sums {
  public:
   Sums(int64_t workers, std::vector<int64_t> sizes);
 
-  // Returns a worker's sums for each parameter.
+  // Returns a worker's sums, one vector for each parameter.
   std::vector<float*> of(int64_t worker) const;
 
   std::vector<at::Tensor> joined() const;
@@ -68,7 +68,7 @@ inline const void* data(const at::Tensor& tensor) {
   return tensor.defined() ? tensor.const_data_ptr() : nullptr;
 }
 
-// Returns the tensors in the form that kernels read. Absent tensors stay absent.
+// Returns the tensors as contiguous tensors, which kernels require. Absent tensors stay absent.
 inline std::vector<at::Tensor> contiguous(at::TensorList tensors) {
   std::vector<at::Tensor> all;
   for (const at::Tensor& tensor : tensors) {
@@ -82,8 +82,8 @@ inline at::Tensor like(const at::Tensor& tensor, at::IntArrayRef sizes) {
 }
 
 // Builds the bias generator from its ten weights: the compression of squares; the weight, bias and
-// norm of the summary; the same for the heads' projection; and the generator itself,
-// [4096, generated].
+// norm of the summary; the weight, bias and norm of the heads' projection; and the generator
+// itself, [4096, generated].
 inline Gab gab_of(const at::Tensor* weights, double epsilon) {
   const at::Tensor &compress = weights[0], &summary = weights[1], &generator = weights[9];
   const auto norm = [&](int weight) {

@@ -1,11 +1,11 @@
-// The input of the bias generator (GAB, Lc0's smolgen), with Lc0's names. For a board whose
-// compressed squares, concatenated, are c [64 · compress],
+// Computes the input of the bias generator (GAB, Lc0's smolgen), with Lc0's names. For a board
+// whose compressed squares are concatenated to c [64 · compress],
 //
 //     d = norm(silu(c · dense1ᵀ + b₁))          [hidden]
 //     gen_from = norm(silu(d · dense2ᵀ + b₂))   [heads · generated]
 //
-// where norm(x) = (x − mean) / √(variance + ε) · weight + bias and silu(x) = x · σ(x). Parameters
-// call dense1 `summary` and dense2 `heads`.
+// where norm(x) = (x − mean) / √(variance + ε) · weight + bias and silu(x) = x · σ(x). In the names
+// of parameters, dense1 is `summary` and dense2 is `heads`.
 #pragma once
 
 #include "feed_forward.h"
@@ -16,7 +16,7 @@ using fused::Gab;
 using fused::GabNorm;
 using fused::GabSums;
 
-// The boards of a chunk, rounded up to rows of tiles and to columns of a transpose.
+// Number of boards in a chunk, padded to full tiles and transposable blocks.
 constexpr int64_t kBoardRows = 32;
 static_assert(kChunk <= 16);
 
@@ -48,7 +48,7 @@ TESSERA_INLINE void silu_norm(const GabNorm& norm, int64_t width, const float* x
   }
 }
 
-// Computes the gradient of x from the gradient of the norm of silu(x), and its sum over rows.
+// Computes the gradient of x from the gradient of norm(silu(x)), and adds it to `sum_of_x`.
 template <typename T>
 TESSERA_INLINE void silu_norm_backward(const GabNorm& norm, int64_t width, const float* x,
                                        const float* gradient, T* out, const NormSums& sums,
@@ -88,7 +88,7 @@ TESSERA_INLINE void silu_norm_backward(const GabNorm& norm, int64_t width, const
   }
 }
 
-// The weights of both layers in the layout for matrix products. `gen_width` is heads · generated.
+// The packed weights of both layers for matrix products. `gen_width` is heads · generated.
 template <typename T>
 struct GabWeights {
   uint32_t *dense1, *dense2;
@@ -106,7 +106,7 @@ struct GabWeights {
   }
 };
 
-// The buffers of a chunk. Backward needs more of them.
+// Computes the input for one chunk at a time, and owns the buffers. Backward needs more buffers.
 template <typename T>
 class GenFrom {
  public:
@@ -135,8 +135,8 @@ class GenFrom {
     }
   }
 
-  // Computes the input [boards, gen_width] for boards whose rows of compressed squares are `stride`
-  // apart.
+  // Computes the generator's input [boards, gen_width]. The boards' rows of compressed squares are
+  // `stride` elements apart.
   void forward(const T* compressed, int64_t stride, int64_t boards, T* out) {
     dense1(compressed, stride, boards);
     dense2(boards);
@@ -146,8 +146,8 @@ class GenFrom {
     }
   }
 
-  // Writes the gradient of the compressed squares to `of_compressed`, with the same stride. Forward
-  // is recomputed, at negligible cost.
+  // Writes the gradient of the compressed squares to `of_compressed`, whose rows are also `stride`
+  // elements apart. Recomputes forward, at negligible cost.
   void backward(const T* compressed, int64_t stride, int64_t boards, const float* gradient,
                 const GabSums& sums, T* of_compressed) {
     const int64_t hidden = gab_.hidden;
@@ -184,7 +184,7 @@ class GenFrom {
   }
 
  private:
-  // Computes c · dense1ᵀ + b1 for the boards, in `products_`.
+  // Writes c · dense1ᵀ + b₁ for the boards to `products_`.
   void dense1(const T* compressed, int64_t stride, int64_t boards) {
     std::memset(squares_ + boards * inputs_, 0,
                 static_cast<size_t>((kBoardRows - boards) * inputs_) * sizeof(T));
@@ -197,7 +197,7 @@ class GenFrom {
     add_bias(static_cast<const T*>(gab_.summary_bias), gab_.hidden, boards);
   }
 
-  // Computes d · dense2ᵀ + b2 from that result, in `products_`.
+  // Computes d from the result of dense1, and writes d · dense2ᵀ + b₂ to `products_`.
   void dense2(int64_t boards) {
     const int64_t hidden = gab_.hidden;
     std::memset(normed_, 0, static_cast<size_t>(kBoardRows * hidden) * sizeof(T));

@@ -1,6 +1,6 @@
 // The blocks of a network on the CPU, forward and backward, as kernels over chunks of boards whose
-// activations stay in a core's cache. They are compiled for several instruction sets. Tensors are
-// plain memory here, in f32 or bf16. Sums are always in f32.
+// activations stay in a core's cache. The kernels are compiled for several instruction sets. They
+// read and write tensors as plain memory, in f32 or bf16. Sums are always in f32.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@ namespace tessera::fused {
 constexpr int64_t kSquares = 64;
 constexpr int64_t kPairs = kSquares * kSquares;
 
-// Number of boards that are processed together. For tessera-xs, the buffers of a chunk take up a
+// Number of boards that are processed together. For tessera-xs, the buffers of a chunk take a
 // megabyte.
 constexpr int64_t kChunk = 8;
 
-// The number of inputs of an int8 layer is a multiple of the first constant, to fit the vectors of
-// all instruction sets, and at most the second, so that sums fit in 32 bits.
+// The number of inputs of an int8 layer must be a multiple of the first constant, to fit the
+// vectors of all instruction sets, and at most the second, so that sums fit in 32 bits.
 constexpr int64_t kQuantisedMultiple = 64;
 constexpr int64_t kQuantisedMost = 1 << 17;
 
@@ -29,11 +29,12 @@ struct NormEnd {
   const void* bias;
 };
 
-// The values of a norm that are kept for backward. Null in inference.
+// The values of a norm that backward needs. Null in inference.
 struct NormSaved {
-  // x + gain · f(x) after subtracting the mean and dividing by the deviation, [tokens, width].
+  // x + gain · f(x) after subtracting the mean and dividing by the standard deviation, [tokens,
+  // width].
   void* normal;
-  // The reciprocal of the deviation, [tokens].
+  // The reciprocal of the standard deviation, [tokens].
   float* inverse;
 };
 
@@ -48,10 +49,10 @@ struct GabNorm {
   const void *weight, *bias;
 };
 
-// Generates a layer's attention biases from the board.
+// The layers that generate a layer's attention biases from the board.
 struct Gab {
-  // The number of features kept per square and per board, and the width per head that the generator
-  // reads.
+  // The number of features per square, the number of features per board, and the number of features
+  // per head that the generator reads.
   int64_t compress, hidden, generated;
   // [compress, width].
   const void* squares;
@@ -65,18 +66,18 @@ struct Gab {
   const void* generator;
 };
 
-// Accumulated gradients, in the shapes of the parameters, except that the generator's is
-// [generated, 4096]. The gradients for the compression of squares are with those of the
+// Accumulated gradients, in the shapes of the parameters, except that the generator's gradient is
+// [generated, 4096]. The gradient for the compression of squares is part of that of the
 // projections.
 struct GabSums {
   float *summary, *summary_bias, *heads, *heads_bias, *generator;
   NormSums summary_norm, heads_norm;
 };
 
-// x + gain · attention(x), normalised.
+// The block norm(x + gain · attention(x)).
 struct Attention {
   int64_t boards, width, heads, head_width;
-  // Total number of columns of the projections: 3 · width, plus `compress` padded to a multiple of
+  // Total number of columns of the projections: 3 · width plus `compress`, padded to a multiple of
   // 32.
   int64_t joint;
   NormEnd norm;
@@ -86,8 +87,8 @@ struct Attention {
   const void* x;
   // [2 · width, width], three times [width, width], and [width].
   const void *query_key, *value, *output, *output_bias;
-  // For each square the squares that it attacks, then those that attack it, [boards, 2, 64], and
-  // each head's weights for both, [heads, 2]. Null without attacks.
+  // For each square the squares that its piece attacks and the squares whose pieces attack it,
+  // [boards, 2, 64], and each head's two attack weights, [heads, 2]. Null without attacks.
   const uint64_t* attacks;
   const float* worth;
 
@@ -97,7 +98,7 @@ struct Attention {
   // inference.
   void *projected, *probabilities, *attended;
   NormSaved saved;
-  // The weights, packed for kernels of this kind. Null if the kernel packs them in each call.
+  // The weights, packed for the kernel that reads them. Null if the kernel packs them in each call.
   const void* packed;
 };
 
@@ -117,7 +118,7 @@ struct AttentionSums {
   GabSums gab;
 };
 
-// x + gain · narrow(mish(widen(x))), normalised.
+// The block norm(x + gain · narrow(mish(widen(x)))).
 struct FeedForward {
   int64_t boards, width, hidden;
   NormEnd norm;
@@ -132,7 +133,7 @@ struct FeedForward {
   // The values before mish, for backward: [boards · 64, hidden]. Null in inference.
   void* widened;
   NormSaved saved;
-  // The weights, packed for kernels of this kind. Null if the kernel packs them in each call.
+  // The weights, packed for the kernel that reads them. Null if the kernel packs them in each call.
   const void* packed;
 };
 
@@ -152,7 +153,8 @@ struct FeedForwardSums {
 constexpr int64_t kMostLayers = 8;
 struct DenseLayers {
   int64_t boards, width, count;
-  // The number of outputs of each layer, and of all layers together, padded to a multiple of 32.
+  // The number of outputs of each layer, and of all layers together, the latter padded to a
+  // multiple of 32.
   int64_t outputs[kMostLayers], joint;
 
   // [boards · 64, width].
@@ -163,12 +165,12 @@ struct DenseLayers {
   void* y[kMostLayers];
   // The values before mish, for backward: [boards · 64, joint]. Null in inference.
   void* kept;
-  // The weights, packed for kernels of this kind. Null if the kernel packs them in each call.
+  // The weights, packed for the kernel that reads them. Null if the kernel packs them in each call.
   const void* packed;
 };
 
 struct DenseGradients {
-  // As in DenseLayers.
+  // The gradients of DenseLayers::y.
   const void* y[kMostLayers];
   void* x;
 };
@@ -178,13 +180,13 @@ struct DenseSums {
   float *weights, *biases;
 };
 
-// Number of policy moves, and of promotion pieces other than the knight.
+// Number of policy entries, and of promotion pieces other than the knight.
 constexpr int64_t kPolicy = 1858;
 constexpr int64_t kPromotions = 3;
-// Number of slots for move logits: pairs of squares, then promotions.
+// Number of logits of a board: pairs of squares, then promotions.
 constexpr int64_t kPlaces = kPairs + 8 * 8 * kPromotions;
 
-// Move logits by attention between squares.
+// A policy head: move logits from attention between squares.
 struct Policy {
   int64_t boards, width;
 
@@ -192,14 +194,14 @@ struct Policy {
   const void* x;
   // Twice [width, width] and [width], then [3, width].
   const void *query, *query_bias, *key, *key_bias, *promotion;
-  // The index of each move among the 4096 pairs and 192 promotions, [1858].
+  // The index of each move's logit among those of 4096 pairs of squares and 192 promotions, [1858].
   const int64_t* places;
 
   // [boards, 1858].
   float* logits;
   // Queries and keys, for backward: [boards · 64, 2 · width]. Null in inference.
   void* projected;
-  // The weights, packed for kernels of this kind. Null if the kernel packs them in each call.
+  // The weights, packed for the kernel that reads them. Null if the kernel packs them in each call.
   const void* packed;
 };
 
@@ -215,14 +217,14 @@ struct PolicySums {
   float *projection, *query_bias, *key_bias, *promotion;
 };
 
-// Number of words in a row that are bitboards. Six scalars follow: castling rights (4), the side to
-// move, and the plies since the last capture or pawn move, which are scaled.
+// Number of words in a row that are bitboards. Six scalars follow them: four castling rights, the
+// side to move, and the plies since the last capture or pawn move. The plies are scaled.
 constexpr int64_t kBoards = 104;
 constexpr int64_t kScalars = 6;
 constexpr float kRule50Scale = 0.01f;
 
-// The features of squares: bitboards, scalars, a zero and a one (112 in total, as in Lc0), attacker
-// counts, and zero padding.
+// The features of squares: bitboards, scalars, a zero and a one (112 in total, as in Lc0), then
+// attack features, and zeros as padding.
 struct Inputs {
   // Number of words per row, and of features per square including padding.
   int64_t row_width, width;
@@ -246,7 +248,7 @@ struct Embedding {
   void* y;
   // The values before `multiply`, for backward: [boards · 64, width]. Null in inference.
   void* projected;
-  // The weights, packed for kernels of this kind. Null if the kernel packs them in each call.
+  // The weights, packed for the kernel that reads them. Null if the kernel packs them in each call.
   const void* packed;
 };
 
@@ -260,21 +262,21 @@ struct EmbeddingSums {
   float *weight, *bias, *multiply, *add;
 };
 
-// A NAdam step, always in f32. Vectors are `[count]`.
+// A NAdam step, always in f32. Each vector is [count].
 struct Nadam {
   int64_t count;
   const float* gradient;
-  // The means, and the output of the step.
+  // The running means of the gradient and of its square, and the output of the step.
   float *mean, *square, *direction;
-  // 1 − β₁, β₂ and 1 − β₂. In f32 they cannot be derived from each other exactly.
+  // 1 − β₁, β₂ and 1 − β₂. In f32, 1 − β₂ cannot be derived exactly from β₂.
   float mean_share, beta2, square_share, epsilon;
-  // The factor of the mean square, then the shares of the gradient and of the mean.
+  // The factor that corrects `square`, and the factors of the gradient and of the mean in the step.
   float correction, fresh, kept;
 };
 
 // The kernels of one instruction set and one dtype. Kernels over boards process the boards from
 // `first` up to but not including `last`. Functions that pack weights return the packed size in
-// bytes, and write to `memory` unless that is null.
+// bytes, and write the packed weights to `memory` unless it is null.
 struct Kernels {
   void (*attention)(const Attention&, int64_t first, int64_t last);
   int64_t (*pack_attention)(const Attention&, void* out);

@@ -1,7 +1,7 @@
 // Dense layers that share their input tokens, each followed by mish: mish(x · weightᵀ + bias). They
 // are computed as one layer with concatenated weights.
 //
-// Backward, with h = x · weightᵀ + bias: dh = dy ∘ mish'(h), dx = dh · weight and dweight = dhᵀ ·
+// Backward, where h = x · weightᵀ + bias: dh = dy ∘ mish'(h), dx = dh · weight and dweight = dhᵀ ·
 // x.
 #pragma once
 
@@ -13,7 +13,7 @@ using fused::DenseGradients;
 using fused::DenseLayers;
 using fused::DenseSums;
 
-// Concatenates the rows of all layers into one layer, zero-padded to a multiple of 32.
+// Concatenates the rows of all layers into one layer, and pads them with zeros to a multiple of 32.
 template <typename T>
 TESSERA_INLINE void join_rows(const DenseLayers& layers, T* weights, float* biases) {
   std::memset(weights, 0, static_cast<size_t>(layers.joint * layers.width) * sizeof(T));

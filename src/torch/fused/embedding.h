@@ -1,8 +1,8 @@
-// Embeds bitboards as tokens: y = h ∘ multiply + add with h = features · weightᵀ + bias, where each
+// Embeds features as tokens: y = h ∘ multiply + add, where h = features · weightᵀ + bias. Each
 // square has its own rows of `multiply` and `add`.
 //
-// Backward: dh = dy ∘ multiply, dmultiply = Σ dy ∘ h and dadd = Σ dy over boards, dbias = Σ dh
-// over tokens and dweight = dhᵀ · features. Features have no gradient.
+// Backward: dh = dy ∘ multiply; over boards, dmultiply = Σ dy ∘ h and dadd = Σ dy; over tokens,
+// dbias = Σ dh; and dweight = dhᵀ · features. Features have no gradient.
 #pragma once
 
 #include "feed_forward.h"
@@ -18,7 +18,7 @@ using fused::kRule50Scale;
 
 TESSERA_INLINE void store_one(float x, float* out) { *out = x; }
 TESSERA_INLINE void store_one(float x, uint16_t* out) {
-  // All values are integers or hundredths, so the rounding mode hardly matters.
+  // All features are integers or hundredths, so the rounding mode hardly matters.
   uint32_t bits;
   std::memcpy(&bits, &x, sizeof bits);
   *out = static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);

@@ -1,5 +1,5 @@
-// The embedding for training and play (see operator.h), and its input features, which have no
-// gradient.
+// The embedding for training and play (see operator.h), and the computation of its input features,
+// which have no gradient.
 #include "operator.h"
 
 using at::Tensor;
@@ -89,8 +89,8 @@ struct EmbeddingBlock {
 
 extern "C" {
 
-// Computes the features of rows i64 [B, 110 or more] and of attacker counts u8 [B, 64, n] or null,
-// as [B, 64, width] in the dtype of `like`.
+// Computes features [B, 64, width] in the dtype of `like`, from rows i64 [B, 110 or more] and
+// attack features u8 [B, 64, n] or null.
 char* tessera_fused_inputs(const Tensor* rows, const Tensor* attacks, int64_t width,
                            const Tensor* like, Tensor** out) {
   return guarded([&] {

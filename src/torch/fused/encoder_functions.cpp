@@ -1,5 +1,5 @@
 // The blocks of an encoder layer on the CPU, each as one operator instead of dozens. On other
-// devices and in exported networks, the blocks are composed of libtorch's operators.
+// devices and in exported networks, libtorch's operators compute the blocks.
 #include "operator.h"
 
 namespace tessera::fused {
@@ -10,7 +10,7 @@ NormEnd norm_of(const Settings& settings, const Tensor& weight, const Tensor& bi
           bias.defined(), data(weight), data(bias)};
 }
 
-// Weight and bias of the norm at a block's end.
+// Checks the weight and the bias of the norm at the end of a block.
 void expect_norm(const Tensor& weight, const Tensor& bias, at::ScalarType type,
                  int64_t width) {
   expect(weight, type, {width});
@@ -23,7 +23,7 @@ NormSaved saved_norm(const Tensor& normal, const Tensor& inverse) {
   return {normal.mutable_data_ptr(), inverse.mutable_data_ptr<float>()};
 }
 
-// Returns a sum as the gradient of an input, if the input is present.
+// Converts a sum to the gradient of an input, if the input is present.
 Tensor as_input(const Tensor& sum, const Tensor& input, at::ScalarType type) {
   return input.defined() ? sum.to(type).view(input.sizes()) : Tensor();
 }
@@ -214,7 +214,7 @@ struct FeedForwardBlock {
 
   enum Kept { kWidened, kNormal, kInverse, kKept };
 
-  // The gradients of the weights, in input order.
+  // The sums of the weights' gradients, in the order of the inputs.
   enum Sum { kOfNarrow = kNarrow - kWiden };
 
   static constexpr auto kRun = &Kernels::feed_forward;

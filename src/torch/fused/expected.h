@@ -1,4 +1,4 @@
-// Checks operators' tensors before kernels read them.
+// Checks the tensors of operators before kernels read them.
 #pragma once
 
 #include "blocks.h"
@@ -9,34 +9,34 @@
 
 namespace tessera::fused {
 
-// Whether kernels support these widths.
+// Returns whether kernels support these widths.
 inline bool whole(std::initializer_list<int64_t> widths) {
   return std::all_of(widths.begin(), widths.end(),
                      [](int64_t width) { return width > 0 && width % 32 == 0; });
 }
 
-// Whether the heads divide the width evenly. The numbers come from a file, and the sizes of the
-// weights bound them, because their product could overflow.
+// Returns whether the heads divide the width evenly. The width is divided, because heads ·
+// head_width, whose factors come from a file, could overflow.
 inline bool are_heads(int64_t heads, int64_t head_width, int64_t width) {
   return heads > 0 && width % heads == 0 && head_width == width / heads;
 }
 
-// Checks a tensor's dtype and sizes, because kernels trust the sizes that they are given.
+// Checks a tensor's dtype and sizes, because kernels rely on them.
 inline void expect(const at::Tensor& tensor, at::ScalarType type, at::IntArrayRef sizes) {
   TORCH_CHECK(tensor.defined() && tensor.is_cpu() && tensor.scalar_type() == type &&
                   tensor.sizes() == sizes,
               "a tensor of ", tensor.sizes(), " in place of ", sizes);
 }
 
-// Checks the tokens of any number of boards.
+// Checks tokens, which may be those of any number of boards.
 inline void expect_tokens(const at::Tensor& tokens, at::ScalarType type, int64_t width) {
   TORCH_CHECK(tokens.is_cpu() && tokens.scalar_type() == type && tokens.dim() > 0 &&
                   tokens.size(-1) == width && tokens.numel() % (kSquares * width) == 0,
               "tokens of ", tokens.sizes());
 }
 
-// Checks the ten weights of a bias generator, in the order of `gab_of`, for this number of heads
-// and token width.
+// Checks the ten weights of a bias generator, in the order of `gab_of`, for a number of heads and a
+// token width.
 inline void expect_gab(const at::Tensor* weights, at::ScalarType type, int64_t width,
                        int64_t heads) {
   const at::Tensor &squares = weights[0], &summary = weights[1], &generator = weights[9];
@@ -67,7 +67,7 @@ inline void expect_attacks(const at::Tensor& attacks, const at::Tensor& worth,
               "attacks of other boards");
 }
 
-// Whether these are valid indices into the moves' logits.
+// Returns whether these are valid indices of move logits.
 inline bool are_places(const at::Tensor& places) {
   if (!places.is_cpu() || places.scalar_type() != at::kLong ||
       places.sizes() != at::IntArrayRef{kPolicy}) {

@@ -1,6 +1,6 @@
 // The feed-forward block, norm(x + gain · (mish(x · widenᵀ + b) · narrowᵀ + c)). See norm.h.
 //
-// Backward, from the gradient g of the norm's input, with h = x · widenᵀ + b:
+// Backward, where g is the gradient of the norm's input and h = x · widenᵀ + b:
 //
 //     dh = gain · (g · narrow) ∘ mish'(h)
 //     dx = dh · widen + g
@@ -18,8 +18,8 @@ using fused::FeedForwardSums;
 using fused::kChunk;
 using fused::kSquares;
 
-// Adds Aᵀ times B to C [m, n], where A [k, m] and B [k, n] are stored by rows. The buffers have
-// room for A and for B.
+// Adds Aᵀ · B to C [m, n], where A [k, m] and B [k, n] are stored by rows. The buffers must have
+// space for A and for B.
 template <typename T>
 TESSERA_INLINE void add_outer(Sizes sizes, const T* a, int64_t a_stride, const T* b,
                               int64_t b_stride, float* c, T* transposed, uint32_t* packed) {

@@ -1,9 +1,9 @@
-// Number formats of dense layers over tokens: unchanged or quantised to bytes.
+// Number formats of dense layers over tokens: unchanged, or quantised to bytes.
 //
-// In bytes, each token and the weights of each output have their own scale, which is dynamic
-// quantisation by row as in PyTorch and llama.cpp. Sums are exact in 32 bits. Let s be max |x| of a
-// token divided by the largest integer, and t the same for an output's weights w. With the integers
-// X = round(x / s) + zero point and W = round(w / t),
+// In bytes, each token and the weights of each output have their own scale. This is dynamic
+// quantisation by row, as in PyTorch and llama.cpp. Sums are exact in 32 bits. Let s be max |x| of
+// a token x divided by the largest integer, and let t be max |w| of an output's weights w divided
+// by the largest integer. With the integers X = round(x / s) + zero point and W = round(w / t),
 //
 //     x · w ≈ s · t · (Σ X · W − zero point · Σ W)
 //
@@ -33,7 +33,7 @@ struct Exact {
     int64_t stride;
   };
 
-  // The tokens in the layout for matrix products. Here they stay in place.
+  // Prepares tokens for matrix products. This format reads them where they are.
   struct TokenBuffer {
     Tokens read(const T* rows, int64_t stride, int64_t) const { return {rows, stride}; }
   };
@@ -48,7 +48,7 @@ struct Exact {
     panel_of_transpose(weights, to.inputs, to.inputs, outputs, to.panel);
   }
 
-  // C [rows, outputs].
+  // Computes C [rows, outputs].
   TESSERA_MEMBER static void multiply(int64_t rows, int64_t outputs, Tokens tokens,
                                       int64_t first, Weights weights, float* c) {
     product<T>({rows, outputs, weights.inputs}, tokens.rows + first * tokens.stride,
@@ -60,9 +60,9 @@ using fused::kQuantisedMost;
 using fused::kQuantisedMultiple;
 static_assert(kQuantisedMultiple % (4 * kLanes) == 0);
 
-// The integers of tokens are unsigned, because the instructions require that. These are their zero
-// point and the range around it. In AVX2, the sum of two products must fit in sixteen bits, which
-// leaves seven bits for one factor.
+// The integers of tokens are unsigned, because the instructions require unsigned bytes. The
+// constants are their zero point and the largest distance from it. With AVX2, the sum of two
+// products must fit in 16 bits, which leaves seven bits for one factor.
 #ifdef __AVX512VNNI__
 constexpr int32_t kZeroPoint = 128;
 constexpr float kLargest = 127.0f;
@@ -99,8 +99,8 @@ TESSERA_INLINE Integers nearest(Vector x) {
 #endif
 }
 
-// Writes x as integers of up to `most` around `zero_point`, and returns their scale. NaN
-// or infinity in x makes the scale NaN.
+// Writes x as integers that differ from `zero_point` by at most `most`, and returns their scale. If
+// x contains NaN or infinity, the scale is NaN.
 template <typename T>
 TESSERA_INLINE float quantise(const T* x, int64_t count, float most, int32_t zero_point,
                               uint8_t* out) {
@@ -118,7 +118,7 @@ TESSERA_INLINE float quantise(const T* x, int64_t count, float most, int32_t zer
   return peak / most + sum(non_finite);
 }
 
-// Adds to each integer the products of four bytes.
+// Adds the products of four bytes to each integer.
 TESSERA_INLINE Integers multiply_add(const uint8_t* a, Words b, Integers sum) {
   int32_t four;
   std::memcpy(&four, a, sizeof four);
@@ -142,7 +142,8 @@ struct Quantised {
     uint32_t* panel;
     // The scale of each output.
     float* scales;
-    // Initial value of each output's sum, because every weight is also multiplied by `kZeroPoint`.
+    // Initial value of each output's sum, which cancels the product of the weights and
+    // `kZeroPoint`.
     int32_t* corrections;
     int64_t inputs;
 
@@ -213,7 +214,7 @@ struct Quantised {
   }
 
  private:
-  // A block of C that is held in registers, for the outputs from `output` on.
+  // Computes a block of C in registers, for the outputs from `output` on.
   template <int kTall, int kWide>
   TESSERA_MEMBER static void block(Tokens tokens, Weights weights, int64_t output,
                                    int64_t outputs, float* c) {
@@ -251,7 +252,7 @@ struct Quantised {
 };
 
 // Multiplies tokens by the layer's weights, 32 rows at a time, and calls use(row, products) for
-// every row. `buffer` has room for 32 rows of outputs.
+// every row. `buffer` must have space for 32 rows of outputs.
 template <typename Format, typename Use>
 TESSERA_INLINE void for_tokens(int64_t tokens, int64_t outputs,
                                const typename Format::Tokens& rows,

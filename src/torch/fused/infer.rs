@@ -12,16 +12,16 @@ pub(crate) fn rms_norm(x: &Tensor, weight: &Tensor, epsilon: f64) -> Tensor {
     y
 }
 
-/// Returns whether [`cached_attention`] accepts queries like these.
+/// Returns whether [`cached_attention`] accepts these queries.
 pub(crate) fn takes_cached_attention(query: &Tensor) -> bool {
     let [query] = raw([Some(query)]);
     // SAFETY: the tensor is valid for the call.
     unsafe { shim::tessera_takes_cached_attention(query) }
 }
 
-/// Computes the attention, [B, heads, 1, width], of one new token per game with queries
-/// [B, heads, 1, width] to keys and values [B, heads, S, width]. Attention starts at column
-/// `first`, i64 `[B]`, or covers all columns.
+/// Computes the attention, [B, heads, 1, width], of one new token per game. The queries are [B,
+/// heads, 1, width], and the keys and values [B, heads, S, width]. In each game, attention starts
+/// at column `first`, i64 `[B]`, or covers all columns if `first` is `None`.
 ///
 /// # Panics
 /// Panics if the sizes do not fit each other.
@@ -37,8 +37,7 @@ pub(crate) fn cached_attention(
     learned
 }
 
-/// Returns whether [`convolution`] supports a layer with kernels [outputs, inputs, 3, 3] in this
-/// dtype.
+/// Returns whether [`convolution`] supports this layer, whose kernels are [outputs, inputs, 3, 3].
 pub(crate) fn takes_convolution(layer: Dense) -> bool {
     let [weight, bias] = raw([Some(layer.weight), Some(layer.bias)]);
     // SAFETY: the tensors are valid for the call.
@@ -54,7 +53,7 @@ pub(crate) fn convolution_kernel(layer: Dense) -> Tensor {
 }
 
 /// Computes a 3 × 3 convolution of boards f32 [B, inputs, 8, 8] that keeps their size, without
-/// gradients.
+/// gradients. `kernel` is the result of [`convolution_kernel`].
 pub(crate) fn convolution(boards: &Tensor, layer: Dense, kernel: &Tensor) -> Tensor {
     let [boards, weight, bias, kernel] = raw([
         Some(boards),

@@ -1,4 +1,4 @@
-// The kernels that each isa_*.cpp compiles in its namespace.
+// The kernels that each isa_*.cpp compiles in its own namespace.
 #pragma once
 
 #include "attention.h"

@@ -3,11 +3,11 @@
 //     n = (z − mean) / √(variance + ε)
 //     y = n ∘ weight + shift
 //
-// where the mean and variance are over a token's features. Unless the norm is centred, it is
-// RMSNorm, without mean and shift.
+// where the mean and the variance are taken over a token's features. A norm that is not centred is
+// RMSNorm: the mean and the shift are absent.
 //
-// Backward, with w = dy ∘ weight: dz = (w − mean(w) − n · mean(w ∘ n)) / √(variance + ε), the
-// first mean only if centred.
+// Backward, where w = dy ∘ weight: dz = (w − mean(w) − n · mean(w ∘ n)) / √(variance + ε). The term
+// mean(w) is absent unless the norm is centred.
 #pragma once
 
 #include "blocks.h"
@@ -18,8 +18,8 @@ namespace tessera::TESSERA_ISA {
 using fused::NormEnd;
 using fused::NormSums;
 
-// Computes z = x + gain · (sum + bias) for one token and normalises it to y. `row` has room for z.
-// `normal` and `inverse` are null in inference.
+// Computes z = x + gain · (sum + bias) for one token and writes its norm to y. `row` must have
+// space for z. `normal` and `inverse` are null in inference.
 template <typename T>
 TESSERA_INLINE void norm_forward(const NormEnd& norm, int64_t width, const T* x,
                                  const float* sums, const T* bias, float* row, T* y,
@@ -53,14 +53,14 @@ TESSERA_INLINE void norm_forward(const NormEnd& norm, int64_t width, const T* x,
   }
 }
 
-// Where to store the values that are kept for backward. Null in inference.
+// Where to store the values that backward needs. Null in inference.
 template <typename T>
 TESSERA_INLINE T* kept_at(void* kept, int64_t place) {
   return kept != nullptr ? static_cast<T*>(kept) + place : nullptr;
 }
 
-// Computes the gradient of z from the gradient of y. Adds the gradients of the norm's parameters
-// and, multiplied by gain, of the inner bias to their sums.
+// Computes the gradient of z from the gradient of y. Adds the gradients of the norm's parameters to
+// their sums, and the gradient of the inner bias, which includes the factor `gain`, to its sum.
 template <typename T>
 TESSERA_INLINE void norm_backward(const NormEnd& norm, int64_t width, const T* gradient,
                                   const T* normal, float inverse, T* out,

@@ -1,13 +1,13 @@
-// A block of a network as one operator on the CPU: an autograd function for training, and for play
-// a function on packed weights without gradients.
+// A block of a network as one operator on the CPU: an autograd function for training, and a
+// function on packed weights without gradients for play.
 //
-// A struct with these members describes a block. Inputs are in the same order as in Rust: tokens,
-// weights, then optional inputs.
+// A block is described by a struct with the members below. Inputs are in the same order as in Rust:
+// tokens, weights, then optional inputs.
 //
-//   Work               the work description of its kernels
+//   Work               the work description that the kernels read
 //   kOptional, kKept   inputs that may be absent, tensors that forward keeps for backward
 //   kShape             the index of a weight [outputs, inputs of tokens]
-//   kRun, kPack        its forward kernels, and the one that packs weights
+//   kRun, kPack        the forward kernels, and the kernel that packs weights
 //   check              checks that the inputs fit together; it may change their dtypes
 //   work               the inputs in the form that kernels take
 //   kept, attach       new tensors that backward needs, and their places in the work
@@ -28,22 +28,22 @@ using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// The settings of a block that are not tensors, as in shim.rs.
+// The settings of a block other than tensors. The layout matches shim.rs.
 struct Settings {
   int64_t heads;
   double gain, epsilon, epsilon_of_bias;
   bool int8;
 };
 
-// A call of a block, as in shim.rs.
+// A call of a block. The layout matches shim.rs.
 struct Call {
   enum Way : int64_t { kLearn, kPack, kInfer } way;
-  // Null if absent.
+  // Pointers to tensors, each null if the tensor is absent.
   const Tensor* const* inputs;
   int64_t count;
   // Packed weights for inference.
   const Tensor* packed;
-  // Number of outputs for which there is room.
+  // Number of outputs for which the caller provides space.
   int64_t outputs;
   Settings settings;
 };
@@ -110,12 +110,12 @@ struct Operator : torch::autograd::Function<Operator<Block>> {
       Block::run_backward(by, work, outputs, of_x, sums.of(worker), first, last);
     });
     variable_list gradients = Block::gradients(work, of_x, sums.joined(), saved);
-    // Settings and absent inputs have no gradient.
+    // Settings and absent inputs have no gradient, but autograd expects an entry for each.
     gradients.resize(inputs - Block::kOptional + 4);
     return gradients;
   }
 
-  // Packs the weights, from inputs without tokens.
+  // Packs the weights. The input for tokens is absent.
   static Tensor pack(variable_list inputs, const Settings& settings) {
     const Tensor& weight = inputs[Block::kShape];
     TORCH_CHECK(weight.dim() == 2, "weights of no block");
@@ -138,7 +138,7 @@ struct Operator : torch::autograd::Function<Operator<Block>> {
   }
 };
 
-// Writes a block's outputs to the given places.
+// Computes a block in the requested way and writes its outputs to `out`.
 template <typename Block>
 char* compute(const Call& call, Tensor** out) {
   return guarded([&] {

@@ -1,14 +1,14 @@
-// The policy head, which is attention from a move's origin square to its destination square. With q
-// and k the queries and keys of a board's squares,
+// The policy head, which is attention from a move's origin square to its destination square. Where
+// q and k are the queries and the keys of a board's squares,
 //
 //     S = q · kᵀ / √width                                            [64, 64]
 //     promotion from f to t and piece p: S[f, t] + k[t] · promotion[p]
 //
-// and a move's logit is the one at its index.
+// and the logit of each move is found at the move's index.
 //
-// Backward: dS includes the gradients of the promotions from f to t; dq = dS · k / √width, dk =
-// dSᵀ · q / √width, and the sum over f of p's gradient times the other factor is added to dk[t]
-// and dpromotion[p].
+// Backward: dS includes the gradients of the promotions from f to t; dq = dS · k / √width and dk =
+// dSᵀ · q / √width. For each piece p, the gradients of promotions to t are summed over f. This sum
+// times promotion[p] is added to dk[t], and this sum times k[t] is added to dpromotion[p].
 #pragma once
 
 #include "feed_forward.h"
@@ -23,8 +23,8 @@ using fused::Policy;
 using fused::PolicyGradients;
 using fused::PolicySums;
 
-// Pairs of squares from the seventh rank to the eighth, for promotions. The logits of promotions
-// follow those of the pairs, and each is the pair's logit plus the piece's term.
+// Number of files, for promotions from the seventh rank to the eighth. The logits of promotions
+// follow those of the pairs. Each is the sum of the pair's logit and the piece's term.
 constexpr int64_t kFiles = 8;
 TESSERA_INLINE int64_t last_pair(int64_t from, int64_t to) {
   return (48 + from) * kSquares + 56 + to;
@@ -138,7 +138,7 @@ void policy_backward(const Policy& head, const PolicyGradients& gradients,
     const int64_t boards = last_board - begin < kChunk ? last_board - begin : kChunk;
     const int64_t tokens = boards * kSquares, token = begin * kSquares;
     for (int64_t board = 0; board < boards; ++board) {
-      // Indices are distinct, and entries without a move stay zero.
+      // Indices are distinct, and the logits at all other indices stay zero.
       const float* of_moves = gradients.logits + (begin + board) * kPolicy;
       for (int64_t move = 0; move < kPolicy; ++move) {
         logits[head.places[move]] = of_moves[move];

@@ -1,7 +1,7 @@
-// Products of matrices that fit in a cache. Factors are f32 or bf16, results f32.
+// Products of matrices that fit in a cache. The factors are f32 or bf16, and the results are f32.
 //
-// A product C = A·B takes A by rows and B as a panel of 32-bit words. A word contains one f32
-// element, or bf16 elements from two adjacent rows, which is the layout for AMX and AVX512-BF16
+// A product C = A·B reads A by rows and B as a panel of 32-bit words. A word contains one f32
+// element or two bf16 elements from adjacent rows. This is the layout of AMX and AVX512-BF16
 // (VNNI).
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace tessera::TESSERA_ISA {
 
-// Number of rows of B in a word of its panel.
+// Number of rows of B that share a word of its panel.
 template <typename T>
 constexpr int64_t kPair = static_cast<int64_t>(sizeof(uint32_t) / sizeof(T));
 
@@ -68,7 +68,7 @@ TESSERA_INLINE void store_words(Words words, void* out) {
   std::memcpy(out, &words, sizeof words);
 }
 
-// Words of a panel, from some columns of a row or of a pair of rows.
+// Loads words of a panel, from columns of one row or of a pair of rows.
 TESSERA_INLINE Words panel_words(const float* row, int64_t) { return load_words(row); }
 #ifdef __AVX512BF16__
 TESSERA_INLINE Words panel_words(const uint16_t* row, int64_t stride) {
@@ -76,7 +76,7 @@ TESSERA_INLINE Words panel_words(const uint16_t* row, int64_t stride) {
 }
 #endif
 
-// Writes the panel of B, which is given by rows. `columns` is a multiple of 16, and `rows` is a
+// Writes the panel of B, which is stored by rows. `columns` must be a multiple of 16, and `rows` a
 // multiple of 2.
 template <typename T>
 TESSERA_INLINE void panel(const T* b, int64_t stride, int64_t rows, int64_t columns,
@@ -89,7 +89,8 @@ TESSERA_INLINE void panel(const T* b, int64_t stride, int64_t rows, int64_t colu
   }
 }
 
-// Writes the panel of the transpose of a matrix [columns, rows]. Both sizes are multiples of 32.
+// Writes the panel of the transpose of a matrix [columns, rows]. Both sizes must be multiples of
+// 32.
 template <typename T>
 TESSERA_INLINE void panel_of_transpose(const T* b, int64_t stride, int64_t rows,
                                        int64_t columns, uint32_t* out) {
@@ -108,8 +109,8 @@ TESSERA_INLINE void panel_of_transpose(const T* b, int64_t stride, int64_t rows,
   }
 }
 
-// Writes the transpose of a matrix [rows, columns], by rows of length `rows`. Both sizes are
-// multiples of 32.
+// Writes the transpose of a matrix [rows, columns], whose rows then have length `rows`. Both sizes
+// must be multiples of 32.
 template <typename T>
 TESSERA_INLINE void transpose(const T* a, int64_t stride, int64_t rows, int64_t columns,
                               T* out) {
@@ -128,8 +129,8 @@ TESSERA_INLINE void transpose(const T* a, int64_t stride, int64_t rows, int64_t 
   }
 }
 
-// The sizes of a product of A [m, k] and B [k, n]. m and n are multiples of 16, and k is a multiple
-// of 32.
+// The sizes of a product of A [m, k] and B [k, n]. m and n must be multiples of 16, and k a
+// multiple of 32.
 struct Sizes {
   int64_t m, n, k;
 };
@@ -151,7 +152,7 @@ TESSERA_INLINE Vector multiply_add(const uint16_t* a, Words b, Vector sum) {
 }
 #endif
 
-// A block of C that is held in registers.
+// Computes a block of C in registers.
 template <int kRows, int kVectors, typename T>
 TESSERA_INLINE void block(int64_t k, const T* a, int64_t a_stride, const uint32_t* b,
                           int64_t b_stride, float* c, int64_t c_stride, bool add) {
@@ -202,12 +203,14 @@ TESSERA_INLINE void product(Sizes sizes, const T* a, int64_t a_stride, const uin
 
 #ifdef __AMX_BF16__
 
-// Forces pending writes to memory, because GCC's intrinsics do not declare that tiles read it.
+// Forces pending writes to memory, because the compiler does not know that loading a tile reads
+// `memory`.
 TESSERA_INLINE void commit(const void* memory) {
   __asm__ volatile("" : : "r"(memory) : "memory");
 }
 
-// Configures eight tiles of sixteen rows with sixteen words each, for its lifetime.
+// Configures eight tiles, each of sixteen rows with sixteen words. The configuration ends with the
+// object.
 class Tiles {
  public:
   Tiles() {
@@ -224,7 +227,7 @@ class Tiles {
   Tiles& operator=(const Tiles&) = delete;
 };
 
-// Computes sixteen or 32 rows and columns of C in tiles.
+// Computes a block of C in tiles. The block has 16 or 32 rows and 16 or 32 columns.
 template <bool kTall, bool kWide>
 TESSERA_INLINE void tile_block(int64_t k, const uint16_t* a, int64_t a_stride,
                                const uint32_t* b, int64_t b_stride, float* c,
@@ -299,12 +302,12 @@ struct Tiles {
 
 #endif
 
-// Number of rows of A to multiply at a time. Their products stay in the first-level cache until
-// `use` has read them.
+// Number of rows of A to multiply at a time, so that their products stay in the first-level cache
+// until `use` has read them.
 constexpr int64_t kRows = 32;
 
-// Computes A·B, 32 rows at a time, and calls use(row, products) for every row. `buffer` has room
-// for 32 rows of C.
+// Computes A·B, 32 rows at a time, and calls use(row, products) for every row. `buffer` must have
+// space for 32 rows of C.
 template <typename T, typename Use>
 TESSERA_INLINE void for_rows(Sizes sizes, const T* a, int64_t a_stride, const uint32_t* b,
                              float* buffer, Use use) {

@@ -1,5 +1,6 @@
 // SIMD vectors for kernels that are compiled once per instruction set (see isa_*.cpp). Each
-// instruction set has its own namespace, so that the linker never substitutes code for another one.
+// instruction set has its own namespace, so that the linker never replaces a function with that of
+// another set.
 #pragma once
 
 #include <immintrin.h>
@@ -40,8 +41,8 @@ TESSERA_INLINE float first(const float* in) { return *in; }
 
 #ifdef __AVX512BF16__
 
-// The bits of a bf16 are the upper half of those of an f32. Only processors that multiply bf16 have
-// kernels for it.
+// The bits of a bf16 are the upper half of the bits of an f32. Only processors that multiply in
+// bf16 have bf16 kernels.
 TESSERA_INLINE Words widen(const uint16_t* in) {
   return (Words)_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i*)in));
 }
@@ -114,10 +115,11 @@ TESSERA_INLINE Vector where(uint16_t bits, Vector value) {
 #endif
 }
 
-// Computes e^x for x ≤ 20 to within 3e-7. The result is effectively zero below -87. It is 2^k, from
-// its exponent bits, times 2^f, from a polynomial on -1/2…1/2 (coefficients from Cephes' exp2f).
+// Computes e^x for x ≤ 20 to within 3e-7. Below -87 the result is effectively zero. The result is
+// the product of 2^k, made from exponent bits, and 2^f, a polynomial on -1/2…1/2 (coefficients from
+// Cephes' exp2f).
 TESSERA_INLINE Vector exponential(Vector x) {
-  // In this order a NaN stays a NaN.
+  // In this order of arguments, a NaN remains a NaN.
   const Vector scaled = larger(splat(-87.0f), x) * 1.44269504f;
   // Adding and subtracting 3·2^22 rounds to the nearest integer.
   const Vector whole = (scaled + 12582912.0f) - 12582912.0f;
@@ -133,14 +135,15 @@ TESSERA_INLINE Vector exponential(Vector x) {
   return power * (Vector)(exponent << 23);
 }
 
-// Computes mish and its derivative, both from one exponential.
+// Mish and its derivative, which share one exponential.
 struct Mish {
   Vector value;
   Vector slope;
 };
 
 TESSERA_INLINE Mish mish(Vector x) {
-  // x·tanh(ln(1 + e^x)) = x·t / (t + 2) with t = e^x·(e^x + 2). Above 20 that is x bit for bit.
+  // x·tanh(ln(1 + e^x)) = x·t / (t + 2), where t = e^x·(e^x + 2). Above 20 this is exactly x in
+  // f32.
   const Vector e = exponential(smaller(x, splat(20.0f)));
   const Vector t = e * (e + 2.0f);
   const Vector inverse = 1.0f / (t + 2.0f);
@@ -151,7 +154,7 @@ TESSERA_INLINE Mish mish(Vector x) {
 // Memory that is allocated in pieces, each aligned to 64 bytes.
 class Arena {
  public:
-  // Only counts the allocations. Nothing can be read or written there.
+  // Creates an arena that only counts allocations. Its pointers must not be dereferenced.
   Arena() : Arena(nullptr, SIZE_MAX) {}
 
   Arena(void* memory, size_t size)
@@ -171,15 +174,15 @@ class Arena {
   size_t taken() const { return taken_; }
 
  protected:
-  // Makes room for a piece that does not fit.
+  // Allocates memory for a piece that does not fit.
   virtual void grow(size_t) { throw std::bad_alloc(); }
 
   uintptr_t memory_;
   size_t size_, taken_ = 0;
 };
 
-// Memory that lasts as long as the thread and grows on demand, so that sizes need not be stated
-// twice.
+// Memory that lasts as long as the thread and grows on demand, so that sizes need not be computed
+// in advance.
 class Scratch : public Arena {
  public:
   Scratch() : Arena(nullptr, 0) {}
@@ -187,15 +190,15 @@ class Scratch : public Arena {
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
 
-  // Starts over, discarding earlier pieces.
+  // Starts over, and discards all pieces.
   void begin() {
     taken_ = 0;
 #ifdef __SANITIZE_ADDRESS__
-    // Allocate pieces separately, so that writes beyond a piece are detected.
+    // Pieces are allocated separately, so that writes beyond a piece are detected.
     release();
 #else
     if (latest_ != nullptr && latest_->before != nullptr) {
-      // Use a single block next time.
+      // All pieces will fit in a single block the next time.
       const size_t all = all_;
       release();
       grow(all);
@@ -234,7 +237,7 @@ class Scratch : public Arena {
   size_t all_ = 0;
 };
 
-// Returns the size in bytes of a block's weights in the layout for its matrix products.
+// Returns the size in bytes of a block's packed weights.
 template <typename Weights, typename Block>
 TESSERA_INLINE size_t packed_bytes(const Block& block) {
   Arena counted;
@@ -242,7 +245,7 @@ TESSERA_INLINE size_t packed_bytes(const Block& block) {
   return counted.taken();
 }
 
-// Returns the weights, which are either packed in advance or packed here.
+// Returns a block's packed weights, which are packed here unless they were packed in advance.
 template <typename Weights, typename Block>
 TESSERA_INLINE Weights weights_of(const Block& block, Scratch& scratch) {
   if (block.packed != nullptr) {
@@ -254,7 +257,7 @@ TESSERA_INLINE Weights weights_of(const Block& block, Scratch& scratch) {
   return weights;
 }
 
-// Packs the weights of a block into `out`, unless that is null. Returns the size in bytes.
+// Packs the weights of a block into `out`, unless `out` is null. Returns the packed size in bytes.
 template <typename Weights, typename Block>
 int64_t pack(const Block& block, void* out) {
   const size_t bytes = packed_bytes<Weights>(block);

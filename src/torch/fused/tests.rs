@@ -1,4 +1,4 @@
-//! Tests that operators reject inconsistent tensors, with which kernels would access memory out of
+//! Tests that operators reject inconsistent tensors, which would make kernels access memory out of
 //! bounds.
 
 use super::*;
@@ -25,7 +25,8 @@ fn all_zeros(shapes: &[&[i64]]) -> Vec<Tensor> {
     shapes.iter().map(|shape| zeros(shape)).collect()
 }
 
-/// Returns variants of a tensor: with another size along each dimension, and in another dtype.
+/// Returns variants of a tensor: one with another size for each dimension, and one in another
+/// dtype.
 fn misfits(tensor: &Tensor) -> Vec<Tensor> {
     let mut misfits = Vec::new();
     for (axis, &size) in tensor.size().iter().enumerate() {
@@ -41,14 +42,15 @@ fn misfits(tensor: &Tensor) -> Vec<Tensor> {
     misfits
 }
 
-/// Runs an operator on valid inputs, then with each input in turn replaced by an invalid one.
-/// `is_fit` receives the index and the replacement, and returns true for valid replacements.
+/// Runs an operator on valid inputs, then replaces each input in turn by an invalid one. `is_fit`
+/// receives the index of the input and the replacement, and returns whether the replacement is
+/// valid after all.
 fn refuses_misfits(
     operator: &dyn Fn(&[Tensor]),
     inputs: &[Tensor],
     is_fit: impl Fn(usize, &Tensor) -> bool,
 ) {
-    // Without kernels no input is valid.
+    // Without kernels, operators reject all inputs.
     let has_kernels = is_available(&zeros(&[1]), &[WIDE]);
     let refused = |inputs: &[Tensor]| catch_unwind(AssertUnwindSafe(|| operator(inputs))).is_err();
     assert_eq!(refused(inputs), !has_kernels);
@@ -166,7 +168,7 @@ fn dense_layers_refuse_what_does_not_fit() {
     };
     let inputs = all_zeros(&[&[BOARDS, 64, WIDE], &[5, WIDE], &[5], &[32, WIDE], &[32]]);
     refuses_misfits(&operator, &inputs, of_other_boards);
-    // More layers than the operator supports.
+    // The operator does not support this many layers.
     let run = || DenseLayers([dense(&inputs, 1); 9]).mish(&inputs[0]);
     assert!(catch_unwind(AssertUnwindSafe(run)).is_err());
 }

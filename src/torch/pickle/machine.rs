@@ -10,22 +10,23 @@ const LONGEST_KEY: usize = 32;
 /// The first bytes of a pickle in a file with code: the protocol version that libtorch writes.
 const BEGINNING: [u8; 2] = [0x80, 2];
 
-/// The operations that may follow these two bytes in a file with code.
+/// The operations that may follow these two bytes in the pickle of a file with code.
 const OF_SCRIPTS: &[u8] = b".(KMJXcqrhj)t}uQRb\x81\x88\x89\x8a";
 
 /// The state of the stack machine while it runs a pickle.
 pub(super) struct Machine<'a> {
     bytes: &'a [u8],
-    /// Whether the file has code. If so, there may be objects of its classes.
+    /// Whether the pickle belongs to a file with code, and may therefore create objects of the
+    /// file's classes.
     has_code: bool,
     /// The offset of the next operation.
     at: usize,
     objects: Vec<Object<'a>>,
     stack: Vec<Id>,
-    /// Stack heights at the marks.
+    /// The height of the stack at each mark.
     marks: Vec<usize>,
     memory: HashMap<u32, Id>,
-    /// The storages so far, in a file with code.
+    /// The storages that have occurred, in a file with code.
     keys: HashSet<&'a str>,
 }
 
@@ -43,7 +44,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Runs to the end. Returns all objects and the top of the stack.
+    /// Runs the pickle to its end. Returns all objects and the one on top of the stack.
     pub fn run(mut self) -> Result<(Vec<Object<'a>>, Id), PickleError> {
         if self.has_code && self.array()? != BEGINNING {
             return Err(self.senseless());
@@ -55,14 +56,14 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Runs one operation. The last operation returns the result.
+    /// Runs one operation. The operation STOP returns the result.
     fn step(&mut self) -> Result<Option<Id>, PickleError> {
         let [operation] = self.array()?;
         if self.has_code && !OF_SCRIPTS.contains(&operation) {
             return Err(PickleError::Operation(operation));
         }
         match operation {
-            // PROTO, FRAME: the version and the length are not needed.
+            // PROTO and FRAME: the version and the length are not needed.
             0x80 => drop(self.array::<1>()?),
             0x95 => drop(self.array::<8>()?),
             // STOP
@@ -206,14 +207,14 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Returns whether tuples in files with code may contain an object. Such tuples nest no deeper
-    /// than the arguments of tensors.
+    /// Returns whether a tuple in a file with code may contain an object. Such tuples may nest only
+    /// as deeply as the arguments of tensors do.
     fn is_plain_or_flat(&self, id: Id) -> bool {
         let is_number = |&id: &Id| matches!(self.get(id), Object::Int(_));
         match self.get(id) {
             Object::Tuple(items) => items.iter().all(is_number),
             Object::Tensor(_) | Object::Instance(..) => false,
-            // The empty dictionary of a tensor's hooks.
+            // The hooks of a tensor are an empty dictionary.
             Object::Dict(entries) => entries.is_empty(),
             _ => true,
         }
@@ -249,7 +250,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Pushes an integer of up to eight little-endian bytes in two's complement. Tensors never need
-    /// longer ones.
+    /// longer integers.
     fn long(&mut self) -> Result<(), PickleError> {
         let [len] = self.array()?;
         let bytes = self.take(len.into())?;
@@ -273,7 +274,7 @@ impl<'a> Machine<'a> {
         &self.objects[id.0 as usize]
     }
 
-    /// Returns the lowest stack index down to which operations may pop.
+    /// Returns the stack height below which operations must not pop.
     fn floor(&self) -> usize {
         self.marks.last().copied().unwrap_or(0)
     }
@@ -286,7 +287,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Pops all objects since the last mark, and the mark itself.
+    /// Pops all objects above the last mark, and the mark itself.
     fn marked(&mut self) -> Result<Vec<Id>, PickleError> {
         let height = self.marks.pop().ok_or_else(|| self.senseless())?;
         Ok(self.stack.drain(height..).collect())
@@ -342,15 +343,15 @@ impl<'a> Machine<'a> {
     fn recall(&mut self, place: u32) -> Result<(), PickleError> {
         let id = self.memory.get(&place).copied();
         let id = id.ok_or_else(|| self.senseless())?;
-        // In a network, tensors and objects have only one place.
+        // In the pickle of a network, a tensor or object occurs in only one place.
         let has_many = matches!(self.get(id), Object::Text(_) | Object::Callable(_));
         self.expect(has_many)?;
         self.stack.push(id);
         Ok(())
     }
 
-    /// Resolves a persistent id. `torch.save` gives one to each storage: the word "storage", the
-    /// class, the entry's name, the device and the length.
+    /// Resolves a persistent id. `torch.save` gives one to each storage. It consists of the word
+    /// "storage", the class, the entry's name, the device and the length.
     fn persistent(&mut self) -> Result<(), PickleError> {
         let id = self.pop()?;
         let storage = match self.get(id) {
@@ -371,8 +372,8 @@ impl<'a> Machine<'a> {
             _ => None,
         };
         let storage = storage.ok_or_else(|| self.senseless())?;
-        // Each storage may occur only once, so that all tensors together have no more bytes than
-        // the file.
+        // Each storage may occur only once, so that all tensors together have at most as many bytes
+        // as the file.
         let is_new = self.keys.insert(storage.key);
         self.expect(is_new)?;
         self.push(Object::Storage(Box::new(storage)));
@@ -390,15 +391,15 @@ impl<'a> Machine<'a> {
         };
         match (callable, arguments.as_slice()) {
             (Callable::OrderedDict, []) => self.push(Object::Dict(Vec::new())),
-            // The arguments are storage, offset, shape and strides, followed by gradients and
-            // hooks.
+            // The arguments are storage, offset, shape and strides, followed by the gradient flag
+            // and hooks.
             (Callable::RebuildTensor, &[storage, offset, shape, strides, ref rest @ ..]) => {
                 let rest: Vec<_> = rest.iter().map(|&id| self.get(id)).collect();
                 self.expect(matches!(rest[..], [Object::Bool(_), Object::Dict(_)]))?;
                 let view = self.view(storage, offset, shape, strides)?;
                 self.push(Object::Tensor(Box::new(view)));
             }
-            // The arguments are the tensor itself, followed by gradients and hooks.
+            // The arguments are the tensor itself, followed by the gradient flag and hooks.
             (Callable::RebuildParameter, &[tensor, ..]) => match self.get(tensor) {
                 Object::Tensor(_) => self.stack.push(tensor),
                 _ => return Err(self.senseless()),
@@ -437,7 +438,7 @@ impl<'a> Machine<'a> {
         shape: &[Id],
         strides: &[Id],
     ) -> Option<View<'a>> {
-        // A tuple can be as long as the pickle, and there can be many references to it.
+        // A tuple can be as long as the pickle, and many tensors can refer to it.
         if shape.len().max(strides.len()) > MOST_DIMENSIONS {
             return None;
         }
@@ -475,7 +476,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Sets the attributes of the object on top of the stack. `Module.state_dict` also sets
-    /// attributes of dictionaries, which are not needed and ignored.
+    /// attributes of dictionaries. They are not needed and are ignored.
     fn build(&mut self) -> Result<(), PickleError> {
         let state = self.pop()?;
         let top = self.top()?;
@@ -490,7 +491,7 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// Returns whether a storage name is valid. `torch.save` numbers storages.
+/// Returns whether the name of a storage is valid. `torch.save` numbers storages.
 fn is_key(key: &str) -> bool {
     key.len() <= LONGEST_KEY && key.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }

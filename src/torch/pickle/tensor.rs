@@ -1,4 +1,4 @@
-//! The tensors in an archive, which are views of its storages.
+//! Tensors in an archive, which are views of the archive's storages.
 
 use tch::{Kind, Tensor};
 
@@ -13,7 +13,7 @@ pub(crate) struct Storage<'a> {
 }
 
 impl Storage<'_> {
-    /// Returns its size in bytes, or `None` if that overflows.
+    /// Returns the storage's size in bytes, or `None` if it overflows.
     pub fn bytes(&self) -> Option<usize> {
         self.len.checked_mul(self.kind.elt_size_in_bytes())
     }
@@ -34,8 +34,8 @@ pub(crate) struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// Returns `None` unless all elements lie in the storage and there are no more of them than
-    /// elements in the storage. A broadcast tensor would be small only in the file.
+    /// Returns `None` unless all elements lie in the storage and there are at most as many of them
+    /// as elements in the storage. A broadcast tensor would take far more memory than the file.
     pub(super) fn new(
         storage: Storage<'a>,
         offset: usize,
@@ -63,12 +63,12 @@ impl<'a> View<'a> {
         })
     }
 
-    /// Returns the dtype of its elements.
+    /// Returns the dtype of the tensor.
     pub fn kind(&self) -> Kind {
         self.storage.kind
     }
 
-    /// Returns its shape.
+    /// Returns the shape of the tensor.
     pub fn shape(&self) -> &[i64] {
         &self.shape
     }
@@ -78,14 +78,14 @@ impl<'a> View<'a> {
         self.count
     }
 
-    /// Returns the index of its last element in the storage. For an empty tensor, returns where
-    /// that element would be.
+    /// Returns the index of the last element in the storage. For an empty tensor, returns the index
+    /// that the formula for the last element yields.
     pub(super) fn last(&self) -> usize {
         self.last
     }
 
     /// Builds the tensor from the bytes of its storage. Returns `None` if there are fewer bytes
-    /// than stated or if libtorch fails.
+    /// than the storage requires or if libtorch fails.
     pub fn tensor(&self, bytes: &[u8]) -> Option<Tensor> {
         let width = self.kind().elt_size_in_bytes();
         if bytes.len() != self.storage.bytes()? {
@@ -102,7 +102,7 @@ impl<'a> View<'a> {
         Tensor::f_from_data_size(data, &self.shape, self.kind()).ok()
     }
 
-    /// Returns whether its elements are contiguous.
+    /// Returns whether the elements are contiguous.
     fn is_contiguous(&self) -> bool {
         if self.count == 0 {
             return true;
@@ -116,7 +116,7 @@ impl<'a> View<'a> {
         })
     }
 
-    /// Copies its elements, which have `width` bytes each, in row-major order.
+    /// Copies the elements, which have `width` bytes each, in row-major order.
     fn gather(&self, bytes: &[u8], width: usize) -> Vec<u8> {
         let mut data = Vec::with_capacity(self.count * width);
         let mut index = vec![0; self.shape.len()];
@@ -187,7 +187,7 @@ mod tests {
         assert!(view(0, &[2], &[usize::MAX]).is_none());
         assert!(view(0, &[-1], &[1]).is_none());
         assert!(view(0, &[2], &[1, 1]).is_none());
-        // A broadcast tensor: one element seen as a hundred.
+        // A broadcast tensor, in which one element appears a hundred times.
         assert!(view(0, &[100], &[0]).is_none());
         assert!(view(12, &[], &[]).is_none());
         let short = view(0, &[12], &[1]).unwrap().tensor(&[0; 47]);

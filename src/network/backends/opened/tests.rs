@@ -179,7 +179,7 @@ fn file(architecture: Box<dyn Evaluator>) -> Vec<u8> {
     std::fs::read(path).unwrap()
 }
 
-/// Returns positions of a game; their number is not a multiple of a chunk.
+/// Returns the positions of a game. Their number is not a multiple of the chunk size.
 fn inputs(encoder: &Encoder) -> Vec<Input> {
     let mut game = Game::default();
     let mut batch = Batch::default();
@@ -195,7 +195,7 @@ fn is_of_a_family(backend: &TorchBackend) -> bool {
     format!("{backend:?}").contains("program: FrozenNetwork")
 }
 
-/// Returns a file's outputs from the family's code and from TorchScript.
+/// Returns a file's outputs, computed by the family's code and by TorchScript.
 fn both(file: &[u8], precision: Precision) -> [Vec<Tensor>; 2] {
     let (policy, device) = (CodePolicy::Checked, DeviceChoice::Cpu);
     let opened = open(file, policy, device, precision, 1).unwrap();
@@ -205,7 +205,7 @@ fn both(file: &[u8], precision: Precision) -> [Vec<Tensor>; 2] {
     [opened, script].map(|backend| backend.forward(&inputs).unwrap())
 }
 
-/// In f32, bit for bit.
+/// In f32, the outputs are equal bit for bit.
 #[test]
 fn networks_play_as_their_files_do() {
     for (name, architecture) in all() {
@@ -214,13 +214,13 @@ fn networks_play_as_their_files_do() {
     }
 }
 
-/// In bf16, files run on libtorch's operators alone and the opened networks on kernels.
+/// In bf16, TorchScript runs on libtorch's operators, while the family's code uses our kernels.
 #[test]
 fn networks_play_in_bf16_nearly_as_their_files_do() {
     for (name, architecture) in all() {
         let [opened, script] = both(&file(architecture), Precision::Bf16);
         for (opened, script) in opened.iter().zip(&script) {
-            // The moves left may all be 0.
+            // All predictions of the moves left may be 0.
             let off = (opened - script).norm() / script.norm().clamp_min(1e-3);
             assert!(off.double_value(&[]) < 0.1, "{name}: {off}");
         }
@@ -245,7 +245,7 @@ fn shipped(name: &str) -> Vec<u8> {
     std::fs::read(path).unwrap()
 }
 
-/// Positions travel as to a GPU, and the program's own code is in its form for GPUs.
+/// Transfers positions as to a GPU and runs our own code in its form for GPUs.
 #[test]
 fn shipped_networks_play_on_a_gpu_as_on_a_processor() {
     let names = ["xs", "s", "human", "world", "diffusion"].map(|name| format!("tessera-{name}"));
@@ -270,7 +270,7 @@ fn shipped_networks_play_on_a_gpu_as_on_a_processor() {
                 let off = off.double_value(&[]);
                 assert!(off < 2e-5, "{name}, {policy:?}, {size}, {place}: {off}");
             }
-            // The logits gathered there are those of the whole policy.
+            // The gathered logits equal the corresponding logits of the whole policy.
             let mut gathered = Evaluations::default();
             like_gpu.evaluate(&batch, &mut gathered).unwrap();
             let policy = &whole[0];

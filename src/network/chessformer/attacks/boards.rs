@@ -1,22 +1,23 @@
-//! Attacks looked up from bitboards, for untraced training on a processor: far cheaper than the
-//! products that compute them in an exported network.
+//! Looks up attacks from bitboards, for training without tracing on a CPU. This is far cheaper than
+//! the matrix multiplications that compute attacks in an exported network.
 
 use super::{ATTACKS, PLANES};
 use crate::encode::look_up_attacks;
 use tch::Tensor;
 
-/// The attacks on B boards.
+/// The attacks on each of B boards.
 #[derive(Debug)]
 pub(in crate::network::chessformer) struct BoardAttacks {
     /// The features of the squares, u8 [B, 64, ATTACKS].
     pub squares: Tensor,
-    /// The squares that each square's piece attacks, then the squares whose pieces attack it;
-    /// bitboards i64 [B, 2, 64].
+    /// Bitboards i64 [B, 2, 64]: the squares that each square's piece attacks, then the squares
+    /// whose pieces attack it.
     pub pairs: Tensor,
 }
 
 impl BoardAttacks {
-    /// Looks up the boards in the first 12 words of rows i64 [B, 12 or more], on the CPU.
+    /// Looks up the attacks on the boards in the first 12 words of rows i64 [B, 12 or more], on the
+    /// CPU.
     pub fn of(rows: &Tensor) -> BoardAttacks {
         let boards = rows.size()[0];
         let words = rows.narrow(1, 0, PLANES).contiguous().view(-1);

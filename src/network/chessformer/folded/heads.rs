@@ -1,4 +1,4 @@
-//! The heads with folded weights: the vanilla policy and all values.
+//! The heads with folded weights: the standard policy and all values.
 
 use super::layer::{FoldedLinear, activated, bias};
 use super::{PAIRS, Target};
@@ -8,28 +8,30 @@ use crate::network::layers::{Activation, Linear};
 use crate::network::parameters::Weights;
 use tch::Tensor;
 
-/// Logits of promotions: from and to each file, to a queen, a rook or a bishop.
+/// Number of promotion logits, for each origin file, destination file and one of queen, rook and
+/// bishop.
 const PROMOTIONS: i64 = 8 * 8 * 3;
 
-/// Logits of a position.
+/// Number of logits of a position.
 pub(super) const LOGITS: i64 = PAIRS + PROMOTIONS;
 
-/// Rows that offsets of promotions are padded to, for the matrix units of GPUs.
+/// Multiple to which the number of promotion offsets is padded, for the matrix units of GPUs.
 const MULTIPLE: i64 = 8;
 
-/// The last layers' outputs: win, draw, loss, plies left, and two rewards with their errors.
+/// Number of outputs of the last layers: win, draw, loss, plies left, and two rewards with their
+/// errors.
 const VALUES: usize = 8;
 
-/// The heads. All but the last of their layers are followed by mish.
+/// The heads. Mish follows every layer except the last.
 pub(super) struct FoldedHeads {
     width: i64,
-    /// From tokens [B · 64, width] to the policy's embedding and all heads' features.
+    /// Maps tokens [B · 64, width] to the policy's embedding and the square features of all heads.
     features: FoldedLinear,
-    /// From the embedding to scaled queries, keys, and the offsets of promotions.
+    /// Maps the policy's embedding to scaled queries, keys, and the offsets of promotions.
     query_key: FoldedLinear,
-    /// From a board's features to all heads' summaries.
+    /// Maps a board's square features to the summaries of all heads.
     hidden: FoldedLinear,
-    /// From all summaries to the values.
+    /// Maps all summaries to the values.
     values: FoldedLinear,
 }
 
@@ -63,8 +65,9 @@ impl FoldedHeads {
         }
     }
 
-    /// Returns, from tokens [B · 64, width], values [B, VALUES], and after them the logits at
-    /// `places` i64 `[n]` among [B, LOGITS], in one vector.
+    /// Reads tokens [B · 64, width]. Returns one vector that contains the values [B, VALUES],
+    /// followed by the logits at the indices `places`, i64 `[n]`, of the flattened logits [B,
+    /// LOGITS].
     pub fn forward(&self, x: &Tensor, places: &Tensor) -> Tensor {
         let (boards, count) = (x.size()[0] / 64, places.size()[0]);
         let values = boards * VALUES as i64;
@@ -74,14 +77,15 @@ impl FoldedHeads {
         let _ = logits.index_select_out(&found.narrow(0, values, count), 0, places);
         let hidden = self.hidden.forward(&features.view([boards, -1]));
         let hidden = activated(Activation::Mish, hidden);
-        // They come first because products are faster at aligned addresses.
+        // Values come first in the vector, because matrix multiplications are faster at aligned
+        // addresses.
         let values = found.narrow(0, 0, values).view([boards, -1]);
         let FoldedLinear { weight, bias } = &self.values;
         let _ = bias.addmm_out(&values, &hidden, &weight.tr());
         found
     }
 
-    /// Returns the logits of pairs of squares and of promotions, [B, LOGITS].
+    /// Returns the logits of all pairs of squares and of promotions, [B, LOGITS].
     fn logits(&self, features: &Tensor) -> Tensor {
         let boards = features.size()[0] / 64;
         let joint = self.query_key.forward(&features.narrow(1, 0, self.width));
@@ -99,8 +103,9 @@ impl FoldedHeads {
     }
 }
 
-/// Completes values [B, VALUES]: win, draw and loss, plies left, reward, its error, the short-term
-/// reward and its error, of all positions each.
+/// Converts raw values [B, VALUES] to the outputs, with one vector each for win, draw and loss, the
+/// plies left, the reward, its error, the short-term reward, and the error of the short-term
+/// reward.
 pub(super) fn finish(values: &[f32]) -> Vec<Vec<f32>> {
     let rows = values.as_chunks::<VALUES>().0;
     let each = |at: usize, finish: fn(f32) -> f32| -> Vec<f32> {
@@ -123,7 +128,7 @@ pub(super) fn finish(values: &[f32]) -> Vec<Vec<f32>> {
     ]
 }
 
-/// Returns layers with the same input as one.
+/// Merges layers that have the same input.
 fn side_by_side(weights: &Weights, layers: &[&Linear], target: Target) -> FoldedLinear {
     let matrices: Vec<&Tensor> = layers.iter().map(|layer| &weights[layer.weight]).collect();
     let biases: Vec<Tensor> = layers.iter().map(|layer| bias(weights, layer)).collect();
@@ -154,8 +159,9 @@ fn query_key(weights: &Weights, network: &Chessformer, target: Target) -> Folded
     FoldedLinear::new(&Tensor::cat(&parts, 0), &Tensor::cat(&biases, 0), target)
 }
 
-/// Returns the `hidden` layers, each of which reads one of the features `squares` after the first
-/// on all squares, as one layer that reads all features.
+/// Merges the `hidden` layers into one layer that reads all features. Each hidden layer reads only
+/// the features of one layer of `squares`, in the same order; the first layer of `squares` is the
+/// policy's.
 fn of_boards(
     weights: &Weights,
     squares: &[&Linear],
@@ -177,8 +183,8 @@ fn of_boards(
     FoldedLinear::new(&matrix, &Tensor::cat(&biases, 0), target)
 }
 
-/// Returns each head's `last` layers, which read its summary alone, as one layer that reads all
-/// summaries.
+/// Merges the heads' `last` layers into one layer that reads all summaries. Each of the merged
+/// layers reads only its own head's summary.
 fn of_summaries(
     weights: &Weights,
     hidden: &[&Linear],

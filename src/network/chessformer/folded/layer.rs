@@ -30,14 +30,14 @@ impl FoldedLinear {
     }
 }
 
-/// A norm, and the shift of the residual stream after it: the bias of the next block's output.
+/// A norm that also adds the shift of the next block, which is the bias of that block's output.
 struct FoldedNorm {
     width: i64,
     epsilon: f64,
     weight: Tensor,
-    /// With the shift.
+    /// The norm's own bias plus the shift.
     bias: Option<Tensor>,
-    /// If the norm has no bias.
+    /// The shift, if the norm has no bias.
     shift: Option<Tensor>,
 }
 
@@ -70,7 +70,7 @@ impl FoldedNorm {
     }
 }
 
-/// A feed-forward block. Its tokens [n, width] include its shift.
+/// A feed-forward block. Its input tokens [n, width] include its shift.
 pub(super) struct FoldedFeedForward {
     widen: FoldedLinear,
     activation: Activation,
@@ -80,7 +80,7 @@ pub(super) struct FoldedFeedForward {
 }
 
 impl FoldedFeedForward {
-    /// Folds a block. `next` is the shift of the block after it.
+    /// Folds a block. `next` is the shift of the next block.
     pub fn new(
         weights: &Weights,
         block: &FeedForward,
@@ -99,25 +99,25 @@ impl FoldedFeedForward {
         }
     }
 
-    /// Applies the block, overwriting the tokens.
+    /// Applies the block, and overwrites the tokens.
     pub fn forward(&self, mut x: Tensor) -> Tensor {
         let hidden = activated(self.activation, self.widen.forward(&x));
         self.norm.forward(&x.addmm_(&hidden, &self.narrow))
     }
 }
 
-/// An encoder layer. Its tokens [B · 64, width] include the shift of its attention.
+/// An encoder layer. Its input tokens [B · 64, width] include the shift of its attention.
 pub(super) struct FoldedLayer {
     heads: i64,
-    /// To queries, keys and values.
+    /// Maps tokens to queries, keys and values.
     project: FoldedLinear,
-    /// From a board's tokens to its summary.
+    /// Maps a board's tokens to its summary.
     summary: FoldedLinear,
     summary_norm: FoldedNorm,
     heads_of: FoldedLinear,
     heads_norm: FoldedNorm,
     activation: Activation,
-    /// Width per head from which its biases are generated.
+    /// Width of the vector from which a head's biases are generated.
     wide: i64,
     /// [width, width].
     output: Tensor,
@@ -126,8 +126,8 @@ pub(super) struct FoldedLayer {
 }
 
 impl FoldedLayer {
-    /// Folds a layer. `next` is the shift of the layer after it. Returns `None` unless it has GAB
-    /// with features of the squares.
+    /// Folds a layer. `next` is the shift of the next layer. Returns `None` unless the layer has
+    /// GAB that reads features of the squares.
     pub fn new(
         weights: &Weights,
         layer: &EncoderLayer,
@@ -168,8 +168,8 @@ impl FoldedLayer {
         })
     }
 
-    /// Applies the layer, overwriting the tokens and the attack biases [B · heads, 4096], if any.
-    /// `generator` is [wide, 4096].
+    /// Applies the layer, and overwrites the tokens and the attack biases [B · heads, 4096], if
+    /// any. `generator` is [wide, 4096].
     pub fn forward(&self, mut x: Tensor, generator: &Tensor, attacks: Option<Tensor>) -> Tensor {
         let width = x.size()[1];
         let head_width = width / self.heads;
@@ -204,7 +204,7 @@ impl FoldedLayer {
     }
 }
 
-/// Returns GAB's first two layers as one, from tokens that include the shift.
+/// Merges GAB's first two layers into one, for tokens that include the shift.
 fn summary(weights: &Weights, gab: &Gab, shift: &Tensor, target: Target) -> Option<FoldedLinear> {
     let squares = gab.squares.as_ref()?;
     let [hidden, inputs] = weights[gab.summary.weight].size()[..] else {
@@ -228,7 +228,7 @@ pub(super) fn feed_forward_shift(weights: &Weights, block: &FeedForward) -> Tens
     bias(weights, &block.narrow) * block.residual_gain
 }
 
-/// Returns a layer's bias, zeros if it has none.
+/// Returns a layer's bias, or zeros if the layer has none.
 pub(super) fn bias(weights: &Weights, layer: &Linear) -> Tensor {
     match layer.bias {
         Some(bias) => weights[bias].shallow_clone(),
@@ -236,7 +236,7 @@ pub(super) fn bias(weights: &Weights, layer: &Linear) -> Tensor {
     }
 }
 
-/// Applies an activation, in place if libtorch has it.
+/// Applies an activation, in place if libtorch supports that.
 pub(super) fn activated(activation: Activation, mut x: Tensor) -> Tensor {
     match activation {
         Activation::Mish => x.mish_(),

@@ -1,4 +1,4 @@
-//! Compares folded networks with the same networks composed of their blocks.
+//! Compares folded networks with the unfolded networks.
 
 use super::*;
 use crate::chess::Game;
@@ -7,7 +7,7 @@ use crate::network::chessformer::{EmbeddingConfig, ModelConfig, NormKind, Positi
 use crate::network::{About, Architecture, Network};
 use shakmaty::Position;
 
-/// Returns positions along a game, with and without ratings, and with all counts of plies.
+/// Returns positions along a game, with known and unknown ratings and various 50-move counts.
 fn rows(count: usize) -> Tensor {
     let mut game = Game::default();
     let mut words: Vec<i64> = Vec::new();

@@ -1,4 +1,4 @@
-//! The input of a folded Chessformer: every feature as one bit of each square.
+//! The input of a folded Chessformer, in which every feature is one bit of each square.
 
 use crate::encode::{ATTACK_WORDS, ATTACKS, BOARDS, COUNT_BITS, RATINGS, WIDTH, slice_attacks};
 use crate::network::chessformer::ModelConfig;
@@ -7,21 +7,23 @@ use crate::network::chessformer::ratings::STRONGEST;
 use crate::network::parameters::Weights;
 use tch::Tensor;
 
-/// Castling rights and the side to move, which fill the board; a plane of ones follows.
+/// Number of words for castling rights and the side to move, each set on all squares or on none. A
+/// word of ones follows them.
 const FLAGS: usize = 5;
-/// Bits of the plies since the last capture or pawn move.
+/// Number of bits for the plies since the last capture or pawn move.
 const RULE50_BITS: usize = 16;
-/// Bits of a rating. Two words before them state whether it is unknown and whether it is known.
+/// Number of bits for a rating. Two words before the bits state whether the rating is unknown and
+/// whether it is known.
 const RATING_BITS: usize = 13;
-/// Kinds of pieces whose attackers are counted.
+/// Number of piece kinds whose attackers are counted.
 const COUNTS: i64 = 12;
 /// The number of features is a multiple of this, for the matrix units of GPUs.
 const MULTIPLE: usize = 8;
-/// Words of attacking squares and of attacked ones.
+/// Number of words for the squares that attack and are attacked.
 const PAIRS: usize = 128;
 
-/// The words of a position: those of the features, then the squares that each square's piece
-/// attacks and those that attack it.
+/// The layout of a position's words: the features, then for each square the squares that its piece
+/// attacks and the squares whose pieces attack it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Words {
     has_attacks: bool,
@@ -38,7 +40,7 @@ impl Words {
         }
     }
 
-    /// Returns the least number of words in a row.
+    /// Returns the minimum number of words in a row.
     pub fn row(self) -> usize {
         if self.has_ratings {
             WIDTH
@@ -47,7 +49,7 @@ impl Words {
         }
     }
 
-    /// Returns the number of features of a square.
+    /// Returns the number of features per square.
     pub fn features(self) -> usize {
         let attacks = if self.has_attacks { ATTACK_WORDS } else { 0 };
         let ratings = if self.has_ratings {
@@ -58,13 +60,13 @@ impl Words {
         (BOARDS + FLAGS + 1 + RULE50_BITS + attacks + ratings).next_multiple_of(MULTIPLE)
     }
 
-    /// Returns the number of words of a position.
+    /// Returns the number of words per position.
     pub fn width(self) -> usize {
         self.features() + if self.has_pairs { PAIRS } else { 0 }
     }
 
-    /// Writes the words of a position from its row, whose last words may be missing if they are
-    /// not read.
+    /// Writes the words of a position from its row. The row may end after the words that the
+    /// network reads.
     pub fn write(self, row: &[u64], words: &mut [u64]) {
         let (features, pairs_here) = words.split_at_mut(self.features());
         let (mut attacks, mut pairs) = ([0; ATTACK_WORDS], [0; PAIRS]);
@@ -102,7 +104,7 @@ impl Words {
         pairs.for_each(|(word, pair)| *word = pair);
     }
 
-    /// Returns the weights [features, width] of the features.
+    /// Returns the weights [features, width] that project the features to tokens.
     pub fn project(self, weights: &Weights, embedding: &Embedding) -> Tensor {
         let project = &weights[embedding.project.weight].tr();
         let row = |at: usize| project.narrow(0, at as i64, 1);
@@ -139,19 +141,20 @@ fn filled(is_set: bool) -> u64 {
     if is_set { u64::MAX } else { 0 }
 }
 
-/// Returns the lowest bits of a number as words, or all of them if it is larger.
+/// Returns the lowest bits of a number as words. If the number has more bits, all words are set.
 fn bits_of(number: u64, count: usize) -> impl Iterator<Item = u64> {
     let number = number.min((1 << count) - 1);
     (0..count).map(move |bit| filled(number >> bit & 1 == 1))
 }
 
-/// Returns the weights [count, width] of a number's bits from its own, [1, width].
+/// Returns the weights [count, width] of a number's bits from the weights of the number, [1,
+/// width].
 fn binary(weight: &Tensor, count: usize) -> Tensor {
     let powers: Vec<f32> = (0..count).map(|bit| (1 << bit) as f32).collect();
     Tensor::from_slice(&powers).unsqueeze(1) * weight
 }
 
-/// Returns the bits of each byte from the lowest, f32 [256, 8].
+/// Returns the bits of each byte, lowest bit first, f32 [256, 8].
 pub(super) fn bits() -> Tensor {
     let bits = (0..256).flat_map(|byte| (0..8).map(move |bit| (byte >> bit & 1) as f32));
     Tensor::from_slice(&bits.collect::<Vec<f32>>()).view([256, 8])

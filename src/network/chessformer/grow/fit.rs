@@ -1,4 +1,4 @@
-//! Growth of a single parameter.
+//! Grows a single parameter.
 
 use super::tokens::{self, copies};
 use crate::network::chessformer::{ModelConfig, PositionConfig};
@@ -7,18 +7,19 @@ use tch::{Kind, Tensor};
 /// Why a network cannot start from another.
 #[derive(Debug, thiserror::Error)]
 pub enum GrowError {
-    /// They are of different kinds.
+    /// The networks are of different kinds.
     #[error("the networks differ in `model.{0}`: growing leaves it as it is")]
     Kind(&'static str),
     /// A tensor's shape does not match its network's sizes.
     #[error("`{0}` does not fit its own network's sizes: the file is damaged")]
     Shape(String),
-    /// It would have to shrink.
+    /// The parameter would have to shrink.
     #[error("`{0}` is larger in the network to start from: networks grow, but do not shrink")]
     Smaller(String),
 }
 
-/// Returns `old` in the shape of `fresh`; the parent module describes the new entries.
+/// Returns `old` in the shape of `fresh`. The parent module describes the initial values of new
+/// entries.
 pub(super) fn fit(
     name: &str,
     old: &Tensor,
@@ -37,7 +38,7 @@ pub(super) fn fit(
         return Err(GrowError::Smaller(name.to_owned()));
     }
     if name.contains(".categorical.") && from.buckets != to.buckets {
-        // Other buckets stand for other values.
+        // With a different number of buckets, each bucket stands for different values.
         return Ok(fresh.copy());
     }
     let grown = if starts_at_zero(name) {
@@ -60,7 +61,7 @@ pub(super) fn fit(
     Ok(grown.reshape(fresh.size()))
 }
 
-/// Returns a parameter's axes, with heads and squares separate.
+/// Returns the axis lengths of a parameter, with separate axes for heads and for squares.
 fn layout(name: &str, shape: &[i64], config: &ModelConfig) -> Vec<i64> {
     let (heads, head_width) = (config.heads, config.head_width());
     let (first, last) = (shape[0], shape[shape.len() - 1]);
@@ -91,8 +92,8 @@ fn is_shaw(name: &str) -> bool {
         .any(|table| name.ends_with(&format!("position.{table}")))
 }
 
-/// Returns whether a parameter's new entries start at zero: weights that write token features,
-/// and weights that read new units.
+/// Returns whether a parameter's new entries start at zero. This holds for weights that write token
+/// features and for weights that read new units.
 fn starts_at_zero(name: &str) -> bool {
     let parts = [
         "attention.output.",
@@ -117,9 +118,9 @@ fn starts_at_zero(name: &str) -> bool {
     parts.iter().any(|part| name.contains(part))
 }
 
-/// Repeats GAB's jointly normalised features until they fill the new sizes, which preserves mean
-/// and variance. The weights that read the summary's copies get different shares, so that the
-/// copies learn different things.
+/// Repeats the features that GAB normalises together until they fill the new sizes, which preserves
+/// their mean and variance. The weights that read copies of a summary feature get different shares
+/// of the old weight, so that the copies learn different things.
 fn tile(name: &str, old: &Tensor, to: &ModelConfig) -> Tensor {
     let PositionConfig::Gab {
         hidden, generator, ..
@@ -153,14 +154,14 @@ fn tile(name: &str, old: &Tensor, to: &ModelConfig) -> Tensor {
     repeat(&tiled, 2, hidden) * Tensor::from_slice(&shares)
 }
 
-/// Compensates for the change of scale by the new sizes.
+/// Compensates for changes of scale that the new sizes cause.
 fn rescale(name: &str, grown: &Tensor, from: &ModelConfig, to: &ModelConfig) {
     let wider = (to.width as f64 / from.width as f64).sqrt();
     let wider_heads = (to.head_width() as f64 / from.head_width() as f64).sqrt();
     let mut grown = grown.shallow_clone();
     if name.ends_with("attention.norm.weight") || name.ends_with("feed_forward.norm.weight") {
         if copies(from, to).is_none() {
-            // The mean square is over more features, and the new ones are zero.
+            // The mean square is taken over more features, and the new ones are zero.
             grown /= wider;
         }
     } else if name.starts_with("policy.") && name.contains(".query.") {
@@ -172,8 +173,9 @@ fn rescale(name: &str, grown: &Tensor, from: &ModelConfig, to: &ModelConfig) {
     }
 }
 
-/// Rescales queries whose heads have grown wider; `axis` is the head axis. Products are divided
-/// by a larger root, and the new features must not add to them.
+/// Rescales the old heads' queries if heads have become wider. `axis` is the axis of the heads. The
+/// attention logits are divided by the square root of the larger width, and the new features must
+/// not contribute to them.
 fn rescale_query(query: &Tensor, axis: i64, factor: f64, from: &ModelConfig) {
     let mut old_heads = query.narrow(axis, 0, from.heads);
     old_heads *= factor;

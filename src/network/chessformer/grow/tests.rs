@@ -75,8 +75,8 @@ fn evaluate(model: &Chessformer, flat: &Tensor) -> Tensor {
     )
 }
 
-/// Returns a network grown from one with the weights `flat`; `fresh` are weights for new
-/// parameters.
+/// Returns the weights of a network that is grown from a network with the weights `flat`. New
+/// parameters take their values from `fresh`.
 fn grown(
     from: &ModelConfig,
     (old, flat): (&Chessformer, &Tensor),
@@ -87,7 +87,7 @@ fn grown(
     grow(from, &named(old, flat), new.model(), &fresh, parameters)
 }
 
-/// Returns random parameters, including gains and biases.
+/// Returns random parameters. Gains and biases are random as well.
 fn trained(model: &Chessformer, seed: i64) -> Tensor {
     tch::manual_seed(seed);
     let initial = model.initial_weights();
@@ -102,7 +102,8 @@ fn named(model: &Chessformer, flat: &Tensor) -> Vec<(String, Tensor)> {
     names.zip(tensors).collect()
 }
 
-/// Returns the distances of the grown and of a fresh network from the old one.
+/// Returns how much the outputs of the grown network, and of a fresh network, differ from the old
+/// network's.
 fn differences(from: &ModelConfig, to: &ModelConfig) -> (f64, f64) {
     let _guard = tch::no_grad_guard();
     let old = Chessformer::new(from, Device::Cpu).unwrap();
@@ -147,7 +148,7 @@ fn layers_are_added_without_a_trace() {
                 ..from.clone()
             };
             let (grown, fresh) = differences(&from, &to);
-            // A norm with ε = 1e-3 shrinks its input a little each time.
+            // A norm with ε = 1e-3 slightly shrinks its input each time.
             let tolerance = if from.embedding == GLOBAL { 0.02 } else { 1e-4 };
             assert!(
                 grown < tolerance,
@@ -158,7 +159,7 @@ fn layers_are_added_without_a_trace() {
     }
 }
 
-/// Returns a configuration that is larger in every size.
+/// Returns a configuration that exceeds `from` in every size.
 fn larger(from: &ModelConfig, position: &PositionConfig, width: i64, heads: i64) -> ModelConfig {
     ModelConfig {
         layers: 3,
@@ -181,7 +182,7 @@ fn a_network_grows_wider_without_a_trace() {
         (gab(3, 8, 7), gab(5, 16, 14)),
     ] {
         let from = small(position.0, NormKind::Rms, EmbeddingConfig::Token);
-        // More heads, and wider ones.
+        // The new network has more heads, then wider heads.
         for (width, heads) in [(48, 4), (40, 2)] {
             let to = larger(&from, &position.1, width, heads);
             let (grown, fresh) = differences(&from, &to);
@@ -207,11 +208,11 @@ fn layer_norms_grow_wider_without_a_trace() {
             elo: true,
             ..small(position.0, NormKind::Layer, embedding)
         };
-        // More heads, wider ones, and three times the width.
+        // The new network has more heads, then wider heads, then three times the width.
         for (width, heads) in [(48, 4), (48, 2), (72, 6)] {
             let to = larger(&from, &position.1, width, heads);
             let (grown, fresh) = differences(&from, &to);
-            // As above.
+            // A norm with ε = 1e-3 slightly shrinks its input each time.
             let tolerance = if from.embedding == GLOBAL { 0.02 } else { 1e-3 };
             assert!(grown < tolerance, "{to:?}: off by {grown}");
             assert!(fresh > 0.5, "{fresh}");
@@ -258,8 +259,7 @@ fn what_cannot_be_exact_begins_near() {
     );
 }
 
-/// Every new parameter must be able to learn: some of its gradients are nonzero after a step or
-/// two.
+/// Every new parameter must be able to learn: most of its entries must change within four steps.
 #[test]
 fn what_is_new_learns() {
     for norm in [NormKind::Rms, NormKind::Layer] {
@@ -285,7 +285,7 @@ fn what_is_new_learns_with(norm: NormKind) {
         evaluate(&new, &flat).square().mean(Kind::Float).backward();
         let gradient = flat.grad();
         let _guard = tch::no_grad_guard();
-        // Steps of different sizes never cancel.
+        // Steps of different sizes never cancel out.
         flat -= gradient.sign() * 1e-3 / f64::from(1 << step);
         flat.zero_grad();
     }
@@ -296,14 +296,14 @@ fn what_is_new_learns_with(norm: NormKind) {
             && !parameter.name.contains("q.error")
             && !parameter.name.contains("short_term.scalar");
         let share = moved.mean(Kind::Float).double_value(&[]);
-        // Half of the planes are empty in these positions, and half of the features are new.
+        // Half of the planes are empty in these positions, and half of the token features are new.
         let is_input = parameter.name == "embedding.project.weight";
         let least = if is_input { 0.4 } else { 0.5 };
         assert!(share > least || !read, "{}: {share}", parameter.name);
     }
 }
 
-/// Copies of a feature must diverge, or the network would gain no width.
+/// Copies of a feature must diverge; otherwise the network would gain no width.
 #[test]
 fn copies_of_features_part() {
     let from = small(gab(3, 8, 7), NormKind::Layer, EmbeddingConfig::Token);

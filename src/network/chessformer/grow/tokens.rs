@@ -1,19 +1,20 @@
-//! Tokens with copied features.
+//! Copies token features.
 //!
-//! A layer norm subtracts the mean, so zero features would change its output for the others.
-//! Copies preserve mean and variance (Net2Wider, Chen et al. 2016).
+//! A layer norm subtracts the mean over all features, so new features of zero would change the
+//! norm's output for the old features. Copies preserve the mean and the variance (Net2Wider, Chen
+//! et al. 2016).
 
 use crate::network::chessformer::{ModelConfig, NormKind};
 use tch::{Kind, Tensor};
 
-/// Returns how many copies of each feature of `from` the tokens of `to` hold, if they hold
-/// copies.
+/// Returns how often the tokens of `to` contain each feature of `from`, or `None` if they do not
+/// contain copies.
 pub(super) fn copies(from: &ModelConfig, to: &ModelConfig) -> Option<i64> {
     let is_multiple = to.width > from.width && to.width % from.width == 0;
     (to.norm == NormKind::Layer && is_multiple).then_some(to.width / from.width)
 }
 
-/// The relation of a parameter to token features, and their axis.
+/// Whether a parameter writes or reads token features, and along which axis.
 enum Role {
     Writes(i64),
     Reads(i64),
@@ -46,10 +47,10 @@ fn role(name: &str, axes: i64) -> Option<Role> {
     }
 }
 
-/// Returns `old` for tokens that hold each feature `copies` times. Weights that write features
-/// write all copies alike. Weights that read features split evenly among the copies, plus
-/// differences from `fresh` that sum to zero: so the copies get different gradients and diverge.
-/// No axis of `old` is longer than that of `fresh`.
+/// Returns `old` for tokens that contain each feature `copies` times. Weights that write a feature
+/// write all its copies alike. Weights that read a feature are split evenly among its copies and
+/// get differences from `fresh` that sum to zero, so that the copies get different gradients and
+/// diverge. No axis of `old` may be longer than that of `fresh`.
 pub(super) fn copy(name: &str, old: &Tensor, copies: i64, fresh: &Tensor) -> Tensor {
     match role(name, old.dim() as i64) {
         None => old.shallow_clone(),

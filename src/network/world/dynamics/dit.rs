@@ -1,5 +1,5 @@
 //! Steps with a diffusion transformer (Peebles and Xie 2023) whose layers are conditioned on the
-//! move instead of a noise level. They start as the identity.
+//! move instead of on a noise level. The layers start as the identity.
 
 use crate::network::blocks::{AdaLnZero, LearnedMarks, Mask, Mlp, MoveEmbedding, SelfAttention};
 use crate::network::chessformer::layers;
@@ -10,13 +10,13 @@ use crate::network::world::past::{Past, flipped};
 use crate::network::world::past_attention::PastAttention;
 use tch::{Device, Tensor};
 
-/// Width of the vector that conditions the layers on a move.
+/// Width of the vector that conditions layers on a move.
 const CONDITION: i64 = 128;
 
 /// Initial standard deviation of the square embedding.
 const PLACE: f64 = 0.1;
 
-/// Steps on squares. All squares are conditioned on the move, and its origin and destination
+/// Steps on 64 squares. Every square is conditioned on the move, whose origin and destination
 /// squares are marked.
 #[derive(Debug)]
 pub(in crate::network::world) struct Dit {
@@ -24,7 +24,7 @@ pub(in crate::network::world) struct Dit {
     turn: Linear,
     condition: MoveEmbedding,
     blocks: Vec<Block>,
-    /// The same kind of norm as in the encoder, whose heads read the output.
+    /// A norm of the same kind as the encoder's, because the encoder's heads read its output.
     norm: Norm,
 }
 
@@ -77,7 +77,7 @@ impl Dit {
         }
     }
 
-    /// Returns the tensors other than parameters that a network file stores.
+    /// Returns the constant tensors that a network file stores.
     pub fn constants(&self) -> [(&'static str, &Tensor); 2] {
         self.marks.constants()
     }

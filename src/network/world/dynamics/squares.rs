@@ -12,7 +12,7 @@ use crate::network::world::past::{Past, flipped};
 use crate::network::world::past_attention::PastAttention;
 use tch::{Device, Tensor};
 
-/// Steps on squares, with the move marked on them.
+/// Steps on 64 squares, on which the move is marked.
 #[derive(Debug)]
 pub(in crate::network::world) struct Squares {
     marks: LearnedMarks,
@@ -20,7 +20,7 @@ pub(in crate::network::world) struct Squares {
     blocks: Vec<Block>,
 }
 
-/// A layer like the encoder's, with attention over time in the middle.
+/// A layer like the encoder's, with attention over time between its two blocks.
 #[derive(Debug)]
 struct Block {
     space: EncoderLayer,
@@ -62,7 +62,7 @@ impl Squares {
         }
     }
 
-    /// Returns the tensors other than parameters that a network file stores.
+    /// Returns the constant tensors that a network file stores.
     pub fn constants(&self) -> [(&'static str, &Tensor); 2] {
         self.marks.constants()
     }

@@ -1,8 +1,9 @@
 //! Steps on one token, with a causal transformer along time.
 //!
 //! As in STORM (Zhang et al. 2023), the token and the move are first combined into one token, so
-//! each step has one key and one value per block. A single token cannot be flipped, so age
-//! embeddings tell the network which side's view an earlier step has.
+//! each step adds one key and one value per block. A single token cannot be flipped to the other
+//! side's view. Embeddings of a step's age therefore show the network whose view an earlier step is
+//! in.
 
 use crate::network::blocks::{Mlp, MoveEmbedding, move_parts};
 use crate::network::config::world::WorldConfig;
@@ -27,7 +28,7 @@ const GAIN: f64 = 0.1;
 pub(in crate::network::world) struct Token {
     parts: Tensor,
     moves: MoveEmbedding,
-    /// Swaps perspectives.
+    /// Converts the token to the other side's view.
     turn: Linear,
     blocks: Vec<Block>,
     norm: Norm,
@@ -70,7 +71,7 @@ impl Token {
         }
     }
 
-    /// Returns the tensors other than parameters that a network file stores.
+    /// Returns the constant tensors that a network file stores.
     pub fn constants(&self) -> [(&'static str, &Tensor); 1] {
         [("move_parts", &self.parts)]
     }

@@ -1,7 +1,7 @@
 use super::*;
 use proptest::prelude::*;
 
-/// An object of class `Network` with a tensor [2, 3] and a string.
+/// A pickled object of class `Network`, with a tensor [2, 3] and a string.
 const NETWORK: &[u8] = b"\x80\x02c__torch__\nNetwork\nq\x00)\x81}(X\x01\x00\x00\x00wq\x01\
     ctorch._utils\n_rebuild_tensor_v2\nq\x02((X\x07\x00\x00\x00storageq\x03\
     ctorch\nHalfStorage\nq\x04X\x01\x00\x00\x007q\x05X\x03\x00\x00\x00cpuq\x06K\x08tQq\x07\
@@ -32,8 +32,9 @@ fn a_network_is_read() {
 #[test]
 fn what_no_exporter_writes_is_refused() {
     for (from, to, told) in [
-        // A last element beyond the storage's end, strides that lead beyond it, an offset that is
-        // not a number, more sizes than strides, a broadcast.
+        // In order: the last element lies outside the storage, the strides lead outside the
+        // storage, the offset is not a number, there are more sizes than strides, and the tensor is
+        // broadcast.
         (&b"K\x08tQ"[..], &b"K\x07tQ"[..], "outside of its storage"),
         (b"(K\x03K\x01t", b"(K\x04K\x01t", "outside of its storage"),
         (b"K\x02(", b"J\xff\xff\xff\xff(", "malformed pickle"),
@@ -72,9 +73,10 @@ fn what_no_exporter_writes_is_refused() {
         ),
         (b"metaq\x0a", b"mateq\x0a", "`Network`"),
         (b"X\x01\x00\x00\x00xub", b"K\x01ub", "malformed pickle"),
-        // A key without a value, for which libtorch would read below its stack.
+        // A key without a value would make libtorch read below its stack.
         (b"X\x01\x00\x00\x00xub", b"ub", "malformed pickle"),
-        // Memoizing at a large index allocates memory up to that index.
+        // libtorch allocates memory up to the index of a memoized object, so large indices are
+        // rejected.
         (b"q\x05", b"r\xff\xff\xff\x7f", "malformed pickle"),
         (b"q\x05", b"q\x07", "malformed pickle"),
         (
@@ -97,7 +99,7 @@ fn what_no_exporter_writes_is_refused() {
             .to_string();
         assert!(refusal.contains(told), "{told}: {refusal}");
     }
-    // Neither a tensor nor a storage may have two names.
+    // Neither a tensor nor a storage may occur twice.
     let again = changed(
         b"X\x04\x00\x00\x00meta",
         b"X\x01\x00\x00\x00vq\x0ah\x09X\x04\x00\x00\x00meta",

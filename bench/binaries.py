@@ -14,7 +14,7 @@ RELEASE = ROOT / "target" / "release"
 
 
 def environment():
-    """Uses the .libtorch folder next to the binaries if there is one, and otherwise the libtorch of Python's torch."""
+    """Returns the environment in which the binaries find .libtorch or, if it is missing, Python torch's libtorch."""
     variables = dict(os.environ)
     if not (ROOT / ".libtorch").exists():
         library = Path(torch.__file__).parent

@@ -1,9 +1,9 @@
 //! Measures how fast training data is decoded: `cargo bench --bench decode`.
 //!
-//! The first two rates are per second of CPU time on one thread: from shards of tests/games, and
-//! from the chunks in the shared data, to samples with packed bitboards. The loader is then
-//! measured on both kinds of data, on all threads, in batches of 1024. A name selects one of them:
-//! shards, chunks or loader.
+//! The first two rates are in samples per second of CPU time on one thread. They measure decoding
+//! of shards with the games in tests/games, and of the chunks in the shared data, to samples with
+//! packed bitboards. The loader is then measured on both kinds of data, on all threads, in batches
+//! of 1024. To run a single measurement, add its name: shards, chunks or loader.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

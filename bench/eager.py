@@ -1,7 +1,7 @@
 """A Chessformer in PyTorch's eager mode, as a baseline for `train`.
 
-It has the same architecture, losses and optimizer, written in the usual Python style: one
-batch at a time, under bfloat16 autocast, with torch.optim.NAdam. The parameters are
+Architecture, losses and optimizer are the same as in `train`, but written in the usual Python
+style: one batch at a time, with bfloat16 autocast and torch.optim.NAdam. The parameters are
 created from the list that `train size --parameters` prints, so a difference between the
 two models causes an error instead of giving one of them an advantage.
 """
@@ -22,7 +22,7 @@ ATTACK_GAIN = 8
 
 
 def geometry():
-    """Returns tables of the squares that both sides' pawns, knights and kings reach, of the
+    """Returns tables of the squares that the pawns, knights and kings of both sides attack, of the
     straight and diagonal lines, and of the squares between any two squares."""
     places = torch.cartesian_prod(torch.arange(8), torch.arange(8))
     ranks, files = (places - places.unsqueeze(1)).unbind(2)
@@ -102,7 +102,7 @@ class Chessformer(nn.Module):
         return x
 
     def attacks(self, planes):
-        """Returns the pieces that attack each square, and the attacks between squares, for pieces [B, 64, 12]."""
+        """Returns which kinds of pieces attack each square, and the attacks between squares, for pieces [B, 64, 12]."""
         pieces = planes.mT
         ours_and_theirs = pieces.unflatten(1, (2, 6)).unbind(2)
         pawns, knights, bishops, rooks, queens, kings = ours_and_theirs
@@ -234,7 +234,7 @@ def targets(batch, device):
 
 
 def loss(outputs, batch):
-    """Returns the losses in the paper's appendix and Lc0's moves-left loss."""
+    """Returns the losses in the appendix of the Chessformer paper, and Lc0's moves-left loss."""
 
     def cross_entropy(logits, target):
         return F.cross_entropy(logits.masked_fill(batch["illegal"], -1e9), target)

@@ -3,8 +3,8 @@
 
   bench/imagination.py --net nets/tessera-world.pt --nodes 200 --games 20
 
-Each game starts with --random random moves and ends by the rules or after --plies plies. The
-engine reports illegal choices in an `info string`.
+Each game starts with --random random moves, and ends under the rules of chess or after --plies
+plies. The engine reports illegal choices in an `info string`.
 """
 
 import argparse

@@ -5,10 +5,10 @@
     bench/opening_labels.py label diet.jsonl -o labels.jsonl [--minutes N]     (resumes)
     bench/opening_labels.py write diet.jsonl labels.jsonl -o nets/openings.pgn.zst
 
-A position's key consists of the board with the side to move as White, castling rights and en passant, but
-not the clocks, so transpositions and positions with reversed colours count as one. Positions whose key is
-in `openings.csv` are left out because that file is for measuring. The start position and the position
-after 1. e4 are left out because their policies are measured.
+A position's key consists of the board with the side to move as White, the castling rights and the en-passant
+square, but not the clocks. Transpositions and positions with reversed colours therefore have the same key.
+Positions whose key is in `openings.csv` are left out, because that file is used for measuring. The start
+position and the position after 1. e4 are left out because their policies are measured.
 
 Needs chess: tools/venv.
 """
@@ -88,7 +88,7 @@ def collect(arguments):
             found[place] = {"count": 0, "source": source, "paths": []}
         entry = found[place]
         entry["count"] += 1
-        # Keep up to four paths to each position, sampled evenly.
+        # Keep up to four move sequences that lead to each position, sampled evenly.
         if len(entry["paths"]) < 4 or rng.random() < 4 / entry["count"]:
             path = " ".join(move.uci() for move in board.move_stack)
             if path not in entry["paths"]:
@@ -175,7 +175,7 @@ def write(arguments):
         if entry["key"] not in labels:
             continue
         count += 1
-        # A position's weight grows with the logarithm of its count, up to one copy for each of four paths.
+        # The number of copies grows with the logarithm of the position's count, up to one per move sequence.
         copies = min(4, len(entry["paths"]), 1 + int(math.log10(max(1, entry["count"]))))
         for path in entry["paths"][:copies]:
             lines = labels[entry["key"]]["lines"]

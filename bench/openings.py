@@ -4,12 +4,12 @@
     bench/openings.py reference -o bench/openings.csv --eco DIR --games master-games.pgn.zst
     bench/openings.py measure bench/openings.csv --net FILE… [--engine FILE]
 
-The reference contains Stockfish's evaluations (20,000 nodes, its WDL model) of the 400 positions after
-two plies, of every 12th line in the ECO tables, and of 800 quiet positions from master games, one per
+The reference contains evaluations by Stockfish, with 20,000 nodes and its WDL model, of the 400 positions
+after two plies, of every 12th line in the ECO tables, and of 800 quiet positions from master games, one per
 game. A position is quiet if the side to move is not in check, Stockfish's move is neither a capture nor
-a check, and its expected score is within ±0.9. Expected scores are in -1..1, from the view of the side
-to move. The network sees the moves that led to a position; for quiet positions, the last seven. These
-positions are only for measuring and are excluded from training, also with colours reversed.
+a check, and its expected score is within ±0.9. Expected scores are in -1..1, from the perspective of the side
+to move. The network reads the moves that led to a position or, for quiet positions, the last seven of them.
+The positions are used only for measuring; they are excluded from training, also with colours reversed.
 
 Needs chess: tools/venv.
 """
@@ -67,7 +67,7 @@ class Engine:
         self.until("readyok")
 
     def search(self, fen, moves, nodes):
-        """Returns all output lines of a search that starts with an empty table."""
+        """Returns all output lines of a search that starts with an empty hash table."""
         self.say("ucinewgame")
         self.ready()
         place = f"fen {fen}" if fen else "startpos"
@@ -81,7 +81,7 @@ class Engine:
 
 
 def judged(stockfish, fen, moves, nodes=NODES):
-    """Returns Stockfish's expected score and its move."""
+    """Returns Stockfish's expected score and Stockfish's move."""
     best = None
     for line in stockfish.search(fen, moves, nodes):
         if found := re.search(r" score .* wdl (\d+) \d+ (\d+) .* pv (\S+)", line):

@@ -1,6 +1,5 @@
-//! Runs perft to depth 5 on every suite in the shared data: `cargo bench --bench perft`. Add a
-//! depth to change it, as in `cargo bench --bench perft -- 4`, or a suite's name to run only that
-//! suite.
+//! Runs perft to depth 5 on every suite in the shared data: `cargo bench --bench perft`. To change
+//! the depth, add it, as in `cargo bench --bench perft -- 4`. To run a single suite, add its name.
 
 use shakmaty::CastlingMode;
 use std::path::PathBuf;

@@ -1,11 +1,11 @@
-//! Measures networks in each number format, and shows which format `auto` selects:
+//! Measures networks in each dtype, and shows which dtype `auto` selects:
 //! `cargo bench --bench precision -- FILE…`.
 //!
 //! The networks are the one that ships with the program, an Lc0 attention body with random weights,
-//! and the given files, of any kind that `tessera import` reads. Each is measured on one core with
-//! all of the processor's instruction sets, and again with some of them hidden from libtorch's
-//! libraries and from our kernels. Each rate is the best of several rounds, because a machine is
-//! never completely idle.
+//! and the given files, of any kind that `tessera import` reads. Each network is measured on one
+//! core with all of the processor's instruction sets, and again with some of them hidden from
+//! libtorch's libraries and from our kernels. Each rate is the best of several rounds, because a
+//! machine is never completely idle.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,13 +19,13 @@ use tessera::network::lc0::HeadChoice;
 use tessera::network::{About, ArchitectureConfig, Network};
 use tessera::torch::ExportPrecision;
 
-/// Batch sizes: one from early in a search, and the recommended one.
+/// Batch sizes: a size typical of the start of a search, and the recommended size.
 const BATCHES: [usize; 2] = [8, 32];
 /// Number of rounds for each batch size.
 const TURNS: usize = 9;
 /// Duration of a round.
 const TIME: &str = "200ms";
-/// Formats, in the order of the table's columns.
+/// The dtypes, in the order of the table's columns.
 const FORMATS: [&str; 3] = ["f32", "bf16", "int8"];
 /// Instruction sets that remain visible to the libraries, and the settings that hide the others.
 const MASKS: [(&str, &[(&str, &str)]); 4] = [
@@ -144,8 +144,8 @@ fn write(name: &str, network: &Network, folder: &TempDir) -> Named {
     (name.to_owned(), path)
 }
 
-/// Returns a network's table cells: its speed in each format, the choice of `auto`, and the speed
-/// of that choice as a share of the highest.
+/// Returns a network's table cells: its speed in each dtype, the dtype that `auto` selects, and the
+/// speed in that dtype as a share of the highest speed.
 fn row(net: &Path, settings: &[(&str, &str)], folder: &TempDir) -> String {
     let batches = BATCHES
         .repeat(TURNS)

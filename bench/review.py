@@ -7,11 +7,11 @@
     bench/review.py marks labels.jsonl review.json
     bench/review.py ratings review.json
 
-`games` selects games that training held out, in an order that depends only on the seed. `label` searches
-each position with Stockfish and a million nodes. `marks` marks each move according to its loss in winning
-chances, computed from Stockfish's scores in the same way as the review does from its own, and compares the
-two sets of marks. Recall is the share of Stockfish's mistakes and blunders that the review also marks as
-either; precision is the share of the review's mistakes and blunders that Stockfish confirms.
+`games` selects games that are held out from training, in an order that depends only on the seed. `label`
+searches each position with Stockfish and a million nodes. `marks` compares the review's marks with marks that
+are computed from Stockfish's scores in the same way as in the review: by a move's loss in winning chances.
+Recall is the share of Stockfish's mistakes and blunders that the review also marks as a mistake or a blunder.
+Precision is the share of the review's mistakes and blunders that Stockfish also marks as a mistake or a blunder.
 
 Needs chess: tools/venv.
 """
@@ -42,7 +42,7 @@ BAD = {"mistake", "blunder"}
 
 
 def held_out(arguments):
-    """Returns the longest prefix of each held-out game in which both players are rated."""
+    """Returns the longest prefix of each held-out game whose players both have ratings."""
     command = [arguments.engine, "match-moves", arguments.games, "--held-out", "0.1", "--min-elo", "600", "--list"]
     listed = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, text=True, check=True)
     games = {}
@@ -120,7 +120,7 @@ def chances(score):
 
 
 def mark(before, after, is_best):
-    """Returns the mark for a move, given the mover's scores before and after it, as in the review."""
+    """Returns the mark that the review would give to a move, given the player's scores before and after the move."""
     if is_best:
         return None
     won, lost = before.get("mate", 0) > 0, after.get("mate", 1) <= 0

@@ -6,41 +6,42 @@ use crate::tablebase::{Tablebase, Verdict};
 use shakmaty::{Color, Position};
 use std::fmt;
 
-/// A side resigns after a run of bad scores.
+/// A rule by which a side resigns after several consecutive bad scores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResignRule {
-    /// Number of the side's consecutive moves.
+    /// Number of consecutive moves of this side.
     pub moves: usize,
-    /// In each of them its score was at most minus this many centipawns.
+    /// The rule applies if at each of these moves the side's score was at most minus this many
+    /// centipawns.
     pub centipawns: i32,
 }
 
-/// A game is drawn after a run of even scores.
+/// A rule by which a game is drawn after several consecutive scores near 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DrawRule {
     /// The first move at which this rule may end a game.
     pub from: usize,
     /// Number of consecutive moves by each side.
     pub moves: usize,
-    /// In each of them the score was within this many centipawns of 0.
+    /// The rule applies if at each of these moves the score was within this many centipawns of 0.
     pub centipawns: i32,
 }
 
 /// The rules that end games, in addition to those of chess.
 #[derive(Clone, Debug, Default)]
 pub struct Adjudication {
-    /// When a side resigns.
+    /// The rule for resignations.
     pub resign: Option<ResignRule>,
-    /// When a game is drawn by agreement.
+    /// The rule for draws.
     pub draw: Option<DrawRule>,
     /// Number of plies, including the opening, after which a game is stopped without a result.
     pub max_plies: Option<usize>,
-    /// Tablebases that end games.
+    /// Tablebases; a game ends when they cover its position.
     pub tablebase: Tablebase,
 }
 
 impl fmt::Display for Adjudication {
-    /// Writes the additional rules, separated by commas.
+    /// Writes the rules, separated by commas.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(ResignRule { moves, centipawns }) = self.resign {
             write!(formatter, ", resign {moves},{centipawns}")?;
@@ -68,8 +69,9 @@ impl fmt::Display for Adjudication {
 }
 
 impl Adjudication {
-    /// Returns White's result if the game is over, and `None` otherwise. `scores` are the scores in
-    /// centipawns, from White's view, of the positions before the latest moves.
+    /// If the game is over, returns its result for White; the inner `None` stands for a game
+    /// without a result. `scores` are the scores of the positions before the latest moves, in
+    /// centipawns from White's perspective.
     pub(crate) fn verdict(&self, game: &Game, scores: &[i32]) -> Option<Option<Wdl>> {
         if let Some(result) = result(game).or_else(|| known(&self.tablebase, game)) {
             return Some(Some(result));
@@ -105,7 +107,7 @@ fn won_by(winner: Color) -> Wdl {
     winner.fold_wb(Wdl::Win, Wdl::Loss)
 }
 
-/// Returns White's result under the rules of chess, if the game is over.
+/// Returns the result for White if the game is over under the rules of chess.
 pub(crate) fn result(game: &Game) -> Option<Wdl> {
     Some(match game.ending()? {
         Ending::Checkmate => won_by(!game.position().turn()),
@@ -113,7 +115,7 @@ pub(crate) fn result(game: &Game) -> Option<Wdl> {
     })
 }
 
-/// Returns White's result according to the tablebases, if they cover the position.
+/// Returns the result for White according to the tablebases, if they cover the position.
 pub(crate) fn known(tablebase: &Tablebase, game: &Game) -> Option<Wdl> {
     let position = game.position();
     Some(match tablebase.probe(position)? {

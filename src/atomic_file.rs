@@ -1,8 +1,8 @@
-//! Atomic file writes: the content goes to a temporary file in the same folder, which is then
-//! renamed.
+//! Atomic file writes: the content is written to a temporary file in the same folder, and this file
+//! is then renamed.
 //!
-//! Symbolic links are followed. Streams, such as standard output, a FIFO or a terminal, are written
-//! once the content is complete.
+//! Symbolic links are followed. A stream, such as standard output, a FIFO or a terminal, receives
+//! the content once it is complete.
 
 use std::fs::File;
 use std::io::{self, Error, ErrorKind, Seek, Stdout, Write};
@@ -11,7 +11,7 @@ use tempfile::NamedTempFile;
 
 /// The prefix of unfinished files.
 const UNFINISHED: &str = ".unfinished-";
-/// The longest chain of links that is followed, which is also Linux's limit.
+/// Maximum length of a chain of links, equal to Linux's limit.
 const MOST_LINKS: usize = 40;
 
 /// The kind of file at a path.
@@ -47,12 +47,13 @@ impl Write for Stream {
     }
 }
 
-/// Returns whether a path stands for standard output. (A file named `-` is `./-`.)
+/// Returns whether a path is `-`, which stands for standard output. A file of this name can be
+/// given as `./-`.
 pub(crate) fn is_stdout(path: &Path) -> bool {
     [Path::new("-"), Path::new("/dev/stdout")].contains(&path)
 }
 
-/// Opens the stream at a path; returns `None` if the path is a file or does not exist. Opening a
+/// Opens the stream at a path. Returns `None` if the path is a file or does not exist. Opening a
 /// FIFO waits for its reader.
 ///
 /// # Errors
@@ -76,8 +77,8 @@ fn open_stream(path: &Path) -> io::Result<Stream> {
     }
 }
 
-/// Fails where [`unfinished`] or [`persist`] would. It does not check that a FIFO can be written,
-/// because opening the FIFO to check would give its reader an end of file.
+/// Fails if [`unfinished`] or [`persist`] would fail for this path. Whether a FIFO can be written
+/// is not checked, because its reader would see an end of file when the check closes the FIFO.
 ///
 /// # Errors
 /// The system's error, or an error if `path` is a folder or a disk.
@@ -102,15 +103,16 @@ pub(crate) fn is_device(_: &Path) -> bool {
     false
 }
 
-/// Creates a file next to `path` that is deleted unless it is persisted there.
+/// Creates a temporary file in the folder of `path`. It is deleted unless it is persisted at
+/// `path`.
 ///
 /// # Errors
 /// The system's error if the folder cannot be written to, or an error if `path` is a folder or a
 /// disk.
 pub(crate) fn unfinished(path: &Path) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
-    // Temporary files are private to their owner. The finished file should have the usual
-    // permissions, as set by the user's umask.
+    // Temporary files are private to their owner by default, but the finished file should have the
+    // permissions that the user's umask determines.
     #[cfg(unix)]
     let mode = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o666);
     #[cfg(unix)]
@@ -126,13 +128,13 @@ pub(crate) fn unfinished(path: &Path) -> io::Result<NamedTempFile> {
     }
 }
 
-/// Rewords an error to name the folder instead of the unfinished file.
+/// Rewords an error so that it names the folder instead of the temporary file.
 fn explained(error: Error, folder: &Path) -> Error {
     let shown = folder.display();
     let reason = match error.kind() {
         ErrorKind::NotFound if !folder.exists() => format!("there is no folder {shown}"),
         ErrorKind::NotADirectory => format!("{shown} is not a folder"),
-        // Some of the system's folders report that a new file's path is not found.
+        // In some system folders, creating a file fails with "not found".
         ErrorKind::NotFound | ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
             format!("the folder {shown} does not let you: {}", error.kind())
         }
@@ -141,7 +143,7 @@ fn explained(error: Error, folder: &Path) -> Error {
     Error::new(error.kind(), reason)
 }
 
-/// Removes any half-written file that a killed process left in a folder.
+/// Removes the unfinished files that killed processes have left in a folder.
 ///
 /// # Errors
 /// The system's error.
@@ -159,8 +161,9 @@ pub(crate) fn remove_unfinished(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Moves a written file to `path`. Even after a kill or a power cut, `path` has either the old
-/// content or the new: the file is synced before the rename, and its folder afterwards.
+/// Renames a finished file to `path`. The file is synced before the rename, and the folder
+/// afterwards. Even if the process is killed or the power fails, `path` therefore has either the
+/// old content or the new content.
 ///
 /// # Errors
 /// The system's error; `path` is then unchanged.
@@ -182,8 +185,8 @@ pub(crate) fn persist(mut file: NamedTempFile, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Does the same as [`persist`] if `path` does not exist yet. Of several concurrent attempts, one
-/// succeeds.
+/// Renames a finished file to `path` like [`persist`], but only if `path` does not exist. Exactly
+/// one of several concurrent attempts succeeds.
 ///
 /// # Errors
 /// [`ErrorKind::AlreadyExists`] if `path` exists, in which case it is unchanged, or the system's
@@ -224,7 +227,7 @@ fn place_of(path: &Path) -> io::Result<Place> {
     refused("it is neither a file nor a stream")
 }
 
-/// Returns the path that a chain of links leads to, whether or not it exists.
+/// Returns the path at the end of a chain of links, whether or not this path exists.
 fn followed(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {

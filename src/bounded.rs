@@ -1,13 +1,14 @@
-//! Bounded reading of untrusted input, from regular files only where that matters.
+//! Reads untrusted input with an upper bound on its size and, where required, only from regular
+//! files.
 //!
 //! A FIFO may block, a device may have no end, and a few kilobytes of gzip may decompress to more
-//! than fits in memory.
+//! data than fits in memory.
 
 use std::fs::{File, Metadata};
 use std::io::{self, BufRead, ErrorKind, Read};
 use std::path::Path;
 
-/// Size in bytes of the largest text that is read into memory whole: 1 GiB.
+/// Size in bytes of the largest text that is read into memory as a whole: 1 GiB.
 pub(crate) const LARGEST_TEXT: u64 = 1 << 30;
 
 /// Returns the contents of a file, or of a stream at `path`, up to `most` bytes.
@@ -63,8 +64,8 @@ fn too_large(what: &str, most: u64) -> io::Error {
     )
 }
 
-/// A reader that fails after a number of bytes. It limits the output of decompressors, whose input
-/// may be small.
+/// A reader that fails after a number of bytes. It bounds the output of decompressors, which may be
+/// large even if their input is small.
 pub(crate) struct Limited<R> {
     reader: R,
     left: u64,
@@ -92,10 +93,10 @@ impl<R: Read> Read for Limited<R> {
     }
 }
 
-/// Appends the next line, including its line ending, to `line`; returns the number of bytes read.
+/// Appends the next line, including its line ending, to `line`. Returns the number of bytes read.
 ///
 /// # Errors
-/// The reader's error, or an error after `most` bytes if the line is longer than that.
+/// The reader's error, or an error if the line is longer than `most` bytes.
 pub(crate) fn read_line(
     reader: &mut impl BufRead,
     line: &mut Vec<u8>,

@@ -24,8 +24,8 @@ use tessera::error_report::tell;
 use tessera::manual;
 use tessera::uci::{self, Settings};
 
-/// Printed when a person starts the program from a terminal. Chess programs, which talk to it
-/// through a pipe, never receive it.
+/// Printed if the program is started from a terminal, but not if a chess program starts it with a
+/// pipe.
 const GREETING: &str = concat!(
     "Tessera ",
     env!("CARGO_PKG_VERSION"),
@@ -62,7 +62,7 @@ pub const GROUPS: [Group; 3] = [
     ),
 ];
 
-/// Names that the previous release used.
+/// Names of commands and options in the previous release.
 pub const OLD_NAMES: [OldName; 17] = [
     OldName::new("backendbench", "--seconds", Now::Time("--time", "s")),
     OldName::new("puzzles", "--parallel", Now::Words(&["--jobs"])),

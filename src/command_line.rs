@@ -1,5 +1,5 @@
-//! The parts that both command lines share: parsing, names from earlier releases, time spans, and
-//! the options that select a network and its device.
+//! The parts that the command lines of `tessera` and `train` share: parsing, names from earlier
+//! releases, time spans, and the options that select a network and its device.
 
 mod described;
 mod network;
@@ -17,10 +17,10 @@ use clap::{ArgMatches, Command, Parser};
 use std::fmt::Write as _;
 use std::io::{Write, stdout};
 
-/// The only argument of a call that prints the whole command line as JSON. A test compares that
-/// JSON with the table of names.
+/// If this is the only argument, the program prints its whole command line as JSON. A test compares
+/// the JSON with the table of names.
 const DESCRIBE: &str = "--describe-command-line";
-/// Options that many commands share and whose values only the guide explains.
+/// Options that many commands share. Their values are explained only in the guide.
 const EXPLAINED_ELSEWHERE: [&str; 3] = ["agent", "backend", "precision"];
 /// The heading of commands without a group.
 const OTHERS: &str = "Other";
@@ -28,8 +28,8 @@ const OTHERS: &str = "Other";
 /// A group of commands in a program's help: its heading and the commands' names.
 pub type Group = (&'static str, &'static [&'static str]);
 
-/// Parses this process's command line, accepting names from earlier releases. Exits if it is
-/// invalid, or if it requests help or the version.
+/// Parses this process's command line, accepting names from earlier releases. Exits if the command
+/// line is invalid, or if it requests help or the version.
 #[must_use]
 pub fn parse<C: Parser>(groups: &[Group], old_names: &[OldName]) -> C {
     let mut command = grouped(shortened(C::command()), groups);
@@ -48,7 +48,8 @@ pub fn parse<C: Parser>(groups: &[Group], old_names: &[OldName]) -> C {
     read.unwrap_or_else(|error| error.exit())
 }
 
-/// Lists the possible values of options that many commands share, without an explanation of each.
+/// Shortens the help for options that many commands share: their possible values are listed without
+/// explanations.
 fn shortened(mut command: Command) -> Command {
     for subcommand in command.get_subcommands_mut() {
         *subcommand = std::mem::take(subcommand).mut_args(|arg| {

@@ -1,17 +1,17 @@
-//! The self-play loop: self-play, reanalysis, training and the gate, which share one store.
+//! The self-play loop: self-play, reanalysis, training and gating through a shared store.
 //!
-//! Each part is a worker that follows the [`Store`](crate::store::Store) and does not depend on the
-//! others. Any number of actors and reanalysers can therefore run on any machines, and each can be
-//! killed at any time: it loses only its own unfinished shard.
+//! Each worker polls the [`Store`](crate::store::Store) and does not depend on the other workers.
+//! Any number of actors and reanalysers can therefore run on any machines. They can be killed at
+//! any time, and lose only their own unfinished shards.
 //!
-//! - [Actors](Actor) play games with the newest network. They switch networks between two searches,
-//!   as in KataGo.
-//! - [Reanalysers](Reanalyser) search positions from existing games again, whether people or actors
-//!   played them (MuZero Reanalyze, Schrittwieser et al. 2021).
+//! - [Actors](Actor) play games with the newest network. They may switch to a newer network between
+//!   two moves of a game, as in KataGo.
+//! - [Reanalysers](Reanalyser) search positions of existing games, which people or actors have
+//!   played (MuZero Reanalyze, Schrittwieser et al. 2021).
 //! - The [learner](Learner) trains on a window of the newest rows, with a fixed number of steps per
-//!   generation, and publishes its averaged weights as the next network. It limits how often a row
-//!   is used on average, and waits for new rows if necessary.
-//! - The optional [gate](Gate) passes a network unless it loses a match against the previous one.
+//!   generation, and publishes its averaged weights as the next network. It limits the average
+//! number of times that a row is used, and waits for new rows if necessary.
+//! - The optional [gate](Gate) rejects a network that loses a match against the last accepted one.
 //!
 //! A *row* is a position with its targets, as in KataGo.
 

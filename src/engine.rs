@@ -1,8 +1,8 @@
 //! External UCI engines, run as child processes.
 //!
-//! An engine's output is untrusted: it may fall silent, exit, or play illegal moves. Each of these
-//! is an [`EngineError`], after which you should drop the engine, ending its process, and start
-//! another.
+//! An engine is not trusted: it may stop responding, exit, or play illegal moves. Each of these
+//! failures is an [`EngineError`]. After an error, drop the engine, which ends its process, and
+//! start another one.
 
 mod analysis;
 mod info;
@@ -20,9 +20,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Time limit for an engine to start and to accept its options, which may load networks.
+/// Time limit for an engine to start and to process its options, which may include loading a
+/// network.
 const START: Duration = Duration::from_secs(30);
-/// Debian's folder for games, which is not on every user's PATH.
+/// Debian's folder for games, which is not always on the PATH.
 const GAMES: &str = "/usr/games";
 /// Longest line read in one piece, in bytes.
 const LONGEST_LINE: u64 = 1 << 16;
@@ -41,7 +42,7 @@ pub struct EngineCommand {
 /// An engine's limit for a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// Until it has visited this many nodes.
+    /// Until the engine has visited this many nodes.
     Nodes(u64),
     /// To this depth in plies.
     Depth(u32),
@@ -98,7 +99,7 @@ pub enum EngineError {
     Illegal {
         /// The engine.
         engine: String,
-        /// Its message.
+        /// The engine's message.
         answer: String,
         /// The position.
         fen: String,
@@ -191,7 +192,7 @@ impl Engine {
     }
 
     /// Tells the engine that the next positions belong to a new game, so that its memory of earlier
-    /// ones does not affect them.
+    /// games does not affect the evaluation.
     ///
     /// # Errors
     /// [`EngineError`] if the engine has exited or does not become ready again.
@@ -200,12 +201,12 @@ impl Engine {
         self.synchronise(START)
     }
 
-    /// Has the engine evaluate the current position of `game`, which must have a legal move. The
-    /// chosen move comes first, followed by the other moves that the engine reports (option
-    /// MultiPV), best first; each move appears once.
+    /// Has the engine evaluate the current position of `game`, which must have a legal move.
+    /// Returns the chosen move first, followed by the other moves that the engine reports (option
+    /// MultiPV), best first. Each move appears only once.
     ///
     /// # Errors
-    /// [`EngineError`] if no usable answer comes within `patience`.
+    /// [`EngineError`] if the engine gives no usable answer within `patience`.
     pub fn judge(
         &mut self,
         game: &Game,
@@ -326,7 +327,7 @@ fn spawn(program: &Path) -> std::io::Result<Child> {
     })
 }
 
-/// Forwards the engine's output until the engine or the receiver is gone.
+/// Forwards the engine's output line by line until the engine exits or the receiver is dropped.
 fn read_lines(output: ChildStdout, sender: &Sender<String>) {
     let mut output = BufReader::new(output);
     let mut line = Vec::new();

@@ -15,8 +15,8 @@ fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn 
 /// The hint added when a file is not found because the working folder was deleted.
 const LOST_FOLDER: &str = "the working folder was deleted, so that relative paths lead nowhere";
 
-/// Returns whether a file was not found because the folder that relative paths start from has been
-/// deleted.
+/// Returns whether a file was not found because the working folder, from which relative paths
+/// start, has been deleted.
 fn is_lost(error: &(dyn Error + 'static)) -> bool {
     is_of(error, io::ErrorKind::NotFound) && std::env::current_dir().is_err()
 }
@@ -28,7 +28,8 @@ fn is_of(error: &(dyn Error + 'static), kind: io::ErrorKind) -> bool {
     })
 }
 
-/// Formats the error and its causes on one line, without the causes that the error already quotes.
+/// Formats the error and its causes on one line. Causes that the error's own message already
+/// contains are omitted.
 #[must_use]
 pub fn one_line(error: &(dyn Error + 'static)) -> String {
     let mut line = String::new();
@@ -49,8 +50,8 @@ pub fn one_line(error: &(dyn Error + 'static)) -> String {
     line
 }
 
-/// Returns the log filter: `RUST_LOG`, such as `info` or `tessera::serve=debug,warn`, or by default
-/// warnings and errors.
+/// Returns the log filter in `RUST_LOG`, such as `info` or `tessera::serve=debug,warn`. By default,
+/// the filter selects warnings and errors.
 #[must_use]
 pub fn log_filter() -> Targets {
     let asked = std::env::var("RUST_LOG").ok();
@@ -76,14 +77,14 @@ fn may_colour(is_terminal: bool, no_color: Option<OsString>) -> bool {
     is_terminal && no_color.is_none_or(|value| value.is_empty())
 }
 
-/// Writes a line for people to standard error. If standard error is closed, for example because its
-/// terminal has been closed, the program continues without it.
+/// Writes a line for the user to standard error. If standard error is closed, for example because
+/// the terminal has been closed, the line is dropped and the program continues.
 pub fn tell(line: impl Display) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-/// Prints the error to standard error and returns its exit status, which is success if output went
-/// to a program that has read enough, such as `head`.
+/// Prints the error to standard error and returns the exit status. If the error is a closed output
+/// pipe, because a program such as `head` has read enough, prints nothing and returns success.
 #[must_use]
 pub fn report(error: &(dyn Error + 'static)) -> ExitCode {
     if is_of(error, io::ErrorKind::BrokenPipe) {

@@ -1,5 +1,5 @@
-//! Generates games with a move-token GPT. Many games run concurrently, with one step of the network
-//! per move.
+//! Generates games with a move-token GPT. Many games are generated concurrently: each step of the
+//! network adds one token to every game.
 
 mod choice;
 mod course;
@@ -19,9 +19,9 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use shakmaty::{Color, Position};
 use tch::{Device, Kind};
 
-/// If more than this share of rows has no game, new games begin in them; if no prompts are left,
-/// these rows are removed. Beginning games requires a separate pass, and removing rows copies all
-/// keys and values.
+/// Share of free rows above which new games begin in the free rows or, if no prompts are left, the
+/// free rows are removed. Beginning games requires a separate pass, and removing rows copies all
+/// keys and values, so it is not worthwhile for a single row.
 const FREE_SHARE: f64 = 0.125;
 
 /// The beginning of a game to generate.
@@ -47,13 +47,13 @@ pub struct Written {
 /// How a generated game ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WrittenEnd {
-    /// The game ended by the rules; draws are claimed immediately.
+    /// The game ended under the rules of chess; draws are claimed immediately.
     Rules(Ending),
     /// The network chose an end token: one side resigned, or both agreed to a draw.
     Said(GameEnd),
-    /// The network chose an illegal token, given in the vocabulary's notation.
+    /// The network chose this illegal token, written in the vocabulary's notation.
     Illegal(String),
-    /// The game reached the maximum length that the network can read.
+    /// The game reached the maximum length that the network supports.
     Unfinished,
 }
 
@@ -110,7 +110,7 @@ impl Generator {
         &self.encoder
     }
 
-    /// Returns a copy for another thread that shares the weights.
+    /// Returns a copy for another thread; both copies share the weights.
     fn replica(&self) -> Generator {
         let (kind, device) = (self.weights.kind(), self.weights.tensors()[0].device());
         let gpt = Gpt::new(self.gpt.model(), device).expect("the same sizes");
@@ -121,8 +121,8 @@ impl Generator {
         }
     }
 
-    /// Continues all games concurrently until each of them has ended, and returns them in the order
-    /// of the prompts.
+    /// Continues the games of all prompts concurrently until each has ended, and returns the games
+    /// in the order of the prompts.
     ///
     /// # Errors
     /// [`Unencodable`] if the beginning of a game cannot be encoded.
@@ -144,13 +144,13 @@ impl Generator {
         Ok(all.into_iter().flatten().collect())
     }
 
-    /// Continues the games of these prompts, several of them concurrently. Each game is passed to
-    /// `hand_on`, with the index of its prompt, as soon as it has ended, and another game then
-    /// takes its place.
+    /// Continues the games of these prompts, `rows` of them concurrently. As soon as a game has
+    /// ended, it is passed to `hand_on` with the index of its prompt, and another game takes its
+    /// place.
     ///
     /// # Errors
-    /// The errors of the prompts and of `hand_on`, and [`Unencodable`] if the beginning of a game
-    /// cannot be encoded. After an error, no further games begin.
+    /// The errors of `prompts` and `hand_on`, and [`Unencodable`] if the beginning of a game cannot
+    /// be encoded. After an error, no further games begin.
     pub fn write_each<E: From<Unencodable> + Send>(
         &self,
         prompts: impl Iterator<Item = Result<Prompt, E>> + Send,
@@ -165,7 +165,8 @@ impl Generator {
         if rows.threads <= 1 {
             return self.work(&queue, rows.games, sampling);
         }
-        // Each replica uses a single libtorch thread, because a step is too small to be split.
+        // Each replica uses a single libtorch thread, because its operations are too small to be
+        // split over several threads.
         let replicas: Vec<Generator> = (0..rows.threads).map(|_| self.replica()).collect();
         let workers = replicas.into_iter().map(|generator| {
             let queue = &queue;
@@ -178,7 +179,7 @@ impl Generator {
         side_by_side(workers).map(drop)
     }
 
-    /// Generates the games in the queue, this many of them concurrently, until it is empty.
+    /// Generates the games in the queue, `games` of them concurrently, until the queue is empty.
     fn work<P, H, E>(&self, queue: &Queue<P, H>, games: usize, sampling: &Sampling) -> Result<(), E>
     where
         P: Iterator<Item = (usize, Result<Prompt, E>)>,
@@ -243,7 +244,7 @@ impl Generator {
     }
 }
 
-/// The waiting games and the destination of finished ones, both shared by all threads.
+/// The waiting prompts and the destination of finished games, which all threads share.
 struct Queue<P, H> {
     /// The waiting prompts; `None` once the queue is closed.
     prompts: Mutex<Option<P>>,
@@ -267,8 +268,8 @@ where
     H: FnMut(usize, Written) -> Result<(), E>,
     E: From<Unencodable>,
 {
-    /// Returns the next games, up to a limit. Games that are already over at the start are passed
-    /// on immediately.
+    /// Returns at most `most` new games. Games that are already over at the start are passed on
+    /// immediately.
     fn begin(&self, most: usize, encoder: &MoveEncoder) -> Result<Vec<Option<Course>>, E> {
         let mut begun = Vec::new();
         while begun.len() < most {

@@ -1,10 +1,11 @@
-//! The guide: a page on each subject that the README leaves out.
+//! The guide, with pages on the subjects that the README does not cover.
 //!
-//! The pages are Markdown files in `src/guide` and can also be read there.
+//! The pages are the Markdown files in `src/guide`.
 
-/// Makes a module page from a Markdown file. Pages link to each other with reference links, whose
-/// targets, at the end of each file, are other files. The first definition of a target wins, so in
-/// rustdoc the links lead to modules.
+/// Declares a module for each page, with the page's Markdown file as its documentation. Pages link
+/// to each other by reference links, which each file defines at its end as file names. In rustdoc,
+/// the links lead to modules: the definitions below precede the file, and the first definition of a
+/// reference wins.
 macro_rules! pages {
     ($($page:ident)*) => {$(
         #[doc = "[install]: crate::guide::install"]

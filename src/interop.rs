@@ -1,6 +1,6 @@
 //! Reads and writes the network file formats of other programs.
 //!
-//! Every reader returns a [`Network`](crate::network::Network) of one of the families in
+//! Every reader returns a [`Network`](crate::network::Network), whose family is one of those in
 //! [`crate::network`].
 
 mod exchange;

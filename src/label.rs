@@ -1,21 +1,22 @@
-//! Creates training data with external engines: games that a UCI engine plays against itself, and
-//! games and positions that it annotates, including games sampled from networks' policies.
+//! Creates training data with external engines. A UCI engine either plays games against itself, or
+//! evaluates existing positions and games, including games sampled from networks' policies.
 //!
-//! Everything is written to a [`Journal`] as PGN, with `[%eval]` comments that refer to the
-//! preceding moves, as `train pack --evals chooser` expects. If the engine reports several moves
-//! (option MultiPV), all but the best are written as variations of one move.
-//! [`TargetRules::alternatives`](crate::data::label::TargetRules) combines them into a
+//! Games are written to a [`Journal`] as PGN, with `[%eval]` comments that refer to the preceding
+//! moves, as `train pack --evals chooser` expects. If the engine reports several moves (option
+//! MultiPV), all but the best are written as variations of one move.
+//! [`TargetRules::alternatives`](crate::data::label::TargetRules) combines the moves into a
 //! distribution.
 //!
 //! Several engine processes run in parallel, each on its own game. The random choices in a game
-//! depend only on the seed and the game's number, so a deterministic engine (one thread, limited by
-//! nodes or depth) produces the same games in every run, however often it is interrupted. Sampled
-//! games are reproducible only as far as the networks' values are, and the last bits of these
-//! depend on the batch that a position is in.
+//! depend only on the seed and the game's number. A deterministic engine, which has one thread and
+//! is limited by nodes or depth, therefore produces the same games in every run, however often the
+//! run is interrupted. Games sampled from networks are not exactly reproducible, because the last
+//! bits of a network's outputs for a position depend on the other positions in the batch.
 //!
-//! The workers sample games themselves. A worker that has no finished sampled game plays many games
-//! concurrently until some of them end, and then labels those. This keeps all CPUs busy, whichever
-//! of the two tasks takes longer, and memory contains only the games in progress.
+//! The workers that run the engines also sample the games. A worker without a finished sampled game
+//! plays many games concurrently until some of them end, and then labels these games. This keeps
+//! all CPUs busy, whether sampling or labelling takes longer, and memory contains only the games in
+//! progress.
 
 mod analyst;
 mod game;
@@ -46,13 +47,13 @@ pub struct Labelling {
     pub engine: EngineCommand,
     /// Search limit for each position.
     pub limit: Limit,
-    /// Number of moves scored in each position (MultiPV).
+    /// Number of moves to score in each position, set by the engine's option MultiPV.
     pub multipv: u32,
-    /// Time after which a silent engine is restarted.
+    /// Time after which an engine that does not respond is restarted.
     pub patience: Duration,
     /// Number of engine processes.
     pub processes: usize,
-    /// Number of plies of the best line to write if another move was played.
+    /// Number of plies of the best line to write if a different move was played.
     pub line: usize,
     /// Seed of all random choices.
     pub seed: u64,
@@ -61,15 +62,15 @@ pub struct Labelling {
 /// Counts of labelled games and positions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LabelSummary {
-    /// Number of games finished; a single position counts as a game.
+    /// Number of games labelled; a single position counts as a game.
     pub games: u64,
     /// Number of positions evaluated.
     pub positions: u64,
-    /// Number of positions given up because the engine failed twice on each of them.
+    /// Number of positions left without scores because the engine failed twice on them.
     pub given_up: u64,
     /// Number of games and positions that could not be read.
     pub unreadable: u64,
-    /// Number of games that had been finished before the start.
+    /// Number of games that were finished in earlier sessions.
     pub found: u64,
 }
 
@@ -78,7 +79,7 @@ pub struct LabelSummary {
 pub enum Event {
     /// A position was evaluated.
     Judged,
-    /// A game was finished, either now or before the start.
+    /// A game was finished, either in this session or in an earlier one.
     Finished,
     /// A one-line warning; labelling continues.
     Warning(String),
@@ -110,8 +111,8 @@ pub enum LabelError {
 }
 
 impl Labelling {
-    /// Returns a line for the Event tag that names everything on which the moves and scores depend.
-    /// Starts the engine to get its name, if anything is to be evaluated.
+    /// Returns a line for the Event tag that names all settings on which the moves and scores
+    /// depend. If anything is to be evaluated, starts the engine to get its name.
     ///
     /// # Errors
     /// [`EngineError`] if the engine cannot be used.
@@ -142,11 +143,11 @@ impl Labelling {
         command
     }
 
-    /// Labels everything in `source` that is not yet in the journal, and completes the journal.
+    /// Labels the games of `source` that are not yet in the journal, and completes the journal.
     ///
     /// # Errors
-    /// [`LabelError`]; games finished before the error are kept, and the same call resumes the
-    /// work.
+    /// [`LabelError`]; games finished before the error are kept, and calling this method again
+    /// labels the remaining ones.
     pub fn run(
         &self,
         source: &GameSource,
@@ -235,7 +236,7 @@ struct Queue<'a> {
 }
 
 impl<'a> Queue<'a> {
-    /// Returns the next job that is not done yet.
+    /// Returns the next job that has not been done.
     fn next(
         &mut self,
         observe: &(dyn Fn(Event) + Sync),

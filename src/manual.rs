@@ -50,8 +50,8 @@ impl Command {
     }
 }
 
-/// Returns the command line without the commands that its help hides, which completion scripts
-/// would otherwise offer.
+/// Returns the command line without hidden commands, which completion scripts would otherwise
+/// offer.
 fn without_hidden(command: &clap::Command) -> clap::Command {
     // clap needs command names with a static lifetime.
     let name: &'static str = command.get_name().to_owned().leak();

@@ -1,5 +1,5 @@
-//! Commands' outputs: a file, or a stream such as standard output, which is written as `-`. They
-//! are checked before work begins.
+//! The outputs of commands. An output is a file, or a stream such as standard output, which is
+//! given as `-`. Commands check their outputs before they start working.
 
 use crate::atomic_file;
 use std::fmt::Display;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// Why a path cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum OutputError {
-    /// The system refused, or something other than a file exists at the path.
+    /// The system denies access, or something other than a file exists at the path.
     #[error("cannot write {}: {source}", path.display())]
     Unwritable {
         /// The output.
@@ -26,7 +26,7 @@ pub enum OutputError {
         /// The kind of output, such as "a network".
         kind: &'static str,
     },
-    /// Standard output was given where a folder is needed.
+    /// Standard output was given instead of a folder.
     #[error("{} is standard output, but the output is a folder: name one", .0.display())]
     NoFolder(PathBuf),
 }
@@ -40,16 +40,16 @@ pub fn is_stdout(path: &Path) -> bool {
 /// Checks that a file or a stream can be written at `path`.
 ///
 /// # Errors
-/// [`OutputError`] if not.
+/// [`OutputError`] if the check fails.
 pub fn check(path: &Path) -> Result<(), OutputError> {
     atomic_file::check(path).map_err(unwritable(path))
 }
 
-/// Checks that binary output of this kind, such as "a network", can be written at `path`. A
-/// terminal accepts text only.
+/// Checks that binary output of this kind, such as "a network", can be written at `path`. Terminals
+/// are rejected, because they accept only text.
 ///
 /// # Errors
-/// [`OutputError`] if not.
+/// [`OutputError`] if the check fails.
 pub fn check_bytes(path: &Path, kind: &'static str) -> Result<(), OutputError> {
     check(path)?;
     let is_terminal = match is_stdout(path) {
@@ -71,7 +71,7 @@ pub fn check_bytes(path: &Path, kind: &'static str) -> Result<(), OutputError> {
 /// Checks that files can be written into the folder `path`, which need not exist yet.
 ///
 /// # Errors
-/// [`OutputError`] if not.
+/// [`OutputError`] if the check fails.
 pub fn check_folder(path: &Path) -> Result<(), OutputError> {
     if is_stdout(path) {
         return Err(OutputError::NoFolder(path.to_owned()));

@@ -1,10 +1,10 @@
-//! Checks before a command begins: that its outputs can be written, and that they overwrite neither
-//! an input nor one another.
+//! Checks to make before a command starts: its outputs must be writable, and must overwrite neither
+//! an input nor each other.
 
 use crate::output::{self, OutputError};
 use std::path::{Path, PathBuf};
 
-/// An output that cannot be written, or that is also an input or another output.
+/// Why an output is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum OverwriteError {
     /// The path cannot be written.
@@ -13,7 +13,7 @@ pub enum OverwriteError {
     /// The output has the same name as an input.
     #[error("{} is read, so it is not written: name another output", .0.display())]
     Same(PathBuf),
-    /// The output has another name than an input but is the same file.
+    /// The output is the same file as an input with a different name.
     #[error(
         "the output {} is the file {}, which is read: name another output",
         output.display(), input.display()
@@ -29,9 +29,9 @@ pub enum OverwriteError {
     Twice(PathBuf, PathBuf),
 }
 
-/// Rejects an output that cannot be written, or that is one of the inputs, under any name or
-/// through any kind of link. Anything other than a regular file, such as a pipe or a terminal, may
-/// be both an input and an output.
+/// Rejects an output that cannot be written or that is one of the inputs. Different names of the
+/// same file and links of any kind are recognised. A pipe, a terminal, or anything else that is not
+/// a regular file may be both an input and an output.
 ///
 /// # Errors
 /// [`OverwriteError`], naming the output and the input.
@@ -58,10 +58,10 @@ pub fn refuse<P: AsRef<Path>>(
     }
 }
 
-/// Rejects the outputs if two are the same file, whether or not it exists.
+/// Rejects the outputs if two of them are the same file, whether or not the file exists.
 ///
 /// # Errors
-/// [`OverwriteError::Twice`] names both.
+/// [`OverwriteError::Twice`], naming both outputs.
 pub fn refuse_twice<P: AsRef<Path>>(
     outputs: impl IntoIterator<Item = P>,
 ) -> Result<(), OverwriteError> {
@@ -88,7 +88,8 @@ fn is_one_file(one: &Path, other: &Path) -> bool {
     }
 }
 
-/// Returns the absolute path of a file that does not exist, in a folder that does.
+/// Returns the absolute path of a file that does not exist yet, or `None` if its folder does not
+/// exist either.
 fn resolved(path: &Path) -> Option<PathBuf> {
     let name = path.file_name()?;
     let folder = std::path::absolute(path).ok()?;
@@ -103,7 +104,8 @@ fn file_at(path: &Path) -> Option<(u64, u64)> {
     Some((file.dev(), file.ino()))
 }
 
-/// Identifies the regular file at a path, except for hard links.
+/// Returns the canonical path of the regular file at a path. Hard links to a file have different
+/// canonical paths.
 #[cfg(not(unix))]
 fn file_at(path: &Path) -> Option<PathBuf> {
     path.canonicalize().ok().filter(|path| path.is_file())

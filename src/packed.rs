@@ -1,5 +1,5 @@
-//! Streams of text from untrusted sources: plain, or compressed with gzip or zstd, as detected from
-//! the first bytes. A stream is read once, from front to back, so it may be a pipe.
+//! Reads text from untrusted sources. The first bytes show whether the text is plain or compressed
+//! with gzip or zstd. A stream is read only once, from front to back, so it may be a pipe.
 
 use crate::bounded::Limited;
 use flate2::bufread::MultiGzDecoder;
@@ -21,8 +21,8 @@ const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
 /// A buffered stream of bytes.
 pub type Stream = Box<dyn BufRead + Send>;
 
-/// Opens the text of a file or of a stream at `path`. `wrap` receives the stream before it is
-/// decompressed, so that a progress bar can count its bytes.
+/// Opens the text of a file or of a stream at `path`. The stream is passed to `wrap` before
+/// decompression, so that a progress bar can count the compressed bytes.
 ///
 /// # Errors
 /// The system's error, or an error if `path` is a folder or the text is in UTF-16.
@@ -46,7 +46,8 @@ pub(crate) fn read_all(stream: impl Read, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Returns whether a path stands for standard input. (A file named `-` is `./-`.)
+/// Returns whether a path is `-`, which stands for standard input. A file of this name can be given
+/// as `./-`.
 #[must_use]
 pub fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
@@ -78,7 +79,7 @@ pub(crate) fn open_file(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-/// Decompresses gzip or zstd; other bytes are returned as they are.
+/// Decompresses gzip or zstd, and returns other bytes unchanged.
 ///
 /// # Errors
 /// The system's error.
@@ -120,11 +121,11 @@ pub(crate) fn text(bytes: Stream) -> io::Result<Stream> {
     })
 }
 
-/// Returns the first bytes of a stream, which are fewer than `count` only if it ends or fails, and
-/// the whole stream.
+/// Returns the first `count` bytes of a stream, or fewer if the stream ends or fails before that,
+/// and a reader of the whole stream.
 pub(crate) fn peek<R: BufRead>(mut stream: R, count: usize) -> (Vec<u8>, Peeked<R>) {
     let mut start = Vec::with_capacity(count);
-    // A pipe may deliver them one at a time.
+    // A pipe may deliver the bytes one at a time.
     let read = stream.by_ref().take(count as u64).read_to_end(&mut start);
     let peeked = Peeked {
         start: Cursor::new(start.clone()),
@@ -137,7 +138,8 @@ pub(crate) fn peek<R: BufRead>(mut stream: R, count: usize) -> (Vec<u8>, Peeked<
 /// A stream whose first bytes have been inspected.
 pub(crate) struct Peeked<R> {
     start: Cursor<Vec<u8>>,
-    /// The read error that occurred after those bytes, returned in place of what follows them.
+    /// The error that occurred while the first bytes were read; reading fails with it after these
+    /// bytes.
     failed: Option<Error>,
     rest: R,
 }
@@ -174,7 +176,7 @@ mod tests {
     use super::*;
     use std::io::Write;
 
-    /// Delivers its bytes one at a time, as a pipe may.
+    /// A reader that delivers its bytes one at a time, as a pipe may.
     struct Slow(Cursor<Vec<u8>>);
 
     impl Read for Slow {

@@ -1,4 +1,4 @@
-//! Pages that a browser can show from the disk: a single file that loads nothing else.
+//! HTML pages for viewing from disk. Each page is a single file that loads no other files.
 
 use crate::atomic_file;
 use serde_json::Value;
@@ -6,7 +6,8 @@ use std::io::Write;
 use std::path::Path;
 
 const STYLE: &str = include_str!("page/base.css");
-/// Helpers for elements, values and tables; the script also reads the page's data.
+/// The script that all pages share. It contains helpers for elements, values and tables, and reads
+/// the page's data.
 pub(crate) const SCRIPT: &str = concat!(
     include_str!("page/base.js"),
     include_str!("page/elements.js")
@@ -19,17 +20,17 @@ pub(crate) struct Page<'a> {
     /// The HTML of the body.
     pub body: &'a str,
     pub style: &'a str,
-    /// A script that runs once the body and `data` are loaded.
+    /// A script that runs after the body and `data` have been loaded.
     pub script: &'a str,
 }
 
 impl Page<'_> {
-    /// Returns the page with this data, which its script can access as `data`.
+    /// Returns the page with this data, which the page's script can access as `data`.
     pub fn render(self, data: &Value) -> String {
-        // HTML parsers look for `</script` and `<!--` in a script element.
+        // `</script` and `<!--` have a special meaning within a script element.
         let data = data.to_string().replace('<', r"\u003c");
-        // All parts are inserted in one step, so none of them is searched for the placeholders of
-        // the others.
+        // All parts are inserted in one step, so placeholders that occur in a part are not
+        // replaced.
         format!(
             include_str!("page/page.html"),
             title = escaped(self.title),
@@ -58,7 +59,7 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;")
 }
 
-/// Checks that a page is complete, has no duplicate id, and loads nothing from outside.
+/// Checks that a page is complete, has no duplicate id, and loads no other files.
 #[cfg(test)]
 pub(crate) fn assert_self_contained(page: &str) {
     assert_eq!(page.matches("</script>").count(), 2);
@@ -82,7 +83,7 @@ mod tests {
     use serde_json::json;
     use std::process::Command;
 
-    /// The data element ends where it should, whatever the data.
+    /// The data cannot end the data element early.
     #[test]
     fn no_name_is_taken_for_markup() {
         let hostile = [
@@ -112,7 +113,7 @@ mod tests {
         }
     }
 
-    /// Tests the part of the script that needs no page.
+    /// Tests the functions of the script that do not need a page.
     #[test]
     fn what_is_absent_is_shown_as_absent() {
         let shown = "[undefined, null, NaN, Math.max(), 0 / 0, 0, 12345].map(short).join(' ')";

@@ -1,12 +1,12 @@
-//! Progress bars for all commands, in one style. They are drawn on standard error, and only if it
-//! is a terminal.
+//! Progress bars for all commands, in a common style. They are drawn only if standard error is a
+//! terminal.
 
 use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 use std::fmt::{Display, Write};
 use std::time::Duration;
 
-/// Returns a bar over `length` items, such as "games". If the number is unknown, the bar has no
-/// end.
+/// Returns a bar over `length` items of a unit such as "games". If `length` is `None`, the bar has
+/// no end.
 #[must_use]
 pub fn bar(length: Option<u64>, unit: &str) -> ProgressBar {
     let count = match length {
@@ -29,7 +29,7 @@ pub fn say(bar: &ProgressBar, text: impl Display) {
     bar.set_message(format!(", {text}"));
 }
 
-/// Formats a rate per second with a sensible number of digits.
+/// Formats a rate per second with an appropriate number of digits.
 #[must_use]
 pub fn rate(per_second: f64) -> String {
     match per_second {

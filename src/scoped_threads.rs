@@ -1,4 +1,4 @@
-//! Threads that run concurrently until all of them have finished.
+//! Runs several threads concurrently and waits for all of them.
 
 #[cfg(feature = "torch")]
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +7,7 @@ use std::thread::{Scope, ScopedJoinHandle};
 /// Runs each worker on its own thread and waits for all of them.
 ///
 /// # Errors
-/// The error of the first worker, in their order, that failed.
+/// The error of a failed worker; if several workers fail, the error of the first one in order.
 ///
 /// # Panics
 /// If a worker panics.
@@ -26,8 +26,8 @@ where
     })
 }
 
-/// Sets a flag when dropped, which is at the end of a thread for whatever reason, so that the other
-/// threads can stop when one fails or panics.
+/// Sets a flag when it is dropped. A thread holds this guard until it ends, for whatever reason, so
+/// that the other threads can stop when one fails or panics.
 #[cfg(feature = "torch")]
 pub(crate) struct SetAtEnd<'a>(pub &'a AtomicBool);
 

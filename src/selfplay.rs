@@ -1,18 +1,18 @@
-//! Creates training data with our own engine: many concurrent self-play games on one backend.
+//! Creates training data by self-play, with many concurrent games on one backend.
 //!
 //! Every game has its own thread and search. The [`Service`](crate::backend::Service) built by
 //! [`load_for_many`](crate::network::backends::load_for_many) merges the requests of the searches
-//! into full batches. Each move begins with a new tree, so that its visits follow its own noise; an
-//! evaluation cache keeps the evaluations of the previous tree.
+//! into full batches. Each move is searched in a new tree, so that all visits are affected by this
+//! move's noise. An evaluation cache keeps the evaluations of the previous tree.
 //!
-//! Each game is written as a chunk in Lc0's format (`game_000017.gz`) and as an entry in
-//! `games.pgn`, which records how the game ended and can be read by `train pack`. A game is
-//! finished once its file exists, so interrupted work resumes with the missing games.
+//! Each game is written as a chunk in Lc0's format (`game_000017.gz`) and added to `games.pgn`, in
+//! which the tags state how the game ended; `train pack` can read this file. A game is finished
+//! once its chunk exists, so interrupted work resumes with the missing games.
 //!
 //! The random choices in a game depend only on the seed and the game's number. On the uniform and
-//! the random backend, games are exactly reproducible. With a network, they are exactly
+//! the random backend, games are exactly reproducible. With a network, games are exactly
 //! reproducible only if they are played one at a time and without a cache, because the last bits of
-//! the network's values depend on the batch, and the cache ignores history.
+//! the network's values depend on the batch, and the cache ignores a position's history.
 
 mod choose;
 mod counter;
@@ -47,9 +47,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// Name of the PGN file in the folder.
 pub const GAMES: &str = "games.pgn";
 
-/// Searches that only choose a move and are not recorded. They allow more games in the same time,
-/// and therefore more results from which to learn values (KataGo's playout cap randomization, Wu
-/// 2019).
+/// Short searches that choose a move but are not recorded. They allow more games in the same time,
+/// and therefore more results from which to learn values (playout cap randomization as in KataGo,
+/// Wu 2019).
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CheapSearches {
@@ -67,24 +67,23 @@ pub struct SelfPlay {
     /// Search parameters, such as noise and Gumbel selection. The threads, the seed and the
     /// temperature are set for each game.
     pub parameters: Parameters,
-    /// Options for searching in the network's imagination; `None` searches by the rules.
+    /// Options for searching in the network's imagination; `None` searches with the rules of chess.
     pub imagination: Option<WorldOptions>,
     /// Number of root visits per move.
     pub visits: u64,
-    /// Settings for moves chosen with fewer visits and without noise; these searches are not
-    /// recorded.
+    /// Settings for choosing some moves by unrecorded searches with fewer visits and without noise.
     pub cheap: Option<CheapSearches>,
     /// Temperature at which the first moves are sampled by their visits; 0 always plays the best
-    /// move. Proven wins are always played, and proven losses never. Gumbel selection samples moves
-    /// itself.
+    /// move. Proven wins are always played, and proven losses never. Unused with Gumbel selection,
+    /// which samples moves itself.
     pub temperature: f32,
     /// Number of plies after the opening in which moves are sampled.
     pub temperature_plies: usize,
     /// A side resigns if the value of its best move is at most this, in −1…0; `None` plays all
     /// games to their end.
     pub resign: Option<f32>,
-    /// Share of the games played without resignation, to measure how many resignations would be
-    /// wrong.
+    /// Share of the games played without resignation, to measure how many resignations would have
+    /// been wrong.
     pub played_on: f64,
     /// The players' ratings, for networks that read ratings.
     pub ratings: Ratings,
@@ -92,7 +91,7 @@ pub struct SelfPlay {
     pub openings: Openings,
     /// Number of plies, including the opening, after which a game counts as drawn.
     pub max_plies: usize,
-    /// Tablebases that end games.
+    /// Tablebases; a game ends when they cover its position.
     pub tablebase: Tablebase,
     /// Memory of the evaluation cache, in MiB.
     pub cache: usize,
@@ -105,7 +104,7 @@ pub struct SelfPlay {
 pub enum Event {
     /// A move was played.
     Move,
-    /// A game was finished, either now or before the start.
+    /// A game was finished, either in this session or in an earlier one.
     Finished,
 }
 
@@ -135,7 +134,7 @@ pub enum SelfPlayError {
 }
 
 impl fmt::Display for SelfPlay {
-    /// Summarises everything on which the games depend, apart from the network and the search
+    /// Summarises the settings on which the games depend, except for the network and the search
     /// parameters.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "visits {}", self.visits)?;
@@ -161,7 +160,7 @@ impl fmt::Display for SelfPlay {
 }
 
 impl SelfPlay {
-    /// Creates a search for the games' positions.
+    /// Creates a search for self-play.
     fn search(&self, backend: Arc<dyn Backend>, parameters: &Parameters) -> Search {
         match &self.imagination {
             Some(options) => Search::in_imagination(backend, parameters, options),
@@ -169,12 +168,12 @@ impl SelfPlay {
         }
     }
 
-    /// Plays the first games of the plan that are not yet in the folder. `description` should name
-    /// everything on which they depend, for the Event tag of `games.pgn`.
+    /// Plays those games of the plan that are not yet in the folder. `description` is written to
+    /// the Event tags in `games.pgn`, and should name all settings on which the games depend.
     ///
     /// # Errors
-    /// [`SelfPlayError`]; games finished before the error are kept, and the same call resumes the
-    /// work.
+    /// [`SelfPlayError`]; games finished before the error are kept, and calling this method again
+    /// plays the remaining ones.
     pub fn run(
         &self,
         folder: &Path,
@@ -248,7 +247,7 @@ impl SelfPlay {
     }
 }
 
-/// The queue from which threads take game numbers, and to which they return games.
+/// The queue from which threads take the numbers of games, and to which they return finished games.
 struct Queue {
     next: u64,
     journal: Journal,

@@ -1,6 +1,6 @@
 //! Conversion of logits to probabilities.
 
-/// Replaces the logits with their probabilities at a temperature.
+/// Replaces logits with probabilities at a temperature.
 ///
 /// A temperature above 1 flattens the distribution. An empty slice stays empty.
 pub fn softmax(logits: &mut [f32], temperature: f32) {

@@ -1,8 +1,8 @@
-//! The store that the self-play loop's workers share: a folder or an object store.
+//! The store that the workers of the self-play loop share: a folder or an object store.
 //!
-//! Objects have unique names and never change. A name can be taken only once: if several writers
-//! use it concurrently, only one succeeds, so a name serves as a claim. Workers need no other
-//! coordination, and a killed worker leaves nothing half-written.
+//! Objects have unique names and never change. If several writers store objects under the same name
+//! concurrently, exactly one succeeds, so that storing an object also claims its name. Workers need
+//! no other coordination, and a killed worker leaves no incomplete objects.
 //!
 //! | name | contents |
 //! |---|---|
@@ -12,9 +12,9 @@
 //! | `checkpoints/000012.safetensors` | the learner's state for that network |
 //! | `games/000012/actor-5f3a9c21-000007.shard` | games searched by that network, see [`ShardName`] |
 //!
-//! Listings of object stores may lag, so an existing name may be missing from them for a while. A
-//! reader therefore assumes that missing names will appear later, and [`Generations`] requests the
-//! next number by name.
+//! The listings of object stores may lag: an existing object may be missing from them for a while.
+//! Readers must therefore expect such objects to appear later, and [`Generations`] does not rely on
+//! listings, but requests the next generation by its name.
 
 #[cfg(feature = "cloud")]
 pub(crate) mod cloud;
@@ -40,12 +40,12 @@ use std::path::{Path, PathBuf};
 /// Why a store cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The operation was refused, or the store cannot be reached.
+    /// Access was denied, or the store cannot be reached.
     #[error("cannot {action} {} in the store: {source}", path.display())]
     Io {
         /// The attempted operation.
         action: &'static str,
-        /// The path that the operation used.
+        /// The path or address that the operation concerned.
         path: PathBuf,
         /// The system's or the store's error.
         source: io::Error,
@@ -65,10 +65,10 @@ pub enum StoreError {
 pub enum Put {
     /// The bytes were stored.
     New,
-    /// The same bytes had already been stored, for example because a response was lost and the
-    /// request was repeated.
+    /// The same bytes had already been stored under this name, for example because the response to
+    /// an earlier request was lost.
     Repeated,
-    /// Other bytes had already been stored under this name, and are kept.
+    /// Different bytes had already been stored under this name. They are kept.
     Taken,
 }
 
@@ -105,9 +105,9 @@ enum Kind {
 }
 
 impl Store {
-    /// Opens a folder, which need not exist yet, or part of a bucket, such as `s3://bucket/loop`,
-    /// `gs://…` or `az://…`. Credentials and endpoints are taken from the environment variables
-    /// that the stores' own tools use (`AWS_…`, `GOOGLE_…`, `AZURE_…`).
+    /// Opens a folder, which need not exist yet, or a part of a bucket, such as `s3://bucket/loop`,
+    /// `gs://…` or `az://…`. Credentials and endpoints are read from the environment variables that
+    /// the providers' own tools use (`AWS_…`, `GOOGLE_…`, `AZURE_…`).
     ///
     /// # Errors
     /// [`StoreError`] if the address cannot be used.
@@ -132,12 +132,12 @@ impl Store {
         &self.place
     }
 
-    /// Stores bytes under a name, unless it is taken. The operation is atomic, and exactly one of
-    /// several concurrent attempts succeeds.
+    /// Stores bytes under a name, unless the name is taken. The operation is atomic, and exactly
+    /// one of several concurrent attempts succeeds.
     ///
     /// # Errors
-    /// [`StoreError`], after which the bytes may or may not have been stored; it is safe to try
-    /// again.
+    /// [`StoreError`]. After an error, the bytes may or may not have been stored, and it is safe to
+    /// try again.
     pub fn put(&self, name: &Name, bytes: &[u8]) -> Result<Put, StoreError> {
         let put = match &self.kind {
             Kind::Folder(folder) => folder.put(name, bytes),
@@ -165,7 +165,7 @@ impl Store {
     }
 
     /// Returns the names directly in a folder such as `generations`, in order. Entries that are not
-    /// a [`Name`] are skipped, and the listing may lag.
+    /// a [`Name`] are skipped. The listing may lag.
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be reached.
@@ -178,8 +178,8 @@ impl Store {
         Ok(names)
     }
 
-    /// Returns the shards of games in the store, ordered by generation, worker and serial number.
-    /// The listing may lag. Use [`Shards`] for repeated polls.
+    /// Returns the store's shards of games, ordered by generation, worker and serial number. The
+    /// listing may lag. To poll repeatedly, use [`Shards`].
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be reached.
@@ -209,8 +209,8 @@ impl Store {
         Ok(shards)
     }
 
-    /// Returns the location of an object in the form that
-    /// [`Shard::open`](crate::data::shard::Shard::open) accepts, which is a path or an address.
+    /// Returns the location of an object, which is a path or an address, in the form that
+    /// [`Shard::open`](crate::data::shard::Shard::open) accepts.
     #[must_use]
     pub fn path(&self, name: &Name) -> PathBuf {
         match &self.kind {
@@ -222,8 +222,8 @@ impl Store {
         }
     }
 
-    /// Removes half-written files left by killed workers. No worker may be storing anything at the
-    /// same time. Object stores have no such files.
+    /// Removes the unfinished files that killed workers have left in a folder. No worker may store
+    /// anything at the same time. In an object store, this does nothing.
     ///
     /// # Errors
     /// [`StoreError`] if the folder cannot be read or changed.

@@ -28,7 +28,7 @@ pub enum Verdict {
     Loss,
 }
 
-/// The tables in a list of folders. Each table is read when it is first needed. Clones share the
+/// The tables in a list of folders. A table is read when it is first needed. Clones share the
 /// tables that have been read.
 #[derive(Clone)]
 pub struct Tablebase {
@@ -225,7 +225,7 @@ impl Opened {
                 Ok(()) => {
                     names.insert(entry.file_name().into());
                 }
-                // The file name is not that of a table.
+                // The file does not have the name of a table.
                 Err(error) if error.kind() == io::ErrorKind::InvalidInput => continue,
                 Err(source) => self.inventory.problems.push(TablebaseError::File {
                     file: entry.path(),

@@ -1,16 +1,17 @@
 //! Training: objectives, optimizers, schedules, checkpoints and the training loop.
 //!
-//! A family's objective defines its training: the examples sampled from games, the terms measured
-//! on them, and the names of the terms. Everything else is shared by all families. A new family
-//! adds an [`Architecture`](crate::network::Architecture) with its entries in `network/config.rs`
-//! and `network/family.rs`, [`Examples`](crate::data::examples::Examples), an objective, a line in
-//! `config/task.rs` that selects its task, and a line in `trainer/task.rs`.
+//! The objective of a network family defines the examples sampled from games, and the names and
+//! values of the terms (losses and accuracies) measured on them. All families share the rest of
+//! training. To add a family, write an [`Architecture`](crate::network::Architecture) with its
+//! entries in `network/config.rs` and `network/family.rs`,
+//! [`Examples`](crate::data::examples::Examples), an objective, a line in `config/task.rs` that
+//! selects the task, and a line in `trainer/task.rs`.
 //!
-//! All parameters of a network are stored in one flat f32 vector, and so are the gradient, the
-//! moments and the averages. A step casts the vector to the network's dtype and splits it into the
-//! network's tensors; the gradient flows back into the vector. This needs one cast instead of the
-//! hundreds that autocast makes, and an optimizer step takes a dozen operations, however deep the
-//! network is.
+//! All parameters of a network are stored in one flat f32 vector. The gradient, the optimizer's
+//! moments and the averaged weights are vectors of the same length. A step casts the parameter
+//! vector to the network's dtype and splits it into the network's tensors; backward accumulates
+//! their gradients in the gradient vector. This needs one cast instead of the hundreds that
+//! autocast makes, and an optimizer step takes a dozen operations, however deep the network is.
 
 mod ablation;
 mod checkpoint;

@@ -11,7 +11,7 @@ static VERSION: LazyLock<String> = LazyLock::new(|| {
     }
 });
 
-/// Returns the version of the package, the commit that it was built from, if known, and the
+/// Returns the version of the package, the commit from which it was built, if known, and the
 /// [signature](SIGNATURE) of its search.
 #[must_use]
 pub fn version() -> &'static str {

@@ -1,6 +1,6 @@
 # Sets up and builds whatever is missing on Windows, then runs `tessera` with the given
 # arguments. In GUIs, use target\release\tessera.exe; this script puts the libraries that
-# it needs next to it. Not yet tested on Windows.
+# the program needs next to it. Not yet tested on Windows.
 $ErrorActionPreference = 'Stop'
 $root = Split-Path -Parent $PSScriptRoot
 $release = Join-Path $root 'target\release'

@@ -1,9 +1,9 @@
 """A typical Python server for comparison: a network file behind FastAPI, one position per call.
 
-  NET=nets/tessera-xs.pt uvicorn --app-dir bench/serve peer:app --workers 2
+NET=nets/tessera-xs.pt uvicorn --app-dir bench/serve peer:app --workers 2
 
-It takes a FEN and responds like `/v1/eval` of `tessera serve`. `python3 peer.py FEN`
-responds once, like a server that starts a process for each request.
+The server takes a FEN and responds like `/v1/eval` of `tessera serve`. `python3 peer.py FEN`
+prints a single response, like a server that starts a process for each request.
 """
 
 import json
@@ -44,7 +44,7 @@ MOVES = moves()
 
 
 def row(board):
-    """Returns the network's input. The position also takes the place of its unknown history."""
+    """Returns the network's input. The history is unknown, so it is filled with the position itself."""
 
     def word(squares):
         turned = chess.flip_vertical(squares) if board.turn == chess.BLACK else squares

@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 _HERE = Path(__file__).resolve().parent
-# The PyTorch version whose libtorch the binaries are linked against.
+# The version of PyTorch against whose libtorch the binaries are linked.
 _TORCH = "2.11"
 
 NETS = _HERE / "nets"
@@ -81,8 +81,8 @@ def engine(**options: str | int | bool | None) -> chess.engine.SimpleEngine:
 def _environment() -> dict[str, str]:
     """Returns the environment in which the binaries find libtorch.
 
-    They look for it in the folder that contains this package, but PyTorch may be elsewhere, for example if a
-    virtual environment includes the system's packages.
+    By default, the binaries look for libtorch in the folder that contains this package, but PyTorch may be
+    elsewhere, for example if a virtual environment includes the system's packages.
 
     Raises `ModuleNotFoundError` if the right PyTorch is missing.
     """
@@ -104,7 +104,7 @@ def _environment() -> dict[str, str]:
 
 
 def _become(name: str, binary: str) -> NoReturn:
-    """Replaces this process with a binary, passing on the arguments."""
+    """Replaces this process with a binary with the same arguments."""
     try:
         environment = _environment()
     except ModuleNotFoundError as error:
@@ -153,7 +153,7 @@ def encode(
         if not isinstance(rating, int) or rating < 0:
             raise ValueError(f"a rating is a whole number from 0, not {rating!r}")
     rows = [[*_words(board), self_elo, opponent_elo] for board in boards]
-    # Words are unsigned, but PyTorch's integers are signed.
+    # A row's words are unsigned, but PyTorch's integers are signed.
     signed = [[word - (1 << 64) if word >> 63 else word for word in row] for row in rows]
     return torch.tensor(signed, dtype=torch.int64).reshape(-1, WIDTH)
 
@@ -187,12 +187,12 @@ def _words(board: chess.Board) -> list[int]:
 
 
 def _orient(squares: int, us: bool) -> int:
-    """Returns a bitboard from the mover's view, which for Black means flipped vertically."""
+    """Returns a bitboard from the perspective of the side to move. For Black, it is flipped vertically."""
     return squares if us else int.from_bytes(squares.to_bytes(8, "little"), "big")
 
 
 def _pieces(board: chess.Board, us: bool) -> list[int]:
-    """Returns our pawns, knights, bishops, rooks, queens and king, then theirs."""
+    """Returns the bitboards of our pawns, knights, bishops, rooks, queens and king, and then those of theirs."""
     return [board.pieces_mask(kind, colour) for colour in (us, not us) for kind in range(1, 7)]
 
 
@@ -215,7 +215,7 @@ def _rook(board: chess.Board, colour: bool, kingside: bool) -> int:
 
 
 def _en_passant(board: chess.Board) -> int | None:
-    """Returns the square that a pawn has just passed, unless the FEN names an impossible square."""
+    """Returns the square that a pawn has just passed, or None, also if the FEN names an impossible square."""
     import chess
 
     return None if board.status() & chess.STATUS_INVALID_EP_SQUARE else board.ep_square
@@ -234,13 +234,13 @@ def _before_double_push(board: chess.Board) -> chess.Board:
 
 # --------------------------------------------------------------------- policy
 
-# The promotions with their own entries; a knight promotion uses the entry of its pair of squares.
+# The promotions that have separate entries. A knight promotion uses the entry for its pair of squares.
 _PROMOTIONS = (5, 4, 3)
 
 
 @functools.cache
 def _entries() -> dict[tuple[int, int, int | None], int]:
-    """Returns the policy's entries by origin, target and promotion, from the side to move's view."""
+    """Returns the policy's entries by origin, target and promotion, from the perspective of the side to move."""
     pairs = [(origin, target) for origin in range(64) for target in range(64) if _is_travelled(origin, target)]
     entries: dict[tuple[int, int, int | None], int] = {(*pair, None): index for index, pair in enumerate(pairs)}
     for file in range(8):
@@ -251,7 +251,7 @@ def _entries() -> dict[tuple[int, int, int | None], int]:
 
 
 def _is_travelled(origin: int, target: int) -> bool:
-    """Returns whether a queen or a knight could move like this on an empty board."""
+    """Returns whether a queen or a knight could move between these squares on an empty board."""
     files, ranks = abs(origin % 8 - target % 8), abs(origin // 8 - target // 8)
     return origin != target and (0 in (files, ranks) or files == ranks or files * ranks == 2)
 
@@ -259,7 +259,8 @@ def _is_travelled(origin: int, target: int) -> bool:
 def policy_index(board: chess.Board, move: chess.Move) -> int:
     """Returns the index of a legal move in the output `policy`.
 
-    The 1858 entries are in Lc0's order, from the side to move's view; castling is the king taking its rook.
+    The 1858 entries are in Lc0's order, from the perspective of the side to move. Castling is encoded as the king
+    taking its own rook.
     """
     origin, target = move.from_square, move.to_square
     if board.is_castling(move):
@@ -288,7 +289,7 @@ def policy(board: chess.Board, logits: torch.Tensor) -> dict[chess.Move, float]:
 class Network:
     """A network file: TorchScript, with named inputs and outputs.
 
-    Call it with rows from `encode`; it returns its outputs by name.
+    Call the object with rows from `encode`; it returns the network's outputs by name.
     """
 
     def __init__(self, module: torch.jit.ScriptModule, metadata: dict[str, Any], device: str) -> None:
@@ -323,8 +324,8 @@ class Network:
 def load(network: str | os.PathLike[str], device: str = "cpu") -> Network:
     """Loads a shipped network by its name, or a network file by its path, in f32.
 
-    A network file is a program, and unlike the engine, this function does not check its code. Load only files
-    that you trust.
+    A network file contains code, which this function, unlike the engine, does not check. Load only files that you
+    trust.
 
     Raises `FileNotFoundError` if there is no such network, and `ValueError` if the file is damaged or no network
     of Tessera's.

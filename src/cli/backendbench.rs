@@ -1,4 +1,4 @@
-//! `tessera backendbench`: the speed of a network.
+//! `tessera backendbench`: measures the speed of a network.
 
 use super::output::{print, print_json};
 use anyhow::ensure;
@@ -15,7 +15,7 @@ use tessera::command_line::{BackendArguments, PlaceArguments, TimeSpan, network_
 use tessera::eval::throughput::{Throughput, measure, positions};
 use tessera::network::backends;
 
-/// Number of different positions that are evaluated in turn; no batch is larger.
+/// Number of different positions that are evaluated in turn, and the largest batch.
 const POSITIONS: usize = 4096;
 
 /// Measure a network's evaluations a second by batch size
@@ -95,7 +95,7 @@ impl ValueEnum for Formats {
     }
 }
 
-/// The speed in one dtype, which is `None` without a network.
+/// The speed in one dtype; the dtype is `None` for a backend without a network.
 #[derive(Serialize)]
 struct Measured {
     precision: Option<Precision>,
@@ -105,7 +105,7 @@ struct Measured {
 
 impl Arguments {
     pub fn run(self) -> anyhow::Result<()> {
-        // If several dtypes are measured, the chosen one is reported.
+        // If several dtypes are measured, the results describe the backend in the default dtype.
         let chosen = self.load(match self.precision {
             Formats::One(precision) => precision,
             Formats::All => Precision::Auto,
@@ -162,7 +162,7 @@ impl Arguments {
             kind: self.backend.backend,
             network: self.network(precision),
             threads: usize::from(self.threads),
-            // The cache would answer instead of the network.
+            // With a cache, repeated positions would not reach the network.
             cache: 0,
             ..BackendOptions::default()
         })
@@ -178,12 +178,12 @@ impl Arguments {
         NetworkOptions { code, ..options }
     }
 
-    /// Loads the network in each dtype in which it runs.
+    /// Loads the network in each dtype that it supports.
     fn load_each(&self) -> anyhow::Result<Vec<Arc<dyn Backend>>> {
         let mut backends = Vec::new();
         for wanted in backends::formats(self.place.device.first()) {
             match self.load(wanted) {
-                // A network without int8 layers runs in another dtype.
+                // A network without int8 layers runs in a different dtype than requested.
                 Ok(backend) if precision(&*backend) != Some(wanted) => {}
                 Ok(backend) => backends.push(backend),
                 Err(error) => tracing::warn!("not in {wanted}: {error}"),
@@ -216,7 +216,7 @@ impl Arguments {
     }
 }
 
-/// Traces evaluations of the first positions.
+/// Records a trace of evaluations of the first positions.
 #[cfg(feature = "torch")]
 fn trace(path: &Path, backend: &dyn Backend, positions: &Batch, size: usize) -> anyhow::Result<()> {
     let mut batch = Batch::default();

@@ -1,4 +1,4 @@
-//! `tessera bench`: the search's signature and its speed.
+//! `tessera bench`: prints the search's signature and its speed.
 
 use super::options::SearchArguments;
 use super::output::{print, print_json};
@@ -14,7 +14,7 @@ use tessera::play::Limits;
 use tessera::progress;
 use tessera::search::Search;
 
-/// Memory of the tree and the evaluation cache in MiB, unless the user sets another value.
+/// Default memory for the search tree and the evaluation cache in MiB.
 const HASH: usize = 1024;
 
 /// Measure the search on 34 fixed positions

@@ -12,7 +12,7 @@ use tessera::chess::{Game, Ratings};
 use tessera::command_line::{BackendArguments, NetworkArguments};
 use tessera::network::backends;
 
-/// The rating of players whose rating is unknown.
+/// The rating used for a player whose rating is unknown.
 const USUAL_ELO: u16 = 1500;
 
 /// Evaluate one position: win, draw and loss, and the policy move by move
@@ -52,7 +52,7 @@ struct Evaluated {
 }
 
 impl Evaluated {
-    /// Evaluates the game's last position, with `rating` as the rating of its side to move.
+    /// Evaluates the game's last position, with `rating` as the rating of the side to move.
     fn of(
         backend: &dyn Backend,
         game: &mut Game,
@@ -202,7 +202,7 @@ impl Arguments {
     }
 }
 
-/// Returns the network and the position as a heading.
+/// Returns a heading that names the network and shows the position.
 fn heading(backend: &dyn Backend, game: &Game) -> anyhow::Result<String> {
     let mut text = format!("{}\n{}\n", backend.properties().name, fen(game));
     if let Some(ending) = game.ending() {

@@ -1,4 +1,4 @@
-//! `tessera match-moves`: compares networks' predictions with people's moves.
+//! `tessera match-moves`: compares networks' predictions with the moves that people played.
 
 use super::output::{print, print_json};
 use anyhow::Context;
@@ -21,11 +21,11 @@ use tessera::network::backends;
 use tessera::progress;
 use tessera::search::Parameters;
 
-/// Memory of one searching player's tree in MiB, enough for more nodes than any level uses.
+/// Memory for the search tree of one player in MiB, enough for more nodes than any level uses.
 const HASH: usize = 16;
-/// Name of the column for the network nearest in rating.
+/// Name of the column for the network whose rating is nearest to the player's.
 const NEAREST: &str = "nearest by rating";
-/// Name of the column for the mean over networks with similar ratings.
+/// Name of the column for the mean over networks with ratings similar to the player's.
 const ENSEMBLE: &str = "ensemble by rating";
 
 /// Measure how well networks predict human moves and results, by rating
@@ -104,7 +104,8 @@ fn share(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A column of the comparison: one network, or several, one of which is used for each position.
+/// A column of the comparison: one network for all positions, or a choice among several for each
+/// position.
 struct Column {
     name: String,
     predictions: Vec<Prediction>,
@@ -134,7 +135,7 @@ struct Compared {
     bands: Vec<Row<Difference>>,
 }
 
-/// The results for one band; `None` stands for all bands.
+/// The results for one rating band; `None` stands for all bands.
 #[derive(Serialize)]
 struct Row<T> {
     band: Option<Band>,
@@ -214,7 +215,7 @@ impl Arguments {
         Ok(columns)
     }
 
-    /// Returns the column of the nearest network and, if requested, that of the ensemble.
+    /// Returns the column of the nearest network and, if requested, the column of the ensemble.
     fn columns_by_rating(&self, positions: &Positions) -> anyhow::Result<Vec<Column>> {
         let ratings: Vec<u16> = self.by_rating.iter().map(|&(_, rating)| rating).collect();
         let mut nearest = vec![Prediction::default(); positions.all().len()];
@@ -264,7 +265,7 @@ impl Arguments {
         })?)
     }
 
-    /// Returns a network's own answers for the `wanted` positions.
+    /// Returns a network's predictions for the `wanted` positions.
     fn ask(
         &self,
         positions: &Positions,
@@ -276,7 +277,7 @@ impl Arguments {
         answers(evaluators, positions, wanted)
     }
 
-    /// Returns the answers of the agent `human`.
+    /// Returns the moves of the agent `human`.
     fn play(
         &self,
         positions: &Positions,
@@ -288,7 +289,7 @@ impl Arguments {
         });
         let agent = || AgentKind::Human.build(backend.clone(), &options);
         let properties = backend.properties();
-        // A short search gathers only a few positions at a time, so it takes many players to fill
+        // A short search gathers only a few positions at a time, so only many players together fill
         // the batches.
         let count = match properties.encoder {
             Encoder::Nothing => properties.recommended_threads,
@@ -299,7 +300,7 @@ impl Arguments {
     }
 }
 
-/// Asks the respondents while showing the progress.
+/// Collects the answers of the respondents and shows the progress.
 fn answers<R: Respondent>(
     respondents: Vec<R>,
     positions: &Positions,

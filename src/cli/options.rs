@@ -30,7 +30,7 @@ fn option(text: &str) -> Result<(String, String), String> {
 }
 
 impl SearchArguments {
-    /// Returns the settings; searches have `hash` MiB unless the user sets another value.
+    /// Returns the settings. `hash` is the default memory for searches in MiB.
     pub fn settings(
         &self,
         agent: AgentKind,
@@ -84,7 +84,7 @@ impl PositionArguments {
     }
 }
 
-/// Plays `moves`, which are in UCI notation or SAN, with or without PGN move numbers.
+/// Plays `moves`, given in UCI notation or SAN, with or without PGN move numbers.
 pub fn play(game: &mut Game, moves: &str) -> anyhow::Result<()> {
     for word in moves.split_whitespace() {
         let number = word

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// Prints `value` as JSON on its own line.
+/// Prints `value` as JSON on a separate line.
 pub fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     let mut line = serde_json::to_string(value)?;
     line.push('\n');

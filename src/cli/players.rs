@@ -1,4 +1,4 @@
-//! The players that the measuring commands run.
+//! The players that commands such as `puzzles` and `epd` measure.
 
 use super::options::SearchArguments;
 use clap::{Args, ValueEnum};
@@ -11,10 +11,11 @@ use tessera::eval::runner::{Player, Task};
 use tessera::network::backends;
 use tessera::play::Limits;
 
-/// Memory of one searching player's tree in MiB, enough for more than a hundred thousand nodes.
+/// Memory for the search tree of one player in MiB, enough for more than a hundred thousand nodes.
 const HASH: usize = 64;
-/// The backend's recommended batch is divided by this to get the number of searching players,
-/// because each gathers a few positions at a time and the backend merges them.
+/// Number of positions that a searching player is assumed to gather at a time. The backend merges
+/// the positions of all players, so the number of players is the backend's recommended batch
+/// divided by this.
 const BATCH_SHARE: usize = 8;
 
 /// A player.
@@ -35,7 +36,7 @@ pub struct PlayerArguments {
     jobs: usize,
 }
 
-/// Players of one kind, and the details that results report about them.
+/// Players of one kind, and details about them for the results.
 pub struct PlayerPool {
     pub players: Vec<Player>,
     pub description: Description,
@@ -50,7 +51,7 @@ pub struct Description {
 }
 
 impl PlayerArguments {
-    /// Creates the players for these tasks, which play the side to move.
+    /// Creates the players for these tasks. The players play the side to move.
     pub fn pool<T: Task>(&self, tasks: &mut [T]) -> anyhow::Result<PlayerPool> {
         let settings = self
             .search
@@ -74,7 +75,7 @@ impl PlayerArguments {
         let properties = backend.properties();
         let gathered = match searches && properties.encoder != Encoder::Nothing {
             true => properties.recommended_batch / BATCH_SHARE,
-            // Batches shared by several players would gain nothing.
+            // Other players gain nothing from batches shared by several of them.
             false => 0,
         };
         let count = match self.jobs {

@@ -20,9 +20,9 @@ use tessera::review::{
 };
 use tessera::{output, overwrite, progress};
 
-/// Memory for evaluations that the searches share, in MiB.
+/// Memory for the evaluation cache that the searches share, in MiB.
 const CACHE: usize = 64;
-/// Exit code of a program that Ctrl-C has ended.
+/// Exit code of a program that was interrupted by Ctrl-C.
 const INTERRUPTED: i32 = 130;
 
 /// Review games: what went wrong, what players of your level do there, and why
@@ -82,7 +82,7 @@ struct Output<'a> {
     summary: Summary,
 }
 
-/// The games that were read, and the number that could not be read.
+/// The games that were read, and the number of games that could not be read.
 #[derive(Default)]
 struct Read {
     games: Vec<(Source, Option<Color>)>,
@@ -285,7 +285,7 @@ impl Arguments {
         })
     }
 
-    /// Returns the model of human moves, if there is one.
+    /// Returns the model of human moves, if one is available.
     fn people(
         &self,
         backend: &Arc<dyn Backend>,
@@ -331,7 +331,7 @@ impl Arguments {
         }
         if analysis != known {
             let kept = reviewer.cache.store(&source.game, &analysis);
-            // The review is worth more than its cached copy.
+            // A failure to cache the results must not lose the review itself.
             kept.unwrap_or_else(|error| tell(format_args!("the results are not kept: {error}")));
         }
         searched?;
@@ -346,7 +346,7 @@ impl Arguments {
         Ok(report(source, &analysis, &setting))
     }
 
-    /// Writes the page of a game; returns its name in the folder, if there is one.
+    /// Writes the page of a game. Returns the page's name if the pages are written to a folder.
     fn save_page(
         &self,
         folder: Option<&Path>,
@@ -426,7 +426,7 @@ fn hash(options: &BackendOptions) -> anyhow::Result<String> {
     }
 }
 
-/// Stands in for the hash in builds without networks.
+/// Replaces the hash in builds without networks.
 #[cfg(not(feature = "torch"))]
 fn hash(options: &BackendOptions) -> anyhow::Result<String> {
     Ok(format!(
@@ -449,7 +449,7 @@ fn table(rows: &[[String; 10]]) -> io::Result<Vec<u8>> {
     writer.into_inner().map_err(|error| error.into_error())
 }
 
-/// Returns a control that Ctrl-C stops; pressing it a second time ends the program.
+/// Returns a control that Ctrl-C stops. A second Ctrl-C ends the program.
 fn stop_when_interrupted() -> anyhow::Result<Arc<Control>> {
     let control = Arc::new(Control::default());
     let asked = Arc::clone(&control);

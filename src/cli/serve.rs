@@ -1,4 +1,4 @@
-//! `tessera serve`: a web page and an API over HTTP.
+//! `tessera serve`: serves a web page and an HTTP API.
 
 use super::options::SearchArguments;
 use super::output::print;
@@ -21,7 +21,8 @@ const CACHE: usize = 128;
 const WRITER: &str = "tessera-gpt";
 /// Timeout for a server's response.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// Number of requests per second that a client may make if other machines can send requests.
+/// Number of requests per second that a client may make if the server is reachable from other
+/// machines.
 const PUBLIC_RATE: u32 = 20;
 
 /// Play and analyse in a browser, and over HTTP for programs
@@ -196,7 +197,7 @@ impl Bind {
             Host::Name(name) => {
                 let found = (name.as_str(), 0).to_socket_addrs();
                 let found = found.with_context(|| format!("cannot look up {name}"))?;
-                // If there are IPv4 and IPv6 addresses, use the one that most clients try first.
+                // If the host has IPv4 and IPv6 addresses, prefer IPv4.
                 let address = found.map(|it| it.ip()).min_by_key(IpAddr::is_ipv6);
                 address.with_context(|| format!("{name} has no address"))?
             }

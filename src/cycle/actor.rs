@@ -18,12 +18,13 @@ pub struct Actor<'a> {
 }
 
 impl Actor<'_> {
-    /// Plays until stopped, or until the loop's last generation.
+    /// Plays until stopped, or until the loop's last generation exists.
     ///
     /// # Errors
-    /// [`CycleError`]; shards already written remain.
+    /// [`CycleError`]; shards that have been written are kept.
     pub fn run(&self, context: &WorkerContext) -> Result<(), CycleError> {
-        // Another run must not play the same games again.
+        // Each run of an actor needs its own seed; otherwise, it would repeat the games of another
+        // run.
         let plan = self
             .actors
             .plan(&self.config.search, rand::rng().random())?;
@@ -39,7 +40,8 @@ impl Actor<'_> {
                 Ok(played.map(|played| {
                     let mut record = played.to_record();
                     if !reads_ratings {
-                        // No player had that rating.
+                        // The configured ratings are only an input for the network, not ratings of
+                        // players.
                         record.ratings = Ratings::default();
                     }
                     record

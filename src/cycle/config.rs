@@ -19,7 +19,7 @@ use std::path::PathBuf;
 pub struct CycleConfig {
     /// The store: a folder, or an address such as `s3://bucket/loop`.
     pub store: PathBuf,
-    /// The folder on the learner's machine, for its run, logs and report.
+    /// The folder on the learner's machine for the learner's run, the logs and the report.
     pub folder: PathBuf,
     /// The last generation; if unset, the loop never ends.
     pub generations: Option<u64>,
@@ -40,8 +40,8 @@ pub struct CycleConfig {
     pub learner: LearnerConfig,
     /// The gating match; if unset, every network passes.
     pub gate: Option<GateConfig>,
-    /// The run's configuration, in the format of `train run`. Its `steps` are per generation, and
-    /// the loop's shards are added to those that it names.
+    /// The learner's training configuration, in the format of `train run`. `steps` is the number of
+    /// steps per generation, and the loop's shards are added to the configured ones.
     pub training: toml::Table,
 }
 
@@ -57,25 +57,25 @@ fn default_shard_rows() -> u64 {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SearchConfig {
-    /// Number of root moves that share the visits by Gumbel selection; 0 searches by PUCT with
-    /// noise.
+    /// Number of root moves among which Gumbel selection distributes the visits; 0 uses PUCT with
+    /// noise instead.
     pub gumbel: u32,
-    /// Share of Dirichlet noise in the root's policy. By default 0.25 with PUCT and 0 with Gumbel
+    /// Share of Dirichlet noise in the root's policy; by default 0.25 with PUCT, and 0 with Gumbel
     /// selection.
     pub noise: Option<f32>,
     /// The network's device: auto, cpu, cuda, cuda:1 or several.
     pub device: String,
     /// The network's dtype.
     pub precision: Precision,
-    /// Whether to search in the network's own imagination, like the agent `world`, instead of by
-    /// the rules. Requires a network of the family world.
+    /// Whether to search in the network's imagination, like the agent `world`, instead of with the
+    /// rules of chess. Requires a network of the family world.
     pub imagination: bool,
     /// Memory of the evaluation cache, in MiB.
     pub cache: usize,
     /// Number of concurrent games or positions; by default, enough to fill the network's batches.
     pub concurrency: Option<usize>,
-    /// UCI options for the search (such as CPuct), for ratings, and for networks that imagine
-    /// futures. `DiffusionSteps` defaults to 1.
+    /// UCI options for the search, such as CPuct, for ratings, and for networks that predict
+    /// futures. Here, `DiffusionSteps` defaults to 1.
     pub options: BTreeMap<String, toml::Value>,
 }
 
@@ -98,9 +98,9 @@ impl Default for SearchConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Share {
-    /// Share of the processors, relative to the other workers' shares.
+    /// Share of the processors relative to the shares of the other workers.
     pub share: f64,
-    /// Number of processes of this kind per machine. There is only one learner and one gate.
+    /// Number of worker processes of this kind per machine; 1 for the learner and the gate.
     pub processes: usize,
 }
 
@@ -113,19 +113,19 @@ impl Default for Share {
     }
 }
 
-/// Settings for choosing moves by the network's futures, like the agent `diffusion`, instead of by
-/// the search. Requires a network of the family diffusion. The targets are still the search's
-/// results.
+/// Settings for choosing some moves by the network's predicted futures, like the agent `diffusion`,
+/// instead of by the search. Requires a network of the family diffusion. The training targets are
+/// still the results of searches.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ForesightConfig {
     /// Final share of the moves, in 0…1.
     pub share: f64,
-    /// Number of generations over which the share grows from 0; with 0 the final share applies from
-    /// the start.
+    /// Number of generations over which the share grows from 0 to its final value; with 0, the
+    /// final value applies from the start.
     #[serde(default)]
     pub grows: u64,
-    /// Denoising steps per move.
+    /// Number of denoising steps per move.
     #[serde(default = "default_steps")]
     pub steps: usize,
 }
@@ -144,23 +144,23 @@ fn one() -> f64 {
 pub struct ActorConfig {
     /// The actors' share of the processors.
     pub cores: Share,
-    /// Root visits per move.
+    /// Number of root visits per move.
     pub visits: u64,
-    /// Moves that are chosen with fewer visits.
+    /// Settings for choosing some moves with fewer visits.
     pub cheap: Option<CheapSearches>,
-    /// Moves that are chosen by futures.
+    /// Settings for choosing some moves by predicted futures.
     pub foresight: Option<ForesightConfig>,
     /// Temperature at which the first moves are sampled; unused with Gumbel selection.
     pub temperature: f32,
-    /// Plies after the opening in which moves are sampled.
+    /// Number of plies after the opening in which moves are sampled.
     pub temperature_plies: usize,
-    /// A side resigns when the value of its best move is this or less, in −1…0.
+    /// A side resigns if the value of its best move is at most this, in −1…0.
     pub resign: Option<f32>,
     /// Share of games played without resignation.
     pub played_on: f64,
     /// The opening books.
     pub openings: Vec<BookOptions>,
-    /// Random plies after the opening; by default 8 without a book, and 0 with one.
+    /// Number of random plies after the opening; by default 8 without a book, and 0 with one.
     pub random_plies: Option<u32>,
     /// Number of plies after which a game counts as drawn.
     pub max_plies: usize,
@@ -193,7 +193,7 @@ impl Default for ActorConfig {
 pub struct GamesConfig {
     /// The shard: a path or an address.
     pub path: PathBuf,
-    /// The shard's sampling weight, relative to those of the other shards.
+    /// The shard's sampling weight relative to the weights of the other shards.
     #[serde(default = "one")]
     pub weight: f64,
     /// Whether the games' results are used as targets.
@@ -201,19 +201,19 @@ pub struct GamesConfig {
     pub results: bool,
 }
 
-/// The positions that reanalysers search.
+/// Settings that determine which positions reanalysers search.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReanalyserConfig {
     /// The reanalysers' share of the processors.
     pub cores: Share,
-    /// Root visits per position.
+    /// Number of root visits per position.
     pub visits: u64,
-    /// Share of each game's positions that is searched, in 0…1.
+    /// Share of each game's positions that reanalysers search, in 0…1.
     pub positions: f64,
     /// Shards of games, including human ones.
     pub games: Vec<GamesConfig>,
-    /// The sampling weight of the loop's own shards, relative to the weights of `games`.
+    /// The sampling weight of the shards written by the loop, relative to the weights of `games`.
     pub own: f64,
     /// The generation at which reanalysis ends; if unset, it never ends.
     pub until: Option<u64>,
@@ -266,22 +266,22 @@ impl Default for LearnerConfig {
 pub struct GateConfig {
     /// The gate's share of the processors.
     pub cores: Share,
-    /// Maximum number of games. If the test is still undecided by then, the score decides.
+    /// Maximum number of games. If the test is then still undecided, the likelier hypothesis wins.
     pub games: u64,
-    /// Root visits per move.
+    /// Number of root visits per move.
     pub visits: u64,
     /// The null hypothesis's Elo difference.
     pub elo0: f64,
     /// The alternative hypothesis's Elo difference.
     pub elo1: f64,
-    /// Maximum probability of rejecting the null hypothesis although it is true (alpha).
+    /// Probability of a type I error: rejecting the null hypothesis although it is true.
     pub alpha: f64,
-    /// Maximum probability of accepting the null hypothesis although the alternative is true
-    /// (beta).
+    /// Probability of a type II error: accepting the null hypothesis although the alternative is
+    /// true.
     pub beta: f64,
-    /// Opening books; each opening is played twice, with colours reversed.
+    /// Opening books. Each opening is played twice, the second time with colours reversed.
     pub openings: Vec<BookOptions>,
-    /// Random plies after the opening; by default 8 without a book, and 0 with one.
+    /// Number of random plies after the opening; by default 8 without a book, and 0 with one.
     pub random_plies: Option<u32>,
     /// Number of plies after which a game counts as drawn.
     pub max_plies: usize,

@@ -1,4 +1,4 @@
-//! A worker's context, and how it tolerates an unreachable store.
+//! A worker's context, and the handling of a temporarily unreachable store.
 
 use super::ending::is_lasting_store;
 use super::error::CycleError;
@@ -19,7 +19,7 @@ pub struct WorkerContext<'a> {
     pub name: WorkerName,
     /// Number of compute threads.
     pub threads: usize,
-    /// Set to make the worker finish quickly and return.
+    /// Set to true to make the worker finish quickly and return.
     pub stop: Arc<AtomicBool>,
     /// Called with messages for the log.
     pub tell: &'a (dyn Fn(&str) + Sync),
@@ -32,7 +32,7 @@ impl WorkerContext<'_> {
         self.stop.load(Relaxed)
     }
 
-    /// Sleeps, but wakes early if the worker should stop. Returns whether to continue.
+    /// Sleeps for this time, or until the worker should stop. Returns false if it should stop.
     pub(super) fn wait(&self, seconds: f64) -> bool {
         let end = Instant::now() + Duration::from_secs_f64(seconds);
         while !self.is_stopped() && Instant::now() < end {
@@ -47,7 +47,8 @@ impl WorkerContext<'_> {
     }
 }
 
-/// Tolerates a temporarily unreachable store by treating it as if it had nothing new.
+/// Tolerates a temporarily unreachable store: logs the error and returns the default value, as if
+/// the store had nothing new.
 pub(super) fn tolerate<T, E>(result: Result<T, E>) -> Result<T, CycleError>
 where
     T: Default,

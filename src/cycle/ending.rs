@@ -1,4 +1,4 @@
-//! Determines why a worker's process ended, and whether a restart can help.
+//! Determines why a worker's process ended, and whether restarting it can help.
 
 use super::error::{CycleConfigError, CycleError};
 use crate::data::loader::LoaderError;
@@ -10,11 +10,11 @@ use std::io::{self, ErrorKind};
 use std::iter::successors;
 use std::process::ExitStatus;
 
-/// Exit status of a worker that a restart cannot help (EX_CONFIG in BSD's sysexits.h). It is meant
-/// for the program that starts the workers.
+/// Exit status by which a worker tells the program that started it that a restart would not help;
+/// EX_CONFIG in BSD's sysexits.h.
 pub const FINAL: u8 = 78;
 
-/// Returns whether a restarted worker would fail again for this reason: an error in the
+/// Returns whether a restarted worker would fail again with this error: an error in the
 /// configuration, a missing or malformed file, or missing permissions.
 #[must_use]
 pub fn is_final(error: &(dyn Error + 'static)) -> bool {
@@ -33,7 +33,7 @@ pub fn is_final(error: &(dyn Error + 'static)) -> bool {
     told.unwrap_or(false)
 }
 
-/// Returns whether the store would fail again.
+/// Returns whether a store error would persist after a restart.
 pub(super) fn is_lasting_store(error: &StoreError) -> bool {
     match error {
         StoreError::Io { source, .. } => is_lasting_refusal(source),
@@ -41,8 +41,8 @@ pub(super) fn is_lasting_store(error: &StoreError) -> bool {
     }
 }
 
-/// Returns whether the system would fail again. Timeouts and full disks are temporary, and a worker
-/// recreates its own files.
+/// Returns whether a system error would persist after a restart. Timeouts and full disks are
+/// temporary, and missing files do not count, because a worker recreates its own files.
 fn is_lasting_refusal(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -75,8 +75,8 @@ impl CycleError {
             CycleError::Store(error) => is_lasting_store(error),
             CycleError::Openings(error) => is_unusable(error),
             CycleError::SelfPlay(SelfPlayError::Openings(error)) => is_unusable(error),
-            // This shard is named in the configuration. The loop's own shards are skipped, see
-            // `Rows`.
+            // This shard is named in the configuration: unusable shards of the loop are skipped,
+            // see `Rows`.
             CycleError::Shard(error) => is_unusable(error),
             CycleError::Io { source, .. } => is_lasting_refusal(source),
             CycleError::Checkpoint(error) => is_refused(error),
@@ -111,18 +111,19 @@ fn is_final_for_training(error: &TrainError) -> bool {
     }
 }
 
-/// Returns whether the system denies access to checkpoints. Damaged checkpoints are replaced.
+/// Returns whether the system denies access to checkpoints. A damaged checkpoint is not a reason to
+/// give up, because it is replaced.
 fn is_refused(error: &CheckpointError) -> bool {
     matches!(error, CheckpointError::System { source, .. } if is_lasting_refusal(source))
 }
 
-/// POSIX numbers of the signals with which people and systems end a process, whatever it is doing:
-/// SIGINT, SIGKILL and SIGTERM.
+/// POSIX numbers of the signals with which users and systems end a process regardless of what it is
+/// doing: SIGINT, SIGKILL and SIGTERM.
 #[cfg(unix)]
 const ORDERED: [i32; 3] = [2, 9, 15];
 
-/// Returns whether a process was ended from outside, without a fault of its own. Signals such as
-/// SIGABRT and SIGSEGV are its own fault.
+/// Returns whether a process was ended from outside. Signals such as SIGABRT and SIGSEGV, in
+/// contrast, are caused by the process itself.
 #[must_use]
 pub fn was_ended_by_others(status: ExitStatus) -> bool {
     #[cfg(unix)]
@@ -194,7 +195,7 @@ mod tests {
     fn crashes_are_failures_and_orders_to_end_are_not() {
         use std::os::unix::process::ExitStatusExt;
         let is_failure = |status| !was_ended_by_others(ExitStatus::from_raw(status));
-        // SIGILL, SIGABRT, SIGBUS and SIGSEGV, and an exit with status 1.
+        // SIGILL, SIGABRT, SIGBUS, SIGSEGV, and an exit with status 1.
         for status in [4, 6, 7, 11, 1 << 8] {
             assert!(is_failure(status), "{status}");
         }

@@ -88,7 +88,7 @@ pub enum CycleError {
     /// A network cannot be loaded.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// A later network has different inputs from the previous one.
+    /// The inputs of a new network differ from those of the previous network.
     #[error("the network of generation {0} reads other inputs than the one before it")]
     Inputs(u64),
     /// The network failed.
@@ -121,7 +121,7 @@ pub enum CycleError {
     /// The system reported an error.
     #[error("cannot use {}: {source}", path.display())]
     Io {
-        /// The path of the resource in use.
+        /// The file or folder.
         path: PathBuf,
         /// The system's error.
         source: io::Error,

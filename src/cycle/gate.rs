@@ -1,4 +1,4 @@
-//! The match that a new network must not lose.
+//! The gate: a match that a new network must not lose.
 
 use super::config::{CycleConfig, GateConfig, openings};
 use super::context::{WorkerContext, tolerate};
@@ -29,10 +29,11 @@ pub struct Gate<'a> {
 }
 
 impl Gate<'_> {
-    /// Judges candidates in order until stopped, or until the loop's last generation.
+    /// Judges candidates in order until stopped, or until the loop's last generation has been
+    /// judged.
     ///
     /// # Errors
-    /// [`CycleError`]; outcomes already written remain.
+    /// [`CycleError`]; outcomes that have been written are kept.
     pub fn run(&self, context: &WorkerContext) -> Result<(), CycleError> {
         let mut generations = Generations::default();
         loop {
@@ -91,7 +92,7 @@ impl Gate<'_> {
         }))
     }
 
-    /// Returns the outcome of a match, or `None` if it was stopped before its end.
+    /// Plays a match and returns its outcome, or `None` if it was stopped before its end.
     fn judge(
         &self,
         context: &WorkerContext,
@@ -138,12 +139,12 @@ struct Pairing {
     networks: [Arc<dyn Backend>; 2],
 }
 
-/// A match's score so far, from the candidate's view.
+/// The score of a match so far, from the perspective of the candidate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Score {
     /// Wins, draws and losses.
     games: [u64; 3],
-    /// Pairs in which it scored 0, ½, 1, 1½ and 2 points.
+    /// Numbers of pairs in which the candidate scored 0, ½, 1, 1½ and 2 points.
     pairs: [u64; 5],
 }
 
@@ -186,8 +187,8 @@ struct Arena<'a> {
 }
 
 impl Arena<'_> {
-    /// Plays pairs until the test is decided or the game limit is reached. Returns `None` if it was
-    /// stopped early.
+    /// Plays pairs of games until the test is decided or the game limit is reached. Returns `None`
+    /// if the match was stopped early.
     fn play(
         &self,
         pairs: u64,
@@ -198,7 +199,7 @@ impl Arena<'_> {
         let score = Mutex::new(Score::default());
         let sprt = self.gate.sprt();
         let work = || -> Result<(), CycleError> {
-            // A worker that runs out of pairs or fails stops the others from starting new pairs.
+            // When a thread fails or finds no more pairs, the others start no new pairs.
             let _end = SetAtEnd(&is_over);
             let mut players = [0, 1]
                 .map(|side: usize| Search::new(Arc::clone(&self.backends[side]), &self.parameters));
@@ -241,7 +242,7 @@ impl Arena<'_> {
         Ok(Some(results))
     }
 
-    /// Plays a game and returns its result for White; the first player has the color `own`.
+    /// Plays a game and returns its result for White. The first player has the colour `own`.
     fn game(
         &self,
         mut game: Game,
@@ -292,7 +293,7 @@ mod tests {
             ..Generation::unfinished(0)
         };
         store.put(&Name::generation(0), &first.to_json()).unwrap();
-        // The existing file cannot be read.
+        // A folder takes the place of the candidate's manifest, so reading it fails.
         let candidate = store.path(&Name::candidate(1));
         std::fs::create_dir_all(&candidate).unwrap();
         let config = r#"

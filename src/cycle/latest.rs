@@ -4,9 +4,9 @@ use crate::backend::Backend;
 use parking_lot::RwLock;
 use std::sync::Arc;
 
-/// The newest network, which can be replaced during searches. Each search keeps the network that it
-/// started with, so no tree mixes values of two networks. Games continue with the new network, as
-/// in KataGo, so nothing waits for the last game to end.
+/// The newest network, which can be replaced while searches are running. Each search keeps the
+/// network with which it started, so no tree mixes the values of two networks. As in KataGo, games
+/// continue with the new network, so a replacement need not wait until running games have ended.
 pub(super) struct Latest(RwLock<Current>);
 
 struct Current {
@@ -22,7 +22,8 @@ impl Latest {
         }))
     }
 
-    /// Replaces the network with that of this generation. Returns false if their inputs differ.
+    /// Replaces the network with that of this generation. If their inputs differ, returns
+    /// false and keeps the old network.
     pub fn replace(&self, network: Arc<dyn Backend>, generation: u64) -> bool {
         let mut current = self.0.write();
         let fits = network.properties().encoder == current.network.properties().encoder;

@@ -33,7 +33,7 @@ const RUN: &str = "learner";
 pub enum Learning {
     /// Waiting for rows.
     Waits {
-        /// Rows in the store.
+        /// Number of rows in the store.
         rows: u64,
         /// Rows needed to train the next generation.
         needs: u64,
@@ -42,7 +42,7 @@ pub enum Learning {
     Trains {
         /// The generation's number.
         number: u64,
-        /// Number of rows in its window.
+        /// Number of rows in the generation's window.
         window: u64,
         /// The training progress.
         progress: Progress,
@@ -51,13 +51,13 @@ pub enum Learning {
     Published {
         /// The generation.
         generation: Generation,
-        /// Seconds spent training, and seconds spent waiting for rows beforehand.
+        /// The seconds spent on training, and the seconds spent waiting for rows beforehand.
         seconds: [f64; 2],
     },
 }
 
-/// The worker that trains, in one or several processes. If there are several, the first one follows
-/// the store and decides the next step, and each trains on its part of every batch.
+/// The worker that trains, in one or several processes. If there are several, each trains on its
+/// part of every batch; the first one polls the store and sends commands to the others.
 pub struct Learner<'a> {
     /// The loop's configuration.
     pub config: &'a CycleConfig,
@@ -81,21 +81,21 @@ struct Lesson {
 /// Commands from the first process to the others.
 #[derive(Serialize, Deserialize)]
 enum Order {
-    /// Poll again, because there is nothing to do yet. Sent at every poll of the store to keep
-    /// collective operations from timing out.
+    /// Wait for the next command. Sent at every poll of the store, so that waiting for a command
+    /// does not time out.
     Wait,
     /// Train to the last step of this configuration.
     Train(Box<TrainConfig>),
-    /// Return.
+    /// Stop following commands, because training has ended.
     End,
 }
 
 impl Learner<'_> {
-    /// Trains until stopped, or until the loop's last generation. Resumes an interrupted
-    /// generation.
+    /// Trains until stopped, or until the loop's last generation is published. Resumes an
+    /// interrupted generation.
     ///
     /// # Errors
-    /// [`CycleError`]; checkpoints and generations already written remain.
+    /// [`CycleError`]; checkpoints and generations that have been written are kept.
     pub fn run(&mut self, context: &WorkerContext) -> Result<(), CycleError> {
         let done = match self.world.is_first() {
             true => self.lead(context).and_then(|()| self.order(&Order::End)),
@@ -148,8 +148,8 @@ impl Learner<'_> {
         let mut generations = Generations::of(self.manifest());
         let mut rows = Rows::default();
         loop {
-            // An unreachable store must not be mistaken for an empty one, in which a new loop would
-            // begin.
+            // An unreachable store must not be mistaken for an empty one, in which the learner
+            // would begin a new loop.
             match generations.look(context.store) {
                 Err(error) if !is_lasting_store(&error) => {
                     tracing::warn!("{error}");
@@ -208,7 +208,7 @@ impl Learner<'_> {
             self.set_aside(context)?;
         }
         let place = Checkpoint::place(&run, 0);
-        // An interrupted run resumes with its initial weights.
+        // If publishing was interrupted, the same initial weights must be used again.
         if !place.exists() {
             let trainer = Trainer::new(base, self.device)?;
             let checkpoint = trainer.checkpoint().map_err(TrainError::from)?;
@@ -220,7 +220,8 @@ impl Learner<'_> {
         Ok(())
     }
 
-    /// Waits until there are enough rows. Returns `None` if it was stopped early.
+    /// Waits until there are enough rows for the next generation. Returns `None` if the learner was
+    /// stopped.
     fn lesson(
         &mut self,
         context: &WorkerContext,
@@ -265,8 +266,8 @@ impl Learner<'_> {
         }
     }
 
-    /// Trains a generation to its last step and returns the checkpoint's path, or `None` if it was
-    /// stopped early.
+    /// Trains a generation to its last step and returns the checkpoint's path, or `None` if the
+    /// learner was stopped.
     fn train(
         &mut self,
         context: &WorkerContext,
@@ -276,7 +277,7 @@ impl Learner<'_> {
         let options = self.options(context);
         let trainer = Trainer::open(&lesson.config, &options, self.device)?;
         if let Some(mut then) = trainer.resumed().cloned() {
-            // The window has advanced since the run was configured.
+            // The window advances with each generation, so changed shards are not reported.
             then.data.shards.clone_from(&lesson.config.data.shards);
             if let Some(changes) = lesson.config.changes_since(&then) {
                 (context.tell)(&format!("resuming with a changed configuration: {changes}"));
@@ -296,7 +297,7 @@ impl Learner<'_> {
         Ok(summary.finished.then_some(summary.checkpoint))
     }
 
-    /// Returns the function that names the learner's manifests.
+    /// Returns the function from a generation's number to the name of the learner's manifest.
     fn manifest(&self) -> fn(u64) -> Name {
         match self.config.gate {
             Some(_) => Name::candidate,
@@ -316,7 +317,8 @@ impl Learner<'_> {
     }
 }
 
-/// Returns the number of rows per epoch from the shards named in the training configuration itself.
+/// Returns the number of rows per epoch that come from the shards named in the training
+/// configuration.
 fn beside(base: &TrainConfig) -> Result<f64, CycleError> {
     let mut rows = 0.0;
     for source in &base.data.shards {

@@ -17,7 +17,7 @@ pub(super) fn digest(bytes: &[u8]) -> String {
     digits.map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Returns the bytes of a generation's network, checked against its manifest.
+/// Returns the bytes of a generation's network after comparing their hash with the manifest.
 pub(super) fn fetch(store: &Store, generation: &Generation) -> Result<Vec<u8>, CycleError> {
     let name = generation.network();
     let missing = |what| CycleError::Missing {

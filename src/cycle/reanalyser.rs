@@ -23,14 +23,14 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Number of games in a block to search before another block is read.
+/// Number of games to take from a block before another block is read.
 const GAMES: usize = 8;
 /// Seconds before a retry when no games were found.
 const PAUSE: f64 = 1.0;
 
-/// A worker that searches positions from earlier games, played by people or by the loop's actors,
-/// with the newest network. It writes its results as shards, like an actor. Games and positions are
-/// sampled at random, so workers need not divide them among themselves.
+/// A worker that searches positions of earlier games with the newest network. The games were played
+/// by people or by the loop's actors. Like an actor, the worker writes shards. Each worker samples
+/// games and positions at random, so the workers need no coordination.
 pub struct Reanalyser<'a> {
     /// The loop's configuration.
     pub config: &'a CycleConfig,
@@ -42,7 +42,7 @@ impl Reanalyser<'_> {
     /// Searches until stopped, or until the generation at which reanalysis ends.
     ///
     /// # Errors
-    /// [`CycleError`]; shards already written remain.
+    /// [`CycleError`]; shards that have been written are kept.
     pub fn run(&self, context: &WorkerContext) -> Result<(), CycleError> {
         let again = self.reanalysers;
         let shards = again.games.iter().map(|games| Shard::open(&games.path));
@@ -86,7 +86,7 @@ impl Reanalyser<'_> {
                             Err(CycleError::Replay(error)) => sources.leave_out(&error),
                             searched => return searched,
                         },
-                        // The loop has no shards of its own yet, or the sampled ones cannot be
+                        // The loop has not written any shards yet, or the sampled shard cannot be
                         // read.
                         None if stopped() || !context.wait(PAUSE) => return Ok(None),
                         None => {}
@@ -106,7 +106,7 @@ struct Sources<'a> {
     /// Interval between polls of the store.
     poll: Duration,
     listed: Mutex<Listed>,
-    /// Items skipped so far; each is reported once.
+    /// Shards and games that have been skipped; each is reported only once.
     told: Mutex<HashSet<String>>,
 }
 
@@ -119,11 +119,11 @@ struct Listed {
 }
 
 impl Sources<'_> {
-    /// Returns some games, or none if the sampled source has none or cannot be read.
+    /// Returns some games, or none if the sampled source is empty or cannot be read.
     fn draw(&self, random: &mut Xoshiro256PlusPlus) -> Result<Vec<Record>, CycleError> {
         let weights = self.games.iter().map(|games| games.weight);
         let weights = WeightedIndex::new(weights.chain([self.own]));
-        // The weights have been checked; if all were 0, there would be no worker.
+        // The weights have been checked; if all are 0, no reanalyser runs.
         let drawn = weights.map_or(0, |weights| weights.sample(random));
         let Some(shard) = self.shards.get(drawn) else {
             return self.draw_own(random);
@@ -159,7 +159,7 @@ impl Sources<'_> {
         }))
     }
 
-    /// Returns a random shard of the loop's own.
+    /// Returns a random shard written by the loop.
     fn own_shard(&self, random: &mut Xoshiro256PlusPlus) -> Result<Option<ShardName>, CycleError> {
         let listed = &mut *self.listed.lock();
         if listed.looked.is_none_or(|at| at.elapsed() >= self.poll) {
@@ -217,8 +217,8 @@ impl<'a> Analyst<'a> {
         }
     }
 
-    /// Returns a game's main line with some of its positions searched, or `None` if it was stopped
-    /// early.
+    /// Returns a game's main line with search results for some of its positions, or `None` if the
+    /// worker was stopped.
     fn search(
         &mut self,
         record: &Record,
@@ -340,7 +340,7 @@ mod tests {
             };
             shard.name()
         });
-        // One object is not a shard, and another is listed but cannot be read.
+        // The first object is not a shard; the second is listed but cannot be read.
         store.put(&damaged, b"no shard").unwrap();
         let nowhere = folder.path().join("nowhere");
         std::os::unix::fs::symlink(nowhere, store.path(&away)).unwrap();

@@ -7,23 +7,23 @@ use crate::store::{ShardName, Shards, Store};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 
-/// Number of shards opened concurrently: cloud stores respond slowly, but handle many requests at a
-/// time.
+/// Number of shards opened concurrently. Cloud stores respond slowly, but handle many concurrent
+/// requests.
 const AT_ONCE: usize = 16;
 
-/// The known shards with their numbers of rows. Because listings may lag, a known shard stays
-/// known, and a missing one is added later.
+/// The known shards with their numbers of rows. Because a store's listings may lag, a shard remains
+/// known even if a later listing lacks it.
 #[derive(Debug, Default)]
 pub struct Rows {
     found: Shards,
     shards: BTreeMap<ShardName, u64>,
-    /// Shards that could not be reached yet.
+    /// Listed shards that could not be read yet.
     waiting: Vec<ShardName>,
 }
 
 impl Rows {
     /// Looks for new shards. Damaged shards are reported and count as empty. Unreachable shards are
-    /// reported and retried next time.
+    /// reported and tried again in the next call.
     ///
     /// # Errors
     /// [`CycleError::Store`] if the store cannot be reached.
@@ -64,8 +64,8 @@ impl Rows {
         self.shards.len()
     }
 
-    /// Returns the newest shards that together contain `size` rows, or all shards if there are
-    /// fewer rows, from old to new; also returns their number of rows.
+    /// Returns the newest shards that together contain at least `size` rows, or all shards if there
+    /// are fewer rows, from old to new, and their number of rows.
     #[must_use]
     pub fn newest(&self, size: u64) -> (Vec<&ShardName>, u64) {
         let mut rows = 0;
@@ -82,9 +82,9 @@ impl Rows {
     }
 
     /// Returns the shards that contain rows, from old to new. Many workers write the shards of a
-    /// generation at the same time and at different speeds. If a worker wrote `n` shards, its
-    /// `k`-th shard is assigned the time `(k + ½) / n`, counting `k` from 0, so that the window's
-    /// edge cuts all workers alike.
+    /// generation concurrently and at different speeds. If a worker wrote `n` shards in a
+    /// generation, its `k`-th shard, counted from 0, is assigned the time `(k + ½) / n`. A window
+    /// that starts within a generation therefore contains the same share of every worker's shards.
     fn by_age<'a>(&'a self) -> Vec<(&'a ShardName, u64)> {
         let shards = self.shards.iter().filter(|&(_, &rows)| rows > 0);
         let shards: Vec<(&ShardName, u64)> = shards.map(|(name, &rows)| (name, rows)).collect();
@@ -97,8 +97,8 @@ impl Rows {
             own.map(move |(place, &shard)| (time(place), shard))
         });
         let mut timed: Vec<(f64, (&ShardName, u64))> = timed.collect();
-        // Ties are broken by the random suffix of the worker's run name. This mixes the different
-        // kinds of workers, whose names start with their kind.
+        // Ties are broken by the random suffix of the worker's name, which mixes actors and
+        // reanalysers; the start of the name is the kind of worker.
         let mark = |name: &'a ShardName| name.worker.as_str().bytes().rev();
         timed.sort_by(|(time, (a, _)), (other, (b, _))| {
             let generations = a.generation.cmp(&b.generation);
@@ -224,7 +224,7 @@ mod tests {
         let [good, damaged, away] = names.each_ref().map(|name| store.path(&name.name()));
         store.put(&names[1].name(), b"no shard").unwrap();
         write(&good);
-        // The shard is listed, but the system refuses to open it.
+        // The shard is listed, but opening it fails.
         std::fs::create_dir(folder.path().join("aside")).unwrap();
         let aside = folder.path().join("aside/b.shard");
         std::os::unix::fs::symlink(&aside, &away).unwrap();

@@ -13,12 +13,12 @@ use tempfile::TempDir;
 
 /// Number of attempts to store an object before a worker gives up.
 const TRIES: u32 = 12;
-/// Pause after the first failure; it doubles with each failure …
+/// Pause after the first failure; the pause doubles with each further failure.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
-/// … up to this limit.
+/// Longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// One worker's games that are not yet in a shard.
+/// The games of a worker that are not yet in a shard.
 pub(super) struct ShardUploader<'a> {
     context: &'a WorkerContext<'a>,
     worker: WorkerName,
@@ -81,7 +81,7 @@ impl<'a> ShardUploader<'a> {
         full.map_or(Ok(()), |batch| self.put(batch))
     }
 
-    /// Stores the waiting games. Games added from now on belong to this generation.
+    /// Stores the waiting games. Games that are added later belong to this generation.
     pub fn turn(&self, generation: u64) -> Result<(), CycleError> {
         let rest = {
             let waiting = &mut *self.waiting.lock();
@@ -143,8 +143,8 @@ impl<'a> ShardUploader<'a> {
     }
 }
 
-/// Stores bytes under a name that only this worker uses. Failed requests are retried; if the bytes
-/// were stored but the response was lost, the retry finds them there.
+/// Stores bytes under a name that only this worker uses. Failed requests are retried. If the name
+/// already exists, an earlier request has stored the bytes although its response was lost.
 pub(super) fn put(store: &Store, name: &Name, bytes: &[u8]) -> Result<(), CycleError> {
     match put_any(store, name, bytes)? {
         Put::New | Put::Repeated => Ok(()),
@@ -152,7 +152,7 @@ pub(super) fn put(store: &Store, name: &Name, bytes: &[u8]) -> Result<(), CycleE
     }
 }
 
-/// Stores bytes, with the same retries, under a name that other workers may also use.
+/// Stores bytes under a name that other workers may also use. Failed requests are retried.
 pub(super) fn put_any(store: &Store, name: &Name, bytes: &[u8]) -> Result<Put, CycleError> {
     let mut pause = FIRST_PAUSE;
     for _ in 1..TRIES {

@@ -1,7 +1,7 @@
 //! The sequential probability ratio test for pairs of games.
 
-/// Pairs of each score that are assumed in advance, so that a few identical pairs do not decide a
-/// test.
+/// Number of pairs of each score that are added to the counts in advance, so that a few identical
+/// pairs do not decide a test.
 const BEFORE: f64 = 0.5;
 
 /// Tests whether the Elo difference is `elo1` rather than `elo0`, using the generalised test for
@@ -12,10 +12,10 @@ pub struct Sprt {
     pub elo0: f64,
     /// The alternative hypothesis's Elo difference.
     pub elo1: f64,
-    /// Maximum probability of rejecting the null hypothesis although it is true (alpha).
+    /// Probability of a type I error: rejecting the null hypothesis although it is true.
     pub alpha: f64,
-    /// Maximum probability of accepting the null hypothesis although the alternative is true
-    /// (beta).
+    /// Probability of a type II error: accepting the null hypothesis although the alternative is
+    /// true.
     pub beta: f64,
 }
 
@@ -40,7 +40,7 @@ impl Sprt {
         count * (high - low) * (2.0 * mean - low - high) / (2.0 * variance)
     }
 
-    /// Returns the decision: true for `elo1`, false for `elo0`, `None` if undecided.
+    /// Returns the decision: true for `elo1`, false for `elo0`, or `None` if undecided.
     #[must_use]
     pub fn decision(&self, llr: f64) -> Option<bool> {
         let upper = ((1.0 - self.beta) / self.alpha).ln();
@@ -72,7 +72,7 @@ mod tests {
         assert_eq!(TEST.decision(better), Some(true), "{better}");
         let worse = TEST.llr(&[100, 300, 400, 150, 50]);
         assert_eq!(TEST.decision(worse), Some(false), "{worse}");
-        // Halfway between the hypotheses there is no evidence: +5 Elo is a score of 0.5072.
+        // A score halfway between the hypotheses, 0.5072 or +5 Elo, supports neither of them.
         let between = TEST.llr(&[0, 9424, 20_000, 10_576, 0]);
         assert!(between.abs() < 0.2, "{between}");
     }

@@ -1,14 +1,14 @@
-//! Determines how many of the newest rows a generation is trained on.
+//! Determines the number of newest rows on which a generation is trained.
 
 use serde::{Deserialize, Serialize};
 
-/// Settings for the window of rows. It grows with the total number of rows, but more slowly, as in
-/// KataGo (Wu 2019, appendix C). Early rows, from weak play, therefore leave it soon, and a strong
-/// network trains on more rows.
+/// Settings for the window of rows. The window grows with the total number of rows, but more
+/// slowly, as in KataGo (Wu 2019, appendix C). Early rows, from weak play, therefore leave the
+/// window soon, and later networks train on more rows.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WindowConfig {
-    /// Number of rows up to which the window contains all of them; above 0.
+    /// Total number of rows up to which the window contains all rows; above 0.
     pub start: f64,
     /// The window's growth per additional row just beyond `start`, in 0…1 (KataGo: 0.4).
     pub per_row: f64,

@@ -1,5 +1,5 @@
-//! Code shared by actors and reanalysers: many threads that produce one game after another with the
-//! newest network.
+//! The common part of actors and reanalysers: many threads, each of which produces one game after
+//! another with the newest network.
 
 use super::config::CycleConfig;
 use super::context::{WorkerContext, tolerate};
@@ -20,9 +20,9 @@ use std::time::{Duration, Instant};
 /// Interval between speed reports.
 const TELLS: Duration = Duration::from_secs(60);
 
-/// Produces games until stopped, or until `until` generations exist. Each thread calls `begin` with
-/// the newest network, and then produces one game after another. `None` means that it was stopped
-/// during a game.
+/// Produces games until stopped, or until generation `until` exists. Each thread calls `begin` once
+/// with the newest network, and then calls the returned function once per game. This function
+/// returns `None` if it was stopped during a game.
 pub(super) fn work<'a, J>(
     context: &WorkerContext,
     config: &CycleConfig,
@@ -104,8 +104,8 @@ where
     work_beside(&uploader, &over, at_once, make, follow)
 }
 
-/// Runs `at_once` threads of `make` alongside `follow` until one of them ends, which stops all of
-/// them. Finished games survive any error, including a panic.
+/// Runs `make` in `at_once` threads, and `follow` in this thread. When one of them ends, all stop.
+/// Finished games are stored even after an error or a panic.
 fn work_beside(
     uploader: &ShardUploader,
     over: &AtomicBool,
@@ -145,8 +145,9 @@ fn work_beside(
     }
 }
 
-/// Returns the number of concurrent games, which is enough to fill the network's batches. Searches
-/// in imagination fill their own batches, each on its game's thread.
+/// Returns the number of concurrent games. By default, there are enough games to fill the network's
+/// batches; searches in imagination need only one game per thread, because each search forms its
+/// own batches.
 fn concurrency(config: &CycleConfig, network: &dyn Backend, threads: usize) -> usize {
     let properties = network.properties();
     let is_merged = properties.encoder != Encoder::Nothing && !config.search.imagination;
@@ -297,7 +298,8 @@ mod tests {
             let (store, bytes, put, taken_up) = (&store, &bytes, &put, &taken_up);
             let folder = &folder;
             move |_, stopped: &dyn Fn() -> bool| {
-                // The existing file cannot be read until the new one replaces it.
+                // A folder takes the place of the network, so loading fails until the network is
+                // stored.
                 let place = store.path(&Name::network(1));
                 std::os::unix::fs::symlink(folder.path(), &place).unwrap();
                 put(1);

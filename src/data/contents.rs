@@ -10,8 +10,9 @@ use super::v6::{self, Chunks, V6Error};
 use crate::packed::{self, Stream};
 use crate::store::is_address;
 
-/// Training data, identified by its name and its first bytes. Anything but a regular file is read
-/// once, from front to back, because it may be a pipe.
+/// Training data, whose kind is identified by its name and its first bytes. Anything that is
+/// neither a regular file nor a folder is read only once, from front to back, because it may be a
+/// pipe.
 pub enum Contents {
     /// Games in PGN.
     Games(Games<Stream>),
@@ -24,7 +25,7 @@ pub enum Contents {
 /// Why the training data at a path cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum ContentsError {
-    /// It cannot be read.
+    /// The data cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Read {
         /// The path.
@@ -57,11 +58,11 @@ pub enum ContentsError {
 }
 
 impl Contents {
-    /// Opens the data at `path`; a shard may also be given by an address. `wrap` receives a file of
-    /// games before decompression, for example to show a progress bar.
+    /// Opens the data at `path`, which for a shard may also be an address. A file of games is
+    /// passed to `wrap` before decompression, for example to show a progress bar.
     ///
     /// # Errors
-    /// [`ContentsError`] if it cannot be read, or is a folder without chunks.
+    /// [`ContentsError`] if the data cannot be read, or if `path` is a folder without chunks.
     pub fn open<R: Read + Send + 'static>(
         path: &Path,
         wrap: impl FnOnce(File) -> R,

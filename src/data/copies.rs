@@ -1,5 +1,5 @@
-//! Measures for how many moves games follow known games, as a sign that the network that generated
-//! them has memorised its training data.
+//! Measures how long generated games follow known games, which shows whether the network that
+//! generated them has memorised its training data.
 
 use super::record::Record;
 use super::replay::{ReplayError, main_line};
@@ -8,40 +8,40 @@ use crate::encode::Vocabulary;
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Plies up to which games are compared.
+/// Lengths in plies of the beginnings that are compared.
 pub const PLIES: [usize; 6] = [10, 20, 30, 40, 60, 80];
 
-/// The openings of known games.
+/// The known games, as hashes of their beginnings.
 #[derive(Debug, Default)]
 pub struct KnownGames {
-    /// Hashes of the first moves, for each length in [`PLIES`].
+    /// Hashes of the beginnings of known games, for each length in [`PLIES`].
     beginnings: [HashSet<u64>; PLIES.len()],
     whole: HashSet<u64>,
 }
 
-/// Counts of games that follow known games.
+/// Counts of games by whether they follow a known game.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Followers {
     /// Number of games with at least this length.
     pub games: u64,
-    /// Number of these games whose moves up to this length are those of a known game.
+    /// Number of these games that agree with a known game up to this length.
     pub known: u64,
 }
 
 /// Counts for each length in [`PLIES`], and for whole games.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Copies {
-    /// Counts for the beginnings of games with at least this many plies.
+    /// Counts for each length in [`PLIES`], over games with at least that number of plies.
     pub beginnings: [Followers; PLIES.len()],
-    /// Counts for complete games.
+    /// Counts for whole games.
     pub whole: Followers,
 }
 
 impl KnownGames {
-    /// Adds a game, if it starts at the initial position.
+    /// Adds a known game. Games that do not start at the initial position are ignored.
     ///
     /// # Errors
-    /// [`ReplayError`] if it cannot be replayed.
+    /// [`ReplayError`] if the game cannot be replayed.
     pub fn add(&mut self, record: &Record) -> Result<(), ReplayError> {
         if let Some(hashes) = hashes(record)? {
             for (plies, known) in PLIES.iter().zip(&mut self.beginnings) {
@@ -52,10 +52,11 @@ impl KnownGames {
         Ok(())
     }
 
-    /// Counts a game, if it starts at the initial position.
+    /// Compares a game with the known games and adds the result to `copies`. Games that do not
+    /// start at the initial position are ignored.
     ///
     /// # Errors
-    /// [`ReplayError`] if it cannot be replayed.
+    /// [`ReplayError`] if the game cannot be replayed.
     pub fn count(&self, record: &Record, copies: &mut Copies) -> Result<(), ReplayError> {
         let Some(hashes) = hashes(record)? else {
             return Ok(());
@@ -75,7 +76,8 @@ impl KnownGames {
     }
 }
 
-/// Returns hashes of a game's moves up to each ply, starting at 0.
+/// Returns hashes of a game's first 0, 1, 2, … moves, or `None` if the game does not start at the
+/// initial position.
 fn hashes(record: &Record) -> Result<Option<Vec<u64>>, ReplayError> {
     if record.fen.is_some() {
         return Ok(None);

@@ -20,7 +20,7 @@ pub enum Curve {
 /// The factor k in Lc0's conversion cp = 90 · tan(k · q).
 const CENTIPAWN_ANGLE: f64 = 1.563_754_189_7;
 
-/// Returns Lc0's score in centipawns for a value; the inverse of [`Curve::Lc0`].
+/// Returns Lc0's score in centipawns for a value q. This is the inverse of [`Curve::Lc0`].
 #[must_use]
 pub fn centipawns(q: f32) -> i16 {
     // A cast from float to integer saturates.
@@ -28,7 +28,7 @@ pub fn centipawns(q: f32) -> i16 {
 }
 
 impl Curve {
-    /// Returns the value q of a score; both are from the same player's view.
+    /// Returns the value q of a score. Both are from the perspective of the same player.
     #[must_use]
     pub fn q(self, centipawns: i16) -> f32 {
         let centipawns = f64::from(centipawns);

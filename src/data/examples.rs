@@ -1,9 +1,9 @@
 //! Extracts a network family's training examples from games.
 //!
-//! The loader determines the order of games and blocks. [`Examples`] defines an example, the number
-//! of examples per game, and their batch layout. An example is a position that a network sees by
-//! itself ([`Positions`]), a position with its future ([`Horizon`]), a whole game ([`Games`]), or
-//! an [`Unroll`] of moves from a position.
+//! The loader determines the order of games and blocks. An implementation of [`Examples`] defines
+//! the kind of example, the number of examples per game, and the layout of a batch. An example is a
+//! single position ([`Positions`]), a position with its future ([`Horizon`]), a whole game
+//! ([`Games`]), or a position with the next moves and the positions after them ([`Unroll`]).
 
 mod games;
 mod horizon;
@@ -29,15 +29,15 @@ pub trait Examples: Send + Sync + 'static {
     /// A batch of examples.
     type Columns: Columns<Example = Self::Example>;
 
-    /// Estimates the number of examples in this many games with this many labelled positions.
+    /// Estimates the number of examples in `games` games that have `positions` labelled positions.
     fn expected(&self, games: f64, positions: f64) -> f64;
 
-    /// Passes the examples of a game to `emit`. `keep` is called once for each example and filters
-    /// them.
+    /// Passes the examples of a game to `emit`. `keep` is called once for each example, and returns
+    /// whether to emit it.
     ///
     /// # Errors
-    /// [`ReplayError`] if the record does not describe a game; examples before the fault have
-    /// already been passed on.
+    /// [`ReplayError`] if the record does not describe a game. The examples before the fault have
+    /// already been emitted.
     fn of_record(
         &self,
         record: &Record,
@@ -47,7 +47,7 @@ pub trait Examples: Send + Sync + 'static {
     ) -> Result<(), ReplayError>;
 
     /// Passes the examples of a chunk's games to `emit`. Unusable records are passed to `bad`; if
-    /// it returns an error, reading stops.
+    /// `bad` returns an error, reading stops.
     ///
     /// # Errors
     /// The error that `bad` returns.
@@ -65,7 +65,7 @@ pub trait Examples: Send + Sync + 'static {
     }
 }
 
-/// Passes on the examples of a chunk's games, which are replayed as records.
+/// Converts a chunk's games to records and passes their examples to `emit`.
 fn of_games<E: Examples, X>(
     examples: &E,
     chunk: &Chunk,

@@ -7,8 +7,8 @@ use super::record::Record;
 use super::replay::{ReplayError, walk};
 
 /// Returns whether a game with this hash ([`Record::hash`]) is in the held-out `share` of all
-/// games. Training excludes the share `data.validation`, so that networks are measured on games
-/// that they have never seen. A smaller share is a subset of a larger one.
+/// games. With the share `data.validation`, these are the validation games, which training never
+/// uses. The games of a smaller share are a subset of those of a larger share.
 #[must_use]
 pub fn is_held_out(game: u64, share: f64) -> bool {
     game as f64 / 2f64.powi(64) < share || share >= 1.0
@@ -44,7 +44,7 @@ impl HeldOut {
     }
 }
 
-/// Collects positions' keys ([`crate::chess::Ply::key`]).
+/// Collects the keys of positions ([`crate::chess::Ply::key`]).
 impl FromIterator<u64> for HeldOut {
     fn from_iter<I: IntoIterator<Item = u64>>(keys: I) -> HeldOut {
         HeldOut {

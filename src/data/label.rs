@@ -1,31 +1,32 @@
-//! Labels: which moves of a game are training targets, and which values its positions get from its
-//! scores and its result.
+//! Labels: the training targets of a game's positions, derived from the moves, the scores and the
+//! result.
 //!
-//! PGN does not define which position a score after a move refers to, so the user sets the
-//! [`TargetRules`]. Each label becomes a separate sample: a main-line position at which variations
-//! start has several samples, which are never merged.
+//! PGN does not define which position a score after a move refers to, so the user specifies this in
+//! the [`TargetRules`]. Each label becomes a separate sample. A main-line position that has
+//! variations therefore has several samples, which are merged only if their moves are treated as
+//! alternatives.
 //!
 //! A record may also contain search results for the positions of its main line. Each searched
-//! position becomes a sample with the search's policy and values, and the scores of its moves are
-//! ignored. Other positions in the searched part of the game give no sample.
+//! position becomes a sample with the policy and the values of the search, and scores of moves are
+//! ignored. Unsearched positions between searched ones give no sample.
 //!
 //! # Alternatives
-//! An engine may score several moves of a position. The best one is the move played or a variation,
-//! and all others are variations. If they are treated as alternatives, they become one sample whose
-//! policy is a distribution: a softmax over the expected scores, (1 + q)/2, at a temperature. The
-//! sample's value is that of the first alternative.
+//! An engine may score several moves of a position. One of these moves may have been played; the
+//! others are variations. If the scored moves are treated as alternatives, they become one sample
+//! whose policy is a softmax over their expected scores, (1 + q)/2, at a temperature. The sample's
+//! value is the value of the first alternative.
 //!
 //! # Injected random moves
-//! Some sources inject random moves into engine games to reach unusual positions. Random moves are
-//! recognised as main-line moves without a score that follow the first scored move. A game with a
-//! random move gives no target for the result or the moves left: the positions before it do not
-//! determine the result, which depends on that move, and further random moves may follow it.
+//! Some sources inject random moves into engine games to reach unusual positions. A main-line move
+//! without a score counts as random if it follows a scored move. The positions of a game with a
+//! random move have no target for the result or the moves left: at positions before the random
+//! move, the result depends on that move, and after it, further random moves may follow.
 //!
 //! # Short-term value
-//! The short-term value is an exponential average of the subsequent values on the main line, as in
-//! Lc0's rescorer: st(t) = q(t)/6 − 5/6 · st(t + 1), each from its mover's view. The value after
-//! the last move is the result. If a score or the result is missing, the average restarts from
-//! st = q.
+//! The short-term value of a position is an exponential average of its value and the subsequent
+//! values on the main line, as in Lc0's rescorer: st(t) = q(t)/6 − 5/6 · st(t + 1), where each
+//! value is from the perspective of the side to move. The value after the last move is the result.
+//! If the next value or the result is missing, the average starts with st = q.
 
 use serde::{Deserialize, Serialize};
 use shakmaty::Color;
@@ -73,7 +74,7 @@ pub struct TargetRules {
     pub alternatives: Option<f32>,
 }
 
-/// The targets of the position before a move, from its mover's view.
+/// The targets of the position before a move, from the perspective of the side to move.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Label {
     /// Whether the move is the policy's target.
@@ -92,8 +93,8 @@ pub(crate) struct Labelled {
     /// Plies since the variation left the main line; `None` on the main line.
     pub(crate) variation_ply: Option<usize>,
     pub(crate) label: Option<Label>,
-    /// The moves that share the policy, by their ordinals; empty if only the node's move is the
-    /// target.
+    /// The ordinals of the alternatives, with their shares of the policy; empty if the node's move
+    /// is the only target.
     pub(crate) alternatives: Vec<(u8, f32)>,
 }
 
@@ -134,7 +135,7 @@ impl TargetRules {
         Ok(labelled)
     }
 
-    /// Returns the number of samples of a record; 0 if its nodes do not form a tree.
+    /// Returns the number of samples that a record gives; 0 if its nodes do not form a tree.
     #[must_use]
     pub fn samples(&self, record: &Record) -> u64 {
         let labelled = self.label(record).unwrap_or_default();
@@ -153,8 +154,8 @@ impl TargetRules {
             Color::White => result,
             Color::Black => result.map(Wdl::reversed),
         };
-        // The value target, and the value that enters the average for the short-term values of
-        // earlier positions.
+        // The value target, and the value from which the short-term values of this and earlier
+        // positions are computed.
         let values_at = |ply: usize| {
             if let Some(search) = record.search(ply) {
                 return Some((search.best_q(), search.root_q()));
@@ -167,7 +168,7 @@ impl TargetRules {
             Some((q, q))
         };
         let mut labels = vec![None; evals.len()];
-        // The short-term value one ply later, from the view of that position's mover.
+        // The short-term value one ply later, from the perspective of the side to move there.
         let mut following = result_for(evals.len()).map(Wdl::q);
         for ply in (0..evals.len()).rev() {
             let values = values_at(ply);
@@ -196,7 +197,7 @@ impl TargetRules {
         labels
     }
 
-    /// Returns the value of a score from `mover`'s view.
+    /// Returns the value of a score from the perspective of `mover`.
     fn q(&self, eval: Eval, mover: Color) -> f32 {
         let white = match eval {
             Eval::Centipawns(centipawns) => self.curve.q(centipawns),
@@ -239,8 +240,8 @@ fn merge_alternatives(record: &Record, labelled: &mut [Labelled], temperature: f
     }
 }
 
-/// Returns the short-term value of a position with value `q`, given that of the next position, each
-/// from its mover's view.
+/// Returns the short-term value of a position with value `q`, given the short-term value of the
+/// next position. Each is from the perspective of the side to move.
 pub(crate) fn short_term(q: f32, following: Option<f32>) -> f32 {
     match following {
         Some(following) => SHORT_TERM_STEP * q - (1.0 - SHORT_TERM_STEP) * following,
@@ -355,7 +356,7 @@ mod tests {
         assert!(found[0].is_none() && found[2].is_none() && found[3].is_none());
         let label = found[1].unwrap();
         assert!(label.is_target && (label.q.unwrap() - 0.75).abs() < 1e-4);
-        // Nothing is known after the last position, so the average starts here.
+        // The result is unknown, so the average starts at the last position.
         assert!((label.short_term.unwrap() - 0.5).abs() < 1e-4);
         // The average continues across an unsearched position, after which the game is won.
         let record = Record {

@@ -9,8 +9,8 @@ pub const LEGAL_WORDS: usize = POLICY_SIZE.div_ceil(64);
 
 /// A set of policy indices, stored as one bit each: index `i` is bit `i % 64` of word `i / 64`.
 ///
-/// Records number the legal moves of a position in index order, so that files do not depend on a
-/// move generator.
+/// Records identify a move by its ordinal among the legal moves in the order of policy indices, so
+/// that files do not depend on a move generator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(transparent)]
 pub struct Legal([u64; LEGAL_WORDS]);
@@ -67,7 +67,7 @@ impl Legal {
         (below + within.count_ones()) as usize
     }
 
-    /// Returns the index that has exactly `ordinal` smaller ones in the set.
+    /// Returns the index that exceeds exactly `ordinal` indices of the set.
     #[must_use]
     pub fn nth(&self, ordinal: usize) -> Option<u16> {
         let mut left = ordinal;

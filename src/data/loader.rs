@@ -1,13 +1,15 @@
-//! Loads examples of any kind ([`Examples`]) from shards and chunks in batches. They are shuffled
-//! and weighted, in an order that depends only on the configuration and can be resumed anywhere.
+//! Loads batches of examples of any kind ([`Examples`]) from shards and chunks. The examples are
+//! weighted and shuffled. Their order depends only on the configuration, and loading can resume at
+//! any batch.
 //!
-//! An epoch makes [`Sampling::spread`] passes over all blocks of all sources, each in a different
-//! random order and with a different slice of every game's samples. That order is split into groups
-//! of about [`Sampling::group`] samples. Many threads decode a group, which is then shuffled and
-//! split into batches; the remainder at its end, less than a batch, is dropped. One group is
-//! consumed while the next is decoded, so at most two are in memory. Each random choice depends
-//! only on the seed and its place in the order, so thread timing has no effect, and a checkpoint
-//! only needs a [`Cursor`] of three numbers.
+//! An epoch makes [`Sampling::spread`] passes over all blocks of all sources. Each pass has its own
+//! random order of the blocks and uses a different slice of every game's samples. The sequence of
+//! blocks is split into groups of about [`Sampling::group`] samples. The samples of a group are
+//! decoded by many threads, shuffled and split into batches; a remainder that does not fill a batch
+//! is dropped. One group is consumed while the next is decoded, so at most two groups are in
+//! memory. Each random choice depends only on the seed and on the choice's place in the order. The
+//! timing of threads therefore has no effect, and a checkpoint needs only a [`Cursor`] of three
+//! numbers.
 
 mod barren;
 mod batch;
@@ -44,8 +46,8 @@ const PREFETCH: usize = 8;
 pub enum Split {
     /// The training games, in an endless sequence of epochs.
     Train,
-    /// The validation games, once, shuffled like the training games, so that the first few thousand
-    /// samples cover all sources. The last batch of a group may be smaller.
+    /// One pass over the validation games. They are shuffled like the training games, so that the
+    /// first few thousand samples cover all sources. The last batch of a group may be smaller.
     Validation,
 }
 
@@ -61,11 +63,11 @@ pub struct Cursor {
     pub offset: u64,
 }
 
-/// The part of every batch that one process of several trains on: a range of consecutive samples,
-/// of the same size for each rank.
+/// The part of every batch on which one of several processes trains: a range of consecutive
+/// samples, equally long for each rank.
 ///
-/// Every process decodes all groups, at a million samples per second and core, but gathers only its
-/// own samples. The batches are therefore the same for any number of processes.
+/// Every process decodes all groups, at a million samples per second and core, but copies only its
+/// own samples to batches. The batches are therefore the same for any number of processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RankShard {
     /// Rank of the process, from 0.
@@ -102,7 +104,7 @@ pub enum LoaderError {
     Setting {
         /// The setting's name.
         name: &'static str,
-        /// Its value.
+        /// The setting's value.
         value: f64,
         /// The constraint.
         expected: &'static str,
@@ -116,7 +118,7 @@ pub enum LoaderError {
     TooFew {
         /// Average number of samples per epoch.
         samples: u64,
-        /// Samples per batch.
+        /// Number of samples per batch.
         batch: usize,
         /// Share of the games kept for validation.
         validation: f64,
@@ -132,7 +134,7 @@ pub enum LoaderError {
         /// Share of the games kept for validation.
         validation: f64,
     },
-    /// The cursor names a group that does not exist, so it belongs to another configuration.
+    /// The cursor's group does not exist, so the cursor belongs to a different configuration.
     #[error(
         "group {group} of epoch {epoch} does not exist (there are {groups}): \
          resume with the data and settings that training began with"
@@ -211,8 +213,8 @@ impl Loader<Positions> {
 }
 
 impl<E: Examples> Loader<E> {
-    /// Starts preparing one rank's part of every batch of these examples; `batch_size` is the size
-    /// of the whole batch.
+    /// Starts preparing one rank's part of every batch of these examples. `batch_size` is the
+    /// number of samples in the whole batch.
     ///
     /// # Errors
     /// As [`Loader::new`].
@@ -253,7 +255,8 @@ impl<E: Examples> Loader<E> {
             .thread_name(|thread| format!("decode-{thread}"))
             .build()
             .map_err(|error| LoaderError::Threads(error.to_string()))?;
-        // The channel has no capacity: the decoder holds one group, and the batcher the other.
+        // The channel needs no capacity: the decoder holds one of the two groups, and the batcher
+        // the other.
         let (groups_out, groups_in) = bounded(0);
         let (batches_out, batches_in) = bounded(PREFETCH);
         let noted = faults.clone();
@@ -312,7 +315,7 @@ impl<E: Examples> Iterator for Loader<E> {
 
 impl<E: Examples> Drop for Loader<E> {
     fn drop(&mut self) {
-        // Without a receiver, the batcher ends, and then the decoder.
+        // Once its receiver is dropped, the batcher stops, and then the decoder.
         self.batches = None;
         for worker in self.workers.drain(..) {
             let _ = worker.join();
@@ -359,7 +362,7 @@ fn decode<E: Examples>(
     }
 }
 
-/// Warns about sources that have given no samples up to this group.
+/// Warns about sources that have unexpectedly given no samples up to this group.
 fn tell_of_silence<E: Examples>(
     plan: &Plan<E>,
     barren: &mut Barren,
@@ -388,7 +391,7 @@ struct Cutter {
 }
 
 impl Cutter {
-    /// Splits groups until the receiver is dropped.
+    /// Splits groups into batches until the receiver is dropped.
     fn cut<C: Columns>(
         &self,
         groups_in: &Receiver<Result<Group<C::Example>, LoaderError>>,
@@ -397,7 +400,8 @@ impl Cutter {
         C::Example: Send,
     {
         let mut offset = self.start.offset as usize;
-        // Whether the epoch has given no batch so far; training must not loop forever.
+        // Whether the epoch has given no batch so far. Such an epoch is an error, because training
+        // would wait forever.
         let mut is_barren = self.start
             == Cursor {
                 epoch: self.start.epoch,
@@ -443,7 +447,7 @@ impl Cutter {
         }
     }
 
-    /// Returns the error for an epoch without a batch, whose last group has this many samples.
+    /// Returns the error for an epoch without a batch, whose last group has `samples` samples.
     fn barren(&self, samples: usize) -> LoaderError {
         match self.split {
             Split::Train => LoaderError::TooFew {

@@ -11,23 +11,23 @@ use std::error::Error;
 use std::io::{self, BufRead};
 use std::path::Path;
 
-/// Number of bytes of text parsed in parallel before anything is written.
+/// Number of bytes of text that are parsed in parallel between two writes.
 const TEXT: usize = 16 << 20;
 /// Number of chunks parsed in parallel.
 const CHUNKS: usize = 256;
-/// Number of games processed by the judge between two progress events.
+/// Number of games passed to the judge between two progress events.
 const JUDGED: usize = 512;
 
 /// Options for packing.
 #[derive(Debug, Default)]
 pub struct PackOptions {
-    /// The positions to hold out; games that reach one of them are left out.
+    /// The held-out positions; games that reach one of them are left out.
     pub held_out: HeldOut,
     /// The share of games left out for validation, selected by a hash of a game's moves.
     pub hold_out: f64,
     /// Maximum number of games and records to read.
     pub limit: Option<usize>,
-    /// Whether the first unusable game or record stops packing.
+    /// Whether packing stops at the first unusable game or record.
     pub is_strict: bool,
 }
 
@@ -38,7 +38,7 @@ pub struct PackCounts {
     pub read: usize,
     /// Number of games in the shard.
     pub packed: u64,
-    /// Number of samples of the games in the shard.
+    /// Number of samples that the packed games give.
     pub samples: u64,
     /// Number of games without a training target.
     pub without_samples: u64,
@@ -79,8 +79,8 @@ pub enum PackError {
     Shard(#[from] ShardError),
 }
 
-/// Converts games to new records, and may leave some of them out; the games are numbered from the
-/// given index.
+/// Replaces games with new records, and may leave some of them out. The second argument is the
+/// number of the first game.
 pub type Judge<'a> = dyn Fn(&[Record], u64) -> Judged + 'a;
 
 /// The output of a [`Judge`].
@@ -97,7 +97,7 @@ pub struct Packer<'a> {
     counts: PackCounts,
 }
 
-/// Games waiting to form a complete block.
+/// Games collected for the next block.
 #[derive(Default)]
 struct Pending {
     records: Vec<Record>,
@@ -105,10 +105,10 @@ struct Pending {
 }
 
 impl<'a> Packer<'a> {
-    /// Starts a shard at `output`, whose samples follow the rules in the header.
+    /// Starts a shard at `output`. The rules in the header define its samples.
     ///
     /// # Errors
-    /// [`ShardError`] if it cannot be written there.
+    /// [`ShardError`] if the shard cannot be written there.
     pub fn create(
         output: &Path,
         header: &Header,
@@ -212,7 +212,7 @@ impl<'a> Packer<'a> {
         Ok((self.counts, bytes))
     }
 
-    /// Returns how many more games may be read.
+    /// Returns the number of further games that may be read.
     fn left(&self) -> usize {
         let limit = self.options.limit;
         limit.map_or(usize::MAX, |limit| limit.saturating_sub(self.counts.read))
@@ -240,7 +240,7 @@ impl<'a> Packer<'a> {
             held_out, hold_out, ..
         } = &self.options;
         let is_left_out = |record: &Record| {
-            // A record that cannot be replayed is also left out.
+            // Records that cannot be replayed are also left out.
             is_held_out(record.hash(), *hold_out)
                 || held_out.contains_any_of(record).unwrap_or(true)
         };
@@ -301,7 +301,7 @@ impl<'a> Packer<'a> {
     }
 }
 
-/// Returns the next games, enough to keep all threads busy; empty at the end.
+/// Returns the texts of the next games, enough to keep all threads busy, or none at the end.
 fn next_texts(
     games: &mut impl Iterator<Item = io::Result<Vec<u8>>>,
 ) -> (Vec<Vec<u8>>, Option<io::Error>) {

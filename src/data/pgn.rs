@@ -1,5 +1,5 @@
-//! Games in PGN: reads streams of games, plain or compressed; parses each game's tree, including
-//! the scores and lines in its comments; writes annotated games.
+//! Games in PGN: reads streams of games, plain or compressed, parses each game's tree, including
+//! the scores and lines in comments, and writes annotated games.
 
 mod boundary;
 mod comment;

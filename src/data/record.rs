@@ -1,4 +1,4 @@
-//! A game as stored in files: its first position, its result, and its tree of moves with the
+//! The stored form of a game: its first position, its result, and its tree of moves with the
 //! engines' scores.
 
 use crate::chess::Ratings;
@@ -8,12 +8,12 @@ use shakmaty::Color;
 use super::legal::Legal;
 use super::sample::{Policy, Wdl};
 
-/// An engine's score, from White's view.
+/// An engine's score, from White's perspective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Eval {
     /// Hundredths of a pawn.
     Centipawns(i16),
-    /// Mate in N moves; negative if Black gives mate.
+    /// Mate in this number of moves; negative if Black gives mate.
     Mate(i16),
 }
 
@@ -35,19 +35,19 @@ pub struct Node {
     pub ordinal: u8,
     /// Nesting depth of the variation; 0 on the main line.
     pub depth: u8,
-    /// Whether a variation starts here, so that the move is an alternative to the latest move one
-    /// level above. Other moves continue the latest line of their depth.
+    /// Whether the move starts a variation. If so, it is an alternative to the latest move at the
+    /// depth above; otherwise, it continues the latest line at its own depth.
     pub starts_line: bool,
     /// The score written after the move.
     pub eval: Option<Eval>,
 }
 
-/// The result of searching a position, from the mover's view, or
+/// The result of searching a position, from the perspective of the side to move, or
 /// [`UNSEARCHED`](SearchResult::UNSEARCHED).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct SearchResult {
-    /// Relative policy shares, each with the move's ordinal among the legal moves. Ordinals ascend;
-    /// moves without a share are omitted.
+    /// The ordinals of moves among the legal moves, in ascending order, with their relative shares
+    /// of the policy. Moves without a share are omitted.
     pub policy: Vec<(u8, u16)>,
     /// The root's value, W − L, in 32767ths.
     pub root_q: i16,
@@ -66,8 +66,8 @@ impl SearchResult {
         best_q: i16::MIN,
     };
 
-    /// Rounds a search result to the stored precision. `policy` contains each move's ordinal among
-    /// the legal moves, ascending; values are W − L.
+    /// Rounds a search result to the stored precision. `policy` contains the moves' ordinals among
+    /// the legal moves, in ascending order, with their shares; values are W − L.
     #[must_use]
     pub fn new(
         policy: impl IntoIterator<Item = (u8, f32)>,
@@ -88,7 +88,7 @@ impl SearchResult {
     /// Returns whether the position was searched.
     #[must_use]
     pub fn is_searched(&self) -> bool {
-        // Values of searched positions are rounded to at least −32767.
+        // The stored values of searched positions are at least −32767.
         self.root_q != i16::MIN
     }
 
@@ -104,7 +104,8 @@ impl SearchResult {
         (f32::from(self.best_q) / SearchResult::Q_UNIT).max(-1.0)
     }
 
-    /// Returns the policy with policy indices, if all its moves are among `legal`.
+    /// Returns the policy as a distribution over policy indices, or `None` if a move is not in
+    /// `legal`.
     pub(crate) fn distribution(&self, legal: &Legal) -> Option<Policy> {
         let total: u32 = self.policy.iter().map(|&(_, share)| u32::from(share)).sum();
         let entries = self.policy.iter().map(|&(place, share)| {
@@ -131,8 +132,8 @@ pub struct Record {
     /// The moves in PGN order: each move is followed by the variations that replace it, and then by
     /// the rest of its line.
     pub nodes: Vec<Node>,
-    /// Search results for the positions before the first moves of the main line, in order. There
-    /// may be fewer results than moves, and some may be [unsearched](SearchResult::UNSEARCHED).
+    /// Search results for the positions of the main line, starting with the first. There may be
+    /// fewer results than moves, and some may be [unsearched](SearchResult::UNSEARCHED).
     pub searches: Vec<SearchResult>,
     /// Expected number of plies after the last move, if the game was not played out.
     pub unplayed: u16,
@@ -146,8 +147,8 @@ pub(crate) struct Place {
     /// Number of plies since the variation left the main line, 0 at its first move; `None` on the
     /// main line.
     pub(crate) variation_ply: Option<usize>,
-    /// On the main line, the move's score. In a variation, the last score up to and including the
-    /// move's own.
+    /// On the main line, the move's score. In a variation, the latest score in the variation up to
+    /// and including this move.
     pub(crate) eval: Option<Eval>,
 }
 
@@ -200,7 +201,7 @@ impl Record {
     /// # Errors
     /// [`StrayNode`] if the depths do not describe a tree.
     pub(crate) fn places(&self) -> Result<Vec<Place>, StrayNode> {
-        // The latest node at each depth, with the last score before it.
+        // The latest node at each depth, with the latest score in its line before it.
         let mut latest: Vec<(Place, Option<Eval>)> = Vec::new();
         let mut places = Vec::with_capacity(self.nodes.len());
         for (index, node) in self.nodes.iter().enumerate() {

@@ -19,7 +19,7 @@ pub enum ReplayError {
     /// The nodes do not form a tree.
     #[error(transparent)]
     Stray(#[from] StrayNode),
-    /// The policy of a search result names a move beyond the last legal one.
+    /// The policy of a search result contains an ordinal that exceeds the number of legal moves.
     #[error("the search before ply {ply} names more than the {legal} legal moves")]
     Search {
         /// Number of plies before the position.
@@ -27,12 +27,12 @@ pub enum ReplayError {
         /// The number of legal moves.
         legal: usize,
     },
-    /// A node names a move beyond the last legal one.
+    /// A node's ordinal exceeds the number of legal moves.
     #[error("move {node} of the game's tree asks for legal move {ordinal} of {legal}")]
     Ordinal {
         /// The move's index in the record, from 0.
         node: usize,
-        /// The ordinal of the legal move that it names, from 0.
+        /// The node's ordinal, from 0.
         ordinal: u8,
         /// The number of legal moves.
         legal: usize,
@@ -44,7 +44,7 @@ pub enum ReplayError {
 pub struct VariationWeight {
     /// Weight of a variation's first move.
     pub first: f32,
-    /// Factor applied to the weight for each further ply.
+    /// Factor applied to the weight for each further ply of the variation.
     pub decay: f32,
 }
 
@@ -67,12 +67,12 @@ pub fn main_line(record: &Record) -> Result<Game, ReplayError> {
 }
 
 /// Replays `record` and passes its samples to `emit`, in the record's order and in the input
-/// `format`. `keep` is called once for each sample and filters them. Moves that lead to no sample
-/// are skipped, because generating legal moves is most of the cost.
+/// `format`. `keep` is called once for each sample, and returns whether to emit it. Moves that lead
+/// to no emitted sample are skipped, because most of the time is spent on generating legal moves.
 ///
 /// # Errors
-/// [`ReplayError`] if the record does not describe a game; samples before the fault have already
-/// been passed on. Faults in skipped moves go unnoticed.
+/// [`ReplayError`] if the record does not describe a game. The samples before the fault have
+/// already been emitted. Faults in skipped moves are not detected.
 pub fn replay(
     format: InputFormat,
     record: &Record,
@@ -127,9 +127,9 @@ pub(super) struct Along {
     pub played: u16,
 }
 
-/// Returns the positions before each main-line move, in order and in the input `format`, together
-/// with the complete game. If the move played is not a target, the targets are those of the first
-/// variation that replaces it.
+/// Returns the positions before each main-line move, in order and in the input `format`, and the
+/// complete game. If a position's move played is not a target, the position gets the targets of the
+/// first variation that replaces the move.
 ///
 /// # Errors
 /// [`ReplayError`] if the record does not describe a game.
@@ -210,9 +210,9 @@ pub(super) struct Step<'a> {
     pub game: &'a Game,
     pub moves: &'a [Move],
     pub legal: Legal,
-    /// Its move.
+    /// The node's move.
     pub played: Move,
-    /// The policy index of its move.
+    /// The policy index of the node's move.
     pub target: u16,
 }
 
@@ -223,7 +223,7 @@ pub(super) fn with_ancestors(record: &Record, wanted: Vec<bool>) -> Vec<bool> {
     let mut before = Vec::with_capacity(needed.len());
     for (index, node) in record.nodes.iter().enumerate() {
         let depth = usize::from(node.depth);
-        // A variation starts from the position before the line it leaves.
+        // A variation starts at the position before the move that it replaces.
         let line = match node.starts_line {
             true => depth.checked_sub(1),
             false => Some(depth),
@@ -240,8 +240,9 @@ pub(super) fn with_ancestors(record: &Record, wanted: Vec<bool>) -> Vec<bool> {
     needed
 }
 
-/// Replays the tree of `record`, including variations, in order, and visits the `needed` nodes,
-/// whose ancestors must also be needed. `ply` returns the number of plies before a node's move.
+/// Replays the tree of `record`, including variations, and visits the `needed` nodes in order. The
+/// ancestors of a needed node must also be needed. `ply` returns the number of plies before a
+/// node's move.
 pub(super) fn walk(
     record: &Record,
     needed: impl Fn(usize) -> bool,
@@ -249,8 +250,8 @@ pub(super) fn walk(
     mut visit: impl FnMut(Step<'_>) -> Result<(), ReplayError>,
 ) -> Result<(), ReplayError> {
     let mut game = begin(record)?;
-    // The latest move at each depth. It is played only when its line continues, so variations in
-    // between start from the position before it.
+    // The latest move at each depth. It is played only when its line continues, so that the
+    // variations that replace it start from the position before it.
     let mut latest: Vec<Option<Move>> = Vec::new();
     for (index, node) in record.nodes.iter().enumerate() {
         let depth = usize::from(node.depth);
@@ -312,7 +313,8 @@ fn find(
     })
 }
 
-/// Returns the policy target of a node; if its position was searched, this is the search's policy.
+/// Returns the policy target of a node. If the position before the node was searched, this is the
+/// policy of the search.
 fn target_of(record: &Record, step: &Step<'_>, place: &Labelled) -> Result<Policy, ReplayError> {
     let search = record.search(place.ply);
     match search.filter(|_| place.variation_ply.is_none()) {
@@ -354,7 +356,7 @@ impl Encoded {
         Encoded { input, transform }
     }
 
-    /// Returns the position's sample; its moves are transformed in the same way as the board.
+    /// Returns the sample of this position. Its moves are transformed in the same way as the board.
     fn sample(
         self,
         legal: &Legal,
@@ -583,8 +585,8 @@ mod tests {
     }
 
     proptest! {
-        /// Main-line positions include the ratings, with the mover's first. Variations have none,
-        /// because no player chose their moves.
+        /// The rows of main-line positions include the ratings, first the rating of the side to
+        /// move. The rows of variations include none, because no player chose the moves.
         #[test]
         fn ratings_reach_the_rows(
             white in proptest::option::of(1u16..),

@@ -48,7 +48,7 @@ pub enum Policy {
     Distribution(Vec<(u16, f32)>),
 }
 
-/// A position with its targets, all from the mover's view.
+/// A position with its targets, all from the perspective of the side to move.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
     /// The position and its history, with the players' ratings if known.
@@ -61,11 +61,11 @@ pub struct Sample {
     pub result: Option<Wdl>,
     /// The position's value W − L in −1…1, as estimated by an engine.
     pub q: Option<f32>,
-    /// The short-term value in −1…1: a moving average of the subsequent values in the game, see
-    /// [`super::label`].
+    /// The short-term value in −1…1: an exponential average of the values from this position on,
+    /// see [`super::label`].
     pub short_term: Option<f32>,
     /// Number of plies to the end of the game.
     pub moves_left: Option<f32>,
-    /// Weight in the loss; main-line moves have weight 1.
+    /// The sample's weight in the loss, 1 on the main line.
     pub weight: f32,
 }

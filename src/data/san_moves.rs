@@ -27,8 +27,8 @@ pub enum CountError {
     },
 }
 
-/// Counts the moves of all games in a shard that start at the initial position. Checks and mates
-/// are marked.
+/// Counts the moves of all games in a shard that start at the initial position. The notation marks
+/// checks and mates.
 ///
 /// # Errors
 /// [`CountError`] if the shard cannot be read or a game cannot be replayed.

@@ -10,9 +10,9 @@
 //! ```
 //!
 //! Integers are little-endian, and checksums are CRC-32. Blocks are independent, so a loader can
-//! read them in any order and on any thread. The header contains the rules for turning the games
-//! into samples. The shard stores the scores as the engines wrote them; values are computed when
-//! samples are made.
+//! read them in any order and on any thread. The header contains the rules for converting the games
+//! to samples. The shard stores the engines' original scores, which are converted to values only
+//! when samples are extracted.
 
 mod column;
 mod columns;
@@ -39,8 +39,7 @@ pub use writer::{Block, SAMPLES_PER_BLOCK, ShardWriter};
 /// The first bytes of a shard.
 pub const MAGIC: [u8; 8] = *b"TESSHARD";
 const END: [u8; 8] = *b"TESSEND\n";
-/// The version written. Version 1, in which games have no ratings and no searches, can also be
-/// read.
+/// The version written. Version 1, which lacks ratings and search results, can also be read.
 pub const VERSION: u32 = 2;
 /// The oldest version that can be read.
 const OLDEST: u32 = 1;
@@ -100,7 +99,7 @@ pub enum ShardError {
     Version {
         /// The shard.
         path: PathBuf,
-        /// The version stated in its header.
+        /// The version in the shard's header.
         found: u32,
     },
     /// Bytes are missing or changed.
@@ -108,7 +107,7 @@ pub enum ShardError {
     Damaged {
         /// The shard.
         path: PathBuf,
-        /// The affected part and its problem.
+        /// The damaged part and its problem.
         part: String,
     },
     /// A block's columns do not match.

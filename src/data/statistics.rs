@@ -63,15 +63,16 @@ pub struct Statistics {
     pub bad_records: u64,
     /// Games by result.
     pub results: Results,
-    /// Samples by target; a sample counts for each of its targets.
+    /// Numbers of samples by kind of target; a sample counts for each of its targets.
     pub targets: Targets,
-    /// Histogram of q for the mover, in bars of equal width from −1 to 1.
+    /// Histogram of q from the perspective of the side to move, in bars of equal width from −1 to
+    /// 1.
     pub q_histogram: [u64; BARS],
-    /// Histogram of the players' ratings, in bars of width [`RATING_BAR`] named by their lowest
-    /// rating. A player counts once per game.
+    /// Histogram of the players' ratings, in bars of width [`RATING_BAR`], keyed by the lowest
+    /// rating of the bar. A player counts once per game.
     pub rating_histogram: BTreeMap<u16, u64>,
     /// Histogram of the number of pieces on the board, including kings and pawns, in bars of width
-    /// [`PIECE_BAR`] named by their lowest number: 1, 5, …, 29.
+    /// [`PIECE_BAR`], keyed by the lowest number of the bar: 1, 5, …, 29.
     pub piece_histogram: BTreeMap<u32, u64>,
     /// Number of legal moves, summed over all samples.
     pub legal_moves: u64,

@@ -1,5 +1,5 @@
 //! Lc0 training chunks, versions 6 and 7. A chunk is usually a gzip file with the records of one
-//! game; a record is a position with its search result and the game's result.
+//! game. A record contains a position, its search result and the game's result.
 //!
 //! [`Chunks`] finds chunks in files, tars and folders. [`Chunk`] contains the records of one chunk
 //! and converts them to samples. [`game_records`] and [`write_chunk`] create chunks from searched
@@ -43,7 +43,7 @@ pub enum V6Fault {
     /// The file ends within a record.
     #[error("the file ends after {0} bytes of a record")]
     Truncated(usize),
-    /// The record is of another version.
+    /// The record has an unsupported version.
     #[error("the record is of version {0}; versions 6 and 7 are read")]
     Version(u32),
     /// The planes are in an unsupported input format.
@@ -70,7 +70,7 @@ pub enum V6Fault {
          network of input format {FORMAT}"
     )]
     Rescored,
-    /// One of the chunk's games, it is unknown which, cannot be replayed.
+    /// An unknown game of the chunk cannot be replayed.
     #[error(transparent)]
     Game(#[from] ReplayError),
     /// A value is out of range.
@@ -87,7 +87,7 @@ pub enum V6Fault {
 #[derive(Debug, thiserror::Error)]
 #[error("{}, byte {offset} unpacked: {fault}", path.display())]
 pub struct V6Error {
-    /// The path of the chunk; within a tar, the tar's path followed by the member's.
+    /// The path of the chunk; for a chunk in a tar, the tar's path followed by the member's path.
     pub path: PathBuf,
     /// The record's offset in the unpacked bytes.
     pub offset: u64,

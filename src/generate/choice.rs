@@ -11,9 +11,11 @@ use shakmaty::Chess;
 pub struct Sampling {
     /// The sampling temperature; at 0, the likeliest token is chosen.
     pub temperature: f32,
-    /// Samples only from the likeliest tokens that together have at least this probability.
+    /// Samples only from the smallest set of likeliest tokens whose total probability is at least
+    /// this.
     pub top_p: f32,
-    /// Samples only tokens that are at least this fraction as likely as the likeliest token.
+    /// Samples only tokens whose probability is at least this share of the likeliest token's
+    /// probability.
     pub min_p: f32,
     /// Whether to sample only legal tokens.
     pub legal_only: bool,
@@ -34,7 +36,7 @@ impl Default for Sampling {
 pub(super) struct Choices(Vec<(u16, f32)>);
 
 impl Choices {
-    /// Returns the legal moves, and the game ends other than mate.
+    /// Returns the tokens of all legal moves, and all end tokens except mate.
     pub fn legal(position: &Chess, vocabulary: &Vocabulary, logits: &[f32]) -> Choices {
         let tokens = vocabulary.legal_tokens(position).into_iter();
         Choices(
@@ -44,7 +46,8 @@ impl Choices {
         )
     }
 
-    /// Returns all tokens except the start token and the padding, which never follow another token.
+    /// Returns all tokens except the start token and the padding token, which never follow another
+    /// token.
     pub fn all(vocabulary: &Vocabulary, logits: &[f32]) -> Choices {
         let tokens = (0..vocabulary.size() as u16)
             .filter(|&token| token != vocabulary.start() && token != vocabulary.padding());

@@ -9,7 +9,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// A game that is being generated.
 pub(super) struct Course {
-    /// The index of its prompt.
+    /// The index of the game's prompt.
     pub number: usize,
     pub tokens: Vec<u16>,
     pub conditions: Conditions,
@@ -62,7 +62,7 @@ impl Course {
         };
         match vocabulary.read(token) {
             Some(Token::End(end)) if !end.is_mate() => self.end = Some(WrittenEnd::Said(end)),
-            // If this were mate, the rules would already have ended the game.
+            // If the position were mate, the game would already have ended.
             Some(Token::End(_)) => self.end = Some(WrittenEnd::Illegal("mate".to_owned())),
             _ => match vocabulary.legal_move(position, token) {
                 Some(mv) => {

@@ -61,7 +61,7 @@ fn games_are_legal_and_begin_as_asked() {
         }
         assert_eq!(game.result().is_none(), game.end == WrittenEnd::Unfinished);
     }
-    // Each game uses its own random numbers, and they are the same in every run.
+    // Each game has its own random generator, so every run gives the same games.
     let texts = |written: &[Written]| -> Vec<String> {
         let last = written.iter().map(|it| format!("{:?}", it.game.position()));
         last.collect()
@@ -167,7 +167,7 @@ fn whoever_takes_the_games_can_stop() {
             Ok(())
         });
         assert_eq!(result.unwrap_err().to_string(), "enough");
-        // Another thread may be about to pass on a game, and then stops as well.
+        // When one thread fails, each other thread may still take one prompt before it stops.
         assert!((3..=2 + threads).contains(&taken), "{taken}");
     }
 }

@@ -22,16 +22,16 @@ pub enum ExchangeError {
         "not a known network file: neither the engine's (.pt), nor Lc0's weights (.pb.gz), a Maia-3 checkpoint (.pt) or ONNX"
     )]
     Unknown,
-    /// There is nothing to import.
+    /// The file is one of the engine's own networks, so it need not be imported.
     #[error("already a network of the engine: name it in the option Net")]
     Native,
-    /// The file is another program's network, but one of the engine's own networks is required.
+    /// The file is a network of another program, but one of the engine's own networks is required.
     #[error("another program's network: `tessera import` converts it")]
     Foreign,
-    /// The file is one of the engine's own networks but unusable.
+    /// The file is one of the engine's own networks, but the network is unusable.
     #[error(transparent)]
     Network(#[from] NetworkError),
-    /// The file is one of the engine's own networks but cannot be opened.
+    /// The file is one of the engine's own networks, but it cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
     /// An error in Lc0 weights.
@@ -40,7 +40,7 @@ pub enum ExchangeError {
     /// An error in a Maia-3 checkpoint.
     #[error(transparent)]
     Maia3(#[from] Maia3Error),
-    /// An error in ONNX, by itself or in an Lc0 file.
+    /// An ONNX model, in a file of its own or in an Lc0 file, cannot be read or written.
     #[error(transparent)]
     Onnx(#[from] OnnxError),
 }
@@ -60,7 +60,7 @@ pub enum FileKind {
 
 /// The first bytes of a zip archive.
 const ZIP: [u8; 4] = *b"PK\x03\x04";
-/// The first bytes of an ONNX model in protobuf: field 1, the version.
+/// The first byte of an ONNX model in protobuf: the key of field 1, the version.
 const ONNX: u8 = 0x08;
 
 impl FileKind {
@@ -81,9 +81,9 @@ impl FileKind {
     }
 }
 
-/// Opens a network of any kind as an eager network, recognising the kind by the file's content.
-/// `heads` selects the heads to play with if an Lc0 network has several. Code in the engine's own
-/// networks is [checked](CodePolicy::Checked).
+/// Opens a network file of any kind as an eager network. The kind is recognised by the file's
+/// content. If an Lc0 network has several heads, `heads` selects the ones to play with. Code in the
+/// engine's own network files is [checked](CodePolicy::Checked).
 ///
 /// # Errors
 /// [`ExchangeError`], which names the problem or the unsupported part.
@@ -102,7 +102,7 @@ pub fn open(file: &[u8], heads: HeadChoice) -> Result<Network, ExchangeError> {
 /// Opens another program's network.
 ///
 /// # Errors
-/// [`ExchangeError::Native`] if it is one of the engine's own networks. Other errors are as for
+/// [`ExchangeError::Native`] if the file is one of the engine's own networks, and the errors of
 /// [`open`].
 pub fn open_foreign(file: &[u8], heads: HeadChoice) -> Result<Network, ExchangeError> {
     match FileKind::of(file) {
@@ -111,8 +111,8 @@ pub fn open_foreign(file: &[u8], heads: HeadChoice) -> Result<Network, ExchangeE
     }
 }
 
-/// Describes a file: its architecture, sizes, formats, heads, number of parameters,
-/// multiply–accumulates and training notes. `policy` decides whether the engine's own files may
+/// Describes a network file: its architecture, sizes, formats, heads, number of parameters,
+/// multiply–accumulates and training notes. `policy` determines whether the engine's own files may
 /// contain code.
 ///
 /// # Errors
@@ -133,7 +133,7 @@ fn value(described: impl Serialize) -> Value {
     serde_json::to_value(described).expect("plain data")
 }
 
-/// Converts one of the engine's networks to Lc0's own format, which all Lc0 backends can run.
+/// Converts one of the engine's networks to Lc0's weights format, which all Lc0 backends can run.
 ///
 /// # Errors
 /// [`ExchangeError::Lc0`], which names the part that Lc0's format cannot express, or another
@@ -173,7 +173,7 @@ pub fn to_onnx(
     Ok(onnx::write(&network, &metadata, precision)?)
 }
 
-/// Opens one of the engine's networks. Rejects all other files and states the reason.
+/// Opens one of the engine's networks. For any other file, returns an error that names its kind.
 fn open_ours(file: &[u8], policy: CodePolicy) -> Result<(Network, Metadata), ExchangeError> {
     match FileKind::of(file) {
         None => Err(ExchangeError::Unknown),

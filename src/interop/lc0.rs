@@ -1,11 +1,11 @@
 //! Lc0 network files: residual towers with squeeze and excitation, attention bodies from T1 to BT4,
-//! their heads, and our own Chessformers after conversion.
+//! the heads of both, and our own Chessformers after conversion.
 //!
-//! Layouts and semantics follow Lc0 0.33: its BLAS backend and its converter to ONNX. The schema is
+//! Layouts and semantics follow the BLAS backend and the ONNX converter of Lc0 0.33. The schema is
 //! from LeelaChessZero/lczero-common.
 //!
-//! A file becomes a [`Network`](crate::network::Network) of the [`Lc0`](crate::network::Lc0)
-//! family. Writing that network gives the same file again.
+//! A file is read as a [`Network`](crate::network::Network) of the [`Lc0`](crate::network::Lc0)
+//! family. Writing that network reproduces the file.
 
 pub(crate) mod container;
 mod file;
@@ -38,7 +38,7 @@ pub enum Lc0Error {
     /// The compressed data is damaged or truncated.
     #[error("the compressed file is damaged: {0}")]
     Gzip(std::io::Error),
-    /// The file is a decompression bomb, or not a network.
+    /// The file is too large for a network, and may be a decompression bomb.
     #[error("the file inflates to more than {bound} bytes")]
     TooLarge {
         /// Number of bytes after which reading stopped.
@@ -53,7 +53,7 @@ pub enum Lc0Error {
     /// The protobuf is truncated.
     #[error("the weights file is damaged: it ends early")]
     Truncated,
-    /// The file contains a flood of empty messages.
+    /// The file contains more messages than any network.
     #[error("the weights file has too many layers")]
     TooManyLayers,
     /// The file contains an ONNX model instead of weights.
@@ -65,12 +65,12 @@ pub enum Lc0Error {
     /// A required tensor is missing.
     #[error("the weights file lacks `{0}`")]
     Missing(String),
-    /// The size of a tensor does not match the others.
+    /// The size of a tensor does not match the other tensors.
     #[error("`{name}` holds {found} numbers, not {shape:?}")]
     Shape {
         /// The tensor.
         name: String,
-        /// The number of elements.
+        /// The tensor's number of elements.
         found: i64,
         /// The shape that the other tensors require.
         shape: Vec<i64>,
@@ -93,13 +93,13 @@ pub enum Lc0Error {
     /// The network uses a current or future Lc0 feature that is not supported here.
     #[error("Lc0 networks with {0} are not supported")]
     Unsupported(String),
-    /// Parts of the network do not fit together, or a head is missing.
+    /// The sizes of the network's parts do not match, or a head is missing.
     #[error(transparent)]
     Config(#[from] Lc0ConfigError),
     /// The tensors do not match the architecture.
     #[error(transparent)]
     Weights(#[from] WeightsError),
-    /// Lc0's format has no fields for a part of the network.
+    /// Lc0's format has no fields for this part of the network.
     #[error("Lc0's format cannot express {0}")]
     Inexpressible(String),
 }

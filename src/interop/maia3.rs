@@ -17,18 +17,18 @@ pub enum Maia3Error {
     /// A parameter is missing.
     #[error("it has no parameter `{0}`: not a Maia-3 checkpoint (truncated?)")]
     Missing(String),
-    /// Two parameters have the same name after the prefixes of training wrappers are removed.
+    /// Two parameters have the same name once the prefixes of training wrappers are removed.
     #[error("it has two parameters `{0}`")]
     Twice(String),
     /// The shape of a parameter does not fit the other parameters.
     #[error(transparent)]
     Weights(#[from] WeightsError),
-    /// A parameter that should be a matrix is not.
+    /// A parameter is not a matrix, but should be.
     #[error("its parameter `{name}` has the shape {found:?} in place of a matrix's")]
     NoMatrix {
         /// The parameter.
         name: String,
-        /// Its shape.
+        /// The parameter's shape.
         found: Vec<i64>,
     },
     /// A parameter has integer values.
@@ -43,7 +43,7 @@ pub enum Maia3Error {
     /// The sizes do not fit together.
     #[error(transparent)]
     Config(#[from] Maia3ConfigError),
-    /// The parameters are larger than the file, so they must share memory.
+    /// The parameters together are larger than the file, so they must share memory.
     #[error("its parameters share their memory")]
     Shared,
 }

@@ -24,7 +24,7 @@ pub enum OnnxError {
     /// The Lc0 weights file is unreadable.
     #[error(transparent)]
     Lc0(#[from] Lc0Error),
-    /// Lc0 lacks the network's input encoding.
+    /// Lc0 does not support the network's input encoding.
     #[error("the network reads positions in a way that Lc0 does not write them")]
     InputFormat,
     /// An operator has no ONNX counterpart.
@@ -42,7 +42,7 @@ pub enum OnnxError {
     /// The protobuf is not an ONNX model.
     #[error("not an ONNX file: it has no graph")]
     NoModel,
-    /// The file contains a flood of messages.
+    /// The file contains more message fields than any network.
     #[error("the file has too many parts")]
     TooManyFields,
     /// The file was exported by this program.
@@ -50,13 +50,13 @@ pub enum OnnxError {
         "this ONNX was exported by Tessera, which does not read it back: use the network file (.pt) that it came from"
     )]
     Own,
-    /// Another program, or another version of Lc0's converter, wrote the graph.
+    /// The graph was written by another program or by another version of Lc0's converter.
     #[error("not ONNX as Lc0's leela2onnx writes it, which alone is read: {0}")]
     NotLc0s(String),
     /// A tensor cannot be read.
     #[error("the tensor {name} cannot be read: {source}")]
     Tensor {
-        /// Its name.
+        /// The tensor's name.
         name: String,
         /// The reason.
         source: TensorError,

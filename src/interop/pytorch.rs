@@ -1,7 +1,7 @@
 //! Reads PyTorch checkpoints without Python.
 //!
 //! A checkpoint is a zip archive written by `torch.save`. A pickle describes its contents, and each
-//! tensor storage is a separate entry. Pickles are programs, but they are never run: see
+//! tensor storage is a separate entry. A pickle is a program, but this module never runs it: see
 //! `torch::pickle`.
 
 pub use crate::torch::PickleError;
@@ -13,8 +13,7 @@ use tch::Tensor;
 
 pub(crate) use crate::torch::View;
 
-/// The usual name of the tensor dictionary in a `torch.save` checkpoint that contains other data as
-/// well.
+/// The usual key of the tensor dictionary in checkpoints that also contain other data.
 const STATE_DICT: &str = "model_state_dict";
 
 /// Maximum length of a name or a note in bytes.
@@ -38,13 +37,13 @@ pub enum CheckpointError {
         "it was saved in PyTorch's format from before version 1.6: load it there and save it again with `torch.save`"
     )]
     Legacy,
-    /// The file contains a network together with its program.
+    /// The file is TorchScript, which contains a network together with its code.
     #[error("it is TorchScript, a network with its program, in place of a checkpoint of tensors")]
     TorchScript,
     /// The archive's directory is invalid.
     #[error("its zip directory is damaged ({0}): fetch it again")]
     Directory(String),
-    /// The archive has more entries than any checkpoint.
+    /// The archive has too many entries for a checkpoint.
     #[error("its zip directory has too many entries: {0}")]
     Crowded(u64),
     /// A required entry is missing.
@@ -65,7 +64,7 @@ pub enum CheckpointError {
     /// The pickle cannot be read.
     #[error("its pickle cannot be used: {0}")]
     Pickle(#[from] PickleError),
-    /// The name of a tensor cannot be displayed.
+    /// The name of a tensor is too long or contains control characters.
     #[error("it holds a tensor with a name of {LONGEST} bytes and more or of odd characters")]
     Name,
     /// The checkpoint is not a dictionary of tensors.
@@ -89,8 +88,8 @@ impl From<ArchiveError> for CheckpointError {
     }
 }
 
-/// Returns whether `torch.save` may have written a file, which may be truncated: it is a zip
-/// archive other than TorchScript, or a bare pickle.
+/// Returns whether `torch.save` may have written a file: whether it is a zip archive other than
+/// TorchScript, or a bare pickle. The file may be truncated.
 #[must_use]
 pub fn is_checkpoint(file: &[u8]) -> bool {
     let saved = file.first() == Some(&PICKLE) || file.starts_with(&ZIP);
@@ -106,14 +105,14 @@ fn open(file: &[u8]) -> Result<Archive<'_>, CheckpointError> {
     if !archive.is_checkpoint() {
         return Err(CheckpointError::TorchScript);
     }
-    // Older versions omit it.
+    // Older versions of PyTorch omit this entry.
     if archive.has("byteorder") && archive.entry("byteorder")? != b"little" {
         return Err(CheckpointError::BigEndian);
     }
     Ok(archive)
 }
 
-/// The dictionary in a checkpoint. Tensors are only described until they are requested.
+/// The dictionary in a checkpoint. Tensors are read only when they are requested.
 pub(crate) struct Checkpoint<'a> {
     archive: Archive<'a>,
     pickle: Pickle<'a>,
@@ -182,7 +181,7 @@ impl<'a> Checkpoint<'a> {
     /// Returns a tensor in the dtype in which it was saved.
     ///
     /// # Errors
-    /// [`CheckpointError`] if its storage is incomplete.
+    /// [`CheckpointError`] if the tensor's storage is incomplete.
     pub fn tensor(&mut self, view: &View<'a>) -> Result<Tensor, CheckpointError> {
         let key = view.storage.key;
         let bytes = match self.storages.get(key) {
@@ -197,7 +196,8 @@ impl<'a> Checkpoint<'a> {
             .ok_or_else(|| CheckpointError::Damaged(format!("data/{key}")))
     }
 
-    /// Returns a dictionary's entries by name. Returns no entries if `object` is not a dictionary.
+    /// Returns a dictionary's entries with string keys, or no entries if `object` is not a
+    /// dictionary.
     fn named(&self, object: &Object<'a>) -> impl Iterator<Item = (&'a str, &Object<'a>)> {
         let entries = match object {
             Object::Dict(entries) => entries.as_slice(),

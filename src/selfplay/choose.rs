@@ -6,8 +6,8 @@ use rand::Rng;
 use shakmaty::Move;
 use std::cmp::Reverse;
 
-/// Returns the first move in the search's ranking with its value, which is 1 if the move is proven
-/// to win and −1 if all moves are proven to lose. Returns `None` if nothing is proven.
+/// Returns the first move in the search's ranking and its value if the value is proven: 1 if the
+/// move is proven to win, and −1 if all moves are proven to lose. Otherwise, returns `None`.
 pub(super) fn proven(choice: &Choice) -> Option<(Move, f32)> {
     let line = choice.report.lines.first()?;
     let is_won = match line.score {
@@ -22,8 +22,8 @@ pub(super) fn proven(choice: &Choice) -> Option<(Move, f32)> {
     Some((*line.moves.first()?, value))
 }
 
-/// Samples a move by its visits, at a temperature above 0; moves that are proven to lose are
-/// excluded. Returns the best move if the position is decided.
+/// Samples a move by the moves' visits, at a temperature above 0. Moves that are proven to lose are
+/// excluded. If the value of the position is proven, returns the best move.
 pub(super) fn draw(choice: &Choice, best: Move, temperature: f32, random: &mut impl Rng) -> Move {
     if temperature <= 0.0 || proven(choice).is_some() {
         return best;
@@ -36,8 +36,8 @@ pub(super) fn draw(choice: &Choice, best: Move, temperature: f32, random: &mut i
     drawn.map_or(best, |place| open[place].mv)
 }
 
-/// Returns the move that the search ranks first, which is the best move without the noise of Gumbel
-/// selection.
+/// Returns the move that the search ranks first. In contrast to the chosen move, the ranking is not
+/// affected by the noise of Gumbel selection.
 pub(super) fn surest(choice: &Choice, best: Move) -> Move {
     let line = choice.report.lines.first();
     line.and_then(|line| line.moves.first().copied())
@@ -52,8 +52,8 @@ mod tests {
     use crate::play::{Line, Report};
     use shakmaty::Position;
 
-    /// Returns a search result for the first moves of chess, with these visits and scores. The
-    /// first move is ranked best, and the second was sampled by Gumbel selection.
+    /// Returns a search result for the initial position, with these visits and scores of its first
+    /// legal moves. The first move is ranked best, and the second was sampled by Gumbel selection.
     fn choice(moves: &[(u64, Score)]) -> Choice {
         let legal = Game::default().position().legal_moves();
         let statistics = moves.iter().zip(&legal);
@@ -82,7 +82,7 @@ mod tests {
         }
     }
 
-    /// Returns how often each move is chosen in 1000 samples, if the first move is the best.
+    /// Returns how often each move is chosen in 1000 samples if the first move is the best.
     fn drawn(choice: &Choice, temperature: f32) -> Vec<u32> {
         let mut random = generator(1, 1);
         let mut counts = vec![0; choice.statistics.len()];

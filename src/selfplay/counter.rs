@@ -7,8 +7,8 @@ use crate::backend::{
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Counts the positions that another backend evaluates, including those in its imagination and each
-/// step of imagined futures. Several counters may share one count.
+/// A backend that counts the evaluations of another one, including positions evaluated in
+/// imagination and every denoising step of predicted futures. Several counters may share one count.
 pub(crate) struct EvaluationCounter {
     inner: Arc<dyn Backend>,
     evaluations: Arc<AtomicU64>,

@@ -7,8 +7,9 @@ use rand::distr::Distribution;
 use rand::distr::weighted::WeightedIndex;
 use shakmaty::Move;
 
-/// Lets a network that predicts futures choose some of the moves. The targets are still the
-/// search's results, now in positions that the network itself reaches (DAgger, Ross et al. 2011).
+/// Settings for choosing some moves by the network's predicted futures. The training targets are
+/// still the results of searches, but in positions that the network itself reaches (DAgger, Ross et
+/// al. 2011).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Foresight {
     /// Share of the moves, in 0…1.
@@ -18,8 +19,9 @@ pub struct Foresight {
 }
 
 impl Foresight {
-    /// Returns the network's move after its denoising steps, either the likeliest or one sampled
-    /// from its policy. Returns `None` if the search should choose this move.
+    /// Returns the network's move after the denoising steps: the likeliest move or, with
+    /// `is_drawn`, a move sampled from the policy. Returns `None` if the search should choose this
+    /// move.
     pub(super) fn choose(
         &self,
         backend: &dyn Backend,

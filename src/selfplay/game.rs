@@ -20,9 +20,9 @@ use shakmaty::fen::Fen;
 use shakmaty::{Color, EnPassantMode, Position};
 use std::sync::Arc;
 
-/// The tag that names the side that would have resigned, in games played without resignation.
+/// The tag for the side that would have resigned in a game played without resignation.
 pub(super) const MIGHT_RESIGN: &str = "WouldResign";
-/// Number of plies of the best line to write if another move was sampled.
+/// Number of plies of the best line to write if a different move was played.
 const LINE: usize = 1;
 
 /// How a game ended.
@@ -78,8 +78,8 @@ impl Played {
         annotated.to_pgn(LINE)
     }
 
-    /// Returns the game as a record. Positions of the opening and of cheap searches count as
-    /// unsearched.
+    /// Returns the game as a record. Positions in the opening and positions with a cheap search
+    /// count as unsearched.
     #[must_use]
     pub fn to_record(&self) -> Record {
         let game = &self.annotated.game;
@@ -116,11 +116,12 @@ impl Played {
         }
     }
 
-    /// Returns the number of plies expected after the last move, or 0 if the rules ended the game.
+    /// Returns the expected number of plies after the last move, or 0 if the game ended under the
+    /// rules of chess.
     fn unplayed(&self) -> u16 {
         let last = self.searched.last();
         match last.filter(|_| self.termination != Termination::Rules) {
-            // The expected number includes the move itself.
+            // `moves_left` includes the move itself.
             Some(last) => (last.played.moves_left - 1.0).max(0.0).round() as u16,
             None => 0,
         }
@@ -136,8 +137,8 @@ pub struct GamePlayer<'a> {
 }
 
 impl<'a> GamePlayer<'a> {
-    /// Creates a player that follows the plan. For each move it calls `newest` to get the network,
-    /// and evaluates that move with this network alone.
+    /// Creates a player that follows the plan. For each move, the player calls `newest` to get a
+    /// network, and uses only this network to search the move.
     #[must_use]
     pub fn new(plan: &'a SelfPlay, newest: impl Fn() -> Arc<dyn Backend> + 'a) -> GamePlayer<'a> {
         GamePlayer {
@@ -148,12 +149,13 @@ impl<'a> GamePlayer<'a> {
         }
     }
 
-    /// Sets which moves are chosen by futures, starting with the next game.
+    /// Sets the share of moves that are chosen by predicted futures, starting with the next game.
     pub fn play_by_futures(&mut self, foresight: Option<Foresight>) {
         self.foresight = foresight;
     }
 
-    /// Plays the game with this number. Returns `None` if `stopped` returned true before its end.
+    /// Plays the game with this number. Returns `None` if `stopped` returned true before the end of
+    /// the game.
     ///
     /// # Errors
     /// [`SelfPlayError`] if the backend fails or there is no opening for the game.
@@ -203,7 +205,7 @@ impl<'a> GamePlayer<'a> {
                 .search
                 .run(&game, &limits, &Control::default(), &mut |_| {})?;
             let Some(best) = choice.best else {
-                // A position without moves would already have ended the game.
+                // Not reached, because a position without legal moves has already ended the game.
                 break (Wdl::Draw, Termination::Rules);
             };
             let is_early = game.plies().len() - 1 - opening < plan.temperature_plies;
@@ -248,7 +250,7 @@ impl<'a> GamePlayer<'a> {
         }))
     }
 
-    /// Returns the result for White and how the game ended, if it is over.
+    /// If the game is over, returns the result for White and how the game ended.
     fn over(&self, game: &Game, resigns: Option<Color>) -> Option<(Wdl, Termination)> {
         if let Some(result) = result(game) {
             return Some((result, Termination::Rules));
@@ -435,7 +437,7 @@ mod tests {
             .map(|it| it.load(Relaxed))
             .collect();
         assert_eq!(moves.len(), played.searched.len());
-        // The count includes at least the root's evaluation, and the steps of imagined futures.
+        // The count includes the root's evaluation and the denoising steps of predicted futures.
         assert!(
             moves.iter().all(|&evaluations| evaluations >= 52),
             "{moves:?}"

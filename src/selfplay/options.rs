@@ -3,9 +3,9 @@
 use crate::player;
 use crate::uci::{self, options::OptionError};
 
-/// Memory for a game's search tree, in MiB: enough for tens of thousands of visits.
+/// Memory for a game's search tree in MiB, enough for tens of thousands of visits.
 pub const HASH: usize = 16;
-/// Share of noise in the root's policy without Gumbel selection, as in AlphaZero.
+/// Share of noise in the root's policy without Gumbel selection; the value is AlphaZero's.
 pub const NOISE: f32 = 0.25;
 
 /// Why an option cannot be set for self-play.
@@ -26,7 +26,8 @@ pub enum SearchOptionError {
 /// Sets UCI options, given by name and value, that affect how positions are searched.
 ///
 /// # Errors
-/// [`SearchOptionError`] for the first option that is invalid or has no effect here.
+/// [`SearchOptionError`] for the first option that is invalid or does not affect how positions are
+/// searched.
 pub fn set_search_options<'a>(
     settings: &mut player::Settings,
     options: impl IntoIterator<Item = (&'a str, &'a str)>,

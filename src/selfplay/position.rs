@@ -14,9 +14,9 @@ use crate::search::{Contender, Parameters, Search, improved_policy};
 use shakmaty::{Move, Position};
 use std::sync::Arc;
 
-/// Searches the game's current position as self-play does, and returns the recorded part of the
-/// result, which is marked unsearched if the search chooses no move. `search` must already use
-/// these `parameters`; from now on it uses this `backend`.
+/// Searches the game's current position in the same way as self-play, and returns the result in the
+/// form that records store; it is marked unsearched if the search chooses no move. `search` must
+/// already use these `parameters`, and is switched to this `backend`.
 ///
 /// # Errors
 /// [`BackendError`] if the backend fails.
@@ -68,8 +68,8 @@ impl Evaluation {
     }
 }
 
-/// Returns the record of a position in which the search found `best`, and in which `played` was
-/// played.
+/// Returns the training data of a position in which the search found the move `best`, and in which
+/// the move `played` was played.
 pub(super) fn searched(
     game: &Game,
     network: &Evaluation,
@@ -87,8 +87,8 @@ pub(super) fn searched(
     let is_won = proof.is_some_and(|(_, q)| q > 0.0);
     let is_gumbel = parameters.gumbel_moves > 0;
     let shares: Vec<f32> = if is_won || all == 0 && !is_gumbel {
-        // Either only the winning move should be learned, or the search found its move without any
-        // visits.
+        // Either the value is proven, and only the best move should be learned, or the search chose
+        // its move without any visits.
         let share = |&mv: &Move| f32::from(u8::from(mv == best));
         moves.iter().map(share).collect()
     } else if is_gumbel {
@@ -113,8 +113,8 @@ pub(super) fn searched(
     let root = if proof.is_some() {
         expected(best)
     } else if is_gumbel {
-        // Gumbel selection also visits moves just to compare them. A mean weighted by visits would
-        // include moves that it would not play.
+        // Gumbel selection also visits moves only to compare them. A mean weighted by visits would
+        // include moves that would not be played.
         let visited = |mv| statistics(mv).filter(|found| found.visits > 0);
         let values = moves.iter().zip(&shares);
         mean(values.map(|(&mv, &share)| (visited(mv).map_or(own, expectation), share)))
@@ -140,7 +140,7 @@ pub(super) fn searched(
     }
 }
 
-/// Returns a searched position's result in the form that records use, given its legal moves.
+/// Returns the search result of a position with these legal moves in the form that records store.
 pub(super) fn result_of(searched: &Searched, legal: &Legal) -> SearchResult {
     let share = |&(index, share): &(u16, f32)| (legal.ordinal(index) as u8, share);
     let mut policy: Vec<(u8, f32)> = searched.policy.iter().map(share).collect();
@@ -171,15 +171,15 @@ fn improve<'a>(
     improved_policy(&contenders, network.found.value.q, parameters.gumbel_scale)
 }
 
-/// Returns PUCT's value: the mean of the position's own evaluation and the values of its moves,
-/// weighted by visits.
+/// Returns the root value as defined by PUCT: the mean of the position's own evaluation, with
+/// weight 1, and the values of its moves, weighted by visits.
 fn by_visits(own: Expectation, choice: &Choice) -> Expectation {
     let statistics = choice.statistics.iter();
     let visits = statistics.map(|found| (expectation(found), found.visits as f32));
     mean(std::iter::once((own, 1.0)).chain(visits))
 }
 
-/// Returns the mean of expectations with weights that are not all 0.
+/// Returns the weighted mean of expectations. At least one weight must be above 0.
 fn mean(weighted: impl Iterator<Item = (Expectation, f32)>) -> Expectation {
     let (mut sums, mut weights) = ([0.0; 3], 0.0);
     for (of, weight) in weighted {
@@ -228,7 +228,8 @@ mod tests {
     use crate::backend::Random;
     use shakmaty::CastlingMode;
 
-    /// Searches a game's position with `visits` visits; returns the search's result and the record.
+    /// Searches a game's position with `visits` visits. Returns the search's result and the
+    /// training data.
     fn search(game: &Game, visits: u64, gumbel_moves: u32) -> (Choice, Searched) {
         let backend = Arc::new(Random::new(5));
         let parameters = Parameters {
@@ -269,7 +270,7 @@ mod tests {
 
     #[test]
     fn a_proven_win_is_the_whole_target() {
-        // A mate in one, and a mate in two that needs visits or the mate prover.
+        // A mate in one, and a mate in two that only visits or the mate prover can find.
         for (fen, mate) in [
             ("6k1/5ppp/8/8/8/8/8/R6K w - - 0 1", Some("a1a8")),
             ("7k/8/8/8/8/8/1R6/R6K w - - 0 1", None),
@@ -311,13 +312,13 @@ mod tests {
 
     #[test]
     fn the_roots_value_is_that_of_what_the_search_would_play() {
-        // Moves that Gumbel selection merely tries have little weight, …
+        // With Gumbel selection, moves that are only tried have little weight.
         let (root, best, visited) = values(16);
         assert!(
             (root - best).abs() < 0.5 * (visited - best).abs(),
             "{root} {best} {visited}"
         );
-        // … while with PUCT each visit has the same weight.
+        // With PUCT, each visit has the same weight.
         let (root, _, visited) = values(0);
         assert!((root - visited).abs() < 0.05, "{root} {visited}");
     }

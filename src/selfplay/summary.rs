@@ -27,7 +27,7 @@ pub struct SelfPlaySummary {
     pub cut_off: u64,
     /// Number of games played without resignation in which a side would have resigned.
     pub would_resign: u64,
-    /// Number of these games that this side did not lose.
+    /// Number of these games in which that side did not lose.
     pub wrongly: u64,
     /// Number of positions that the backend evaluated in this session.
     pub evaluations: u64,

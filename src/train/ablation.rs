@@ -18,16 +18,16 @@ pub struct Ablation {
     /// The table's title.
     pub title: String,
     /// Names of the validation metrics in the table. Metrics whose names end in `accuracy` are
-    /// shares.
+    /// shares in 0…1.
     pub metrics: Vec<String>,
-    /// Minutes for which to train each variant, with the schedule fitted to its speed; if unset,
-    /// all variants are trained for the same number of steps.
+    /// Minutes of training per variant. The number of steps, and with it the schedule, is derived
+    /// from the variant's speed. If unset, all variants are trained for the same number of steps.
     pub minutes: Option<f64>,
     /// Source of the variants' reference values.
     pub source: Option<String>,
-    /// The configuration of a run, which all variants share.
+    /// The configuration that all variants start from.
     pub base: toml::Table,
-    /// The variants; differences are relative to the first one.
+    /// The variants. The table shows each variant's difference from the first one.
     pub variants: Vec<Variant>,
 }
 
@@ -125,8 +125,8 @@ impl Ablation {
         }
     }
 
-    /// Returns a variant's configuration: the base, changed first by `sets` and then by the
-    /// variant.
+    /// Returns a variant's configuration: the base with the overrides in `sets` and then those of
+    /// the variant applied.
     ///
     /// # Errors
     /// [`AblationError::Variant`], naming the key.

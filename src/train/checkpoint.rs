@@ -2,9 +2,9 @@
 //!
 //! A checkpoint is a safetensors file. It stores the parameters, their average, the optimizer's
 //! state and the sums of the unfinished [window](super::window) as f32 vectors, and the [`State`]
-//! as JSON in a byte vector. A CRC-32 covers everything. The file is written under a temporary
+//! as JSON in a byte vector. A CRC-32 covers all tensors. The file is written under a temporary
 //! name, synced and renamed, so a run that is killed at any instant can resume from its last
-//! complete checkpoint. A damaged checkpoint is skipped in favour of the previous one.
+//! complete checkpoint. If the newest checkpoint is damaged, the previous one is used.
 
 use super::config::TrainConfig;
 use super::guard::Guard;
@@ -18,7 +18,7 @@ use tch::{Device, Kind, Tensor};
 /// Prefix of the names of the optimizer's tensors.
 const MEMORY: &str = "optimizer.";
 
-/// The part of a checkpoint that is not vectors.
+/// The part of a checkpoint that is stored as JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct State {
@@ -33,18 +33,18 @@ pub struct State {
     pub earlier_samples: u64,
     /// Seconds of training, not counting interruptions.
     pub seconds: f64,
-    /// The start of the next batch.
+    /// The position of the next batch in the data.
     #[serde(rename = "position")]
     pub cursor: Cursor,
     /// Number of steps that the optimizer has taken.
     pub optimizer_steps: u64,
     /// Number of rollbacks to this checkpoint.
     pub rollbacks: u32,
-    /// Numbers of steps and samples in the unfinished window.
+    /// The number of steps and the number of samples in the unfinished window.
     pub(super) window: (u64, usize),
     /// State of the guard against instability.
     pub(super) guard: Guard,
-    /// Mean losses of the balanced groups of terms.
+    /// Running mean loss of each balanced group of terms.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) harmony: Vec<f64>,
 }
@@ -56,7 +56,7 @@ pub struct Checkpoint {
     pub state: State,
     /// The parameters, f32 `[parameters]`.
     pub parameters: Tensor,
-    /// The average of the parameters, which is validated and exported, f32 `[parameters]`.
+    /// The averaged parameters, which validations and exports use, f32 `[parameters]`.
     pub average: Tensor,
     /// The optimizer's state.
     pub(super) memory: Memory,
@@ -72,7 +72,7 @@ pub enum CheckpointError {
     System {
         /// The attempted operation.
         action: &'static str,
-        /// The path that it used.
+        /// The file or folder that it concerned.
         path: PathBuf,
         /// The system's error.
         source: std::io::Error,
@@ -200,7 +200,7 @@ fn checksum(tensors: &mut [(String, Tensor)]) -> u32 {
     hasher.finalize()
 }
 
-/// Returns a tensor's contents as they are laid out in memory.
+/// Returns a tensor's contents in memory order.
 fn bytes(tensor: &Tensor) -> Vec<u8> {
     let mut bytes = vec![0u8; tensor.numel() * tensor.kind().elt_size_in_bytes()];
     tensor.copy_data_u8(&mut bytes, tensor.numel());

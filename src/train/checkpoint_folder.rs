@@ -1,5 +1,5 @@
-//! Manages the checkpoints in a run's folder: keeps those that the configuration selects, and finds
-//! the newest complete one.
+//! Manages the checkpoints in a run's folder: removes old ones as configured, and finds the newest
+//! complete one.
 
 use super::checkpoint::{Checkpoint, CheckpointError};
 use super::config::KeepConfig;
@@ -12,9 +12,9 @@ const EXTENSION: &str = "safetensors";
 const PREFIX: &str = "step-";
 
 impl Checkpoint {
-    /// Reads a checkpoint onto the CPU. `path` is a checkpoint file, or a folder of checkpoints or
-    /// a run's folder, in which the newest complete checkpoint is read. Damaged checkpoints are
-    /// skipped with a warning.
+    /// Reads a checkpoint onto the CPU. `path` is a checkpoint file, a checkpoint folder or a run's
+    /// folder. In a folder, the newest complete checkpoint is read, and damaged ones are skipped
+    /// with a warning.
     ///
     /// # Errors
     /// [`CheckpointError`], naming the file and its problem.
@@ -92,8 +92,8 @@ impl Folder {
         let path = self.place(checkpoint.state.step);
         checkpoint.write(&path)?;
         let found = list(&self.path)?;
-        // Checkpoints of later steps belong to progress that a damaged file or a rollback has
-        // undone.
+        // Checkpoints of later steps are obsolete: the run has rolled back, or resumed from an
+        // earlier checkpoint because a later one was damaged.
         for (_, old) in found
             .iter()
             .rev()

@@ -1,4 +1,4 @@
-//! The configuration of a training run, a TOML file.
+//! The configuration of a training run, read from a TOML file.
 
 mod augment;
 mod average;
@@ -62,14 +62,14 @@ use tch::Kind;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrainConfig {
-    /// The name of the run, and of its network unless the export sets another one.
+    /// The name of the run, and of its network unless a different name is given on export.
     pub name: String,
-    /// The name of an architecture; alternatively, `model` specifies one in full.
+    /// The name of a predefined architecture; use `model` to specify one in full instead.
     pub preset: Option<String>,
     /// A Chessformer architecture, specified in full.
     pub model: Option<ModelConfig>,
-    /// An architecture of any family. A configuration that specifies no architecture uses that of
-    /// `init`.
+    /// An architecture of any family. If none of `preset`, `model` and `network` is set, the run
+    /// uses the architecture of `init`.
     pub network: Option<ArchitectureConfig>,
     /// Number of steps.
     pub steps: u64,
@@ -83,15 +83,16 @@ pub struct TrainConfig {
     #[serde(default)]
     pub seed: i64,
     /// Source of the initial weights: an exported network (.pt), a checkpoint, or the folder of a
-    /// run, whose newest checkpoint is used. A smaller network is grown, see
-    /// [`crate::network::chessformer::grow`]. If unset or empty, the initial weights are random.
+    /// run, whose newest checkpoint is used. A network smaller than the run's architecture is
+    /// grown, see [`crate::network::chessformer::grow`]. If unset or empty, the initial weights are
+    /// random.
     pub init: Option<PathBuf>,
-    /// The dtype that the network computes in; the parameters and the optimizer stay in f32. The
-    /// flat parameter vector is cast once per step. Softmax and losses are computed in f32, as
-    /// under autocast.
+    /// The dtype in which the network computes. The parameters and the optimizer stay in f32, and
+    /// the flat parameter vector is cast once per step. Softmax and losses are computed in f32, as
+    /// with PyTorch's autocast.
     #[serde(default)]
     pub precision: Precision,
-    /// How the weights are averaged; the average is validated and exported.
+    /// How the weights are averaged. Validations and exports use the average.
     #[serde(default)]
     pub average: AverageConfig,
     /// Number of steps between metrics lines.
@@ -132,14 +133,14 @@ pub struct TrainConfig {
     /// The learning-rate schedule.
     #[serde(default)]
     pub schedule: ScheduleConfig,
-    /// The weight of each loss.
+    /// The weight of each loss in the total.
     #[serde(default)]
     pub loss: LossWeights,
     /// Settings for unrolling world models in training.
     #[serde(default, skip_serializing_if = "UnrollConfig::is_default")]
     pub unroll: UnrollConfig,
-    /// The policy for code in the networks that the configuration names. A configuration file
-    /// cannot set it; otherwise, anyone's file could run code.
+    /// The policy for code in the network files that the configuration names. A configuration file
+    /// cannot set it; otherwise, a downloaded configuration could permit arbitrary code.
     #[serde(skip)]
     pub code: CodePolicy,
 }

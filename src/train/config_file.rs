@@ -1,5 +1,5 @@
-//! Reads a configuration and applies overrides; if no architecture is specified, takes it from
-//! `init`.
+//! Reads a configuration and applies overrides. If the configuration specifies no architecture, it
+//! is read from `init`.
 
 use super::checkpoint::Checkpoint;
 use super::config::{ConfigError, Override, TrainConfig, refuse_infinite};
@@ -7,8 +7,7 @@ use crate::network::{self, ArchitectureConfig};
 use std::path::Path;
 
 impl TrainConfig {
-    /// Reads a configuration file. Relative paths to its data are relative to the current
-    /// directory.
+    /// Reads a configuration file. Relative paths in it are resolved from the current directory.
     ///
     /// # Errors
     /// [`ConfigError`], naming the file, the line and the key.
@@ -98,7 +97,7 @@ mod tests {
     fn weights_to_start_from_can_be_left_out() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("small.toml");
-        // The text begins with the byte-order mark that Windows' text editor writes.
+        // The text begins with a byte-order mark, as written by Notepad on Windows.
         let text = "\u{feff}name = \"small\"\npreset = \"cf-1m-gab\"\ninit = \"some.pt\"\nsteps = 9\n\
             batch = 4\n[data]\nshards = [{ path = \"games.shard\" }]\n";
         std::fs::write(&file, text).unwrap();

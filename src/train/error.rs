@@ -34,7 +34,7 @@ pub enum TrainError {
     /// The initial weights cannot be used.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// The processes can no longer train together.
+    /// The processes cannot form a group, or can no longer communicate.
     #[error(transparent)]
     Group(#[from] GroupError),
     /// The batch cannot be split evenly among the processes.
@@ -82,7 +82,7 @@ pub enum TrainError {
         step: u64,
         /// The kind of instability.
         instability: Instability,
-        /// The number of instabilities since the checkpoint.
+        /// The number of instabilities since the checkpoint was written.
         times: u32,
         /// The step of the checkpoint.
         from: u64,

@@ -1,21 +1,21 @@
-//! Guards against unstable training, following the rule that [`GuardConfig`] describes.
+//! Detects unstable training by the criteria in [`GuardConfig`].
 
 use super::config::GuardConfig;
 use serde::{Deserialize, Serialize};
 
-/// Minimum standard deviation, as a share of the loss, so that a small change of the loss after a
-/// constant stretch is not a spike.
+/// Minimum standard deviation, as a share of the mean loss, so that a small rise after a stretch of
+/// constant loss is not a spike.
 const LEAST_DEVIATION: f64 = 0.01;
 
-/// Running statistics of the loss, which are part of checkpoints.
+/// Running statistics of the loss, which checkpoints include.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Guard {
     mean: f64,
     variance: f64,
-    /// Number of lines in the mean and the variance.
+    /// Number of metrics lines in the mean and the variance.
     seen: u32,
-    /// Number of consecutive high lines up to the last line.
+    /// Number of consecutive metrics lines with a high loss, up to the last line.
     high: u32,
 }
 
@@ -36,7 +36,7 @@ pub enum Instability {
 }
 
 impl Guard {
-    /// Checks a line's mean loss and mean gradient norm.
+    /// Checks the mean loss and mean gradient norm of a metrics line.
     ///
     /// # Errors
     /// [`Instability`] if the run should roll back.
@@ -55,7 +55,7 @@ impl Guard {
         }
         self.high = 0;
         self.seen = self.seen.saturating_add(1);
-        // The mean is a plain mean at first, and an exponential mean later.
+        // A plain mean of the first `memory` lines, and an exponential mean afterwards.
         let share = 1.0 / f64::from(self.seen.min(config.memory.max(1)));
         let difference = loss - self.mean;
         self.mean += share * difference;
@@ -70,7 +70,7 @@ impl Guard {
         is_settled && loss > self.mean + config.deviations * deviation
     }
 
-    /// Returns whether the last line was high, in which case the weights may be bad.
+    /// Returns whether the last line's loss was high, in which case the weights may be bad.
     pub fn is_alarmed(&self) -> bool {
         self.high > 0
     }
@@ -80,7 +80,7 @@ impl Guard {
 mod tests {
     use super::*;
 
-    /// Returns a loss that falls with noise.
+    /// Returns a line's loss on a noisy falling curve.
     fn usual(line: u32) -> f64 {
         3.0 + 2.0 / f64::from(line + 1) + 0.05 * (f64::from(line) * 2.4).sin()
     }

@@ -1,10 +1,11 @@
 //! Balances groups of losses, as in HarmonyDream (Ma et al. 2024).
 //!
-//! A group i of terms whose weighted losses sum to L_i contributes L_i / σ_i + log(1 + σ_i), the
-//! paper's rectified form. In the paper, the scale σ_i is learned with the network. Here it is the
-//! minimizer, σ = (L + √(L² + 4 L)) / 2, for an exponential mean of L_i over all previous steps, so
-//! that all parts of a batch share it, wherever they are computed. Checkpoints store the means. The
-//! logarithm does not affect the network's gradient and is omitted from the total.
+//! In the rectified form of that paper, a group i of terms whose weighted losses sum to L_i
+//! contributes L_i / σ_i + log(1 + σ_i) to the total loss, and the scale σ_i is learned with the
+//! network. Here, σ_i is computed instead: it minimizes the contribution if L_i equals its
+//! exponential mean L over all previous steps, which gives σ = (L + √(L² + 4 L)) / 2. All replicas
+//! and processes therefore use the same scale in a step. Checkpoints store the means. The logarithm
+//! does not affect the network's gradient and is omitted from the total.
 
 use super::distributed::{GroupError, World};
 use super::objective::{Group, Term};
@@ -14,7 +15,7 @@ use tch::{Device, Kind, Tensor};
 /// Decay of a running mean per step.
 const KEPT: f64 = 0.99;
 
-/// Initial value of the means, for which the scale is 1, as at the start in the paper.
+/// Initial value of the means. It gives a scale of 1, as at the start in HarmonyDream.
 const START: f64 = 0.5;
 
 /// Lower bound of the means.
@@ -69,8 +70,8 @@ impl Harmony {
             .collect()
     }
 
-    /// Returns the factor of each term's weight, f32 `[L]`. It is 1 / σ of the term's group, or 1
-    /// if the term has no group.
+    /// Returns the factor for each term's weight, f32 `[L]`: 1 / σ of the term's group, or 1 if the
+    /// term belongs to no group.
     pub fn factors(&self) -> Tensor {
         let of_groups = self.members.transpose(0, 1).mv(&self.sigma().reciprocal());
         let has_group = self
@@ -79,9 +80,9 @@ impl Harmony {
         of_groups + (1.0 - has_group)
     }
 
-    /// Updates the means with the losses of a step: each term's weighted sum over the samples of
-    /// this process, and their total weight, both f32 `[L]`. The mean of a group does not change if
-    /// no sample has a target for it.
+    /// Updates the means with the losses of a step. `sums` contains each term's weighted sum over
+    /// the samples of this process, and `target_weight` the total weight of those samples, both f32
+    /// `[L]`. If no sample has a target for any term of a group, the group's mean does not change.
     ///
     /// # Errors
     /// [`GroupError`] if another process is gone.
@@ -108,7 +109,8 @@ impl Harmony {
         numbers(&self.means)
     }
 
-    /// Restores the means from a checkpoint; starts over if their number differs.
+    /// Restores the means from a checkpoint. If the number of groups has changed, all means start
+    /// at their initial value.
     pub fn restore(&mut self, means: &[f64]) {
         let device = self.means.device();
         self.means = match means.len() as i64 == self.means.size()[0] {
@@ -184,7 +186,7 @@ mod tests {
     #[test]
     fn means_follow_the_weighted_losses_of_their_groups() {
         let mut harmony = harmony();
-        // The means are 3 for the policy, 4 for q and 20 for the board.
+        // The mean losses are 3 for the policy, 4 for q and 20 for the board.
         let (sums, weights) = ([6.0, 4.0, 40.0, 9.0, 7.0], [2.0, 1.0, 2.0, 1.0, 1.0]);
         learn(&mut harmony, sums, weights);
         let moved = |mean: f64, loss: f64| mean + (loss - mean) * (1.0 - KEPT);

@@ -1,11 +1,11 @@
 //! Computes the gradient of a batch's losses.
 //!
-//! A batch becomes a [`PreparedBatch`] on the device, which includes each sample's weight in each
-//! term of the [`Objective`]. It passes through the network in one or several micro-batches. Every
-//! term is divided by [`PreparedBatch::target_weight`], the total weight of all samples in the
-//! whole batch that have the term's target. The gradients of the micro-batches therefore add up to
-//! the gradient of the whole batch. The same holds for replicas and processes, once `target_weight`
-//! has been summed over them.
+//! A batch is uploaded as a [`PreparedBatch`], which includes each sample's weight in each term of
+//! the [`Objective`], and passes through the network in one or more micro-batches. Each term's sum
+//! over a micro-batch is divided by [`PreparedBatch::target_weight`], the total weight of the
+//! samples in the whole batch that have the term's target. The gradients of the micro-batches
+//! therefore add up to the gradient of the whole batch. So do those of replicas and processes, once
+//! `target_weight` has been summed over all of them.
 
 use super::config::TrainConfig;
 use super::distributed::Buckets;
@@ -71,8 +71,8 @@ impl<O: Objective> Learner<O> {
         Ok(PreparedBatch::new(samples, loss_weights))
     }
 
-    /// Adds the gradient of the batch's total loss to that of the `leaves`, which sum each part
-    /// over the processes as soon as it is complete.
+    /// Adds the gradient of the batch's total loss to the gradient of the `leaves`, which sum each
+    /// bucket over the processes as soon as backward has completed it.
     pub fn backward(
         &self,
         leaves: &Buckets,

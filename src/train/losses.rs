@@ -9,13 +9,13 @@ use tch::{Device, Kind, Tensor};
 pub(super) struct Losses {
     /// The weighted sum of the terms' averages, f32 [].
     pub total: Tensor,
-    /// For each term, the sum over the samples of value times weight, f32 `[L]`, without gradient.
+    /// For each term, the sum of value times weight over the samples, f32 `[L]`, without gradient.
     pub sums: Tensor,
 }
 
 impl Losses {
-    /// Returns the losses of a batch whose terms have these values, L tensors f32 `[B]`. Each term
-    /// is a weighted mean over the samples that have its target, so samples without it do not
+    /// Returns the losses of a batch, given the terms' values as L tensors f32 `[B]`. Each term is
+    /// a weighted mean over the samples that have its target, so samples without the target do not
     /// dilute the mean.
     pub fn of<S>(values: Vec<Tensor>, weights: &TermWeights, batch: &PreparedBatch<S>) -> Losses {
         // A loss with weight 0 needs no gradient.

@@ -1,8 +1,8 @@
 //! Writes the metrics of a run.
 //!
 //! `metrics.jsonl` contains one JSON object per line, with `split` (`train`, `validation` or
-//! `event`), `step`, and the measurements. Each term appears under its name if a sample had its
-//! target.
+//! `event`), `step`, and the measurements. A term appears under its name if at least one sample had
+//! its target.
 
 mod appended;
 mod events;
@@ -23,13 +23,13 @@ pub(super) struct Metrics {
     folder: PathBuf,
     lines: Appended,
     events: Events,
-    /// Whether the last line failed to be written.
+    /// Whether the last attempt to write a line failed.
     is_failing: bool,
 }
 
 impl Metrics {
-    /// Opens the files in `folder` and drops the lines after `step`, which belong to steps that
-    /// will be repeated.
+    /// Opens the files in `folder` and drops the lines after `step`, because those steps will be
+    /// repeated.
     pub fn open(folder: &Path, step: u64) -> std::io::Result<Metrics> {
         let path = folder.join(FILE);
         let whole = match std::fs::read_to_string(&path) {
@@ -71,7 +71,7 @@ impl Metrics {
     }
 }
 
-/// Returns the terms by name, omitting those that had no target.
+/// Returns the terms' averages by name, omitting terms for which no sample had a target.
 pub(super) fn named(terms: &[Term], averages: &[Option<f64>]) -> Map<String, Value> {
     let pairs = terms.iter().zip(averages);
     pairs

@@ -1,7 +1,7 @@
-//! Defines the objective of a network family, and its examples.
+//! The objectives of the network families.
 //!
-//! An [`Objective`] samples its own kind of examples from games, and measures its terms (losses and
-//! accuracies) on each of them. The rest of training is the same for every family, and identifies
+//! An [`Objective`] defines a kind of examples to sample from games, and computes terms (losses and
+//! accuracies) for each example. The rest of training is the same for every family, and identifies
 //! terms only by their names.
 
 mod games;
@@ -29,7 +29,7 @@ use std::fmt::Debug;
 use tch::kind::Element;
 use tch::{Device, Tensor};
 
-/// A loss or an accuracy, whose mean training reports.
+/// A loss or an accuracy whose mean appears in the metrics.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Term {
     /// The term's name in the metrics. The names of accuracies end in `accuracy`.
@@ -38,7 +38,7 @@ pub(super) struct Term {
     pub weight: f64,
 }
 
-/// Terms whose combined losses are balanced against those of other groups.
+/// A group of terms. The groups' losses are balanced against each other.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Group {
     /// The group's name in the metrics.
@@ -58,8 +58,8 @@ pub(super) trait Objective: Debug + Send + Sized + 'static {
     /// The metrics that a validation measures in addition to the terms.
     type Diagnostics: Diagnostics<Self>;
 
-    /// Returns the terms, in the order of [`Objective::values`]. The first one is the loss that
-    /// progress reports show.
+    /// Returns the terms, in the order of [`Objective::values`]. Progress reports show the first
+    /// one as the loss.
     fn terms(config: &TrainConfig) -> Vec<Term>;
 
     /// Returns groups of terms whose losses are [balanced](super::harmony) during training.
@@ -70,11 +70,10 @@ pub(super) trait Objective: Debug + Send + Sized + 'static {
     /// Returns the objective of a run.
     ///
     /// # Errors
-    /// [`TrainError`] if the network cannot be built, or if something that it depends on cannot be
-    /// loaded.
+    /// [`TrainError`] if the network cannot be built, or if the teacher cannot be loaded.
     fn new(config: &TrainConfig, device: Device) -> Result<Self, TrainError>;
 
-    /// Returns the objective for a validation, with unchanged examples and no teacher.
+    /// Returns the objective for a validation, without augmentation or a teacher.
     ///
     /// # Errors
     /// [`TrainError`] if the network cannot be built.
@@ -86,11 +85,11 @@ pub(super) trait Objective: Debug + Send + Sized + 'static {
     /// [`TrainError`] if the network cannot be built.
     fn replica(&self) -> Result<Self, TrainError>;
 
-    /// Receives the averaged weights, f32 `[parameters]`. Called before the gradient is computed,
-    /// with the number of steps so far, and before a validation.
+    /// Receives the number of steps so far and the averaged weights, f32 `[parameters]`. Called
+    /// before each step's gradient is computed, and before each validation.
     fn begin(&mut self, _steps: u64, _average: &Tensor) {}
 
-    /// Returns the kind of examples to sample from games, with the settings of this run.
+    /// Returns the kind of examples to sample from games, with this run's settings.
     fn examples(&self, config: &TrainConfig) -> Self::Examples;
 
     /// Returns the network's parameters.
@@ -114,7 +113,7 @@ pub(super) trait Objective: Debug + Send + Sized + 'static {
     fn values(&self, outputs: &Self::Outputs, samples: &Self::Samples) -> Vec<Tensor>;
 }
 
-/// Builds the network of a configuration, which must be of the objective's family.
+/// Builds the network that a configuration specifies, which must belong to the family `A`.
 fn build<A: Architecture>(
     architecture: &ArchitectureConfig,
     device: Device,
@@ -123,8 +122,7 @@ fn build<A: Architecture>(
     Ok(*built.downcast().expect("the family's own objective"))
 }
 
-/// Returns a random generator that depends only on the seed and on the batch's index in the sample
-/// order.
+/// Returns a random generator seeded from `seed` and from the batch's index in the sample order.
 fn random_of<C>(seed: u64, batch: &Batch<C>) -> Xoshiro256PlusPlus {
     let next = batch.next;
     let place = [next.epoch, next.group, next.offset];
@@ -160,7 +158,7 @@ pub(super) trait Diagnostics<O: Objective> {
     /// Starts without any measurements.
     fn new(device: Device) -> Self;
 
-    /// Adds a part of a batch.
+    /// Adds the measurements of a part of a batch.
     fn add(&mut self, outputs: &O::Outputs, samples: &O::Samples);
 
     /// Returns the metrics over all processes as JSON fields.

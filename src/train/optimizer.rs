@@ -2,9 +2,9 @@
 //!
 //! An optimizer is a list of rules. The first rule, NAdam or plain gradient descent, computes the
 //! step of every parameter. The second rule, if any, replaces the steps of the hidden matrices,
-//! which each network marks by their [`ParameterGroup`](crate::network::ParameterGroup). Gradients
-//! are clipped, and parameters are frozen, before the rules run; weight decay is applied after
-//! them.
+//! which are identified by their [`ParameterGroup`](crate::network::ParameterGroup). Before the
+//! rules run, the gradient is set to zero for frozen parameters and clipped. After the rules,
+//! weight decay is added, and the steps of frozen parameters are set to zero.
 
 mod masks;
 mod matrices;
@@ -86,8 +86,8 @@ impl Optimizer {
         own.map(|(name, tensor)| (name, tensor.copy())).collect()
     }
 
-    /// Resumes after `steps` steps with the state from [`Optimizer::memory`]. Tensors that are
-    /// missing, because another optimizer wrote the state, start at zero.
+    /// Resumes after `steps` steps with the state from [`Optimizer::memory`]. If a different
+    /// optimizer wrote the state, the missing tensors start at zero.
     pub fn restore(&mut self, steps: u64, memory: &Memory) {
         self.steps = steps;
         for (name, mut own) in self.rules.iter().flat_map(|rule| rule.memory()) {
@@ -100,7 +100,8 @@ impl Optimizer {
     }
 
     /// Takes one step on all threads: updates `flat` with `gradient`, both `[parameters]`. Returns
-    /// the gradient's norm before clipping, as a tensor so that nothing waits for the device.
+    /// the gradient's norm before clipping. The norm is a tensor, so that the caller need not wait
+    /// for the device.
     pub fn step(
         &mut self,
         flat: &mut Tensor,
@@ -138,7 +139,7 @@ impl Optimizer {
                     direction += decay * &flat;
                 }
                 if let Some(learned) = learned {
-                    // Parameters that are frozen during a run still have momentum.
+                    // Parameters that were frozen in the middle of a run still have momentum.
                     direction *= learned;
                 }
                 if let Some(rates) = rates {

@@ -1,4 +1,4 @@
-//! Turns a checkpoint into the network that a run produced.
+//! Converts a checkpoint to the network that a run has trained.
 
 use super::checkpoint::Checkpoint;
 use super::config::ConfigError;

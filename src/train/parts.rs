@@ -3,7 +3,7 @@
 use tch::{Device, Tensor};
 
 /// Number of elements per part. At this size, the parts of five f32 vectors fit into a megabyte of
-/// cache, and the overhead of an operation is still small.
+/// cache, while the overhead per operation is still small.
 const LENGTH: i64 = 1 << 15;
 
 /// A range of the flat vectors.

@@ -10,10 +10,11 @@ pub(super) struct PreparedBatch<S> {
     pub samples: S,
     /// The weight of each sample in each term, f32 [L, B]; 0 if the sample lacks the target.
     pub loss_weights: Tensor,
-    /// The total weight of the samples that have each term's target, f32 `[L]`, by which the term's
-    /// sum is divided. It covers only this batch until it is summed over replicas and processes.
+    /// For each term, the total weight of the samples that have its target, f32 `[L]`; the term's
+    /// sum is divided by this weight. [`PreparedBatch::new`] counts only the samples of this batch;
+    /// with several replicas or processes, the weight is then summed over all of them.
     pub target_weight: Tensor,
-    /// The number of samples that have each term's target, f32 `[L]`.
+    /// For each term, the number of samples that have its target, f32 `[L]`.
     pub target_count: Tensor,
 }
 

@@ -28,10 +28,10 @@ pub(super) struct Recorder {
     path: PathBuf,
     /// Step of the newest checkpoint.
     newest: Option<u64>,
-    /// Number of consecutive checkpoints that could not be written, and the limit of that number.
+    /// Number of consecutive failures to write a checkpoint, and the number of failures allowed.
     failures: u32,
     failures_allowed: u32,
-    /// Held for as long as the recorder lives; the system releases it if the process is killed.
+    /// The locked file. If the process is killed, the system releases the lock.
     _lock: File,
 }
 
@@ -51,7 +51,7 @@ impl Recorder {
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(TrainError::Busy(folder.to_owned())),
-            // Some network file systems do not support locks; train without one there.
+            // Some network file systems do not support locks.
             Err(TryLockError::Error(error)) => tracing::warn!(
                 "cannot lock {}: {error}; see that no other process trains there",
                 folder.display()
@@ -85,11 +85,11 @@ impl Recorder {
         newest(&self.path)?.ok_or_else(|| CheckpointError::None(self.path.clone()))
     }
 
-    /// Writes a checkpoint during the run. If this fails, it logs a warning, and the next
-    /// checkpoint tries again, as often as the configuration allows.
+    /// Writes a checkpoint during the run. As many consecutive failures as the configuration allows
+    /// only log a warning.
     ///
     /// # Errors
-    /// [`CheckpointError`] if it fails more often than the configuration allows.
+    /// [`CheckpointError`] if writing has failed more often than that.
     pub fn checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<(), CheckpointError> {
         match self.write(checkpoint) {
             Ok(_) => Ok(()),
@@ -106,7 +106,7 @@ impl Recorder {
         }
     }
 
-    /// Writes the last checkpoint, unless it already exists.
+    /// Writes the last checkpoint of a session, unless it already exists.
     ///
     /// # Errors
     /// [`CheckpointError`] if it cannot be written.
@@ -118,10 +118,11 @@ impl Recorder {
         self.write(checkpoint)
     }
 
-    /// Rewinds to an earlier checkpoint, which is written again with the new data cursor.
+    /// Rewinds the run to an earlier step: replaces that step's checkpoint with `checkpoint`, which
+    /// has a new data cursor, and drops the later metrics.
     ///
     /// # Errors
-    /// [`TrainError`] if it cannot be written.
+    /// [`TrainError`] if the checkpoint or the metrics cannot be written.
     pub fn rewind(&mut self, checkpoint: &Checkpoint) -> Result<(), TrainError> {
         self.write(checkpoint)?;
         let rewound = self.metrics.rewind(checkpoint.state.step);

@@ -32,7 +32,7 @@ pub enum StartError {
         /// The network's problem.
         source: OpenError,
     },
-    /// The network has another architecture, and cannot be grown.
+    /// The network has a different architecture, and its family does not support growing.
     #[error(
         "cannot start from {path}: it is another network of the family {family}, and only \
          Chessformers grow. Leave [model] out to continue with it unchanged"
@@ -57,7 +57,7 @@ pub enum StartError {
     /// The checkpoint's configuration is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The networks do not match.
+    /// The network cannot be grown to the run's architecture.
     #[error("cannot start from {path}: {source}")]
     Grow {
         /// The file or folder.
@@ -71,7 +71,7 @@ pub enum StartError {
 pub(super) struct Start {
     /// The weights, f32 `[parameters]` on the CPU.
     pub weights: Tensor,
-    /// Number of samples that they have seen, if known.
+    /// Number of samples that these weights have been trained on, or 0 if unknown.
     pub samples: u64,
 }
 
@@ -83,11 +83,11 @@ struct Trained {
     samples: u64,
 }
 
-/// Returns the initial weights for a run of `model`. They are those that the configuration names,
-/// with random values for any parameters that these lack, or all random if it names none.
+/// Returns the initial weights for a run of `model`. If the configuration sets `init`, they are
+/// loaded from there, with random values for missing parameters; otherwise, all are random.
 ///
 /// # Errors
-/// [`StartError`] if the configuration names weights that cannot be used.
+/// [`StartError`] if the weights at `init` cannot be used.
 pub(super) fn first_weights(
     config: &TrainConfig,
     model: &dyn Architecture,
@@ -113,7 +113,7 @@ pub(super) fn first_weights(
     })
 }
 
-/// Returns weights for `model` that start from a trained network.
+/// Returns a trained network's weights, converted to the architecture of `model`.
 fn take_over(
     trained: Trained,
     model: &dyn Architecture,
@@ -131,7 +131,7 @@ fn take_over(
             grow(&from, &trained.tensors, &to, &fresh, parameters)
                 .map_err(|source| StartError::Grow { path, source })
         }
-        // A future denoiser starts as the Chessformer from which it is grown.
+        // A future denoiser can be grown from a Chessformer.
         (
             ArchitectureConfig::Chessformer { model: from },
             ArchitectureConfig::Diffusion { model: to },

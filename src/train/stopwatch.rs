@@ -1,8 +1,8 @@
 //! Times each phase of a training step.
 //!
-//! On a CPU, every step is timed. A GPU computes asynchronously, and waiting for it at every mark
-//! would slow training down. On a GPU, only the first step of each window is timed, with the device
-//! synchronised at each mark, and this step represents the others.
+//! On a CPU, every step is timed. A GPU computes asynchronously, and waiting for it after every
+//! phase would slow training down. Therefore, only the first step of each window is timed on a GPU,
+//! with the device synchronised after each phase, and its times are taken for all steps.
 
 use serde::Serialize;
 use std::time::{Duration, Instant};
@@ -15,10 +15,10 @@ pub(super) enum Phase {
     Data,
     /// Moving the batch to the device and evaluating the teacher.
     Prepare,
-    /// The forward pass with its losses. With several replicas, this is the first one's.
+    /// The forward pass with its losses. With several replicas, only the first one is timed.
     Forward,
-    /// The backward pass. With several replicas, this is the first one's, and its wait for the
-    /// others.
+    /// The backward pass. With several replicas, this is the backward pass of the first one and its
+    /// wait for the others.
     Backward,
     /// Updating the parameters and their averages.
     Step,
@@ -35,7 +35,7 @@ pub(super) struct Stopwatch {
     phases: [Duration; 5],
 }
 
-/// The share of the time that each phase takes.
+/// The share of a window's time that each phase takes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Shares {
     /// Share of the time spent waiting for the loader, in 0…1.
@@ -48,7 +48,8 @@ pub(super) struct Shares {
     pub backward: f64,
     /// Share of the time spent in the optimizer, in 0…1.
     pub step: f64,
-    /// Share of the time spent outside forward, backward and step, in 0…1.
+    /// Share of the time spent on anything but the forward pass, the backward pass and the
+    /// optimizer, in 0…1. It includes `data` and `prepare`.
     pub outside: f64,
 }
 
@@ -76,7 +77,7 @@ impl Stopwatch {
             self.wait();
         }
         let now = Instant::now();
-        // Waiting for the loader never involves waiting for the device, so it is always timed.
+        // The wait for the loader needs no synchronisation, so it is timed in every step.
         if self.is_timing || phase == Phase::Data {
             self.phases[phase as usize] += now - self.last;
         }
@@ -92,8 +93,8 @@ impl Stopwatch {
         }
     }
 
-    /// Returns the shares of the phases in a window of `seconds` and `steps`, and resets the
-    /// stopwatch.
+    /// Returns the phases' shares of a window that lasted `seconds` and took `steps`, and resets
+    /// the stopwatch.
     pub fn close(&mut self, seconds: f64, steps: u64) -> Shares {
         let [data, rest @ ..] = self.phases.map(|time| time.as_secs_f64() / seconds);
         let factor = steps as f64 / self.timed.max(1) as f64;

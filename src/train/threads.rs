@@ -1,9 +1,9 @@
 //! The threads that compute a training step.
 //!
-//! On a CPU, a step is split into single-threaded tasks. Splitting every operation over several
-//! threads instead would be slower, because most operations are too small: two replicas with one
-//! thread each trained on 1,190 positions per second, but one replica with two threads only on 750
-//! (tessera-xs, bf16).
+//! On a CPU, a step is split into single-threaded tasks. Splitting each operation over several
+//! threads instead would be slower, because most operations are too small. For tessera-xs in bf16,
+//! two replicas with one thread each trained on 1,190 positions per second, but one replica with
+//! two threads on only 750.
 
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
@@ -23,8 +23,8 @@ impl Threads {
 
     /// Starts `count` threads, including the caller's.
     ///
-    /// If there are several threads, libtorch from now on computes each operation on its caller's
-    /// thread, in the whole process.
+    /// If `count` is more than 1, libtorch subsequently runs each operation on the calling thread,
+    /// in the whole process.
     ///
     /// # Errors
     /// [`ThreadPoolBuildError`] if a thread cannot be started.

@@ -1,6 +1,6 @@
-//! A new family needs `network/toy.rs`, its sizes in `network/config/toy.rs`, lines in
-//! `network/config.rs` and `network/family.rs`, and a line in `config/task.rs`. Everything else
-//! works without changes.
+//! Trains the toy family, which shows what a new family needs: `network/toy.rs`, its sizes in
+//! `network/config/toy.rs`, lines in `network/config.rs` and `network/family.rs`, and a line in
+//! `config/task.rs`. Everything else works without changes.
 
 use super::{Checkpoint, RunOptions, TrainConfig, Trainer};
 use crate::backend::{CodePolicy, DeviceChoice, Precision};
@@ -50,8 +50,8 @@ fn pack(shard: &Path) {
     writer.finish().unwrap();
 }
 
-/// Trains from a configuration file; returns the first and last policy losses, and the run's
-/// newest checkpoint.
+/// Trains from a configuration file. Returns the first and last policy losses, and the newest
+/// checkpoint.
 fn train(folder: &Path) -> (f64, f64, Checkpoint) {
     let shard = folder.join("games.shard");
     pack(&shard);

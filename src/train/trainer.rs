@@ -35,17 +35,17 @@ use tch::{Device, Kind, Tensor};
 pub struct RunOptions {
     /// The folder for checkpoints and metrics.
     pub folder: PathBuf,
-    /// Number of threads that decode samples. On the CPU, they also compute, with one replica of
-    /// the network each; see [`Trainer::run`].
+    /// Number of threads that decode samples. On the CPU, this is also the number of threads that
+    /// compute, each with its own replica of the network; see [`Trainer::run`].
     pub threads: usize,
-    /// Stops with a checkpoint after this time; the run can be resumed.
+    /// Time after which the run stops with a checkpoint, from which it can be resumed.
     pub time: Option<Duration>,
     /// Set to true to stop with a checkpoint after the current step.
     pub stop: Arc<AtomicBool>,
 }
 
-/// The mean of each loss and accuracy by its name in the metrics, or `None` if no sample has its
-/// target. The first one is the loss that progress reports show.
+/// The mean of each loss and accuracy with its name in the metrics, or `None` if no sample has the
+/// target. Progress reports show the first entry as the loss.
 pub type Measurements = Vec<(&'static str, Option<f64>)>;
 
 /// Metrics of a validation.
@@ -98,7 +98,7 @@ pub struct Trainer {
     harmony: Option<Harmony>,
     /// The parameters, f32 `[parameters]`.
     parameters: Tensor,
-    /// Their average, f32 `[parameters]`.
+    /// The averaged parameters, f32 `[parameters]`.
     average: Tensor,
     optimizer: Optimizer,
     world: Arc<World>,
@@ -110,7 +110,7 @@ pub struct Trainer {
     cursor: Cursor,
     window: Window,
     guard: Guard,
-    /// Number of rollbacks to the last checkpoint since it was written.
+    /// Number of rollbacks to the last checkpoint.
     rollbacks: u32,
     /// The configuration in the checkpoint from which the run was resumed.
     resumed: Option<TrainConfig>,
@@ -222,7 +222,7 @@ impl Trainer {
         let same_losses = then.loss == now.loss && then.unroll == now.unroll;
         self.guard = match same_samples && same_losses {
             true => state.guard.clone(),
-            // The running average belongs to a different loss.
+            // The running average is of a different loss.
             false => Guard::default(),
         };
         if let Some(harmony) = &mut self.harmony {
@@ -278,8 +278,8 @@ impl Trainer {
         &*self.model
     }
 
-    /// Returns the threads that compute, `wanted` of them on the CPU. With a GPU, or with several
-    /// processes (which sum gradients during backward), only the caller's thread computes.
+    /// Returns the threads that compute: `wanted` threads on the CPU. On a GPU, and in each of
+    /// several processes, which sum gradients during backward, only the caller's thread computes.
     fn threads(&self, wanted: usize) -> Result<Threads, TrainError> {
         let is_cpu = self.device == Device::Cpu;
         Ok(match is_cpu && self.world.is_alone() {

@@ -8,11 +8,11 @@ use tch::{Device, Kind, Tensor};
 /// The mean of each term, or `None` if no sample has its target.
 pub(super) type Averages = Vec<Option<f64>>;
 
-/// Sums that are kept on the device, so that steps need not wait for it.
+/// Sums of the losses and gradient norms, kept on the device so that steps need not wait for it.
 #[derive(Debug)]
 pub(super) struct Window {
-    /// The sums of this process, f32 [3 · L + 2]: for each term its weighted sum, its target weight
-    /// and its target count, followed by the total loss and the gradient norm.
+    /// The sums of this process, f32 [3 · L + 2]: the weighted sums of all terms, their target
+    /// weights, their target counts, and finally the total loss and the gradient norm.
     sums: Tensor,
     /// The number L of terms.
     terms: usize,
@@ -20,7 +20,8 @@ pub(super) struct Window {
     samples: usize,
     started: Instant,
     paused: Duration,
-    /// Numbers of steps and samples from before the run was resumed, which the clock has not timed.
+    /// Numbers of steps and samples from the previous session, whose time is not included in
+    /// `started`.
     inherited: (u64, usize),
 }
 
@@ -91,8 +92,8 @@ impl Window {
         Ok(sums)
     }
 
-    /// Adds a part of a batch: its losses, the weights and counts of their targets (both f32
-    /// `[L]`), and its part of the gradient norm.
+    /// Adds a part of a batch: its losses, the weights and counts of its targets, both f32 `[L]`,
+    /// and its contribution to the gradient norm.
     pub fn add(&mut self, losses: &Losses, (weights, counts): (&Tensor, &Tensor), norm: &Tensor) {
         let _guard = tch::no_grad_guard();
         let scalars = Tensor::stack(&[&losses.total.detach(), norm], 0).to_kind(Kind::Float);
@@ -109,7 +110,7 @@ impl Window {
         self.samples
     }
 
-    /// Excludes time that was not spent on training.
+    /// Excludes this time from the window, because it was not spent on training.
     pub fn pause(&mut self, time: Duration) {
         self.paused += time;
     }

@@ -12,7 +12,7 @@ from .parser import count, seconds
 ENGINE_KEYS = "name, cmd, dir, proto (uci or xboard), option.NAME, and tc, time (or st), nodes or depth"
 
 
-# Option names of the previous release, for `Parser`.
+# Names of options in the previous release, for `Parser`.
 RENAMED = {
     "--games": "--limit", "--concurrency": "--jobs", "--time": ("--time", "s"), "--st": ("--time", "s"),
     "--margin": ("--margin", "s"), "--patience": ("--patience", "s"),
@@ -20,7 +20,7 @@ RENAMED = {
 
 
 def numbers(names, counts):
-    """Returns a parser for comma-separated whole numbers. The number at index `counts` must be positive."""
+    """Returns a parser for whole numbers separated by commas. The number at index `counts` must be positive."""
 
     def read(text):
         try:

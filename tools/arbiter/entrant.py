@@ -70,9 +70,9 @@ class Entrant:
 
     @classmethod
     def parse(cls, words, default, each=()):
-        """Reads an engine's settings. `each` and then `default` supply missing settings.
+        """Reads an engine's settings. Missing settings are taken from `each`, and then from `default`.
 
-        If an engine has limits of its own, the limits in `each` and `default` do not apply.
+        If the engine's settings contain limits, the limits in `each` and `default` do not apply.
         """
         common, own = settings(each), settings(words)
         if "name" in common:
@@ -99,8 +99,8 @@ class Entrant:
 def settings(words):
     """Reads `name=…,cmd=…,dir=…,proto=…,option.X=Y,time=…,nodes=…,depth=…,tc=…`.
 
-    A comma ends a value only before one of these keys, so commands and option values may
-    contain commas.
+    A comma separates settings only if one of these keys follows, so commands and option values
+    may contain commas.
     """
     read = {}
     for word in words:
@@ -127,7 +127,7 @@ def limits(settings):
 
 
 def time(text):
-    """Reads a time in seconds, with or (as in other match tools) without a unit."""
+    """Reads a time with a unit or, as in other match tools, in seconds without a unit."""
     try:
         return float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Plays one game between two players by the rules."""
+"""Plays one game between two players under the rules of chess."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ MATE_SCORE = 100_000
 
 @dataclass(frozen=True)
 class Adjudication:
-    """Conditions that end a game before the rules do. The default has no conditions.
+    """Conditions under which a game ends before the rules of chess end it; by default, none.
 
-    `resign` is (moves, centipawns): a side loses if its own score is at or
-    below −centipawns for that many consecutive moves. `draw` is (first move,
-    moves, centipawns): from that move number on, a game is drawn if both
-    sides' scores are within ±centipawns for that many consecutive moves each.
+    `resign` is (moves, centipawns): a side loses if its own score is at most
+    −centipawns for this number of consecutive moves. `draw` is (first move,
+    moves, centipawns): from this move number on, a game is drawn if the scores
+    of both sides are within ±centipawns for this number of consecutive moves.
     `plies` is the length at which a game is drawn.
     """
 
@@ -29,7 +29,7 @@ class Adjudication:
     plies: int | None = None
 
     def verdict(self, board, scores):
-        """Returns the result and the reason after a move, or None. `scores` holds each colour's own scores."""
+        """Returns the result and the reason after a move, or None. `scores` has the scores of each colour's moves."""
         mover = not board.turn
         if self.resign:
             moves, limit = self.resign
@@ -50,8 +50,8 @@ class Adjudication:
 def by_the_rules(board):
     """Returns the result and the reason if the game is over, otherwise None.
 
-    The third repetition and the fiftieth move end the game without a claim, as
-    in other match tools.
+    Threefold repetition and the 50-move rule end the game without a claim, as in
+    other match tools.
     """
     if board.is_checkmate():
         return loss(board.turn), "checkmate"
@@ -72,7 +72,7 @@ def loss(side):
 
 
 class Clocks:
-    """The clocks of both sides; a side without a time control has none."""
+    """The clocks of both sides; a side without a time control has no clock."""
 
     def __init__(self, thinking):
         self.thinking = thinking
@@ -80,11 +80,11 @@ class Clocks:
         self.played = {chess.WHITE: 0, chess.BLACK: 0}
 
     def limit(self, side):
-        """Returns this side's limits for `go`, and its time in seconds, or None without a clock."""
+        """Returns the limits for this side's `go`, and its remaining time in seconds, or None without a clock."""
         plan = self.thinking[side]
         if not plan.clock:
             return chess.engine.Limit(plan.time, plan.depth, plan.nodes), plan.time
-        # Engines expect both clocks, so an opponent without a clock gets the mover's.
+        # Engines expect both clocks, so an opponent without a clock is shown with the clock of the side to move.
         left = {s: max(self.left[side if self.left[s] is None else s], 0.001) for s in self.left}
         increment = {s: (self.thinking[s].clock or plan.clock).increment for s in self.left}
         return chess.engine.Limit(
@@ -98,7 +98,7 @@ class Clocks:
         ), self.left[side]
 
     def spend(self, side, seconds):
-        """Deducts a move's time, which may exceed the remaining time by the margin."""
+        """Deducts a move's time. It may exceed the remaining time by at most the margin."""
         self.played[side] += 1
         control = self.thinking[side].clock
         if control:
@@ -124,7 +124,7 @@ async def play(board, players, adjudication):
         side = board.turn
         limit, allowed = clocks.limit(side)
         try:
-            # The record identifies the game: a new record triggers ucinewgame.
+            # python-chess identifies the game by this object: a new object triggers ucinewgame.
             result, seconds = await players[side].think(board, limit, allowed, record)
         except Forfeit as forfeit:
             fault = forfeit

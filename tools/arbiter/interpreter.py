@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def with_package(package, tool):
-    """Ensures that a package is available; restarts in .venv if this Python lacks it."""
+    """Ensures that a package is available; if this Python lacks it, restarts the tool in .venv."""
     if importlib.util.find_spec(package) is None:
         python = ROOT / (".venv/Scripts/python.exe" if os.name == "nt" else ".venv/bin/python")
         if Path(sys.prefix) != ROOT / ".venv" and python.exists():

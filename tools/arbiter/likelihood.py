@@ -1,8 +1,8 @@
 """The likeliest distribution of scores for a hypothesis about its mean or t-value.
 
-Frequencies belong to scores spaced evenly from 0 to 1: loss, draw, win of single games
-(trinomial), or 0, ½, 1, 1½, 2 points of pairs of games (pentanomial). Both methods are
-by Michel Van den Bergh and also used in fishtest and fastchess:
+Frequencies belong to evenly spaced scores from 0 to 1: loss, draw and win in single games
+(trinomial), or 0, ½, 1, 1½ and 2 points in pairs of games (pentanomial). The methods for the
+mean and for the t-value are by Michel Van den Bergh, and are also used in fishtest and fastchess:
 https://www.cantate.be/Fishtest/support_MLE_multinomial.pdf, proposition 1.1, for the mean;
 https://www.cantate.be/Fishtest/normalized_elo_practical.pdf, section 4.1, for the t-value.
 """
@@ -53,9 +53,10 @@ def given_t_value(frequencies, t):
 def tilted(frequencies, deviations):
     """Returns the likeliest distribution with a mean deviation of zero.
 
-    By Lagrange's method it is pᵢ / (1 + x·dᵢ), where x solves Σ pᵢdᵢ / (1 + x·dᵢ) = 0.
-    The sum falls from +∞ to −∞ between the values of x that make a probability infinite. Newton's
-    method, with bisection of the interval where a step would leave it, finds the root.
+    By Lagrange's method, its probabilities are pᵢ / (1 + x·dᵢ), where x solves
+    Σ pᵢdᵢ / (1 + x·dᵢ) = 0. The sum falls from +∞ to −∞ between the two values of x nearest to 0 at
+    which a probability is infinite. Newton's method finds the root; where a step would leave the
+    interval, the interval is bisected instead.
     """
     low, high = -1 / max(deviations), -1 / min(deviations)
     x = 0.0

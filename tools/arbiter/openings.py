@@ -55,7 +55,7 @@ class Openings:
         return len(self.texts)
 
     def board(self, number):
-        """Returns an opening's position with its moves on the stack. Starts over after the last opening."""
+        """Returns the position of an opening, with its moves on the stack. After the last opening, starts over."""
         index = self.order[number % len(self.order)]
         text = self.texts[index]
         try:

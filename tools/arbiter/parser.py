@@ -8,10 +8,10 @@ UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that reports errors in one line and accepts option names of the previous release.
+    """A parser that reports errors on one line, and accepts the names of options in the previous release.
 
-    `renamed` maps an old option that takes a value to its new name, or to "" if the value is an
-    argument now; for a time, it also gives the unit of plain numbers.
+    `renamed` maps the old name of an option with a value to the new name, or to "" if the value is now
+    an argument. For options that take a time, it also gives the unit of numbers without a unit.
     """
 
     def __init__(self, description, renamed=None):
@@ -26,7 +26,7 @@ class Parser(argparse.ArgumentParser):
         return super().parse_known_args(self.translated(words), namespace)
 
     def translated(self, words):
-        """Returns the words with their current names; prints a note for each old name."""
+        """Replaces old names of options in `words` with the current names; prints a note for each old name."""
         end = words.index("--") if "--" in words else len(words)
         new = []
         left = words[:end]

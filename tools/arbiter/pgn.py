@@ -1,4 +1,4 @@
-"""Reads the main lines of PGN games, and reports the faults that python-chess skips."""
+"""Reads the main lines of PGN games, and reports errors that python-chess skips."""
 
 import re
 
@@ -8,7 +8,7 @@ import chess.pgn
 COMMENT = re.compile(r"\{[^}]*\}")
 TAG = re.compile(r'\[\s*(\w+)\s*"((?:\\.|[^"\\\n]|"(?!\s*\]))*)"\s*\]')
 FIRST_NUMBER = re.compile(r"\s*1\.(?!\s*[.…])")
-# Everything except moves: comments, spaces and marks, lines that begin with %, NAGs, numbers.
+# Everything except moves: comments, spaces and marks, lines that begin with %, NAGs and move numbers.
 SILENT = re.compile(
     r"\{[^}]*\}|;.*|[\s.…!?\ufeff\x1a]+|^%.*|\$\d+|(?!0000(?:\s|\Z))\d+(?=[.…\s{(;a-zA-Z]|\Z)", re.MULTILINE
 )
@@ -34,9 +34,9 @@ def is_pgn(text):
 
 
 def split(text):
-    """Returns the texts of the games. A new game starts at tags that follow moves, and at another
-    Event tag. A game without tags starts after a result and an empty line, or at move number 1
-    after a result or an empty line."""
+    """Returns the texts of the games. A game starts at a tag that follows moves, or at an Event tag
+    if the current game already has one. A game without tags starts after a result and an empty line,
+    or at move number 1 after a result or an empty line."""
     starts, place = [0], 0
     has_event = has_moves = is_over = is_apart = False
     for line in COMMENT.sub(lambda comment: "{" * len(comment[0]), text).split("\n"):
@@ -72,7 +72,7 @@ def read_move(board, word):
     except chess.AmbiguousMoveError:
         raise ValueError("is ambiguous") from None
     except ValueError as error:
-        # In UCI, a move from square to square does not name its piece, and it can be castling.
+        # A move in UCI notation does not name the piece, and may be castling.
         squares = re.fullmatch(r"([PK]?)([a-h][1-8])[-x]?([a-h][1-8])=?([qrbn]?)", word, re.IGNORECASE)
         if not squares:
             is_move = isinstance(error, chess.IllegalMoveError)
@@ -88,8 +88,8 @@ def read_move(board, word):
 
 
 def main_line(text, chess960=False, plies=None):
-    """Returns the board of a game after its main line, with the moves on the stack, up to `plies`.
-    A null move ends the line. Raises ValueError naming the fault."""
+    """Returns the board of a game after the first `plies` plies of its main line, with the moves on
+    the stack. A null move ends the line. Raises ValueError, which names the fault."""
     headers, place = chess.pgn.Headers(), 0
     while found := TAG.match(text, place) or SILENT.match(text, place):
         if found.re is TAG:

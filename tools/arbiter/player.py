@@ -1,4 +1,4 @@
-"""An engine, over UCI or XBoard, as one side of a match."""
+"""An engine that speaks UCI or XBoard, as one side of a match."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from . import MatchError
 
 # Engines load networks and tables before they respond.
 START_SECONDS = 120
-# An engine that is silent for this long after its time has run out counts as hung.
+# An engine that does not respond within this time after its clock has run out counts as hung.
 HANG_SECONDS = 10
 QUIT_SECONDS = 3
 
 
 class Forfeit(Exception):
-    """Raised if the side to move loses because of a fault."""
+    """Raised if the side to move forfeits the game because of a fault."""
 
     ILLEGAL, NO_MOVE, TIME = "illegal move", "no move", "time loss"
     CRASH, HANG = "crash", "hang"
@@ -33,7 +33,7 @@ class Forfeit(Exception):
     }
 
     def __init__(self, kind, detail=""):
-        # The text becomes a PGN tag, which ends at a double quote.
+        # The text is written to a PGN tag, which a double quote would end.
         detail = " ".join(detail.replace('"', "'").split())
         super().__init__(f"{kind} ({detail})" if detail else kind)
         self.kind = kind
@@ -48,8 +48,9 @@ class Forfeit(Exception):
 class Clock:
     """Measures the time from the opponent's move to the reply, like a chess clock.
 
-    Preparation for a new game is not thinking time, but ending a search on the
-    opponent's time is, if the opponent played another move.
+    Preparation for a new game does not count as thinking time. If the engine
+    ponders and the opponent plays a different move, the time that the engine
+    needs to stop pondering counts.
     """
 
     answer: str
@@ -128,9 +129,9 @@ class Player:
                 raise MatchError(f"{self.entrant.name}: {error}") from None
 
     async def think(self, board, limit, allowed, game):
-        """Returns the engine's move or resignation with its info, and the time taken in seconds.
+        """Returns the engine's move or resignation with its info, and the seconds taken.
 
-        `allowed` is its time in seconds, or None without a clock. Raises
+        `allowed` is the remaining time in seconds, or None without a clock. Raises
         Forfeit.
         """
         patience = self.patience if allowed is None else allowed + self.margin + HANG_SECONDS

@@ -1,10 +1,10 @@
 """Rates many players from their games by maximum likelihood.
 
-The expected score of a game is logistic in the difference of the players' ratings
-plus White's advantage (Bradley and Terry 1952, in Elo units); a draw counts as half a
-win and half a loss, as in Ordo. The likelihood has a single maximum, which Newton's
-method finds. Errors come from the sandwich estimator, which uses the actual spread of
-the games' scores, so they are valid for any share of draws.
+The expected score of a game is a logistic function of the difference of the players'
+ratings plus White's advantage (Bradley and Terry 1952, in Elo units); a draw counts as
+half a win and half a loss, as in Ordo. The likelihood has a single maximum, which
+Newton's method finds. Errors are computed by the sandwich estimator, which uses the
+actual spread of the games' scores, so they are valid for any share of draws.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from dataclasses import dataclass
 
 # Elo per unit of the logistic function's argument.
 SCALE = 400 / math.log(10)
-# Number of draws against an average player that are added for each player. A single draw is enough to give a
-# finite rating to players who won or lost all their games. BayesElo adds two.
+# Number of draws against an average player that are added for each player. A single draw is enough for a player
+# who won or lost all games to get a finite rating. BayesElo adds two draws.
 PRIOR_DRAWS = 1.0
 # Two-sided 95 % of the normal distribution.
 NORMAL_95 = 1.959964
 # Tolerance of a rating, in units of the logistic function's argument.
 PRECISION = 1e-10
 MOST_ITERATIONS = 100
-# Limit on Newton steps, which overshoot if a player lost or won all games.
+# Limit on the length of a Newton step. Steps overshoot if a player lost or won all games.
 LONGEST_STEP = 2.0
 
 
@@ -40,9 +40,9 @@ class Rating:
 def rate(games, anchors=None):
     """Returns the ratings in descending order, and White's advantage in Elo with its error.
 
-    `games` are tuples (white, black, White's score), with names. `anchors` are known ratings:
-    the scale is shifted to match them on average; without any, the mean of all players
-    is 0. The errors are those of the difference from the anchors, or from the mean.
+    `games` are tuples (name of White, name of Black, White's score). `anchors` are known ratings.
+    The ratings are shifted so that they match the anchors on average; without anchors, the mean
+    rating is 0. The errors are those of the difference from the anchors, or from the mean.
     """
     games = list(games)
     names = sorted({name for white, black, _ in games for name in (white, black)})

@@ -1,4 +1,4 @@
-"""The PGN file of a match, which is written game by game and read to resume the match."""
+"""The PGN file of a match. It is written game by game, and read to resume the match."""
 
 import os
 import re
@@ -18,10 +18,11 @@ def fault(reason):
 
 
 class Record:
-    """Scores, faults and endings of the finished games, kept in sync with a file.
+    """Scores, faults and endings of the finished games, which are also in a file.
 
-    `scores` holds the first player's scores by game number; it has White in even-numbered
-games. `match` identifies the conditions: a file with different conditions is rejected.
+    `scores` contains the first player's scores by game number; the first player has White in
+    even-numbered games. `match` identifies the conditions: a file with different conditions is
+    rejected.
     """
 
     def __init__(self, names, match, path=None, resume=False):
@@ -37,7 +38,7 @@ games. `match` identifies the conditions: a file with different conditions is re
     def read(self):
         """Loads the file's games, and removes an unfinished game at the end."""
         text = self.path.read_bytes().decode()
-        # A game ends with an empty line after a line that ends in its result.
+        # A game ends with an empty line, which follows a line that ends in the game's result.
         complete = [end.end() for end in re.finditer(r"(?:1-0|0-1|1/2-1/2)\n\n", text)]
         kept = text[: complete[-1]] if complete else ""
         for game in re.split(r"^(?=\[Event )", kept, flags=re.MULTILINE)[1:]:

@@ -14,7 +14,7 @@ def say(tool, text):
 
 def carry_out(tool, make, resumable=True):
     """Creates a runner, runs it and prints its report; returns the exit status."""
-    # Some engines print unexpected lines, and python-chess would warn about each.
+    # Some engines print unexpected lines, and python-chess would log a warning for each.
     logging.getLogger("chess.engine").setLevel(logging.ERROR)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

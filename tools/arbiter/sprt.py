@@ -1,4 +1,4 @@
-"""The sequential probability ratio test: stops a match when the evidence suffices.
+"""The sequential probability ratio test, which stops a match when the evidence suffices.
 
 The generalised test compares two hypothetical Elo differences. Each is represented by the
 likeliest distribution of scores with that difference, as in fishtest (Van den Bergh,
@@ -14,9 +14,9 @@ from . import MatchError
 from .elo import NORMALISED, expected_score
 from .likelihood import given_mean, given_t_value
 
-# The count assumed for scores that have not occurred, as in fishtest. Zero could make a hypothesis impossible.
+# The count assumed for a score that has not occurred, as in fishtest. With 0, a hypothesis could be impossible.
 UNSEEN = 1e-3
-# For each model, the largest Elo difference for which the likelihood is computed.
+# The largest Elo difference for which the likelihood is computed, by model.
 LARGEST = {"logistic": 1000, "normalised": 200}
 MODELS = tuple(LARGEST)
 
@@ -25,7 +25,8 @@ MODELS = tuple(LARGEST)
 class Sprt:
     """Tests H1, an Elo difference of `elo1`, against H0, a difference of `elo0`.
 
-    `alpha` is the probability of accepting H1 if H0 is true, `beta` that of accepting H0 if H1 is true.
+    `alpha` is the probability of accepting H1 if H0 is true, and `beta` the probability of accepting H0 if H1 is
+    true.
     """
 
     elo0: float
@@ -53,7 +54,7 @@ class Sprt:
 
     @property
     def bounds(self):
-        """Wald's bounds: H0 is accepted at or below the first, H1 at or above the second."""
+        """Returns Wald's bounds: H0 is accepted at or below the first one, and H1 at or above the second one."""
         return math.log(self.beta / (1 - self.alpha)), math.log((1 - self.beta) / self.alpha)
 
     def likeliest(self, frequencies, elo):
@@ -87,7 +88,7 @@ class Course:
 
     Pairs are counted in the order of their openings, not in the order in which they finish.
     The verdict therefore depends neither on concurrency nor on interruptions, and short games
-    have no advantage. With `size` 1 the same holds for single games.
+    are not counted earlier than long ones. With `size` 1, single games are counted in this way.
     """
 
     def __init__(self, test, size=2):
@@ -96,7 +97,7 @@ class Course:
         self.llr, self.accepted = 0.0, None
 
     def follow(self, scores):
-        """Adds the pairs whose two games have scores; `scores` is indexed by game number."""
+        """Adds the pairs in which both games have scores; `scores` is indexed by game number."""
         while self.accepted is None:
             first = sum(self.counts) * self.size
             games = [scores.get(number) for number in range(first, first + self.size)]

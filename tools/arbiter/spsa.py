@@ -2,8 +2,8 @@
 
 Every parameter is shifted by its step, up or down at random. The shifted values play
 against values shifted in the opposite directions, and each parameter moves towards the
-winning side. Two games thus inform all parameters at once (Spall, IEEE Transactions on
-Automatic Control 37, 1992).
+value of the winning side. Every pair of games therefore provides information about all
+parameters (Spall, IEEE Transactions on Automatic Control 37, 1992).
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 from . import MatchError
 
-# The decay exponents of rates and steps, and the stability constant as a share of the pairs, which lowers the
-# first rates. These are Spall's values (IEEE Transactions on Aerospace and Electronic Systems 34, 1998), as in
-# fishtest.
+# The decay exponents of rates and steps, and the stability constant, which lowers the first rates, as a share of
+# the number of pairs. As in fishtest, the values are Spall's (IEEE Transactions on Aerospace and Electronic
+# Systems 34, 1998).
 ALPHA, GAMMA, STABILITY = 0.602, 0.101, 0.1
 
 
@@ -25,7 +25,8 @@ class Parameter:
     """An option of the engine to be tuned.
 
     As in fishtest, `step_end` is the step at the last pair, and `rate_end` is the share of
-    this step by which a win then moves the value. Both are larger for earlier pairs.
+    this step by which a win at the last pair moves the value. At earlier pairs, both the step
+    and the share are larger.
     """
 
     name: str
@@ -54,7 +55,7 @@ class Parameter:
         return min(max(value, self.low), self.high)
 
     def shown(self, value):
-        """Returns a value, rounded to a thousandth of a step."""
+        """Returns a value rounded to a thousandth of a step, for display."""
         return f"{value:.{max(0, 3 - math.floor(math.log10(self.step_end)))}f}"
 
     def written(self, value):
@@ -64,7 +65,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Perturbation:
-    """The direction in which each parameter is shifted, and both sides' values."""
+    """The direction in which each parameter is shifted, and the values of both sides."""
 
     signs: tuple
     plus: dict
@@ -81,7 +82,7 @@ class Spsa:
     def step(self, parameter, pair):
         """Returns the parameter's step at this pair; pairs count from 0."""
         step = parameter.step_end * (self.pairs / (pair + 1)) ** GAMMA
-        # With a step below ½, both sides could get the same whole number. OpenBench has the same limit.
+        # With a step below ½, both sides could get the same whole number. OpenBench has the same minimum.
         return max(step, 0.5) if parameter.whole else step
 
     def gain(self, parameter, pair):
@@ -106,7 +107,10 @@ class Spsa:
         return Perturbation(tuple(signs), plus, minus)
 
     def learn(self, values, pair, signs, won):
-        """Returns the values after games from this pair on; `won` is the plus side's wins minus its losses."""
+        """Returns the values after the games of one or more pairs, starting with `pair`.
+
+        `won` is the number of the plus side's wins minus the number of its losses.
+        """
         return [
             parameter.clipped(value + self.gain(parameter, pair) * sign * won)
             for parameter, value, sign in zip(self.parameters, values, signs)

@@ -13,8 +13,8 @@ NORMAL_95 = 1.959964
 
 @dataclass(frozen=True)
 class Standings:
-    """A match from the first player's view. Elo differences and errors are None if there are
-    too few games or their results are too one-sided."""
+    """The standing of a match from the perspective of the first player. Elo differences and errors are None
+    if the games are too few or their results too one-sided."""
 
     wins: int
     draws: int
@@ -31,10 +31,10 @@ class Standings:
     def of(cls, scores, paired=True):
         """Evaluates scores (0, ½ or 1) by game number.
 
-        Games 2k and 2k + 1 of a `paired` match share an opening with colours swapped.
-        The estimates use complete pairs (pentanomial), in which the opening's advantage
-        cancels, and omit games whose partners are still being played. As long as there are
-        at least as many such games as pairs, the estimates use single games.
+        In a `paired` match, games 2k and 2k + 1 have the same opening with colours swapped.
+        The estimates use only complete pairs (pentanomial), in which the opening's advantage
+        cancels out. Games whose partners have not been played are omitted, but as long as there
+        are at least as many of them as pairs, the estimates use all single games instead.
         """
         values = list(scores.values())
         pairs = [(scores[n] + scores[n + 1]) / 2 for n in scores if n % 2 == 0 and n + 1 in scores]
@@ -65,8 +65,8 @@ class Standings:
 
 
 def estimates(sample, games):
-    """Returns Elo differences, their errors and the likelihood of superiority from the mean
-    scores of independent units of `games` games each."""
+    """Returns Elo differences, their errors and the likelihood of superiority. `sample` contains the mean
+    scores of independent units, each of which consists of `games` games."""
     known = dict.fromkeys(("elo", "elo_error", "nelo", "nelo_error", "los"))
     if not sample:
         return known

@@ -1,4 +1,4 @@
-"""A table at which two engines play one game after another, concurrently with other tables."""
+"""A table at which two engines play one game after another. Several tables play concurrently."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .player import Player
 
 
 class Table:
-    """Two engines that are started once and play all games of a table."""
+    """Two engines that are started once and play all games at this table."""
 
     def __init__(self, entrants, margin, patience, ponder=False, log=None):
         self.players = [Player(entrant, margin, patience, ponder, log) for entrant in entrants]
@@ -53,8 +53,8 @@ async def tables(count, entrants, options):
 
 
 async def share(tables, numbers, play):
-    """Awaits play(table, number) for all numbers. Each table takes the next number when
-    it is free. A failure at one table ends the games at every table."""
+    """Awaits play(table, number) for all numbers. A table that is free takes the next number.
+    A failure at one table ends the games at all tables."""
 
     async def work(table):
         for number in numbers:

@@ -1,4 +1,4 @@
-"""The state of a tuning run, in a file that is written atomically after every game."""
+"""The state of a tuning run, which is written atomically to a file after every game."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ HISTORY = 200
 class Tuning:
     """The current values, and the games played since they last changed.
 
-    `settings` are the conditions: a file with different settings is rejected. `scores` holds
-    the plus side's scores by game number.
+    `settings` are the conditions of the run: a file with different settings is rejected.
+    `scores` contains the plus side's scores by game number.
     """
 
     def __init__(self, settings, parameters, pairs, path, resume):
@@ -70,7 +70,7 @@ class Tuning:
         self.write()
 
     def won(self):
-        """Returns the plus side's wins minus its losses since the values last changed."""
+        """Returns the number of the plus side's wins minus its losses since the values last changed."""
         return round(sum(2 * score - 1 for score in self.scores.values()))
 
     def move(self, values, pairs):

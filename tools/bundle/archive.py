@@ -15,7 +15,7 @@ ZIP_EPOCH = 315532800
 
 
 def pack(folder, archive, mtime):
-    """Packs `folder`: files are sorted by name, dated `mtime`, and have no owner."""
+    """Packs `folder` into `archive`. Files are sorted by name and dated `mtime`, and have no owner."""
     files = sorted((path for path in folder.rglob("*") if path.is_file()), key=lambda path: path.as_posix())
     named = [(path, path.relative_to(folder.parent).as_posix()) for path in files]
     if archive.name.endswith(".zip"):
@@ -46,9 +46,9 @@ def pack_zip(named, archive, mtime):
         for path, name in named:
             member = zipfile.ZipInfo(name, date)
             member.compress_type = zipfile.ZIP_DEFLATED
-            # pip only respects the modes of regular files.
+            # pip keeps the modes of regular files only.
             member.external_attr = (stat.S_IFREG | mode(path)) << 16
-            # Declares the archive as made on Unix, because modes are ignored otherwise.
+            # Marks the archive as made on Unix; otherwise, modes are ignored.
             member.create_system = 3
             with open(path, "rb") as source, packed.open(member, "w") as sink:
                 shutil.copyfileobj(source, sink)

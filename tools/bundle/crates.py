@@ -6,7 +6,7 @@ from pathlib import Path
 
 from .running import run
 
-# LICENSE, LICENSE-APACHE-2.0, COPYING.txt; but not license_check.rs.
+# Matches LICENSE, LICENSE-APACHE-2.0 and COPYING.txt, but not license_check.rs.
 LICENCE = re.compile(
     r"(licen[cs]e|copying|copyright|notice|unlicense)([-_]\w+)*([-.]\d[\d.]*)?(\.(txt|md))?", re.IGNORECASE
 )
@@ -58,7 +58,7 @@ def licence_files(crate):
 
 
 def licence_texts(crates):
-    """Returns a document with every crate's licence, and then each text once with the crates that contain it."""
+    """Returns a document that lists every crate's licence, and then each licence text once with its crates."""
     lines, texts = ["The crates in these programs, and their licences.", ""], {}
     for crate in crates:
         name = f"{crate['name']} {crate['version']}"

@@ -1,4 +1,4 @@
-"""Copies programs and the shared objects that they load to places where they find each other.
+"""Copies programs and the shared objects that they load to folders in which the programs find the objects.
 
 On Linux and macOS the shared objects go into the folder `lib` next to the programs; on
 Windows they go next to the programs themselves. Only Linux is tested.
@@ -16,12 +16,12 @@ from .running import run
 PROGRAMS = ("tessera", "train")
 LIBRARIES = "lib"
 
-# Libraries of glibc and the kernel, which must come from the machine itself.
+# Libraries of glibc and the kernel, which must be those of the machine on which the programs run.
 MACHINE = re.compile(r"(linux-vdso|linux-gate|ld-linux.*|lib(c|m|dl|pthread|rt|util|resolv))\.so(\.\d+)?")
 
 
 def collect(binaries, libtorch, folder):
-    """Puts the programs of the folder `binaries`, and the libraries that they load, into `folder`."""
+    """Copies the programs in the folder `binaries`, and the libraries that they load, to `folder`."""
     suffix = ".exe" if platform.system() == "Windows" else ""
     programs = [require(binaries / f"{name}{suffix}") for name in PROGRAMS]
     copies = [copy(program, folder) for program in programs]
@@ -43,16 +43,16 @@ def copy(file, folder):
 
 
 def linux(copies, programs, _libtorch, folder):
-    """Collects the libraries that the loader finds for each program, then restricts the program's search path."""
+    """Collects the libraries that the loader finds for each program, and then restricts the program's search path."""
     found = {}
     for program in programs:
         found.update(loaded(program))
-    # The name under which other objects load it, regardless of links.
+    # The file name must be the one under which other objects load the library, whatever the links are called.
     for name, path in sorted(found.items()):
         library = copy(path, folder / LIBRARIES).rename(folder / LIBRARIES / name)
-        # Removes symbols that only debuggers use, a fifth of libtorch_cpu.so.
+        # Removes symbols that only debuggers use; they are a fifth of libtorch_cpu.so.
         run("strip", "--strip-unneeded", library)
-        # A library without a search path finds the libraries that its users have loaded.
+        # A library without a search path finds libraries that the program has already loaded.
         if run("patchelf", "--print-rpath", library).strip():
             run("patchelf", "--set-rpath", "$ORIGIN", library)
     for program in copies:
@@ -66,11 +66,11 @@ def settle(program, path):
 
 
 def loaded(program, machine=False):
-    """Returns the shared objects that a program loads, by name: either the machine's own or all others."""
+    """Returns the shared objects that a program loads, by name: only the machine's own, or only the others."""
     found = {}
     environment = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}
     for line in run("ldd", program, env=environment).splitlines():
-        # `name => path (address)`, or `path (address)`; the kernel's has no path.
+        # Lines are `name => path (address)` or `path (address)`; the kernel's object has no path.
         name, _, rest = line.strip().partition(" => ")
         if rest.startswith("not found"):
             raise ReleaseError(f"{program} does not find {name}, which it loads")
@@ -87,12 +87,12 @@ def macos(copies, _programs, libtorch, folder):
         copy(library, folder / LIBRARIES)
     for program in copies:
         run("install_name_tool", "-add_rpath", f"@loader_path/{LIBRARIES}", program)
-        # On Apple silicon a changed program needs a new signature; this one is anonymous.
+        # On Apple silicon, a changed program needs a new signature, which may be anonymous.
         run("codesign", "--force", "--sign", "-", program)
 
 
 def windows(_copies, _programs, libtorch, folder):
-    """Copies everything that tools/setup keeps, because Windows looks next to the program. Untested."""
+    """Copies everything that tools/setup keeps next to the programs, where Windows looks for libraries. Untested."""
     for library in sorted((libtorch / "lib").glob("*.dll")):
         copy(library, folder)
 
@@ -111,7 +111,7 @@ def glibc(folder):
     return f"2.{max(needed)}"
 
 
-# For each libstdc++, 3.4.NN, the first glibc, 2.NN, of its distributions, according to the manylinux policies.
+# For each version 3.4.NN of libstdc++, the oldest glibc 2.NN of distributions with it, by the manylinux policies.
 LIBSTDCXX = {24: 28, 28: 31, 29: 34, 30: 35, 32: 38, 33: 39}
 
 

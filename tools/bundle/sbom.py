@@ -9,7 +9,7 @@ KINDS = {".pt": "machine-learning-model"}
 
 
 def bill_of_materials(crates, libtorch, board, folder, time):
-    """Lists crates, libtorch, the board, and every program, library and network in `folder` with its SHA-256.
+    """Lists crates, libtorch, the web board, and every program, library and network in `folder` with its SHA-256.
 
     `libtorch` is the version of libtorch, `board` maps the web board's packages to their versions, and
     `time` is in seconds since 1970.

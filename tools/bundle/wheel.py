@@ -60,9 +60,10 @@ ENTRY_POINTS = f"""\
 
 
 def fill(folder, root, binaries, crates, libtorch, networks, licences, board, time):
-    """Puts the wheel's contents into `folder`, except for its metadata; returns its tag.
+    """Writes the wheel's contents to `folder`, except for the metadata; returns the wheel's tag.
 
-    `networks` and `licences` are functions that write these to a folder; `libtorch` is the version of libtorch.
+    `networks` and `licences` are functions that write the networks and the licences to a folder; `libtorch` is the
+    version of libtorch.
     """
     if platform.system() != "Linux":
         raise ReleaseError("wheels can only be made on Linux")
@@ -97,7 +98,7 @@ def write_metadata(information, root, crate, libtorch, tag):
 
 
 def pack(folder, wheel, mtime):
-    """Packs `folder` as a wheel, with files dated `mtime`, the metadata last, and a record of all files."""
+    """Packs `folder` as a wheel. Files are dated `mtime`; the metadata, with a record of all files, comes last."""
     files = [path for path in folder.rglob("*") if path.is_file()]
     files.sort(key=lambda path: (".dist-info" in path.as_posix(), path.as_posix()))
     named = [(path, path.relative_to(folder).as_posix()) for path in files]

@@ -20,13 +20,13 @@ use tessera::train::{
     Ablation, History, Override, Progress, RunOptions, TrainConfig, Trainer, table,
 };
 
-/// Share of the time spent on measuring a variant's speed.
+/// Share of a variant's time that is spent on measuring its speed.
 const TRIAL: f64 = 0.05;
 
-/// Share of the time reserved for validations and checkpoints.
+/// Share of a variant's time that is reserved for validations and checkpoints.
 const RESERVE: f64 = 0.06;
 
-/// Name of the file that stores the number of steps that fit into the time.
+/// Name of the file that stores a variant's number of steps.
 const STEPS: &str = "steps.json";
 
 /// Arguments of `train ablate`.
@@ -143,8 +143,8 @@ impl Ablate {
         Ok(())
     }
 
-    /// Returns the number of steps that a variant can take in the time, estimated by a short trial.
-    /// It is stored, so that a resumed ablation uses the same number.
+    /// Returns the number of steps that a variant can take in this many minutes, estimated by a
+    /// short trial. The number is stored, so that a resumed ablation uses the same one.
     fn fitted_steps(
         &self,
         variant: &str,
@@ -190,7 +190,7 @@ impl Ablate {
     }
 }
 
-/// The number of steps that fit into a time.
+/// The number of steps that a variant can take in a given time.
 #[derive(Serialize, Deserialize)]
 struct Fitted {
     minutes: f64,

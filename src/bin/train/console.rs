@@ -1,4 +1,4 @@
-//! Progress bars and messages on the same terminal.
+//! Keeps progress bars and messages on the same terminal apart.
 
 use indicatif::{MultiProgress, ProgressBar};
 use std::io::{self, Write};
@@ -9,22 +9,23 @@ use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// All of the program's progress bars; messages appear above them.
+/// All progress bars of the program; messages appear above the bars.
 static BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
 
-/// Returns a progress bar over `length` units; messages appear above it.
+/// Returns a progress bar over `length` units; messages appear above the bar.
 pub fn bar(length: Option<u64>, unit: &str) -> ProgressBar {
     BARS.add(progress::bar(length, unit))
 }
 
-/// Prints warnings to standard error, above the bars; RUST_LOG selects which.
+/// Prints log messages to standard error, above the bars. RUST_LOG selects the messages, by default
+/// warnings and errors.
 pub fn show_warnings() {
     let layer = fmt::layer()
         .with_writer(|| AboveBars)
         .with_ansi(has_colours())
         .without_time()
         .with_target(false)
-        // Internal errors would be printed to standard error, which panics if it is closed.
+        // Internal errors would be printed to standard error, and printing panics if it is closed.
         .log_internal_errors(false);
     tracing_subscriber::registry()
         .with(layer)
@@ -32,7 +33,7 @@ pub fn show_warnings() {
         .init();
 }
 
-/// Standard error; the bars are hidden while it is written to.
+/// A writer to standard error that hides the bars while it writes.
 struct AboveBars;
 
 impl Write for AboveBars {

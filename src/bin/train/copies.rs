@@ -1,4 +1,4 @@
-//! `train copies`: measures how far games follow those of the data.
+//! `train copies`: measures how long generated games follow games of the training data.
 
 use anyhow::{Context, bail};
 use clap::Args;

@@ -17,7 +17,7 @@ use tessera::store::{Name, Store};
 
 /// Interval between checks on the workers.
 const BLINK: Duration = Duration::from_millis(100);
-/// Time that workers have to finish by themselves before they are killed.
+/// Time for workers to finish by themselves before they are killed.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Name of the lock file that the loop holds in its folder.
 const LOCK: &str = "loop.lock";
@@ -42,7 +42,7 @@ impl Loop {
     /// Runs the workers until the loop ends, restarting them after failures that a restart may fix.
     pub fn run(self) -> anyhow::Result<()> {
         let config = CycleConfig::read(&self.config)?;
-        // Fail here rather than in the learner's log.
+        // Report errors in the training configuration here rather than in the learner's log.
         config.training().context("[training]")?;
         let store = Store::open(&config.store)?;
         let logs = config.folder.join(LOGS);
@@ -67,7 +67,7 @@ impl Loop {
             if let Err(error) = kept {
                 break Err(error);
             }
-            // Actors end by themselves only after the learner and the gate have ended.
+            // Actors exit by themselves only after the learner and the gate have exited.
             if workers
                 .iter()
                 .filter(|it| it.is_needed())

@@ -22,7 +22,7 @@ impl DeviceArguments {
     /// Sets up libtorch and returns the device.
     pub fn prepare(&self) -> anyhow::Result<Device> {
         let device = tessera::torch::device(self.device)?;
-        // On the CPU, the trainer's threads run in parallel, and each uses a single libtorch
+        // On the CPU, the trainer itself runs several threads, each of which uses a single libtorch
         // thread.
         tch::set_num_threads(match device {
             Device::Cpu => 1,
@@ -31,13 +31,13 @@ impl DeviceArguments {
         Ok(device)
     }
 
-    /// Sets up libtorch for one process of several. On a machine with GPUs each process takes the
-    /// GPU of its local rank; on the CPU its threads share each operation.
+    /// Sets up libtorch for one process of several. On a machine with GPUs, each process uses the
+    /// GPU of its local rank; on the CPU, each operation is split over the process's threads.
     fn prepare_for(&self, launch: &Launch) -> anyhow::Result<Device> {
         let threads = self.threads_for(launch);
         tch::set_num_threads(threads as i32);
         let device = tessera::torch::device(self.device)?;
-        // A launcher may show each process only its own GPU.
+        // A launcher may make only one GPU visible to each process.
         let own = match device {
             Device::Cuda(0) if Cuda::device_count() > 1 => DeviceChoice::Cuda(launch.local_rank),
             _ => self.device,
@@ -45,8 +45,8 @@ impl DeviceArguments {
         Ok(tessera::torch::device(own)?)
     }
 
-    /// Sets up libtorch for this process, which is one of several if there is a launch. Returns its
-    /// device and its number of threads.
+    /// Sets up libtorch for this process, which is one of several if `launch` is given. Returns the
+    /// device and the number of threads.
     pub fn prepare_with(&self, launch: Option<&Launch>) -> anyhow::Result<(Device, usize)> {
         Ok(match launch {
             Some(launch) => (self.prepare_for(launch)?, self.threads_for(launch)),
@@ -67,7 +67,7 @@ impl DeviceArguments {
     }
 }
 
-/// Returns a device's name, as `--device` takes it.
+/// Returns a device's name in the form that `--device` accepts.
 pub fn name(device: Device) -> String {
     match device {
         Device::Cuda(number) => DeviceChoice::Cuda(number).to_string(),

@@ -66,7 +66,7 @@ impl Export {
         set(&mut about.search_value, self.search_value);
         let exported = network.architecture.exported();
         let ranks = &network.about.search_value;
-        // Move-token models do not rank moves by values unless the user requests it.
+        // Move-token models rank moves by a value only if the user requests it.
         let has_ranks = exported.has_output(ranks);
         let is_over_moves = matches!(exported.encoder, EncoderSpec::Moves { .. });
         ensure!(

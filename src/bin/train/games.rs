@@ -7,7 +7,7 @@ use std::str::FromStr;
 use tessera::openings::{BookOptions, Openings};
 use tessera::tablebase::Tablebase;
 
-/// Random plies at the start of games without a book, in self-play and `label --play`.
+/// Number of random plies at the start of games without a book, in self-play and `label --play`.
 pub const RANDOM_PLIES: u32 = 8;
 
 /// Openings of games, and when games end early.
@@ -31,7 +31,7 @@ pub struct GamesArguments {
     syzygy: Option<String>,
 }
 
-/// Describes the games that an earlier run finished, for a message that gives the number of new
+/// Describes the games that an earlier run has finished, to be appended to a message about new
 /// games.
 pub fn from_before(found: u64) -> String {
     match found {
@@ -54,7 +54,7 @@ impl GamesArguments {
         self.openings.iter().map(|book| &*book.path)
     }
 
-    /// Returns the openings. Without a book they start with `bookless` random plies, unless the
+    /// Returns the openings. Without a book, they consist of `bookless` random plies, unless the
     /// user sets another number.
     pub fn openings(&self, bookless: u32, seed: u64) -> anyhow::Result<Openings> {
         let random_plies = self.random_plies.unwrap_or(match self.openings.is_empty() {
@@ -149,7 +149,7 @@ pub fn ends<T: FromStr + PartialOrd>(text: &str) -> Option<(T, T)> {
     (ends.0 <= ends.1).then_some(ends)
 }
 
-/// Parses a number that must satisfy `holds`; `rule` describes that constraint in the error.
+/// Parses a number that must satisfy `holds`; `rule` describes this constraint in the error.
 pub fn number_that<T: FromStr>(
     text: &str,
     holds: impl FnOnce(&T) -> bool,

@@ -1,4 +1,4 @@
-//! Options for networks that play by their policies.
+//! Options for networks that play moves sampled from their policies.
 
 use super::games::{file_and_settings, number, positive};
 use anyhow::bail;
@@ -14,7 +14,7 @@ use tessera::command_line::network_file;
 use tessera::label::PolicyPlayer;
 use tessera::network::backends;
 
-/// Number of digits of a network's hash that distinguish it from other networks of the same name.
+/// Number of digits of the hash that distinguishes networks of the same name.
 const HASH_DIGITS: usize = 8;
 
 /// The device and format of networks that play by their policies.
@@ -36,7 +36,7 @@ pub struct PolicyArguments {
     precision: Precision,
 }
 
-/// A network that plays by its policy, as the user names it.
+/// A network that plays moves sampled from its policy, as specified by the user.
 #[derive(Clone, Debug)]
 pub struct PolicyOptions {
     net: PathBuf,
@@ -92,7 +92,7 @@ impl PolicyArguments {
         Ok(players)
     }
 
-    /// Returns the number format that the networks run in.
+    /// Returns the dtype in which the networks run.
     pub fn precision(&self) -> Precision {
         self.precision
     }

@@ -68,13 +68,13 @@ fn sources(config: &TrainConfig) -> Vec<PathBuf> {
     sources.map(|source| source.path.clone()).collect()
 }
 
-/// Surveys the sources and returns their statistics. Returns null if one of them no longer exists,
-/// with a warning unless `told` already contains it.
+/// Surveys the sources and returns their statistics. If a source no longer exists, returns null and
+/// prints a warning, unless `told` already contains the source.
 fn survey(sources: &[PathBuf], told: &mut HashSet<String>) -> anyhow::Result<Value> {
     let progress = console::bar(None, "samples surveyed");
     let mut survey = Survey::default();
     for path in sources {
-        // Training has already reported unusable records, so they are only counted here.
+        // Unusable records are only counted, because training has already reported them.
         let counting = |samples| progress.inc(samples);
         if let Err(error) = stats::add(&mut survey, path, None, counting, |_| Ok(())) {
             let error = error_report::one_line(error.as_ref());

@@ -22,11 +22,11 @@ use tessera::{output, progress};
 /// Minimum time between two progress lines if there is no terminal.
 const BETWEEN_LINES: Duration = Duration::from_secs(30);
 
-/// The message printed after a requested stop that leaves a checkpoint.
+/// The message printed when a stop is requested, after which a checkpoint is written.
 pub const STOPPING: &str =
     "stopping after this step, with a checkpoint; press again to stop at once";
 
-/// Exit status after an interrupt, following the shells' convention.
+/// Exit status after an interrupt, by the convention of shells.
 const INTERRUPTED: i32 = 130;
 
 /// Arguments of `train run`.
@@ -63,7 +63,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// Trains.
+    /// Trains a network, or resumes training it.
     pub fn run(self) -> anyhow::Result<()> {
         let mut config = TrainConfig::read_with(&self.config, &self.set)?;
         config.code = self.code.policy();
@@ -116,7 +116,7 @@ impl Run {
     }
 }
 
-/// Replaces the folders of a configuration's shards with `folder`.
+/// Replaces the folder of each of the configuration's shards with `folder`.
 pub fn take_shards_from(folder: &std::path::Path, config: &mut TrainConfig) -> anyhow::Result<()> {
     for source in &mut config.data.shards {
         let name = source.path.file_name().context("a shard without a name")?;
@@ -125,8 +125,8 @@ pub fn take_shards_from(folder: &std::path::Path, config: &mut TrainConfig) -> a
     Ok(())
 }
 
-/// Returns a flag that becomes true on Ctrl-C or SIGTERM, so that the program can finish its work;
-/// `stopping` is then printed. A second signal ends the program immediately.
+/// Returns a flag that becomes true on Ctrl-C or SIGTERM, so that the program can finish its work.
+/// `stopping` is printed at that time. A second signal ends the program immediately.
 pub fn stop_when_interrupted(stopping: &'static str) -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let asked = stop.clone();

@@ -1,11 +1,11 @@
 //! Scheduling hints for workers' threads.
 
-/// Tells Linux that this thread, and all threads that it starts from now on, need throughput rather
-/// than low latency (`SCHED_BATCH`). Their niceness is unchanged.
+/// Makes Linux schedule this thread, and all threads that it starts later, for throughput rather
+/// than for low latency (`SCHED_BATCH`). The niceness does not change.
 ///
 /// A worker's threads wake each other for every batch. If several workers share a processor, each
-/// wake-up would otherwise preempt another worker in the middle of an evaluation, and that worker's
-/// network would be evicted from the caches (bench/loop.md).
+/// wake-up would otherwise preempt another worker in the middle of an evaluation, and evict that
+/// worker's network from the caches (bench/loop.md).
 pub fn prefer_throughput() {
     #[cfg(target_os = "linux")]
     {
@@ -13,7 +13,7 @@ pub fn prefer_throughput() {
         // SAFETY: the parameter outlives the call, which only reads it.
         let status = unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const priority) };
         if status != 0 {
-            // Failure only makes the program slower; some sandboxes forbid the call.
+            // Some sandboxes forbid the call. The program is then only slower.
             tracing::debug!("no batch scheduling: {}", std::io::Error::last_os_error());
         }
     }

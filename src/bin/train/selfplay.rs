@@ -1,4 +1,4 @@
-//! `train selfplay`: plays games of the engine against itself.
+//! `train selfplay`: lets the engine play games against itself.
 
 use super::games::{GamesArguments, RANDOM_PLIES, from_before, name_and_value, number_that, share};
 use anyhow::Context;
@@ -135,7 +135,7 @@ impl SelfPlayCommand {
         };
         let mut event = properties.name.clone();
         if let Some(net) = &self.network.net {
-            // Different exports of a run share a name.
+            // Different exports of a run have the same name.
             let bytes = std::fs::read(net).with_context(|| net.display().to_string())?;
             let digest = Sha256::digest(bytes);
             event.push_str(&format!(

@@ -6,8 +6,8 @@ use tessera::backend::CodeArguments;
 use tessera::network::{self, Architecture, Network};
 use tessera::train::Checkpoint;
 
-/// Opens a network: from a network file (.pt), from a checkpoint, or from the newest checkpoint of
-/// a run. From a checkpoint it takes the averaged weights, or the last ones if `last` is set.
+/// Opens the network in a network file (.pt), in a checkpoint, or in the newest checkpoint of a
+/// run. A checkpoint's network has the averaged weights, or the last weights if `last` is set.
 ///
 /// # Errors
 /// If the network cannot be read or does not evaluate positions, or if `last` is set for a network

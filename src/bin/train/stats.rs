@@ -81,7 +81,7 @@ impl Stats {
     }
 }
 
-/// Surveys the data at a path. Games in PGN are only accepted if `rules` are given.
+/// Surveys the data at a path. Games in PGN are accepted only if `rules` are given.
 pub fn add(
     survey: &mut Survey,
     path: &Path,
@@ -160,7 +160,7 @@ fn table(findings: &Findings) -> Vec<String> {
     lines
 }
 
-/// Returns a bar chart with counts; the longest bar has 50 marks.
+/// Returns the lines of a bar chart with counts. The longest bar has 50 marks.
 fn chart(bars: impl Iterator<Item = (String, u64)> + Clone) -> impl Iterator<Item = String> {
     let highest = bars.clone().map(|(_, count)| count).max().unwrap_or(0);
     bars.map(move |(name, count)| {

@@ -1,4 +1,4 @@
-//! `train transcoder`: fits sparse features to a layer's feed-forward block.
+//! `train transcoder`: approximates a layer's feed-forward block by sparse features.
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -15,7 +15,7 @@ use tessera::network::backends;
 use tessera::network::{self, Network};
 use tessera::{output, overwrite};
 
-/// Number of positions per game, spread evenly.
+/// Number of positions to take from a game, evenly spread over it.
 const PER_GAME: usize = 8;
 /// One game in this many is held out.
 const HELD_OUT: usize = 10;
@@ -109,7 +109,7 @@ impl Transcoder {
         network::open(&file, self.code.policy()).with_context(|| format!("cannot open {shown}"))
     }
 
-    /// Returns the positions to learn from, and held-out positions of other games.
+    /// Returns the training positions, and held-out positions of other games.
     fn sample(&self) -> anyhow::Result<[Vec<Game>; 2]> {
         let mut sampled = [Vec::new(), Vec::new()];
         let mut number = 0;
@@ -135,7 +135,7 @@ impl Transcoder {
     }
 }
 
-/// Summarises a transcoder's quality, with a table of the themes that it predicts.
+/// Summarises a transcoder's quality, with a table of the themes that its features predict.
 fn summary(path: &Path, about: &TranscoderAbout) -> String {
     let mut text = format!(
         "{}: layer {} of {}, {} features, {} active; explained variance {:.1} %, dead {:.1} %, \
@@ -167,7 +167,7 @@ fn summary(path: &Path, about: &TranscoderAbout) -> String {
     text
 }
 
-/// Returns evenly spread positions of a game, without the first one.
+/// Returns evenly spread positions of a game, excluding the first position.
 fn spread(game: &Game) -> impl Iterator<Item = Game> {
     let plies = game.plies().len();
     let count = PER_GAME.min(plies - 1);
@@ -178,7 +178,7 @@ fn spread(game: &Game) -> impl Iterator<Item = Game> {
     })
 }
 
-/// Returns the first positions of puzzles with their themes.
+/// Returns the first position of each puzzle with the puzzle's themes.
 fn labelled(path: &Path) -> anyhow::Result<Vec<LabelledGame>> {
     let (puzzles, left_out) = puzzles::read(path)?;
     for error in &left_out {

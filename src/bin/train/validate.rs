@@ -35,7 +35,7 @@ pub struct Validate {
 }
 
 impl Validate {
-    /// Evaluates the network; for a run, its averaged weights.
+    /// Evaluates the network; a run's network has the averaged weights.
     pub fn run(self) -> anyhow::Result<()> {
         let device = self.device.prepare()?;
         let trainer = if self.source.extension().is_some_and(|it| it == "pt") {

@@ -1,4 +1,4 @@
-//! `train vocabulary`: lists the moves of games, as the vocabulary of a network of the family gpt.
+//! `train vocabulary`: lists the moves in games as a vocabulary for networks of the family gpt.
 
 use clap::Args;
 use std::io::{Write, stdout};

@@ -1,5 +1,5 @@
-//! `train actor`, `train reanalyser`, `train learner` and `train gate`: the workers of a loop. Each
-//! of them follows the store.
+//! `train actor`, `train reanalyser`, `train learner` and `train gate`: the workers of a loop. They
+//! communicate through the loop's store.
 
 use super::device::DeviceArguments;
 use super::run::stop_when_interrupted;
@@ -22,8 +22,8 @@ use tessera::error_report::{report, tell};
 use tessera::store::{Store, WorkerName};
 use tessera::train::{Launch, World};
 
-/// Environment variables in which launchers put the index of this task among identical ones: those
-/// of Kubernetes' indexed jobs, and of Slurm's job arrays and tasks.
+/// Environment variables that contain the index of this task among identical tasks, as set by
+/// Kubernetes for indexed jobs, and by Slurm for job arrays and for tasks.
 const INDICES: [&str; 3] = [
     "JOB_COMPLETION_INDEX",
     "SLURM_ARRAY_TASK_ID",
@@ -175,8 +175,8 @@ impl LearnerCommand {
         let (device, threads) = self.device.prepare_with(launch.as_ref())?;
         let place = self.worker.open("learner")?;
         let folder = &place.config.folder;
-        // The previous learner may still be writing its last checkpoint. Of several processes, only
-        // the first one writes.
+        // The previous learner may still be writing its last checkpoint. With several processes,
+        // only the first one writes, and needs the lock.
         let _lock = match &launch {
             Some(launch) if launch.rank > 0 => None,
             _ => {
@@ -218,8 +218,8 @@ impl LearnerCommand {
     }
 }
 
-/// Reports why a worker ended, and returns its exit status, which is [`cycle::FINAL`] if a restart
-/// cannot help.
+/// Reports why a worker ended, and returns the exit status, which is [`cycle::FINAL`] if a restart
+/// would not help.
 pub fn end(outcome: anyhow::Result<()>) -> ExitCode {
     let Err(error) = outcome else {
         return ExitCode::SUCCESS;
@@ -232,7 +232,7 @@ pub fn end(outcome: anyhow::Result<()>) -> ExitCode {
 }
 
 /// Creates and locks a file. While another process holds the lock, waits for as long as `waits`
-/// returns true; then returns `None`.
+/// returns true, and returns `None` once it returns false.
 pub fn lock(path: &std::path::Path, waits: impl Fn() -> bool) -> anyhow::Result<Option<File>> {
     let shown = path.display();
     let file = File::options().create(true).append(true).open(path);
@@ -244,7 +244,7 @@ pub fn lock(path: &std::path::Path, waits: impl Fn() -> bool) -> anyhow::Result<
                 std::thread::sleep(Duration::from_millis(50));
             }
             Err(TryLockError::WouldBlock) => return Ok(None),
-            // Some network file systems do not support locks; work without one there.
+            // Some network file systems do not support locks.
             Err(TryLockError::Error(error)) => {
                 tracing::warn!(
                     "cannot lock {shown}: {error}; see that no other process works there"
@@ -255,7 +255,7 @@ pub fn lock(path: &std::path::Path, waits: impl Fn() -> bool) -> anyhow::Result<
     }
 }
 
-/// Returns the learner's state as one line.
+/// Formats the learner's state on one line.
 fn line(learning: &Learning) -> String {
     match learning {
         Learning::Waits { rows, needs } => format!(

@@ -48,7 +48,7 @@ impl Arguments {
     }
 }
 
-/// Returns the description of another program's file, or `None` for any other file.
+/// Returns the description of a network file of another program, or `None` for any other file.
 fn foreign(path: &Path, code: CodeArguments) -> anyhow::Result<Option<Value>> {
     let Ok(file) = std::fs::read(path) else {
         return Ok(None);
@@ -63,7 +63,7 @@ fn foreign(path: &Path, code: CodeArguments) -> anyhow::Result<Option<Value>> {
     }
 }
 
-/// Appends a line for each field; fields of nested objects are listed under their path.
+/// Appends a line for each field. Fields of nested objects are listed with their paths.
 fn list(
     text: &mut String,
     prefix: &str,

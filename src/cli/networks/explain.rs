@@ -129,7 +129,7 @@ impl Arguments {
             let size = page.html.len() as f64 / 1e6;
             let seconds = clock.elapsed().as_secs_f64();
             let line = format!("{}: {size:.2} MB, {seconds:.1} s", path.display());
-            // Standard output may be reserved for the JSON.
+            // If the JSON goes to standard output, nothing else may be printed there.
             let shown = json.as_deref().filter(|json| output::is_stdout(json));
             let shown = shown.unwrap_or(path);
             output::announce(shown, line)?;
@@ -148,7 +148,7 @@ impl Arguments {
         Ok(())
     }
 
-    /// Returns the game whose last position is explained.
+    /// Returns the game whose last position is to be explained.
     fn game(&self) -> anyhow::Result<Game> {
         match &self.games {
             Some(path) => played(path, self.ply.unwrap_or_default()),
@@ -162,13 +162,13 @@ impl Arguments {
         self.json_file.clone().or(printed)
     }
 
-    /// Opens the network if it reads games instead of positions.
+    /// Opens the network if it is a move-token model.
     fn gpt(&self) -> anyhow::Result<Option<Network<Gpt>>> {
         let Some(path) = &self.net else {
             return Ok(None);
         };
         let file = backends::read_network(Some(path))?;
-        // Invalid files are reported where networks are opened.
+        // If the file is invalid, opening it as another network later reports the error.
         let network = network::open_any(&file, self.code.policy()).ok();
         Ok(network.and_then(|network| network.downcast::<Gpt>()))
     }
@@ -242,7 +242,7 @@ impl Arguments {
         Ok(explanation)
     }
 
-    /// Opens one or two networks, each with the game as it should see it.
+    /// Opens one or two networks, each with the game and the ratings that it is to read.
     fn views(&self, game: &Game) -> anyhow::Result<Vec<View>> {
         let nets = [Some(self.net.as_deref()), self.against.as_deref().map(Some)];
         let mut nets: Vec<Option<&Path>> = nets.into_iter().flatten().collect();
@@ -282,7 +282,7 @@ impl Arguments {
         Ok(views)
     }
 
-    /// Opens a network; also returns its file.
+    /// Opens a network. Also returns the contents of its file.
     fn open(&self, net: Option<&Path>) -> anyhow::Result<(Network, Cow<'static, [u8]>)> {
         let file = backends::read_network(net)?;
         let shown = net.map_or("the network built in".to_owned(), |net| {
@@ -312,15 +312,15 @@ impl Arguments {
     }
 }
 
-/// A network, and the game as it should see it.
+/// A network, with the game and the ratings that it is to read.
 struct View {
     network: Network,
     file: Cow<'static, [u8]>,
     game: Game,
 }
 
-/// Returns the ratings of both players: the requested ones, or the engine's own if the game states
-/// none.
+/// Returns the ratings to set for both players: the requested rating, or the engine's default if
+/// the game contains no ratings. Returns `None` to keep the game's own ratings.
 fn ratings(elo: Option<u16>, game: &Game) -> Option<Ratings> {
     let known = game.ratings();
     match elo {
@@ -356,8 +356,8 @@ pub(super) fn save(path: &Path, content: impl AsRef<[u8]>) -> anyhow::Result<()>
     write(path, content).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Writes the pictures as SVG; if there are two explanations, the names of their files begin with 1
-/// and 2.
+/// Writes the pictures as SVG files. If there are two explanations, the names of their files begin
+/// with 1 and 2.
 fn save_pictures(folder: &Path, explanations: &[Explanation]) -> anyhow::Result<()> {
     let shown = folder.display();
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {shown}"))?;

@@ -1,5 +1,4 @@
-//! `tessera export-lc0` and `tessera export-onnx`: exports the engine's networks for other
-//! programs.
+//! `tessera export-lc0` and `tessera export-onnx`: export the engine's networks for other programs.
 
 use anyhow::Context;
 use std::path::{Path, PathBuf};

@@ -23,7 +23,7 @@ use tessera::{output, overwrite, progress};
 
 /// The network that is used by default.
 const DEFAULT: &str = "tessera-gpt";
-/// Number of digits of the network's hash that are recorded in the games.
+/// Number of digits of the network's hash that the games' tags contain.
 const HASH_DIGITS: usize = 12;
 
 /// Write games by a move-token GPT, as PGN
@@ -194,7 +194,8 @@ impl Arguments {
         Ok(())
     }
 
-    /// Distributes this many games.
+    /// Returns the number of threads, and the number of concurrent games per thread, for generating
+    /// `games` games.
     fn side_by_side(&self, games: usize) -> SideBySide {
         let all = || std::thread::available_parallelism().map_or(1, usize::from);
         let threads = match self.threads {
@@ -241,7 +242,7 @@ impl Arguments {
         })
     }
 
-    /// Returns everything that the games depend on.
+    /// Returns the text of the Event tag, which names all settings on which the games depend.
     fn event(&self, name: &str, file: &[u8]) -> String {
         use sha2::{Digest, Sha256};
         let hash = format!("{:x}", Sha256::digest(file));
@@ -315,7 +316,7 @@ impl Arguments {
 
 /// How the games begin.
 enum Beginnings {
-    /// The games begin with these, in turn.
+    /// These beginnings, used in turn.
     Lines(Vec<Game>),
     Book(Openings),
 }

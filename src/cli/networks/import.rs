@@ -1,4 +1,4 @@
-//! `tessera import`: converts another program's network to one of the engine's.
+//! `tessera import`: converts another program's network to the engine's format.
 
 use anyhow::Context;
 use clap::builder::NonEmptyStringValueParser;

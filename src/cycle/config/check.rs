@@ -37,7 +37,7 @@ fn alone(key: &'static str, cores: Share) -> Rule {
 }
 
 impl CycleConfig {
-    /// Reads and checks a configuration. Relative paths are relative to the working directory.
+    /// Reads and checks a configuration. Relative paths are resolved from the working directory.
     ///
     /// # Errors
     /// [`CycleConfigError`], naming the file, the line or the key.
@@ -55,8 +55,8 @@ impl CycleConfig {
         Ok(config)
     }
 
-    /// Returns whether the trained network may belong to a family. If its architecture comes from
-    /// `init`, the family is unknown, so the answer is yes.
+    /// Returns whether the trained network may belong to a family. If the architecture comes from
+    /// `init`, the family is unknown, and the method returns true.
     fn is_of_family(&self, family: &str) -> bool {
         let names = |key| self.training.contains_key(key);
         let own = self.training.get("network").and_then(|it| it.get("family"));

@@ -15,11 +15,11 @@ use crate::tablebase::Tablebase;
 use crate::train::{ConfigError, TrainConfig};
 use shakmaty::Color;
 
-/// The key for the number of steps that each generation adds.
+/// The key for the number of training steps per generation.
 const STEPS: &str = "steps";
 
 impl CycleConfig {
-    /// Returns the run's configuration, with the `steps` of one generation.
+    /// Returns the training configuration, whose `steps` are those of one generation.
     ///
     /// # Errors
     /// [`ConfigError`], naming the key.
@@ -53,8 +53,9 @@ impl CycleConfig {
 }
 
 impl SearchConfig {
-    /// Returns the player's settings with the options applied. Networks that imagine futures
-    /// evaluate positions without them, because the search itself looks ahead.
+    /// Returns the player's settings with the options applied. By default, networks that predict
+    /// futures evaluate positions in a single step, without a predicted future, because the search
+    /// itself looks ahead.
     fn settings(&self) -> Result<player::Settings, CycleConfigError> {
         let mut settings = player::Settings::default();
         settings.options.search.hash = HASH;
@@ -72,8 +73,8 @@ impl SearchConfig {
         Ok(settings)
     }
 
-    /// Returns the search settings for games. They do not sample moves, because self-play sets a
-    /// temperature for each move.
+    /// Returns the search parameters for games. The search itself does not sample moves, because
+    /// self-play samples them at its own temperature.
     pub(in crate::cycle) fn parameters(&self) -> Result<Parameters, CycleConfigError> {
         let noise = match self.gumbel {
             0 => NOISE,
@@ -142,7 +143,8 @@ impl ActorConfig {
 }
 
 impl ForesightConfig {
-    /// Returns the settings for choosing moves by futures, for games that begin in this generation.
+    /// Returns the settings for choosing moves by predicted futures, for games that begin in this
+    /// generation.
     pub(in crate::cycle) fn at(&self, generation: u64) -> Foresight {
         let grown = match self.grows {
             0 => 1.0,
@@ -161,7 +163,7 @@ pub(in crate::cycle) fn openings(
     random_plies: Option<u32>,
     seed: u64,
 ) -> Result<Openings, OpeningsError> {
-    /// Number of random plies that make games differ if there is no book.
+    /// Default number of random plies without a book, so that games differ.
     const BOOKLESS: u32 = 8;
     let plies = random_plies.unwrap_or(if books.is_empty() { BOOKLESS } else { 0 });
     Openings::open(books, plies, seed)

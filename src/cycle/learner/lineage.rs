@@ -1,10 +1,9 @@
-//! Records which generation the run in the learner's folder descends from: the store's newest or
-//! another one.
+//! Records the generation from which the run in the learner's folder descends.
 //!
-//! The folder and the store may be deleted, changed or restored independently. If a learner resumed
-//! from whichever run it found in its folder, it could publish networks that do not descend from
-//! the store's newest generation. A note stored with the checkpoints therefore names the
-//! generations that they descend from.
+//! The folder and the store may be deleted, changed or restored independently. If a learner always
+//! resumed the run in its folder, it could publish networks that do not descend from the store's
+//! newest generation. A note stored with the checkpoints therefore names the generations from which
+//! they may descend.
 
 use crate::atomic_file;
 use crate::cycle::CycleError;
@@ -15,9 +14,9 @@ use std::path::{Path, PathBuf};
 /// Name of the note in the run's folder.
 const NOTE: &str = "lineage.json";
 
-/// The manifests of the generations that a run's checkpoints may descend from: the last published
-/// one and, from just before it is stored, the next one. Whenever the learner is killed, the
-/// store's newest generation is one of them.
+/// The manifests of the generations from which a run's checkpoints may descend: the last published
+/// generation and, as soon as it is about to be published, the next one. No matter when the learner
+/// is killed, the store's newest generation is therefore among them.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Lineage(Vec<Generation>);
 
@@ -30,7 +29,7 @@ impl Lineage {
     /// earlier versions.
     ///
     /// # Errors
-    /// [`CycleError::Io`] if it cannot be read.
+    /// [`CycleError::Io`] if the note cannot be read.
     pub fn read(run: &Path) -> Result<Option<Lineage>, CycleError> {
         let path = run.join(NOTE);
         let text = match std::fs::read(&path) {
@@ -45,7 +44,7 @@ impl Lineage {
     /// Writes the note atomically.
     ///
     /// # Errors
-    /// [`CycleError::Io`] if it cannot be written.
+    /// [`CycleError::Io`] if the note cannot be written.
     pub fn write(&self, run: &Path) -> Result<(), CycleError> {
         let path = run.join(NOTE);
         let text = serde_json::to_vec_pretty(&self.0).expect("plain data");
@@ -63,8 +62,9 @@ impl Lineage {
         self.0.iter().any(|own| is_same(own, generation))
     }
 
-    /// Returns whether the run belongs to a store whose manifests have these names. It does if it
-    /// descends from one of the store's generations, however old, or if it is untrained.
+    /// Returns whether the run belongs to this store, that is, whether it descends from one of the
+    /// store's generations, however old, or is untrained. `name` returns the name of a generation's
+    /// manifest.
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be reached.
@@ -79,16 +79,16 @@ impl Lineage {
     }
 }
 
-/// Returns whether two manifests describe the same network. The gate adds its verdict later, and
-/// concurrent learners record different times.
+/// Returns whether two manifests describe the same network. The gate's verdict is ignored, because
+/// it is added later, and so is the time, because concurrent learners record different times.
 fn is_same(one: &Generation, other: &Generation) -> bool {
     (one.number, &one.sha256) == (other.number, &other.sha256)
 }
 
-/// Moves a run's folder aside and returns its new path. Nothing is deleted.
+/// Renames a run's folder and returns the new path. Nothing is deleted.
 ///
 /// # Errors
-/// [`CycleError::Io`] if it cannot be moved.
+/// [`CycleError::Io`] if the folder cannot be renamed.
 pub(super) fn set_aside(run: &Path) -> Result<PathBuf, CycleError> {
     let name = run.file_name().unwrap_or_default().to_string_lossy();
     let free = (1..)

@@ -17,13 +17,13 @@ use tempfile::TempDir;
 /// The checkpoint that was stored for the next generation.
 pub(super) struct Claim {
     pub checkpoint: Checkpoint,
-    /// Whether this learner stored it, rather than a faster one.
+    /// Whether this learner stored the checkpoint; false if another one was faster.
     pub is_own: bool,
 }
 
 impl Learner<'_> {
-    /// Stores a checkpoint, if enabled. If there are several learners, the first one to store its
-    /// checkpoint wins, and all of them resume from that checkpoint.
+    /// Stores a checkpoint, if enabled. If there are several learners, all of them continue with
+    /// the checkpoint that was stored first.
     pub(super) fn claim(
         &self,
         store: &Store,
@@ -46,8 +46,8 @@ impl Learner<'_> {
         })
     }
 
-    /// Stores a checkpoint's network and then its manifest. Returns whether it was the first to do
-    /// so.
+    /// Stores a checkpoint's network and then its manifest. Returns whether this learner was the
+    /// first to publish the generation.
     pub(super) fn publish(
         &mut self,
         context: &WorkerContext,
@@ -65,9 +65,10 @@ impl Learner<'_> {
         let mut bytes = std::fs::read(&path).map_err(CycleError::io(&path))?;
         let mut is_own = claim.is_own;
         if put_any(context.store, &name, &bytes)? == Put::Taken {
-            // Without checkpoints, the network is the claim. With checkpoints, a network that is
-            // already stored has the same state and was written by another version of the program.
-            // Either way, the stored file is kept, and the manifest gets its hash.
+            // Without stored checkpoints, the learner that stored the network first has won. With
+            // them, all learners export the same checkpoint, and a stored network differs only if
+            // another version of the program wrote it. In both cases, the stored file is kept, and
+            // the manifest contains its hash.
             is_own &= self.config.learner.checkpoints;
             bytes = context.store.get(&name)?.ok_or_else(taken(name))?;
         }
@@ -77,15 +78,15 @@ impl Learner<'_> {
             time: now.unwrap_or_default().as_secs(),
             ..generation
         };
-        // The note is written first, so a learner killed before or after the manifest is written
-        // finds the store's newest generation in it. Another learner's generation is not in the
-        // note, so its checkpoint is fetched.
+        // The note is written before the manifest, so that it contains the store's newest
+        // generation whenever the learner is killed. If another learner won, its generation is not
+        // in the note, and its checkpoint will be fetched.
         let own = is_own.then_some(&generation);
         Lineage::of(last.into_iter().chain(own)).write(&self.folder())?;
         let json = generation.to_json();
         if number == 0 && self.config.gate.is_some() {
-            // The initial network has no opponent. The candidate is written last, to mark
-            // completion.
+            // The initial network has no opponent and is accepted at once. Its candidate's manifest
+            // is written last, to mark completion.
             put_any(context.store, &Name::generation(0), &json)?;
         }
         let is_first = put_any(context.store, &self.manifest()(number), &json)? != Put::Taken;
@@ -102,7 +103,7 @@ impl Learner<'_> {
     }
 }
 
-/// Returns the error for a file that existed when it was about to be written, but has since
+/// Returns the error for a file that could not be written because it existed, but that has since
 /// vanished.
 fn taken(name: Name) -> impl FnOnce() -> CycleError {
     || CycleError::Missing {

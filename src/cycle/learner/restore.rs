@@ -10,8 +10,8 @@ use std::path::Path;
 use tempfile::TempDir;
 
 impl Learner<'_> {
-    /// Ensures that the run's folder descends from the newest generation, and fetches that
-    /// generation's checkpoint if it does not.
+    /// Ensures that the run in the folder descends from the newest generation; if it does not,
+    /// fetches that generation's checkpoint.
     pub(super) fn restore(
         &self,
         context: &WorkerContext,
@@ -24,7 +24,7 @@ impl Learner<'_> {
         let most = last.steps + base.steps;
         let goes_on = step.is_some_and(|step| match &lineage {
             Some(lineage) => lineage.holds(last) && step >= last.steps,
-            // The folder comes from an earlier version, which left no note.
+            // The folder was written by an earlier version, which wrote no note.
             None => (last.steps..=most).contains(&step),
         });
         if !goes_on {
@@ -47,7 +47,7 @@ impl Learner<'_> {
             Checkpoint::remove_later(&run, fetched.state.step)?;
             keep(&fetched, &run)?;
         }
-        // The note is written last, so that a killed learner repeats these steps.
+        // The note is written last: if the learner is killed before that, it repeats these steps.
         let is_noted = goes_on && lineage.is_some();
         match is_noted {
             true => Ok(()),

@@ -15,15 +15,16 @@ use std::sync::Arc;
 pub struct Games {
     /// The vocabulary of tokens. Games that contain moves outside it are skipped.
     pub vocabulary: Arc<Vocabulary>,
-    /// Maximum number of tokens that the network reads; longer games are truncated.
+    /// Maximum number of tokens that the network reads from a game; longer games are truncated.
     pub context: usize,
 }
 
 /// A game as tokens.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GameTokens {
-    /// The start token, the moves and, if the game has a result and fits, its end token. A network
-    /// reads all tokens but the last, and predicts all but the first.
+    /// The start token, the moves, and the end token if the game has a result and has not been
+    /// truncated. A network reads all tokens except the last, and predicts all tokens except the
+    /// first.
     pub tokens: Vec<u16>,
     /// Ratings of White and Black, 0 where unknown.
     pub ratings: [u16; 2],
@@ -57,7 +58,7 @@ impl Games {
             let is_mate = game.position().is_checkmate();
             tokens.push(vocabulary.end(GameEnd::new(winner, is_mate)));
         }
-        // One token more than the context, because the last token is only a target.
+        // Keep one token more than the network reads, because the last token is only a target.
         tokens.truncate(self.context + 1);
         let ratings = record.ratings;
         let ratings = [ratings.white, ratings.black].map(|rating| rating.unwrap_or(0));

@@ -1,11 +1,11 @@
 //! Positions with their targets and the future that an engine predicted.
 //!
-//! The future follows the target moves. At each ply this is the move played if an engine chose it;
-//! otherwise, it is the variation that an engine gave instead, up to its end. If neither is known,
-//! the future ends.
+//! The future consists of target moves. It contains the move played if that move is a target. If
+//! the move played is not a target but an engine preferred a variation, the future contains the
+//! variation up to its end. Without either, the future ends.
 //!
-//! If a variation replaces the move played, the move played gets a second future, which shows its
-//! consequences.
+//! If the target is a variation, the example contains a second future, which starts with the move
+//! played and shows the consequences of this move.
 
 use super::{Columns, Examples, PositionColumns, Positions};
 use crate::data::label::{Labelled, TargetRules};
@@ -30,19 +30,19 @@ pub struct Horizon {
 pub struct FuturePly {
     /// The policy index of the move.
     pub played: u16,
-    /// The board after the move, from the view of the side to move there.
+    /// The board after the move, from the perspective of the side then to move.
     pub board: Squares,
 }
 
-/// The plies that follow a position; the first is the move to play. It may be empty.
+/// The plies that follow a position, starting with the move to play; it may be empty.
 pub type Future = Vec<FuturePly>;
 
 /// A move played instead of the target, with its consequences.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Instead {
-    /// That move, followed by the engine's prediction.
+    /// The move played, followed by the engine's prediction.
     pub future: Future,
-    /// The value W − L in −1…1 that this move leads to, from its mover's view.
+    /// The value W − L of the move in −1…1, from the perspective of the side that plays it.
     pub q: f32,
 }
 
@@ -53,11 +53,12 @@ pub struct WithFuture {
     pub sample: Sample,
     /// The future.
     pub future: Future,
-    /// The move played instead of the target, if there is one and its value is known.
+    /// The move played instead of the target, if the target was not played and the value of the
+    /// move played is known.
     pub instead: Option<Instead>,
 }
 
-/// The continuations in a game's tree, indexed by node.
+/// The links between the nodes of a game's tree. All vectors are indexed by node.
 struct Continuations {
     /// The next node of each node's line.
     next: Vec<Option<usize>>,
@@ -95,29 +96,30 @@ impl Continuations {
         }
     }
 
-    /// Returns the nodes that follow the position before a node.
+    /// Returns the nodes of the future that follows the position before a node.
     fn from(&self, places: &[Labelled], node: usize) -> impl Iterator<Item = usize> {
         let first = self.chosen(places, node);
         std::iter::successors(first, move |&node| self.chosen(places, self.next[node]?))
     }
 
-    /// Returns the node of the position before a node whose move is a target, if any.
+    /// Returns the target of the position before a node: this node or the first variation that
+    /// replaces it, or `None` if neither is a target.
     fn chosen(&self, places: &[Labelled], node: usize) -> Option<usize> {
         let is_chosen = |&node: &usize| is_target(places, node);
         let instead = || self.instead[node].filter(is_chosen);
         Some(node).filter(is_chosen).or_else(instead)
     }
 
-    /// Returns the move played instead of a variation, given the variation's first node, and the
-    /// value that it leads to from its mover's view. Returns `None` if that value is unknown or the
-    /// move is itself a target.
+    /// Given the first node of a variation, returns the node of the move played instead, and the
+    /// value of that move from the perspective of the side that played it. Returns `None` if the
+    /// value is unknown or the move played is itself a target.
     fn played_instead(&self, places: &[Labelled], node: usize) -> Option<(usize, f32)> {
         let played = self.replaces[node].filter(|&played| !is_target(places, played))?;
         let after = self.chosen(places, self.next[played]?)?;
         Some((played, -places[after].label?.q?))
     }
 
-    /// Returns the nodes that follow the position before a node through that node's own move.
+    /// Returns a node, followed by the nodes of the future after its move.
     fn along(&self, places: &[Labelled], node: usize) -> impl Iterator<Item = usize> {
         let rest = self.next[node].map(|next| self.from(places, next));
         std::iter::once(node).chain(rest.into_iter().flatten())
@@ -211,7 +213,7 @@ pub struct HorizonColumns {
     pub positions: PositionColumns,
     /// The positions' futures.
     pub futures: Vec<Future>,
-    /// Moves played instead of targets, with their values.
+    /// For each position, the move played instead of the target, if any.
     pub instead: Vec<Option<Instead>>,
 }
 
@@ -278,7 +280,8 @@ mod tests {
         found
     }
 
-    /// Returns the future along `moves`, in UCI notation, after the moves of `before`.
+    /// Returns the future that consists of `moves`, after playing `before`; both are in UCI
+    /// notation.
     fn future(before: &str, moves: &str) -> Future {
         let mut game = Game::default();
         for mv in before.split_whitespace() {
@@ -295,7 +298,7 @@ mod tests {
         plies.collect()
     }
 
-    /// An engine chose the moves that have a score, but not 1. e4 and 2. Qh5.
+    /// Engines chose the moves that have a score. 1. e4 and 2. Qh5 were not chosen by an engine.
     const GAME: &str = "1. e4 (1. d4 {[%eval 0.3]} 1... d5 2. c4) 1... e5 {[%eval 0.2]} \
         2. Qh5 (2. Nf3 {[%eval 0.3]} 2... Nc6 3. Bb5 a6 4. Ba4) 2... Nc6 {[%eval 0.1]} \
         3. Bc4 {[%eval 0.1]} 3... Nf6 *";
@@ -308,7 +311,7 @@ mod tests {
             ("", "d2d4 d7d5 c2c4"),
             ("d2d4", "d7d5 c2c4"),
             ("d2d4 d7d5", "c2c4"),
-            // The move that the engine chose, then the line that it gave instead of 2. Qh5.
+            // 1. e4, the move that the engine chose, and then the variation that replaces 2. Qh5.
             ("e2e4", "e7e5 g1f3 b8c6 f1b5"),
             ("e2e4 e7e5", &line[..19]),
             ("e2e4 e7e5 g1f3", &line[5..24]),
@@ -339,7 +342,8 @@ mod tests {
     fn what_was_played_instead_shows_what_came_of_it() {
         let found = examples(4, GAME, || true);
         let instead: Vec<_> = found.iter().map(|it| it.instead.clone()).collect();
-        // The engine chose e5 at 0.2 pawns for White after 1. e4, and Nc6 at 0.1 after 2. Qh5.
+        // After 1. e4, the engine chose e5 with a score of 0.2 pawns for White; after 2. Qh5, it
+        // chose Nc6 with 0.1 pawns for White.
         let q = |place: usize| found[place].sample.q.unwrap();
         let expected = |before: &str, moves: &str, q: f32| {
             let future = future(before, moves);
@@ -354,7 +358,7 @@ mod tests {
                 _ => assert_eq!(instead, &None, "{place}"),
             }
         }
-        // A variation gets none if the move that it replaces is itself a target.
+        // If the move played is itself a target, the variation's example has no second future.
         let game = "1. e4 {[%eval 0.2]} (1. d4 {[%eval 0.3]}) 1... e5 {[%eval 0.2]} *";
         assert!(
             examples(4, game, || true)
@@ -379,7 +383,7 @@ mod tests {
         positions.of_record(&record, &RULES, || true, emit).unwrap();
         let found = examples(4, GAME, || true);
         assert!(found.iter().map(|it| &it.sample).eq(&samples));
-        // A single position is still emitted with its future.
+        // If only one position is kept, it still has its future.
         for only in 0..found.len() {
             let mut number = 0;
             let alone = examples(4, GAME, || {

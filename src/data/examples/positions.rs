@@ -1,4 +1,4 @@
-//! Positions with their targets, each of them a separate example.
+//! Examples that consist of one position with its targets.
 
 use super::{Columns, Examples, of_games};
 use crate::data::label::TargetRules;
@@ -37,8 +37,8 @@ impl Examples for Positions {
         replay(self.format, record, rules, self.variations, keep, emit)
     }
 
-    /// Decodes records directly for the classical format. For networks with other formats, it
-    /// replays the games.
+    /// In the classical format, converts the chunk's records directly to samples; in other formats,
+    /// replays the chunk's games.
     fn of_chunk<X>(
         &self,
         chunk: &Chunk,
@@ -54,8 +54,8 @@ impl Examples for Positions {
 }
 
 /// Policy targets as a sparse matrix [B, 1858] in coordinate format: entry `i` is `probability[i]`
-/// at (`row[i]`, `index[i]`). Rows ascend. A row without entries has no policy target, and a row
-/// with a single entry is one-hot.
+/// at (`row[i]`, `index[i]`). The entries are in order of rows. A row without entries has no policy
+/// target, and a row with a single entry is one-hot.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PolicyTargets {
     /// The row, which is the sample's index in the batch.
@@ -66,13 +66,13 @@ pub struct PolicyTargets {
     pub probability: Vec<f32>,
 }
 
-/// A batch of B positions in columns, all from the mover's view.
+/// A batch of B positions in columns, all from the perspective of the side to move.
 #[derive(Clone, Debug, Default)]
 pub struct PositionColumns {
-    /// The positions with the players' ratings; as a tensor, [B, WIDTH] of i64. See
-    /// [`PositionColumns::input_words`].
+    /// The positions with the players' ratings. [`PositionColumns::input_words`] returns them as
+    /// i64 [B, WIDTH].
     pub inputs: Vec<Input>,
-    /// The legal moves; as a tensor, [B, 30] of i64. See [`PositionColumns::legal_words`].
+    /// The legal moves. [`PositionColumns::legal_words`] returns them as i64 [B, 30].
     pub legal: Vec<Legal>,
     /// The policy targets.
     pub policy: PolicyTargets,
@@ -172,8 +172,8 @@ mod tests {
     use shakmaty::Position;
     use std::convert::Infallible;
 
-    /// A game with an en-passant capture that soon has no castling rights and then no pawns, so
-    /// that canonical boards are transformed in every way.
+    /// A game with an en-passant capture, in which first all castling rights and then all pawns
+    /// disappear, so that every transform of canonical boards occurs.
     const GAME: &str = "[Result \"1/2-1/2\"]\n[FEN \"4k3/3p4/8/4P3/8/8/8/R3K2R w KQ - 0 1\"]\n\n\
         1. Rd1 d5 2. exd6 Kf8 3. Kf2 Kg7 4. d7 Kf6 5. d8=N Ke5 6. Rh3 Kf4 7. Ra3 Ke5 8. Ra8 Kf5 \
         9. Ke3 Kg6 10. Rc1 Kh7 11. Kd4 Kg7 12. Kc5 Kf8 1/2-1/2";

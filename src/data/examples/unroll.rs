@@ -38,23 +38,22 @@ pub enum Moment {
     Unknown,
 }
 
-/// The positions of a game in order, each with the move played from it; the last has no move.
+/// The positions of a game in order, each with the move played from it; the last one has no move.
 pub type Moments = [(Sample, Option<u16>)];
 
 /// A position with the next moves of its game. All examples from a game share its positions.
 #[derive(Clone, Debug)]
 pub struct Unrolled {
     game: Arc<Moments>,
-    /// Whether the game ended by the rules at its last position.
+    /// Whether the game ended under the rules of chess at its last position.
     is_over: bool,
     first: usize,
     plies: usize,
 }
 
 impl Unrolled {
-    /// Returns what the example contains after a number of plies: the position's role in the game,
-    /// its sample and the move played. After a game's last position, that position is repeated
-    /// without targets.
+    /// Returns the position after a number of plies: its role in the game, its sample and the move
+    /// played. Past the end of the game, the last position is repeated without targets.
     fn at(&self, ply: usize) -> (Moment, &Sample, Option<u16>) {
         let last = self.game.len() - 1;
         let place = self.first + ply;
@@ -69,8 +68,8 @@ impl Unrolled {
     }
 }
 
-/// Returns the position after the last move as a sample, and whether the game ended by the rules.
-/// If it did, the rules provide the targets.
+/// Returns the position after the last move as a sample, and whether the game ended there under the
+/// rules of chess. If so, the rules determine the sample's targets.
 fn last(game: &Game, format: InputFormat) -> (Sample, bool) {
     let (input, _) = format.encode(game);
     let ending = game.ending();
@@ -96,8 +95,8 @@ impl Examples for Unroll {
     type Example = Unrolled;
     type Columns = UnrollColumns;
 
-    /// Estimates the number from an average game length, because the lengths are unknown and the
-    /// number of labels differs: not every position has a label, and variations have some too.
+    /// Estimates the number from an average game length. The number of labelled positions is not
+    /// used: a main-line position may have no label, and variations have labels too.
     fn expected(&self, games: f64, _positions: f64) -> f64 {
         games * PLIES
     }
@@ -129,14 +128,15 @@ impl Examples for Unroll {
     }
 }
 
-/// A batch of B examples with K moves; each has K + 1 consecutive positions.
+/// A batch of B examples with K moves and K + 1 consecutive positions each.
 #[derive(Clone, Debug, Default)]
 pub struct UnrollColumns {
-    /// The positions, B · (K + 1) of them; unknown ones have no targets.
+    /// The B · (K + 1) positions, grouped by example. Positions past the end of a game have no
+    /// targets.
     pub positions: PositionColumns,
-    /// Each position's role in its game, B · (K + 1) of them.
+    /// The role of each of the B · (K + 1) positions in its game.
     pub moments: Vec<Moment>,
-    /// The moves as policy indices, B · K of them; 0 if no move was played.
+    /// The B · K moves as policy indices; 0 if no move was played.
     pub moves: Vec<i64>,
     /// The number K of moves.
     pub plies: usize,

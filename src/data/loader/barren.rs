@@ -2,18 +2,19 @@
 
 use std::collections::HashMap;
 
-/// Expected number of samples above which a source without any is reported. Below it, a source may
-/// be empty by chance if its samples are held out for validation or sampled at a low rate.
+/// A source without samples is reported if at least this number of samples was expected. A source
+/// with fewer expected samples may be empty by chance, because samples are held out for validation
+/// or selected at a low rate.
 const TELLING: f64 = 200.0;
 
-/// Expected number of samples from each source that has given none so far; `None` once it has been
-/// reported.
+/// The expected number of samples so far for each source that has given none; `None` if the source
+/// has given samples or has been reported.
 #[derive(Debug, Default)]
 pub(super) struct Barren(HashMap<u32, Option<f64>>);
 
 impl Barren {
-    /// Counts a visit to one of a source's blocks. If the source has given nothing so far although
-    /// enough was expected, returns the expected number, once.
+    /// Counts a visit to one of a source's blocks. If the source has given no samples so far
+    /// although enough were expected, returns the expected number; later visits return `None`.
     pub(super) fn note(&mut self, source: u32, expected: f64, found: usize) -> Option<f64> {
         let so_far = self.0.entry(source).or_insert(Some(0.0));
         let total = (*so_far)? + expected;

@@ -1,4 +1,4 @@
-//! A batch of examples, and its place in the whole batch.
+//! A batch of examples, or one rank's or replica's part of the whole batch.
 
 use super::{Cursor, RankShard};
 use crate::data::examples::{Columns, PositionColumns};
@@ -29,8 +29,8 @@ impl<C: Columns> Batch<C> {
         self.columns.is_empty()
     }
 
-    /// Splits the batch into at most `count` consecutive parts of sizes as equal as possible. No
-    /// part is empty unless the batch is.
+    /// Splits the batch into at most `count` consecutive parts of nearly equal size. A part is
+    /// empty only if the batch is.
     #[must_use]
     pub fn split(self, count: usize) -> Vec<Batch<C>> {
         let world_size = count.min(self.len()).max(1);
@@ -79,8 +79,8 @@ mod tests {
     use crate::data::sample::{Policy, Sample, Wdl};
     use crate::encode::Input;
 
-    /// Returns samples with distinct targets. The policy of the third is unknown; those of the
-    /// others have one move, two moves and so on.
+    /// Returns samples with distinct targets. The third sample has no policy; the policy targets of
+    /// the others have one move, two moves and so on.
     fn batch(count: usize) -> Batch {
         let sample = |number: usize| Sample {
             input: Input::encode(&Game::default()),

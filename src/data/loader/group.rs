@@ -15,7 +15,7 @@ use super::{Cursor, LoaderError};
 /// The decoded samples of one group.
 pub(super) struct Group<S> {
     blocks: Vec<Vec<S>>,
-    /// Block and index of every sample, in shuffled order. The samples themselves, which take a
+    /// The block and the index of every sample, in shuffled order. The samples themselves, of a
     /// kilobyte each, are not moved.
     order: Vec<(u32, u32)>,
     epoch: u64,
@@ -35,7 +35,7 @@ impl<S: Send> Group<S> {
         blocks: &[BlockId],
     ) -> Result<Group<S>, LoaderError> {
         plan.announce(blocks);
-        // Threads take the blocks one by one, in the order in which they were announced.
+        // Threads take the blocks one at a time, in the order in which these were announced.
         let mut decoded = (0..)
             .zip(blocks)
             .par_bridge()
@@ -71,7 +71,7 @@ impl<S: Send> Group<S> {
         self.is_last
     }
 
-    /// Returns the samples at a range of the group's order.
+    /// Returns the samples at these places in the shuffled order.
     pub(super) fn samples(&self, places: Range<usize>) -> impl ExactSizeIterator<Item = &S> {
         let order = &self.order[places];
         order
@@ -105,8 +105,8 @@ impl<S: Send> Group<S> {
     }
 }
 
-/// Returns the samples of a block that belong to the split and the slice and are selected in this
-/// epoch.
+/// Returns the samples of a block that belong to the split and to the slice, and that are selected
+/// in this epoch.
 fn decode_block<E: Examples>(
     plan: &Plan<E>,
     faults: &Faults,
@@ -115,10 +115,10 @@ fn decode_block<E: Examples>(
 ) -> Result<Vec<E::Example>, LoaderError> {
     let share = plan.share(id);
     let place = [id.source, id.block, id.pass].map(u64::from);
-    // All slices use the same random stream, so each sample is in exactly one of them.
+    // All slices of a block use the same random stream, so each sample is in exactly one slice.
     let mut random = plan.random(Purpose::Draw, [epoch, place[0], place[1], place[2]]);
     let slices = plan.slices();
-    // Reserve slightly more than the average, so that growing does not move megabytes.
+    // Reserve slightly more than the average, because reallocation would move megabytes.
     let expected = plan.expected(id) as usize;
     let mut samples = Vec::with_capacity(expected + expected / 16);
     plan.source(id).decode(

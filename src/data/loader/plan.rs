@@ -1,4 +1,4 @@
-//! Determines the blocks in each group of an epoch, and the random streams.
+//! Determines the blocks in each group of an epoch, and provides the random streams.
 
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -80,9 +80,9 @@ impl<E: Examples> Plan<E> {
         !self.sources.iter().any(holds)
     }
 
-    /// Returns the groups of an epoch, all of about the same size. Every slice of every block is in
-    /// exactly one group, and a slice index begins only after all blocks have finished the previous
-    /// one.
+    /// Returns the groups of an epoch, which are of about equal size. Every slice of every block is
+    /// in exactly one group. The first slices of all blocks come before all second slices, and so
+    /// on.
     pub(super) fn groups(&self, epoch: u64) -> Vec<Vec<BlockId>> {
         let mut blocks: Vec<BlockId> = Vec::new();
         for slice in 0..self.slices() {
@@ -117,7 +117,7 @@ impl<E: Examples> Plan<E> {
         is_held_out(game, self.sampling.validation) == (self.split == Split::Validation)
     }
 
-    /// Returns the random stream for a purpose at a place.
+    /// Returns the random stream for a purpose at a place in the order.
     pub(super) fn random(&self, purpose: Purpose, place: [u64; 4]) -> Xoshiro256PlusPlus {
         let mut digest = Sha256::new();
         digest.update([purpose as u8]);
@@ -132,8 +132,8 @@ impl<E: Examples> Plan<E> {
         &self.sources[id.source as usize]
     }
 
-    /// Returns the share of a block's samples that a pass uses. It is 1, except in the last pass,
-    /// which uses the fractional part of the rate. Validation never uses a sample twice.
+    /// Returns the share of a block's samples that a pass uses: 1, except in the last pass, for
+    /// which the fractional part of the rate remains. Validation never uses a sample twice.
     pub(super) fn share(&self, id: BlockId) -> f64 {
         (self.rate(self.source(id)) - f64::from(id.pass)).min(1.0)
     }
@@ -172,7 +172,7 @@ impl<E: Examples> Plan<E> {
         })
     }
 
-    /// Returns the average number of samples per visit to a block.
+    /// Returns the average number of samples that a visit to a block gives.
     pub(super) fn expected(&self, id: BlockId) -> f64 {
         let block = id.block as usize;
         let source = self.source(id);

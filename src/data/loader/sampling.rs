@@ -9,14 +9,15 @@ use crate::data::replay::VariationWeight;
 
 use super::LoaderError;
 
-/// A source of samples, and how often an epoch uses them.
+/// A source of samples, and how often an epoch uses each sample.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SourceConfig {
     /// The path of a shard, a chunk, a tar of chunks, or a folder of chunks and tars.
     pub path: PathBuf,
-    /// Number of uses of each sample per epoch. Below 1, each epoch uses a newly sampled share of
-    /// the samples; above 1, some or all samples are used repeatedly.
+    /// Number of uses of each sample per epoch. A rate below 1 uses a random share of the samples,
+    /// selected separately in each epoch. With a rate above 1, some or all samples are used
+    /// repeatedly.
     #[serde(default = "SourceConfig::whole")]
     pub rate: f64,
 }
@@ -39,19 +40,19 @@ pub struct Sampling {
     pub strict: bool,
     /// Weight of a variation's first move, compared with 1 for a game's own moves.
     pub variation_weight: f32,
-    /// Factor applied to that weight for each further ply of the variation.
+    /// Factor applied to `variation_weight` for each further ply of the variation.
     pub variation_decay: f32,
-    /// Share of the games kept for validation. A game is selected by a hash of its moves, so that
-    /// identical games are always in the same split; a chunk is selected by a hash of its file
-    /// name.
+    /// Share of the games that are held out for validation. Games in shards are selected by a hash
+    /// of their moves, so that identical games are always in the same split; chunks are selected by
+    /// a hash of their file names.
     pub validation: f64,
     /// Number of passes over all blocks per epoch, each with a different slice of every game's
-    /// samples. This keeps the samples of a game apart: if a group contained many of them, the
-    /// network could recognise the game and recall its result. The cost of decoding grows by up to
-    /// this factor. 1 uses whole games.
+    /// samples. More passes distribute the samples of a game over the epoch: if a group contained
+    /// many of them, the network could recognise the game and recall its result. The cost of
+    /// decoding grows by up to this factor. With 1, a pass uses all samples of each game.
     pub spread: u32,
-    /// Number of samples shuffled together. Two groups are in memory at a time, using 1.2 to 1.6 kB
-    /// per sample.
+    /// Number of samples that are shuffled together. Two such groups are in memory at a time, at
+    /// 1.2 to 1.6 kB per sample.
     pub group: u64,
     /// Seed of every random choice.
     pub seed: u64,

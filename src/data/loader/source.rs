@@ -16,9 +16,9 @@ pub(super) struct OpenSource {
 }
 
 enum Data {
-    /// The blocks of a shard, each with games of both splits.
+    /// A shard, whose blocks contain games of both splits.
     Shard(Box<Shard>),
-    /// Chunks. Each chunk is a block and belongs entirely to one split, so chunks of the other
+    /// Chunks. Each chunk is a block and belongs entirely to one split, so the chunks of the other
     /// split need not be read.
     Chunks { chunks: Chunks, mean: f64 },
 }
@@ -70,13 +70,13 @@ impl OpenSource {
                 let entry = &shard.blocks()[block];
                 examples.expected(entry.games as f64, entry.samples as f64)
             }
-            // Lc0 writes each game into its own chunk.
+            // Lc0 writes each game to a separate chunk.
             Data::Chunks { mean, .. } => examples.expected(1.0, *mean),
         }
     }
 
-    /// Returns the hash that selects a block's split, or `None` if the split is selected for each
-    /// of its games separately.
+    /// Returns the hash that selects a block's split, or `None` if the split is selected separately
+    /// for each game of the block.
     pub(super) fn game(&self, block: usize) -> Option<u64> {
         match &self.data {
             Data::Shard(_) => None,
@@ -91,9 +91,9 @@ impl OpenSource {
         }
     }
 
-    /// Decodes a block and passes its examples to `emit`: those from games whose move hash `admits`
-    /// accepts, filtered by `keep`. Unusable records are passed to `bad`; if it returns an error,
-    /// decoding stops.
+    /// Decodes a block and passes examples to `emit`. `admits` selects the games by the hash of
+    /// their moves, and `keep` the examples of these games. Unusable records are passed to `bad`;
+    /// if `bad` returns an error, decoding stops.
     pub(super) fn decode<E: Examples>(
         &self,
         block: usize,
@@ -139,7 +139,7 @@ impl OpenSource {
     }
 }
 
-/// Returns whether the file system caused the error, rather than the file's contents.
+/// Returns whether the error was caused by the file system rather than by the file's contents.
 fn is_io_error(error: &V6Error) -> bool {
     matches!(&error.fault, V6Fault::Io(error) if error.kind() != ErrorKind::UnexpectedEof)
 }

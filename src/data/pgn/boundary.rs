@@ -1,9 +1,9 @@
 //! Splits a text into games.
 //!
-//! A game starts at a tag that follows moves, or at another Event tag. Without tags, a game starts
-//! after the previous one's result and an empty line, or at move number 1 after a result or an
-//! empty line. An Event tag starts a game even within a comment, because that comment was never
-//! closed.
+//! A game starts at a tag that follows moves, or at an Event tag if the current game already has
+//! one. A game without tags starts after a result and an empty line, or at move number 1 after a
+//! result or an empty line. An Event tag starts a game even within a comment, because it shows that
+//! the comment was never closed.
 
 use memchr::{memchr, memchr2};
 
@@ -31,7 +31,7 @@ impl Boundary {
         !self.has_text
     }
 
-    /// Returns whether `line` starts another game. If it does not, it is added to this one.
+    /// Returns whether `line` starts another game. If not, the line is added to the current game.
     pub(super) fn stands_before(&mut self, line: &[u8]) -> bool {
         let text = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
         let is_event = text.starts_with(b"[Event ");

@@ -4,14 +4,14 @@
 //! |---|---|---|
 //! | Lichess and many more | `[%eval 0.24,17]`, `[%eval #-3]` | White's |
 //! | TCEC's archive | `d=43, …, pv=Qd2 Bxg5, …, wv=0.86,` | White's |
-//! | Cute Chess, fastchess, `tools/match` | `+0.86/43 1.2s`, `-M5/12 0.1s` | the mover's |
-//! | OpenBench | `+0.57 17/28 583 363004` | the mover's |
+//! | Cute Chess, fastchess, `tools/match` | `+0.86/43 1.2s`, `-M5/12 0.1s` | the side that moved |
+//! | OpenBench | `+0.57 17/28 583 363004` | the side that moved |
 
 use shakmaty::Color;
 
 use crate::data::record::Eval;
 
-/// The relevant contents of a comment after a move.
+/// The score and the line in a comment after a move.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Said<'a> {
     /// The score; `None` if it is a mate in 0 that does not name the winner.
@@ -42,8 +42,8 @@ pub(super) fn read(comment: &str, mover: Color) -> Said<'_> {
     }
 }
 
-/// Returns the score at the start of a comment, before the depth: `+0.86/43`, or `+0.86 43/50` if
-/// the selective depth is included.
+/// Returns the score before the depth at the start of a comment, as in `+0.86/43`, or in `+0.86
+/// 43/50` with the selective depth.
 fn movers_score(comment: &str) -> Option<&str> {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
     let mut words = comment.split_ascii_whitespace();
@@ -68,8 +68,8 @@ fn field<'a>(comment: &'a str, name: &str) -> Option<&'a str> {
     })
 }
 
-/// Parses a score in pawns, or a mate in moves if it starts with `mark`. Scores out of range are
-/// clamped.
+/// Parses a score in pawns or, if it starts with `mark`, the number of moves to mate. Scores out of
+/// range are clamped.
 fn eval(score: &str, mark: char) -> Option<Eval> {
     let unsigned = score.trim_start_matches(['+', '-']);
     if let Some(mate) = score

@@ -7,7 +7,7 @@ use shakmaty::san::SanError;
 use super::expected::MAX_DEPTH;
 use crate::chess::FenError;
 
-/// Maximum number of a token's characters that an error shows.
+/// Maximum number of characters of a token that an error shows.
 const SHOWN: usize = 40;
 
 /// Why a game was rejected.
@@ -19,7 +19,7 @@ pub enum GameError {
     /// The FEN tag is not text.
     #[error("the FEN tag is not UTF-8")]
     FenTag,
-    /// The game is a variant with rules other than chess.
+    /// The game is a chess variant with different rules.
     #[error("variant `{0}` is not chess")]
     Variant(String),
     /// A move is illegal or ambiguous.
@@ -36,20 +36,20 @@ pub enum GameError {
         /// The kind of error.
         source: SanError,
     },
-    /// A token is neither a move nor any other element of a game.
+    /// A token is neither a move nor another element of PGN.
     #[error("{0} is not a move")]
     Token(TokenPlace),
     /// A move follows the game's result.
     #[error("{0} stands behind the result")]
     Late(TokenPlace),
-    /// A position has too many legal moves: records store the move's index in a byte, which only
-    /// artificial positions exceed.
+    /// A position has too many legal moves for records, which store a move's index in a byte. This
+    /// happens only in artificial positions.
     #[error("`{0}` is one of more than 256 legal moves")]
     Crowd(String),
     /// A variation precedes any move that it could replace.
     #[error("a variation stands before any move")]
     EarlyVariation,
-    /// A closing parenthesis has no opening one.
+    /// A closing parenthesis has no matching opening parenthesis.
     #[error("a variation ends that did not begin")]
     LateEnd,
     /// A variation is not closed.
@@ -58,7 +58,7 @@ pub enum GameError {
     /// A comment is not closed.
     #[error("a comment after ply {0} has no end")]
     OpenComment(usize),
-    /// Variations nest too deep.
+    /// Variations are nested too deeply.
     #[error("variations nest deeper than {MAX_DEPTH}")]
     TooDeep,
     /// The text contains no game.
@@ -71,9 +71,9 @@ pub enum GameError {
 pub struct TokenPlace {
     /// The token as written, truncated if it is long.
     pub token: String,
-    /// Number of plies before it.
+    /// Number of plies before the token.
     pub ply: usize,
-    /// Nesting depth of the variation that contains it; 0 on the main line.
+    /// Nesting depth of the token's variation; 0 on the main line.
     pub depth: usize,
 }
 

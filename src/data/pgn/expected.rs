@@ -1,7 +1,8 @@
-//! Adds the lines that engines expected to their game, as variations.
+//! Adds the lines that engines expected to the game as variations.
 //!
-//! A line becomes a variation where it departs from the game, or extends an existing variation. It
-//! is truncated soon after, because moves deep in a line have been searched less.
+//! Where a line departs from the game, it becomes a variation; where it departs from an existing
+//! variation, it extends that variation's tree. Only the next few plies of the line are kept,
+//! because moves deep in a line have been searched less.
 
 use shakmaty::san::SanPlus;
 use shakmaty::{Chess, Position};
@@ -20,19 +21,19 @@ const NEW_PLIES: usize = 8;
 pub(super) struct Expected {
     /// Number of plies before that move.
     pub ply: usize,
-    /// The position before it.
+    /// The position before the move.
     pub position: Chess,
     /// The engine's score.
     pub eval: Eval,
-    /// The line in SAN, starting with that move.
+    /// The line in SAN, starting with the move itself.
     pub line: String,
 }
 
-/// A move of a variation.
+/// A move in a variation.
 struct Branch {
     ordinal: u8,
     eval: Option<Eval>,
-    /// The possible next moves, as indices into all branches.
+    /// The next moves, as indices into [`Tree`]'s `branches`.
     next: Vec<usize>,
 }
 
@@ -75,7 +76,8 @@ impl Tree<'_> {
                 return;
             };
             let siblings = match left {
-                // A variation replaces a move, but there are no moves after the game's end.
+                // A variation must replace a move of the game, so it cannot start after the last
+                // move.
                 None => match self.own.get(ply) {
                     Some(node) if node.ordinal == ordinal => continue,
                     Some(_) if ply > expected.ply => &self.alternatives[ply],
@@ -101,7 +103,8 @@ impl Tree<'_> {
         }
     }
 
-    /// Adds a move after `parent`, or as an alternative to the game's move at `ply`.
+    /// Adds a move after `parent` or, without a parent, as an alternative to the game's move at
+    /// `ply`.
     fn add(&mut self, parent: Option<usize>, ply: usize, ordinal: u8, eval: Option<Eval>) -> usize {
         let branch = self.branches.len();
         self.branches.push(Branch {

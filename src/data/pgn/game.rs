@@ -16,7 +16,7 @@ use super::expected::{Expected, MAX_DEPTH, weave};
 use super::tags::Tags;
 use super::token::{Token, Tokens, result};
 
-/// Words that people and programs write between moves.
+/// Words between moves that are ignored.
 pub(super) const ANNOTATIONS: [&str; 35] = [
     "+", "++", "#", "=", "+=", "=+", "=/+", "+/=", "+/-", "-/+", "+-", "-+", "+--", "--+", "=∞",
     "±", "∓", "⩲", "⩱", "∞", "~", "N", "TN", "D", "□", "⊙", "⟳", "→", "↑", "⇆", "e.p.", "e.p",
@@ -28,7 +28,8 @@ pub(super) const ANNOTATIONS: [&str; 35] = [
 pub struct ParsedGame {
     /// The game.
     pub record: Record,
-    /// Whether the main line contains a null move. The record ends before it and has no result.
+    /// Whether the main line contains a null move. The record then ends before the null move and
+    /// has no result.
     pub is_cut: bool,
 }
 
@@ -40,8 +41,8 @@ pub fn parse_game(text: &[u8]) -> Result<Record, GameError> {
     read_game(text).map(|game| game.record)
 }
 
-/// Parses a game like [`parse_game`], and reports whether a null move ended it. In a variation, a
-/// null move only ends that variation.
+/// Parses a game like [`parse_game`], and also returns whether a null move has ended the main line.
+/// A null move in a variation ends only that variation.
 ///
 /// # Errors
 /// As [`parse_game`].
@@ -55,7 +56,7 @@ pub fn read_game(text: &[u8]) -> Result<ParsedGame, GameError> {
     let mut movetext = Movetext::new(known)?;
     while let Some(token) = tokens.next() {
         match token {
-            // A variation within moves that follow a null move.
+            // A variation within the skipped moves after a null move.
             Token::Begin if movetext.skipped > 0 => movetext.skipped += 1,
             Token::End if movetext.skipped > 1 => movetext.skipped -= 1,
             Token::Comment(_) | Token::Result(_) | Token::Word(_) if movetext.skipped > 0 => {}
@@ -75,7 +76,7 @@ pub fn read_game(text: &[u8]) -> Result<ParsedGame, GameError> {
     movetext.finish()
 }
 
-/// The tags that matter for parsing.
+/// The tags that affect parsing.
 #[derive(Default)]
 pub(super) struct KnownTags {
     pub is_any: bool,
@@ -114,11 +115,11 @@ impl KnownTags {
     }
 }
 
-/// The record so far and its open lines, outermost first.
+/// The record so far, and the lines that are still open, outermost first.
 struct Movetext {
     record: Record,
     lines: Vec<Line>,
-    /// Scores by engines at main-line moves, with the lines they expected.
+    /// The lines that engines expected at main-line moves.
     expected: Vec<Expected>,
     /// Whether the tags state that both players lost.
     is_forfeited: bool,
@@ -126,13 +127,13 @@ struct Movetext {
     is_over: bool,
     /// Whether a null move has ended the main line.
     is_cut: bool,
-    /// Number of open parentheses within the skipped moves after a null move in a variation.
+    /// After a null move in a variation, the number of open parentheses within the skipped moves.
     skipped: usize,
 }
 
 struct Line {
     position: Chess,
-    /// The position before the line's latest move, if there is one.
+    /// The position before the line's latest move; `None` if the line has no moves.
     before: Option<Chess>,
     ply: usize,
     /// The record index of the latest move.
@@ -143,7 +144,7 @@ impl Movetext {
     fn new(tags: KnownTags) -> Result<Movetext, GameError> {
         let position = match &tags.fen {
             None => Chess::default(),
-            // The FEN alone shows whether there are castling rights that only Chess960 has.
+            // The FEN itself shows whether its castling rights are possible only in Chess960.
             Some(fen) => Game::from_fen(fen, CastlingMode::Standard)?
                 .position()
                 .clone(),
@@ -182,7 +183,7 @@ impl Movetext {
         TokenPlace::new(token, self.line().ply, self.depth())
     }
 
-    /// Processes a word. If it returns a break, nothing after the word belongs to the game.
+    /// Processes a word. Returns a break if nothing after the word belongs to the game.
     fn word(&mut self, word: &[u8]) -> Result<ControlFlow<()>, GameError> {
         match Notation::parse(word) {
             Some(Notation::Null) => return self.pass(word),
@@ -199,7 +200,7 @@ impl Movetext {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Handles a null move, which ends its variation or the game.
+    /// Processes a null move, which ends its variation or, on the main line, the game.
     fn pass(&mut self, word: &[u8]) -> Result<ControlFlow<()>, GameError> {
         self.may_play(word)?;
         if self.depth() > 0 {
@@ -292,7 +293,7 @@ impl Movetext {
         Ok(())
     }
 
-    /// Processes a result; results in variations do not apply to the game.
+    /// Processes a result. Results in variations are ignored.
     fn end(&mut self, result: Option<Wdl>) {
         if self.depth() == 0 {
             self.is_over = true;
@@ -300,7 +301,7 @@ impl Movetext {
         }
     }
 
-    /// Returns whether `0-0` before these tokens means that both players lost, rather than
+    /// Returns whether `0-0` followed by these tokens means that both players lost, rather than
     /// castling.
     fn is_forfeited(&self, rest: &Tokens<'_>) -> bool {
         let is_last = rest.clone().all(|token| matches!(token, Token::Comment(_)));
@@ -338,14 +339,14 @@ pub(super) fn move_and_result(word: &[u8]) -> Option<(Notation, Wdl)> {
     })
 }
 
-/// Parses the rating in a tag, which may carry a mark for provisional ratings.
+/// Parses the rating in a tag. A mark for provisional ratings may follow the number.
 fn rating(tag: &str) -> Option<u16> {
     let digits = tag.trim().trim_end_matches('?');
     digits.parse().ok().filter(|&rating| rating > 0)
 }
 
-/// Returns whether a game of this variant is chess. It recognises the names in use for standard
-/// chess, for Chess960 and for games from a given position.
+/// Returns whether a variant's rules are those of chess: whether it is a common name for standard
+/// chess, for Chess960 or for games from a given position.
 fn is_chess(variant: &str) -> bool {
     const NAMES: [&str; 8] = [
         "",

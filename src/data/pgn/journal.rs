@@ -1,9 +1,9 @@
 //! A file of games that grows over hours and survives if its writer is killed.
 //!
-//! Each finished game is appended to `NAME.part` in one write, with its number in a tag; the file
-//! is valid PGN at any time. After the last game, all games are written to `NAME`, ordered by
-//! number. A killed writer loses only the unfinished games, and the next writer resumes after the
-//! finished ones.
+//! Each finished game is appended to `NAME.part` in one write, with its number in a tag, so that
+//! the file is valid PGN at any time. After the last game, all games are written to `NAME`, ordered
+//! by number. If a writer is killed, only its unfinished games are lost, and the next writer skips
+//! the finished ones.
 //!
 //! A stream, such as standard output, receives each game once all earlier ones are finished, and
 //! cannot be resumed.
@@ -20,7 +20,7 @@ use super::stream::{Games, open};
 use super::tags::tag;
 use crate::atomic_file::{self, Stream};
 
-/// The zstd level, out of 22: output is small, and writing still fast.
+/// The zstd level, out of 22; at this level, files are small and writing is still fast.
 const ZSTD_LEVEL: i32 = 9;
 
 /// The tags that contain the settings common to all games, and the game's number.
@@ -47,7 +47,7 @@ pub enum JournalError {
     Foreign {
         /// The file.
         path: PathBuf,
-        /// The event of its games.
+        /// The event of the games in the file.
         found: String,
         /// The event of the games to be written.
         wanted: String,
@@ -86,7 +86,7 @@ pub struct Journal {
 struct InOrder {
     stream: Stream,
     next: u64,
-    /// Games that finished early; `None` for a number that has no game.
+    /// Finished games that wait for earlier ones; `None` for a number without a game.
     early: BTreeMap<u64, Option<String>>,
 }
 
@@ -110,9 +110,10 @@ impl InOrder {
 }
 
 impl Journal {
-    /// Opens `output`, which may be new or unfinished. It is compressed at the end if its name ends
-    /// in .gz or .zst. `event`, stored in the first tag of [`IDENTITY`] or [`LABELLED`], should
-    /// name everything that moves and scores depend on. `visit` is called with each finished game.
+    /// Opens `output`, which may be new or unfinished. If its name ends in .gz or .zst, the final
+    /// file is compressed. `event` is stored in the first tag of [`IDENTITY`] or [`LABELLED`], and
+    /// should name all settings on which moves and scores depend. `visit` is called with each
+    /// finished game.
     ///
     /// # Errors
     /// [`JournalError`] if the file contains games of another event, or cannot be read.
@@ -149,8 +150,8 @@ impl Journal {
             journal.part = Some(part);
         } else {
             let games = open(output, |file| file).map_err(|error| journal.io(error))?;
-            // A complete output was renamed as a whole, so anything after our games is not ours,
-            // and truncation would destroy it.
+            // A complete output was written atomically, so its text after our games was not written
+            // by this program. Truncation would destroy that text.
             if !journal.index(output, games, visit)? {
                 return Err(JournalError::Unnumbered {
                     path: output.to_owned(),
@@ -192,7 +193,7 @@ impl Journal {
     /// Marks a number as having no game, so that a stream does not wait for it.
     ///
     /// # Errors
-    /// [`JournalError`] if the games after it cannot be written.
+    /// [`JournalError`] if the games that waited for this number cannot be written.
     pub fn leave_out(&mut self, number: u64) -> Result<(), JournalError> {
         let passed = self.in_order.as_mut().map(|it| it.add(number, None));
         passed.unwrap_or(Ok(())).map_err(|error| self.io(error))
@@ -202,7 +203,7 @@ impl Journal {
     /// empty line.
     ///
     /// # Errors
-    /// [`JournalError`] if it cannot be written.
+    /// [`JournalError`] if the game cannot be written.
     pub fn append(&mut self, number: u64, game: &str) -> Result<(), JournalError> {
         if let Some(in_order) = &mut self.in_order {
             let added = in_order.add(number, Some(game));
@@ -214,7 +215,7 @@ impl Journal {
         if let Some(part) = &mut self.part
             && let Err(error) = part.write_all(game.as_bytes())
         {
-            // Games after an incomplete one would be lost.
+            // Remove the incomplete game: readers would ignore the games after it.
             let _ = part.set_len(self.end);
             return Err(self.io(error));
         }
@@ -227,7 +228,7 @@ impl Journal {
     /// Writes the complete output, with the games in order.
     ///
     /// # Errors
-    /// [`JournalError`] if it cannot be written; nothing is lost in that case.
+    /// [`JournalError`] if the output cannot be written; all games are then still in the part file.
     pub fn finish(&mut self) -> Result<(), JournalError> {
         if let Some(in_order) = &mut self.in_order {
             let finished = in_order.finish();
@@ -304,8 +305,8 @@ impl Journal {
         }
     }
 
-    /// Indexes the games of a file up to the first incomplete one, and returns whether all are
-    /// complete.
+    /// Indexes the games of a file up to the first incomplete one, and returns whether all games
+    /// are complete.
     fn index(
         &mut self,
         path: &Path,
@@ -357,8 +358,8 @@ fn part_path(output: &Path) -> PathBuf {
     part.into()
 }
 
-/// Returns the text of a complete game, which has exactly one empty line after its moves, at its
-/// end. Returns `None` if writing was interrupted.
+/// Returns the text of a game, or `None` if the game is incomplete. A complete game ends in an
+/// empty line, the only one after its first move.
 fn whole(game: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(game).ok()?;
     let last = text.strip_suffix("\n\n")?.lines().last()?;
@@ -479,7 +480,7 @@ mod tests {
         drop(journal);
         let written = String::from_utf8(reader.join().unwrap()).unwrap();
         assert_eq!(written, [0, 1, 2, 4, 7].map(game).concat());
-        // If the reader closes early, the writer ends.
+        // If the reader closes the stream early, the writer stops.
         let reader = read(1);
         let mut journal = open_journal(&fifo);
         let failed = (0..).find_map(|number| journal.append(number, &game(number)).err());

@@ -1,5 +1,5 @@
-//! Reads a game's main line as far as it is playable. Many files contain games with an error in the
-//! middle, and most of such a game is still useful.
+//! Reads a game's main line as far as it is playable. Many files contain games with an error, and
+//! the moves before the error are still useful.
 
 use shakmaty::CastlingMode;
 
@@ -16,11 +16,11 @@ use super::token::{Token, Tokens};
 pub struct Playable {
     /// The game up to its end, or up to the first unplayable word.
     pub game: Game,
-    /// The mover's remaining seconds after each move, if given.
+    /// For each move, the remaining seconds of the player who made it, if the file contains them.
     pub clocks: Vec<Option<f64>>,
     /// The result for White; `None` if the game has none.
     pub result: Option<Wdl>,
-    /// Why the game could not be read to its end; `None` if it could.
+    /// Why reading stopped before the end of the game; `None` if it did not.
     pub fault: Option<GameError>,
 }
 

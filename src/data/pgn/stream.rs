@@ -1,4 +1,4 @@
-//! Splits a file into texts of one game each, so that they can be parsed in parallel.
+//! Splits a file into the texts of its games, which can then be parsed in parallel.
 
 use std::fs::File;
 use std::io::{self, BufRead, ErrorKind, Read};
@@ -8,13 +8,13 @@ use super::boundary::Boundary;
 use crate::bounded;
 use crate::packed::{self, Stream};
 
-/// Maximum size of a game in bytes, including comments and variations. A longer text is not PGN, or
-/// was made to exhaust memory.
+/// Maximum size of a game in bytes, including comments and variations. A longer text is not PGN or
+/// is an attempt to exhaust memory.
 const LONGEST_GAME: usize = 16 << 20;
 
-/// Opens a PGN file for reading. It may be plain or compressed with gzip or zstd, which its first
-/// bytes show, and may be a pipe. `wrap` receives the file before decompression, for example to
-/// show a progress bar.
+/// Opens a PGN file or a pipe for reading. Its first bytes show whether it is plain or compressed
+/// with gzip or zstd. The file is passed to `wrap` before decompression, for example to show a
+/// progress bar.
 ///
 /// # Errors
 /// The system's error, or an error if the file is a folder or in UTF-16.
@@ -25,7 +25,7 @@ pub fn open<R: Read + Send + 'static>(
     packed::open(path, wrap).map(Games::new)
 }
 
-/// An iterator over the texts of a stream's games; together they contain the entire stream.
+/// An iterator over the texts of a stream's games. Together, the texts contain the entire stream.
 pub struct Games<R> {
     reader: R,
     line: Vec<u8>,
@@ -63,7 +63,7 @@ impl<R: BufRead> Games<R> {
     }
 }
 
-/// Reports that a game is too long if a line did not fit into it.
+/// Replaces the error for a line that exceeds the limit with an error about the game's length.
 fn too_long(error: io::Error) -> io::Error {
     if error.kind() != ErrorKind::FileTooLarge {
         return error;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use memchr::memchr;
 
-/// An iterator over the tags of a game's text; the rest of the text is its movetext.
+/// An iterator over the tags at the start of a game's text; the rest of the text is the movetext.
 pub(super) struct Tags<'a> {
     rest: &'a [u8],
 }
@@ -20,8 +20,8 @@ impl<'a> Tags<'a> {
         self.rest
     }
 
-    /// Skips blanks, comments and lines that start with `%`. If no tag follows them, they belong to
-    /// the moves.
+    /// Skips blanks, comments and lines that start with `%`, and returns whether a tag follows. If
+    /// none does, the skipped text remains part of the movetext.
     fn skip_to_tag(&mut self) -> bool {
         let mut rest = self.rest;
         loop {
@@ -43,8 +43,8 @@ impl<'a> Tags<'a> {
         }
     }
 
-    /// Returns the value at the current position and the text after its bracket. A value ends at a
-    /// quote followed by a bracket, because people write unescaped quotes into values.
+    /// Returns the tag value at the current position, and moves past the closing bracket. A value
+    /// ends at a quote followed by a bracket, because values may contain unescaped quotes.
     fn value(&mut self) -> Cow<'a, [u8]> {
         let text = self.rest;
         let line = &text[..memchr(b'\n', text).unwrap_or(text.len())];
@@ -112,7 +112,7 @@ pub fn tags(game: &[u8]) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Returns whether an odd number of backslashes precedes this place.
+/// Returns whether an odd number of backslashes precedes position `at`.
 fn is_escaped(text: &[u8], at: usize) -> bool {
     let backslashes = text[..at].iter().rev().take_while(|&&byte| byte == b'\\');
     backslashes.count() % 2 == 1

@@ -1,5 +1,5 @@
-//! The tokens of a game's movetext. Everything else is ignored: move numbers, NAGs, dots, and
-//! comments that extend to the end of the line.
+//! The tokens of a game's movetext. Move numbers, NAGs, dots, and comments that extend to the end
+//! of the line are ignored.
 
 use memchr::memchr;
 
@@ -64,7 +64,7 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// Reads the word at the current position; returns `None` for a number or a space.
+    /// Reads the word at the current position. Returns `None` for a move number or a space.
     fn word(&mut self) -> Option<Token<'a>> {
         let end = self.rest.iter().position(|&byte| ends_word(byte));
         // A stray brace is a separate word.
@@ -79,7 +79,7 @@ impl<'a> Tokens<'a> {
                 .find(|&at| space(&word[at..]).is_some())
                 .unwrap_or(end);
         }
-        // The parenthesised piece that a pawn promotes to.
+        // A promotion piece in parentheses, as in `e8(Q)`.
         if let [b'(', b'Q' | b'R' | b'B' | b'N', b')', ..] = self.rest[end..]
             && let b'1' | b'8' | b'=' = self.rest[end - 1]
         {
@@ -135,7 +135,8 @@ impl<'a> Iterator for Tokens<'a> {
     }
 }
 
-/// Parses a result for White; the inner `None` means that the game is undecided.
+/// Parses a result for White. The outer `None` means that `word` is not a result, and the inner
+/// `None` that the game is undecided.
 pub(super) fn result(word: &[u8]) -> Option<Option<Wdl>> {
     match word {
         b"1-0" => Some(Some(Wdl::Win)),
@@ -151,7 +152,7 @@ pub(super) fn result(word: &[u8]) -> Option<Option<Wdl>> {
     }
 }
 
-/// Returns the length in bytes of the move number at the start of `word`. Its dot may be missing.
+/// Returns the length in bytes of the move number at the start of `word`. The dot may be missing.
 fn number(word: &[u8]) -> Option<usize> {
     let length = digits(word);
     let is_number = match &word[length..] {
@@ -166,8 +167,8 @@ fn digits(text: &[u8]) -> usize {
     text.iter().take_while(|byte| byte.is_ascii_digit()).count()
 }
 
-/// Returns the length in bytes of a meaningless non-ASCII character at the start of `word`: a
-/// no-break space, a byte-order mark or an ellipsis.
+/// Returns the length in bytes of an ignored non-ASCII character at the start of `word`: a no-break
+/// space, a byte-order mark or an ellipsis.
 fn space(word: &[u8]) -> Option<usize> {
     let spaces = ["\u{a0}", "\u{feff}", "…"];
     let space = spaces

@@ -14,8 +14,8 @@ use crate::data::sample::Wdl;
 
 /// Maximum number of characters in a line of moves.
 const LONGEST_LINE: usize = 79;
-/// The tags that every game starts with, and the values written if they are unknown. Result is the
-/// seventh.
+/// Six of the seven tags that PGN requires, and the values written if they are unknown. The seventh
+/// is Result.
 const ROSTER: [(&str, &str); 6] = [
     ("Event", "?"),
     ("Site", "?"),
@@ -30,7 +30,7 @@ const ROSTER: [(&str, &str); 6] = [
 pub struct Judged {
     /// The scored move and the expected continuation; never empty.
     pub moves: Vec<Move>,
-    /// The move's score, from White's view.
+    /// The move's score, from White's perspective.
     pub eval: Eval,
     /// Depth of the search in plies.
     pub depth: u32,
@@ -41,8 +41,8 @@ pub struct Judged {
 pub struct AnnotatedGame {
     /// The complete game.
     pub game: Game,
-    /// The scored moves of the position before each of its moves, with the best first; the list may
-    /// be shorter than the game.
+    /// For each move of the game, the scored moves of the position before it, with the best first;
+    /// the list may be shorter than the game.
     pub judged: Vec<Vec<Judged>>,
     /// The result for White, if any.
     pub result: Option<Wdl>,
@@ -53,11 +53,11 @@ pub struct AnnotatedGame {
 }
 
 impl AnnotatedGame {
-    /// Returns the game as PGN in the standard's export format, ending in an empty line.
+    /// Returns the game in the PGN standard's export format, ending in an empty line.
     ///
-    /// If the best move was played, its score follows it. Otherwise, the best move becomes a
-    /// variation of `line` plies that carries the score, and the move played has no score. Other
-    /// scored moves become variations of one move each.
+    /// If the best move was played, its score follows the move. Otherwise, the best move becomes a
+    /// variation of `line` plies with the score, and the move played gets no score. Each other
+    /// scored move becomes a variation of one move.
     #[must_use]
     pub fn to_pgn(&self, line: usize) -> String {
         let result = match self.result {
@@ -208,7 +208,7 @@ impl Movetext {
             let (word, behind) = rest.split_at(word_length(rest));
             rest = behind.trim_start();
             let word = word.split_whitespace().collect::<Vec<_>>().join(" ");
-            // At the start of a line, some readers would misinterpret these.
+            // At the start of a line, some readers would misinterpret these characters.
             match self.words[first..].last_mut() {
                 Some(before) if word.starts_with(['[', '%', ';']) => {
                     before.push(' ');
@@ -221,7 +221,7 @@ impl Movetext {
         self.follows_move = false;
     }
 
-    /// Adds a variation, whose moves are added by `line`.
+    /// Adds a variation; `line` adds its moves.
     pub(crate) fn variation(&mut self, line: impl FnOnce(&mut Movetext)) {
         let first = self.words.len();
         self.follows_move = false;
@@ -240,8 +240,8 @@ impl Movetext {
         }
     }
 
-    /// Writes the words in lines of at most the standard's maximum length; only a single word may
-    /// exceed it.
+    /// Writes the words in lines of at most [`LONGEST_LINE`] characters. Only a line with a single
+    /// word may be longer.
     pub(crate) fn wrap(self, text: &mut String) {
         let mut column = 0;
         for word in self.words {
@@ -375,8 +375,8 @@ mod tests {
         assert_eq!(record.nodes.len(), 2);
     }
 
-    /// Returns a game of random legal moves. Some of them have scores, and some scores are for
-    /// moves other than the one played.
+    /// Returns a game of random legal moves. Some positions have scored moves, and the best scored
+    /// move is not always the move played.
     fn random_game(plies: usize, seed: u64) -> AnnotatedGame {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let mut game = Game::default();
@@ -448,7 +448,7 @@ mod tests {
             prop_assert_eq!(moves(&read), moves(&annotated.game));
             let scores = annotated.judged.iter().flatten().map(|judged| judged.eval);
             let mut read: Vec<_> = record.nodes.iter().filter_map(|node| node.eval).collect();
-            // A score in the final comment may be read as the last move's score.
+            // A score in the final comment may be parsed as the last move's score.
             read.truncate(scores.clone().count());
             if comment.is_empty() {
                 prop_assert_eq!(read, scores.collect::<Vec<_>>());

@@ -3,10 +3,10 @@
 /// Why a block cannot be decoded.
 #[derive(Debug, thiserror::Error)]
 pub enum ColumnError {
-    /// A column ends before the moves do.
+    /// A column ends before the last move.
     #[error("column {0} ends too early")]
     Short(usize),
-    /// A column continues after the moves.
+    /// A column continues after the last move.
     #[error("column {0} is too long")]
     Long(usize),
     /// The column cannot be decompressed.
@@ -44,7 +44,7 @@ impl<'a> Column<'a> {
         Ok(self.take(1)?[0])
     }
 
-    /// Reads an integer in groups of seven bits, the lowest first.
+    /// Reads an integer in groups of seven bits, lowest group first.
     pub(super) fn varint(&mut self) -> Result<u64, ColumnError> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
@@ -74,7 +74,7 @@ pub(super) fn zigzag(value: i64) -> u64 {
     (value << 1 ^ value >> 63) as u64
 }
 
-/// Appends an integer in groups of seven bits, the lowest first.
+/// Appends an integer in groups of seven bits, lowest group first.
 pub(super) fn write_varint(bytes: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         bytes.push(value as u8 | 0x80);

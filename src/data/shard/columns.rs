@@ -1,5 +1,5 @@
-//! Encodes a block of games in columns. Each column is compressed separately, because it groups
-//! similar values and has its own statistics.
+//! Encodes a block of games in columns. Each column groups similar values and is compressed
+//! separately, because the statistics of the columns differ.
 //!
 //! | column | contents |
 //! |---|---|
@@ -10,16 +10,16 @@
 //! | scores | literal scores as zigzag varints: centipawns as the difference from the score two main-line moves earlier (by the same engine), mates unchanged |
 //! | repeats | one byte for each score that repeats one of the last 255 main-line scores: how many scores ago that one was. Variations are lines that engines expected, and carry the score of the move for which they were computed |
 //! | searches | for each search: the values of the root and of the best move (i16 each), the number of moves in the policy (varint), and for each of these moves its ordinal and its share (u8, u16); not in version 1 |
+//!
 //! A column consists of its raw length and its compressed length, both u32, followed by one zstd
 //! frame.
-//! zstd frame.
 
 use super::column::{Column, ColumnError, write_varint, zigzag};
 use crate::chess::Ratings;
 use crate::data::record::{Eval, Node, Record, SearchResult};
 use crate::data::sample::Wdl;
 
-/// The zstd level; above it, packing slows down much more than shards shrink.
+/// The zstd level. Higher levels make packing much slower, but shards hardly smaller.
 const LEVEL: i32 = 15;
 const COLUMNS: usize = 7;
 /// Number of columns in a block of version 1.

@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// An uninhabited type, because opening always fails.
+/// An object in an object store. The type is uninhabited, because opening always fails.
 #[derive(Debug)]
 pub(super) enum Object {}
 

@@ -1,8 +1,8 @@
 //! Reads shards from object stores: Amazon S3, compatible stores, and plain web servers.
 //!
-//! The object_store crate retries failed requests with exponential backoff, including responses
-//! that break off midway. Blocks that will be read soon are prefetched, so that decoding overlaps
-//! with requests; each process holds at most [`AHEAD`] unread blocks in memory.
+//! The object_store crate retries failed requests and interrupted responses with exponential
+//! backoff. Blocks that will be read soon are prefetched, so that decoding overlaps with requests;
+//! each process holds at most [`AHEAD`] unread blocks in memory.
 
 use std::collections::HashMap;
 use std::io;
@@ -17,8 +17,9 @@ use tokio::task::JoinHandle;
 
 use crate::store::cloud::{connect, runtime};
 
-/// Maximum number of prefetched blocks. A block is a few hundred kilobytes. At 50 ms per response,
-/// 16 blocks give 100 MB/s, which is some 20 million samples.
+/// Maximum number of prefetched blocks. A block has a few hundred kilobytes. With a latency of 50
+/// ms per response, 16 blocks in flight give 100 MB/s, which is about 20 million samples per
+/// second.
 const AHEAD: usize = 16;
 
 static ROOM: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(AHEAD)));
@@ -26,13 +27,14 @@ static ROOM: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new
 /// A requested range, as offset and length.
 type Span = (u64, u64);
 
-/// The bytes of a range with their memory permit; `None` if a reader has already fetched them.
+/// The bytes of a range with their memory permit; `None` if a reader fetches the range itself.
 type Fetched = Option<(Vec<u8>, OwnedSemaphorePermit)>;
 
 /// A range that is being prefetched.
 #[derive(Debug)]
 struct Ahead {
-    /// Whether the work has been claimed, either by a reader or by the request itself.
+    /// Whether the range has been claimed, either by the prefetch or by a reader that fetches it
+    /// itself.
     is_taken: Arc<AtomicBool>,
     answer: JoinHandle<io::Result<Fetched>>,
 }
@@ -68,7 +70,8 @@ impl Object {
         let runtime = runtime()?;
         let span = (offset, length);
         let ahead = self.ahead.lock().remove(&span);
-        // A prefetch that is still waiting for memory may be waiting for this very thread.
+        // If the prefetch is still waiting for memory, this thread must not wait for the prefetch:
+        // the memory may become free only when this thread reads further blocks.
         if let Some(ahead) = ahead.filter(|ahead| ahead.is_taken.swap(true, Ordering::AcqRel)) {
             let answer = runtime.block_on(ahead.answer).map_err(io::Error::other)?;
             if let Some((bytes, _room)) = answer? {

@@ -128,7 +128,8 @@ impl Shard {
         })
     }
 
-    /// Announces that a block will soon be read; a block in an object store is then prefetched.
+    /// Announces that a block will soon be read. If the shard is in an object store, the block is
+    /// then prefetched.
     pub(crate) fn announce(&self, block: usize) {
         let entry = &self.index[block];
         self.storage.announce(entry.offset, entry.length);
@@ -142,10 +143,11 @@ impl Shard {
     }
 }
 
-/// Reads a part of the shard. Returns `None` if it extends past the end or its checksum differs.
+/// Reads a part of the shard. Returns `None` if the part extends past the end or has a different
+/// checksum.
 fn section(storage: &Storage, offset: u64, length: u64, crc: u32) -> io::Result<Option<Vec<u8>>> {
     match storage.read(offset, length) {
-        // A fuzzer's inputs would never pass the checksum.
+        // Fuzzing skips the checksum, because hardly any input would pass it.
         Ok(bytes) => Ok((cfg!(fuzzing) || crc32fast::hash(&bytes) == crc).then_some(bytes)),
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
         Err(error) => Err(error),

@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use super::object::Object;
 use crate::store::address;
 
-/// Bytes that several threads can read concurrently and in any order.
+/// The bytes of a shard, which several threads can read concurrently and in any order.
 #[derive(Debug)]
 pub(super) enum Storage {
-    /// A file, which is opened for every read: a window has hundreds of shards, while systems limit
-    /// a process to about a thousand open files. Blocks are large enough to make this cheap.
+    /// A file, which is opened for every read: a training window of the loop has hundreds of
+    /// shards, and systems limit a process to about a thousand open files. Compared with reading a
+    /// block, opening the file is cheap.
     File {
         path: PathBuf,
         size: u64,

@@ -10,8 +10,8 @@ use crate::data::record::Record;
 
 use super::{BlockEntry, END, Header, MAGIC, ShardError, VERSION, columns};
 
-/// Target number of samples per block. It is large enough for the columns to compress well, and
-/// small enough for a loader to mix many blocks.
+/// Target number of samples per block, large enough for the columns to compress well, and small
+/// enough for a loader to mix many blocks.
 pub const SAMPLES_PER_BLOCK: u64 = 1 << 15;
 
 /// Compressed games, ready to be written.
@@ -22,7 +22,7 @@ pub struct Block {
 }
 
 impl Block {
-    /// Compresses games that yield `samples` samples.
+    /// Compresses games that give `samples` samples.
     ///
     /// # Errors
     /// The compressor's error, which only a lack of memory can cause.
@@ -35,7 +35,7 @@ impl Block {
     }
 }
 
-/// A shard that is being written. It appears under its name, atomically, when it is finished.
+/// A shard that is being written. It appears atomically under its name when it is finished.
 pub struct ShardWriter {
     path: PathBuf,
     file: BufWriter<NamedTempFile>,
@@ -72,7 +72,7 @@ impl ShardWriter {
     /// Appends a block.
     ///
     /// # Errors
-    /// [`ShardError::Io`] if it cannot be written.
+    /// [`ShardError::Io`] if the block cannot be written.
     pub fn append(&mut self, block: &Block) -> Result<(), ShardError> {
         self.index.push(BlockEntry {
             offset: self.offset,
@@ -84,11 +84,11 @@ impl ShardWriter {
         self.write(&block.bytes)
     }
 
-    /// Writes the index, syncs everything to disk and renames the shard to its final name. Returns
-    /// its size in bytes.
+    /// Writes the index, syncs the file to disk and renames it to its final name. Returns the size
+    /// of the shard in bytes.
     ///
     /// # Errors
-    /// [`ShardError::Io`] if any of this fails; nothing is left behind in that case.
+    /// [`ShardError::Io`] if a step fails; the unfinished file is then removed.
     pub fn finish(mut self) -> Result<u64, ShardError> {
         let index = serde_json::to_vec(&self.index).map_err(|error| self.io(error.into()))?;
         self.write(&index)?;

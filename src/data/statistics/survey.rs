@@ -23,7 +23,7 @@ use super::Statistics;
 
 /// Number of games or chunks surveyed in parallel.
 const TOGETHER: usize = 1024;
-/// Weights of zero distinguish samples of variations.
+/// Gives samples of variations a weight of zero, which distinguishes them from the main line.
 const WEIGHTLESS: VariationWeight = VariationWeight {
     first: 0.0,
     decay: 1.0,
@@ -63,7 +63,7 @@ pub enum Fault {
     Io {
         /// The file.
         path: PathBuf,
-        /// The error of the system or the decompressor.
+        /// The error of the operating system or the decompressor.
         source: std::io::Error,
     },
 }
@@ -83,17 +83,17 @@ pub struct Findings {
     /// The counts.
     #[serde(flatten)]
     pub statistics: Statistics,
-    /// Names of the games' files, from the shards' headers.
+    /// Names of the files from which the shards were packed.
     pub sources: Vec<String>,
-    /// Number of games with the same first position and moves as an earlier one.
+    /// Number of games with the same first position and moves as an earlier game.
     pub duplicate_games: u64,
-    /// Number of samples whose position, ignoring history, is that of an earlier one.
+    /// Number of samples with the same position, ignoring history, as an earlier sample.
     pub duplicate_positions: u64,
 }
 
 impl Survey {
-    /// Adds a shard, decoding its blocks in parallel. `progress` is called with numbers of samples,
-    /// and `bad` is called with faults.
+    /// Adds a shard, decoding its blocks in parallel. `progress` is called with the numbers of
+    /// samples added, and `bad` with faults.
     ///
     /// # Errors
     /// The error that `bad` returns.

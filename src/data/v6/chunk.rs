@@ -18,7 +18,7 @@ pub struct Chunk {
 }
 
 impl Chunk {
-    /// Reads a chunk, either gzipped or plain. Damage is reported when its records are read.
+    /// Reads a chunk, either gzipped or plain. Damage is reported only when the records are read.
     ///
     /// # Errors
     /// [`V6Error`] if the file cannot be read.
@@ -51,8 +51,8 @@ impl Chunk {
         &self.path
     }
 
-    /// Returns an iterator over the records. Reading continues after a record in an unknown input
-    /// format; any other fault ends it.
+    /// Returns an iterator over the records. The iterator continues after a record in an unknown
+    /// input format, but ends after any other fault.
     #[must_use]
     pub fn records(&self) -> Records<'_> {
         Records {
@@ -102,8 +102,8 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// Ends reading and returns the reason, which is the decompression error if that is why the
-    /// rest is missing, and otherwise `fault`.
+    /// Ends reading and returns the reason: the decompression error if decompression ended early,
+    /// and otherwise `fault`.
     fn end(&mut self, fault: V6Fault) -> V6Fault {
         self.bytes = &[];
         match self.fault.take() {

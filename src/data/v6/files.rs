@@ -13,12 +13,12 @@ use super::unpack::{MAX_UNPACKED, TOO_LARGE, is_gzip};
 use super::{Chunk, V6Error, V6Fault};
 use crate::packed;
 
-/// Number of chunks sampled to estimate the lengths of all chunks.
+/// Number of chunks sampled to estimate the mean length of a chunk.
 const LOOKED_AT: usize = 64;
-/// Number of bytes in the first header of a tar.
+/// Number of bytes in a tar header.
 pub(crate) const TAR_HEADER: usize = 512;
 
-/// The unread chunks at a path. Only their names are in memory, so there can be millions of them.
+/// The chunks at a path. Only their names are in memory, so there can be millions of chunks.
 pub struct Chunks {
     root: PathBuf,
     tars: Vec<Tar>,
@@ -29,7 +29,7 @@ pub struct Chunks {
 
 /// The location of a chunk.
 enum Place {
-    /// A file of its own, by its path relative to the root; empty for the root itself.
+    /// A separate file, given by its path relative to the root; empty for the root itself.
     File(Box<Path>),
     /// A member of a tar.
     Member {
@@ -38,7 +38,7 @@ enum Place {
         length: u64,
         name: Box<Path>,
     },
-    /// Memory, if the chunk came through a pipe.
+    /// Bytes in memory, for a chunk that was read from a pipe.
     Read(Box<[u8]>),
 }
 
@@ -83,7 +83,7 @@ impl Chunks {
     /// file. `path` is only used in messages.
     ///
     /// # Errors
-    /// [`V6Error`] if it cannot be read or stored.
+    /// [`V6Error`] if the stream cannot be read or stored.
     pub(crate) fn read_from(stream: impl BufRead, path: &Path) -> Result<Chunks, V6Error> {
         let failed = |error| failed(path, error);
         let mut chunks = Chunks::none_at(path);
@@ -132,10 +132,10 @@ impl Chunks {
         self.places.is_empty()
     }
 
-    /// Returns a chunk's path; within a tar, the tar's path followed by the member's.
+    /// Returns a chunk's path; for a chunk in a tar, the tar's path followed by the member's path.
     ///
     /// # Panics
-    /// If the chunk does not exist. The same holds for the methods below.
+    /// If the chunk does not exist. The methods below panic in the same case.
     #[must_use]
     pub fn path(&self, chunk: usize) -> PathBuf {
         match &self.places[chunk] {
@@ -155,7 +155,7 @@ impl Chunks {
     /// Reads a chunk.
     ///
     /// # Errors
-    /// [`V6Error`] if its file cannot be read.
+    /// [`V6Error`] if the chunk's file cannot be read.
     pub fn read(&self, chunk: usize) -> Result<Chunk, V6Error> {
         let path = self.path(chunk);
         let (tar, offset, length) = match &self.places[chunk] {
@@ -182,8 +182,8 @@ impl Chunks {
         Ok(Chunk::new(path, &packed))
     }
 
-    /// Returns the approximate mean number of records per chunk, estimated from the lengths stated
-    /// in some of the files.
+    /// Returns the approximate mean number of records per chunk, estimated from the decompressed
+    /// lengths that some of the files state.
     #[must_use]
     pub fn mean_records(&self) -> f64 {
         let step = self.places.len().div_ceil(LOOKED_AT).max(1);
@@ -195,8 +195,8 @@ impl Chunks {
         total as f64 / RECORD_SIZE as f64 / lengths.len().max(1) as f64
     }
 
-    /// Returns the stated decompressed length of a chunk, which is correct if the file is undamaged
-    /// and has a single member.
+    /// Returns the decompressed length that a chunk's file states. It is correct if the file is
+    /// undamaged and has a single gzip member.
     fn promised_length(&self, chunk: usize) -> std::io::Result<u64> {
         let (mut magic, mut promise) = ([0; 3], [0; 4]);
         let length = match &self.places[chunk] {
@@ -234,7 +234,7 @@ impl Chunks {
         Ok(promised.min(MAX_UNPACKED as u64))
     }
 
-    /// Adds the contents of the root and its subfolders, following links, in order of their names.
+    /// Adds the chunks in the root and its subfolders, following links, in order of their names.
     fn walk(&mut self) -> Result<(), V6Error> {
         let root = self.root.clone();
         let entries = WalkDir::new(&root).follow_links(true).sort_by_file_name();

@@ -1,7 +1,7 @@
 //! Converts searched games to V6 records and chunks.
 //!
-//! Every field matches Lc0's self-play, so that Lc0's rescorer and trainer can read these chunks
-//! like Lc0's own.
+//! Every field has the same meaning as in Lc0's self-play, so that Lc0's rescorer and trainer can
+//! read these chunks like Lc0's own.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -15,15 +15,15 @@ use crate::encode::{Input, POLICY_SIZE};
 
 use super::record::{ADJUDICATED, CUT_OFF, FORMAT, PROVEN, V6Record, VERSION};
 
-/// The expected result of a position or a move, from the mover's view.
+/// The expected result of a position or a move, from the perspective of the side to move.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Expectation {
     /// W − L in −1…1.
     pub q: f32,
     /// The probability of a draw.
     pub draw: f32,
-    /// Number of plies to the end of the game, including the move's own; 0 if the network does not
-    /// predict it.
+    /// Expected number of plies to the end of the game, including the move itself; 0 if the network
+    /// does not predict this number.
     pub moves_left: f32,
 }
 
@@ -32,9 +32,8 @@ pub struct Expectation {
 pub struct Searched {
     /// The position and its history.
     pub input: Input,
-    /// The policy target: each legal move's policy index with its share of the root's visits, not
-    /// counting the root's own visit, or with its probability in another distribution. The shares
-    /// sum to 1.
+    /// The policy target: each legal move's policy index with the move's probability, for example
+    /// its share of the visits of all moves. The probabilities sum to 1.
     pub policy: Vec<(u16, f32)>,
     /// The root's value.
     pub root: Expectation,
@@ -69,8 +68,8 @@ pub struct Ending {
 
 /// Returns the records of a game, one for each of its searched positions, in order.
 ///
-/// `plies_left` counts down to the number of plies expected at the last position, which is 1 if
-/// that position's best move ends the game.
+/// The field `plies_left` counts down to the expected number of plies at the last position. That
+/// number is 1 if the best move at the last position ends the game.
 #[must_use]
 pub fn game_records(game: &[Searched], ending: &Ending) -> Vec<V6Record> {
     let Some(last) = game.last() else {
@@ -134,7 +133,7 @@ fn record(searched: &Searched, ending: &Ending, plies_left: f32) -> V6Record {
 }
 
 /// Returns the Kullback–Leibler divergence of a policy from a prior: the sum of p · ln(p / prior)
-/// over pairs (p, prior) of the legal moves.
+/// over the legal moves, given as pairs (p, prior).
 #[must_use]
 pub fn divergence(policy: impl IntoIterator<Item = (f32, f32)>) -> f32 {
     let terms = policy.into_iter().map(|(p, prior)| match p > 0.0 {
@@ -148,7 +147,7 @@ pub fn divergence(policy: impl IntoIterator<Item = (f32, f32)>) -> f32 {
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write the chunk {}: {source}", path.display())]
 pub struct ChunkWriteError {
-    /// The chunk.
+    /// The path of the chunk.
     pub path: PathBuf,
     /// The system's error.
     pub source: std::io::Error,

@@ -13,9 +13,9 @@ use super::samples::follows;
 use super::{Chunk, V6Error, V6Fault, V6Record};
 
 impl Chunk {
-    /// Passes on the games as records that include their search results. An unusable record is
-    /// passed to `bad`; if `bad` returns an error, reading stops, and otherwise the rest of the
-    /// game becomes a separate game.
+    /// Returns the games as records that include the search results. An unusable record is passed
+    /// to `bad`. If `bad` returns an error, reading stops; otherwise, the rest of the game becomes
+    /// a separate game.
     ///
     /// If a game does not start at the initial position, the history before its first position is
     /// lost. Values are rounded, see [`SearchResult`].
@@ -85,7 +85,8 @@ fn add(record: &V6Record, goes_on: bool, games: &mut Vec<Record>) -> Result<(), 
     });
     game.searches
         .push(SearchResult::new(policy, record.root_q, record.best_q));
-    // The last record states how many plies were expected, including the move from its position.
+    // The game's last record determines this number. Its `plies_left` includes the move from its
+    // own position.
     game.unplayed = (record.plies_left - 1.0).round() as u16;
     Ok(())
 }

@@ -10,10 +10,11 @@ use super::V6Fault;
 
 /// Size in bytes of a version-6 record.
 pub const RECORD_SIZE: usize = size_of::<V6Record>();
-/// The version written, and the older of the two that can be read.
+/// The version written, and the older of the two versions that can be read.
 pub const VERSION: u32 = 6;
-/// The other version that can be read. Its records extend those of version 6 by D of the short-term
-/// value, the policy indices of the moves played before and after, and eight unused numbers.
+/// The newer of the two versions that can be read. Compared with version 6, its records also
+/// contain D of the short-term value, the policy indices of the previous and the next move played,
+/// and eight unused numbers.
 pub(super) const V7: u32 = 7;
 /// Size in bytes of a version-7 record.
 pub const V7_RECORD_SIZE: usize = RECORD_SIZE + 4 + 2 * 2 + 8 * 4;
@@ -29,10 +30,10 @@ pub const CUT_OFF: u8 = 1 << 4;
 /// Flag: the best move's value is proven.
 pub const PROVEN: u8 = 1 << 3;
 
-/// Maximum deviation of a policy's sum from one, caused by rounding two thousand numbers to half
-/// precision.
+/// Maximum deviation of a policy's sum from one, which allows for rounding two thousand numbers to
+/// half precision.
 const SUM_TOLERANCE: f32 = 1e-2;
-/// Maximum amount by which rounding may move a value out of its range.
+/// Maximum amount by which a value may exceed its range because of rounding.
 pub(super) const VALUE_TOLERANCE: f32 = 1e-3;
 /// Upper bound on the number of plies in a game.
 const MAX_PLIES: f32 = 20_000.0;
@@ -41,8 +42,8 @@ const _: () = assert!(RECORD_SIZE == 8356 && V7_RECORD_SIZE == 8396);
 // The record is read by reinterpreting its bytes.
 const _: () = assert!(cfg!(target_endian = "little"));
 
-/// A record as stored in a chunk. Values are from the mover's view; Q is W − L, D is the
-/// probability of a draw, and M is the number of plies left.
+/// A record as stored in a chunk. Values are from the perspective of the side to move. Q is W − L,
+/// D is the probability of a draw, and M is the number of plies left.
 #[derive(Clone, Copy, Debug, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C, packed(4))]
 pub struct V6Record {
@@ -52,8 +53,8 @@ pub struct V6Record {
     pub input_format: u32,
     /// Share of the visits by policy index; −1 for illegal moves.
     pub probabilities: [f32; POLICY_SIZE],
-    /// The bitboards of the history in the order of [`Input`], with the files of each rank
-    /// reversed: the a-file is a byte's highest bit.
+    /// The bitboards of the history in the order of [`Input`]. Compared with [`Input`], the files
+    /// of each rank are reversed: the a-file is the highest bit of a byte.
     pub planes: [u64; BOARDS],
     /// Whether the mover may castle queenside.
     pub castling_us_queenside: u8,
@@ -71,7 +72,7 @@ pub struct V6Record {
     /// [`PROVEN`]. In input formats that transform the board, bit 7 is the side to move, and bits
     /// 2–0 are the transform.
     pub invariance_info: u8,
-    /// Unused; formerly the result.
+    /// Unused; contained the result in earlier versions.
     pub dummy: u8,
     /// Q of the root.
     pub root_q: f32,
@@ -89,7 +90,7 @@ pub struct V6Record {
     pub plies_left: f32,
     /// Q of the result: 1, 0 or −1.
     pub result_q: f32,
-    /// D of the result: 1 for a draw, otherwise 0.
+    /// D of the result, 1 for a draw and otherwise 0.
     pub result_d: f32,
     /// Q of the move played.
     pub played_q: f32,
@@ -97,7 +98,7 @@ pub struct V6Record {
     pub played_d: f32,
     /// M of the move played.
     pub played_m: f32,
-    /// The network's Q. NaN if unknown, like `orig_d` and `orig_m`.
+    /// The network's Q; NaN if unknown. `orig_d` and `orig_m` are then NaN, too.
     pub orig_q: f32,
     /// The network's D.
     pub orig_d: f32,
@@ -125,7 +126,7 @@ impl V6Record {
     /// Returns the position and its history.
     ///
     /// A castling right belongs to the outermost rook on its side of the king, as in X-FEN. The
-    /// en-passant square follows from the history.
+    /// en-passant square is derived from the history.
     ///
     /// # Errors
     /// [`V6Fault`] if the planes do not form a legal position.
@@ -190,8 +191,8 @@ impl V6Record {
         Legal::from_words(words)
     }
 
-    /// Returns the game's result for the mover, if it has one. Returns `None` also if a rescorer
-    /// has blended the result with its estimate of a later blunder.
+    /// Returns the game's result for the side to move. Returns `None` if the game has no result, or
+    /// if a rescorer has blended the result with its estimate of a later blunder.
     pub(super) fn result(&self) -> Option<Wdl> {
         let is_certain = |share: f32| (share - 1.0).abs() < 1e-3;
         if is_certain(self.result_d) {
@@ -205,11 +206,12 @@ impl V6Record {
         }
     }
 
-    /// Returns the record as a training sample. Its policy is the shares of the visits, its value
-    /// is the best move's Q, and its short-term value is set if a rescorer has filled it in.
+    /// Returns the record as a training sample. The policy consists of the shares of the visits,
+    /// the value is the best move's Q, and the short-term value is set if a rescorer has filled it
+    /// in.
     ///
     /// # Errors
-    /// [`V6Fault`] if the planes do not form a legal position, the policy does not match its legal
+    /// [`V6Fault`] if the planes do not form a legal position, the policy does not match the legal
     /// moves, or a value is out of range.
     pub fn sample(&self) -> Result<Sample, V6Fault> {
         let (input, position) = self.decode()?;

@@ -11,12 +11,13 @@ use super::{Chunk, V6Error, V6Record};
 const PIECES: usize = PLANES_PER_BOARD - 1;
 
 impl Chunk {
-    /// Passes the records to `emit` as samples, except those marked for deletion. `keep` is called
-    /// once for each and filters them. Unusable records are passed to `bad`; if it returns an
-    /// error, reading stops.
+    /// Converts the records to samples and passes these to `emit`. Records that are marked for
+    /// deletion are skipped. `keep` is called once for each remaining record, and returns whether
+    /// to convert it. Unusable records are passed to `bad`; if `bad` returns an error, reading
+    /// stops.
     ///
-    /// If no record of the chunk has a short-term value, it is computed from the root values, see
-    /// [`crate::data::label`].
+    /// If no record of the chunk has a short-term value, the short-term values are computed from
+    /// the root values, see [`crate::data::label`].
     ///
     /// # Errors
     /// The error that `bad` returns.
@@ -78,8 +79,9 @@ struct Place<'a> {
     is_cut_off: bool,
 }
 
-/// Returns short-term values for records that have none. The value after a game's last position is
-/// its result. The boards show where the next game in a chunk starts.
+/// Returns short-term values for a chunk, or `None` if a record already has one. The value after a
+/// game's last position is the result of the game. Where the next record's history does not contain
+/// the record's board, a new game starts.
 fn short_terms(records: &[Place]) -> Option<Vec<f32>> {
     if records.iter().any(|place| place.record.q_st != 0.0) {
         return None;
@@ -104,7 +106,8 @@ fn short_terms(records: &[Place]) -> Option<Vec<f32>> {
 }
 
 /// Returns whether `next` is the position after a move from `record`'s position. This is the case
-/// if the history of `next` contains that board from the other side.
+/// if the previous board in the history of `next` is `record`'s board from the other side's
+/// perspective.
 pub(super) fn follows(record: &V6Record, next: &V6Record) -> bool {
     let (before, after) = (record.planes, next.planes);
     let board = &before[..PIECES];

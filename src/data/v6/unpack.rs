@@ -6,8 +6,8 @@ use std::sync::Arc;
 use flate2::bufread::MultiGzDecoder;
 use libdeflater::Decompressor;
 
-/// Maximum size of a decompressed chunk: thirty thousand records, a hundred times as many as a long
-/// game has. Anything larger is not a chunk, or was made to exhaust memory.
+/// Maximum size of a decompressed chunk in bytes. This is thirty thousand records, a hundred times
+/// as many as a long game has. Larger data is not a chunk or is an attempt to exhaust memory.
 pub const MAX_UNPACKED: usize = 1 << 28;
 
 /// The error for larger files.
@@ -30,8 +30,8 @@ impl Unpacked {
         &bytemuck::cast_slice(&self.words)[..self.length]
     }
 
-    /// Decompresses gzip data; other data is returned unchanged. On failure it returns the reason
-    /// and the bytes before the fault.
+    /// Decompresses gzip data, and returns other data unchanged. If decompression fails, returns
+    /// the bytes before the fault and the reason.
     pub(super) fn new(packed: &[u8]) -> (Unpacked, Option<Arc<str>>) {
         let mut unpacked = Unpacked::default();
         if !is_gzip(packed) {
@@ -52,18 +52,19 @@ impl Unpacked {
         &mut bytemuck::cast_slice_mut(&mut self.words)[..length]
     }
 
-    /// Inflates an undamaged file with a single member, which is the usual case, several times
-    /// faster than the fallback.
+    /// Inflates an undamaged file with a single member, which is the usual case. This is several
+    /// times faster than the fallback.
     fn inflate_whole(&mut self, packed: &[u8]) -> bool {
         let Some(length) = promised_length(packed) else {
             return false;
         };
-        // Only the first member would be inflated, so a second one must not exist.
+        // Only the first member would be inflated, so the file must not have a second one.
         let is_single = !packed[1..].windows(MAGIC.len()).any(|bytes| bytes == MAGIC);
         is_single && Decompressor::new().gzip_decompress(packed, self.room(length)) == Ok(length)
     }
 
-    /// Inflates any file, including several members, and a damaged file up to the damage.
+    /// Inflates any file, including files with several members; a damaged file is inflated up to
+    /// the damage.
     fn inflate_piecemeal(mut self, packed: &[u8]) -> (Unpacked, Option<Arc<str>>) {
         let mut bytes = Vec::new();
         let mut reader = MultiGzDecoder::new(packed).take(MAX_UNPACKED as u64 + 1);
@@ -82,7 +83,7 @@ pub(super) fn is_gzip(packed: &[u8]) -> bool {
     packed.starts_with(&MAGIC)
 }
 
-/// Returns the length stated at the end of a gzip file, if it is plausible.
+/// Returns the decompressed length stated at the end of a gzip file, if this length is plausible.
 fn promised_length(packed: &[u8]) -> Option<usize> {
     let length = u32::from_le_bytes(*packed.last_chunk()?) as usize;
     let limit = MAX_UNPACKED.min(packed.len().saturating_mul(MAX_RATIO));
@@ -134,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_bomb_is_stopped() {
-        // Each member consists of zeros, and its length is one that a trailer may state.
+        // Each member consists of zeros and has a plausible length.
         let member = pack(&vec![0; MAX_UNPACKED / 4]);
         let (unpacked, fault) = Unpacked::new(&member.repeat(5));
         assert_eq!(fault.as_deref(), Some(TOO_LARGE));

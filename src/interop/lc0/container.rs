@@ -1,5 +1,5 @@
-//! The container of a weights file: gzip around a protobuf, with bounds that protect against
-//! hostile files.
+//! The container of a weights file, which is a gzipped protobuf message. Bounds protect against
+//! malicious files.
 
 use super::schema::{MAGIC, Net};
 use super::{Lc0Error, NEWEST_LC0};
@@ -13,14 +13,14 @@ use std::io::{Read, Write};
 
 /// The first bytes of compressed files.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
-/// An upper bound on file sizes, far above any network.
+/// An upper bound on the decompressed size in bytes, far above any network.
 const LARGEST: u64 = 8 << 30;
 /// Largest inflated size of a small file.
 const SMALLEST_BOUND: u64 = 64 << 20;
-/// Largest compression ratio of a larger file. Weights hardly compress: to two thirds of their size
-/// at best.
+/// Largest compression ratio of a large file. Weights hardly compress, at best to two thirds of
+/// their size.
 const LARGEST_RATIO: u64 = 32;
-/// Returns the message in a file, compressed or not.
+/// Returns the message in a file, which may be compressed.
 pub(crate) fn open(file: &[u8]) -> Result<Net, Lc0Error> {
     let bytes = match file.starts_with(&GZIP) {
         true => inflate(file)?,
@@ -49,8 +49,8 @@ pub(crate) fn open_known(file: &[u8]) -> Result<Net, Lc0Error> {
     }
 }
 
-/// Returns whether a file, compressed or not, begins like an Lc0 weights file. The magic number is
-/// the first field of every file that Lc0's trainers have written.
+/// Returns whether a file, which may be compressed, begins like an Lc0 weights file. All files
+/// written by Lc0's trainers begin with the magic number.
 #[must_use]
 pub fn is_weights_file(file: &[u8]) -> bool {
     let mut start = [0; 5];

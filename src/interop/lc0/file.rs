@@ -19,8 +19,8 @@ use tch::{Device, Tensor};
 /// As in Lc0, batch norms are folded into the preceding convolutions.
 ///
 /// # Errors
-/// [`Lc0Error`] if it is not a weights file, is damaged, lacks the chosen heads or contains an
-/// unsupported part; [`Lc0Error::Onnx`] if it contains an ONNX model instead.
+/// [`Lc0Error`] if the file is not a weights file, is damaged, lacks the chosen heads or contains
+/// an unsupported part; [`Lc0Error::Onnx`] if it contains an ONNX model instead of weights.
 pub fn read(file: &[u8], heads: HeadChoice) -> Result<Network, Lc0Error> {
     let net = container::open_known(file)?;
     let (kind, mut tensors) = contents(&net)?;
@@ -124,7 +124,7 @@ fn numbers(config: &Lc0Config) -> BTreeMap<String, u32> {
     all.map(|(path, number)| (path, number as u32)).collect()
 }
 
-/// Returns the training notes that Lc0 has fields for.
+/// Returns those training notes for which Lc0's format has fields.
 fn training_params(notes: &serde_json::Value) -> TrainingParams {
     let number = |name: &str| notes.get(name).and_then(serde_json::Value::as_f64);
     let steps = notes.get("steps").and_then(serde_json::Value::as_u64);

@@ -28,7 +28,7 @@ fn fold(name: &str, tensors: &mut Tensors) -> Result<(), Lc0Error> {
         return Ok(());
     };
     let channels = means.len();
-    // Old networks have neither gammas nor betas.
+    // In old networks, batch norms have neither gammas nor betas.
     let mut or = |part, default| -> Result<Vec<f32>, Lc0Error> {
         Ok(take(part)?.unwrap_or_else(|| vec![default; channels]))
     };
@@ -63,7 +63,7 @@ fn fold(name: &str, tensors: &mut Tensors) -> Result<(), Lc0Error> {
     Ok(())
 }
 
-/// Returns the values of a layer, if it exists and is not empty.
+/// Returns the values of a layer, or `None` if the layer is missing or empty.
 fn numbers(layer: Option<Layer>) -> Result<Option<Vec<f32>>, Lc0Error> {
     let Some(layer) = layer.filter(|layer| layer.count() > 0) else {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! The enumerations by which a file describes its network, with defaults for older files.
+//! The enumerations that describe a file's network, with defaults for older files.
 
 use super::Lc0Error;
 use super::layer::Lc0Encoding;
@@ -111,8 +111,8 @@ impl Kind {
     }
 }
 
-/// Rejects unknown encodings of the weights. Since Lc0 0.33 each layer states its own encoding;
-/// earlier the file did, and Lc0 read only LINEAR16.
+/// Rejects unknown encodings of the weights. Since Lc0 0.33, each layer states its own encoding.
+/// Before, the file stated one encoding for all layers, and Lc0 read only LINEAR16.
 fn check_encoding(net: &Net) -> Result<(), Lc0Error> {
     let asked = net.min_version.unwrap_or_default();
     let encoding = net.format.and_then(|format| format.weights_encoding);
@@ -122,7 +122,7 @@ fn check_encoding(net: &Net) -> Result<(), Lc0Error> {
     }
 }
 
-/// Returns the value of an enumeration. Missing fields are 0.
+/// Returns the enumeration's variant with this number; a missing field counts as 0.
 fn known<T: TryFrom<i32>>(what: &str, number: Option<i32>) -> Result<T, Lc0Error> {
     let number = number.unwrap_or_default();
     T::try_from(number).map_err(|_| unsupported(what, number))
@@ -132,7 +132,7 @@ fn unsupported(what: &str, number: i32) -> Lc0Error {
     Lc0Error::Unsupported(format!("{what} {number}"))
 }
 
-/// Activations by Lc0 number, excluding the default.
+/// Activations by their numbers in Lc0, except for the default.
 const ACTIVATIONS: [(ActivationFunction, Activation); 8] = [
     (ActivationFunction::Mish, Activation::Mish),
     (ActivationFunction::Relu, Activation::Relu),
@@ -161,8 +161,8 @@ fn function_of(activation: Activation) -> Result<ActivationFunction, Lc0Error> {
     found.ok_or_else(|| Lc0Error::Inexpressible("GELU".to_owned()))
 }
 
-/// Returns whether older Lc0 versions can also read the heads of such a network, namely one policy
-/// head and one value head without optional parts.
+/// Returns whether older versions of Lc0 can also read the heads of a network, that is, whether it
+/// has one policy head and one value head without optional parts.
 pub(super) fn has_single_heads(config: &Lc0Config) -> bool {
     let mut policies = config.policy.heads.keys();
     let mut values = config.value.iter();
@@ -227,7 +227,7 @@ pub(super) fn format_of(
         ffn_activation: function(|body| body.feed_forward_activation)?,
         input_embedding: embedding.map(|embedding| embedding as i32),
     };
-    // The Lc0 versions that introduced each feature.
+    // The minor version of Lc0 that introduced each feature.
     let minor = [
         (true, 21),
         (config.input_format == 3, 25),

@@ -3,11 +3,13 @@
 //! In Lc0's terms, Chessformers with layer norms and GAB are attention bodies with smolgen. There
 //! are three differences, all of which can be folded into the weights:
 //!
-//! - Lc0 counts the 50-move rule in plies, but we count it in hundreds of plies.
-//! - Lc0 applies Mish to the tokens before its gates, but we do not. Far above zero Mish is the
-//!   identity, so the bias moves the tokens there and the gate moves them back.
-//! - Lc0's moves-left head ends in a ReLU, ours in a softplus. A ReLU shifted by the logarithm of
-//!   the golden ratio differs from softplus by at most that logarithm.
+//! - The input for the 50-move rule is a number of plies in Lc0, and a number of hundreds of plies
+//!   in our networks.
+//! - Lc0 applies Mish to the tokens before its gates, but our networks do not. Far above zero, Mish
+//!   is the identity. The converted bias therefore shifts the tokens far above zero, and the
+//! converted gate shifts them back.
+//! - Lc0's moves-left head ends in a ReLU, but ours ends in a softplus. A ReLU shifted by the
+//!   logarithm of the golden ratio differs from softplus by at most that logarithm.
 
 use super::Lc0Error;
 use crate::encode::{BOARDS, PLANES_PER_BOARD};
@@ -22,27 +24,27 @@ use crate::network::{About, Activation, Architecture, Chessformer, Lc0, Network,
 use std::collections::BTreeMap;
 use tch::{Device, Kind, Tensor};
 
-/// The plane that counts the plies of the 50-move rule, and our scale for it.
+/// The plane that counts the plies of the 50-move rule, and its scale in our networks.
 const RULE50: (i64, f64) = (109, 0.01);
 /// The all-ones plane.
 const ONES: i64 = 111;
 /// Above this value, Mish is the identity to within 2e-6.
 const MISH_IS_IDENTITY: f64 = 8.0;
-/// Draw logit of heads that predict only a value. It corresponds to a probability of 1e-7, and a
-/// tensor that contains it can still be quantized.
+/// Draw logit of converted heads that predict only a value. It corresponds to a probability of
+/// 1e-7, and is not so large that it would impair the quantization of its tensor.
 const NO_DRAW: f64 = -16.0;
-/// The only width of a value head's hidden layer that Lc0's converter to ONNX supports.
+/// The width of a value head's hidden layer. Lc0's converter to ONNX supports no other width.
 const VALUE_HIDDEN: i64 = 128;
 
 /// Converts a network for Lc0. Networks in Lc0's family are returned unchanged; the weights of our
 /// Chessformers are rewritten.
 ///
 /// The heads of a Chessformer become the policies `vanilla` and `soft` and the values `winner`, `q`
-/// and `st`. The predicted plies to the end of a game change by up to 9.6, and differences between
-/// positions by less. All other outputs are unchanged.
+/// and `st`. The predicted number of plies to the end of the game changes by up to 9.6; differences
+/// between two positions change by less. All other outputs are unchanged.
 ///
 /// # Errors
-/// [`Lc0Error::Inexpressible`], which names the part that Lc0 has no fields for.
+/// [`Lc0Error::Inexpressible`], which names the part for which Lc0 has no fields.
 pub fn for_lc0(network: Network) -> Result<Network, Lc0Error> {
     if network.downcast::<Lc0>().is_some() {
         return Ok(network);
@@ -163,7 +165,8 @@ fn config_of(model: &ModelConfig) -> Result<Lc0Config, Lc0Error> {
     })
 }
 
-/// Modules that differ only in name, ours first. Each has a weight and possibly a bias.
+/// Modules that differ only in name: the name in a Chessformer, then the name in the Lc0 family.
+/// Each has a weight and possibly a bias.
 const RENAMED: [(&str, &str); 8] = [
     ("value.result.squares", "value.winner.squares"),
     ("value.result.hidden", "value.winner.hidden"),
@@ -187,7 +190,8 @@ impl Source {
         Ok(tensor.detach().to_device(Device::Cpu).to_kind(Kind::Float))
     }
 
-    /// Returns the tensors of modules that compute the same in both architectures, by our names.
+    /// Returns the tensors of the modules that are the same in both architectures, under the names
+    /// in the Lc0 family.
     fn renamed(&self, model: &ModelConfig) -> Result<Named, Lc0Error> {
         let mut named = Named::new();
         for name in self.0.keys() {
@@ -205,7 +209,7 @@ impl Source {
         for policy in ["vanilla", "soft"] {
             let name = format!("policy.{policy}.promotion.weight");
             if let Some(weight) = named.get_mut(&name) {
-                // Lc0 also has a row that is added to all others.
+                // Lc0's matrix has an additional row, which is added to all other rows.
                 *weight = Tensor::cat(&[&*weight, &weight.narrow(0, 0, 1).zeros_like()], 0);
             }
         }
@@ -221,7 +225,8 @@ impl Source {
         Ok(named)
     }
 
-    /// Here queries and keys share one matrix. They have no biases, and neither do values.
+    /// Splits our matrix for queries and keys, and adds biases of zero, because our queries, keys
+    /// and values have none.
     fn projections(&self, path: &str, named: &mut Named) -> Result<(), Lc0Error> {
         let joint = self.get(&format!("{path}.query_key.weight"))?;
         let value = self.get(&format!("{path}.value.weight"))?;
@@ -256,7 +261,7 @@ impl Source {
         let (plane, scale) = RULE50;
         let planes = weight.copy();
         let _ = planes.narrow(1, plane, 1).g_mul_scalar_(scale);
-        // Lc0's attack map, which we do not use.
+        // Lc0's attack map, which our networks do not use.
         let map = Tensor::zeros([model.width, 64], (Kind::Float, Device::Cpu));
         named.insert(
             "embedding.project.weight".to_owned(),
@@ -265,8 +270,8 @@ impl Source {
         Ok(())
     }
 
-    /// softplus(x) is between x and x + ln 2 for x ≥ 0, and between 0 and ln 2 for x < 0, so max(0,
-    /// x + ln φ) differs from it by at most ln φ everywhere.
+    /// Replaces softplus with a shifted ReLU. softplus(x) is between x and x + ln 2 for x ≥ 0, and
+    /// between 0 and ln 2 for x < 0, so max(0, x + ln φ) differs from softplus(x) by at most ln φ.
     fn moves_left(&self, named: &mut Named) -> Result<(), Lc0Error> {
         let golden_ratio = (1.0 + 5f64.sqrt()) / 2.0;
         let weight = self.get("moves_left.plies.weight")?;
@@ -279,8 +284,8 @@ impl Source {
     }
 }
 
-/// Returns the minimum of each token feature over all possible contents of its square and their
-/// history, with at most one piece on the square at a time.
+/// Returns the minimum of each token feature over all possible contents of the token's square in
+/// the position and its history, with at most one piece on the square at a time.
 fn least(weight: &Tensor, bias: &Tensor) -> Tensor {
     let below_zero = |weights: Tensor| weights.clamp_max(0.0);
     let mut least = bias + weight.select(1, ONES);
@@ -294,7 +299,7 @@ fn least(weight: &Tensor, bias: &Tensor) -> Tensor {
         least += below_zero(weight.select(1, board + pieces));
     }
     for plane in BOARDS as i64..ONES {
-        // This is 1.5 times the number of plies that the rule allows.
+        // Allow for 1.5 times the number of plies after which the 50-move rule applies.
         let most = if plane == RULE50.0 { 1.5 } else { 1.0 };
         least += below_zero(weight.select(1, plane)) * most;
     }

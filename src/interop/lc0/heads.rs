@@ -1,12 +1,12 @@
-//! The locations of heads in files with one head of each kind and in files with several, and the
-//! names of their tensors in towers.
+//! Renames the tensors of heads. Files with a single head of each kind store them at different
+//! paths from files with several, and towers use different names for some tensors.
 
 use super::schema::Policy;
 use super::tensors::Tensors;
 use crate::network::lc0::{Lc0Config, PolicyHead, PolicyHeadConfig, ValueHead};
 
-/// Renames the head tensors of a file to the network's names. If the file has one policy and one
-/// value, they move to the names for files with several.
+/// Renames a file's head tensors to the network's names. The heads of files with one policy and one
+/// value get the names that files with several heads use.
 pub(super) fn gather(tensors: &mut Tensors, policy: Policy, has_body: bool) {
     for kind in ["policy.", "value."] {
         let single = format!("single.{kind}");

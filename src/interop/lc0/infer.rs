@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 
 /// Returns the architecture of a network of this kind with these tensors.
 ///
-/// Each size is taken from a tensor with only that size, usually a bias. The other tensors are
-/// checked when they are read.
+/// Each size is derived from a tensor whose only dimension is that size, usually a bias. The other
+/// tensors are checked when they are read.
 ///
 /// # Errors
 /// [`Lc0Error`], which names the missing or unknown part.

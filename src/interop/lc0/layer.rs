@@ -19,7 +19,7 @@ pub enum Lc0Encoding {
 }
 
 impl Lc0Encoding {
-    /// Returns its value in a [`Layer`].
+    /// Returns the value that stands for this encoding in a [`Layer`].
     pub(super) fn field(self) -> Encoding {
         match self {
             Lc0Encoding::Linear16 => Encoding::Linear16,
@@ -31,7 +31,7 @@ impl Lc0Encoding {
 }
 
 impl Layer {
-    /// Returns its encoding, which defaults to LINEAR16.
+    /// Returns the layer's encoding, LINEAR16 by default.
     fn encoding_or_default(&self) -> Encoding {
         match self.encoding {
             None => Encoding::Linear16,
@@ -49,7 +49,7 @@ impl Layer {
         (bytes / each) as i64
     }
 
-    /// Returns its values, decoded as in Lc0.
+    /// Returns the layer's values, decoded as in Lc0.
     ///
     /// # Errors
     /// [`Lc0Error::Unsupported`] if the encoding is unknown.
@@ -115,7 +115,7 @@ impl Layer {
             min_val: is_linear.then_some(min),
             max_val: is_linear.then_some(max),
             params: Some(params.into()),
-            // Lc0 versions that know only this encoding have no field for it.
+            // Versions of Lc0 that support only LINEAR16 do not know this field.
             encoding: (!is_linear).then_some(encoding.field() as i32),
         }
     }

@@ -1,8 +1,8 @@
-//! The messages of Lc0's weights files, with field types and numbers from `net.proto` in
-//! LeelaChessZero/lczero-common and Lc0's own additions to it. Messages that contain tensors are in
-//! `tensors/table.rs`.
+//! The messages of Lc0's weights files. Field types and numbers are from `net.proto` in
+//! LeelaChessZero/lczero-common, with the additions in Lc0's repository. Messages that contain
+//! tensors are in `tensors/table.rs`.
 //!
-//! Parts that Lc0 does not read are omitted: heads that it does not name, and reserved fields.
+//! Parts that Lc0 does not read, such as reserved fields and heads with unknown names, are omitted.
 
 use prost::Message;
 use prost::bytes::Bytes;
@@ -24,7 +24,7 @@ pub(crate) struct Net {
     pub format: Option<Format>,
     #[prost(message, optional, tag = "5")]
     pub training_params: Option<TrainingParams>,
-    /// A message of tensors.
+    /// The message that contains the tensors.
     #[prost(bytes = "bytes", optional, tag = "10")]
     pub weights: Option<Bytes>,
     #[prost(message, optional, tag = "11")]
@@ -43,8 +43,8 @@ pub(crate) struct EngineVersion {
 }
 
 impl EngineVersion {
-    /// The signature of the first files with attention bodies. Lc0 reads them although this version
-    /// is above every real one.
+    /// The version stated in the first files with attention bodies. It exceeds every real version,
+    /// but Lc0 reads these files.
     const LEGACY: (u32, u32, u32) = (97, 98, 99);
 
     /// Major, minor and patch number.

@@ -1,4 +1,4 @@
-//! The sizes of a network's tensors, for every file format.
+//! An interface to the sizes of a network's tensors, independent of the file format.
 
 use super::Lc0Error;
 
@@ -7,7 +7,8 @@ pub(in crate::interop) trait Sizes {
     /// Returns the number of elements of a tensor, or 0 if it is absent.
     fn count(&self, name: &str) -> i64;
 
-    /// Returns the number of layers at a path, or the `heads` of its layers.
+    /// Returns the number of layers at a path or, for a name that ends in `heads`, the number of
+    /// attention heads.
     fn number(&self, name: &str) -> i64;
 
     /// Returns [`Sizes::count`] of a required tensor.

@@ -13,15 +13,15 @@ use serde::Serialize;
 /// A weights file's metadata.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Lc0Summary {
-    /// Its architecture, sizes, formats and heads.
+    /// The network's architecture, sizes, formats and heads.
     pub model: Lc0Config,
     /// The network's size.
     #[serde(flatten)]
     pub size: Size,
-    /// The oldest Lc0 that can read it, if it is an Lc0 file.
+    /// The oldest Lc0 that can read the file, if it is an Lc0 file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_version: Option<String>,
-    /// Licence of the weights that the file states, or `unknown`.
+    /// The licence of the weights as stated in the file, or `unknown`.
     pub licence: String,
     /// The trainer's notes: steps, learning rate and losses.
     pub training: serde_json::Value,
@@ -30,7 +30,7 @@ pub struct Lc0Summary {
 /// Describes an Lc0 file: its architecture, sizes, formats and heads.
 ///
 /// # Errors
-/// [`Lc0Error`] if it is not an Lc0 file or has unknown contents.
+/// [`Lc0Error`] if the file is not an Lc0 file or has unknown contents.
 pub fn summary(file: &[u8]) -> Result<Lc0Summary, Lc0Error> {
     let net = container::open(file)?;
     let (kind, tensors) = contents(&net)?;

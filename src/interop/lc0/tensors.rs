@@ -1,4 +1,5 @@
-//! Reads and writes the tensors of a weights file by our names, with one table for both directions.
+//! Reads and writes the tensors of a weights file under our names, with one table for both
+//! directions.
 
 mod table;
 
@@ -11,12 +12,12 @@ use prost::encoding::{bytes, decode_varint, message, uint32};
 use std::collections::BTreeMap;
 use table::{Field, Message, WEIGHTS};
 
-/// Maximum number of fields in a file. A few bytes in the file take hundreds in memory, and no
-/// network has this many layers.
+/// Maximum number of fields in a file, more than any network has. The limit is necessary because a
+/// field of a few bytes takes hundreds of bytes in memory.
 const MOST_FIELDS: usize = 10_000;
 
-/// Tensors by our names, with the number of occurrences of each repeated message and the value of
-/// each number.
+/// Tensors by our names, the number of occurrences of each repeated message, and the value of each
+/// numeric field.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Tensors {
     pub layers: BTreeMap<String, Layer>,
@@ -114,13 +115,13 @@ impl Tensors {
         }
     }
 
-    /// Returns whether any tensor exists below a path. The path ends with a dot.
+    /// Returns whether any tensor exists below a path, which must end with a dot.
     pub fn has_any(&self, path: &str) -> bool {
         let mut from = self.layers.range(path.to_owned()..);
         from.next().is_some_and(|(name, _)| name.starts_with(path))
     }
 
-    /// Moves everything below one path to another, unless the new name already exists.
+    /// Moves all tensors below one path to another, except those whose new name already exists.
     pub fn rename(&mut self, from: &str, to: &str) {
         moved(&mut self.layers, from, to);
         moved(&mut self.numbers, from, to);

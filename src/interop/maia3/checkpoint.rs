@@ -15,7 +15,8 @@ const WRAPPERS: [&str; 2] = ["module.", "_orig_mod."];
 /// Old and current names of the position encoding.
 const FORMERLY: (&str, &str) = ("smolgen", "gab");
 
-/// The name of the weights that generate biases, and the suffix of their copies in every layer.
+/// The name of the weights that generate attention biases. The names of their copies in every layer
+/// end in this name.
 const GENERATOR: &str = "gab_shared_weight";
 const GENERATOR_COPY: &str = ".self_attn.gab_weight";
 
@@ -41,13 +42,14 @@ type Views<'a> = BTreeMap<String, View<'a>>;
 /// A checkpoint's metadata.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Maia3Summary {
-    /// `maia3`.
+    /// The family, always `maia3`.
     pub family: &'static str,
-    /// The published network of these sizes, from [`crate::network::maia3::PRESETS`].
+    /// The name of the published network with the same sizes, from
+    /// [`crate::network::maia3::PRESETS`].
     pub published_as: Option<&'static str>,
-    /// Its sizes.
+    /// The network's sizes.
     pub model: Maia3Config,
-    /// Its size.
+    /// The network's number of parameters and its cost.
     #[serde(flatten)]
     pub size: Size,
     /// Numbers and strings stored alongside the parameters, such as the training step.
@@ -77,10 +79,10 @@ pub fn summary(file: &[u8]) -> Result<Maia3Summary, Maia3Error> {
     })
 }
 
-/// Reads a checkpoint: `torch.save` of a network's state dictionary, or of a dictionary that
-/// contains it as `model_state_dict`.
+/// Reads a checkpoint that was written by `torch.save`. It must be a network's state dictionary, or
+/// a dictionary that contains the state dictionary as `model_state_dict`.
 ///
-/// No code in the file is run, and memory use stays within a small multiple of the file's size.
+/// No code in the file is run, and memory use is limited to a small multiple of the file's size.
 ///
 /// # Errors
 /// [`Maia3Error`], which names the problem or the unsupported part.
@@ -90,7 +92,7 @@ pub fn read(file: &[u8]) -> Result<Network, Maia3Error> {
     let generator = views.get(GENERATOR).cloned();
     let mut reader = Reader {
         checkpoint: &mut checkpoint,
-        // The smallest floating-point values take two bytes.
+        // A floating-point value takes at least two bytes.
         left: file.len() / 2,
     };
     let mut tensors = BTreeMap::new();
@@ -117,7 +119,7 @@ pub fn read(file: &[u8]) -> Result<Network, Maia3Error> {
     })
 }
 
-/// Returns a checkpoint, its tensors and the structure that their shapes imply.
+/// Returns a checkpoint, its tensors, and the architecture inferred from their shapes.
 fn outline(file: &[u8]) -> Result<(Checkpoint<'_>, Views<'_>, Maia3), Maia3Error> {
     let checkpoint = Checkpoint::read(file)?;
     let views = named(checkpoint.state_dict()?)?;
@@ -141,7 +143,7 @@ fn is_copy(name: &str) -> bool {
     name.ends_with(GENERATOR_COPY)
 }
 
-/// Returns the tensors by their names in published checkpoints.
+/// Returns the tensors under the names that published checkpoints use.
 fn named<'a>(state_dict: BTreeMap<&'a str, View<'a>>) -> Result<Views<'a>, Maia3Error> {
     let mut views = BTreeMap::new();
     for (mut name, view) in state_dict {
@@ -166,7 +168,7 @@ fn named<'a>(state_dict: BTreeMap<&'a str, View<'a>>) -> Result<Views<'a>, Maia3
     Ok(views)
 }
 
-/// Infers the sizes from the shapes of the parameters. The number of heads follows from the
+/// Infers the sizes from the shapes of the parameters. The number of heads is inferred from the
 /// generator of attention biases.
 fn sizes(views: &Views) -> Result<Maia3Config, Maia3Error> {
     let matrix = |name: &str| match views.get(name).map(View::shape) {
@@ -218,8 +220,8 @@ fn sizes(views: &Views) -> Result<Maia3Config, Maia3Error> {
     })
 }
 
-/// Reads tensors up to the size of the file. A network's tensors do not share memory, so together
-/// they are no larger than that.
+/// Reads tensors whose total size is limited to the size of the file. The tensors of a network do
+/// not share memory, so together they cannot be larger than the file.
 struct Reader<'c, 'a> {
     checkpoint: &'c mut Checkpoint<'a>,
     /// Number of elements that may still be read.

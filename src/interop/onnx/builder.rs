@@ -50,7 +50,7 @@ pub(super) fn data_type(precision: ExportPrecision) -> DataType {
     }
 }
 
-/// A graph under construction. Values are identified by name.
+/// A graph under construction. Values are identified by their names.
 pub(super) struct Builder {
     graph: GraphProto,
     float: DataType,
@@ -74,7 +74,7 @@ impl Builder {
     }
 
     /// Returns the version of the ONNX operator set: 17, which all Lc0 backends accept, or 22 for
-    /// bfloat16, because convolutions and softplus lack bfloat16 in earlier versions.
+    /// bfloat16, which convolutions and softplus do not support in earlier versions.
     fn operator_set(&self) -> i64 {
         match self.float {
             DataType::Bfloat16 => 22,
@@ -142,8 +142,8 @@ impl Builder {
         output
     }
 
-    /// Adds a tensor under a unique name, which is `name` if that is unused. Floating-point values
-    /// are stored in the network's dtype.
+    /// Adds a tensor under a unique name, which is `name` unless that name is already in use.
+    /// Floating-point values are stored in the network's dtype.
     pub fn tensor(&mut self, name: &str, tensor: &Tensor) -> String {
         self.initializer(name, tensor, self.float)
     }
@@ -208,7 +208,7 @@ impl Builder {
     /// Adds a mean or sum over `axes`.
     pub fn reduce(&mut self, operator: &str, input: &str, axes: &[i64], keep: bool) -> String {
         let keep = int("keepdims", i64::from(keep));
-        // In version 18 the axes of the mean became an input.
+        // Since version 18, the axes of ReduceMean are an input instead of an attribute.
         if operator == "ReduceMean" && self.operator_set() < 18 {
             return self.node(operator, &[input], vec![ints("axes", axes), keep]);
         }
@@ -220,7 +220,7 @@ impl Builder {
     pub fn finish(self) -> ModelProto {
         let version = self.operator_set();
         ModelProto {
-            // The oldest format versions that have these operators.
+            // The oldest format version that supports the operator set.
             ir_version: if version < 18 { 8 } else { 10 },
             producer_name: env!("CARGO_PKG_NAME").to_owned(),
             producer_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -237,7 +237,7 @@ impl Builder {
 fn value_info(name: &str, kind: DataType, shape: &[i64]) -> ValueInfoProto {
     let size = |(index, &size): (usize, &i64)| DimensionProto {
         value: Some(match index {
-            // For devices that require it, Lc0 fixes the dimension with this name.
+            // For devices that require a fixed batch size, Lc0 sets the dimension of this name.
             0 => Dimension::Parameter("batch".to_owned()),
             _ => Dimension::Value(size),
         }),

@@ -13,7 +13,8 @@ pub(super) struct Graph {
     pub nodes: Vec<Node>,
     pub inputs: Vec<Typed>,
     pub outputs: Vec<Argument>,
-    /// Tensors that the pass accessed directly. See [`Argument::Tensor`].
+    /// Tensors that the pass accessed directly, without receiving them as inputs. See
+    /// [`Argument::Tensor`].
     #[serde(skip)]
     pub tensors: Vec<Tensor>,
 }
@@ -21,9 +22,9 @@ pub(super) struct Graph {
 /// An operator call.
 #[derive(Debug, Deserialize)]
 pub(super) struct Node {
-    /// Its name in libtorch: `aten::linear`.
+    /// The operator's name in libtorch, such as `aten::linear`.
     pub operator: String,
-    /// Its arguments, in the order of its libtorch schema.
+    /// The arguments, in the order of the operator's libtorch schema.
     pub arguments: Vec<Argument>,
     pub outputs: Vec<Typed>,
 }
@@ -53,7 +54,7 @@ pub(super) enum Argument {
 }
 
 impl Argument {
-    /// Visits the values that this argument references.
+    /// Calls `visit` with each value that this argument references.
     fn values(&self, visit: &mut dyn FnMut(usize)) {
         match self {
             Argument::Value(value) => visit(*value),
@@ -64,7 +65,7 @@ impl Argument {
 }
 
 impl Graph {
-    /// Removes nodes that no output depends on, and returns the values that remain in use.
+    /// Removes nodes on which no output depends, and returns the values that are still in use.
     pub fn prune(&mut self) -> HashSet<usize> {
         let mut used = HashSet::new();
         for output in &self.outputs {
@@ -109,15 +110,16 @@ unsafe extern "C" {
     ) -> *mut c_char;
 }
 
-/// Arguments of the callback from C++ code.
+/// The state that the callbacks from C++ code receive.
 struct Pass<'a> {
     forward: &'a dyn Fn(&[Tensor]) -> Vec<Tensor>,
     given: usize,
     tensors: Vec<Tensor>,
 }
 
-/// Runs `forward` on the tensors in `given` and records its operations on them and on `known`, the
-/// tensors that it accesses directly. The graph's inputs are `given` followed by `known`.
+/// Runs `forward` on the tensors in `given`, and records its operations on these tensors and on
+/// `known`, the tensors that `forward` accesses directly. The graph's inputs are `given` followed
+/// by `known`.
 ///
 /// # Errors
 /// libtorch's message if the pass fails or does not return `outputs` tensors.
@@ -136,8 +138,9 @@ pub(super) fn trace(
         tensors: Vec::new(),
     };
     let mut json = ptr::null_mut();
-    // SAFETY: the array has the stated number of tensors. They and the pass outlive the call, as
-    // `run` and `receive` require; neither unwinds. The shim owns the strings.
+    // SAFETY: the array has the stated number of tensors. The tensors and the pass outlive the
+    // call, as `run` and `receive` require, and neither callback unwinds. The shim owns the
+    // strings.
     let (failure, json) = unsafe {
         let failure = take_text(tessera_graph(
             inputs.as_ptr(),
@@ -182,7 +185,7 @@ unsafe extern "C" fn run(
         return 1;
     }
     for (index, mut tensor) in tensors.into_iter().enumerate() {
-        // SAFETY: there is room for `count` pointers. The caller takes ownership of each clone and
+        // SAFETY: the caller provides room for `count` pointers, takes ownership of each clone and
         // deletes it.
         unsafe {
             *outputs.add(index) = torch_sys::at_shallow_clone(tensor.as_mut_ptr()).cast();

@@ -1,9 +1,10 @@
 //! Converts ONNX models written by Lc0's converter `leela2onnx` back to Lc0's family.
 //!
-//! The converter names tensors and nodes by their place in the network. Those names identify the
-//! weights, whose shapes then imply the architecture. A graph is accepted if every tensor in it,
-//! including constants, has a place in that architecture, and if it has the same activations, norms
-//! and outputs as in Lc0. Names follow the converter of Lc0 0.33.
+//! The converter names tensors and nodes by their place in the network. These names identify the
+//! weights, and the architecture is inferred from the shapes of the weights. A graph is accepted if
+//! every tensor in it, including constants, has a place in this architecture, and if its
+//! activations, norms and outputs are those of Lc0. The names are those of the converter in Lc0
+//! 0.33.
 
 mod expected;
 mod places;
@@ -25,8 +26,8 @@ use tch::{Device, Tensor};
 /// Largest relative error of a constant. Rounding to bfloat16 has an error of up to 1/256.
 const TOLERANCE: f64 = 0.004;
 
-/// Activations by the suffix that the converter appends to the name of the place, with the
-/// operators that compute them.
+/// Activations: the suffix that the converter appends to the name of the place, the activation, and
+/// the operators that compute it.
 const ACTIVATIONS: [(&str, Activation, &[&str]); 5] = [
     ("/sqrrelu", Activation::Relu2, &["Relu", "Mul"]),
     ("/relu", Activation::Relu, &["Relu"]),
@@ -44,7 +45,7 @@ const ACTIVATIONS: [(&str, Activation, &[&str]); 5] = [
 /// Converts a graph to a network of Lc0's family.
 ///
 /// # Errors
-/// [`OnnxError::NotLc0s`], which names the first part that such networks do not have, or other
+/// [`OnnxError::NotLc0s`], which names the first part that Lc0 networks do not have, or other
 /// variants if a tensor cannot be read.
 pub(super) fn convert(graph: &GraphProto, input_format: u32) -> Result<(Lc0, Weights), OnnxError> {
     let mut converted = Converted::new(graph)?;
@@ -158,8 +159,8 @@ impl<'a> Converted<'a> {
         })
     }
 
-    /// Takes a parameter's tensor and brings it into the parameter's shape. Matrices are stored
-    /// transposed, and 1 × 1 kernels have two extra dimensions.
+    /// Takes a parameter's tensor and converts it to the parameter's shape. The converter stores
+    /// matrices transposed, and gives 1 × 1 kernels two extra dimensions.
     fn parameter(&mut self, parameter: &Parameter) -> Result<Tensor, OnnxError> {
         let Parameter { name, shape, .. } = parameter;
         let place = places::of(name).find(|place| self.tensors.contains_key(place.as_str()));
@@ -202,7 +203,8 @@ impl<'a> Converted<'a> {
         })
     }
 
-    /// Checks the final operators, which tell logits, probabilities and values apart.
+    /// Checks the final operators, which determine whether an output is a logit, a probability or a
+    /// value.
     fn check_outputs(&self, config: &Lc0Config) -> Result<(), OnnxError> {
         let makes = |output: &str| {
             let mut nodes = self.nodes.iter();
@@ -239,7 +241,8 @@ impl<'a> Converted<'a> {
         let heads = &architecture.model().policy.heads;
         for (buffer, expected) in architecture.buffers() {
             let (name, expected) = match (buffer.as_str(), heads.values().next()) {
-                // In the converter's order, channels come before squares; in ours, after them.
+                // In the converter's order, channels come before squares; in our order, after
+                // squares.
                 ("policy_gather", Some(PolicyHeadConfig::Convolutional { channels })) => {
                     let squares = expected.divide_scalar_mode(*channels, "floor");
                     (
@@ -258,7 +261,7 @@ impl<'a> Converted<'a> {
         Ok(())
     }
 
-    /// Rejects any unused tensors except shapes, bounds and the constants of equivalent
+    /// Rejects unused tensors, except for shapes, bounds and the constants of equivalent
     /// formulations.
     fn expect_nothing_else(&self, config: &Lc0Config) -> Result<(), OnnxError> {
         for (&name, tensor) in &self.tensors {
@@ -306,7 +309,7 @@ impl Sizes for Converted<'_> {
     }
 }
 
-/// Returns a node's name: its first output.
+/// Returns a node's name, which is the name of its first output.
 fn name(node: &NodeProto) -> &str {
     node.output.first().map_or("", String::as_str)
 }

@@ -26,7 +26,7 @@ pub struct Inexpressible {
 pub(super) struct Translator<'a> {
     pub builder: Builder,
     tensors: &'a [Tensor],
-    /// The ONNX names of the graph's values. A list of tensors has several names.
+    /// The ONNX names of the graph's values. A value that is a list of tensors has several names.
     names: HashMap<usize, Vec<String>>,
     /// The dimensions of the graph's tensors, and whether they are floating-point.
     types: HashMap<usize, &'a Typed>,
@@ -36,7 +36,7 @@ pub(super) struct Translator<'a> {
 struct Call<'a> {
     name: &'a str,
     arguments: Arguments<'a>,
-    /// Its first argument.
+    /// The ONNX name of the node's first argument.
     x: String,
     /// Dimensions of the first argument.
     shape: &'a [i64],
@@ -47,14 +47,14 @@ impl Call<'_> {
         self.shape.len() as i64
     }
 
-    /// Returns an argument that names a dimension of the first argument, counted from the front.
+    /// Returns an argument that is a dimension of the first argument, counted from the front.
     fn axis(&self, index: usize) -> Result<i64, String> {
         Ok(wrap(self.arguments.int(index)?, self.rank()))
     }
 }
 
 impl<'a> Translator<'a> {
-    /// Starts a translation. The graph's inputs are called `inputs` in `builder`.
+    /// Starts a translation. `inputs` contains the names of the graph's inputs in `builder`.
     pub fn new(builder: Builder, graph: &'a Graph, inputs: Vec<String>) -> Translator<'a> {
         let nodes = graph.nodes.iter().flat_map(|node| &node.outputs);
         let types = graph.inputs.iter().chain(nodes);
@@ -78,7 +78,7 @@ impl<'a> Translator<'a> {
     /// Translates one node.
     ///
     /// # Errors
-    /// [`Inexpressible`] if it cannot be translated.
+    /// [`Inexpressible`] if the node cannot be translated.
     pub fn node(&mut self, node: &'a Node) -> Result<(), Inexpressible> {
         let names = self.names_of(node).map_err(|reason| Inexpressible {
             operator: node.operator.clone(),
@@ -201,7 +201,7 @@ impl<'a> Translator<'a> {
     }
 }
 
-/// Returns a dimension counted from the front.
+/// Converts a dimension that may be negative to a dimension counted from the front.
 fn wrap(dimension: i64, rank: i64) -> i64 {
     match dimension {
         negative if negative < 0 => negative + rank,

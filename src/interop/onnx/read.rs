@@ -9,18 +9,18 @@ use crate::interop::lc0::{Lc0Error, Lc0Summary, container};
 use crate::network::{About, Architecture, Lc0, Network};
 use prost::Message;
 
-/// Maximum number of message fields in a file. A field of two bytes takes a hundred bytes in
-/// memory, and known networks have some ten thousand fields.
+/// Maximum number of message fields in a file. Known networks have about ten thousand fields. The
+/// limit is necessary because a field of two bytes takes a hundred bytes in memory.
 const MOST_FIELDS: usize = 1_000_000;
-/// Fields whose messages contain lists: the graph of a model, its nodes, tensors, inputs and
-/// outputs, and the attributes of nodes.
+/// Numbers of the fields whose messages contain lists: the graph of a model; the nodes, tensors,
+/// inputs and outputs of the graph; and the attributes of nodes.
 const LISTS: [&[u32]; 3] = [&[7], &[1, 5, 11, 12], &[5]];
 
 /// Reads a network of Lc0's family from an ONNX file written by Lc0's `leela2onnx`, or from an Lc0
 /// weights file that contains such a model.
 ///
 /// # Errors
-/// [`OnnxError`] if the file is of another kind or damaged.
+/// [`OnnxError`] if the file is of a different kind or damaged.
 pub fn read(file: &[u8]) -> Result<Network, OnnxError> {
     let (network, _) = open(file, container::open_known)?;
     Ok(Network {
@@ -69,7 +69,7 @@ fn open(
 
 fn network(bytes: &[u8], format: InputFormat, licence: String) -> Result<Network<Lc0>, OnnxError> {
     let mut left = MOST_FIELDS;
-    // Truncated messages also fail to decode below.
+    // An error here is ignored, because truncated messages also fail to decode below.
     let counted = count(bytes, &LISTS, &mut left);
     if left == 0 && counted.is_ok() {
         return Err(OnnxError::TooManyFields);
@@ -92,8 +92,8 @@ fn network(bytes: &[u8], format: InputFormat, licence: String) -> Result<Network
     })
 }
 
-/// Subtracts from `left` the number of fields of a message and, recursively, of the messages in its
-/// `lists`.
+/// Subtracts the number of fields of a message from `left` and, recursively, the numbers of fields
+/// of the messages in its `lists`.
 fn count(message: &[u8], lists: &[&[u32]], left: &mut usize) -> Result<(), Lc0Error> {
     container::fields(message, &mut |tag, content| {
         *left = left.saturating_sub(1);
@@ -114,14 +114,14 @@ mod tests {
     use proptest::prelude::*;
     use tch::{Device, Kind, Tensor};
 
-    /// A tower with one of each part, written by Lc0's converter.
+    /// A tower that contains each kind of part, written by Lc0's converter.
     const TOWER: &[u8] = include_bytes!("../../../tests/fuzz/corpus/onnx/tower.onnx");
 
     fn tower() -> ModelProto {
         ModelProto::decode(TOWER).unwrap()
     }
 
-    /// Returns the error for a tower after a change.
+    /// Returns the error for the tower after this change.
     fn error(change: impl Fn(&mut GraphProto)) -> String {
         let mut model = tower();
         change(model.graph.as_mut().unwrap());
@@ -244,7 +244,7 @@ mod tests {
                 let place = (place * file.len() as f64) as usize;
                 file[place] ^= 1 << bit;
             }
-            // In half of the cases, damage the end, which is after all tensors.
+            // In half of the cases, damage the end of the file, which follows all tensors.
             if cut < 0.5 {
                 file.truncate((cut * 2.0 * file.len() as f64) as usize);
             }

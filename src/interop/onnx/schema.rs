@@ -111,7 +111,7 @@ pub struct TensorProto {
     pub name: String,
     #[prost(bytes = "vec", tag = "9")]
     pub raw_data: Vec<u8>,
-    /// 1: the data is in another file.
+    /// 1 if the data is in another file.
     #[prost(int32, tag = "14")]
     pub data_location: i32,
 }

@@ -10,13 +10,13 @@ pub enum TensorError {
     /// The data is in another file.
     #[error("it lies in another file, which is not read: store it inside")]
     External,
-    /// Lc0's converter does not write this type.
+    /// The data type is not one that Lc0's converter writes.
     #[error("its data type {0} is not supported")]
     DataType(i32),
     /// The data does not fit the shape.
     #[error("it holds {found} bytes of numbers, which the shape {shape:?} does not ask for")]
     Shape {
-        /// Its sizes.
+        /// The tensor's sizes.
         shape: Vec<i64>,
         /// Length of the data in bytes.
         found: usize,

@@ -27,8 +27,9 @@ const MOVES_LEFT: &str = "/output/mlh";
 
 /// Writes a network as ONNX inside a `.pb.gz` for Lc0's ONNX backends.
 ///
-/// Lc0 ranks moves by win minus loss. If another head ranks moves in this network, the win and loss
-/// probabilities are adjusted so that their difference equals that head's value.
+/// Lc0's search uses the difference between the win and loss probabilities. If the search should
+/// use the value of another head of this network, these probabilities are adjusted so that their
+/// difference equals that value.
 ///
 /// # Errors
 /// [`OnnxError`] if the network cannot be expressed.
@@ -62,7 +63,7 @@ pub fn wrap_in_lc0(network: &Network, precision: ExportPrecision) -> Result<Vec<
                 input: Some(input),
                 output: Some(Lc0Output::Wdl as i32),
                 network: Some(Structure::Onnx as i32),
-                // The policy is already in its final order for every network.
+                // For every network, the policy is already in Lc0's final order.
                 policy: Some(Policy::Classical as i32),
                 value: Some(Value::Wdl as i32),
                 moves_left: has_moves_left.then_some(MovesLeft::V1 as i32),
@@ -98,8 +99,8 @@ fn outputs_of_lc0(search_value: &str, outputs: Outputs) -> Vec<Tensor> {
     always.into_iter().chain(moves_left).collect()
 }
 
-/// Returns probabilities [B, 3] whose win minus loss is `q` `[B]`. The draw probability of `wdl` is
-/// kept as far as `q` allows.
+/// Returns win, draw and loss probabilities [B, 3] such that win minus loss is `q` `[B]`. The draw
+/// probability of `wdl` is kept as far as `q` allows.
 fn with_result(wdl: &Tensor, q: &Tensor) -> Tensor {
     let draw = wdl.select(1, 1).minimum(&(-q.abs() + 1.0));
     let decided = -&draw + 1.0;

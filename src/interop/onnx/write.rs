@@ -11,7 +11,7 @@ use crate::torch::ExportPrecision;
 use prost::Message;
 use tch::{Device, Kind, Tensor};
 
-/// Number of example positions for the tracer: more than one, so that the batch size is not
+/// Number of example positions for the tracer. It is more than one, so that the batch size is not
 /// mistaken for a constant 1.
 const TRACED: i64 = 2;
 
@@ -20,11 +20,11 @@ const LARGEST: usize = i32::MAX as usize;
 
 /// A network as a function of its ONNX inputs.
 pub(crate) struct Function<'a> {
-    /// Its inputs by name and shape; the first dimension is the batch.
+    /// The names and shapes of the inputs; the first dimension is the batch.
     pub inputs: Vec<(&'a str, Vec<i64>)>,
-    /// The tensors that it reads directly, by name.
+    /// The tensors that the function reads directly, with their names.
     pub tensors: Vec<(String, Tensor)>,
-    /// Its outputs by name.
+    /// The names of the outputs.
     pub outputs: Vec<&'a str>,
     /// Maps the inputs to the outputs.
     pub forward: &'a dyn Fn(&[Tensor]) -> Vec<Tensor>,
@@ -48,7 +48,7 @@ impl Function<'_> {
             .collect();
         let mut graph = graph::trace(&given, &known, self.outputs.len(), self.forward)
             .map_err(OnnxError::Torch)?;
-        // Nodes that no output depends on are omitted.
+        // Nodes on which no output depends are omitted.
         let used = graph.prune();
         let mut builder = Builder::new(precision);
         let mut names = Vec::new();
@@ -78,12 +78,12 @@ impl Function<'_> {
 }
 
 /// Writes a network as ONNX. The batch is the first dimension of all inputs, and the outputs have
-/// the same names as in the network file. The input of most families is `/input/planes`
-/// [batch, 112, 8, 8], filled as in Lc0 for the network's input format. `metadata` is the metadata
-/// of the network file.
+/// the same names as in the network file. The input of most families is `/input/planes` [batch,
+/// 112, 8, 8], with the planes that Lc0 uses for the network's input format. `metadata` is the
+/// metadata of the network file.
 ///
-/// Maia-3 networks read planes [batch, 104, 8, 8], the bitboards of a row bit by bit, and the
-/// ratings `self_elo` and `opponent_elo`, one value per position.
+/// Maia-3 networks read planes [batch, 104, 8, 8], which contain the bits of a row's bitboards, and
+/// the ratings `self_elo` and `opponent_elo`, one value per position.
 ///
 /// # Errors
 /// [`OnnxError`] if the network cannot be expressed.

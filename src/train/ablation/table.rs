@@ -2,8 +2,9 @@
 
 use super::Row;
 
-/// Returns the rows as a Markdown table with aligned columns. Each metric shows its measured value,
-/// the reference value if available, and in parentheses the difference from the first row.
+/// Returns the rows as a Markdown table with aligned columns. The cell of a metric contains the
+/// measured value, the reference value if available, and in parentheses the difference from the
+/// first row.
 #[must_use]
 pub fn table(metrics: &[String], rows: &[Row]) -> String {
     let mut columns = vec![

@@ -8,19 +8,19 @@ use serde::{Deserialize, Serialize};
 pub enum AverageConfig {
     /// An exponential moving average over all steps.
     Exponential {
-        /// Share of the average that is kept at each step, in 0…1. It is smaller in the first
-        /// steps, so that the random initialization fades quickly.
+        /// Share of the average that is kept at each step, in 0…1. The share is smaller in the
+        /// first steps, so that the random initialization fades quickly.
         #[serde(default = "default_decay")]
         decay: f64,
     },
-    /// Stochastic weight averaging as in Lc0: the mean of the weights at regular steps. Beyond a
-    /// maximum count, older weights fade.
+    /// Stochastic weight averaging as in Lc0: the mean of the weights sampled every `every` steps,
+    /// in which older samples fade after `most` samples.
     Stochastic {
-        /// Number of steps between two weights that enter the mean.
+        /// Number of steps between two samples of the weights.
         #[serde(default = "default_every")]
         every: u64,
-        /// Maximum count of weights in a plain mean; beyond it, older weights fade because the
-        /// newest always has a share of at least 1 / `most`.
+        /// Number of samples up to which the mean is a plain mean. Each later sample gets a share
+        /// of 1 / `most`, so that older samples fade.
         #[serde(default = "default_most")]
         most: u64,
     },
@@ -53,7 +53,8 @@ impl AverageConfig {
     pub fn share(&self, step: u64) -> f64 {
         match *self {
             AverageConfig::Exponential { decay } => {
-                // A plain average would remember the random initialization for 1/(1 − decay) steps.
+                // Without this limit, the random initialization would affect the average for about
+                // 1/(1 − decay) steps.
                 let young = step as f64 / (step as f64 + 9.0);
                 1.0 - decay.min(young)
             }
@@ -69,7 +70,7 @@ impl AverageConfig {
 mod tests {
     use super::*;
 
-    /// Returns the averages after each step, if the weights at each step equal the step number.
+    /// Returns the average after each step for weights that equal the step number.
     fn averages(config: &AverageConfig, steps: u64) -> Vec<f64> {
         let mut average = 0.0;
         (1..=steps)

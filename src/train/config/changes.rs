@@ -1,4 +1,4 @@
-//! Describes how a run's configuration differs from the one that it resumes with.
+//! Describes the changes to a configuration since the run was last saved.
 
 use super::TrainConfig;
 use serde_json::Value;
@@ -9,13 +9,13 @@ const ONLY_AT_THE_START: [&str; 2] = ["seed", "init"];
 const MOST: usize = 6;
 
 impl TrainConfig {
-    /// Describes in one line the keys that have changed since `then`, and how the changes affect a
-    /// run that resumes. Returns `None` if only the number of steps has changed, or nothing.
+    /// Describes in one line which keys have changed since `then`, and how these changes affect the
+    /// resumed run. Returns `None` if nothing has changed, or only the number of steps.
     #[must_use]
     pub fn changes_since(&self, then: &TrainConfig) -> Option<String> {
         let then = TrainConfig {
             steps: self.steps,
-            // The network is the same, but may be configured in another form.
+            // The architecture is the same, but another of these three keys may specify it.
             preset: self.preset.clone(),
             model: self.model.clone(),
             network: self.network.clone(),
@@ -83,7 +83,7 @@ fn compare(path: &str, old: &Value, new: &Value, changed: &mut Vec<(String, [Str
     }
 }
 
-/// Returns a value, shortened to fit into a line.
+/// Formats a value, shortened to fit on one line.
 fn short(value: &Value) -> String {
     match value {
         Value::Null => "unset".to_owned(),

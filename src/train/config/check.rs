@@ -1,4 +1,4 @@
-//! Checks a configuration beyond the types of its values.
+//! Checks the ranges and combinations of a configuration's values.
 
 use super::{OverrideError, TrainConfig, UnrollConfig, nearest};
 use crate::network::ArchitectureError;
@@ -79,7 +79,8 @@ pub enum ConfigError {
     Pattern(String),
 }
 
-/// Rejects NaN and infinite numbers, because JSON, which checkpoints use, supports neither.
+/// Rejects NaN and infinite numbers. Checkpoints store the configuration as JSON, which has
+/// neither.
 pub(in crate::train) fn refuse_infinite(table: &toml::Table) -> Result<(), ConfigError> {
     fn infinite(key: String, value: &toml::Value) -> Option<(String, f64)> {
         match value {
@@ -235,7 +236,7 @@ impl Rule {
         }
     }
 
-    /// Returns the range to report if a value violates the rule, or `None` for counts.
+    /// Returns the allowed range, for error messages, or `None` for counts.
     fn expected(self) -> Option<&'static str> {
         match self {
             Count => None,
@@ -248,7 +249,8 @@ impl Rule {
     }
 }
 
-/// Returns all numbers in a configuration by key; the elements of a list share its key.
+/// Returns all numbers in a configuration with their keys; the numbers in a list have the list's
+/// key.
 fn numbers_of(config: &impl Serialize) -> Vec<(String, f64)> {
     fn add(key: &str, value: &Value, found: &mut Vec<(String, f64)>) {
         match value {

@@ -14,19 +14,20 @@ pub struct DiffusionTraining {
     /// Accepts only `cosine`; earlier versions also had `linear`.
     #[serde(skip_serializing, deserialize_with = "schedule")]
     schedule: (),
-    /// Share of the samples whose future is fully masked, as in the first step of decoding, in
-    /// addition to those that the schedule masks fully. In 0…1.
+    /// Share of the samples whose future is fully masked, as in the first step of decoding, in 0…1.
+    /// These are in addition to the samples that the schedule masks fully.
     pub unknown: f64,
-    /// Share of the samples that see the future that the network itself predicts for them, in 0…1.
-    /// They teach the network to play despite the errors in its predictions, as it must in play.
-    /// The predicted future is not a target.
+    /// Share of the samples whose input contains the network's own predicted future instead of the
+    /// true one, in 0…1. They teach the network to play despite errors in its predictions. The
+    /// predicted future is not a target.
     pub own: f64,
-    /// Number of evaluations used to predict that future, including the one that sees it; at least
-    /// 2.
+    /// Number of evaluations per sample with a predicted future, at least 2. The last evaluation
+    /// reads the future that the others have predicted.
     pub own_steps: usize,
-    /// Share of the other samples in which the first move is given, in 0…1. It is the target or,
-    /// equally often, the move played instead. These samples teach a move's consequences and its
-    /// result, but not the policy. They train candidate search ([`crate::backend::Decoding`]).
+    /// Share of the other samples in which the first move is given, in 0…1. The given move is the
+    /// policy target or, equally often, the move that was played instead of the target. These
+    /// samples teach the consequences and the value of a given move, which candidate search needs
+    /// ([`crate::backend::Decoding`]), but not the policy.
     pub told: f64,
     /// Weight of the squares' cross-entropy in the total loss.
     pub board: f64,

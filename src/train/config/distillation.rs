@@ -10,8 +10,8 @@ use std::path::PathBuf;
 pub struct DistillationConfig {
     /// The teacher: a network file written by `train export`.
     pub net: PathBuf,
-    /// Temperature at which the two policies are compared. The loss is multiplied by its square,
-    /// which preserves the scale of the gradient.
+    /// Temperature at which the teacher's policy and the network's policy are compared. The loss is
+    /// multiplied by the square of the temperature, which preserves the scale of the gradient.
     #[serde(default = "one")]
     pub temperature: f64,
     /// Weight of the cross-entropy with the teacher's policy.

@@ -3,7 +3,7 @@
 use crate::network::only_left;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// The weight of each loss in the total; the defaults follow the paper's appendix.
+/// The weight of each loss in the total. The defaults follow the appendix of the Chessformer paper.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LossWeights {
@@ -15,23 +15,23 @@ pub struct LossWeights {
     pub result: f64,
     /// Squared error of q.
     pub q: f64,
-    /// Cross-entropy of the bucket of q.
+    /// Cross-entropy of q, divided into buckets.
     pub q_categorical: f64,
     /// Squared error of the predicted error of q.
     pub q_error: f64,
     /// Squared error of the short-term value.
     pub short_term: f64,
-    /// Cross-entropy of the bucket of the short-term value.
+    /// Cross-entropy of the short-term value, divided into buckets.
     pub short_term_categorical: f64,
     /// Squared error of the predicted error of the short-term value.
     pub short_term_error: f64,
-    /// Huber loss of the number of moves left (Lc0's head).
+    /// Huber loss of the moves-left head, as in Lc0.
     pub moves_left: f64,
-    /// For networks that read whole games: the negative log-probability of all legal moves
-    /// together. It trains on every legal move, whereas the policy loss trains only on the move
+    /// For networks that read whole games: the negative logarithm of the total probability of the
+    /// legal moves. This loss uses every legal move, whereas the policy loss uses only the move
     /// played.
     pub legality: f64,
-    /// For networks that read whole games: cross-entropy of the pieces on the squares, as a mean
+    /// For networks that read whole games: cross-entropy of the pieces on the squares, averaged
     /// over the board.
     pub board: f64,
     /// Share of the policy target that is spread evenly over all legal moves, at least 0 and below

@@ -4,8 +4,8 @@
 const LEAST_LIKENESS: f64 = 0.7;
 
 /// Returns a hint for serde's error about an unknown name, such as "unknown field `a`, expected one
-/// of `b`, `c`". The hint names the nearest known name and is worded as the end of a sentence. It
-/// is empty for other errors.
+/// of `b`, `c`". The hint suggests the most similar expected name, and can be appended to the
+/// error. For other errors, the hint is empty.
 pub(super) fn hint(complaint: &str) -> String {
     if !complaint.contains("unknown field") && !complaint.contains("unknown variant") {
         return String::new();
@@ -16,7 +16,7 @@ pub(super) fn hint(complaint: &str) -> String {
     };
     let likeness = |known: &str| strsim::jaro_winkler(unknown, known);
     let known: Vec<&str> = quoted.collect();
-    // Reversed so that the first name wins a tie, because `max_by` returns the last.
+    // `max_by` returns the last maximum; reversing the names makes the first one win a tie.
     let nearest = known.into_iter().rev();
     let nearest = nearest.max_by(|one, other| likeness(one).total_cmp(&likeness(other)));
     match nearest.filter(|known| likeness(known) >= LEAST_LIKENESS) {

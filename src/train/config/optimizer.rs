@@ -6,15 +6,17 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OptimizerKind {
-    /// Adam with Nesterov momentum (Dozat 2016), as PyTorch computes it and the paper uses.
+    /// Adam with Nesterov momentum (Dozat 2016) as implemented in PyTorch. The Chessformer paper
+    /// uses this method.
     #[default]
     Nadam,
-    /// Orthogonalised momentum (Jordan et al. 2024) for the matrices between hidden features, and
-    /// NAdam for all other parameters. Matrix steps are scaled to the size of Adam's (Liu et al.
-    /// 2025), so that one learning rate suits both.
+    /// Orthogonalised momentum (Jordan et al. 2024) for the hidden matrices, and NAdam for all
+    /// other parameters. The steps of the matrices are scaled to the size of Adam's steps (Liu et
+    /// al. 2025), so that one learning rate suits all parameters.
     Muon,
-    /// Adam in the eigenbasis of Shampoo's preconditioner (Vyas et al. 2024) for the same matrices,
-    /// and NAdam for all other parameters. Its steps are of the same size as Adam's.
+    /// Adam in the eigenbasis of Shampoo's preconditioner (Vyas et al. 2024) for the hidden
+    /// matrices, and NAdam for all other parameters. The steps of the matrices have the size of
+    /// Adam's steps.
     Soap,
     /// Plain gradient descent, for comparisons.
     Sgd,
@@ -26,7 +28,8 @@ pub enum OptimizerKind {
 pub struct DecayRule {
     /// Pattern of the parameters' names, where `*` matches any text, as in `*.bias`.
     pub pattern: String,
-    /// Share of the parameters subtracted at each step, multiplied by the learning rate.
+    /// The weight decay: each step subtracts this share of a parameter, multiplied by the learning
+    /// rate.
     pub weight_decay: f64,
 }
 
@@ -46,27 +49,27 @@ pub struct RateRule {
 pub struct OptimizerConfig {
     /// The method.
     pub kind: OptimizerKind,
-    /// Decay of the average of the gradient.
+    /// Decay of the running mean of the gradient.
     pub beta1: f64,
-    /// Decay of the average of the squared gradient.
+    /// Decay of the running mean of the squared gradient.
     pub beta2: f64,
-    /// Added to the square root of the average of the squared gradient.
+    /// Added to the square root of the running mean of the squared gradient.
     pub epsilon: f64,
     /// Decay of Muon's momentum.
     pub muon_momentum: f64,
     /// Number of steps between two updates of SOAP's eigenbases.
     pub soap_frequency: u64,
-    /// Share of each matrix subtracted at each step, multiplied by the learning rate. Biases, norms
-    /// and position tables do not decay.
+    /// The weight decay of matrices: each step subtracts this share, multiplied by the learning
+    /// rate. Biases, norms and position tables do not decay.
     pub weight_decay: f64,
-    /// Weight decays that differ from this. The first rule that matches a parameter applies to it;
-    /// if none matches, `weight_decay` applies.
+    /// Weight decays that differ from `weight_decay`. For each parameter, the first matching rule
+    /// applies; if none matches, `weight_decay` applies.
     pub decay: Vec<DecayRule>,
-    /// Learning rates that differ from the schedule's. The first rule that matches a parameter
-    /// applies to it; if none matches, the learning rate is the schedule's.
+    /// Learning rates that differ from the schedule. For each parameter, the first matching rule
+    /// applies; if none matches, the schedule applies unchanged.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rates: Vec<RateRule>,
-    /// Maximum norm of the gradient, to which longer gradients are clipped; 0 disables clipping.
+    /// Norm to which longer gradients are clipped; 0 disables clipping.
     pub clip_norm: f64,
 }
 

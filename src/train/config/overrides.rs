@@ -6,8 +6,8 @@ use toml::{Table, Value};
 /// A key and its new value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Override {
-    /// The key in the configuration: names, and indices into arrays starting at 0, joined by dots,
-    /// as in `data.shards.0.rate`.
+    /// The key in the configuration: a path of names and zero-based array indices, separated by
+    /// dots, as in `data.shards.0.rate`.
     pub key: String,
     /// The new value.
     pub value: Value,

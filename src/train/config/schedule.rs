@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum ScheduleShape {
     /// The learning rate is constant, and decays linearly to zero over the last part of the run
-    /// (warm-up, stable, decay).
+    /// (the warm-up–stable–decay schedule).
     Stable {
-        /// Share of the steps that belong to the last part, in 0…1.
+        /// Share of the steps over which the learning rate decays, in 0…1.
         decay: f64,
     },
     /// The learning rate follows half a cosine.
@@ -17,9 +17,9 @@ pub enum ScheduleShape {
         /// The final learning rate as a share of the peak.
         last: f64,
     },
-    /// The learning rate is piecewise constant, as in the paper.
+    /// The learning rate is piecewise constant, as in the Chessformer paper.
     Stepped {
-        /// Pairs of a step and the share of the peak that applies from that step on.
+        /// Pairs of a step and the learning rate from that step on, as a share of the peak.
         drops: Vec<(u64, f64)>,
     },
 }

@@ -1,23 +1,23 @@
-//! Determines a run's task, and which keys only some tasks read.
+//! Determines a run's task, and the keys that apply only to some tasks.
 
 use super::{ConfigError, DiffusionTraining, TrainConfig, UnrollConfig};
 use crate::network::ArchitectureConfig;
 
-/// The objective of a network, by its family.
+/// The kind of objective, which depends on the network's family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::train) enum Task {
-    /// Evaluate positions.
+    /// Evaluating positions.
     Positions,
-    /// Continue games.
+    /// Continuing games.
     Games,
-    /// Predict the future.
+    /// Predicting the future.
     Horizon,
-    /// Unroll games in imagination.
+    /// Unrolling games in imagination.
     Unroll,
 }
 
 impl Task {
-    /// Returns the task for a family. Tasks are selected nowhere else.
+    /// Returns the task for an architecture.
     pub fn of(architecture: &ArchitectureConfig) -> Task {
         match architecture {
             ArchitectureConfig::Gpt { .. } => Task::Games,
@@ -33,8 +33,8 @@ impl Task {
 }
 
 impl TrainConfig {
-    /// Rejects keys that do not apply to the network being trained. Validation reads none of these
-    /// keys.
+    /// Rejects keys that do not apply to the network being trained. Only training needs this check,
+    /// because validation reads none of these keys.
     ///
     /// # Errors
     /// [`ConfigError`], naming the key.

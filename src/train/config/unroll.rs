@@ -2,20 +2,20 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Settings for unrolling world models during training. The weights for the encoder's heads are in
-/// `loss`, as for other networks that evaluate positions.
+/// Settings for unrolling world models during training. The loss weights of the encoder's heads are
+/// in `loss`, as for other networks that evaluate positions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct UnrollConfig {
     /// Number of moves to unroll from a position, at most 16.
     pub plies: usize,
-    /// Number of training steps after which one more move is unrolled, starting with one move; 0
-    /// unrolls all moves from the start.
+    /// Number of training steps after which each sample is unrolled by one more move, starting with
+    /// one move; 0 unrolls all moves from the start.
     pub every: u64,
-    /// Weight of the negative log-probability of the legal moves, under the policy multiplied by
-    /// the predicted legality.
+    /// Weight of the negative logarithm of the total probability of the legal moves. Here, the
+    /// policy is multiplied by the predicted legality and normalised.
     pub illegal: f64,
-    /// Weight of the cross-entropy of whether the game has ended.
+    /// Weight of the cross-entropy of the prediction whether the game has ended.
     pub end: f64,
     /// Weight of the cross-entropy of the moves' legality, summed over the moves.
     pub legality: f64,
@@ -24,8 +24,8 @@ pub struct UnrollConfig {
     /// Weight of the mean squared difference between the normalised latents and those that the
     /// averaged weights compute for the true position.
     pub latent: f64,
-    /// Whether to balance the losses of the encoder's heads, of the rules and of the latents
-    /// against each other. Weights then apply only within each of these groups.
+    /// Whether to balance three groups of losses against each other: those of the encoder's heads,
+    /// of the rules and of the latents. Weights then matter only within a group.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub harmony: bool,
 }
@@ -34,8 +34,7 @@ impl UnrollConfig {
     /// Maximum number of moves.
     pub(in crate::train) const MOST: usize = 16;
 
-    /// Returns whether these are the default settings, which apply if a configuration does not
-    /// specify any.
+    /// Returns whether these are the default settings.
     pub(super) fn is_default(&self) -> bool {
         *self == UnrollConfig::default()
     }

@@ -1,12 +1,12 @@
 //! Provides the parameters as autograd leaves, whose gradients are summed over the processes during
 //! backward.
 //!
-//! A process that trains alone has a single leaf per replica, which is the flat vector of all
-//! parameters. With several processes, this vector is split between parameters into buckets. The
-//! sum of a bucket's gradient starts when backward reaches the bucket's first layer, and overlaps
-//! with the rest of backward, as in PyTorch's DistributedDataParallel (Li et al. 2020,
-//! arXiv:2006.15704). All gradients lie in one contiguous vector, which is summed, and which the
-//! optimizer reads without a copy.
+//! In a process that trains alone, each replica has a single leaf, the flat vector of all
+//! parameters. With several processes, this vector is split into buckets of whole parameters. The
+//! sum over the processes of a bucket's gradient starts as soon as backward has completed the
+//! bucket, and overlaps with the rest of backward, as in PyTorch's DistributedDataParallel (Li et
+//! al. 2020, arXiv:2006.15704). The gradients of all buckets lie in one contiguous vector. They are
+//! summed in place, and the optimizer reads the vector without a copy.
 
 use super::group::{Group, GroupError};
 use super::shim::{self, RawSums};
@@ -17,9 +17,9 @@ use std::ops::Range;
 use std::ptr::{self, NonNull};
 use tch::{Kind, Tensor};
 
-/// Minimum bucket size in elements: 4 MB of f32. The sums of smaller buckets are bound by network
-/// latency, and those of larger ones start late. PyTorch's buckets have 25 MB, for networks of a
-/// gigabyte.
+/// Minimum bucket size in elements, equal to 4 MB of f32. The sums of smaller buckets are bound by
+/// network latency, and the sums of larger buckets start late. PyTorch's buckets have 25 MB,
+/// because it also trains networks of a gigabyte.
 const BUCKET: i64 = 1 << 20;
 
 /// The parameters in buckets, and the vector of their gradients.
@@ -87,7 +87,8 @@ impl Buckets {
         Weights::new(tensors)
     }
 
-    /// Announces that the next backward is the last one in this step.
+    /// Announces that the next backward pass is the last one of this step, so that each bucket is
+    /// summed when this pass completes it.
     pub fn arm(&self) {
         if let Some(sums) = &self.sums {
             // SAFETY: the sums are valid.
@@ -115,8 +116,8 @@ impl Buckets {
     }
 }
 
-/// Splits the parameters into ranges of at least `least` elements. The first range may be smaller:
-/// backward reaches it last, so its sum cannot be hidden.
+/// Splits the parameters into ranges of at least `least` elements. Only the first range may be
+/// smaller: backward reaches it last, so its sum cannot be hidden and should be short.
 fn cut(parameters: &[Parameter], least: i64) -> Vec<Range<usize>> {
     let mut ranges = Vec::new();
     let mut end = parameters.len();
@@ -158,8 +159,8 @@ impl Sums {
         let pointers: Vec<*const RawTensor> =
             leaves.iter().map(|leaf| leaf.as_ptr() as _).collect();
         let mut raw = ptr::null_mut();
-        // SAFETY: all pointers are valid for the call; group and gradients are reference-counted, and the
-        // sums take their own references.
+        // SAFETY: all pointers are valid for the call; group and gradients are reference-counted,
+        // and the sums take their own references.
         let failure = unsafe {
             take_text(shim::tessera_sums_create(
                 group.raw(),
@@ -183,9 +184,9 @@ impl Sums {
         failure.map_or(Ok(()), |text| Err(group.failure(&text, SUMMING)))
     }
 
-    /// Adopts the order of process 0's first backward for all later steps, so that all processes
-    /// sum the bucket that is ready first before the others. (A table that every layer uses is
-    /// ready last, regardless of its place.)
+    /// Adopts the order in which process 0's first backward pass completed the buckets. In all
+    /// later steps, every process sums the buckets in this order. It can differ from the reverse
+    /// order of the layers: a table that every layer uses is completed last, wherever it is stored.
     fn order(&mut self, count: usize, group: &Group, world: &World) -> Result<(), GroupError> {
         let told = |failure: Option<String>| {
             failure.map_or(Ok(()), |text| Err(group.failure(&text, SUMMING)))
@@ -250,7 +251,7 @@ mod tests {
             (a.square().sum(Kind::Float) + b.sum(Kind::Float)).backward();
             let gradient = buckets.gradient(&World::alone()).unwrap();
             let gradient: Vec<f32> = gradient.shallow_clone().try_into().unwrap();
-            // The gradients of several backward passes accumulate.
+            // The gradients of consecutive backward passes accumulate.
             let expected = [2.0, 4.0, 1.0, 1.0, 1.0].map(|x| x * pass as f32);
             assert_eq!(gradient, expected);
         }

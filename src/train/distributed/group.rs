@@ -1,4 +1,4 @@
-//! Groups of processes that compute sums together, through libtorch's c10d.
+//! Groups of processes that sum and broadcast tensors through libtorch's c10d.
 
 use super::launch::Launch;
 use super::shim::{self, RawGroup, RawStore, RawWork};
@@ -27,7 +27,7 @@ pub enum GroupError {
         /// libtorch's message.
         reason: String,
     },
-    /// The processes met, but could not form a group of this kind.
+    /// The processes found each other, but could not form a group with this backend.
     #[error("process {rank} of {size} cannot join the others by {backend}: {reason}")]
     Joining {
         /// This process.
@@ -117,7 +117,7 @@ impl Drop for Store {
 }
 
 impl Store {
-    /// Meets the other processes, waiting for them for at most `timeout`.
+    /// Waits until all processes have connected, for at most `timeout`.
     pub fn open(launch: &Launch, timeout: Duration) -> Result<Store, GroupError> {
         let failed = |reason: String| GroupError::Meeting {
             rank: launch.rank,
@@ -156,7 +156,7 @@ impl Store {
     }
 }
 
-/// All processes of a run as a group, for tensors on one device. Every process must call the same
+/// A group of all processes of a run, for tensors on one device. Every process must call the same
 /// functions in the same order.
 #[derive(Debug)]
 pub(super) struct Group {
@@ -220,12 +220,12 @@ impl Group {
         self.raw.as_ptr()
     }
 
-    /// Starts to replace `tensor` with the sum of all processes' tensors.
+    /// Starts an operation that replaces `tensor` with the sum of all processes' tensors.
     pub fn sum(&self, tensor: &Tensor, doing: &'static str) -> Result<Operation<'_>, GroupError> {
         self.start(shim::tessera_group_sum, tensor, doing)
     }
 
-    /// Starts to replace `tensor` with that of process 0.
+    /// Starts an operation that replaces `tensor` with the tensor of process 0.
     pub fn broadcast(
         &self,
         tensor: &Tensor,
@@ -306,7 +306,8 @@ impl Drop for Operation<'_> {
 }
 
 impl Operation<'_> {
-    /// Waits for the result on the CPU; on CUDA, makes later work on the device wait for it.
+    /// Waits for the result on the CPU. On CUDA, returns immediately, and later work on the device
+    /// waits for the result.
     pub fn wait(self) -> Result<(), GroupError> {
         // SAFETY: the operation is valid.
         let waited = unsafe { check(shim::tessera_work_wait(self.raw.as_ptr())) };

@@ -9,7 +9,7 @@ const DEFAULT_PORT: u16 = 29500;
 /// First rendezvous port for Slurm jobs; jobs that share a node use different ports.
 const FIRST_SLURM_PORT: u16 = 20_000;
 
-/// Number of ports over which jobs are spread.
+/// Number of consecutive ports over which Slurm jobs are spread.
 const SLURM_PORTS: u64 = 20_000;
 
 /// One process of a run with several processes.
@@ -19,7 +19,8 @@ pub struct Launch {
     pub rank: usize,
     /// Number of processes.
     pub size: usize,
-    /// The process's rank among those on the same machine, from 0, which is the index of its GPU.
+    /// The process's rank among those on the same machine, from 0. It is the index of the process's
+    /// GPU.
     pub local_rank: usize,
     /// Number of processes on this machine, if known.
     pub local_size: Option<NonZeroUsize>,
@@ -48,7 +49,7 @@ pub enum LaunchError {
     Value {
         /// The variable.
         name: &'static str,
-        /// Its value.
+        /// The variable's value.
         value: String,
         /// The constraint.
         expected: String,
@@ -58,19 +59,19 @@ pub enum LaunchError {
     Contradiction {
         /// The first variable.
         left: &'static str,
-        /// Its value.
+        /// The first variable's value.
         left_value: usize,
         /// The second variable.
         right: &'static str,
-        /// Its value.
+        /// The second variable's value.
         right_value: usize,
     },
 }
 
 impl Launch {
-    /// Reads PyTorch's variables, which torchrun and Kubernetes' PyTorchJob set (RANK, WORLD_SIZE,
-    /// LOCAL_RANK, MASTER_ADDR, MASTER_PORT), and Slurm's variables in place of missing ones.
-    /// Returns `None` if this is the only process.
+    /// Reads PyTorch's variables (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT), which
+    /// torchrun and Kubernetes' PyTorchJob set. If some are missing, reads Slurm's variables
+    /// instead. Returns `None` if this is the only process.
     ///
     /// # Errors
     /// [`LaunchError`] if the variables are inconsistent.
@@ -127,7 +128,7 @@ impl Launch {
         }
         let local_rank = match variables.count("LOCAL_RANK")? {
             Some(local_rank) => local_rank,
-            // If each process has its own machine (or pod), no variable contains a local rank.
+            // If each process runs on its own machine or in its own pod, no local rank is set.
             None => variables.count(local_name)?.unwrap_or(0),
         };
         below(local_name, local_rank, size_name, size)?;

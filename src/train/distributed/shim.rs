@@ -1,4 +1,4 @@
-//! Declarations of our C++ functions, see the adjacent `.cpp` files.
+//! Declarations of the C++ functions in the adjacent `.cpp` files.
 
 use crate::torch::shim::RawTensor;
 use std::ffi::{c_char, c_int};
@@ -21,7 +21,7 @@ pub(super) struct RawWork {
     _private: [u8; 0],
 }
 
-/// A reference-counted pointer to the sums of gradients.
+/// A reference-counted pointer to the pending gradient sums of a step.
 #[repr(C)]
 pub(super) struct RawSums {
     _private: [u8; 0],

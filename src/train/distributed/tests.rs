@@ -1,4 +1,4 @@
-//! Tests that use threads as processes, over loopback.
+//! Tests in which threads act as processes and communicate over loopback.
 
 use super::{Agreement, Buckets, GroupError, Launch, World};
 use crate::network::{Initial, Parameter, ParameterGroup};
@@ -10,7 +10,7 @@ use tch::{Device, Kind, Tensor};
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Runs `work` in this many processes, which are threads of the test process.
+/// Runs `work` once per process, with threads of the test process as processes.
 pub(crate) fn together<T: Send + 'static>(
     size: usize,
     timeout: Duration,
@@ -166,8 +166,8 @@ fn gradients_are_summed_in_every_order() {
         let flat = Tensor::ones([count], (Kind::Float, Device::Cpu));
         let mut buckets = Buckets::new(&flat, &parameters, &world).unwrap();
         let mut firsts = Vec::new();
-        // The first step determines the order, and the others follow it. In the last step, some
-        // parameters get no gradient.
+        // The first step determines the order for the later ones. In the last step, some parameters
+        // get no gradient.
         for step in 0..3 {
             let weights = buckets.weights(Kind::Float, &parameters);
             let used = if step == 2 { 2 } else { 5 };

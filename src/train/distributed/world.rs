@@ -5,7 +5,7 @@ use super::launch::Launch;
 use std::time::Duration;
 use tch::{Device, Kind, Tensor};
 
-/// The processes of a run, often just this one.
+/// The processes of a run, possibly only this one.
 #[derive(Debug)]
 pub struct World {
     rank: usize,
@@ -18,8 +18,9 @@ pub struct World {
 struct Members {
     /// Sums tensors on the training device.
     gradients: Group,
-    /// Sums and broadcasts tensors on the CPU. This is a separate group even if `gradients` is on
-    /// the CPU too, because each group has its own order of operations.
+    /// Sums and broadcasts tensors on the CPU. This is a separate group even if `gradients` is also
+    /// on the CPU: all processes must start a group's operations in the same order, and the sums of
+    /// gradients are started during backward.
     control: Group,
     _store: Store,
 }
@@ -35,8 +36,8 @@ impl World {
         }
     }
 
-    /// Meets the other processes in order to compute on `device`. From then on, no process waits
-    /// for another longer than `timeout`.
+    /// Connects to the other processes, for training on `device`. From then on, no process waits
+    /// for another one longer than `timeout`.
     ///
     /// # Errors
     /// [`GroupError`] if the other processes do not arrive or cannot work together.
@@ -92,7 +93,7 @@ impl World {
     /// Replaces `tensor` with the sum of all processes' tensors.
     ///
     /// # Errors
-    /// [`GroupError`] if another process is gone or hangs. The same holds for the methods below.
+    /// [`GroupError`] if another process is gone or hangs. The methods below fail in the same way.
     pub(crate) fn sum(&self, tensor: &Tensor, doing: &'static str) -> Result<(), GroupError> {
         match self.group_of(tensor) {
             Some(group) => group.sum(tensor, doing)?.wait(),
@@ -100,7 +101,7 @@ impl World {
         }
     }
 
-    /// Replaces `tensor` with that of the first process.
+    /// Replaces `tensor` with the first process's tensor.
     pub(crate) fn broadcast(&self, tensor: &Tensor, doing: &'static str) -> Result<(), GroupError> {
         match self.group_of(tensor) {
             Some(group) => group.broadcast(tensor, doing)?.wait(),
@@ -124,12 +125,12 @@ impl World {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Waits until all processes have arrived here.
+    /// Waits until all processes have called this method.
     pub(crate) fn barrier(&self, doing: &'static str) -> Result<(), GroupError> {
         self.sum(&Tensor::zeros([1], (Kind::Int64, Device::Cpu)), doing)
     }
 
-    /// Notifies the other processes promptly that this one is ending early.
+    /// Notifies the other processes immediately that this one stops because of an error.
     pub(crate) fn abort(&self) {
         if let Some(members) = &self.members {
             members.gradients.abort();
@@ -138,9 +139,10 @@ impl World {
     }
 }
 
-/// Decisions that all processes make in the same step, such as to stop.
+/// A decision that all processes make in the same step, such as the decision to stop.
 ///
-/// A request made in one step is decided in the next, so that no process has to wait for an answer.
+/// A request made in one step takes effect in the next, so that no process has to wait for the
+/// others' requests.
 #[derive(Debug)]
 pub(crate) struct Agreement<'a> {
     world: &'a World,

@@ -96,8 +96,8 @@ fn micro_batches_add_up_to_the_whole_batch() {
     }
 }
 
-/// Processes share a batch in this way: each takes a part of the samples, and the target weights
-/// are summed over all processes.
+/// With several processes, each takes a part of the batch's samples, and the target weights are
+/// summed over all processes.
 #[test]
 fn parts_with_summed_target_weights_add_up_too() {
     let config = config("");
@@ -138,7 +138,7 @@ fn a_student_comes_to_agree_with_its_teacher() {
         result: 1.0,
         q: 1.0,
     });
-    // Without the teacher, the batch's own targets would lead elsewhere.
+    // Without the teacher, the batch's own targets would lead to a different result.
     taught.loss = LossWeights {
         policy: 0.0,
         policy_soft: 0.0,

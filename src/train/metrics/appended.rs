@@ -1,11 +1,11 @@
-//! A file of complete records to which more are appended.
+//! An append-only file that contains only complete records.
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
 
-/// Appends records to a file. A record that cannot be written, for example because the disk is
-/// full, leaves nothing behind and is written together with the next one.
+/// Appends records to a file. If a record cannot be written, for example because the disk is full,
+/// the file keeps no part of the record, which is written together with the next one.
 #[derive(Debug)]
 pub(super) struct Appended {
     file: File,

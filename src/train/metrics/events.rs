@@ -1,9 +1,10 @@
 //! Writes metrics in TensorBoard's format.
 //!
-//! An event file is a sequence of records. Each consists of the length of its data, u64, and the
-//! length's checksum, followed by the data, one message of TensorFlow's `event.proto`, and its
-//! checksum. Only scalars are needed, which take four short messages. The crates that write such
-//! files run protoc in the build or depend on a protobuf version from 2020.
+//! An event file is a sequence of records. Each record consists of the length of its data as a u64,
+//! the checksum of the length, the data, which is one message of TensorFlow's `event.proto`, and
+//! the checksum of the data. This module writes only scalars, which need four short message types.
+//! The existing crates for such files run protoc in the build or depend on a protobuf version from
+//! 2020.
 
 use super::appended::Appended;
 use prost::Message;
@@ -57,13 +58,13 @@ pub(super) struct Events {
     folder: PathBuf,
     /// The step at which the session started.
     step: u64,
-    /// Created with the first event, because many sessions write none.
+    /// The file, which is created with the first event, because many sessions write none.
     file: Option<Appended>,
 }
 
 impl Events {
-    /// Returns a writer for a session that resumes after `step`. Readers then drop later steps from
-    /// the files of earlier sessions.
+    /// Returns a writer for a session that resumes after `step`. The file's start event makes
+    /// TensorBoard drop later steps in the files of earlier sessions.
     pub fn new(folder: &Path, step: u64) -> Events {
         Events {
             folder: folder.to_owned(),
@@ -146,8 +147,8 @@ fn record(event: &Event) -> Vec<u8> {
     parts.concat()
 }
 
-/// Returns the rotated and shifted CRC-32C. This is the format's checksum, which stays reliable if
-/// the data itself contains checksums.
+/// Returns the format's checksum, a CRC-32C that is rotated and offset by a constant. Because of
+/// this masking, the checksum stays reliable if the data itself contains checksums.
 fn masked(data: &[u8]) -> u32 {
     crc32c::crc32c(data)
         .rotate_right(15)
@@ -206,8 +207,8 @@ mod tests {
 
     #[test]
     fn the_checksum_is_the_formats() {
-        // Every TensorFlow event file starts with a length of 24 in eight bytes, followed by this
-        // checksum.
+        // Every event file written by TensorFlow starts with a length of 24 in eight bytes,
+        // followed by this checksum.
         assert_eq!(masked(&24u64.to_le_bytes()), 0x224b_7fa3);
     }
 }

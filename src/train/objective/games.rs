@@ -1,7 +1,8 @@
 //! The objective of networks that read whole games: to predict the next token and the result.
 //!
-//! The games in a batch are sorted from the longest to the shortest, and padded to the longest in
-//! each micro-batch. This wastes little computation on padding, and no game sees another.
+//! The games in a batch are sorted from the longest to the shortest, and each micro-batch is padded
+//! to its longest game. Little computation is wasted on padding, and unlike in a packed sequence,
+//! no game can attend to another.
 
 mod legality;
 mod random_moves;
@@ -81,8 +82,8 @@ impl Narrow for GameSamples {
 struct Chance {
     hides_ratings: bool,
     hides_result: bool,
-    /// Seed of the random moves with which the game is continued from some ply; `None` keeps the
-    /// game.
+    /// Seed of the random moves that replace the rest of the game from a random ply; `None` keeps
+    /// the game.
     random_moves: Option<u64>,
 }
 
@@ -115,14 +116,14 @@ impl Games {
     fn chances(&self, batch: &Batch<GameColumns>) -> Vec<Chance> {
         let mut random = random_of(self.augment.seed, batch);
         let mut draw = || Chance::draw(&self.augment, &mut random);
-        // Skip the random numbers that belong to the games of other ranks and replicas.
+        // Skip the random numbers for the games of other ranks and replicas.
         for _ in 0..batch.first {
             draw();
         }
         (0..batch.len()).map(|_| draw()).collect()
     }
 
-    /// Returns the games after augmentation for training.
+    /// Returns the augmented games.
     fn changed(&self, batch: Batch<GameColumns>) -> Vec<(GameTokens, Chance)> {
         let chances = self.chances(&batch);
         let vocabulary = self.model.vocabulary();
@@ -139,7 +140,7 @@ impl Games {
         changed.collect()
     }
 
-    /// Uploads the games, together with all known conditions that are not hidden.
+    /// Uploads the games, with those ratings and results that are known and not hidden.
     fn upload(&self, mut games: Vec<(GameTokens, Chance)>) -> GameSamples {
         games.sort_by_key(|(game, _)| std::cmp::Reverse(game.tokens.len()));
         let count = games.len() as i64;
@@ -230,7 +231,7 @@ impl Objective for Games {
         })
     }
 
-    /// Includes the ratings but not the results, because the network predicts those.
+    /// Validations show the network the ratings, but hide the results, which it predicts.
     fn for_validation(config: &TrainConfig, device: Device) -> Result<Games, TrainError> {
         Ok(Games {
             model: build(&config.architecture()?, device)?,
@@ -262,20 +263,20 @@ impl Objective for Games {
         self.model.parameters()
     }
 
-    /// Prepares games. A term's weight is the number of tokens that have its target, so that means
-    /// are over tokens, whatever the lengths of the games.
+    /// Prepares games. A game's weight in a term is the number of its tokens that have the target,
+    /// so that the mean over the games is a mean over tokens.
     fn prepare(&self, batch: Batch<GameColumns>) -> Result<(GameSamples, Tensor), TrainError> {
         let samples = self.upload(self.changed(batch));
         let lengths: Vec<f32> = samples.lengths.iter().map(|&it| it as f32).collect();
         let lengths = send(&lengths, self.device);
-        // A result that is given to the network is not a target.
+        // A result that is shown to the network is not a target.
         let open = samples.result.ge(0) * samples.wanted.squeeze_dim(1).eq(0);
         let results = match self.model.model().outcome {
             true => &lengths * open,
             false => lengths.zeros_like(),
         };
         let mut weights = vec![&lengths, &results];
-        // Each of the other terms has the same weights.
+        // All other terms have the same weights.
         weights.resize(2 + 1 + self.told.terms(), &lengths);
         let weights = Tensor::stack(&weights, 0);
         Ok((samples, weights))
@@ -357,7 +358,7 @@ fn improbability(logits: &Tensor, legal: &Tensor) -> Tensor {
 
 /// Returns the cross-entropy [B, T] of logits [B, T, classes]; it is 0 for ignored targets.
 fn classification(logits: &Tensor, class: &Tensor) -> Tensor {
-    // With all tokens in one long list, the classes stay adjacent in memory.
+    // Flattening [B, T] to a single dimension keeps the classes contiguous in memory.
     logits
         .flatten(0, 1)
         .cross_entropy_loss::<Tensor>(&class.flatten(0, 1), None, Reduction::None, IGNORED, 0.0)

@@ -1,17 +1,16 @@
-//! The objective of future denoisers: the terms of positions, and the subsequent boards and moves,
-//! some of which are masked.
+//! The objective of future denoisers: the terms of positions, and the prediction of the masked
+//! parts of the future boards and moves.
 //!
-//! In each sample's future, a share of the squares and moves is masked and predicted. Their
-//! cross-entropy is averaged over all masked targets of the future and weighted by the diffusion
-//! time. The first move is always masked and trained as the policy. Plies that do not exist are
-//! also masked, but are not targets.
-//! targets.
+//! In each sample's future, a share of the squares and moves is masked and predicted. The loss of
+//! the masked targets is their cross-entropy, weighted by the diffusion time. The first move is
+//! always masked and trained as the policy. Plies after the end of the game are also masked, but
+//! are not targets.
 //!
-//! In some samples the first move is given, and may differ from the target. These samples have no
-//! policy target; their value target is the value that the given move leads to.
+//! In some samples the first move is given, and may differ from the policy target. These samples
+//! have no policy target; their value target is the value of the given move.
 //!
-//! Some samples may see the future that the network itself predicts for them, as in play. They
-//! teach the network to play although its predicted future is often wrong.
+//! In other samples, the input contains the network's own predicted future, as in play. They teach
+//! the network to play even though its predicted future is often wrong.
 //!
 //! A validation evaluates the policy and the values with a fully masked future, as in single-step
 //! play.
@@ -44,7 +43,7 @@ const TERMS: [&str; 6] = [
     "future_move_accuracy",
 ];
 
-/// The weight of each bit in a square's class, see [`crate::encode::Squares::words`].
+/// The value of each bit of a square's class, see [`crate::encode::Squares::words`].
 const BITS: [f32; 4] = [1.0, 2.0, 4.0, 6.0];
 
 /// The objective of a future denoiser.
@@ -90,10 +89,10 @@ struct FutureSamples {
     move_weight: Tensor,
     /// Whether a board exists at each ply, f32 [B, H].
     exists: Tensor,
-    /// The board's value W − L from its mover's view, f32 [B, H]; 0 if unknown.
+    /// The board's value W − L from the perspective of its side to move, f32 [B, H]; 0 if unknown.
     q: Tensor,
-    /// Whether a sample sees the future that the network predicts, bool `[B]`; `None` if no sample
-    /// does.
+    /// Whether each sample's input contains the network's predicted future, bool `[B]`; `None` if
+    /// none of the inputs does.
     own: Option<Tensor>,
 }
 
@@ -125,7 +124,7 @@ pub(in crate::train) struct HorizonOutputs {
     present: Outputs,
     /// The prediction from the partly masked future, used for training.
     future: Option<DenoisedFuture>,
-    /// In a validation, the calibrated prediction from a fully masked future.
+    /// The calibrated prediction from a fully masked future, used for validation.
     unaided: Option<DenoisedFuture>,
 }
 
@@ -180,8 +179,8 @@ impl Horizon {
         }
     }
 
-    /// Returns the known futures, replaced by the network's own predictions where these are
-    /// requested.
+    /// Returns the futures for the network's input: the true futures, partly masked, or the
+    /// network's predictions in samples that use these.
     fn with_own(&self, weights: &Weights, rows: &Tensor, future: &FutureSamples) -> Futures {
         let known = future.known.narrow(0, rows.size()[0]);
         let own = future.own.as_ref().map(|own| own.nonzero().squeeze_dim(1));
@@ -194,8 +193,8 @@ impl Horizon {
     }
 }
 
-/// Removes the policy target of samples whose first move is given. If that move is not the target,
-/// also replaces the value target.
+/// Removes the policy target of samples whose first move is given. If the given move is not the
+/// target, also replaces the value target.
 fn tell(columns: &mut PositionColumns, told: &[Told]) {
     if told.is_empty() {
         return;
@@ -225,7 +224,7 @@ fn tell(columns: &mut PositionColumns, told: &[Told]) {
 /// Sums over all dimensions except the first, f32 `[B]`.
 fn sum(tensor: &Tensor) -> Tensor {
     match tensor.size()[1..].iter().product::<i64>() {
-        // The sum over no moves is undefined here.
+        // With a horizon of one ply, there are no later moves to sum.
         0 => Tensor::zeros([tensor.size()[0]], (Kind::Float, tensor.device())),
         _ => tensor
             .flatten(1, -1)
@@ -306,8 +305,8 @@ impl Objective for Horizon {
         self.model.parameters()
     }
 
-    /// Prepares samples. For accuracies, a sample's weight is the number of its target squares or
-    /// moves, so that means are over squares and moves.
+    /// Prepares samples. In an accuracy, a sample's weight is the number of its target squares or
+    /// target moves, so that the mean over samples is a mean over squares or moves.
     fn prepare(
         &self,
         batch: Batch<HorizonColumns>,

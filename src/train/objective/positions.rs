@@ -1,8 +1,9 @@
 //! The objective of networks that evaluate positions: to predict the policy, the values and the
 //! moves left.
 //!
-//! A batch is augmented by mirroring, and evaluated by the teacher if there is one. Its rows are in
-//! the network's input format, which the teacher must share.
+//! Batches are augmented by mirroring. If the configuration names a teacher, it evaluates each
+//! batch. The rows of a batch are in the network's input format, so the teacher must read the same
+//! format.
 
 mod augment;
 mod calibration;
@@ -36,8 +37,8 @@ pub(in crate::train) struct Positions {
     device: Device,
     /// The input format.
     format: InputFormat,
-    /// Indices of the words that the network reads in a row, i64; `None` if they are the first
-    /// ones.
+    /// Indices of the words that the network reads in a row, i64; `None` if these are the row's
+    /// first words.
     words: Option<Tensor>,
     /// The outputs that the network should compute.
     wanted: OutputSet,
@@ -46,7 +47,7 @@ pub(in crate::train) struct Positions {
     teacher: Option<Teacher>,
 }
 
-/// Builds the network's structure for weights on `device`.
+/// Builds the network, without weights, for computing on `device`.
 fn build(
     architecture: &ArchitectureConfig,
     device: Device,
@@ -64,8 +65,8 @@ pub(super) fn learned_outputs(model: &dyn Evaluator, loss: &LossWeights) -> Outp
     Output::ALL.into_iter().filter(is_learned).collect()
 }
 
-/// Returns the indices of the bitboards and these scalars in a row. Returns `None` if they are the
-/// first words, because a network ignores any words beyond its own.
+/// Returns the indices of the bitboards and of these scalars in a row. Returns `None` if these are
+/// the row's first words, because a network ignores any further words.
 fn words_of(scalars: &[&str]) -> Option<Vec<i64>> {
     torch::words(scalars).filter(|_| !SCALARS.starts_with(scalars))
 }
@@ -80,7 +81,7 @@ pub(in crate::train) struct PositionSamples {
 }
 
 impl PositionSamples {
-    /// Returns the rows, i64 [B, words], as the network reads them.
+    /// Returns the network's input rows, i64 [B, words].
     pub(super) fn rows(&self) -> &Tensor {
         &self.rows
     }
@@ -133,7 +134,7 @@ impl Objective for Positions {
         let teacher = config.distillation.as_ref().map(load).transpose()?;
         Ok(Positions {
             augment: match plain.format.is_canonical() {
-                // In canonical formats, mirror images have the same row.
+                // In canonical formats, a position and its mirror image have the same row.
                 true => AugmentConfig::default(),
                 false => config.augment.clone(),
             },

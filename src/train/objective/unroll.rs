@@ -1,10 +1,10 @@
 //! The objective of world models: to represent positions and to predict the effects of moves.
 //!
-//! From a position, the network steps along the moves played, using only its latents. After every
-//! move, the encoder's heads are trained on the targets of the true position, and the rule heads on
-//! the rules. The targets for the latents are those that the averaged weights compute for the true
-//! position, as in UniZero and EfficientZero. Half of the gradient passes through each step, as in
-//! MuZero.
+//! The network encodes a position and steps through the moves played from there, using only its
+//! latents. After every move, the encoder's heads are trained on the targets of the true position,
+//! and the rule heads on the rules. The targets for the latents are the latents that the averaged
+//! weights compute for the true position, as in UniZero and EfficientZero. Each step halves the
+//! gradient that flows back through it, as in MuZero.
 
 mod depths;
 mod samples;
@@ -52,11 +52,11 @@ pub(in crate::train) struct Unroll {
     target: Option<Weights>,
     /// Number of moves that are currently unrolled.
     plies: usize,
-    /// Whether to evaluate the true positions as well, for comparison.
+    /// Whether to evaluate the true positions as well, to compare them with the imagined ones.
     compares: bool,
 }
 
-/// A network's outputs for B examples with D moves, giving N = B · (D + 1) latent boards.
+/// A network's outputs for B examples with D moves each, which have N = B · (D + 1) latent boards.
 #[derive(Debug)]
 pub(in crate::train) struct UnrollOutputs {
     /// The outputs of the encoder's heads.
@@ -67,7 +67,7 @@ pub(in crate::train) struct UnrollOutputs {
     latent: Tensor,
     /// The latents [N, squares, width].
     latents: Tensor,
-    /// The outputs of the encoder's heads for the true positions, if they are compared.
+    /// The outputs of the encoder's heads for the true positions, if these are evaluated.
     truth: Option<Outputs>,
 }
 
@@ -81,20 +81,21 @@ fn normalised(latents: &Tensor) -> Tensor {
         .layer_norm([width], none, none, 1e-5, true)
 }
 
-/// Returns the logits [N, 1858] of the moves that a search in imagination considers: those of the
-/// policy, weighted by the probability that the move is legal. No gradient flows from them into the
-/// legality.
+/// Returns the logits [N, 1858] of the prior that a search in imagination uses: the policy, with
+/// each move weighted by the probability that the move is legal. No gradient flows from the prior
+/// into the predicted legality.
 fn prior(outputs: &Outputs, rules: &RuleLogits) -> Tensor {
     outputs.policy() + rules.legality.detach().log_sigmoid()
 }
 
-/// Returns the same latents, but with their gradient halved.
+/// Returns the latents unchanged; their gradient is halved.
 fn halved(latents: &Tensor) -> Tensor {
     latents * 0.5 + latents.detach() * 0.5
 }
 
 impl Unroll {
-    /// Returns the tokens and latents that the averaged weights compute for rows, without gradient.
+    /// Returns the tokens and latents that the averaged weights compute for input rows, without
+    /// gradient.
     fn target_of(&self, rows: &Tensor) -> [Tensor; 2] {
         let target = self.target.as_ref().expect("begun");
         let represent = || {
@@ -103,7 +104,7 @@ impl Unroll {
             [tokens, latents]
         };
         match self.device {
-            // On the CPU, blocks use the kernels that support gradients.
+            // On the CPU, the blocks must use the kernels that support gradients.
             Device::Cpu => represent(),
             _ => tch::no_grad(represent),
         }
@@ -133,7 +134,7 @@ impl Objective for Unroll {
         heads.chain(own).collect()
     }
 
-    /// Returns the losses of the encoder's heads, of the rules and of the latents as groups.
+    /// Returns three groups: the losses of the encoder's heads, of the rules and of the latents.
     fn balanced(config: &TrainConfig) -> Vec<Group> {
         if !config.unroll.harmony {
             return Vec::new();
@@ -289,7 +290,7 @@ impl Objective for Unroll {
         let changed = &samples.changed;
         let changed_right = sum(is_right.logical_and(changed).to_kind(Kind::Float))
             / sum(changed.to_kind(Kind::Float)).clamp_min(1.0);
-        // The share of the prior's probability that legal moves get.
+        // The total probability of the legal moves under the prior.
         let prior = prior(&outputs.outputs, rules);
         let of_all = prior.logsumexp([-1i64].as_slice(), false);
         let of_legal = samples
@@ -307,7 +308,7 @@ impl Objective for Unroll {
         ]);
         debug_assert_eq!(rules.legality.size()[1], POLICY_SIZE as i64);
         debug_assert_eq!(rules.board.size()[2], SQUARE_CLASSES as i64);
-        // An example's term is its mean over the positions that have the target.
+        // The value of a term for an example is the mean over the positions that have the target.
         let plies = samples.plies();
         let values = values.iter().zip(samples.weights.unbind(0));
         values

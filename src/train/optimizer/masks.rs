@@ -1,4 +1,4 @@
-//! Settings per parameter, as vectors over all parameters.
+//! Vectors with one optimizer setting per element of the flat parameter vector.
 
 use super::super::config::OptimizerConfig;
 use crate::network::{Parameter, ParameterGroup};
@@ -51,8 +51,8 @@ pub(super) fn rates(config: &OptimizerConfig, parameters: &[Parameter]) -> Optio
     any.then(|| spread(parameters, of))
 }
 
-/// Returns 1 for trained parameters and 0 for those that a pattern freezes, or `None` if none is
-/// frozen.
+/// Returns 1 for each trained parameter and 0 for each parameter that a pattern freezes, or `None`
+/// if no parameter is frozen.
 pub(super) fn learned(frozen: &[String], parameters: &[Parameter]) -> Option<Tensor> {
     let is_frozen = |parameter: &Parameter| {
         let mut patterns = frozen.iter();

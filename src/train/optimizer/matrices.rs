@@ -1,4 +1,4 @@
-//! Groups the matrices that Muon and SOAP update into stacks of equal shape.
+//! Stacks the matrices that Muon and SOAP update by their shapes.
 
 use crate::network::{Parameter, ParameterGroup};
 use tch::Tensor;
@@ -12,8 +12,8 @@ pub(super) struct MatrixGroup {
 }
 
 impl MatrixGroup {
-    /// Returns the matrices in [`ParameterGroup::Hidden`]. Both methods are designed for hidden
-    /// layers; the first and last layers keep NAdam.
+    /// Returns the matrices in [`ParameterGroup::Hidden`], grouped by shape. Muon and SOAP are
+    /// designed for hidden layers, so the first and last layers use NAdam.
     pub fn all(parameters: &[Parameter]) -> Vec<MatrixGroup> {
         let mut groups: Vec<MatrixGroup> = Vec::new();
         let mut offset = 0;

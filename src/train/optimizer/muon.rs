@@ -25,7 +25,7 @@ pub(super) struct Muon {
     /// The dtype in which matrices are orthogonalised.
     kind: Kind,
     decay: f64,
-    /// Average of the gradients, `[parameters]`.
+    /// Running mean of the gradient, `[parameters]`.
     momentum: Tensor,
 }
 
@@ -60,7 +60,7 @@ impl Rule for Muon {
         });
         threads.map(items.collect(), |[gradient, mut momentum, ahead]| {
             let _ = momentum.lerp_(&gradient, 1.0 - decay);
-            // Nesterov momentum: the momentum after one more identical gradient.
+            // Nesterov momentum: the momentum as it would be after the same gradient once more.
             let _ = gradient.lerp_scalar_out(&ahead, &momentum, decay);
         });
         let shares = self
@@ -81,8 +81,9 @@ impl Rule for Muon {
     }
 }
 
-/// Returns, computed in dtype `kind`, the nearest orthogonal matrix to each matrix of a stack [n,
-/// rows, columns], as accurately as the method needs: the singular values end up in about 0.7…1.2.
+/// Returns the approximately nearest orthogonal matrix to each matrix of a stack [n, rows,
+/// columns], computed in dtype `kind`. The singular values of the results are in about 0.7…1.2,
+/// which is sufficient for Muon.
 pub(super) fn newton_schulz(stack: &Tensor, kind: Kind) -> Tensor {
     let tall = stack.size()[1] > stack.size()[2];
     let x = if tall {

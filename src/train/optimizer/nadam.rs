@@ -8,7 +8,7 @@ use crate::train::parts::parts;
 use crate::train::threads::Threads;
 use tch::{Device, Kind, Tensor};
 
-/// Decay of the momentum schedule, with PyTorch's default value.
+/// Decay of the momentum schedule; this is PyTorch's default.
 const MOMENTUM_DECAY: f64 = 4e-3;
 
 /// NAdam for all parameters.
@@ -17,11 +17,11 @@ pub(super) struct Nadam {
     beta1: f64,
     beta2: f64,
     epsilon: f64,
-    /// Average of the gradients, `[parameters]`.
+    /// Running mean of the gradient, `[parameters]`.
     mean: Tensor,
-    /// Average of the squared gradients, `[parameters]`.
+    /// Running mean of the squared gradient, `[parameters]`.
     square: Tensor,
-    /// The number of steps, and the product of their momentum coefficients.
+    /// The number of steps taken, and the product of the momentum coefficients of these steps.
     product: (u64, f64),
 }
 
@@ -56,8 +56,8 @@ impl Rule for Nadam {
             // The run rolled back.
             self.product = (0, 1.0);
         }
-        // This multiplies by one factor, or after a checkpoint by those of all previous steps, so
-        // that checkpoints need not store the product.
+        // Usually, this loop multiplies by a single factor. After loading a checkpoint, it computes
+        // the product over all previous steps, so that checkpoints need not store the product.
         for step in self.product.0 + 1..=step {
             self.product = (step, self.product.1 * self.coefficient(step));
         }

@@ -1,10 +1,10 @@
 //! SOAP: Adam in the eigenbasis of Shampoo's preconditioner (Vyas et al. 2024, "SOAP: Improving
 //! and Stabilizing Shampoo using Adam").
 //!
-//! For a matrix with gradient G, the averages of G·Gᵀ and Gᵀ·G have eigenvectors that change
-//! slowly. Adam runs in the basis that they span, in which the squared gradients approximate the
-//! curvature along each axis. Every few steps, the bases are updated by one round of power
-//! iteration and a QR decomposition instead of a full eigendecomposition.
+//! For a matrix with gradient G, the running means of G·Gᵀ and Gᵀ·G have eigenvectors that change
+//! slowly. Adam runs in the basis of these eigenvectors, in which the squared gradients approximate
+//! the curvature along each axis. Every few steps, the bases are updated by one round of power
+//! iteration and a QR decomposition, which is cheaper than a full eigendecomposition.
 
 use super::super::config::OptimizerConfig;
 use super::matrices::MatrixGroup;
@@ -13,16 +13,16 @@ use crate::network::Parameter;
 use crate::train::threads::Threads;
 use tch::{Device, Kind, Tensor};
 
-/// SOAP for the hidden matrices. Its steps are of the same size as Adam's, so that one learning
-/// rate also suits NAdam's parameters.
+/// SOAP for the hidden matrices. Its steps have the same size as Adam's, so that the same learning
+/// rate suits the parameters that NAdam updates.
 #[derive(Debug)]
 pub(super) struct Soap {
     beta1: f64,
     beta2: f64,
     epsilon: f64,
     frequency: u64,
-    /// Number of gradients seen, i64 [1] on the CPU. It is smaller than the optimizer's number of
-    /// steps if SOAP has taken over from another optimizer.
+    /// Number of gradients seen, i64 [1] on the CPU. If the run started with another optimizer,
+    /// this is smaller than the number of steps.
     seen: Tensor,
     stacks: Vec<Stack>,
 }
@@ -31,9 +31,9 @@ pub(super) struct Soap {
 #[derive(Debug)]
 struct Stack {
     group: MatrixGroup,
-    /// Average of the gradients along the parameters' own axes, [n, rows, columns].
+    /// Running mean of the gradient in the parameters' own basis, [n, rows, columns].
     mean: Tensor,
-    /// Average of the squared gradients in the eigenbases, [n, rows, columns].
+    /// Running mean of the squared gradient in the eigenbases, [n, rows, columns].
     square: Tensor,
     rows: Side,
     columns: Side,
@@ -42,7 +42,7 @@ struct Stack {
 /// One side, rows or columns, of a stack of matrices.
 #[derive(Debug)]
 struct Side {
-    /// Average of G·Gᵀ (for columns, of Gᵀ·G), [n, side, side].
+    /// Running mean of G·Gᵀ for rows, or of Gᵀ·G for columns, [n, side, side].
     covariance: Tensor,
     /// The eigenvectors of the covariance as columns, [n, side, side].
     basis: Tensor,
@@ -98,9 +98,9 @@ impl Rule for Soap {
         threads.map(items.collect(), |(mut stack, gradient, mut direction)| {
             let gradient = stack.group.gather(&gradient);
             if seen == 0 {
-                // The first gradient only initializes the bases: along axes derived from this
-                // gradient, all of its elements would have the same size. This step is NAdam's
-                // instead.
+                // The first gradient only initializes the bases, and the step computed by NAdam is
+                // kept. In bases derived from this gradient alone, a step of Adam would carry no
+                // information about the relative sizes of its elements.
                 stack.watch(&gradient, 0.0);
                 stack.rows.decompose();
                 stack.columns.decompose();
@@ -166,7 +166,7 @@ impl Stack {
         })
     }
 
-    /// Decays both covariances by `decay` and adds that of `gradient`.
+    /// Decays both covariances by `decay` and adds the covariances of `gradient`.
     fn watch(&mut self, gradient: &Tensor, decay: f64) {
         let across = gradient.transpose(1, 2);
         let _ = self
@@ -185,7 +185,7 @@ impl Stack {
         rows.bmm(matrices).bmm(&self.columns.basis)
     }
 
-    /// Projects matrices back from the bases.
+    /// Projects matrices back from the bases to the parameters' own axes.
     fn unproject(&self, matrices: &Tensor) -> Tensor {
         let columns = self.columns.basis.transpose(1, 2);
         self.rows.basis.bmm(matrices).bmm(&columns)
@@ -212,14 +212,15 @@ impl Stack {
 impl Side {
     /// Computes the eigenvectors from scratch.
     fn decompose(&mut self) {
-        // The guard handles NaN gradients, but a NaN here would abort the program.
+        // The guard reports NaN gradients later, but in `linalg_eigh` a NaN would abort the
+        // program.
         let (_, basis) = self.covariance.nan_to_num(0.0, 0.0, 0.0).linalg_eigh("L");
         self.basis.copy_(&basis.flip([2]));
     }
 
     /// Runs one round of power iteration. The axes are first sorted by their share of the
-    /// covariance, largest first, so that QR disturbs the important ones least. Returns the old
-    /// index of each axis, i64 [n, side].
+    /// covariance, largest first, so that the QR decomposition changes the most important axes
+    /// least. Returns the old index of each axis, i64 [n, side].
     fn turn(&mut self) -> Tensor {
         let moved = self.covariance.bmm(&self.basis);
         let carried =

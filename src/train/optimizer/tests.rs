@@ -33,15 +33,15 @@ fn quadratic(config: &OptimizerConfig, parameters: &[Parameter], steps: usize) -
     let mut flat = Tensor::zeros([count], (Kind::Float, Device::Cpu));
     for step in 0..steps {
         let gradient = &flat - &target;
-        // Both methods take steps of about the learning rate, however small the gradient is.
+        // The size of a step is about the learning rate, however small the gradient is.
         let rate = 0.02 * (1.0 - step as f64 / steps as f64);
         let _ = optimizer.step(&mut flat, &gradient, rate, &Threads::one());
     }
     (flat - target).try_into().unwrap()
 }
 
-/// Values of x in PyTorch 2.11 after each of four steps from 0, using `torch.optim.NAdam([x],
-/// lr=0.01, betas=(0.9, 0.98), eps=1e-7)` on the loss (x − 0.25)² / 2.
+/// Values of x after each of four steps from 0 on the loss (x − 0.25)² / 2, computed by PyTorch
+/// 2.11 with `torch.optim.NAdam([x], lr=0.01, betas=(0.9, 0.98), eps=1e-7)`.
 const NADAM_STEPS: [f64; 4] = [
     0.010_564_513_504_505_157,
     0.018_251_327_797_770_5,
@@ -49,7 +49,7 @@ const NADAM_STEPS: [f64; 4] = [
     0.032_370_351_254_940_03,
 ];
 
-/// This happens in a rollback to a checkpoint that another optimizer may have written.
+/// Simulates a rollback to a checkpoint that a different optimizer may have written.
 #[test]
 fn an_optimizer_that_goes_back_begins_anew() {
     let parameters = [parameter("encoder.0.value.weight", &[4, 6])];
@@ -299,7 +299,7 @@ fn nadam_trained() -> Vec<Vec<f64>> {
     problem.train(&mut optimizer, &mut problem.start(), 300)
 }
 
-/// Compares every step with the installed PyTorch, if there is one.
+/// Compares every step with PyTorch, if it is installed.
 #[test]
 fn nadam_stays_with_pytorchs_over_many_steps() {
     let found = nadam_trained();
@@ -396,7 +396,7 @@ fn frozen_parameters_stay_and_count_for_nothing() {
     let mut free = Optimizer::new(&config, &[], &problem.parameters, EXACT);
     let mut flat = problem.start();
     problem.train(&mut free, &mut flat, 5);
-    // Momentum from before the freeze must not move the parameters either.
+    // Momentum from before the freeze must not move the frozen parameters either.
     let mut optimizer = Optimizer::new(&config, &frozen, &problem.parameters, EXACT);
     optimizer.restore(free.steps(), &free.memory());
     let before: Vec<f64> = Vec::try_from(&flat).unwrap();
@@ -434,8 +434,8 @@ fn the_first_rule_that_matches_says_what_decays() {
     assert_eq!(left, expected);
 }
 
-/// If the gradients' axes are the matrix's own, SOAP equals Adam. This is the case for a diagonal
-/// matrix with diagonal gradients.
+/// If the eigenvectors of the covariances are the matrix's own axes, SOAP equals Adam. This is
+/// the case for a diagonal matrix with diagonal gradients.
 #[test]
 fn soap_runs_adam_in_the_eigenbasis() {
     let parameters = [parameter("encoder.x.weight", &[3, 3])];

@@ -1,4 +1,4 @@
-//! A trainer as one of several processes, all of which have the same state.
+//! Training in one of several processes, all of which have the same state.
 
 use super::Trainer;
 use crate::data::loader::RankShard;
@@ -10,8 +10,8 @@ use std::sync::Arc;
 use tch::{Device, Kind, Tensor};
 
 impl Trainer {
-    /// Returns a trainer that takes its weights from the first of several processes; see
-    /// [`Trainer::join`].
+    /// Returns a trainer for a process other than the first; [`Trainer::join`] then copies the
+    /// first process's weights.
     ///
     /// # Errors
     /// [`TrainError`] if the configuration is inconsistent.
@@ -25,8 +25,8 @@ impl Trainer {
         })
     }
 
-    /// Joins other processes, all of which adopt the first one's state. Each trains on its part of
-    /// every batch.
+    /// Joins the other processes. All processes adopt the first one's state, and each trains on its
+    /// part of every batch.
     ///
     /// # Errors
     /// [`TrainError::Uneven`] if the batch cannot be split evenly,
@@ -64,8 +64,8 @@ impl Trainer {
         }
         if !self.world.is_first() {
             let state = serde_json::from_str(&shared).expect("written by the first process");
-            // The sums are added up over the processes, and the first process already has their
-            // total.
+            // The first process already has the totals, to which the other processes' sums are
+            // added.
             self.load_state(&state, &memory, &sums.zeros_like());
         }
         Ok(())

@@ -1,10 +1,10 @@
 //! Replicas of the network that compute a batch's gradient in parallel.
 //!
-//! On a CPU, every thread has a replica, which takes its part of each batch. A replica has its own
-//! leaves over the shared parameters, and its own gradient. The gradients are summed in the order
-//! of the replicas. A run therefore repeats bit for bit with the same number of replicas, and up to
-//! rounding with a different number. On a GPU, and in each of several processes, there is a single
-//! replica.
+//! On a CPU, every thread has a replica, which computes a part of each batch. Each replica has its
+//! own leaves, which share the memory of the parameters, and its own gradient. The gradients are
+//! summed in the order of the replicas. A run is therefore reproducible bit for bit with the same
+//! number of replicas, and up to rounding with a different number. On a GPU, and in each of several
+//! processes, there is a single replica.
 
 use crate::data::loader::BatchOf;
 use crate::train::config::TrainConfig;
@@ -25,7 +25,7 @@ pub(super) struct Replicas<O> {
     threads: Threads,
 }
 
-/// One replica. It shares no tensors with other replicas, only the memory of the parameters.
+/// One replica. Replicas share the memory of the parameters, but no tensor handles.
 #[derive(Debug)]
 struct Replica<O> {
     learner: Learner<O>,
@@ -94,8 +94,8 @@ impl<O: Objective> Replicas<O> {
         &self.threads
     }
 
-    /// Adds the gradient of this process's part of a batch to the replicas' gradients. The
-    /// stopwatch times the first replica and its wait for the others.
+    /// Computes the gradient of this process's part of a batch, and adds it to the replicas'
+    /// gradients. The stopwatch times the first replica and its wait for the others.
     ///
     /// # Errors
     /// [`TrainError`] if the teacher fails or another process is gone.
@@ -162,7 +162,7 @@ impl<O: Objective> Replicas<O> {
                 let mut sum = parts.next().expect("several replicas");
                 for mut part in parts {
                     sum += &part;
-                    // Zero it while it is still in the cache.
+                    // Reset the part while it is still in the cache.
                     let _ = part.zero_();
                 }
             });
@@ -170,7 +170,7 @@ impl<O: Objective> Replicas<O> {
         Ok(gradients.swap_remove(0))
     }
 
-    /// Resets the gradient; to be called after [`Replicas::gradient`].
+    /// Resets the gradient. Call this after using the result of [`Replicas::gradient`].
     pub fn zero(&mut self) {
         self.replicas[0].leaves.zero();
     }
@@ -254,7 +254,7 @@ mod tests {
             let step = |_| {
                 let (_, gradient) = fixture.step(batch());
                 let _guard = tch::no_grad_guard();
-                // The replicas see the update, because they share the memory.
+                // The replicas share the memory of the parameters, so they use the updated values.
                 fixture.parameters -= &gradient * 0.05;
                 gradient.try_into().unwrap()
             };

@@ -1,5 +1,5 @@
-//! The training loop: takes steps, writes metrics, validates and writes checkpoints when these are
-//! due, and rolls back to the last checkpoint when training becomes unstable.
+//! The training loop: takes steps, validates, and writes metrics and checkpoints at the configured
+//! intervals, and rolls back to the last checkpoint if training becomes unstable.
 
 use super::replicas::Replicas;
 use super::task::with_objective;
@@ -28,7 +28,7 @@ struct Session<'a, O> {
     recorder: Option<Recorder>,
     stop: Agreement<'a>,
     replicas: Replicas<O>,
-    /// Whether there are validation games, as far as is known.
+    /// Set to false once a validation has found no games.
     validates: bool,
     report: &'a mut dyn FnMut(&Progress),
     started: Instant,
@@ -37,7 +37,7 @@ struct Session<'a, O> {
 }
 
 impl<O> Session<'_, O> {
-    /// Returns whether this process wants to stop after this step.
+    /// Returns whether this process requests to stop after this step.
     fn is_over(&self) -> bool {
         let time = self.options.time;
         self.options.stop.load(Ordering::Relaxed)
@@ -59,15 +59,16 @@ impl<O> Session<'_, O> {
 }
 
 impl Trainer {
-    /// Trains until all steps are done, the time is up or a stop is requested; when one process
-    /// stops, all do. `report` is called every [`log_every`](super::TrainConfig::log_every) steps.
+    /// Trains until all steps are done, the time is up or a stop is requested. If one process
+    /// stops, all processes stop. `report` is called every
+    /// [`log_every`](super::TrainConfig::log_every) steps and after each validation.
     ///
-    /// On the CPU, in a process that trains alone, each of the threads in the options has a replica
-    /// of the network, which computes its part of each batch. A run repeats bit for bit with the
-    /// same number of threads, and up to rounding with a different number.
+    /// If a single process trains on the CPU, each of [`RunOptions::threads`] threads has a replica
+    /// of the network, which computes a part of each batch. A run is then reproducible bit for bit
+    /// with the same number of threads, and up to rounding with a different number.
     ///
     /// # Errors
-    /// [`TrainError`]; the last checkpoint remains.
+    /// [`TrainError`]; the last checkpoint is kept.
     pub fn run(
         &mut self,
         options: &RunOptions,
@@ -139,8 +140,8 @@ impl Trainer {
         })
     }
 
-    /// Trains until the session is over, or until training becomes unstable; in that case, returns
-    /// the instability.
+    /// Trains until the session is over or training becomes unstable. Returns the instability, if
+    /// any.
     fn advance<O: Objective>(
         &mut self,
         session: &mut Session<O>,
@@ -199,7 +200,8 @@ impl Trainer {
         Ok(None)
     }
 
-    /// Writes the metrics of a step and reports progress to the caller.
+    /// Writes the metrics line of a step, validates if this is due, and reports progress to the
+    /// caller.
     fn log<O: Objective>(
         &mut self,
         session: &mut Session<O>,
@@ -269,8 +271,8 @@ impl Trainer {
         fields
     }
 
-    /// Returns the mean loss since the last metrics line. It is NaN if a gradient or a weight is
-    /// NaN or infinite in any process, so that no checkpoint is written.
+    /// Returns the mean loss since the last metrics line. If a gradient or a weight is NaN or
+    /// infinite in any process, returns NaN, so that no checkpoint is written.
     fn loss_so_far(&self) -> Result<f64, GroupError> {
         let _guard = tch::no_grad_guard();
         let (loss, norm) = self.window.loss_and_norm(&self.world)?;
@@ -281,14 +283,14 @@ impl Trainer {
         Ok(if is_wrong { f64::NAN } else { loss })
     }
 
-    /// Returns whether both the last line's loss and the mean loss since then are near the usual
-    /// loss.
+    /// Returns whether training is stable: neither the last line's loss nor `loss`, the mean loss
+    /// since then, is high.
     fn is_sound(&self, loss: f64) -> bool {
         !self.guard.is_alarmed() && !self.guard.is_high(loss, &self.config.guard)
     }
 
-    /// Rolls back to the last checkpoint, and resumes from there with the batches that follow the
-    /// bad ones.
+    /// Rolls back to the last checkpoint, but keeps the data cursor, so that training resumes with
+    /// the batches that follow the bad ones.
     fn roll_back<O>(
         &mut self,
         session: &mut Session<O>,

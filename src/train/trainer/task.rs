@@ -1,4 +1,4 @@
-//! The part of training that depends on the family: the choice of the objective.
+//! Selects the objective for a task.
 
 /// Evaluates an expression in which a type parameter stands for a task's objective.
 macro_rules! with_objective {
@@ -26,7 +26,7 @@ mod tests {
     use crate::train::trainer::Trainer;
     use tch::Device;
 
-    /// The family table states which families can be trained.
+    /// The families that can be trained are exactly those that the family table marks as trainable.
     #[test]
     fn families_are_trained_as_their_table_says() {
         let table = include_str!("../../network.rs");

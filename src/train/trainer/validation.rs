@@ -18,8 +18,8 @@ pub(super) struct Validation {
 }
 
 impl Trainer {
-    /// Evaluates the averaged weights on the validation games. `decoders` is the number of threads
-    /// that decode; each of the `threads` evaluates its part of every batch.
+    /// Evaluates the averaged weights on the validation games. `decoders` threads decode the games;
+    /// each of the `threads` evaluates a part of every batch.
     pub(super) fn validate<O: Objective>(
         &self,
         decoders: usize,
@@ -75,7 +75,7 @@ impl Trainer {
         })
     }
 
-    /// Validates in the same way as a run.
+    /// Runs the same validation as a training run.
     ///
     /// # Errors
     /// [`TrainError`] if the data cannot be read.
@@ -92,7 +92,7 @@ impl Trainer {
         })
     }
 
-    /// Returns the metrics of each term, by name.
+    /// Returns the average of each term with its name.
     pub(super) fn by_name(&self, averages: &Averages) -> Measurements {
         let names = self.terms.iter().map(|term| term.name);
         names.zip(averages.iter().copied()).collect()

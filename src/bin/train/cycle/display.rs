@@ -12,13 +12,13 @@ use tessera::store::{Generation, Store, elo};
 /// Minimum time between two progress lines if there is no terminal.
 const BETWEEN_LINES: Duration = Duration::from_secs(60);
 
-/// The loop's progress, as recorded in the store.
+/// Displays the loop's progress as recorded in the store.
 pub(super) struct Display {
     store: Store,
     samples_per_row: f64,
     generations: Vec<Generation>,
     rows: Rows,
-    /// The number of rows at the start of this session, and the time of that start.
+    /// The number of rows at the start of this session, and the time at which the session started.
     began: Option<(u64, Instant)>,
     last_line: Option<Instant>,
     bar: ProgressBar,

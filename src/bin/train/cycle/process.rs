@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 use tessera::cycle::{FINAL, was_ended_by_others};
 use tessera::store::{Name, Store};
 
-/// Pause before the first restart of a failed worker; it doubles with each failure …
+/// Pause before the first restart of a failed worker; the pause doubles with each further failure.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
-/// … up to this limit.
+/// Longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// Consecutive failures, each soon after a start, that end the loop.
+/// Number of consecutive failures soon after a start at which the loop ends.
 const FAILURES: u32 = 5;
-/// A failure within this time after a start counts as soon.
+/// Time after a start within which a failure counts as soon.
 const SOON: Duration = Duration::from_secs(20);
 
 /// A worker's task.
@@ -25,9 +25,10 @@ pub(super) struct Work {
     pub(super) config: PathBuf,
     pub(super) log: PathBuf,
     pub(super) threads: usize,
-    /// Whether the loop ends when this worker does.
+    /// Whether the loop ends when this worker has finished.
     pub(super) is_needed: bool,
-    /// The manifest that marks the work as complete; `None` if the worker runs indefinitely.
+    /// The manifest whose existence marks the worker's work as complete; `None` if the worker runs
+    /// indefinitely.
     pub(super) end: Option<Name>,
 }
 
@@ -35,7 +36,7 @@ pub(super) struct Work {
 pub(super) struct Process {
     work: Work,
     state: State,
-    /// Consecutive failures.
+    /// Number of consecutive failures so far.
     failures: u32,
 }
 
@@ -58,12 +59,12 @@ impl Process {
         }
     }
 
-    /// Returns whether the loop ends when this worker does.
+    /// Returns whether the loop ends when this worker has finished.
     pub(super) fn is_needed(&self) -> bool {
         self.work.is_needed
     }
 
-    /// Starts the worker if it is due, and handles its exit if it has ended.
+    /// Starts the worker if a start is due, and handles the exit of its process.
     pub(super) fn keep(&mut self, store: &Store) -> anyhow::Result<()> {
         match &mut self.state {
             State::Waits(until) if Instant::now() >= *until => {
@@ -97,7 +98,8 @@ impl Process {
             .arg(&self.work.config)
             .args(["--threads", &self.work.threads.to_string()])
             .args(["--name", &self.work.name, "--with-parent"])
-            // The worker ends when this pipe closes, however this process ends.
+            // The worker exits when this pipe closes, which happens no matter how this process
+            // ends.
             .stdin(Stdio::piped())
             .stdout(log)
             .stderr(errors)
@@ -106,7 +108,8 @@ impl Process {
     }
 
     fn ended(&mut self, status: ExitStatus, since: Instant, store: &Store) -> anyhow::Result<()> {
-        // A worker that was asked to stop also exits with success, so the manifest decides.
+        // A worker also exits with success if it was asked to stop, so the manifest decides whether
+        // it has finished.
         if status.success() && self.has_done_its_work(store) {
             self.state = State::Done;
             return Ok(());
@@ -155,14 +158,14 @@ impl Process {
         matches!(self.state, State::Done)
     }
 
-    /// Asks the worker to end, by closing its standard input.
+    /// Asks the worker to exit, by closing its standard input.
     pub(super) fn let_go(&mut self) {
         if let State::Runs { child, .. } = &mut self.state {
             drop(child.stdin.take());
         }
     }
 
-    /// Waits for the worker to end, and kills it at time `end`.
+    /// Waits for the worker to exit, and kills it at time `end`.
     pub(super) fn bury(&mut self, end: Instant) {
         let State::Runs { child, .. } = &mut self.state else {
             return;
@@ -170,7 +173,7 @@ impl Process {
         while matches!(child.try_wait(), Ok(None)) {
             if Instant::now() >= end {
                 tracing::warn!("{} does not end, and is killed", self.work.name);
-                // It may already have ended.
+                // The worker may already have exited.
                 let _ = child.kill();
                 let _ = child.wait();
                 break;

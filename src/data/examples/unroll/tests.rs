@@ -32,7 +32,7 @@ fn columns(examples: &[Unrolled]) -> UnrollColumns {
     columns
 }
 
-/// Returns the positions of a game, and its moves as policy indices.
+/// Returns the positions of a game, and the game's moves as policy indices.
 fn play(moves: &str) -> (Vec<Game>, Vec<i64>) {
     let mut game = Game::default();
     let (mut games, mut entries) = (vec![game.clone()], Vec::new());
@@ -52,7 +52,7 @@ const MATE: &str = "[Result \"0-1\"]\n\n1. f3 {[%eval 0.1]} 1... e5 (1... d5 {[%
 fn games_are_followed_to_their_end_and_beyond() {
     let examples = examples(MATE, 3);
     let columns = columns(&examples);
-    // The last plies of the game occur as often as the others.
+    // The last positions of the game also get an example of full length.
     assert_eq!((columns.len(), columns.moments.len()), (4, 16));
     let (games, entries) = play("f2f3 e7e5 g2g4 d8h4");
     for (first, example) in examples.iter().enumerate() {
@@ -102,7 +102,7 @@ fn games_that_break_off_are_unknown_from_there() {
     use Moment::{Playing, Unknown};
     assert_eq!(moments(&examples[0]), [Playing; 3]);
     assert_eq!(moments(&examples[2]), [Playing, Playing, Unknown]);
-    // An aborted game still continues at this position.
+    // At the last position of an aborted game, the game has not ended.
     let (_, last, played) = examples[2].at(1);
     assert_eq!((last.legal.count(), played), (29, None));
     let columns = columns(&examples[2..]);

@@ -27,8 +27,8 @@ fn a_tree_with_its_scores() {
 
 #[test]
 fn lines_that_engines_expected_become_variations() {
-    // As written by TCEC: the second line continues the first, the third departs from the game at
-    // its first move, and the fourth extends past the game's end.
+    // Lines as written by TCEC. The second continues the first, the third departs from the game at
+    // its first move, and the fourth extends past the end of the game.
     let text = "1. e4 {wv=0.30, pv=e4 c5 Nf3 d6 d4 cxd4 Nxd4 Nf6 Nc3 a6 Be3 e5,} \
                 e5 {wv=0.25, pv=e5 Nf3 Nc6,} \
                 2. Nc3 {wv=0.20, pv=Nf3 Nc6,} Nf6 {wv=0.10, pv=Nf6 Nf3,} *";
@@ -39,7 +39,7 @@ fn lines_that_engines_expected_become_variations() {
     let read = |text: &str| parse_game(text.as_bytes()).unwrap();
     assert_eq!(read(text), read(written));
 
-    // Two lines have a common prefix, and one line becomes unplayable.
+    // Two lines have a common prefix, and one line contains an illegal move.
     let text = "1. e4 {wv=0.3, pv=e4 c5 Nf3,} c6 {wv=0.2, pv=c6 d4 d5 Ke4,} \
                 2. d4 {wv=0.3, pv=d4 d5 Nc3 dxe4,} d5 {wv=0.4, pv=d5 Nc3 g6,} \
                 3. e5 {wv=0.5, pv=e5 Bf5,} Bf5 *";
@@ -132,7 +132,7 @@ fn results_are_those_of_the_game() {
     assert_eq!(tagged("1–0", "1. e4"), Some(Wdl::Win));
     assert_eq!(tagged("1-0", "1. e4 0-1 1-0"), Some(Wdl::Win));
     assert_eq!(tagged("*", "1. e4 e51/2-1/2"), Some(Wdl::Draw));
-    // Both players lose. If castling would be possible, the tag decides.
+    // `0-0` means that both players lost. If castling is also possible, the Result tag decides.
     let castling = "1. e4 e5 2. Nf3 Nf6 3. Bc4 Bc5";
     for (tag, moves, plies) in [
         ("0-0", "0-0 {nobody came}".to_owned(), 0),

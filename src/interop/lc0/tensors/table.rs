@@ -1,5 +1,4 @@
-//! The location of each tensor in Lc0's messages. Fields are listed in numeric order, with our
-//! names.
+//! The location of each tensor in Lc0's messages. Fields are listed by number, each with our name.
 
 /// The fields of a message.
 pub(super) type Message = &'static [(u32, &'static str, Field)];
@@ -7,7 +6,7 @@ pub(super) type Message = &'static [(u32, &'static str, Field)];
 /// The type of a field.
 pub(super) enum Field {
     Tensor,
-    /// Weights of a dense layer, convolution or norm. The next field holds the biases.
+    /// The weights of a dense layer, convolution or norm; the next field contains the biases.
     Pair,
     Number,
     One(Message),
@@ -19,7 +18,7 @@ use Field::{Many, Number, One, Pair, Tensor};
 const CONVOLUTION: Message = &[
     (1, "", Pair),
     (3, "bn_means", Tensor),
-    // These are variances, despite the name.
+    // Despite the field's name, these are variances.
     (4, "bn_stddivs", Tensor),
     (5, "bn_gammas", Tensor),
     (6, "bn_betas", Tensor),
@@ -49,7 +48,7 @@ const ATTENTION: Message = &[
     (5, "attention.value", Pair),
     (7, "attention.output", Pair),
     (9, "smolgen", One(SMOLGEN)),
-    // Relative position encodings, which Lc0 itself refuses.
+    // Relative position encodings, which Lc0 itself rejects.
     (10, "rpe_q", Tensor),
     (11, "rpe_k", Tensor),
     (12, "rpe_v", Tensor),
@@ -75,7 +74,7 @@ const POLICY: Message = &[
     (11, "conv2", One(CONVOLUTION)),
 ];
 
-/// A value head, which reads a body through `squares` and a tower through `conv`.
+/// A value head. It reads attention bodies through `squares`, and towers through `conv`.
 const VALUE: Message = &[
     (1, "squares", Pair),
     (3, "hidden", Pair),

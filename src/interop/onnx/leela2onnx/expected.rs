@@ -1,10 +1,10 @@
-//! The nodes and constants that the converter writes for a network, apart from its weights.
+//! The nodes and constants that the converter writes for a network, except for the weights.
 
 use crate::network::Activation;
 use crate::network::lc0::{EncoderConfig, Lc0Config, PolicyHeadConfig, SquareEmbedding};
 use std::collections::BTreeMap;
 
-/// Constants of equivalent formulations: name suffixes and values.
+/// Constants that only some of several equivalent formulations use: name suffixes and values.
 const OPTIONAL: [(&str, f64); 4] = [
     ("/mish/one", 1.0),
     ("/mish/two", 2.0),
@@ -39,7 +39,7 @@ pub(super) fn last_operators(config: &Lc0Config) -> Vec<&'static [&'static str]>
         _ => &["Gather"],
     };
     let value: &[&str] = match config.value.values().any(|head| head.wdl) {
-        // Models may leave the softmax to the caller.
+        // A model may omit the softmax.
         true => &["Softmax", "Add"],
         false => &["Tanh"],
     };
@@ -107,7 +107,7 @@ impl Expected {
     }
 
     /// Adds the layers of an encoder. `inside` contains the activations of feed-forward blocks and
-    /// of smolgen. A `gain` of 1 is omitted.
+    /// of smolgen. The converter omits a `gain` of 1.
     fn encoder(
         &mut self,
         path: &str,

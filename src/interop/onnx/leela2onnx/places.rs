@@ -7,7 +7,7 @@ const KERNEL: Ends = &[["/w/kernel", "/w/bias"]];
 const DENSE: Ends = &[["/matmul/w", "/add/w"]];
 /// A dense layer of an encoder.
 const FACTOR: Ends = &[["/w/w", "/b/w"]];
-/// Layer norms may be a single operator or decomposed.
+/// A layer norm may be a single operator, or decomposed into several.
 const NORM: Ends = &[["/w/scale", "/w/bias"], ["/gammas/w", "/betas/w"]];
 
 /// Stacks of layers: our name prefixes, then the converter's.
@@ -17,8 +17,9 @@ const STACKS: [(&str, &str); 3] = [
     ("policy.vanilla.encoder.", "/policy/enc_layer_"),
 ];
 
-/// Our module names and the converter's. Modules in layers have their name within the stack. Heads
-/// read towers through a convolution and bodies through a matrix multiplication.
+/// Our module names, the converter's names, and the suffixes. Modules in layers have their name
+/// within the stack. Heads read towers through a convolution, and attention bodies through a matrix
+/// multiplication.
 const MODULES: [(&str, &str, Ends); 42] = [
     ("input", "/inputconv", KERNEL),
     ("conv1", "/conv1", KERNEL),
@@ -77,7 +78,7 @@ const MODULES: [(&str, &str, Ends); 42] = [
     ("moves_left.output", "/mlh/dense2", DENSE),
 ];
 
-/// Returns the converter's possible names for a parameter. One of them exists.
+/// Returns the converter's possible names for a parameter. A graph contains one of them.
 pub(super) fn of(name: &str) -> impl Iterator<Item = String> {
     let (module, kind) = match name {
         "embedding.multiply" => ("gates", "weight"),

@@ -85,8 +85,7 @@ impl Translator<'_> {
         }
     }
 
-    /// Computes GELU as x/2 · (1 + erf(x/√2)), because ONNX has no operator for it before version
-    /// 20.
+    /// Computes GELU as x/2 · (1 + erf(x/√2)), because ONNX has no GELU operator before version 20.
     fn gelu(&mut self, call: &Call) -> Result<String, String> {
         if !matches!(call.arguments.get(1)?, Argument::Text(text) if text == "none") {
             return Err("it approximates".to_owned());
@@ -101,7 +100,7 @@ impl Translator<'_> {
     }
 }
 
-/// Returns the equivalent ONNX operator, and how many leading arguments are its inputs.
+/// Returns the equivalent ONNX operator, and the number of leading arguments that are its inputs.
 fn same(name: &str) -> Option<(&'static str, usize)> {
     Some(match name {
         "matmul" | "bmm" | "mm" => ("MatMul", 2),

@@ -37,8 +37,8 @@ impl Translator<'_> {
         }))
     }
 
-    /// Translates a dense layer. Weights are stored in libtorch's layout, and the runtime
-    /// transposes them once.
+    /// Translates a dense layer. Weights are stored in libtorch's layout; the ONNX runtime
+    /// transposes them once, when it loads the model.
     fn linear(&mut self, call: &Call) -> Result<String, String> {
         let weight = self.operand(call.arguments.get(1)?)?;
         let weight = self.transposed(&weight, &[1, 0]);
@@ -97,7 +97,7 @@ impl Translator<'_> {
             inputs.push(self.operand(call.arguments.get(2)?)?);
         }
         let size = self.shape(kernel).get(2..).unwrap_or_default();
-        // libtorch accepts one value for both directions.
+        // libtorch accepts a single value for both spatial dimensions.
         let both = |index| match call.arguments.ints(index)?[..] {
             [one] => Ok(vec![one; size.len()]),
             ref all => Ok::<Vec<i64>, String>(all.to_vec()),

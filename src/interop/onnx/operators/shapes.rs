@@ -5,7 +5,8 @@ use crate::interop::onnx::builder::{int, ints};
 use crate::interop::onnx::graph::Argument;
 
 impl Translator<'_> {
-    /// Translates such an operator and returns the output's name, or `None` for other operators.
+    /// Translates an operator that moves values, and returns the output's name. Returns `None` for
+    /// other operators.
     pub(super) fn shaped(&mut self, call: &Call) -> Result<Option<String>, String> {
         let x = call.x.as_str();
         let arguments = call.arguments;
@@ -40,7 +41,7 @@ impl Translator<'_> {
                 self.transposed(x, &order)
             }
             "expand" => {
-                // ONNX keeps a dimension whose new size is 1, libtorch one whose new size is −1.
+                // To keep a dimension, the new size is −1 in libtorch and 1 in ONNX.
                 let sizes = arguments.ints(1)?.into_iter().map(|size| size.max(1));
                 let sizes: Vec<i64> = sizes.collect();
                 let sizes = self.builder.integers(&sizes);
@@ -149,7 +150,8 @@ impl Translator<'_> {
     }
 }
 
-/// Returns the sizes of the parts of `whole`: all are `part`, except that the last may be smaller.
+/// Returns the sizes of the parts into which `whole` is split. All are `part`, except that the last
+/// may be smaller.
 fn parts(whole: i64, part: i64) -> Vec<i64> {
     let part = part.max(1);
     (0..(whole + part - 1) / part)

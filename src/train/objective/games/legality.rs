@@ -1,9 +1,9 @@
 //! Measures how well a network has learned the rules without being given them.
 //!
-//! At each ply of the validation games, it records whether the likeliest move is legal, and the
-//! total probability of all legal moves, which is how often sampled moves would be legal. Errors
-//! compound over a game and are concentrated in a few situations, so the results are split by ply
-//! and by situation.
+//! At each ply of the validation games, this module records whether the likeliest move is legal,
+//! and the total probability of the legal tokens, which is the probability that a sampled token is
+//! legal. Errors compound over a game and are concentrated in a few situations, so the results are
+//! split by ply and by situation.
 
 use super::{GameOutputs, GameSamples, Games};
 use crate::chess::Game;
@@ -19,8 +19,9 @@ use tch::{Device, Kind, Tensor};
 const PLIES: usize = 20;
 /// Number of rows by ply; the last one covers all later plies as well.
 const ROWS: usize = 10;
-/// Situations in which knowing how pieces move is not enough: the side to move is in check, is in
-/// double check or has a pinned piece, or a move of this kind is legal.
+/// Situations in which knowing how pieces move is not enough. The first three are that the side to
+/// move is in check, is in double check, or has a pinned piece; the others, that castling, an en
+/// passant capture or a promotion is legal.
 const SITUATIONS: [&str; 6] = [
     "check",
     "double_check",
@@ -40,7 +41,7 @@ struct Count {
     mass: f32,
 }
 
-/// Counts by ply, followed by those by situation.
+/// Counts by ply, followed by counts by situation.
 type Counts = [Count; ROWS + SITUATIONS.len()];
 
 /// Counts of predictions and of legal predictions, by ply and by situation.
@@ -77,10 +78,11 @@ impl Diagnostics<Games> for Legality {
         self.sums += counts.to_device(self.sums.device());
     }
 
-    /// Returns one entry, `legality`. It contains the share of likeliest moves that were legal,
-    /// both overall (`all`) and for every twenty plies (`by_ply`), the probability of legal moves
-    /// (`mass`), and both by situation with the number of positions. Values without positions are
-    /// `null`.
+    /// Returns one entry, `legality`, with these fields: `all` is the share of positions in which
+    /// the likeliest move was legal, `by_ply` contains this share for each range of twenty plies,
+    /// and `mass` is the mean probability of the legal tokens. For each situation, `situations`
+    /// contains the number of `positions`, the share `legal` and the mean `mass`. Values without
+    /// positions are `null`.
     fn finish(&self, world: &World) -> Result<Map<String, Value>, GroupError> {
         let sums = totals(&self.sums, world, "summing what was legal")?;
         let counts: Vec<Count> = sums
@@ -120,8 +122,8 @@ impl Diagnostics<Games> for Legality {
     }
 }
 
-/// Counts the plies of a game up to its first token that is not a move. `next` contains the tokens
-/// played, and `probabilities` those of all tokens at each ply.
+/// Adds the plies of a game to the counts, up to the first token that is not a move. `next`
+/// contains the tokens played, and `probabilities` the probabilities of all tokens at each ply.
 fn count(vocabulary: &Vocabulary, probabilities: &[f32], next: &[i64], counts: &mut Counts) {
     let mut game = Game::default();
     let width = vocabulary.size();
@@ -170,7 +172,7 @@ fn situations(position: &Chess, moves: &[Move]) -> [bool; SITUATIONS.len()] {
     ]
 }
 
-/// Returns the mover's pieces that shield their king from an enemy piece's line.
+/// Returns the pieces of the side to move that are pinned to their king.
 fn pinned(position: &Chess) -> Bitboard {
     let board = position.board();
     let (own, enemy) = (
@@ -209,7 +211,7 @@ mod tests {
         let end = i64::from(vocabulary.start()) + 1;
         let next = ["e2e4", "e7e5", "g1f3"].map(|mv| i64::from(token(mv)));
         let next: Vec<i64> = next.into_iter().chain([end, -100]).collect();
-        // The favourite move gets three quarters; the rest is spread over the legal moves.
+        // The likeliest move gets a probability of 3/4; the rest is spread over the legal moves.
         let liked = ["d2d4", "e2e4", "e1e2", "a2a3", "a2a3"];
         let rest = ["a2a3", "a7a6", "a2a3", "a2a3", "a2a3"];
         let mut probabilities = vec![0.0; 5 * vocabulary.size()];
@@ -222,7 +224,8 @@ mod tests {
         }
         let mut counts = Counts::default();
         count(&vocabulary, &probabilities, &next, &mut counts);
-        // Black cannot move White's pawn, and the end of the game ends the count.
+        // Black's likeliest move is illegal, because it moves White's pawn. The end token ends the
+        // count.
         let expected = Count {
             positions: 3.0,
             legal: 2.0,

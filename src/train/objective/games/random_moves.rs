@@ -1,8 +1,8 @@
 //! Continues human openings with random moves.
 //!
-//! A network that reads only good games learns which moves are usual. Random moves reach positions
-//! in which only the rules help: hanging pieces, exposed kings, checks from everywhere. The length
-//! of a game does not change, so neither does the cost.
+//! A network that reads only good games learns which moves are usual. Random moves reach unusual
+//! positions, with hanging pieces, exposed kings and checks from all sides, in which only the rules
+//! help. A continued game is no longer than the original, so training costs no more.
 
 use crate::chess::Game;
 use crate::data::examples::GameTokens;
@@ -11,8 +11,8 @@ use crate::encode::{GameEnd, Token, Vocabulary};
 use rand::Rng;
 use shakmaty::{Color, Position};
 
-/// Returns the game up to a random ply, continued with random legal moves until it ends or reaches
-/// its original number of tokens.
+/// Returns the game up to a random ply, continued with random legal moves until the game ends or
+/// has its original number of tokens.
 pub(super) fn go_on(
     game: &GameTokens,
     vocabulary: &Vocabulary,
@@ -46,7 +46,7 @@ pub(super) fn go_on(
         }
         let moves = position.legal_moves();
         let mv = moves[random.random_range(0..moves.len())];
-        // A vocabulary collected from games may lack this move.
+        // The vocabulary may have been collected from games in which this move never occurred.
         let Some(token) = vocabulary.token(position, mv) else {
             break;
         };
@@ -112,7 +112,7 @@ mod tests {
             let shared = changed.tokens.iter().zip(&whole.tokens);
             courses.insert(shared.take_while(|(one, other)| one == other).count());
         }
-        // Random moves start at the first move, at the last, and at every move in between.
+        // Each ply of the game, from the first to the last, can be the start of the random moves.
         assert_eq!(courses.len(), 10, "{courses:?}");
     }
 }

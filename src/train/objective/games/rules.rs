@@ -1,7 +1,8 @@
 //! Derives targets about the rules from games: the legal tokens, and the pieces on the board.
 //!
-//! The move played tells a network about one of some thirty legal moves, and not why it is legal.
-//! Given all legal moves and the board, a network learns the rules from far fewer games.
+//! The move played shows a network only one of about thirty legal moves, and does not show why the
+//! move is legal. With all legal moves and the board as targets, a network learns the rules from
+//! far fewer games.
 
 use super::IGNORED;
 use crate::chess::Game;
@@ -22,13 +23,14 @@ pub(super) struct Told {
     pub board: bool,
 }
 
-/// The targets about the rules after each token that is read.
+/// The targets about the rules after each input token.
 #[derive(Debug, Default)]
 pub(super) struct Rules {
-    /// Marks the tokens that may follow, bool [B, T, vocabulary]; marks all if this is unknown.
+    /// Marks the legal next tokens, bool [B, T, vocabulary]; marks all tokens if the position is
+    /// unknown.
     pub legal: Option<Tensor>,
-    /// The class of each square, starting at a1, in White's view, i64 [B, T, 64]; [`IGNORED`] if it
-    /// is unknown.
+    /// The class of each square from a1, from White's perspective, i64 [B, T, 64]; [`IGNORED`] if
+    /// the position is unknown.
     pub board: Option<Tensor>,
 }
 
@@ -91,8 +93,8 @@ impl Rules {
     }
 }
 
-/// Returns a row of `width` for each of `longest` tokens of each game. The row describes the
-/// position after the token, and contains the padding value if that position is unknown.
+/// Returns a row of `width` elements for each of `longest` tokens of each game. The row describes
+/// the position after the token; if that position is unknown, it contains the padding value.
 fn padded<T: Copy + Send>(
     games: &[&GameTokens],
     longest: usize,
@@ -112,7 +114,7 @@ fn padded<T: Copy + Send>(
     values
 }
 
-/// Returns the positions after each token for as long as they are known.
+/// Returns the positions after each token, up to the first unknown position.
 fn positions<'a>(
     game: &'a GameTokens,
     vocabulary: &'a Vocabulary,
@@ -132,7 +134,7 @@ mod tests {
     use super::*;
     use crate::encode::GameEnd;
 
-    /// Returns a game with mate in four plies, followed by padding.
+    /// Returns a game that ends in mate after four plies.
     fn mate() -> GameTokens {
         let vocabulary = Vocabulary::Uci;
         let token = |text: &str| {
@@ -166,8 +168,8 @@ mod tests {
         let legal = rules(&[&game], 6).legal.unwrap();
         let counts = legal.sum_dim_intlist([2i64].as_slice(), false, tch::Kind::Int64);
         let counts: Vec<i64> = Vec::try_from(counts.reshape([-1])).unwrap();
-        // Twenty moves at first, then as many as are legal, plus three game ends each time. After
-        // the mate, only its end token is legal; in the padding, every token is.
+        // Each of the first two positions has twenty legal moves and three legal end tokens. After
+        // the mate, only its end token is legal; in the padding, all tokens are marked.
         assert_eq!(counts[..2], [23, 23]);
         assert_eq!(counts[4..], [1, vocabulary.size() as i64]);
         for (place, &token) in game.tokens[1..].iter().enumerate() {
@@ -197,7 +199,7 @@ mod tests {
     #[test]
     fn nothing_is_known_behind_an_illegal_move() {
         let mut game = mate();
-        // White moves Black's queen, which is illegal.
+        // White moves Black's queen, an illegal move.
         game.tokens[3] = game.tokens[4];
         let Rules { legal, board } = rules(&[&game], 5);
         let known = legal.unwrap().all_dim(2, false).logical_not();

@@ -144,7 +144,7 @@ fn what_is_right_costs_nothing() {
     }
 }
 
-/// Returns a legal game of this many plies.
+/// Returns a legal game with this number of plies.
 fn shuffle(plies: usize) -> GameTokens {
     let vocabulary = Vocabulary::Uci;
     let moves = ["g1f3", "g8f6", "f3g1", "f6g8"];
@@ -190,7 +190,7 @@ fn the_rules_are_learned_where_they_are_told() {
             "{value:?}"
         );
     }
-    // The probability of legal tokens at the first token of the longer game, computed by hand.
+    // Compute the probability of the legal tokens after the first token separately.
     let (samples, _) = objective.prepare(batch(vec![shuffle(1)], 0, 1)).unwrap();
     let outputs = objective.forward(&weights, &samples);
     let probabilities = outputs.next.tokens.softmax(-1, Kind::Float).reshape([-1]);

@@ -1,4 +1,4 @@
-//! Measures the accuracy of predicted futures ply by ply, starting fully masked.
+//! Measures the accuracy of predicted futures ply by ply, with fully masked futures as input.
 
 use super::{Horizon, HorizonOutputs, HorizonSamples, hits};
 use crate::network::diffusion::LONGEST_HORIZON;
@@ -8,8 +8,9 @@ use crate::train::objective::{Diagnostics, totals};
 use serde_json::{Map, Value, json};
 use tch::{Device, Kind, Tensor};
 
-/// Counts per ply: boards, correct boards, correct squares, squares as in the present position;
-/// changed squares, correct changed squares; moves, correct moves.
+/// Counts per ply: boards, correct boards, correct squares, unchanged squares, changed squares,
+/// correct changed squares, moves, correct moves. A square is changed if it differs from the
+/// present position.
 const FIELDS: usize = 8;
 
 /// The counts by ply, and the calibration of the values.
@@ -34,7 +35,7 @@ impl Diagnostics<Horizon> for ByPly {
         let (Some(imagined), Some(future)) = (&outputs.unaided, &samples.future) else {
             return;
         };
-        // Each is [B, H]; boards that do not exist do not count.
+        // The counts are [B, H] and exclude boards that do not exist.
         let of_boards = |squares: &Tensor| {
             let sums = squares.sum_dim_intlist([2i64].as_slice(), false, Kind::Float);
             sums * &future.exists
@@ -45,7 +46,7 @@ impl Diagnostics<Horizon> for ByPly {
         let none = future.exists.zeros_like();
         let (moves, right_moves) = match &imagined.moves {
             Some(logits) => {
-                // The policy predicts the first move. Moves that are given do not count.
+                // The first move is measured as the policy. Given moves do not count.
                 let first = none.narrow(1, 0, 1);
                 let asked = future.moves.ge(0).to_kind(Kind::Float);
                 let right = hits(logits, &future.moves);
@@ -72,10 +73,11 @@ impl Diagnostics<Horizon> for ByPly {
         of_plies += sums;
     }
 
-    /// Returns the calibration of the values and, as `imagination`, for each ply the number of
-    /// `boards` and the following shares: `exact` boards, correct `squares`, squares that a `copy`
-    /// of the present position would predict, correct `changed` squares, and correct `moves` that
-    /// lead to the board.
+    /// Returns the calibration of the values, and an entry `imagination` with one object per ply.
+    /// The object contains the number of `boards`, the shares of fully correct boards (`exact`), of
+    /// correct squares (`squares`), of squares that a copy of the present position would predict
+    /// correctly (`copy`), of changed squares that are correct (`changed`), and the share of
+    /// correct moves to these boards (`moves`).
     fn finish(&self, world: &World) -> Result<Map<String, Value>, GroupError> {
         let mut found = self.calibration.finish(world)?;
         let sums = totals(&self.sums, world, "summing what was imagined")?;

@@ -1,7 +1,7 @@
 //! Masks futures.
 //!
 //! All random choices depend only on the seed and on the sample's index in the sample order, so
-//! that a resumed run repeats them.
+//! that a resumed run makes the same choices.
 
 use crate::data::examples::{Future, HorizonColumns};
 use crate::data::loader::Batch;
@@ -13,12 +13,12 @@ use rand::{Rng, RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::f64::consts::FRAC_PI_2;
 
-/// Minimum diffusion time, at which something is still masked.
+/// Minimum diffusion time, greater than 0 so that a small share is masked.
 const FIRST_TIME: f64 = 0.01;
-/// Distance between the times of consecutive samples on a circle. It spreads the times of any
-/// sequence of samples evenly (a Weyl sequence with the golden ratio).
+/// Distance between the times of consecutive samples, modulo 1. The times form a Weyl sequence with
+/// the golden ratio, which is spread evenly over any run of consecutive samples.
 const STRIDE: f64 = 0.618_033_988_749_894_9;
-/// Number of binary digits of the masked share.
+/// Number of binary digits to which the masked share is rounded.
 const DIGITS: u32 = 16;
 /// The target class that cross-entropy ignores, which is libtorch's default.
 pub(super) const IGNORED: i64 = -100;
@@ -29,7 +29,8 @@ pub(super) struct Noise {
     pub horizon: usize,
     /// Share of the samples whose future is fully masked.
     pub unknown: f64,
-    /// Share of the samples that see the network's predicted future instead of the true one.
+    /// Share of the samples whose input contains the network's predicted future instead of the true
+    /// one.
     pub own: f64,
     /// Share of the other samples in which the first move is given.
     pub told: f64,
@@ -40,7 +41,7 @@ pub(super) struct Noise {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Told {
     pub row: usize,
-    /// The value that the given move leads to, if that move is not the target.
+    /// The value of the given move, if that move is not the policy target.
     pub q: Option<f32>,
 }
 
@@ -65,8 +66,8 @@ pub(super) struct Noised {
     /// The number of boards with targets `[B]`, and the number of target moves after the first.
     pub boards: Vec<f32>,
     pub later_moves: Vec<f32>,
-    /// The rows of the samples that see the network's predicted future. Here their futures are
-    /// fully masked and are not targets.
+    /// The rows of the samples that will use the network's predicted future. In this struct, their
+    /// futures are fully masked and are not targets.
     pub own: Vec<i64>,
     /// The samples in which the first move is given.
     pub told: Vec<Told>,
@@ -87,7 +88,7 @@ impl Noise {
     pub fn apply(&self, batch: &Batch<HorizonColumns>) -> Noised {
         let mut random = random_of(self.seed, batch);
         let start: f64 = random.random();
-        // Skip the random numbers that belong to the samples of other ranks and replicas.
+        // Skip the random numbers for the samples of other ranks and replicas.
         for _ in 0..batch.first {
             random.next_u64();
         }
@@ -119,8 +120,8 @@ impl Noise {
         noised
     }
 
-    /// Returns the masked share of a sample's future, and its weight, given a uniform random number
-    /// in 0…1.
+    /// Returns the masked share of a sample's future, and the weight of the masked part, given a
+    /// uniform random number in 0…1.
     fn level(&self, chance: f64) -> (f64, f64) {
         if chance < self.unknown {
             return (1.0, 1.0);
@@ -130,7 +131,7 @@ impl Noise {
         (masked_share(time), weight_of_masked(time))
     }
 
-    /// Adds a sample with this masked share and weight, and with its first move if it is given.
+    /// Adds a sample with this masked share and weight. `first` is the first move if it is given.
     fn add(
         &self,
         noised: &mut Noised,
@@ -188,22 +189,22 @@ fn some_squares(share: f64, random: &mut Xoshiro256PlusPlus) -> u64 {
     if share >> DIGITS != 0 {
         return u64::MAX;
     }
-    // Compares 64 random numbers below 1 with the share, digit by digit.
+    // Compares 64 random binary fractions with the share, one digit of all fractions at a time.
     (0..DIGITS).fold(0, |below, digit| match share >> digit & 1 {
         0 => below & random.next_u64(),
         _ => below | random.next_u64(),
     })
 }
 
-/// Returns the masked share of a future at a time in 0…1. It follows a quarter of a sine wave, as
-/// in MaskGIT (Chang et al. 2022), and is mostly above one half.
+/// Returns the masked share of a future at a time in 0…1. The share follows a quarter of a sine
+/// wave, as in MaskGIT (Chang et al. 2022), and exceeds one half at most times.
 fn masked_share(time: f64) -> f64 {
     (FRAC_PI_2 * time).sin()
 }
 
-/// Returns the weight of masked variables at a time, which is the relative growth of the share.
-/// Every variable then counts equally, and the loss bounds the likelihood of futures (Sahoo et al.
-/// 2024).
+/// Returns the weight of masked variables at a time, which is the logarithmic derivative of
+/// [`masked_share`]. With this weight, every variable counts equally on average, and the loss
+/// bounds the likelihood of futures (Sahoo et al. 2024).
 fn weight_of_masked(time: f64) -> f64 {
     FRAC_PI_2 / (FRAC_PI_2 * time).tan()
 }
@@ -212,7 +213,7 @@ fn weight_of_masked(time: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// The weight of each variable, masked or not, has a mean of one over all times.
+    /// A variable's weight, which is 0 while it is not masked, has a mean of one over all times.
     #[test]
     fn every_variable_weighs_one() {
         let count = 10_000;

@@ -86,7 +86,8 @@ fn squares(words: &[i64]) -> Squares {
     Squares::of_planes(bytemuck::cast_slice(words))
 }
 
-/// A board at one ply: its shown, masked, present and true squares.
+/// A board at one ply: the squares shown to the network, a mask, the present board and the true
+/// board.
 struct Board {
     shown: Squares,
     masked: u64,
@@ -136,7 +137,7 @@ fn unknown_squares_show_the_present_and_are_learned() {
     assert!(seen > 50, "{seen}");
     assert_eq!(noised.boards, [3., 3., 3., 3., 3., 3., 2., 1.]);
     assert_eq!(noised.later_moves, [2., 2., 2., 2., 2., 2., 1., 0.]);
-    // Times are spread evenly, so the futures of one or two of eight samples are fully masked.
+    // Times are spread evenly, so one or two of the eight futures are fully masked.
     let mut shares = noised.noise.clone();
     shares.sort_by(f32::total_cmp);
     assert!(shares[0] < 0.4 && shares[6] > 0.7, "{shares:?}");
@@ -180,7 +181,7 @@ fn moves_are_told_or_learned() {
 #[test]
 fn told_moves_have_their_value_and_no_policy() {
     let mut examples = examples();
-    // Instead of each move but the last, Black's next move was played, with this value.
+    // Each sample but the last gets an alternative: the next sample's future, with this value.
     for place in 0..7 {
         examples[place].instead = Some(Instead {
             future: examples[place + 1].future.clone(),
@@ -243,7 +244,8 @@ fn told_moves_have_their_value_and_no_policy() {
         let expected = told.and_then(|told| told.q).unwrap_or(plain.q[row]);
         assert_eq!(columns.q[row], expected);
     }
-    // Each board has the value that the given moves lead to, from its mover's view.
+    // Each board has the value that the given moves lead to, from the perspective of its side to
+    // move.
     let (samples, weights) = objective.prepare(batch(&examples, 0, 64)).unwrap();
     let future = samples.future.as_ref().unwrap();
     let other = noised.told.iter().find(|told| told.q.is_some()).unwrap();
@@ -321,8 +323,8 @@ fn what_is_right_costs_nothing_and_what_is_wrong_by_its_weight() {
             }
         }
     }
-    // The last sample has one board and no move after the first; accuracies are weighted by
-    // targets.
+    // The last sample has one board and no move after the first. In accuracies, samples are
+    // weighted by their numbers of targets.
     let row = |number: i64| Vec::<f32>::try_from(own.get(number)).unwrap();
     assert_eq!((row(0)[7], row(1)[7], row(1)[0]), (1.0, 0.0, 1.0));
     assert_eq!(
@@ -402,7 +404,7 @@ fn samples_know_what_the_network_imagines() {
     assert_eq!(weights.get(0).double_value(&[3]), 1.0);
     let learned = weights.narrow(0, first, 6).abs().max().double_value(&[]);
     assert_eq!(learned, 0.0);
-    // Other samples are unchanged.
+    // With a smaller share, the remaining samples keep their true futures.
     config.diffusion.own = 0.4;
     let objective = Horizon::new(&config, Device::Cpu).unwrap();
     let noised = objective.noise.apply(&batch(&examples, 0, 8));

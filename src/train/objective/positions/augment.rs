@@ -16,7 +16,7 @@ impl AugmentConfig {
             return;
         }
         let mut random = random_of(self.seed, batch);
-        // Skip the random numbers that belong to the samples of other ranks and replicas.
+        // Skip the random numbers for the samples of other ranks and replicas.
         for _ in 0..batch.first {
             random.random::<f64>();
         }
@@ -54,7 +54,7 @@ pub(in crate::train) mod tests {
     use crate::encode::{Input, policy_index};
     use shakmaty::{CastlingMode, Position as _};
 
-    /// Returns positions of a game, without castling rights except in one of them.
+    /// Returns positions of a game. Only one of them has castling rights.
     pub(in crate::train) fn batch() -> Batch {
         let fen = "4k3/1p3p2/8/2P5/5P2/1n6/6PP/R3K3 w - - 3 30";
         let mut game = Game::from_fen(fen, CastlingMode::Standard).unwrap();

@@ -13,7 +13,7 @@ const BINS: i64 = 10;
 /// The predictions: the probabilities of the three results, and the value q.
 const NAMES: [&str; 4] = ["win", "draw", "loss", "q"];
 
-/// Sums by prediction and bin, on the device.
+/// Sums for each prediction and bin, on the device.
 #[derive(Debug)]
 pub(in crate::train) struct Calibration {
     /// The sums, f32 [4 · bins, 3]: weight, weighted prediction, weighted truth.
@@ -29,7 +29,7 @@ impl Diagnostics<Positions> for Calibration {
     }
 
     /// Adds a batch. Predicted probabilities are compared with the results, and the predicted q
-    /// with the data's q, each for the samples that have the target.
+    /// with the data's q. Samples without the target are skipped.
     fn add(&mut self, outputs: &Outputs, samples: &PositionSamples) {
         let targets = &samples.targets;
         let results = outputs.wdl().softmax(-1, Kind::Float);
@@ -49,9 +49,9 @@ impl Diagnostics<Positions> for Calibration {
         self.sort(3, &share, &predicted, &truth, &known);
     }
 
-    /// Returns as `calibration` the bins of each prediction, from low to high. Each bin contains
-    /// the weight of its samples, the mean prediction and the mean truth; an empty bin is `null`.
-    /// Predictions for which there are no targets are omitted.
+    /// Returns an entry `calibration` with the bins of each prediction, from low to high. A bin
+    /// contains the weight of its samples, their mean prediction and their mean target; an empty
+    /// bin is `null`. Predictions without targets are omitted.
     fn finish(&self, world: &World) -> Result<Map<String, Value>, GroupError> {
         let sums = totals(&self.sums, world, "summing what was predicted")?;
         let bins = |sums: &[f32]| -> Vec<Value> {
@@ -80,7 +80,7 @@ impl Diagnostics<Positions> for Calibration {
 }
 
 impl Calibration {
-    /// Sorts predictions into bins by `share`, which is in 0…1; all are f32 `[B]`.
+    /// Sorts predictions into bins by `share`, which is in 0…1. All vectors are f32 `[B]`.
     fn sort(
         &mut self,
         row: i64,

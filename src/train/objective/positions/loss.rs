@@ -1,5 +1,5 @@
-//! The losses in the paper's appendix, Lc0's moves-left loss, and the losses for distillation from
-//! a teacher.
+//! The losses in the appendix of the Chessformer paper, Lc0's moves-left loss, and the losses for
+//! distillation from a teacher.
 
 use super::teacher::TeacherOutputs;
 use super::tensors::Targets;
@@ -122,7 +122,7 @@ const ROWS: [Row; 15] = [
     Row {
         name: "teacher_policy",
         output: Output::Policy,
-        // The gradients of softened logits shrink by the square of the temperature.
+        // At temperature t, gradients shrink by a factor of t².
         weight: |_, teacher| {
             teacher.map_or(0.0, |teacher| teacher.policy * teacher.temperature.powi(2))
         },
@@ -196,10 +196,11 @@ impl Softening {
     }
 }
 
-/// For each kind of target: the weight of each sample that has it, otherwise 0, f32 `[B]`.
+/// For each kind of target, the weight of each sample that has the target, and 0 for the others,
+/// f32 `[B]`.
 struct Known {
     policy: Tensor,
-    /// Policy targets with several moves, because a temperature cannot soften a single move.
+    /// Policy targets with several moves; a temperature cannot soften a target with a single move.
     several: Tensor,
     result: Tensor,
     q: Tensor,
@@ -233,8 +234,8 @@ impl Known {
     }
 }
 
-/// Returns the weight of each sample in each term, f32 [15, B]. It is the sample's weight, or 0 if
-/// the sample lacks the target or the network lacks the output.
+/// Returns each sample's weight in each term, f32 [15, B], which is 0 if the sample lacks the
+/// target or the network lacks the output.
 pub(in crate::train::objective) fn loss_weights(
     targets: &Targets,
     teacher: Option<&TeacherOutputs>,
@@ -257,7 +258,7 @@ struct Reading<'a> {
     softening: Softening,
     /// Policy logits with illegal moves masked.
     logits: Tensor,
-    /// The class of the result; samples without a result have the first class.
+    /// The class of the result, or class 0 for samples without a result.
     result: Tensor,
     q: Reward,
     short_term: Reward,
@@ -342,7 +343,7 @@ struct Reward {
 }
 
 impl Reward {
-    /// Returns the losses of these outputs for a target that may be NaN.
+    /// Returns the losses of these outputs; the target of a sample may be NaN.
     fn of(outputs: &Outputs, names: [Output; 3], target: &Tensor) -> Reward {
         let target = target.nan_to_num(0.0, None, None);
         let [scalar, categorical, error] = names.map(|output| outputs.get(output));
@@ -352,8 +353,8 @@ impl Reward {
                 let bucket = bucket_of(&target, logits.size()[1]);
                 classification(logits, &bucket)
             }),
-            // Detached: training must not make predictions worse just so that their error becomes
-            // predictable.
+            // Detached, so that training does not make predictions worse to make their error easier
+            // to predict.
             error: error
                 .zip(squared.as_ref())
                 .map(|(error, squared)| (error - squared.detach()).square()),

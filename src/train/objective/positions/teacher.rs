@@ -34,8 +34,8 @@ pub(in crate::train::objective) struct TeacherOutputs {
 }
 
 impl Teacher {
-    /// Loads the teacher of a network that reads `format`. Its file may contain code, subject to
-    /// the policy. It computes in dtype `kind` on `device`.
+    /// Loads the teacher of a network that reads `format`. The teacher computes in dtype `kind` on
+    /// `device`. Code in its file is subject to the code policy.
     pub fn load(
         config: &DistillationConfig,
         policy: CodePolicy,
@@ -60,7 +60,7 @@ impl Teacher {
                 return Err(TeacherError::Network { path, source });
             }
         };
-        // The classical formats use the same rows.
+        // All classical formats have the same rows.
         let is_same =
             |own: InputFormat| own == format || own.is_classical() && format.is_classical();
         if !metadata.format().is_some_and(is_same) {
@@ -84,7 +84,7 @@ impl Teacher {
         })
     }
 
-    /// Returns a handle to the same network for another thread.
+    /// Returns a handle to the same teacher for another thread.
     pub fn share(&self) -> Teacher {
         Teacher {
             program: Arc::clone(&self.program),

@@ -5,7 +5,7 @@ use crate::encode::{POLICY_SIZE, WIDTH};
 use crate::train::objective::send;
 use tch::{Device, Kind, Tensor};
 
-/// The targets of B positions, all from the mover's view.
+/// The targets of B positions, all from the perspective of the side to move.
 #[derive(Debug)]
 pub(in crate::train) struct Targets {
     /// Marks the legal moves, bool [B, 1858].

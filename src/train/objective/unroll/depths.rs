@@ -1,8 +1,8 @@
-//! Measures a validation by depth, including the accuracy of the imagined boards.
+//! Measures a validation's metrics by depth, including the accuracy of the imagined boards.
 //!
-//! `depths` contains a row for each number of moves since the true position, starting at zero.
-//! Values are shares of the available targets, or `null` without any. `copy_squares` is the
-//! accuracy of copying the first board.
+//! `depths` contains a row for each depth, which is the number of moves since the encoded position,
+//! starting at zero. Values are means over the positions that have the target, or `null` without
+//! such positions. `copy_squares` is the accuracy of copying the first board.
 
 use super::{OWN, Unroll, UnrollOutputs, UnrollSamples, prior};
 use crate::network::Output;
@@ -36,13 +36,14 @@ const NAMES: [&str; 17] = [
     "constant_features",
 ];
 
-/// Share of the mean standard deviation below which a feature counts as nearly constant.
+/// A feature counts as nearly constant if its standard deviation is below this share of the mean
+/// standard deviation.
 const NEAR_CONSTANT: f64 = 0.01;
 
 /// The sums by depth, on the device.
 #[derive(Debug)]
 pub(in crate::train) struct Depths {
-    /// The sums, f32 [17, 17, 2], by row, name, and value or divisor.
+    /// The sums, f32 [17, 17, 2]: for each depth and metric, the value and the divisor.
     sums: Tensor,
 }
 
@@ -91,7 +92,7 @@ impl Diagnostics<Unroll> for Depths {
             (by_depth(&is_legal.logical_not()), playing.shallow_clone()),
         ];
         let targets = &samples.targets;
-        // Among legal moves only, as players choose.
+        // Only legal moves count, because players choose among these.
         let best = |logits: &Tensor| targets.masked(logits).argmax(-1, false);
         let chosen = best(policy);
         let is_target = chosen.eq_tensor(&targets.policy.argmax(-1, false));
@@ -168,9 +169,9 @@ impl Diagnostics<Unroll> for Depths {
     }
 }
 
-/// Returns, for each depth, the mean over features of their standard deviation over squares and
-/// positions, and the share of nearly constant features. Each is [D + 1, 2] and has the number of
-/// positions as its divisor.
+/// Returns two metrics for each depth: the mean of the features' standard deviations over squares
+/// and positions, and the share of nearly constant features. Both are [D + 1, 2], multiplied by the
+/// number of positions, which is the divisor.
 fn spread(latents: &Tensor, depth: i64) -> [Tensor; 2] {
     let latents = latents.to_kind(Kind::Float);
     let [_, squares, width] = latents.size()[..] else {

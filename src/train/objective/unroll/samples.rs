@@ -13,7 +13,7 @@ use tch::{Device, Kind, Tensor};
 /// Planes of a position's pieces: ours from pawn to king, followed by theirs.
 const PIECES: i64 = 12;
 
-/// A batch of B examples with D moves: N = B · (D + 1) positions, grouped by example.
+/// A batch of B examples with D moves each: N = B · (D + 1) positions, grouped by example.
 #[derive(Debug)]
 pub(in crate::train) struct UnrollSamples {
     /// The input rows, i64 [N, words].
@@ -38,8 +38,8 @@ impl UnrollSamples {
         self.moves.size()[1]
     }
 
-    /// Uploads the first `plies` moves of each example, with the weights of its positions; `heads`
-    /// contains the trained outputs of the encoder's heads.
+    /// Uploads each example with its first `plies` moves, and the weights of its positions. `heads`
+    /// lists the outputs of the encoder's heads that are trained.
     pub(super) fn upload(
         columns: &UnrollColumns,
         plies: usize,
@@ -118,7 +118,7 @@ pub(super) struct Boards {
     shifts: Tensor,
     /// The class of each plane, f32 [12, 1].
     classes: Tensor,
-    /// The class of the same piece in the other side's view, i64 `[13]`.
+    /// The class of the same piece from the other side's perspective, i64 `[13]`.
     turned: Tensor,
 }
 

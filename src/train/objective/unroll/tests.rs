@@ -145,7 +145,7 @@ fn boards_are_seen_by_the_side_to_move() {
     };
     assert_eq!(changed(0), Vec::<i64>::new());
     assert_eq!(changed(1), [45, 53]);
-    // After 1... e5, in White's view: f2, f3, e5 and e7.
+    // After 1... e5, from White's perspective: f2, f3, e5 and e7.
     assert_eq!(changed(2), [13, 21, 36, 52]);
 }
 
@@ -205,7 +205,7 @@ fn latents_are_to_be_those_of_the_averaged_weights() {
         let (samples, _) = objective.prepare(batch(&objective, MATE)).unwrap();
         let before = objective.forward(&weights, &samples);
         let truth = before.truth.as_ref().unwrap().policy().view([4, 4, -1]);
-        // The next example starts at the position after this example's first move.
+        // Each example starts at the position after the first move of the previous example.
         close(&truth.get(0).get(1), &truth.get(1).get(0));
         let other = objective.model.initial_weights();
         objective.begin(0, &other);
@@ -215,8 +215,8 @@ fn latents_are_to_be_those_of_the_averaged_weights() {
     }
 }
 
-/// The loss on later boards reaches the encoder through the latents, and that on the first board
-/// reaches it directly.
+/// The loss on later boards reaches the encoder through the latents; the loss on the first board
+/// reaches the encoder directly.
 #[test]
 fn every_parameter_learns_from_what_is_foretold() {
     for state in STATES {
@@ -272,7 +272,7 @@ fn validations_tell_depths_apart() {
     let (objective, weights) = begun(&config, true);
     let (samples, _) = objective.prepare(batch(&objective, MATE)).unwrap();
     let mut outputs = tch::no_grad(|| objective.forward(&weights, &samples));
-    // The board is perfect except at the last depth, where the first board is copied.
+    // The predicted boards are correct except at the last depth, where they copy the first board.
     let copied = objective.boards.copied(&samples.board.view([4, 4, 64]));
     let told = samples.board.view([4, 4, 64]).narrow(1, 0, 3);
     let told = Tensor::cat(&[told, copied.narrow(1, 3, 1)], 1).flatten(0, 1);
@@ -297,7 +297,7 @@ fn validations_tell_depths_apart() {
     assert_eq!(number(0, "changed_squares"), None);
     assert_eq!(number(3, "changed_squares"), Some(0.0));
     assert_eq!(number(3, "squares"), number(3, "copy_squares"));
-    // At first no game has ended; after one move, one of four has.
+    // At depth 0 no game has ended; after one move, one of the four games has.
     assert_eq!(number(0, "end_recall"), None);
     assert_eq!(number(1, "end_recall"), Some(1.0));
     assert_eq!(number(0, "same_choice"), Some(1.0));

@@ -136,7 +136,8 @@ fn averages_are_over_the_samples_that_carry_the_target() {
     near("short_term_error", 0.0);
     // An error of 20 plies, in the linear part of the Huber loss.
     near("moves_left", 0.5 * (1.0 - 0.5 * 0.5));
-    // In a tie the first class counts: it is wrong for the policies, and a win for the result.
+    // In a tie the first class counts, which is wrong for the policies and correct (a win) for the
+    // result.
     near("policy_accuracy", 0.0);
     near("result_accuracy", 0.5);
     let expected = at(&averages, "policy")
